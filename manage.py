@@ -1,0 +1,31 @@
+#!/usr/bin/env python3
+"""The command line of Pilotage."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+
+#: These prepare what the settings read, so they run before Django is set up.
+BEFORE_DJANGO = {"up": "portal.cli.up", "demo": "portal.cli.demo"}
+
+
+def main() -> None:
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
+    command = sys.argv[1] if len(sys.argv) > 1 else "help"
+    if command in BEFORE_DJANGO:
+        sys.exit(importlib.import_module(BEFORE_DJANGO[command]).main(sys.argv[2:]))
+    if command in {"help", "--help", "-h"} and len(sys.argv) <= 2:
+        sys.stdout.write(
+            "[pilotage]\n"
+            "    up     start the portal with its servers; Ctrl-C stops all\n"
+            "    demo   start the portal and run the example production\n"
+        )
+    from django.core.management import execute_from_command_line
+
+    execute_from_command_line(sys.argv)
+
+
+if __name__ == "__main__":
+    main()

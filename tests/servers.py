@@ -1,0 +1,43 @@
+"""A pytest plugin: one temporary PostgreSQL and Redis for the whole run.
+
+With DATABASE_URL and REDIS_URL set, those servers are used instead. The addresses travel in the
+environment, so that the workers of pytest-xdist, and every process that a test starts, find them.
+Loaded by `-p tests.servers` in pyproject.toml, before pytest-django reads the settings.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import tempfile
+from contextlib import ExitStack
+
+import pytest
+
+from portal.embedded.temporary import TemporaryServers
+
+_cleanup = ExitStack()
+
+
+def _is_worker() -> bool:
+    return "PYTEST_XDIST_WORKER" in os.environ
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
+    if _is_worker() or early_config.known_args_namespace.help:
+        return
+    os.environ["PILOTAGE_SECRET_KEY"] = secrets.token_urlsafe(32)
+    os.environ["PILOTAGE_PUBLIC_URL"] = "http://127.0.0.1:8000"
+    os.environ["PILOTAGE_VAR"] = tempfile.mkdtemp(prefix="pilotage-tests-")
+    _cleanup.callback(shutil.rmtree, os.environ["PILOTAGE_VAR"], ignore_errors=True)
+    if "DATABASE_URL" in os.environ and "REDIS_URL" in os.environ:
+        return
+    servers = _cleanup.enter_context(TemporaryServers())
+    os.environ.setdefault("DATABASE_URL", servers.database_url)
+    os.environ.setdefault("REDIS_URL", servers.redis_url)
+
+
+def pytest_unconfigure() -> None:
+    _cleanup.close()
