@@ -1,0 +1,137 @@
+"""Pilots as plain processes on this host: a batch system of a few slots, made of `sh`.
+
+Every pilot has a directory `BASE/<batch name>.<index>` with `run` (the script), `born` (time of its
+making), `pid` (process id and start time of its session leader), `log`, `rc` (exit code, written
+last) and, once somebody cancelled it, `cancel`. These files are the only memory, so any process may
+take over. All are for the account of this process alone; a payload runs as the same account and can
+read them.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Collection, Iterator, Sequence
+from pathlib import Path
+
+from wms.elements import local_shell
+from wms.elements.protocol import BatchState, Capacity, PilotState, Refused
+from wms.elements.runner import CommandRunner, LocalRunner
+
+#: A pilot that has not written its pid after this time never will.
+START_LIMIT_S = 60
+#: From the polite signal to the hard one; the agent needs up to 10 s to say good-bye.
+CANCEL_GRACE_S = 15
+#: Keeps a command line well below the kernel's limit.
+IDS_PER_COMMAND = 1000
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
+_PILOT_ID = re.compile(rf"({_NAME.pattern})\.([0-9]{{1,6}})")
+#: What `timeout` returns when the wall time of the slot is over.
+_TIME_IS_OVER = 124
+
+
+class LocalElement:
+    """Runs at most `slots` pilots at a time as detached processes under the directory `base`.
+
+    A pilot over its minutes gets TERM and 30 s later KILL. There is no queue: what does not fit is
+    refused. Two processes that submit at the same time could both see the last free slot; the
+    director's lock per site prevents it.
+    """
+
+    def __init__(
+        self,
+        base: Path,
+        *,
+        slots: int,
+        runner: CommandRunner | None = None,
+        cancel_grace_s: int = CANCEL_GRACE_S,
+    ) -> None:
+        self._base = str(base)
+        self._slots = slots
+        self._runner = runner if runner is not None else LocalRunner()
+        self._cancel_grace_s = cancel_grace_s
+
+    def submit(
+        self, count: int, script: str, *, name: str, cores: int, memory_mb: int, minutes: int
+    ) -> list[str]:
+        if not _NAME.fullmatch(name):
+            raise Refused(f"batch name {name!r}: letters, digits, '-' and '_' only")
+        free = self.capacity().free
+        if count > free:
+            raise Refused(f"{count} pilots for {free} free of {self._slots} slots")
+        program = local_shell.submit_program(script, f"END-{secrets.token_hex(16)}")
+        numbers = (str(number) for number in (count, cores, memory_mb, minutes))
+        return self._run(program, name, *numbers).split()
+
+    def adopt(self, name: str) -> list[str]:
+        found = (_PILOT_ID.fullmatch(pilot_id) for pilot_id in self._all())
+        indices = sorted(int(match[2]) for match in found if match and match[1] == name)
+        return [f"{name}.{index}" for index in indices]
+
+    def status(self, ids: Collection[str]) -> dict[str, PilotState]:
+        known = self._all()
+        return {each: known.get(each, PilotState(BatchState.MISSING)) for each in ids}
+
+    def cancel(self, ids: Collection[str]) -> None:
+        for some in _in_commands(ids):
+            self._run(local_shell.CANCEL, str(self._cancel_grace_s), *some)
+
+    def capacity(self) -> Capacity:
+        states = [pilot.state for pilot in self._all().values()]
+        queued = states.count(BatchState.QUEUED)
+        running = states.count(BatchState.RUNNING)
+        free = max(0, self._slots - queued - running)
+        return Capacity(is_up=True, total=self._slots, free=free, queued=queued, running=running)
+
+    def log(self, pilot_id: str, tail_bytes: int = 65536) -> str:
+        if not _PILOT_ID.fullmatch(pilot_id):
+            return ""
+        return self._run(local_shell.LOG, str(tail_bytes), pilot_id)
+
+    def forget(self, ids: Collection[str]) -> None:
+        for some in _in_commands(ids):
+            self._run(local_shell.FORGET, *some)
+
+    def _all(self) -> dict[str, PilotState]:
+        first, *lines = self._run(local_shell.STATUS).splitlines()
+        now, _, node = first.partition(" ")
+        rows = (line.split() for line in lines)
+        return {row[0]: _state(row[1:], node=node, now=int(now)) for row in rows}
+
+    def _run(self, program: str, *arguments: str) -> str:
+        argv = ["sh", "-s", "--", self._base, *arguments]
+        done = self._runner.run(argv, stdin=program)
+        if done.returncode:
+            raise Refused(done.stderr.strip()[-500:] or f"sh ended with {done.returncode}")
+        return done.stdout
+
+
+def _state(fields: Sequence[str], *, node: str, now: int) -> PilotState:
+    """Translate one line of the status program."""
+    is_alive, code, is_cancelled, has_pid, born = fields
+    if is_alive == "1":
+        return PilotState(BatchState.RUNNING, node=node)
+    if code == "-" and has_pid == "0" and now - int(born) < START_LIMIT_S:
+        return PilotState(BatchState.QUEUED, "starting", node=node)
+    exit_code = None if code == "-" else int(code)
+    if is_cancelled == "1":
+        return PilotState(BatchState.CANCELLED, node=node, exit_code=exit_code)
+    if exit_code == 0:
+        return PilotState(BatchState.DONE, node=node, exit_code=0)
+    return PilotState(BatchState.FAILED, _why(exit_code, has_pid), node, exit_code)
+
+
+def _why(exit_code: int | None, has_pid: str) -> str:
+    if exit_code == _TIME_IS_OVER:
+        return "wall time of the slot is over"
+    if exit_code is not None:
+        return f"exit code {exit_code}"
+    return "ended without an exit code" if has_pid == "1" else "never started"
+
+
+def _in_commands(ids: Collection[str]) -> Iterator[list[str]]:
+    """Yield well-formed ids in portions; anything else cannot be a pilot of ours."""
+    good = [each for each in ids if _PILOT_ID.fullmatch(each)]
+    for start in range(0, len(good), IDS_PER_COMMAND):
+        yield good[start : start + IDS_PER_COMMAND]

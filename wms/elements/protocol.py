@@ -1,0 +1,106 @@
+"""What every batch system adapter promises, and the values that pass through it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+
+class ElementError(Exception):
+    """A batch system did not do what was asked."""
+
+
+class Unreachable(ElementError):
+    """No answer came (time-out, connection lost, controller down): nothing is known, so change no state."""
+
+
+class Refused(ElementError):
+    """The batch system said no (bad partition, quota, no free slot): show the reason, back off."""
+
+
+class BadSettings(ElementError):
+    """The settings of a queue do not fit its kind of element."""
+
+    def __init__(self, key: str, reason: str) -> None:
+        super().__init__(f"{key}: {reason}")
+        self.key = key
+        self.reason = reason
+
+
+class BatchState(StrEnum):
+    """What a batch system says of one pilot; it only explains, the pilot's heartbeat decides."""
+
+    QUEUED = "queued"
+    HELD = "held"
+    RUNNING = "running"
+    DONE = "done"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    MISSING = "missing"
+
+
+@dataclass(frozen=True, slots=True)
+class PilotState:
+    """One pilot as its batch system sees it; `native` is the system's own word."""
+
+    state: BatchState
+    reason: str = ""
+    node: str = ""
+    exit_code: int | None = None
+    native: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Capacity:
+    """Places for pilots: `queued` and `running` are this element's own pilots."""
+
+    is_up: bool
+    total: int
+    free: int
+    queued: int
+    running: int
+
+
+class Element(Protocol):
+    """One entry of a batch system.
+
+    Every method may raise `Unreachable` (nothing is known) or `Refused` (the system's own reason).
+    Ids are the batch system's; they stay valid after a restart of the process that submitted.
+    """
+
+    def submit(
+        self, count: int, script: str, *, name: str, cores: int, memory_mb: int, minutes: int
+    ) -> list[str]:
+        """Start `count` pilots as the batch `name` and return their ids in index order.
+
+        Each runs `script` with `sh`, sees its index 0..count-1 as PILOTAGE_INDEX, and finds
+        nothing of the submitting process's environment. After an exception some may run all the
+        same: `adopt(name)` tells which.
+        """
+        ...
+
+    def adopt(self, name: str) -> list[str]:
+        """Return the ids of the batch `name` in index order, empty if it never started."""
+        ...
+
+    def status(self, ids: Collection[str]) -> dict[str, PilotState]:
+        """Return a state for every id, in one question to the batch system."""
+        ...
+
+    def cancel(self, ids: Collection[str]) -> None:
+        """End these pilots: a polite signal now, a hard one later; unknown ids are ignored."""
+        ...
+
+    def capacity(self) -> Capacity:
+        """Return what is there and what is free now."""
+        ...
+
+    def log(self, pilot_id: str, tail_bytes: int = 65536) -> str:
+        """Return the end of what the pilot printed, empty if there is nothing."""
+        ...
+
+    def forget(self, ids: Collection[str]) -> None:
+        """Remove what the batch system keeps of ended pilots; others and unknown ids are ignored."""
+        ...
