@@ -41,9 +41,13 @@ class Identity:
         return [*self.prefix, *(str(word) for word in words)]
 
     def give(self, folder: Path) -> None:
-        """Make `folder` and all in it the property of the account, where there is one."""
+        """Make `folder` and all in it the property of the account, where there is one.
+
+        The folder above must let the account through; who may list or read it stays the same.
+        """
         if self.owner is None:
             return
+        folder.parent.chmod(folder.parent.stat().st_mode | 0o011)
         for path in (folder, *folder.rglob("*")):
             os.chown(path, self.owner.pw_uid, self.owner.pw_gid, follow_symlinks=False)
 
@@ -81,9 +85,7 @@ def _accounts() -> list[Identity]:
     if setpriv is None:
         return []
     return [
-        Identity(
-            (setpriv, f"--reuid={a.pw_uid}", f"--regid={a.pw_gid}", "--clear-groups", "--"), a
-        )
+        Identity((setpriv, f"--reuid={a.pw_uid}", f"--regid={a.pw_gid}", "--clear-groups", "--"), a)
         for a in _known_accounts()
     ]
 
@@ -91,6 +93,6 @@ def _accounts() -> list[Identity]:
 def _works(identity: Identity, program: Path, folder: Path) -> bool:
     probes = (
         identity.command([program, "--version"]),
-        identity.command(["test", "-x", folder.parent if identity.owner else folder]),
+        identity.command(["test", "-x", folder.parent.parent if identity.owner else folder]),
     )
     return all(subprocess.run(probe, capture_output=True).returncode == 0 for probe in probes)

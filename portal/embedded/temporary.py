@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import secrets
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 from contextlib import ExitStack
 from pathlib import Path
@@ -81,3 +84,18 @@ def _stop(process: subprocess.Popen[bytes], how: signal.Signals) -> None:
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
+
+
+def main(command: list[str]) -> int:
+    """Run `command` with DATABASE_URL and REDIS_URL of temporary servers, unless both are set."""
+    environment = {"PILOTAGE_SECRET_KEY": secrets.token_urlsafe(32)} | os.environ
+    if "DATABASE_URL" in environment and "REDIS_URL" in environment:
+        return subprocess.run(command, env=environment).returncode
+    with TemporaryServers() as servers:
+        environment["DATABASE_URL"] = servers.database_url
+        environment["REDIS_URL"] = servers.redis_url
+        return subprocess.run(command, env=environment).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

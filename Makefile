@@ -1,0 +1,52 @@
+# `make help` lists the targets. Nothing but Python 3.11+ and make needs to be there beforehand.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.DEFAULT_GOAL := help
+.PHONY: help demo up setup test lint lock clean
+
+help: ## List the targets
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 10
+
+demo: $(VENV)/.production ## Start the portal and run the example production; ONCE=1 ends with it
+	@exec $(BIN)/python manage.py demo $(if $(filter 1,$(ONCE)),--once)
+
+up: $(VENV)/.production ## Start the portal without the example
+	@exec $(BIN)/python manage.py up
+
+setup: $(VENV)/.development ## Prepare .venv for development and benchmarks
+
+test: $(VENV)/.development ## Run every test (installs a browser if there is none)
+	@browser=$$(.ci/browser $(BIN)) && PILOTAGE_BROWSER="$$browser" $(BIN)/python -m pytest $(ARGS)
+
+lint: $(VENV)/.development ## Check format, style, types, layers and migrations
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python -m portal.embedded.temporary $(BIN)/python manage.py makemigrations --check --dry-run
+
+lock: $(VENV)/.development ## Renew the requirements files from pyproject.toml (needs uv)
+	@for out in requirements.txt "requirements-dev.txt --group dev -c requirements.txt"; do \
+		uv pip compile --no-config --universal --python-version 3.11 --generate-hashes \
+			--no-emit-index-url --no-header --quiet pyproject.toml -o $$out || exit 1; \
+	done
+
+clean: ## Remove .venv, all caches, and var/ with all its data
+	rm -rf $(VENV) var .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache test-results
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The environment is made once, and again when the locked requirements change.
+$(BIN)/python:
+	@.ci/make-venv "$(PYTHON)" "$(VENV)"
+
+$(VENV)/.production: requirements.txt | $(BIN)/python
+	@echo "Installing the locked packages into $(VENV) ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.txt
+	@touch $@
+
+$(VENV)/.development: requirements-dev.txt $(VENV)/.production
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.txt
+	@touch $@

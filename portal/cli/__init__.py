@@ -1,0 +1,1 @@
+"""The command line: the portal with all its servers as one command, and small commands beside it."""

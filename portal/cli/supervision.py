@@ -1,0 +1,139 @@
+"""The programs of a portal on one host, as a configuration for supervisord.
+
+Programs start by ascending and stop by descending priority, each fully stopped before the next:
+whatever uses a server is gone before the server. supervisord does not wait until a started program
+is ready, so every program waits for what it needs (`portal.cli.run_when_ready`).
+
+If supervisord itself is killed, the kernel ends its programs (`setpriv --pdeathsig`).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from portal.cli.place import BASE, Place
+from portal.embedded.ports import LOOPBACK
+
+#: A socket's path may have 107 characters, and supervisord appends its process id for a moment.
+SOCKET_PATH_LIMIT = 95
+
+
+class UnusablePath(Exception):
+    """A path cannot be written into the configuration of supervisord; the text says which."""
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """One supervised program; it is restarted whenever it ends, unless `is_one_shot`."""
+
+    name: str
+    command: Sequence[str]
+    priority: int
+    stop_signal: str = "TERM"
+    stop_wait_s: int = 30
+    is_one_shot: bool = False
+
+    def section(self, log_folder: Path) -> str:
+        lines = {
+            "command": shlex.join(self.command),
+            "directory": str(BASE),
+            "priority": str(self.priority),
+            "stopsignal": self.stop_signal,
+            "stopwaitsecs": str(self.stop_wait_s),
+            "killasgroup": "true",
+            # A one-shot program that fails is repeated; one that succeeds is not.
+            "autorestart": "unexpected" if self.is_one_shot else "true",
+            "startsecs": "0" if self.is_one_shot else "1",
+            "startretries": "1000000",
+            "redirect_stderr": "true",
+            "stdout_logfile": str(log_folder / f"{self.name}.log"),
+            "stdout_logfile_maxbytes": "10MB",
+            "stdout_logfile_backups": "3",
+        }
+        return _section(f"program:{self.name}", lines)
+
+
+def portal_programs(port: int) -> list[Program]:
+    """The programs of Pilotage itself; all find their servers through the settings."""
+    python = sys.executable
+    manage = [python, str(BASE / "manage.py")]
+    celery = [python, "-m", "celery", "--app", "portal"]
+    web = [
+        python, "-m", "gunicorn", "portal.wsgi", "--bind", f"{LOOPBACK}:{port}",
+        "--workers", "2", "--threads", "8", "--worker-tmp-dir", "/dev/shm",
+        "--timeout", "120", "--graceful-timeout", "10", "--no-control-socket",
+    ]  # fmt: skip
+    worker_count = max(2, min(4, os.cpu_count() or 2))
+    worker = [
+        *celery, "worker", "--concurrency", str(worker_count), "--loglevel", "INFO",
+        "--without-gossip", "--without-mingle", "--hostname", "worker@%h",
+    ]  # fmt: skip
+    # The schedule lives in memory: its periods are seconds, and a file could be torn by a crash.
+    beat = [
+        *celery, "beat", "--scheduler", "celery.beat:Scheduler", "--pidfile", "",
+        "--loglevel", "INFO",
+    ]  # fmt: skip
+    return [
+        Program("migrate", when_ready([*manage, "prepare_data"], migrated=False), 5, is_one_shot=True),
+        Program("web", when_ready(web), 10),
+        Program("local-pilots", when_ready([*manage, "guard_local_pilots"]), 15, stop_wait_s=60),
+        Program("worker", when_ready(worker), 20, stop_wait_s=60),
+        Program("beat", when_ready(beat), 25),
+    ]  # fmt: skip
+
+
+def when_ready(command: Sequence[str], *, migrated: bool = True) -> list[str]:
+    """`command`, started when the servers answer and, unless told otherwise, tables are migrated."""
+    needs = ["--migrated"] if migrated else []
+    return [
+        "setpriv", "--pdeathsig", "TERM", "--",
+        sys.executable, "-m", "portal.cli.run_when_ready", *needs, "--", *command,
+    ]  # fmt: skip
+
+
+def supervisor_configuration(place: Place, programs: Sequence[Program], password: str) -> str:
+    """The text of supervisord's configuration file; it holds the password of its control socket."""
+    supervisor = {
+        "nodaemon": "true",
+        "directory": str(BASE),
+        "logfile": str(place.log / "supervisord.log"),
+        "logfile_maxbytes": "10MB",
+        "logfile_backups": "3",
+        "pidfile": str(place.run / "supervisord.pid"),
+        "childlogdir": str(place.log),
+    }
+    if os.geteuid() == 0:
+        # Said explicitly, because supervisord warns about root otherwise.
+        supervisor["user"] = "root"
+    sections = [_section("supervisord", supervisor), *_control_socket(place, password)]
+    return "\n".join(sections + [program.section(place.log) for program in programs])
+
+
+def _control_socket(place: Place, password: str) -> list[str]:
+    """The socket for `supervisorctl`; none in a folder too deep for a socket's path."""
+    socket = place.run / "supervisor.sock"
+    if len(os.fsencode(socket)) > SOCKET_PATH_LIMIT:
+        return []
+    login = {"username": "pilotage", "password": password}
+    factory = {
+        "supervisor.rpcinterface_factory": "supervisor.rpcinterface:make_main_rpcinterface",
+    }
+    return [
+        _section("unix_http_server", {"file": str(socket), "chmod": "0700"} | login),
+        _section("rpcinterface:supervisor", factory),
+        _section("supervisorctl", {"serverurl": f"unix://{socket}"} | login),
+    ]
+
+
+def _section(name: str, lines: dict[str, str]) -> str:
+    for value in lines.values():
+        if re.search(r"\s[;#]|[\r\n]", value):
+            raise UnusablePath(f"supervisord cannot read this, move the folder elsewhere: {value}")
+    text = "\n".join(f"{key}={value.replace('%', '%%')}" for key, value in lines.items())
+    return f"[{name}]\n{text}\n"

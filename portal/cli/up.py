@@ -1,0 +1,125 @@
+"""`manage.py up`: prepare everything a portal needs on this host, then become supervisord.
+
+With DATABASE_URL or REDIS_URL in the environment that server is used, and none is started for it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fcntl
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn
+
+from portal.cli.place import BASE, Place
+from portal.cli.supervision import (
+    Program,
+    UnusablePath,
+    portal_programs,
+    supervisor_configuration,
+)
+from portal.embedded.identity import NoIdentity
+from portal.embedded.ports import LOOPBACK, kept_ports
+from portal.embedded.postgres import Postgres, PostgresUnusable
+from portal.embedded.private import kept_secret, make_private_folder, write_private
+from portal.embedded.redis import Redis, RedisUnusable
+
+PREFERRED_PORTS = {"web": 8000}
+
+
+class AlreadyRunning(Exception):
+    """Another portal runs on the same folder; the text says where."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What supervisord needs to know, and the portal's address."""
+
+    configuration: Path
+    public_url: str
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="manage.py up", description=__doc__)
+    parser.parse_args(arguments)
+    place = Place.from_environment()
+    try:
+        lock = take_lock(place)
+        prepared = prepare(place)
+    except (AlreadyRunning, NoIdentity, PostgresUnusable, RedisUnusable, UnusablePath) as error:
+        sys.stderr.write(f"up: {error}\n")
+        return 1
+    sys.stdout.write(f"Portal: {prepared.public_url} - Ctrl-C stops it. Logs: {place.log}\n")
+    sys.stdout.flush()
+    become_supervisor(place, prepared, lock)
+
+
+def take_lock(place: Place) -> int:
+    """Lock the folder until the process ends, whatever program it has become; the descriptor."""
+    make_private_folder(place.var)
+    make_private_folder(place.run)
+    make_private_folder(place.log)
+    lock = os.open(place.run / "up.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        address = place.run / "public.url"
+        where = address.read_text(encoding="utf-8").strip() if address.exists() else "starting"
+        raise AlreadyRunning(f"a portal already runs on {place.var} ({where})") from None
+    return lock
+
+
+def prepare(place: Place) -> Prepared:
+    """Make ports, passwords, servers' folders and addresses, keeping what an earlier run made."""
+    place.is_migrated.unlink(missing_ok=True)
+    kept_secret(place.run / "secret_key", length_bytes=48)
+    ports = kept_ports(place.run / "ports.json", ("web", "postgres", "redis"), PREFERRED_PORTS)
+    programs = [
+        *_postgres_program(place, ports["postgres"]),
+        *_redis_program(place, ports["redis"]),
+        *portal_programs(ports["web"]),
+    ]
+    public_url = os.environ.get("PILOTAGE_PUBLIC_URL") or f"http://{LOOPBACK}:{ports['web']}"
+    write_private(place.run / "public.url", public_url + "\n")
+    configuration = place.run / "supervisord.conf"
+    password = kept_secret(place.run / "supervisor.password")
+    write_private(configuration, supervisor_configuration(place, programs, password))
+    return Prepared(configuration, public_url)
+
+
+def become_supervisor(place: Place, prepared: Prepared, lock: int) -> NoReturn:
+    """Replace this process by supervisord, which keeps the lock and stops all on SIGINT or SIGTERM."""
+    os.set_inheritable(lock, True)
+    os.environ["PILOTAGE_VAR"] = str(place.var)
+    os.environ["DJANGO_SETTINGS_MODULE"] = "portal.settings"
+    os.environ["PYTHONUNBUFFERED"] = "1"
+    os.chdir(BASE)
+    command = [
+        sys.executable, "-m", "supervisor.supervisord", "--nodaemon",
+        "--configuration", str(prepared.configuration),
+    ]  # fmt: skip
+    os.execv(command[0], command)
+
+
+def _postgres_program(place: Place, port: int) -> list[Program]:
+    address = place.run / "database.url"
+    if "DATABASE_URL" in os.environ:
+        address.unlink(missing_ok=True)
+        return []
+    postgres = Postgres.at(place.var / "postgres", port)
+    postgres.prepare()
+    write_private(address, postgres.url + "\n")
+    return [Program("postgres", postgres.command(), 1, stop_signal="INT")]
+
+
+def _redis_program(place: Place, port: int) -> list[Program]:
+    address = place.run / "redis.url"
+    if "REDIS_URL" in os.environ:
+        address.unlink(missing_ok=True)
+        return []
+    redis = Redis(place.var / "redis", port)
+    redis.prepare()
+    write_private(address, redis.url + "\n")
+    return [Program("redis", redis.command(), 2)]
