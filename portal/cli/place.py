@@ -1,4 +1,4 @@
-"""Where the run-time state lies; known without Django, because the settings read files from there."""
+"""Where the run-time state lies; known without Django, since the settings read files there."""
 
 from __future__ import annotations
 

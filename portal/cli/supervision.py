@@ -79,17 +79,18 @@ def portal_programs(port: int) -> list[Program]:
         *celery, "beat", "--scheduler", "celery.beat:Scheduler", "--pidfile", "",
         "--loglevel", "INFO",
     ]  # fmt: skip
+    migrate = when_ready([*manage, "prepare_data"], migrated=False)
     return [
-        Program("migrate", when_ready([*manage, "prepare_data"], migrated=False), 5, is_one_shot=True),
+        Program("migrate", migrate, 5, is_one_shot=True),
         Program("web", when_ready(web), 10),
         Program("local-pilots", when_ready([*manage, "guard_local_pilots"]), 15, stop_wait_s=60),
         Program("worker", when_ready(worker), 20, stop_wait_s=60),
         Program("beat", when_ready(beat), 25),
-    ]  # fmt: skip
+    ]
 
 
 def when_ready(command: Sequence[str], *, migrated: bool = True) -> list[str]:
-    """`command`, started when the servers answer and, unless told otherwise, tables are migrated."""
+    """`command`, started when the servers answer and (unless told otherwise) tables are there."""
     needs = ["--migrated"] if migrated else []
     return [
         "setpriv", "--pdeathsig", "TERM", "--",

@@ -90,7 +90,7 @@ def prepare(place: Place) -> Prepared:
 
 
 def become_supervisor(place: Place, prepared: Prepared, lock: int) -> NoReturn:
-    """Replace this process by supervisord, which keeps the lock and stops all on SIGINT or SIGTERM."""
+    """Replace this process by supervisord; it keeps the lock and stops all on SIGINT or TERM."""
     os.set_inheritable(lock, True)
     os.environ["PILOTAGE_VAR"] = str(place.var)
     os.environ["DJANGO_SETTINGS_MODULE"] = "portal.settings"

@@ -31,7 +31,7 @@ class NoIdentity(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """A way to start a program: words to put before it, and the account that must own its folders."""
+    """A way to start a program: words before it, and the account that must own its folders."""
 
     prefix: tuple[str, ...] = ()
     owner: pwd.struct_passwd | None = None

@@ -36,7 +36,7 @@ def free_ports(count: int) -> list[int]:
 
 
 def kept_ports(path: Path, names: Iterable[str], preferred: Mapping[str, int]) -> dict[str, int]:
-    """One free port per name: the one kept in `path`, else the preferred one, else any; kept again."""
+    """One free port per name: the one kept in `path`, else the preferred one, else any; kept."""
     kept = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     wanted = {name: kept.get(name) or preferred.get(name) for name in names}
     chosen = {

@@ -83,7 +83,7 @@ class Postgres:
         fresh.rename(self.data)
 
     def command(self, **settings: str) -> list[str]:
-        """The command that runs the server in the foreground; SIGINT stops it, breaking connections.
+        """The command that runs the server in the foreground; SIGINT stops it at once.
 
         It listens on the loopback address only and has no socket file, whose path could be too
         long in a deep folder. The server ends with the process that started it.

@@ -1,0 +1,23 @@
+# One image for web, worker and beat; which one it is, the command says (see docker-compose.yml).
+FROM python:3.11-slim-bookworm
+
+ENV PYTHONUNBUFFERED=1 \
+    PYTHONDONTWRITEBYTECODE=1 \
+    DJANGO_SETTINGS_MODULE=portal.settings \
+    PILOTAGE_VAR=/var/lib/pilotage
+
+WORKDIR /opt/pilotage
+
+COPY requirements.txt .
+RUN pip install --no-cache-dir --require-hashes -r requirements.txt
+
+COPY . .
+RUN useradd --system --uid 999 --no-create-home pilotage \
+    && install -d -o pilotage -m 0700 /var/lib/pilotage
+
+USER pilotage
+VOLUME /var/lib/pilotage
+EXPOSE 8000
+
+CMD ["gunicorn", "portal.wsgi", "--bind", "0.0.0.0:8000", "--workers", "2", "--threads", "8", \
+     "--worker-tmp-dir", "/dev/shm", "--timeout", "120", "--no-control-socket"]
