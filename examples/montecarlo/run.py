@@ -223,7 +223,9 @@ def main() -> None:
     digests = {name: hashlib.sha256((work_dir / name).read_bytes()).hexdigest() for name in INPUTS}
     parameters = json.loads((work_dir / "parameters.json").read_text())
 
-    log.info("seed %d, %d events, retry %s", options.seed, options.events, os.environ.get("RETRY"))
+    log.info(
+        "seed %d, %d events, retry %s", options.seed, options.events, os.environ.get("RETRY", "0")
+    )
     cpu_start_s = time.process_time()
     histogram = simulate(
         parameters, work_dir / "calibration.csv", seed=options.seed, events=options.events
