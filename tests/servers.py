@@ -12,6 +12,7 @@ import secrets
 import shutil
 import tempfile
 from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 
@@ -32,6 +33,8 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     os.environ["PILOTAGE_PUBLIC_URL"] = "http://127.0.0.1:8000"
     os.environ["PILOTAGE_VAR"] = tempfile.mkdtemp(prefix="pilotage-tests-")
     _cleanup.callback(shutil.rmtree, os.environ["PILOTAGE_VAR"], ignore_errors=True)
+    # The static files' server warns when the folder of collected files is missing.
+    Path(os.environ["PILOTAGE_VAR"], "static").mkdir()
     if "DATABASE_URL" in os.environ and "REDIS_URL" in os.environ:
         return
     servers = _cleanup.enter_context(TemporaryServers())

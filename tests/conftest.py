@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.test import override_settings
+
+#: Names of a browser that `make test` did not choose, for runs of pytest by hand.
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give every test that opens a page the marker `browser`; slow tests start first."""
+    for item in items:
+        if "page" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.browser)
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _settings_for_tests() -> Iterator[None]:
+    """Static files straight from their source folders, and passwords hashed quickly."""
+    plain = {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}
+    with override_settings(
+        STORAGES=settings.STORAGES | {"staticfiles": plain},
+        WHITENOISE_USE_FINDERS=True,
+        PASSWORD_HASHERS=["django.contrib.auth.hashers.MD5PasswordHasher"],
+    ):
+        yield
+
+
+@pytest.fixture(scope="session")
+def browser_type_launch_args(browser_type_launch_args: dict[str, Any]) -> dict[str, Any]:
+    """The browser named by PILOTAGE_BROWSER, else one in PATH, else the one of Playwright."""
+    # The browser's driver runs an event loop in this thread, in which Django refuses queries.
+    os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "1"
+    found = os.environ.get("PILOTAGE_BROWSER") or next(
+        filter(None, map(shutil.which, BROWSERS)), None
+    )
+    chosen = {"executable_path": found} if found else {}
+    flags = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+    return {**browser_type_launch_args, **chosen, "args": flags}

@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+import configparser
+import shlex
+from pathlib import Path
+
+import pytest
+
+from portal.cli.place import Place
+from portal.cli.supervision import (
+    Program,
+    UnusablePath,
+    portal_programs,
+    supervisor_configuration,
+)
+
+
+def _parsed(text: str) -> configparser.RawConfigParser:
+    parser = configparser.RawConfigParser(inline_comment_prefixes=(";", "#"))
+    parser.read_string(text)
+    return parser
+
+
+def test_users_of_a_server_stop_before_the_server():
+    priorities = {program.name: program.priority for program in portal_programs(8000)}
+
+    # supervisord stops by descending priority; local pilots say good-bye to the web server.
+    assert priorities["beat"] > priorities["worker"] > priorities["local-pilots"]
+    assert priorities["local-pilots"] > priorities["web"] > priorities["migrate"]
+
+
+def test_every_program_ends_with_its_supervisor():
+    for program in portal_programs(8000):
+        assert program.command[:3] == ["setpriv", "--pdeathsig", "TERM"]
+
+
+def test_a_command_with_blanks_and_percent_signs_survives_the_configuration():
+    command = ["/a folder/python", "100%", "it's"]
+    program = Program("odd", command, 1)
+
+    text = supervisor_configuration(Place(Path("/var/x")), [program], "secret")
+
+    written = _parsed(text)["program:odd"]["command"].replace("%%", "%")
+    assert shlex.split(written) == command
+
+
+def test_a_path_that_would_be_read_as_a_comment_is_refused():
+    program = Program("odd", ["/a ;folder/python"], 1)
+
+    with pytest.raises(UnusablePath, match="a ;folder"):
+        supervisor_configuration(Place(Path("/var/x")), [program], "secret")
+
+
+def test_the_control_socket_is_left_out_where_its_path_would_be_too_long():
+    near, deep = Place(Path("/var/x")), Place(Path("/var") / ("x" * 100))
+
+    assert "unix_http_server" in supervisor_configuration(near, [], "secret")
+    assert "unix_http_server" not in supervisor_configuration(deep, [], "secret")
+
+
+def test_no_command_line_carries_a_password(monkeypatch):
+    monkeypatch.setenv("DATABASE_URL", "postgresql://u:hidden@db/x")
+    monkeypatch.setenv("REDIS_URL", "redis://:hidden@cache/0")
+
+    words = [word for program in portal_programs(8000) for word in program.command]
+
+    assert not any("hidden" in word for word in words)
