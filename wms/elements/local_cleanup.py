@@ -20,7 +20,7 @@ class Ended:
 
 
 def end_local_pilots(root: Path, *, grace_s: float = 12.0) -> Ended:
-    """End all pilots that `LocalElement`s keep anywhere under `root`, and return when they are gone.
+    """End all pilots that `LocalElement`s keep under `root`, and return when they are gone.
 
     Marks each as cancelled first, so that one which is just starting ends by itself.
     """

@@ -13,7 +13,7 @@ class ElementError(Exception):
 
 
 class Unreachable(ElementError):
-    """No answer came (time-out, connection lost, controller down): nothing is known, so change no state."""
+    """No answer came (time-out, connection lost): nothing is known, so change no state."""
 
 
 class Refused(ElementError):
@@ -102,5 +102,5 @@ class Element(Protocol):
         ...
 
     def forget(self, ids: Collection[str]) -> None:
-        """Remove what the batch system keeps of ended pilots; others and unknown ids are ignored."""
+        """Remove what the batch system keeps of ended pilots; it ignores others and unknown ids."""
         ...

@@ -26,7 +26,7 @@ class CommandRunner(Protocol):
     """Runs one command to its end."""
 
     def run(self, argv: Sequence[str], *, stdin: str = "", timeout_s: float = 60.0) -> Completed:
-        """Return how the command ended; raise `Unreachable` if it could not be run or took too long.
+        """Return how the command ended; raise `Unreachable` if it did not run or took too long.
 
         The command sees a clean environment, none of the caller's descriptors and no terminal.
         """

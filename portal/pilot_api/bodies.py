@@ -1,0 +1,110 @@
+"""Reading the JSON bodies of pilots' requests: bounded, strict, and every fault with its field."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from django.http import HttpRequest
+
+from wms.core.errors import InvalidInput, TooLarge
+
+MAX_BODY_BYTES = 256 * 1024
+MAX_TEXT_LENGTH = 4000
+MAX_ITEMS = 1000
+#: PostgreSQL's integer; nothing that a pilot counts is larger.
+MAX_NUMBER = 2**31 - 1
+
+
+def read_body(request: HttpRequest) -> Fields:
+    """Return the JSON object of a request."""
+    content = request.read(MAX_BODY_BYTES + 1)
+    if len(content) > MAX_BODY_BYTES:
+        raise TooLarge(f"The request is larger than {MAX_BODY_BYTES} bytes.")
+    try:
+        data = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise InvalidInput.of(f"the body is not JSON: {error}") from error
+    return Fields(data)
+
+
+class Fields:
+    """A JSON object whose fields are read by type; a fault raises InvalidInput with the field."""
+
+    def __init__(self, data: Any, prefix: str = "") -> None:
+        if not isinstance(data, dict):
+            raise InvalidInput.of("must be a JSON object", field=prefix.rstrip("."))
+        self._data = data
+        self._prefix = prefix
+
+    def text(self, name: str, *, max_length: int = MAX_TEXT_LENGTH, pattern: str = ".*") -> str:
+        """A text without null characters, which PostgreSQL cannot store."""
+        value = self._get(name, str, "a text")
+        if len(value) > max_length:
+            raise self._fault(name, f"has more than {max_length} characters")
+        if "\0" in value:
+            raise self._fault(name, "contains a null character")
+        if not re.fullmatch(pattern, value, re.DOTALL):
+            raise self._fault(name, f"does not match {pattern}")
+        return value
+
+    def choice(self, name: str, *choices: str) -> str:
+        """One of a few words."""
+        value = self._get(name, str, "a text")
+        if value not in choices:
+            raise self._fault(name, f"must be one of {', '.join(choices)}")
+        return value
+
+    def integer(self, name: str, *, minimum: int = 0, maximum: int = MAX_NUMBER) -> int:
+        """A whole number in a range."""
+        value = self._get(name, int, "a whole number")
+        if not minimum <= value <= maximum:
+            raise self._fault(name, f"must be from {minimum} to {maximum}")
+        return value
+
+    def number(self, name: str) -> float:
+        """A number that is finite and not negative."""
+        value = self._get(name, (int, float), "a number")
+        if not 0 <= value <= MAX_NUMBER:
+            raise self._fault(name, f"must be from 0 to {MAX_NUMBER}")
+        return float(value)
+
+    def texts(self, name: str) -> tuple[str, ...]:
+        """A list of texts."""
+        named = {str(index): value for index, value in enumerate(self._items(name))}
+        items = Fields(named, f"{self._prefix}{name}.")
+        return tuple(items.text(index) for index in named)
+
+    def objects(self, name: str) -> list[Fields]:
+        """A list of objects."""
+        return [
+            Fields(value, f"{self._prefix}{name}.{index}.")
+            for index, value in enumerate(self._items(name))
+        ]
+
+    def object(self, name: str) -> Fields:
+        """An object."""
+        return Fields(self._get(name, dict, "an object"), f"{self._prefix}{name}.")
+
+    def has(self, name: str) -> bool:
+        """Tell whether the field is there and not null."""
+        return self._data.get(name) is not None
+
+    def _items(self, name: str) -> list[Any]:
+        values: list[Any] = self._get(name, list, "a list")
+        if len(values) > MAX_ITEMS:
+            raise self._fault(name, f"has more than {MAX_ITEMS} entries")
+        return values
+
+    def _get(self, name: str, kind: Any, what: str) -> Any:
+        if name not in self._data:
+            raise self._fault(name, "is missing")
+        value = self._data[name]
+        # In Python, true and false are whole numbers; here they are not.
+        if not isinstance(value, kind) or isinstance(value, bool):
+            raise self._fault(name, f"must be {what}")
+        return value
+
+    def _fault(self, name: str, message: str) -> InvalidInput:
+        return InvalidInput.of(message, field=f"{self._prefix}{name}")

@@ -1,0 +1,83 @@
+"""What all requests of pilots have in common: method, credential, errors as problem details."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from http import HTTPStatus
+from typing import Any
+from uuid import UUID
+
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
+from django.views.decorators.csrf import csrf_exempt
+
+from wms.core.errors import InvalidInput, NotAuthenticated, PilotageError
+from wms.pilots.models import Pilot
+from wms.pilots.services import authenticate_pilot
+
+View = Callable[..., HttpResponseBase]
+
+
+def endpoint(method: str) -> Callable[[View], View]:
+    """Make a view answer to one method, without a CSRF token, and with problem details on errors.
+
+    Pilots hold no cookie, so there is no request that a browser could be tricked into sending.
+    """
+
+    def decorate(view: View) -> View:
+        @csrf_exempt
+        @wraps(view)
+        def wrapped(request: HttpRequest, **path: Any) -> HttpResponseBase:
+            if request.method != method:
+                answer = _problem(HTTPStatus.METHOD_NOT_ALLOWED, f"Use {method}.")
+                answer["Allow"] = method
+                return answer
+            try:
+                return view(request, **path)
+            except PilotageError as error:
+                return problem_of(error)
+
+        return wrapped
+
+    return decorate
+
+
+def for_pilot(view: View) -> View:
+    """Give the view the pilot whose credential the request carries, as its second argument."""
+
+    @wraps(view)
+    def wrapped(request: HttpRequest, **path: Any) -> HttpResponseBase:
+        return view(request, _authenticate(request), **path)
+
+    return wrapped
+
+
+def problem_of(error: PilotageError) -> HttpResponse:
+    """Return the answer for an error of the domain (RFC 9457)."""
+    if isinstance(error, NotAuthenticated):
+        # Nothing that helps somebody who tries credentials out.
+        answer = _problem(HTTPStatus.UNAUTHORIZED, "The credential is not accepted.")
+        answer["WWW-Authenticate"] = "Bearer"
+        return answer
+    facts: dict[str, object] = {}
+    if isinstance(error, InvalidInput):
+        facts["errors"] = [
+            {"field": finding.field, "message": finding.message} for finding in error.findings
+        ]
+    return _problem(HTTPStatus(error.status), str(error), **facts)
+
+
+def _problem(status: HTTPStatus, detail: str, **facts: object) -> HttpResponse:
+    body = {"type": "about:blank", "title": status.phrase, "status": status, "detail": detail}
+    return JsonResponse({**body, **facts}, status=status, content_type="application/problem+json")
+
+
+def _authenticate(request: HttpRequest) -> Pilot:
+    scheme, _, credential = request.headers.get("Authorization", "").partition(" ")
+    uuid, _, token = credential.partition(":")
+    if scheme.lower() != "bearer" or not token:
+        raise NotAuthenticated
+    try:
+        return authenticate_pilot(UUID(uuid), token)
+    except ValueError as error:
+        raise NotAuthenticated from error

@@ -1,0 +1,282 @@
+"""Talking to the server: plain HTTP requests, repeated with growing pauses while it is away."""
+
+from __future__ import annotations
+
+import hashlib
+import http.client
+import json
+import logging
+import random
+import urllib.parse
+import urllib.request
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, TypeVar, cast
+
+from .control import Control
+
+#: How long the server may be away before the pilot gives up: longer than any planned outage.
+PATIENCE_S = 2 * 3600.0
+#: A short outage (a restart) is noticed quickly, a long one is not hammered.
+SHORT_OUTAGE_S = 120.0
+SHORT_PAUSE_S = 5.0
+LONG_PAUSE_S = 30.0
+
+_TIMEOUT_S = 30.0
+_GOODBYE_TIMEOUT_S = 3.0
+_ANSWER_LIMIT = 8 * 1024 * 1024
+_CHUNK = 256 * 1024
+_TRY_AGAIN = frozenset({408, 425, 429})
+
+log = logging.getLogger("pilot")
+T = TypeVar("T")
+
+
+class Unauthorised(Exception):
+    """The server does not accept this pilot's credential (any more)."""
+
+
+class Unavailable(Exception):
+    """The server was away, or not able to answer, for longer than we had patience."""
+
+
+class Rejected(Exception):
+    """The server understood the request and said no."""
+
+    def __init__(self, status: int, detail: str) -> None:
+        super().__init__(f"{status}: {detail}")
+        self.status = status
+
+
+class Superseded(Rejected):
+    """The attempt is no longer ours; whatever we know of it has no value."""
+
+
+class HashMismatch(Exception):
+    """What arrived is not what was announced."""
+
+
+class NodeFault(Exception):
+    """This node cannot do its part (disk full, file unreadable)."""
+
+
+class _Trouble(Exception):
+    """This try failed in a way that another try may mend."""
+
+
+@dataclass(frozen=True)
+class _Request:
+    method: str
+    path: str
+    headers: dict[str, str]
+    body: bytes | None = None
+    source: Path | None = None
+
+
+class Client:
+    """Speaks for one pilot. One instance serves one thread."""
+
+    def __init__(
+        self,
+        server_url: str,
+        pilot: str,
+        token: str,
+        control: Control,
+        *,
+        timeout_s: float = _TIMEOUT_S,
+    ) -> None:
+        self._url = urllib.parse.urlsplit(server_url)
+        self._proxy = _proxy_for(self._url)
+        self._pilot = pilot
+        self._authorization = f"Bearer {pilot}:{token}"
+        self._control = control
+        self._timeout_s = timeout_s
+
+    def call(
+        self,
+        path: str,
+        body: dict[str, Any],
+        *,
+        patience_s: float = PATIENCE_S,
+        is_authorised: bool = True,
+    ) -> dict[str, Any]:
+        """POST `body` and return the answer; raise one of this module's exceptions otherwise."""
+        content = json.dumps(body).encode()
+        headers = {"Content-Type": "application/json", "Content-Length": str(len(content))}
+        request = self._request("POST", path, headers, is_authorised, body=content)
+        return self._persist(lambda: self._exchange(request, _read_json), path, patience_s)
+
+    def download(self, path: str, target: Path, *, sha256: str) -> None:
+        """Fetch a file into `target`; raise `HashMismatch` if it is not the announced one."""
+        request = self._request("GET", path, {}, True)
+
+        def receive(response: http.client.HTTPResponse) -> str:
+            with _open(target, "wb") as sink:
+                digest = _copy(response, sink)
+            if response.length:
+                raise http.client.IncompleteRead(b"", response.length)
+            return digest
+
+        found = self._persist(lambda: self._exchange(request, receive), path, PATIENCE_S)
+        if found != sha256:
+            raise HashMismatch(f"{path}: expected SHA-256 {sha256}, received {found}")
+
+    def upload(self, path: str, source: Path) -> None:
+        """Send a file; what the server holds under this path is replaced."""
+        with _open(source, "rb") as content:
+            digest = _copy(content, None)
+        headers = {
+            "Content-Type": "application/octet-stream",
+            "Content-Length": str(source.stat().st_size),
+            "X-Content-SHA256": digest,
+        }
+        request = self._request("PUT", path, headers, True, source=source)
+        self._persist(lambda: self._exchange(request, _read_json), path, PATIENCE_S)
+
+    def _request(
+        self,
+        method: str,
+        path: str,
+        headers: dict[str, str],
+        is_authorised: bool,
+        *,
+        body: bytes | None = None,
+        source: Path | None = None,
+    ) -> _Request:
+        headers = {"Accept": "application/json", "Connection": "close", **headers}
+        if is_authorised:
+            headers["Authorization"] = self._authorization
+        full = f"{self._url.path.rstrip('/')}/pilot/v1/{urllib.parse.quote(path)}"
+        return _Request(method, full, headers, body, source)
+
+    def _persist(self, attempt: Callable[[], T], what: str, patience_s: float) -> T:
+        """Repeat `attempt` until it has an answer or the patience is over."""
+        started = self._control.clock()
+        pause_s = 0.2
+        while True:
+            try:
+                return attempt()
+            except _Trouble as trouble:
+                reason = str(trouble)
+            now = self._control.clock()
+            if now + pause_s > self._control.give_up_at(started, patience_s):
+                raise Unavailable(f"{what}: {reason}")
+            if self._control.is_locked_out:
+                raise Unauthorised(reason)
+            log.warning("%s: %s; next try in %.1f s", what, reason, pause_s)
+            self._control.pause(pause_s)
+            limit_s = SHORT_PAUSE_S if now - started < SHORT_OUTAGE_S else LONG_PAUSE_S
+            # The spread keeps a thousand pilots from returning in the same instant.
+            pause_s = min(pause_s * 2, limit_s) * random.uniform(0.7, 1.0)
+
+    def _exchange(self, request: _Request, receive: Callable[[http.client.HTTPResponse], T]) -> T:
+        """Send one request and return what `receive` makes of a good answer."""
+        connection = self._connect()
+        try:
+            self._send(connection, request)
+            response = connection.getresponse()
+            if response.status == 200:
+                return receive(response)
+            raise _failure(response)
+        except (http.client.HTTPException, OSError, ValueError) as error:
+            raise _Trouble(f"{type(error).__name__}: {error}") from error
+        finally:
+            connection.close()
+
+    def _send(self, connection: http.client.HTTPConnection, request: _Request) -> None:
+        target = request.path
+        if self._proxy and self._url.scheme == "http":
+            target = f"http://{self._url.netloc}{target}"
+        connection.putrequest(request.method, target, skip_accept_encoding=True)
+        for name, value in request.headers.items():
+            connection.putheader(name, value)
+        try:
+            connection.endheaders(request.body)
+            if request.source is not None:
+                with _open(request.source, "rb") as content:
+                    connection.send(content)
+        except (BrokenPipeError, ConnectionResetError):
+            return  # a server that refuses an upload answers before it has read all of it
+
+    def _connect(self) -> http.client.HTTPConnection:
+        timeout_s = self._timeout_s
+        if self._control.is_terminated:
+            timeout_s = min(timeout_s, _GOODBYE_TIMEOUT_S)
+        host, port = self._url.hostname or "", self._url.port
+        is_tls = self._url.scheme == "https"
+        kind = http.client.HTTPSConnection if is_tls else http.client.HTTPConnection
+        if self._proxy is None:
+            return kind(host, port, timeout=timeout_s)
+        connection = kind(self._proxy.hostname or "", self._proxy.port, timeout=timeout_s)
+        if is_tls:
+            connection.set_tunnel(host, port)
+        return connection
+
+
+def _proxy_for(url: urllib.parse.SplitResult) -> urllib.parse.SplitResult | None:
+    """Return the proxy that the node's environment names for this server, if any."""
+    proxy = urllib.request.getproxies().get(url.scheme)
+    if not proxy or urllib.request.proxy_bypass(url.hostname or ""):
+        return None
+    return urllib.parse.urlsplit(proxy if "://" in proxy else f"http://{proxy}")
+
+
+def _failure(response: http.client.HTTPResponse) -> Exception:
+    """Translate an answer that is not 200."""
+    status = response.status
+    detail = _detail(response)
+    if status == 401:
+        return Unauthorised(detail)
+    if status == 409:
+        return Superseded(status, detail)
+    if status >= 500 or status in _TRY_AGAIN:
+        return _Trouble(f"{status}: {detail}")
+    return Rejected(status, detail)
+
+
+def _detail(response: http.client.HTTPResponse) -> str:
+    """Return the sentence in a problem report, or what the status line says."""
+    try:
+        problem = json.loads(response.read(65536))
+    except (ValueError, OSError, http.client.HTTPException):
+        return response.reason
+    if not isinstance(problem, dict):
+        return response.reason
+    return str(problem.get("detail") or problem.get("title") or response.reason)[:500]
+
+
+def _read_json(response: http.client.HTTPResponse) -> dict[str, Any]:
+    """Return the JSON object of an answer; anything else comes from somebody else's server."""
+    content = response.read(_ANSWER_LIMIT)
+    answer = json.loads(content)
+    if not isinstance(answer, dict):
+        raise ValueError("the answer is not a JSON object")
+    return answer
+
+
+def _copy(source: Any, sink: BinaryIO | None) -> str:
+    """Copy all of `source` in small pieces and return its SHA-256."""
+    digest = hashlib.sha256()
+    while True:
+        piece = source.read(_CHUNK)
+        if not piece:
+            return digest.hexdigest()
+        digest.update(piece)
+        if sink is not None:
+            _write(sink, piece)
+
+
+def _open(path: Path, mode: str) -> BinaryIO:
+    try:
+        return cast("BinaryIO", path.open(mode))
+    except OSError as error:
+        raise NodeFault(str(error)) from error
+
+
+def _write(sink: BinaryIO, piece: bytes) -> None:
+    try:
+        sink.write(piece)
+        sink.flush()
+    except OSError as error:
+        raise NodeFault(str(error)) from error

@@ -1,0 +1,251 @@
+"""One job from its description to its final report."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from . import payload, sandbox
+from .client import Client, HashMismatch, NodeFault, Rejected, Superseded
+from .control import Attempt, Control
+
+#: What a payload sees of the pilot's own environment; the job's own variables come on top.
+PASSED_ON = ("PATH", "LANG", "LC_ALL", "TZ")
+DOWNLOAD_TRIES = 3
+
+_BAD_NODE = frozenset(
+    {
+        errno.ENOSPC,
+        errno.EDQUOT,
+        errno.EROFS,
+        errno.EIO,
+        errno.EMFILE,
+        errno.ENFILE,
+        errno.ENOMEM,
+        errno.EAGAIN,
+    }
+)
+
+log = logging.getLogger("pilot")
+
+
+@dataclass(frozen=True)
+class Input:
+    """A file of the input sandbox."""
+
+    path: str
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Job:
+    """A job as the server handed it out."""
+
+    job: int
+    attempt: int
+    name: str
+    executable: str
+    arguments: tuple[str, ...]
+    environment: Mapping[str, str]
+    inputs: tuple[Input, ...]
+    outputs: tuple[str, ...]
+    wall_limit_s: float | None
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Job:
+        """Read the server's description; raise KeyError, TypeError or ValueError if it is none."""
+        limit = data.get("wall_limit_s")
+        return cls(
+            job=int(data["job"]),
+            attempt=int(data["attempt"]),
+            name=str(data.get("name", "")),
+            executable=str(data["executable"]),
+            arguments=tuple(str(each) for each in data.get("arguments", ())),
+            environment={str(k): str(v) for k, v in data.get("environment", {}).items()},
+            inputs=tuple(Input(str(e["path"]), str(e["sha256"])) for e in data.get("inputs", ())),
+            outputs=tuple(str(each) for each in data.get("outputs", ())),
+            wall_limit_s=None if limit is None else float(limit),
+        )
+
+    @property
+    def key(self) -> Attempt:
+        """Job and attempt: what every message about it names."""
+        return (self.job, self.attempt)
+
+    @property
+    def path(self) -> str:
+        """The prefix of this attempt's addresses."""
+        return f"jobs/{self.job}/{self.attempt}"
+
+
+class NotRun(Exception):
+    """The payload was not run, or not to its end, for a reason that is not its own.
+
+    `is_node_bad` says that the next job would fare no better here.
+    """
+
+    def __init__(self, reason: str, *, is_node_bad: bool = False) -> None:
+        super().__init__(reason)
+        self.is_node_bad = is_node_bad
+
+
+def _is_node_bad(error: BaseException) -> bool:
+    """Tell a node without resources from a job whose file names contradict each other."""
+    cause = error if isinstance(error, OSError) else error.__cause__
+    return isinstance(cause, OSError) and cause.errno in _BAD_NODE
+
+
+class JobRun:
+    """Carries one attempt through: fetch, run, send back, report.
+
+    Raises `Unauthorised` and `Unavailable` of the client, and `NotRun` after it was reported with
+    the node at fault. An attempt that the server gave to somebody else is dropped in silence.
+    """
+
+    def __init__(self, job: Job, *, client: Client, control: Control, work_dir: Path) -> None:
+        self._job = job
+        self._client = client
+        self._control = control
+        self._home = work_dir / f"job-{job.job}-{job.attempt}"
+        self._sandbox = self._home / "sandbox"
+        self._stdout = self._home / "stdout"
+        self._stderr = self._home / "stderr"
+
+    def run(self) -> None:
+        """Do all of it; afterwards nothing is left of the job on this node."""
+        self._control.hold(self._job.key)
+        try:
+            self._run()
+        except Superseded as error:
+            log.warning("job %d attempt %d is no longer ours: %s", *self._job.key, error)
+        finally:
+            self._control.hold(None)
+            sandbox.remove(self._home)
+
+    def _run(self) -> None:
+        try:
+            outcome = self._prepare_and_execute()
+        except NotRun as error:
+            log.error("job %d attempt %d did not run: %s", *self._job.key, error)
+            self._report({"event": "not_run", "reason": str(error)})
+            if error.is_node_bad:
+                raise
+            return
+        missing, problems = self._send_results()
+        reasons = [outcome.reason, *problems] if outcome.reason else problems
+        ended = {
+            "event": "ended",
+            "exit_code": outcome.exit_code,
+            "signal": outcome.signal,
+            "wall_s": outcome.wall_s,
+            "cpu_s": outcome.cpu_s,
+            "max_rss_mb": outcome.max_rss_mb,
+            "reason": "; ".join(reasons)[:2000],
+            "missing_outputs": missing,
+        }
+        log.info("job %d attempt %d ended: %s", *self._job.key, ended)
+        self._report(ended)
+
+    def _prepare_and_execute(self) -> payload.Outcome:
+        try:
+            command = self._prepare()
+            self._check_still_wanted()
+            self._report({"event": "started"})
+            outcome = self._execute(command)
+        except sandbox.BadPath as error:
+            raise NotRun(str(error)) from error
+        except (OSError, NodeFault) as error:
+            raise NotRun(f"this node failed: {error}", is_node_bad=_is_node_bad(error)) from error
+        if outcome.reason:
+            # Not the payload's fault, whatever it made of the signal.
+            self._check_still_wanted()
+        return outcome
+
+    def _check_still_wanted(self) -> None:
+        """A pilot that is told to go gives its job back."""
+        if self._control.is_terminated:
+            raise NotRun("terminated")
+
+    def _prepare(self) -> list[str]:
+        """Lay out the job's directory and return the command line."""
+        self._sandbox.mkdir(parents=True)
+        (self._home / "tmp").mkdir()
+        for each in self._job.inputs:
+            target = sandbox.inside(self._sandbox, each.path)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            self._fetch(each, target)
+        executable = sandbox.locate_executable(self._sandbox, self._job.executable)
+        return [executable, *self._job.arguments]
+
+    def _fetch(self, each: Input, target: Path) -> None:
+        problem = ""
+        for _ in range(DOWNLOAD_TRIES):
+            self._check_still_wanted()
+            try:
+                self._client.download(
+                    f"{self._job.path}/inputs/{each.path}", target, sha256=each.sha256
+                )
+                return
+            except HashMismatch as error:
+                problem = str(error)
+                log.warning("%s", problem)
+            except Superseded:
+                raise
+            except Rejected as error:
+                raise NotRun(f"input {each.path}: {error}") from error
+        raise NotRun(problem)
+
+    def _execute(self, command: list[str]) -> payload.Outcome:
+        log.info("job %d attempt %d (%s) starts", *self._job.key, self._job.name)
+        return payload.run_payload(
+            command,
+            environment=self._environment(),
+            directory=self._sandbox,
+            stdout=self._stdout,
+            stderr=self._stderr,
+            wall_limit_s=self._job.wall_limit_s,
+            attempt=self._job.key,
+            control=self._control,
+        )
+
+    def _environment(self) -> dict[str, str]:
+        passed_on = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
+        return {
+            **passed_on,
+            "HOME": str(self._sandbox),
+            "TMPDIR": str(self._home / "tmp"),
+            "PILOTAGE_JOB": str(self._job.job),
+            "PILOTAGE_ATTEMPT": str(self._job.attempt),
+            **self._job.environment,
+        }
+
+    def _send_results(self) -> tuple[list[str], list[str]]:
+        """Upload what the payload left; return the outputs that are missing, and why if refused."""
+        missing: list[str] = []
+        problems: list[str] = []
+        for kind, path in (("stdout", self._stdout), ("stderr", self._stderr)):
+            if path.is_file():
+                self._send(kind, kind, sandbox.bounded_log(path), problems)
+        for name in self._job.outputs:
+            source = sandbox.find_output(self._sandbox, name)
+            if source is None or not self._send("output", name, source, problems):
+                missing.append(name)
+        return missing, problems
+
+    def _send(self, kind: str, name: str, source: Path, problems: list[str]) -> bool:
+        try:
+            self._client.upload(f"{self._job.path}/files/{kind}/{name}", source)
+        except Superseded:
+            raise
+        except (Rejected, NodeFault) as error:
+            problems.append(f"{kind} {name} was not stored: {error}")
+            return False
+        return True
+
+    def _report(self, report: dict[str, Any]) -> None:
+        self._client.call(f"{self._job.path}/report", report)

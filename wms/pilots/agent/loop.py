@@ -1,0 +1,196 @@
+"""The pilot's life: register, pull jobs one after another, say good-bye."""
+
+from __future__ import annotations
+
+import logging
+import os
+import random
+import secrets
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from . import node
+from .beats import Heartbeats
+from .client import Client, Rejected, Unauthorised, Unavailable
+from .control import Control
+from .job import Job, JobRun, NotRun
+
+#: The pause between fruitless claims grows up to this multiple.
+MAX_POLL_FACTOR = 3.0
+_GROWTH = 1.3
+_HEARTBEAT_TIMEOUT_S = 10.0
+_GOODBYE_PATIENCE_S = 30.0
+
+EXIT_OK = 0
+EXIT_ERROR = 1
+EXIT_UNAUTHORISED = 77
+EXIT_TERMINATED = 143
+
+log = logging.getLogger("pilot")
+
+
+@dataclass(frozen=True)
+class Mission:
+    """What the submission gave this pilot."""
+
+    server_url: str
+    pilot: str
+    secret: str
+    work_dir: Path
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What the server's answer to the registration asks of the pilot."""
+
+    heartbeat_s: float
+    poll_s: float
+    idle_limit_s: float
+    lifetime_s: float
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Terms:
+        """Read the answer; raise KeyError, TypeError or ValueError if it is not one."""
+        return cls(
+            heartbeat_s=float(data["heartbeat_s"]),
+            poll_s=float(data["poll_s"]),
+            idle_limit_s=float(data["idle_limit_s"]),
+            lifetime_s=float(data["lifetime_s"]),
+        )
+
+
+@dataclass(frozen=True)
+class End:
+    """Why the pilot ends."""
+
+    reason: str
+    detail: str = ""
+
+    @property
+    def exit_code(self) -> int:
+        """The code the batch system sees."""
+        return {"error": EXIT_ERROR, "terminated": EXIT_TERMINATED}.get(self.reason, EXIT_OK)
+
+
+class Agent:
+    """One pilot."""
+
+    def __init__(self, mission: Mission, control: Control) -> None:
+        self._mission = mission
+        self._control = control
+        # Chosen here, so that a registration whose answer was lost can be repeated.
+        self._token = secrets.token_hex(32)
+        self._client = self._new_client()
+        self._started = control.clock()
+
+    def run(self) -> int:
+        """Live and return the exit code."""
+        try:
+            terms = self._register()
+        except Unauthorised as error:
+            log.error("the server refused the registration: %s", error)
+            return EXIT_UNAUTHORISED
+        except (Unavailable, Rejected, KeyError, TypeError, ValueError) as error:
+            log.error("could not register: %s", error)
+            return EXIT_ERROR
+        beats = Heartbeats(
+            self._new_client(timeout_s=_HEARTBEAT_TIMEOUT_S),
+            self._control,
+            every_s=terms.heartbeat_s,
+            work_dir=self._mission.work_dir,
+        )
+        beats.start()
+        try:
+            end = self._work(terms)
+        except Unauthorised as error:
+            log.error("the server refused the pilot's credential, which ends it: %s", error)
+            return EXIT_UNAUTHORISED
+        finally:
+            beats.stop()
+        return self._say_goodbye(end)
+
+    def _new_client(self, **options: float) -> Client:
+        mission = self._mission
+        return Client(mission.server_url, mission.pilot, self._token, self._control, **options)
+
+    def _register(self) -> Terms:
+        body = {
+            "pilot": self._mission.pilot,
+            "secret": self._mission.secret,
+            "token": self._token,
+            "node": node.describe_node(self._mission.work_dir),
+        }
+        terms = Terms.from_json(self._client.call("register", body, is_authorised=False))
+        log.info("registered as pilot %s: %s", self._mission.pilot, terms)
+        return terms
+
+    def _work(self, terms: Terms) -> End:
+        """Run jobs until there is a reason to end; a server that stays away is one."""
+        try:
+            return self._pull_jobs(terms)
+        except Unavailable as error:
+            if self._control.is_terminated:
+                return End("terminated")
+            return End("error", f"the server was away for too long: {error}")
+        except Rejected as error:
+            return End("error", f"the server refused a request: {error}")
+        except NotRun as error:
+            return End("error", str(error))
+        except (KeyError, TypeError, ValueError) as error:
+            return End("error", f"the server's answer makes no sense: {error!r}")
+
+    def _pull_jobs(self, terms: Terms) -> End:
+        idle_s = 0.0
+        pause_s = terms.poll_s
+        while True:
+            end = self._why_end(terms, idle_s)
+            if end is not None:
+                return end
+            job = self._claim(terms)
+            if job is None:
+                before = self._control.clock()
+                self._control.pause(pause_s * random.uniform(0.8, 1.2))
+                # Only these pauses count: a server that was away had no chance to give work.
+                idle_s += self._control.clock() - before
+                pause_s = min(pause_s * _GROWTH, terms.poll_s * MAX_POLL_FACTOR)
+                continue
+            JobRun(
+                job, client=self._client, control=self._control, work_dir=self._mission.work_dir
+            ).run()
+            idle_s, pause_s = 0.0, terms.poll_s
+
+    def _why_end(self, terms: Terms, idle_s: float) -> End | None:
+        if self._control.is_locked_out:
+            raise Unauthorised("told so by the answer to a heartbeat")
+        if self._control.is_terminated:
+            return End("terminated")
+        if self._control.is_draining:
+            return End("drained")
+        if self._left_s(terms) <= 0:
+            return End("lifetime")
+        if idle_s >= terms.idle_limit_s:
+            return End("idle")
+        return None
+
+    def _left_s(self, terms: Terms) -> float:
+        return terms.lifetime_s - (self._control.clock() - self._started)
+
+    def _claim(self, terms: Terms) -> Job | None:
+        body = {
+            "cpu_time_s": max(0, int(self._left_s(terms))),
+            "platform": node.platform_name(),
+            "tags": [],
+            **node.slot(self._mission.work_dir, os.environ),
+        }
+        answer = self._client.call("claim", body)
+        return None if answer["job"] is None else Job.from_json(answer["job"])
+
+    def _say_goodbye(self, end: End) -> int:
+        log.info("the pilot ends: %s %s", end.reason, end.detail)
+        body = {"reason": end.reason, "detail": end.detail[:1000]}
+        try:
+            self._client.call("end", body, patience_s=_GOODBYE_PATIENCE_S)
+        except (Unavailable, Unauthorised, Rejected) as error:
+            log.warning("the server did not take the good-bye: %s", error)
+        return end.exit_code

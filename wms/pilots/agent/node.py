@@ -1,0 +1,67 @@
+"""What this worker node is, and what of it belongs to this pilot."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import socket
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from . import __version__
+
+_MB = 1024 * 1024
+
+
+def describe_node(work_dir: Path) -> dict[str, Any]:
+    """Return the facts of the whole node, as sent when the pilot registers."""
+    return {
+        "hostname": socket.gethostname(),
+        "platform": platform_name(),
+        "cores": usable_cores(),
+        "memory_mb": total_memory_mb(),
+        "disk_mb": free_disk_mb(work_dir),
+        "python": platform.python_version(),
+        "agent_version": __version__,
+    }
+
+
+def platform_name() -> str:
+    """Return system and architecture, for example `linux-x86_64`."""
+    return f"{platform.system()}-{platform.machine()}".lower()
+
+
+def usable_cores() -> int:
+    """Return the number of CPUs this process may run on."""
+    return len(os.sched_getaffinity(0))
+
+
+def total_memory_mb() -> int:
+    """Return the memory of the node."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // _MB
+
+
+def free_disk_mb(work_dir: Path) -> int:
+    """Return the space left where jobs run."""
+    return shutil.disk_usage(work_dir).free // _MB
+
+
+def slot(work_dir: Path, environment: Mapping[str, str]) -> dict[str, int]:
+    """Return what a job may use now: the slot the batch system gave, or else the whole node."""
+    return {
+        "cores": _number(environment, "PILOTAGE_CORES", usable_cores()),
+        "memory_mb": _number(environment, "PILOTAGE_MEMORY_MB", total_memory_mb()),
+        "disk_mb": free_disk_mb(work_dir),
+    }
+
+
+def load(work_dir: Path) -> dict[str, float]:
+    """Return what changes, as sent with every heartbeat."""
+    return {"load_1min": os.getloadavg()[0], "disk_free_mb": free_disk_mb(work_dir)}
+
+
+def _number(environment: Mapping[str, str], name: str, default: int) -> int:
+    text = environment.get(name, "")
+    return int(text) if text.isdigit() and int(text) > 0 else default

@@ -1,0 +1,200 @@
+"""Runs one payload as a child process and makes sure that nothing of it is left."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import errno
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from .control import Attempt, Control
+
+#: From the polite signal to the hard one.
+GRACE_S = 10.0
+#: The same when the pilot itself has to go.
+GOODBYE_GRACE_S = 3.0
+
+_PR_SET_PDEATHSIG = 1
+# Kills the payload's process group when its standard input ends without a line: that happens when
+# the pilot dies, even by SIGKILL. Unlike the death signal it reaches the payload's children too.
+_GUARD = 'read -r _ || kill -s KILL -- "-$1" 2>/dev/null'
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a payload ended; `reason` says in words what was not its own doing."""
+
+    exit_code: int | None
+    signal: int | None
+    wall_s: float
+    cpu_s: float
+    max_rss_mb: int
+    reason: str = ""
+
+    @classmethod
+    def not_started(cls, reason: str) -> Outcome:
+        """The outcome of a payload that could not be executed."""
+        return cls(None, None, 0.0, 0.0, 0, reason)
+
+
+def run_payload(
+    command: Sequence[str],
+    *,
+    environment: Mapping[str, str],
+    directory: Path,
+    stdout: Path,
+    stderr: Path,
+    wall_limit_s: float | None,
+    attempt: Attempt,
+    control: Control,
+) -> Outcome:
+    """Run `command` to its end, or until its limit, a kill command or the pilot's own end.
+
+    The payload leads its own session. It inherits no descriptor and no variable of the pilot. When
+    it returns, every process of its group is gone; one that left the group is not followed.
+    Must be called from the main thread: the kernel's death signal is tied to the starting thread.
+    """
+    started = control.clock()
+    try:
+        with stdout.open("wb") as out, stderr.open("wb") as err:
+            process = subprocess.Popen(
+                list(command),
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=err,
+                cwd=directory,
+                env=dict(environment),
+                start_new_session=True,
+                close_fds=True,
+                preexec_fn=_death_signal(),
+            )
+    except OSError as error:
+        return Outcome.not_started(_why_not_started(command[0], error))
+    try:
+        with _guarded(process.pid):
+            reason = _wait(process.pid, started, wall_limit_s, attempt, control)
+            # The dead leader is not reaped yet, so its number cannot belong to anybody else.
+            _signal_group(process.pid, signal.SIGKILL)
+    except BaseException:
+        _signal_group(process.pid, signal.SIGKILL)
+        raise
+    return _reap(process, control.clock() - started, reason)
+
+
+def _death_signal() -> Callable[[], None] | None:
+    """Return what makes the kernel kill the child when this thread dies."""
+    if not sys.platform.startswith("linux"):
+        return None
+    prctl = ctypes.CDLL(None, use_errno=True).prctl
+    parent = os.getpid()
+
+    def arm() -> None:
+        prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
+        if os.getppid() != parent:
+            os._exit(1)
+
+    return arm
+
+
+@contextlib.contextmanager
+def _guarded(group: int) -> Any:
+    """Keep a small shell beside the payload that outlives a murdered pilot."""
+    guard = subprocess.Popen(
+        ["/bin/sh", "-c", _GUARD, "pilot-guard", str(group)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        cwd="/",
+        env={},
+        start_new_session=True,
+    )
+    try:
+        yield
+    finally:
+        with contextlib.suppress(BrokenPipeError):
+            guard.communicate(b"over\n")
+
+
+def _wait(
+    pid: int, started: float, wall_limit_s: float | None, attempt: Attempt, control: Control
+) -> str:
+    """Return when the leader has ended, with the reason if it was us who ended it."""
+    has_ended = threading.Event()
+
+    def watch() -> None:
+        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+        has_ended.set()
+        control.bell.ring()
+
+    threading.Thread(target=watch, daemon=True).start()
+    limit_at = None if wall_limit_s is None else started + wall_limit_s
+    reason = ""
+    kill_at: float | None = None
+    while not has_ended.is_set():
+        now = control.clock()
+        if not reason:
+            reason = _why_stop(attempt, control, now, limit_at, wall_limit_s)
+            if reason:
+                _signal_group(pid, signal.SIGTERM)
+                kill_at = now + GRACE_S
+        if reason and control.terminated_at is not None:
+            kill_at = min(kill_at or now, control.terminated_at + GOODBYE_GRACE_S)
+        if kill_at is not None and now >= kill_at:
+            _signal_group(pid, signal.SIGKILL)
+            kill_at = now + GRACE_S
+        next_at = kill_at if reason else limit_at
+        control.bell.wait(None if next_at is None else max(0.0, next_at - control.clock()))
+    return reason
+
+
+def _why_stop(
+    attempt: Attempt, control: Control, now: float, limit_at: float | None, limit_s: float | None
+) -> str:
+    if control.is_terminated:
+        return "the pilot was terminated"
+    if control.is_locked_out:
+        return "the pilot lost its credential"
+    if control.is_killed(attempt):
+        return "killed on request"
+    if limit_at is not None and now >= limit_at:
+        return f"wall-clock limit of {limit_s:g} s exceeded"
+    return ""
+
+
+def _reap(process: subprocess.Popen[bytes], wall_s: float, reason: str) -> Outcome:
+    _, status, usage = os.wait4(process.pid, 0)
+    code = os.WEXITSTATUS(status) if os.WIFEXITED(status) else None
+    number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else None
+    process.returncode = -(number or 0) if code is None else code  # Popen must not wait again
+    return Outcome(
+        exit_code=code,
+        signal=number,
+        wall_s=round(wall_s, 3),
+        cpu_s=round(usage.ru_utime + usage.ru_stime, 3),
+        max_rss_mb=usage.ru_maxrss // 1024,
+        reason=reason,
+    )
+
+
+def _signal_group(group: int, number: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(group, number)
+
+
+def _why_not_started(executable: str, error: OSError) -> str:
+    """Explain the usual ways in which an executable cannot be executed."""
+    if error.errno == errno.ENOEXEC:
+        return f"cannot start {executable}: no known program format; a script needs a first line #!"
+    if error.errno == errno.ENOENT and os.path.exists(executable):
+        return (
+            f"cannot start {executable}: the interpreter in its first line #! does not exist here"
+        )
+    return f"cannot start {executable}: {error.strerror or error}"
