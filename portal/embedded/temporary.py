@@ -19,23 +19,19 @@ from portal.embedded.readiness import wait_for_postgres, wait_for_redis
 from portal.embedded.redis import Redis
 
 #: Durability is of no use for data that are thrown away.
-_FAST = {
-    "fsync": "off",
-    "synchronous_commit": "off",
-    "full_page_writes": "off",
-    "max_connections": "200",
-    "shared_buffers": "256MB",
-    "max_wal_size": "4GB",
-}
+_NOT_DURABLE = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
+_ROOMY = {"max_connections": "200", "shared_buffers": "256MB", "max_wal_size": "4GB"}
 
 
 class TemporaryServers:
     """A context manager: both servers run inside the `with` block, in a folder of their own.
 
-    The servers also end when this process is killed; only the folder then stays behind.
+    The servers also end when this process is killed; only the folder then stays behind. For
+    measurements `is_durable` makes PostgreSQL wait for its disk, as in a real installation.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_durable: bool = False) -> None:
+        self._settings = _ROOMY if is_durable else _ROOMY | _NOT_DURABLE
         self.folder = Path()
         self.database_url = ""
         self.redis_url = ""
@@ -52,7 +48,7 @@ class TemporaryServers:
             redis.prepare(is_kept=False)
             cleanup.callback(_stop, self._start("redis", redis.command()), signal.SIGTERM)
             cleanup.callback(
-                _stop, self._start("postgres", postgres.command(**_FAST)), signal.SIGINT
+                _stop, self._start("postgres", postgres.command(**self._settings)), signal.SIGINT
             )
             self.database_url, self.redis_url = postgres.url, redis.url
             wait_for_postgres(self.database_url, timeout_s=30)

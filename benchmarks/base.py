@@ -1,0 +1,123 @@
+"""What every benchmark needs: arguments, servers of its own, and one JSON object at the end.
+
+A benchmark is a module with a function `measure(is_quick) -> dict` and, at its end,
+
+    if __name__ == "__main__":
+        base.main("NAME", measure, __doc__)
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import secrets
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+import psycopg
+import redis
+from psycopg import sql
+
+from portal.embedded.temporary import TemporaryServers
+
+#: Redis has 16 databases unless configured otherwise; 0 is the usual one.
+REDIS_DATABASES = range(15, 0, -1)
+
+Measure = Callable[[bool], Mapping[str, Any]]
+
+
+def main(name: str, measure: Measure, description: str | None) -> None:
+    """Run one benchmark from the command line and print what it found."""
+    parser = argparse.ArgumentParser(prog=f"python -m benchmarks.{name}", description=description)
+    parser.add_argument("--quick", action="store_true", help="a small run, to see that it works")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    options = parser.parse_args()
+    began = time.monotonic()
+    with scratch_servers():
+        results = measure(options.quick)
+    found = {
+        "benchmark": name,
+        "quick": options.quick,
+        "seconds": round(time.monotonic() - began, 1),
+        "host": {"cpus": os.cpu_count(), "python": platform.python_version()},
+        "results": results,
+    }
+    sys.stdout.write(json.dumps(found, indent=None if options.json else 2, default=str) + "\n")
+
+
+@contextmanager
+def scratch_servers() -> Iterator[None]:
+    """Set DATABASE_URL, REDIS_URL and PILOTAGE_VAR to places that exist only inside the block."""
+    before = dict(os.environ)
+    with ExitStack() as cleanup:
+        cleanup.callback(_restore_environment, before)
+        if "DATABASE_URL" in before and "REDIS_URL" in before:
+            database_url = cleanup.enter_context(_scratch_database(before["DATABASE_URL"]))
+            redis_url = cleanup.enter_context(_scratch_redis(before["REDIS_URL"]))
+        else:
+            servers = cleanup.enter_context(TemporaryServers(is_durable=True))
+            database_url, redis_url = servers.database_url, servers.redis_url
+        var = tempfile.mkdtemp(prefix="pilotage-benchmark-")
+        cleanup.callback(shutil.rmtree, var, ignore_errors=True)
+        os.environ |= {
+            "DATABASE_URL": database_url,
+            "REDIS_URL": redis_url,
+            "PILOTAGE_VAR": var,
+            "PILOTAGE_SECRET_KEY": secrets.token_urlsafe(32),
+            "DJANGO_SETTINGS_MODULE": "portal.settings",
+        }
+        yield
+
+
+def set_up_tables() -> None:
+    """Load Django in this process and migrate the scratch database."""
+    import django
+    from django.core.management import call_command
+
+    django.setup()
+    call_command("migrate", verbosity=0, interactive=False)
+
+
+def close_connections() -> None:
+    """Let go of the scratch database, which is dropped when the benchmark ends."""
+    from django.db import connections
+
+    connections.close_all()
+
+
+def _restore_environment(before: Mapping[str, str]) -> None:
+    os.environ.clear()
+    os.environ.update(before)
+
+
+@contextmanager
+def _scratch_database(url: str) -> Iterator[str]:
+    name = sql.Identifier(f"pilotage_benchmark_{secrets.token_hex(6)}")
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(sql.SQL("CREATE DATABASE {} TEMPLATE template0").format(name))
+        try:
+            yield urlunsplit(urlsplit(url)._replace(path=f"/{name.as_string().strip(chr(34))}"))
+        finally:
+            connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(name))
+
+
+@contextmanager
+def _scratch_redis(url: str) -> Iterator[str]:
+    for number in REDIS_DATABASES:
+        candidate = urlunsplit(urlsplit(url)._replace(path=f"/{number}"))
+        with redis.Redis.from_url(candidate, socket_timeout=5) as client:
+            if client.dbsize() == 0:
+                try:
+                    yield candidate
+                finally:
+                    client.flushdb()
+                return
+    raise SystemExit("no empty database on the Redis server of REDIS_URL")

@@ -1,0 +1,115 @@
+"""A portal as a child process: started with `manage.py up`, stopped with all that belongs to it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from types import TracebackType
+from urllib.error import HTTPError, URLError
+from urllib.request import urlopen
+
+from portal.cli.place import BASE, Place
+from portal.embedded.ports import LOOPBACK
+
+#: The first start also makes the database and compresses the static files.
+START_LIMIT_S = 120
+#: supervisord stops one program after the other and kills those that take too long.
+STOP_LIMIT_S = 180
+
+
+class PortalDidNotStart(Exception):
+    """The portal ended or did not answer in time; the text has the last lines of its logs."""
+
+
+class ChildPortal:
+    """A context manager: inside the block a portal runs on `place` and answers at `url`.
+
+    The portal stops when the block ends, and also when this process is killed.
+    """
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        return (self._place.run / "public.url").read_text(encoding="utf-8").strip()
+
+    @property
+    def local_url(self) -> str:
+        """The address on this host, whatever the public one is."""
+        ports = json.loads((self._place.run / "ports.json").read_text(encoding="utf-8"))
+        return f"http://{LOOPBACK}:{ports['web']}"
+
+    def __enter__(self) -> ChildPortal:
+        self._place.log.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with (self._place.log / "up.log").open("wb") as log:
+            # A session of its own: Ctrl-C reaches this process only, which then stops the portal.
+            self._process = subprocess.Popen(
+                ["setpriv", "--pdeathsig", "TERM", sys.executable, str(BASE / "manage.py"), "up"],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
+                start_new_session=True, env=os.environ | {"PILOTAGE_VAR": str(self._place.var)},
+            )  # fmt: skip
+        try:
+            self._wait_until_ready()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """Stop all programs in order and wait until they have ended."""
+        if self._process is None or self._process.poll() is not None:
+            return
+        self._process.send_signal(signal.SIGTERM)
+        self._process.wait(timeout=STOP_LIMIT_S)
+
+    def check(self) -> None:
+        """Raise PortalDidNotStart when the portal has ended by itself."""
+        if self._process is None or self._process.poll() is not None:
+            raise PortalDidNotStart(f"the portal has ended:\n{self._tail('up')}")
+
+    def _wait_until_ready(self) -> None:
+        deadline = time.monotonic() + START_LIMIT_S
+        while not self._is_ready():
+            self.check()
+            if time.monotonic() > deadline:
+                tails = "\n".join(self._tail(name) for name in ("migrate", "web"))
+                raise PortalDidNotStart(f"no answer within {START_LIMIT_S} s:\n{tails}")
+            time.sleep(0.2)
+
+    def _is_ready(self) -> bool:
+        # What an earlier run left in the folder does not count: the process is compared first.
+        pid_file = self._place.run / "supervisord.pid"
+        if self._process is None or not pid_file.exists():
+            return False
+        if pid_file.read_text(encoding="ascii").strip() != str(self._process.pid):
+            return False
+        return self._place.is_migrated.exists() and _answers(self.local_url)
+
+    def _tail(self, name: str) -> str:
+        file = self._place.log / f"{name}.log"
+        lines = file.read_text(errors="replace").splitlines() if file.exists() else []
+        return "\n".join([f"{file}:", *lines[-15:]])
+
+
+def _answers(url: str) -> bool:
+    try:
+        urlopen(url, timeout=5).close()
+    except HTTPError as error:
+        return error.code < 500
+    except (URLError, TimeoutError, ConnectionError):
+        return False
+    return True

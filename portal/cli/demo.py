@@ -1,0 +1,158 @@
+"""`manage.py demo`: start the portal, run the example production on it, and show how it goes.
+
+Afterwards the portal stays up until Ctrl-C; with --once it stops, and the exit code tells whether
+every node was completed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from portal.cli.child import ChildPortal, PortalDidNotStart
+from portal.cli.client import ApiError, Client, Part, Unreachable
+from portal.cli.place import BASE, Place
+
+EXAMPLE = BASE / "examples" / "montecarlo"
+#: Files of the example that are not part of the production.
+NOT_SENT = {"README.md"}
+POLL_S = 2
+ENDS = {"completed", "failed", "removed"}
+#: A production that takes longer than this has no chance to end by itself.
+LIMIT_S = 20 * 60
+
+
+class DemoFailed(Exception):
+    """The example production did not complete; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The end of a production."""
+
+    dag: dict[str, Any]
+    seconds: float
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="manage.py demo", description=__doc__)
+    parser.add_argument("--once", action="store_true", help="end when the production has ended")
+    options = parser.parse_args(arguments)
+    place = Place.from_environment()
+    # Both ways of ending leave the block below in order, which stops the portal.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    _say("Starting the portal ...")
+    try:
+        with ChildPortal(place) as portal:
+            client = _prepare(place, portal)
+            ended = follow(client, submit_example(client), portal.check)
+            _say(summary(ended))
+            if not options.once:
+                _say("The portal stays up; Ctrl-C stops it.")
+                _stay(portal)
+            if ended.dag["state"] != "completed":
+                raise DemoFailed(reason_of(client, ended.dag))
+    except KeyboardInterrupt:
+        _say("Stopped.")
+        return 0 if not options.once else 130
+    except (PortalDidNotStart, ApiError, DemoFailed) as error:
+        sys.stderr.write(f"demo: {error}\n")
+        return 1
+    return 0
+
+
+def submit_example(client: Client) -> int:
+    """Send the example's files; the id of the new DAG."""
+    return int(client.post_files("dags/", example_parts(EXAMPLE))["id"])
+
+
+def example_parts(folder: Path) -> list[Part]:
+    """The upload: the DAG, its description as a whole, and all other files of the folder."""
+    whole = {"montecarlo.dag": "dag", "montecarlo.sub": "description"}
+    files = sorted(path for path in folder.iterdir() if path.is_file())
+    return [Part(whole.get(f.name, "file"), f) for f in files if f.name not in NOT_SENT]
+
+
+def follow(client: Client, dag_id: int, check: Callable[[], None]) -> Ended:
+    """Print a line whenever something changed, until the DAG has ended.
+
+    The web server may be away for a while; `check` raises when it will not come back.
+    """
+    began = time.monotonic()
+    last = ""
+    while time.monotonic() - began < LIMIT_S:
+        check()
+        try:
+            dag = client.get(f"dags/{dag_id}/")
+        except Unreachable:
+            time.sleep(POLL_S)
+            continue
+        line = progress_line(dag)
+        if line != last:
+            _say(f"{time.strftime('%H:%M:%S')}  {line}")
+            last = line
+        if dag["state"] in ENDS:
+            return Ended(dag, time.monotonic() - began)
+        time.sleep(POLL_S)
+    raise DemoFailed(f"not ended after {LIMIT_S // 60} minutes; last: {last}")
+
+
+def progress_line(dag: dict[str, Any]) -> str:
+    """One line: state, site, and how many nodes are in which state."""
+    counts = {state: count for state, count in dag["node_counts"].items() if count}
+    total, done = sum(counts.values()), counts.pop("done", 0)
+    others = "".join(f", {count} {state}" for state, count in counts.items())
+    where = f" at {dag['site']}" if dag["site"] else ""
+    why = f" ({dag['reason']})" if dag.get("reason") else ""
+    return f"{dag['name']} {dag['state']}{where}{why}: {done} of {total} nodes done{others}"
+
+
+def summary(ended: Ended) -> str:
+    """What a person wants to read at the end."""
+    return f"The production is {ended.dag['state']} after {ended.seconds:.0f} s."
+
+
+def reason_of(client: Client, dag: dict[str, Any]) -> str:
+    """Why a production did not complete: its own reason, and the nodes that failed."""
+    failed = client.get(f"nodes/?dag={dag['id']}&state=failed")["results"]
+    names = ", ".join(f"{node['name']} ({node.get('reason') or 'failed'})" for node in failed)
+    return f"the production is {dag['state']}: {dag.get('reason') or names or 'no reason is known'}"
+
+
+def _prepare(place: Place, portal: ChildPortal) -> Client:
+    """Set the example's surroundings up, print where and how to log in, and return a client."""
+    os.environ["PILOTAGE_VAR"] = str(place.var)
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
+    import django
+
+    django.setup()
+    from django.db import connections
+
+    from portal.cli.demo_site import prepare_operator, prepare_sites
+    from wms.core.actors import Actor
+
+    actor = Actor.system("demo")
+    prepare_sites(place, actor=actor)
+    operator = prepare_operator(place, actor=actor)
+    connections.close_all()
+    _say(f"Portal:  {portal.url}\nLogin:   {operator.username}\nPassword: {operator.password}")
+    _say(f"Token for the API: {place.run / 'operator.token'}; logs: {place.log}")
+    return Client(portal.local_url, operator.token)
+
+
+def _stay(portal: ChildPortal) -> None:
+    while True:
+        portal.check()
+        time.sleep(1)
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
