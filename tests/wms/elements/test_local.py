@@ -1,0 +1,177 @@
+"""What is particular to pilots that are processes of this host."""
+
+from __future__ import annotations
+
+import os
+import signal
+import stat
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.wms.elements.test_contract import FOREVER, submit, wait_for, wait_for_log
+from wms.elements.local import LocalElement
+from wms.elements.local_cleanup import end_local_pilots
+from wms.elements.protocol import BatchState, Refused, Unreachable
+from wms.elements.runner import Completed
+
+
+@pytest.fixture
+def base(tmp_path: Path) -> Iterator[Path]:
+    yield tmp_path / "site" / "queue"
+    end_local_pilots(tmp_path, grace_s=1)
+
+
+@pytest.fixture
+def element(base: Path) -> LocalElement:
+    return LocalElement(base, slots=2, cancel_grace_s=1)
+
+
+def test_more_pilots_than_free_slots_are_refused_and_none_is_started(
+    element: LocalElement,
+) -> None:
+    submit(element, FOREVER, name="first")
+
+    with pytest.raises(Refused, match="2 pilots for 1 free of 2 slots"):
+        submit(element, FOREVER, count=2, name="second")
+
+    assert element.adopt("second") == []
+
+
+def test_an_ended_pilot_frees_its_slot(element: LocalElement) -> None:
+    for pilot in submit(element, "true", count=2, name="first"):
+        wait_for(element, pilot, BatchState.DONE)
+
+    assert element.capacity().free == 2
+
+
+def test_a_name_is_good_for_one_batch_only(element: LocalElement) -> None:
+    submit(element, "true", name="once")
+
+    with pytest.raises(Refused, match="once"):
+        submit(element, "true", name="once")
+
+
+def test_a_pilot_killed_from_outside_shows_the_code_of_the_signal(
+    element: LocalElement, base: Path
+) -> None:
+    [pilot] = submit(element, "echo $$ begun\nexec sleep 1000")
+    pid = int(wait_for_log(element, pilot, "begun").split()[0])
+
+    os.kill(pid, signal.SIGKILL)
+
+    assert wait_for(element, pilot, BatchState.FAILED).exit_code == 137
+
+
+def test_a_pilot_whose_whole_session_was_killed_has_failed(
+    element: LocalElement, base: Path
+) -> None:
+    [pilot] = submit(element, FOREVER)
+    wait_for_log(element, pilot, "begun")
+
+    os.killpg(int((base / pilot / "pid").read_text().split()[0]), signal.SIGKILL)
+
+    found = wait_for(element, pilot, BatchState.FAILED)
+    assert found.reason == "ended without an exit code"
+    assert found.exit_code is None
+
+
+def test_a_process_number_that_now_belongs_to_somebody_else_is_not_the_pilot(
+    element: LocalElement, base: Path
+) -> None:
+    [pilot] = submit(element, FOREVER)
+    wait_for_log(element, pilot, "begun")
+    leader = base / pilot / "pid"
+    pid, start = leader.read_text().split()
+
+    leader.write_text(f"{os.getpid()} {start}")
+    element.cancel([pilot])
+
+    assert element.status([pilot])[pilot].state == BatchState.CANCELLED
+    leader.write_text(f"{pid} {start}")
+
+
+def test_a_pilot_that_never_wrote_its_pid_is_queued_first_and_failed_later(
+    element: LocalElement, base: Path
+) -> None:
+    directory = base / "crashed.0"
+    directory.mkdir(parents=True)
+
+    (directory / "born").write_text(f"{int(time.time())}\n")
+    fresh = element.status(["crashed.0"])["crashed.0"]
+    (directory / "born").write_text(f"{int(time.time()) - 3600}\n")
+    old = element.status(["crashed.0"])["crashed.0"]
+
+    assert (fresh.state, fresh.reason) == (BatchState.QUEUED, "starting")
+    assert (old.state, old.reason) == (BatchState.FAILED, "never started")
+
+
+def test_files_of_a_pilot_are_for_this_account_only(element: LocalElement, base: Path) -> None:
+    [pilot] = submit(element, FOREVER)
+    wait_for_log(element, pilot, "begun")
+
+    modes = {stat.S_IMODE(path.stat().st_mode) for path in (base / pilot).iterdir()}
+
+    assert stat.S_IMODE((base / pilot).stat().st_mode) == 0o700
+    assert modes == {0o600}
+
+
+def test_a_pilot_inherits_no_descriptor(element: LocalElement, tmp_path: Path) -> None:
+    with (tmp_path / "secret").open("w") as secret:
+        os.set_inheritable(secret.fileno(), True)
+        [pilot] = submit(element, "ls -l /proc/$$/fd; echo over")
+
+    log = wait_for_log(element, pilot, "over")
+
+    assert "secret" not in log
+    assert "pipe:" not in log
+
+
+def test_a_pilot_is_told_its_share_of_the_node(element: LocalElement) -> None:
+    element.submit(
+        1,
+        'echo "$PILOTAGE_CORES $PILOTAGE_MEMORY_MB over"',
+        name="share",
+        cores=3,
+        memory_mb=512,
+        minutes=1,
+    )
+
+    assert wait_for_log(element, "share.0", "over") == "3 512 over\n"
+
+
+def test_all_pilots_under_a_directory_can_be_ended_at_once(base: Path, tmp_path: Path) -> None:
+    polite = LocalElement(base, slots=1)
+    stubborn = LocalElement(tmp_path / "site" / "other", slots=1)
+    submit(polite, FOREVER)
+    submit(stubborn, "trap '' TERM\n" + FOREVER)
+    wait_for_log(polite, "batch.0", "begun")
+    wait_for_log(stubborn, "batch.0", "begun")
+
+    ended = end_local_pilots(tmp_path, grace_s=0.5)
+
+    assert (ended.by_term, ended.by_kill) == (1, 1)
+    assert polite.capacity().running == 0
+    assert stubborn.capacity().running == 0
+
+
+def test_ending_all_where_nothing_ever_ran_does_nothing(tmp_path: Path) -> None:
+    ended = end_local_pilots(tmp_path / "nowhere")
+
+    assert (ended.by_term, ended.by_kill) == (0, 0)
+
+
+class Deaf:
+    """A host that never answers."""
+
+    def run(self, argv: object, *, stdin: str = "", timeout_s: float = 60.0) -> Completed:
+        raise Unreachable("no route to host")
+
+
+def test_a_host_that_does_not_answer_is_told_from_one_that_has_no_pilots(base: Path) -> None:
+    element = LocalElement(base, slots=1, runner=Deaf())
+
+    with pytest.raises(Unreachable):
+        element.status(["batch.0"])
