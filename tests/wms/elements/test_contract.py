@@ -94,7 +94,9 @@ class TestEveryElement:
         assert "DATABASE_URL" not in log
 
     def test_any_script_text_arrives_as_it_is(self, element: Element) -> None:
-        awkward = "printf '%s\\n' '$HOME `id` \"x\" \\\\' \"$(printf 'a  b')\" ä\n# no newline at the end"
+        awkward = (
+            "printf '%s\\n' '$HOME `id` \"x\" \\\\' \"$(printf 'a  b')\" ä\n# no newline at the end"
+        )
 
         [pilot] = submit(element, awkward)
 

@@ -1,0 +1,176 @@
+"""A real portal on a real database, and pilots that are real processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from matching.needs import Needs
+from tests.wms.pilots.agent.faulty_proxy import FaultyProxy
+from wms.core.actors import Actor
+from wms.core.models import User
+from wms.jobs import blobs, services
+from wms.jobs.models import Attempt, Job, WorkspaceFile
+from wms.pilots.bundle import agent_bundle
+from wms.pilots.models import Pilot
+from wms.pilots.services import secret_digest
+from wms.sites.models import Queue, Site
+
+SECRET = "a-secret-that-is-good-for-one-registration"
+LIMIT_S = 30.0
+
+
+def wait_until(condition: Callable[[], object], what: str, limit_s: float = LIMIT_S) -> None:
+    """Return as soon as the condition holds; fail when the time is over."""
+    deadline = time.monotonic() + limit_s
+    while not condition():
+        assert time.monotonic() < deadline, f"not within {limit_s} s: {what}"
+        time.sleep(0.05)
+
+
+@dataclass
+class RunningAgent:
+    """An agent's process."""
+
+    pilot: Pilot
+    process: subprocess.Popen[bytes]
+    log_file: Path
+    work_dir: Path
+
+    @property
+    def log(self) -> str:
+        return self.log_file.read_text()
+
+    def wait(self, limit_s: float = LIMIT_S) -> int:
+        """Return the exit code."""
+        try:
+            return self.process.wait(limit_s)
+        except subprocess.TimeoutExpired:
+            pytest.fail(f"the agent does not end; its log:\n{self.log}")
+
+
+@dataclass
+class World:
+    """A site with a queue, its owner Alice, and pilots sent to it."""
+
+    server: FaultyProxy
+    directory: Path
+    queue: Queue
+    alice: User
+    agents: list[RunningAgent] = field(default_factory=list)
+
+    def submit(
+        self,
+        script: str,
+        *,
+        inputs: dict[str, bytes] | None = None,
+        outputs: tuple[str, ...] = (),
+        arguments: tuple[str, ...] = (),
+        wall_limit_s: int = 60,
+    ) -> Job:
+        """Submit a job that runs this script."""
+        files = {"run.sh": script.encode(), **(inputs or {})}
+        stored = {path: blobs.store_bytes(content) for path, content in files.items()}
+        spec = services.JobSpec(
+            name="test",
+            executable="run.sh",
+            needs=Needs.of("alice"),
+            arguments=arguments,
+            environment={"COLOUR": "blue"},
+            input_files=tuple(inputs or ()),
+            output_files=outputs,
+            wall_limit_s=wall_limit_s,
+        )
+        workspace = services.create_workspace(self.alice, stored)
+        [job_id] = services.submit_jobs(
+            [spec], owner=self.alice, workspace=workspace, actor=Actor.person(self.alice)
+        )
+        return Job.objects.get(pk=job_id)
+
+    def start(self, *, secret: str = SECRET, pilot: Pilot | None = None) -> RunningAgent:
+        """Start an agent as a batch system would."""
+        number = len(self.agents)
+        work_dir = self.directory / f"work-{number}"
+        work_dir.mkdir()
+        program = work_dir / "agent.pyz"
+        program.write_bytes(agent_bundle().content)
+        log_file = self.directory / f"agent-{number}.log"
+        pilot = pilot or Pilot.objects.create(
+            queue=self.queue, batch=f"batch-{number}", secret_sha256=secret_digest(SECRET)
+        )
+        mission = {
+            "server": self.server.url,
+            "pilot": str(pilot.uuid),
+            "secret": secret,
+            "work_dir": str(work_dir),
+        }
+        with log_file.open("wb") as log:
+            process = subprocess.Popen(
+                [sys.executable, "-I", str(program)],
+                stdin=subprocess.PIPE,
+                stdout=log,
+                stderr=log,
+                cwd=self.directory,
+                env={"PATH": os.environ["PATH"], "PILOTAGE_CORES": "1", "LANG": "C.UTF-8"},
+                start_new_session=True,
+            )
+        assert process.stdin is not None
+        process.stdin.write(json.dumps(mission).encode())
+        process.stdin.close()
+        self.agents.append(RunningAgent(pilot, process, log_file, work_dir))
+        return self.agents[-1]
+
+    def wait_for_state(self, job: Job, *states: str) -> Job:
+        """Return the job once it is in one of these states."""
+        wait_until(
+            lambda: Job.objects.filter(pk=job.pk, state__in=states).exists(),
+            f"job in {states}; the agents' logs:\n" + "\n".join(each.log for each in self.agents),
+        )
+        return Job.objects.get(pk=job.pk)
+
+    def output(self, job: Job, path: str) -> bytes:
+        """The content of a file in the job's workspace."""
+        file = WorkspaceFile.objects.get(workspace_id=job.workspace_id, path=path)
+        with blobs.open_blob(file.blob_id) as content:
+            return content.read()
+
+    def log_of(self, job: Job, kind: str = "stdout") -> str:
+        """What the latest attempt printed."""
+        attempt = Attempt.objects.filter(job=job).latest("number")
+        with blobs.open_blob(attempt.files.get(kind=kind).blob_id) as content:
+            return content.read().decode()
+
+
+@pytest.fixture
+def world(
+    live_server: Any, transactional_db: None, settings: Any, tmp_path: Path
+) -> Iterator[World]:
+    settings.PILOTAGE = {
+        **settings.PILOTAGE,
+        "AGENT_HEARTBEAT_S": 0.3,
+        "AGENT_POLL_S": 0.1,
+        "AGENT_IDLE_LIMIT_S": 1.0,
+        "BLOBS_DIR": str(tmp_path / "blobs"),
+    }
+    (tmp_path / "blobs").mkdir()
+    (tmp_path / "node").mkdir()
+    site = Site.objects.create(name="UW")
+    queue = Queue.objects.create(site=site, name="short", element="local")
+    alice = User.objects.create_user("alice")
+    proxy = FaultyProxy(live_server.url)
+    world = World(proxy, tmp_path / "node", queue, alice)
+    yield world
+    for each in world.agents:
+        if each.process.poll() is None:
+            each.process.kill()
+            each.process.wait()
+    proxy.stop()

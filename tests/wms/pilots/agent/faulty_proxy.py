@@ -1,0 +1,83 @@
+"""A network that fails as told: it stands between an agent and the real server."""
+
+from __future__ import annotations
+
+import http.client
+import http.server
+import threading
+from collections.abc import Callable
+from urllib.parse import urlsplit
+
+#: What may be done with a request: let it through, refuse it with this status, hang up before the
+#: server hears of it, or hang up after the server has answered.
+PASS, HANG_UP, LOSE_ANSWER = "pass", "hang up", "lose answer"
+Fault = Callable[[str, str], str | int]
+
+
+class FaultyProxy:
+    """Forwards requests to `target`, except where `fault(method, path)` says otherwise."""
+
+    def __init__(self, target: str) -> None:
+        self.target = urlsplit(target).netloc
+        self.fault: Fault = lambda method, path: PASS
+        self.seen: list[tuple[str, str]] = []
+        self._port = 0
+        self.start()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._port}"
+
+    def start(self) -> None:
+        """Listen, on the same port as before."""
+        self._server = _Server(("127.0.0.1", self._port), _Handler)
+        self._server.proxy = self
+        self._port = self._server.server_port
+        threading.Thread(target=self._server.serve_forever, args=[0.05], daemon=True).start()
+
+    def stop(self) -> None:
+        """Refuse connections."""
+        self._server.shutdown()
+        self._server.server_close()
+
+    def count(self, method: str, ending: str) -> int:
+        """How many requests came whose path ends so."""
+        return sum(1 for verb, path in self.seen if verb == method and path.endswith(ending))
+
+
+class _Server(http.server.ThreadingHTTPServer):
+    proxy: FaultyProxy
+    daemon_threads = True
+
+
+class _Handler(http.server.BaseHTTPRequestHandler):
+    server: _Server
+
+    def _handle(self) -> None:
+        proxy = self.server.proxy
+        proxy.seen.append((self.command, self.path))
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        fault = proxy.fault(self.command, self.path)
+        self.close_connection = True
+        if fault == HANG_UP:
+            return
+        if isinstance(fault, int):
+            self.send_error(fault)
+            return
+        connection = http.client.HTTPConnection(proxy.target, timeout=30)
+        connection.request(self.command, self.path, body, dict(self.headers))
+        answer = connection.getresponse()
+        content = answer.read()
+        connection.close()
+        if fault == LOSE_ANSWER:
+            return
+        self.send_response(answer.status)
+        self.send_header("Content-Type", answer.headers.get("Content-Type", ""))
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    do_GET = do_POST = do_PUT = _handle
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Keep the output of the tests clean."""

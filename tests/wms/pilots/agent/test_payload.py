@@ -1,0 +1,204 @@
+"""Payloads are real processes here."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from wms.pilots.agent import payload
+from wms.pilots.agent.control import Control
+from wms.pilots.agent.payload import Outcome, run_payload
+
+ATTEMPT = (7, 1)
+
+
+def run(
+    directory: Path,
+    script: str,
+    *,
+    control: Control | None = None,
+    wall_limit_s: float | None = 60.0,
+) -> Outcome:
+    return run_payload(
+        ["/bin/sh", "-c", script],
+        environment={"PATH": "/usr/bin:/bin"},
+        directory=directory,
+        stdout=directory / "stdout",
+        stderr=directory / "stderr",
+        wall_limit_s=wall_limit_s,
+        attempt=ATTEMPT,
+        control=control or Control(),
+    )
+
+
+def wait_for_file(path: Path, limit_s: float = 20.0) -> str:
+    deadline = time.monotonic() + limit_s
+    while not path.exists() or not path.read_text().endswith("\n"):
+        assert time.monotonic() < deadline, f"{path} did not appear"
+        time.sleep(0.02)
+    return path.read_text()
+
+
+def wait_until_gone(pid: int, limit_s: float = 20.0) -> None:
+    deadline = time.monotonic() + limit_s
+    while is_alive(pid):
+        assert time.monotonic() < deadline, f"process {pid} is still there"
+        time.sleep(0.02)
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return state != "Z"
+
+
+def test_output_exit_code_and_use_of_resources_are_told(tmp_path: Path) -> None:
+    outcome = run(tmp_path, "echo out; echo err >&2; exit 3")
+
+    assert (outcome.exit_code, outcome.signal, outcome.reason) == (3, None, "")
+    assert (tmp_path / "stdout").read_text() == "out\n"
+    assert (tmp_path / "stderr").read_text() == "err\n"
+    assert outcome.wall_s > 0
+    assert outcome.max_rss_mb > 0
+
+
+def test_cpu_time_includes_that_of_children(tmp_path: Path) -> None:
+    burn = f"{sys.executable} -c 'while __import__(\"time\").process_time() < 0.2: pass'"
+
+    outcome = run(tmp_path, f"{burn}; true")
+
+    assert outcome.cpu_s >= 0.2
+
+
+def test_a_payload_that_dies_by_a_signal_shows_it(tmp_path: Path) -> None:
+    outcome = run(tmp_path, "kill -s SEGV $$")
+
+    assert (outcome.exit_code, outcome.signal) == (None, signal.SIGSEGV)
+
+
+def test_the_wall_clock_limit_ends_a_payload(tmp_path: Path) -> None:
+    outcome = run(tmp_path, "sleep 60", wall_limit_s=0.3)
+
+    assert outcome.reason == "wall-clock limit of 0.3 s exceeded"
+    assert outcome.signal == signal.SIGTERM
+    assert outcome.wall_s < 30
+
+
+def test_a_payload_may_end_in_good_order_after_the_polite_signal(tmp_path: Path) -> None:
+    script = "trap 'echo saved; exit 5' TERM; sleep 60 & wait"
+
+    outcome = run(tmp_path, script, wall_limit_s=0.5)
+
+    assert outcome.exit_code == 5
+    assert (tmp_path / "stdout").read_text() == "saved\n"
+    assert outcome.reason
+
+
+def test_a_payload_that_ignores_the_polite_signal_is_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(payload, "GRACE_S", 0.3)
+
+    outcome = run(tmp_path, "trap '' TERM; while :; do sleep 0.05; done", wall_limit_s=0.3)
+
+    assert outcome.signal == signal.SIGKILL
+
+
+def test_a_kill_command_ends_this_attempt(tmp_path: Path) -> None:
+    control = Control()
+    threading.Timer(0.3, control.kill, [ATTEMPT]).start()
+
+    outcome = run(tmp_path, "sleep 60", control=control)
+
+    assert outcome.reason == "killed on request"
+
+
+def test_a_kill_command_for_another_attempt_is_not_for_this_one(tmp_path: Path) -> None:
+    control = Control()
+    control.kill((7, 2))
+
+    assert run(tmp_path, "true", control=control).exit_code == 0
+
+
+def test_what_a_payload_leaves_running_is_gone_when_it_ends(tmp_path: Path) -> None:
+    run(tmp_path, "sleep 1000 & echo $! >child; exit 0")
+
+    wait_until_gone(int((tmp_path / "child").read_text()))
+
+
+def test_the_pilots_variables_and_descriptors_do_not_reach_the_payload(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PILOT_TOKEN", "hush")
+    with (tmp_path / "token").open("w") as secret:
+        os.set_inheritable(secret.fileno(), True)
+        run(tmp_path, "env; ls -l /proc/$$/fd")
+
+    seen = (tmp_path / "stdout").read_text()
+    assert "hush" not in seen
+    assert "token" not in seen
+    assert "pipe:" not in seen
+
+
+@pytest.mark.parametrize(
+    ("content", "explanation"),
+    [
+        ("echo hello\n", "a script needs a first line #!"),
+        ("#!/no/such/interpreter\n", "the interpreter in its first line #! does not exist"),
+        (None, "No such file"),
+    ],
+)
+def test_what_cannot_be_executed_is_explained(
+    tmp_path: Path, content: str | None, explanation: str
+) -> None:
+    program = tmp_path / "program"
+    if content is not None:
+        program.write_text(content)
+        program.chmod(0o700)
+
+    outcome = run_payload(
+        [str(program)],
+        environment={},
+        directory=tmp_path,
+        stdout=tmp_path / "stdout",
+        stderr=tmp_path / "stderr",
+        wall_limit_s=None,
+        attempt=ATTEMPT,
+        control=Control(),
+    )
+
+    assert outcome.exit_code is None
+    assert explanation in outcome.reason
+
+
+def test_nothing_of_the_payload_survives_the_pilots_sudden_death(tmp_path: Path) -> None:
+    program = (
+        "from pathlib import Path\n"
+        "from wms.pilots.agent.control import Control\n"
+        "from wms.pilots.agent.payload import run_payload\n"
+        "here = Path('.').resolve()\n"
+        "run_payload(['/bin/sh', '-c', 'sleep 1000 & echo $$ $! >pids; wait'],\n"
+        "            environment={'PATH': '/usr/bin:/bin'}, directory=here, stdout=here / 'o',\n"
+        "            stderr=here / 'e', wall_limit_s=None, attempt=(1, 1), control=Control())\n"
+    )
+    pilot = subprocess.Popen(
+        [sys.executable, "-c", program],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[4])},
+    )
+    leader, child = (int(pid) for pid in wait_for_file(tmp_path / "pids").split())
+
+    pilot.kill()
+    pilot.wait()
+
+    wait_until_gone(leader)
+    wait_until_gone(child)
