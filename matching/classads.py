@@ -1,0 +1,156 @@
+"""ClassAds: parsing with places in messages, two-sided matching and ranking, on HTCondor's `classad2`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import classad2
+
+MAX_AD_BYTES = 64 * 1024
+
+_ATTRIBUTE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+_LINE = re.compile(r"\s*\+?([A-Za-z_][A-Za-z0-9_]*)\s*=(?!=)\s*(.*\S)\s*\Z")
+_SENTINEL = "PilotageEndOfExpression"
+
+
+class AdError(ValueError):
+    """An ad or an expression that does not parse; `line` counts from 1 where there are lines."""
+
+    def __init__(self, message: str, *, line: int | None = None, attribute: str = "") -> None:
+        place = f"line {line}: " if line is not None else ""
+        super().__init__(place + message)
+        self.message = message
+        self.line = line
+        self.attribute = attribute
+
+
+def parse_expression(text: str) -> classad2.ExprTree:
+    """The expression of `text`. Raises AdError when it is not exactly one ClassAd expression."""
+    if len(text.encode()) > MAX_AD_BYTES:
+        raise AdError(f"the expression is longer than {MAX_AD_BYTES} bytes")
+    if not text.strip():
+        raise AdError("the expression is empty")
+    # The library stops reading at the end of the first complete record; the attribute behind the
+    # expression proves that the text was read to its end.
+    try:
+        ad = classad2.ClassAd(f"[Expression = ({text}\n); {_SENTINEL} = true]")
+    except classad2.ClassAdException:
+        raise AdError(f"not a ClassAd expression: {_shortened(text)}{_hint(text)}") from None
+    if set(ad.keys()) != {"Expression", _SENTINEL}:
+        raise AdError(f"not a single ClassAd expression: {_shortened(text)}")
+    return classad2.ClassAd(f"[Expression = {text}\n]").lookup("Expression")
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def _hint(text: str) -> str:
+    bare = re.sub(r'"(\\.|[^"\\])*"', "", text)
+    if '"' in bare:
+        return " (a quote is not closed)"
+    opened, closed = bare.count("("), bare.count(")")
+    if opened != closed:
+        return f" ({opened} opening and {closed} closing parentheses)"
+    if re.search(r"(?<![=!<>?])=(?![=?!])", bare):
+        return " (to compare, write == or =?=)"
+    return ""
+
+
+def parse_lines(text: str) -> dict[str, str]:
+    """The attributes of an ad in the old format, one `Name = expression` a line, in their order.
+
+    Empty lines and lines that begin with `#` are passed over; a leading `+` is allowed. Raises
+    AdError with the line of the first fault. A repeated attribute is a fault: names have no case.
+    """
+    if len(text.encode()) > MAX_AD_BYTES:
+        raise AdError(f"the ad is larger than {MAX_AD_BYTES} bytes")
+    attributes: dict[str, str] = {}
+    seen: dict[str, int] = {}
+    for number, line in enumerate(text.splitlines(), start=1):
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        found = _LINE.match(line)
+        if found is None:
+            raise AdError(
+                f"expected `Name = expression`, found: {_shortened(line.strip())}", line=number
+            )
+        name, expression = found.groups()
+        if name.lower() in seen:
+            raise AdError(f"{name} is given twice, first in line {seen[name.lower()]}", line=number)
+        try:
+            parse_expression(expression)
+        except AdError as error:
+            raise AdError(f"{name}: {error.message}", line=number, attribute=name) from None
+        seen[name.lower()] = number
+        attributes[name] = expression
+    return attributes
+
+
+def build_ad(
+    attributes: Mapping[str, str], values: Mapping[str, Any] | None = None
+) -> classad2.ClassAd:
+    """An ad from attribute expressions and plain values; values win where both give a name."""
+    ad = classad2.ClassAd()
+    for name, expression in attributes.items():
+        if not _ATTRIBUTE.match(name):
+            raise AdError(f"{name!r} is not an attribute name", attribute=name)
+        ad[name] = parse_expression(expression)
+    for name, value in (values or {}).items():
+        ad[name] = value
+    return ad
+
+
+def render_lines(ad: classad2.ClassAd) -> str:
+    """The ad in the old format, its attributes in alphabetical order."""
+    return "\n".join(
+        f"{name} = {_plain(ad.lookup(name))}" for name in sorted(ad.keys(), key=str.lower)
+    )
+
+
+def _plain(expression: Any) -> str:
+    """Text of an expression, floats in the short form that people write."""
+    text = str(expression).strip()
+    return re.sub(r"\b\d\.\d{15}E[+-]\d+\b", lambda number: repr(float(number.group())), text)
+
+
+def literal_values(ad: classad2.ClassAd) -> dict[str, str | int | float | bool]:
+    """The attributes that evaluate, within the ad alone, to a string, a number or a truth value."""
+    values: dict[str, str | int | float | bool] = {}
+    for name in ad.keys():
+        value = ad.eval(name)
+        # `Value` (undefined, error) is an integer enumeration, so it must be told apart first.
+        if not isinstance(value, classad2.Value) and isinstance(value, str | bool | int | float):
+            values[name] = value
+    return values
+
+
+def requirement_holds(ad: classad2.ClassAd, target: classad2.ClassAd) -> bool:
+    """True when the `Requirements` of `ad`, seen towards `target`, is exactly true.
+
+    A missing Requirements accepts everybody; undefined and error refuse, as in HTCondor.
+    """
+    if "Requirements" not in ad:
+        return True
+    value = ad.lookup("Requirements").eval(ad, target)
+    return value is True
+
+
+def rank_value(ad: classad2.ClassAd, target: classad2.ClassAd) -> float:
+    """The `Rank` of `ad` for `target`; 0.0 when it is missing or not a number, as in HTCondor."""
+    if "Rank" not in ad:
+        return 0.0
+    value = ad.lookup("Rank").eval(ad, target)
+    if isinstance(value, classad2.Value):
+        return 0.0
+    if isinstance(value, bool):
+        return float(value)
+    return float(value) if isinstance(value, int | float) else 0.0
+
+
+def quote(text: str) -> str:
+    """`text` as a ClassAd string literal."""
+    quoted: str = classad2.quote(text)
+    return quoted

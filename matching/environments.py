@@ -1,0 +1,94 @@
+"""Environments as text: `NAME=value;NAME=value` (SiteEnvironment), and one NAME=value a line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+
+
+class BadEnvironment(ValueError):
+    """A text that is not an environment; `line` counts from 1."""
+
+    def __init__(self, message: str, line: int | None = None) -> None:
+        super().__init__(message)
+        self.line = line
+
+
+def _pair(text: str, line: int | None = None) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not _NAME.match(name.strip()):
+        raise BadEnvironment(f"expected NAME=value, found: {text.strip()[:80]}", line)
+    return name.strip(), value.strip()
+
+
+def parse_lines(text: str) -> dict[str, str]:
+    """One NAME=value a line; empty lines and lines with `#` in front are passed over."""
+    pairs: dict[str, str] = {}
+    for number, line in enumerate(text.splitlines(), start=1):
+        if line.strip() and not line.lstrip().startswith("#"):
+            name, value = _pair(line, number)
+            if ";" in value:
+                raise BadEnvironment(f"{name}: a value cannot contain a semicolon", number)
+            pairs[name] = value
+    return pairs
+
+
+def parse_semicolons(text: str) -> dict[str, str]:
+    """HTCondor's old form `A=1;B=2`; empty parts are passed over, a later name wins."""
+    return dict(_pair(part) for part in text.split(";") if part.strip())
+
+
+def parse_environment(text: str) -> dict[str, str]:
+    """A submit description's `environment`: the new form in double quotes, or the old one.
+
+    In the new form pairs are separated by blanks; single quotes protect blanks, two of them stand
+    for one, and so do two double quotes.
+    """
+    text = text.strip()
+    if len(text) < 2 or not (text.startswith('"') and text.endswith('"')):
+        return parse_semicolons(text)
+    return dict(_pair(word) for word in split_quoted(text[1:-1].replace('""', '"')))
+
+
+def split_quoted(text: str) -> list[str]:
+    """Words separated by blanks, as in HTCondor's new syntax for arguments and environment.
+
+    A single-quoted part may contain blanks; within it two single quotes stand for one.
+    """
+    words: list[str] = []
+    word: str | None = None
+    position, is_quoted = 0, False
+    while position < len(text):
+        char = text[position]
+        if char == "'":
+            if is_quoted and text[position + 1 : position + 2] == "'":
+                word = (word or "") + "'"
+                position += 1
+            else:
+                is_quoted = not is_quoted
+                word = word or ""
+        elif char.isspace() and not is_quoted:
+            if word is not None:
+                words.append(word)
+            word = None
+        else:
+            word = (word or "") + char
+        position += 1
+    if is_quoted:
+        raise BadEnvironment("a single quote is not closed")
+    return words if word is None else [*words, word]
+
+
+def parse_arguments(text: str) -> list[str]:
+    """A submit description's `arguments`: the new form in double quotes, else blanks separate."""
+    text = text.strip()
+    if len(text) >= 2 and text.startswith('"') and text.endswith('"'):
+        return split_quoted(text[1:-1].replace('""', '"'))
+    return text.replace('\\\\"', '"').split()
+
+
+def render_semicolons(environment: Mapping[str, str]) -> str:
+    """The environment in HTCondor's old form, the form of SiteEnvironment."""
+    return ";".join(f"{name}={value}" for name, value in environment.items())

@@ -1,0 +1,59 @@
+"""Typed reading of settings from the environment and from the files that `manage.py up` writes."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from django.core.exceptions import ImproperlyConfigured
+
+
+def text(name: str, default: str | None = None, *, run_file: Path | None = None) -> str:
+    """The value of NAME, of the file named by NAME_FILE, of `run_file`, or the default, in this order.
+
+    Raises ImproperlyConfigured when there is none of them, so that a missing secret stops the
+    start instead of weakening it.
+    """
+    if name in os.environ:
+        return os.environ[name]
+    if f"{name}_FILE" in os.environ:
+        return Path(os.environ[f"{name}_FILE"]).read_text(encoding="utf-8").strip()
+    if run_file is not None and run_file.is_file():
+        return run_file.read_text(encoding="utf-8").strip()
+    if default is None:
+        raise ImproperlyConfigured(
+            f"{name} is not set. Start the servers with `manage.py up`, or set {name} "
+            f"(or {name}_FILE) in the environment."
+        )
+    return default
+
+
+def flag(name: str, default: bool = False) -> bool:
+    """NAME as a truth value: 1, true, yes, on or 0, false, no, off."""
+    value = os.environ.get(name, "").strip().lower()
+    if not value:
+        return default
+    if value in {"1", "true", "yes", "on"}:
+        return True
+    if value in {"0", "false", "no", "off"}:
+        return False
+    raise ImproperlyConfigured(f"{name} must be 1 or 0, not {value!r}.")
+
+
+def number(name: str, default: float) -> float:
+    """NAME as a number greater than zero."""
+    value = os.environ.get(name)
+    if value is None:
+        return default
+    try:
+        result = float(value)
+    except ValueError:
+        raise ImproperlyConfigured(f"{name} must be a number, not {value!r}.") from None
+    if result <= 0:
+        raise ImproperlyConfigured(f"{name} must be greater than zero, not {value!r}.")
+    return result
+
+
+def words(name: str, default: str = "") -> list[str]:
+    """NAME as a comma-separated list without empty entries."""
+    return [word.strip() for word in os.environ.get(name, default).split(",") if word.strip()]

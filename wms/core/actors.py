@@ -1,0 +1,40 @@
+"""Who does something: a person, a pilot, or one of the system's own loops."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from wms.core.models import User
+
+
+@dataclass(frozen=True, slots=True)
+class Actor:
+    """The author of a change, as it is written into events and audit entries.
+
+    `name` is a user name, `pilot:<uuid>` or `system:<loop>`; `user` is set for persons only.
+    """
+
+    name: str
+    user: User | None = None
+
+    @property
+    def is_system(self) -> bool:
+        """True for the system's own loops, which need no permission."""
+        return self.name.startswith("system:")
+
+    @classmethod
+    def system(cls, loop: str) -> Actor:
+        """The actor for a control loop, for example `system:negotiator`."""
+        return cls(name=f"system:{loop}")
+
+    @classmethod
+    def pilot(cls, uuid: str) -> Actor:
+        """The actor for a registered pilot."""
+        return cls(name=f"pilot:{uuid}")
+
+    @classmethod
+    def person(cls, user: User) -> Actor:
+        """The actor for a user who is logged in or holds a token."""
+        return cls(name=user.get_username(), user=user)

@@ -1,0 +1,11 @@
+from __future__ import annotations
+
+from django.apps import AppConfig
+
+
+class CoreConfig(AppConfig):
+    """Events, audit, actors, errors: what every other domain app stands on."""
+
+    name = "wms.core"
+    label = "core"
+    default_auto_field = "django.db.models.BigAutoField"

@@ -1,0 +1,39 @@
+"""The settings that the domain reads, with their types and units."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from django.conf import settings
+
+
+@dataclass(frozen=True, slots=True)
+class Conf:
+    """The `PILOTAGE` dictionary of the Django settings, as values."""
+
+    agent_heartbeat_s: float
+    agent_poll_s: float
+    agent_idle_limit_s: float
+    pilot_stalled_after_s: float
+    negotiation_period_s: float
+    max_upload_bytes: int
+    blobs_dir: Path
+    local_pilots_dir: Path
+    public_url: str
+
+
+def conf() -> Conf:
+    """The settings in force now (read anew at each call, so that tests can override them)."""
+    raw = settings.PILOTAGE
+    return Conf(
+        agent_heartbeat_s=float(raw["AGENT_HEARTBEAT_S"]),
+        agent_poll_s=float(raw["AGENT_POLL_S"]),
+        agent_idle_limit_s=float(raw["AGENT_IDLE_LIMIT_S"]),
+        pilot_stalled_after_s=float(raw["PILOT_STALLED_AFTER_S"]),
+        negotiation_period_s=float(raw["NEGOTIATION_PERIOD_S"]),
+        max_upload_bytes=int(raw["MAX_UPLOAD_BYTES"]),
+        blobs_dir=Path(raw["BLOBS_DIR"]),
+        local_pilots_dir=Path(raw["LOCAL_PILOTS_DIR"]),
+        public_url=str(raw["PUBLIC_URL"]),
+    )

@@ -1,0 +1,87 @@
+"""Errors of the domain. Each carries its facts as fields; the docstring says what it means.
+
+`portal` turns them into pages and problem details, by the `status` of the class.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+class PilotageError(Exception):
+    """Something was refused; the message tells the reader why."""
+
+    status = 400
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(message or (type(self).__doc__ or "").split("\n")[0])
+
+
+class NotPermitted(PilotageError):
+    """The actor may not do this."""
+
+    status = 403
+
+
+class NotFound(PilotageError):
+    """There is no such object, or the actor may not see it."""
+
+    status = 404
+
+
+class Conflict(PilotageError):
+    """The object is in a state in which this cannot be done."""
+
+    status = 409
+
+
+class ReasonRequired(PilotageError):
+    """This change needs a reason."""
+
+    def __init__(self, event: str) -> None:
+        super().__init__(f"Give a reason: it is recorded with the change ({event}).")
+        self.event = event
+
+
+class NotAuthenticated(PilotageError):
+    """The credential is unknown, wrong, used or expired."""
+
+    status = 401
+
+
+class TooLarge(PilotageError):
+    """The upload is larger than allowed."""
+
+    status = 413
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One fault of an input: what is wrong, and where."""
+
+    message: str
+    file: str = ""
+    line: int | None = None
+    field: str = ""
+
+    def __str__(self) -> str:
+        place = self.file or self.field
+        if place and self.line is not None:
+            place = f"{place}:{self.line}"
+        return f"{place}: {self.message}" if place else self.message
+
+
+class InvalidInput(PilotageError):
+    """The input has faults; nothing was stored or changed."""
+
+    def __init__(self, findings: Sequence[Finding]) -> None:
+        super().__init__("; ".join(str(finding) for finding in findings))
+        self.findings = tuple(findings)
+
+    @classmethod
+    def of(
+        cls, message: str, *, field: str = "", file: str = "", line: int | None = None
+    ) -> InvalidInput:
+        """The error for a single fault."""
+        return cls([Finding(message=message, field=field, file=file, line=line)])

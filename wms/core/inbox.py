@@ -1,0 +1,26 @@
+"""Telling a higher app of events: rows in its inbox, and a knock at its door."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from django.db import transaction
+
+from wms.core.loops import wake
+from wms.core.models import InboxEntry
+
+_TASK_BY_TOPIC: dict[str, str] = {}
+
+
+def register_reader(topic: str, task: str) -> None:
+    """Name the task that reads a topic; called by the reading app when it is set up."""
+    _TASK_BY_TOPIC[topic] = task
+
+
+def announce(entries: Iterable[InboxEntry]) -> None:
+    """Store entries in the caller's transaction, and wake their readers when it is committed."""
+    stored = InboxEntry.objects.bulk_create(entries, batch_size=1000)
+    for topic in sorted({entry.topic for entry in stored}):
+        task = _TASK_BY_TOPIC.get(topic)
+        if task is not None:
+            transaction.on_commit(lambda task=task: wake(task))

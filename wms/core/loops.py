@@ -1,0 +1,87 @@
+"""Control loops: periodic work that is correct when skipped, repeated, or started twice at once."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import structlog
+from celery import current_app
+from django.utils import timezone
+from kombu.exceptions import OperationalError
+
+from wms.core.locks import advisory_lock
+from wms.core.models import ControlLoop
+
+log = structlog.get_logger(__name__)
+
+CycleReport = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """A periodic task: its name is also its lock; `run_cycle(now)` returns what it did."""
+
+    name: str
+    task: str
+    period_s: float
+    run_cycle: Callable[[datetime], CycleReport]
+
+
+LOOPS: dict[str, Loop] = {}
+
+
+def register(loop: Loop) -> Loop:
+    """Make the loop known, so that the schedule and the dashboard contain it."""
+    LOOPS[loop.name] = loop
+    return loop
+
+
+def run(loop: Loop) -> bool:
+    """Run one cycle unless another process is at it; store its report. True when it ran here.
+
+    An exception of the cycle is stored with the loop and raised again.
+    """
+    with advisory_lock(f"loop:{loop.name}") as is_held:
+        if not is_held:
+            return False
+        now, started = timezone.now(), time.monotonic()
+        try:
+            report = dict(loop.run_cycle(now))
+        except Exception as error:
+            _store(loop, now, started, error=f"{type(error).__name__}: {error}")
+            raise
+        _store(loop, now, started, report=report)
+    return True
+
+
+def _store(
+    loop: Loop,
+    now: datetime,
+    started: float,
+    *,
+    report: dict[str, Any] | None = None,
+    error: str = "",
+) -> None:
+    facts: dict[str, Any] = {
+        "period_s": loop.period_s,
+        "started_at": now,
+        "duration_s": time.monotonic() - started,
+        "error": error[:2000],
+    }
+    if report is not None:
+        facts["report"] = report
+    if error:
+        facts["failed_at"] = now
+    ControlLoop.objects.update_or_create(name=loop.name, defaults=facts)
+
+
+def wake(task: str) -> None:
+    """Ask a worker to run a task soon. Without a broker nothing is lost: the next period does it."""
+    try:
+        current_app.send_task(task, expires=10)
+    except OperationalError as error:
+        log.warning("task_wake_failed", task=task, error=str(error))

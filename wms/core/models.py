@@ -1,0 +1,110 @@
+"""Users, tokens, the inbox of events, control loops and the audit trail."""
+
+from __future__ import annotations
+
+from django.contrib.auth.models import AbstractUser
+from django.db import models
+from django.db.models.functions import Now
+
+
+class Role(models.TextChoices):
+    """What a user may do; each role includes those before it."""
+
+    VIEWER = "viewer", "viewer"
+    USER = "user", "user"
+    SHIFTER = "shifter", "shifter"
+    OPERATOR = "operator", "operator"
+    ADMIN = "admin", "admin"
+
+
+class User(AbstractUser):
+    """A person or a service that logs in or holds a token."""
+
+    role = models.CharField(max_length=16, choices=Role, default=Role.USER, db_default=Role.USER)
+
+    class Meta(AbstractUser.Meta):
+        constraints = [
+            models.CheckConstraint(
+                condition=models.Q(role__in=Role.values), name="user_role_known"
+            ),
+        ]
+
+
+class ApiToken(models.Model):
+    """A credential for the API. Only the hash is stored; the prefix names it in lists."""
+
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="api_tokens")
+    name = models.CharField(max_length=100)
+    prefix = models.CharField(max_length=12, unique=True)
+    secret_sha256 = models.CharField(max_length=64)
+    created_at = models.DateTimeField(db_default=Now())
+    expires_at = models.DateTimeField(null=True, blank=True)
+    last_used_at = models.DateTimeField(null=True, blank=True)
+    revoked_at = models.DateTimeField(null=True, blank=True)
+
+    def __str__(self) -> str:
+        return f"{self.prefix} ({self.name})"
+
+
+class EventRecord(models.Model):
+    """One change of one object: append-only, written in the transaction of the change."""
+
+    event = models.CharField(max_length=32)
+    from_state = models.CharField(max_length=16, blank=True)
+    to_state = models.CharField(max_length=16, blank=True)
+    actor = models.CharField(max_length=160)
+    reason = models.TextField(blank=True)
+    facts = models.JSONField(default=dict, blank=True)
+    created_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        abstract = True
+
+
+class InboxEntry(models.Model):
+    """An event that a higher app has not read yet.
+
+    Written with the event and deleted by its reader, in the transaction that acts on it: an event
+    whose transaction commits late is never missed, and none is acted on twice.
+    """
+
+    topic = models.CharField(max_length=16)
+    key = models.BigIntegerField(
+        help_text="Groups entries that are read together, e.g. a DAG's id."
+    )
+    event_id = models.BigIntegerField()
+
+    class Meta:
+        indexes = [models.Index(fields=["topic", "key"], name="inbox_topic_key")]
+
+    def __str__(self) -> str:
+        return f"{self.topic}/{self.key}: event {self.event_id}"
+
+
+class ControlLoop(models.Model):
+    """The last run of one periodic loop, shown on the dashboard as its health."""
+
+    name = models.CharField(max_length=64, unique=True)
+    period_s = models.FloatField()
+    started_at = models.DateTimeField(null=True)
+    duration_s = models.FloatField(null=True)
+    report = models.JSONField(default=dict)
+    error = models.TextField(blank=True)
+    failed_at = models.DateTimeField(null=True)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class AuditEntry(models.Model):
+    """Who did what to which object, and why: one row for each action of a person."""
+
+    actor = models.CharField(max_length=160)
+    action = models.CharField(max_length=64)
+    target = models.CharField(max_length=160)
+    reason = models.TextField(blank=True)
+    facts = models.JSONField(default=dict, blank=True)
+    created_at = models.DateTimeField(db_default=Now(), db_index=True)
+
+    def __str__(self) -> str:
+        return f"{self.actor}: {self.action} {self.target}"

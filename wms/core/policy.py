@@ -1,0 +1,31 @@
+"""Roles in order, and what follows from them everywhere.
+
+- A viewer reads everything that is not another person's private matter; changes nothing.
+- A user submits, and steers what is their own.
+- A shifter steers everybody's DAGs and jobs.
+- An operator also configures sites and queues.
+- An admin also manages accounts.
+"""
+
+from __future__ import annotations
+
+from wms.core.actors import Actor
+from wms.core.errors import NotPermitted
+from wms.core.models import Role, User
+
+_ORDER = {role: place for place, role in enumerate(Role.values)}
+
+
+def has_role(user: User, role: Role) -> bool:
+    """True when the user's role includes `role`. Superusers have every role, inactive users none."""
+    if not user.is_active:
+        return False
+    return user.is_superuser or _ORDER[user.role] >= _ORDER[role]
+
+
+def require_role(actor: Actor, role: Role, action: str) -> None:
+    """Raise NotPermitted unless the actor has the role, or is one of the system's loops."""
+    if actor.is_system:
+        return
+    if actor.user is None or not has_role(actor.user, role):
+        raise NotPermitted(f"{actor.name} may not {action}: this needs the role {role.label}.")

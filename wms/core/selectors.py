@@ -1,0 +1,84 @@
+"""Reading what every app has: states, events, and the health of the control loops."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any
+
+from django.db.models import Count, QuerySet
+
+from wms.core.loops import LOOPS
+from wms.core.models import ControlLoop
+
+#: A loop is late when so many periods passed without a run, and at least this time.
+_LATE_PERIODS = 3
+_LATE_GRACE_S = 10.0
+
+
+class LoopHealth(StrEnum):
+    """How a control loop does."""
+
+    OK = "ok"
+    LATE = "late"
+    FAILING = "failing"
+    NEVER = "never"
+
+
+@dataclass(frozen=True, slots=True)
+class LoopStatus:
+    """The last run of one control loop, judged."""
+
+    name: str
+    health: LoopHealth
+    period_s: float
+    started_at: datetime | None = None
+    duration_s: float | None = None
+    error: str = ""
+    report: Mapping[str, Any] | None = None
+
+    @property
+    def needs_attention(self) -> bool:
+        """True for one that is late or failing."""
+        return self.health in (LoopHealth.LATE, LoopHealth.FAILING)
+
+
+def loop_statuses(*, now: datetime) -> list[LoopStatus]:
+    """All control loops by name, those that never ran included."""
+    rows = {row.name: row for row in ControlLoop.objects.order_by("name")}
+    ran = [_judged(row, now) for row in rows.values()]
+    never = [
+        LoopStatus(loop.name, LoopHealth.NEVER, loop.period_s)
+        for loop in LOOPS.values()
+        if loop.name not in rows
+    ]
+    return sorted(ran + never, key=lambda status: status.name)
+
+
+def _judged(row: ControlLoop, now: datetime) -> LoopStatus:
+    return LoopStatus(
+        name=row.name,
+        health=_health(row, now),
+        period_s=row.period_s,
+        started_at=row.started_at,
+        duration_s=row.duration_s,
+        error=row.error,
+        report=row.report,
+    )
+
+
+def _health(row: ControlLoop, now: datetime) -> LoopHealth:
+    if row.started_at is None:
+        return LoopHealth.NEVER
+    if row.error:
+        return LoopHealth.FAILING
+    allowed_s = max(_LATE_PERIODS * row.period_s, row.period_s + _LATE_GRACE_S)
+    is_late = now - row.started_at > timedelta(seconds=allowed_s + (row.duration_s or 0.0))
+    return LoopHealth.LATE if is_late else LoopHealth.OK
+
+
+def count_by_state(queryset: QuerySet[Any]) -> dict[str, int]:
+    """How many objects are in each state; states without any are absent."""
+    return dict(queryset.order_by().values_list("state").annotate(count=Count("pk")))

@@ -1,0 +1,94 @@
+"""The only way to change a state: conditional updates and events, in one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import models, transaction
+from django.db.models.functions import Now
+
+from wms.core.actors import Actor
+from wms.core.errors import ReasonRequired
+from wms.core.models import EventRecord
+from wms.core.transitions import Applied, TransitionTable
+
+_BATCH = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class StateMachine:
+    """The states of one entity as rows: its model, its event model, its transitions.
+
+    `subject` is the event model's foreign key to the entity; `copied` names columns of the entity
+    that its events carry as well.
+    """
+
+    model: type[models.Model]
+    event_model: type[EventRecord]
+    subject: str
+    transitions: TransitionTable
+    copied: tuple[str, ...] = ()
+
+    @transaction.atomic
+    def apply(
+        self,
+        event: str,
+        ids: Collection[int],
+        *,
+        actor: Actor,
+        reason: str = "",
+        facts: Mapping[int, Mapping[str, Any]] | None = None,
+        **changes: Any,
+    ) -> tuple[Applied, list[EventRecord]]:
+        """Move the entities that are in a source state of `event`; write one event for each.
+
+        Rows are locked in id order. `facts` by entity id go into the events, `changes` are further
+        columns to set. Entities in another state are skipped and returned as such: two who apply
+        the same event at once change each entity once. Raises ReasonRequired.
+        """
+        step = self.transitions[event]
+        if step.needs_reason and not reason.strip():
+            raise ReasonRequired(event)
+        columns = ("pk", "state", *self.copied)
+        rows = list(
+            self.model._default_manager.filter(pk__in=ids, state__in=step.sources)
+            .order_by("pk")
+            .select_for_update(of=("self",))
+            .values_list(*columns)
+        )
+        changed = [row[0] for row in rows]
+        if changed:
+            self.model._default_manager.filter(pk__in=changed).update(
+                state=step.target, state_since=Now(), state_reason=reason, **changes
+            )
+        events = self._write_events(event, step.target, rows, actor, reason, facts or {})
+        return Applied(changed=changed, skipped=sorted(set(ids) - set(changed))), events
+
+    def _write_events(
+        self,
+        event: str,
+        target: str,
+        rows: Sequence[tuple[Any, ...]],
+        actor: Actor,
+        reason: str,
+        facts: Mapping[int, Mapping[str, Any]],
+    ) -> list[EventRecord]:
+        manager = self.event_model._default_manager
+        return manager.bulk_create(
+            [
+                self.event_model(
+                    **{f"{self.subject}_id": row[0]},
+                    **dict(zip(self.copied, row[2:], strict=True)),
+                    event=event,
+                    from_state=row[1],
+                    to_state=target,
+                    actor=actor.name,
+                    reason=reason,
+                    facts=dict(facts.get(row[0], {})),
+                )
+                for row in rows
+            ],
+            batch_size=_BATCH,
+        )

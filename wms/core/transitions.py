@@ -1,0 +1,26 @@
+"""The form of a state machine: transitions as data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Transition:
+    """One event of a state machine: from which states it leads, and to which."""
+
+    sources: frozenset[str]
+    target: str
+    needs_reason: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """What `apply` did: the ids that changed, and those that were in no fitting state."""
+
+    changed: list[int] = field(default_factory=list)
+    skipped: list[int] = field(default_factory=list)
+
+
+TransitionTable = Mapping[str, Transition]

@@ -1,0 +1,266 @@
+"""The engine: reads what happened to a DAG's jobs and moves its nodes on.
+
+One transaction per DAG and round, under the lock of the DAG's row: the inbox entries are deleted
+in the transaction that acts on them, so each event counts exactly once, whoever is killed when.
+The work is proportional to the events, not to the size of the DAG.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import structlog
+from django.db import connection, transaction
+from django.db.models import F
+
+from wms.core.actors import Actor
+from wms.core.models import InboxEntry
+from wms.dags import lifecycle
+from wms.dags.models import Dag, Node
+from wms.dags.rendering import CannotRender, NodeContext, render_job
+from wms.dags.states import DAG_TERMINAL, DagState, NodeState
+from wms.dags.submitfile import from_dict
+from wms.jobs import services as jobs
+from wms.jobs.models import Job, JobEvent
+from wms.jobs.services import JobSpec
+from wms.jobs.states import JobState
+
+log = structlog.get_logger(__name__)
+_ACTOR = Actor.system("dag-engine")
+_TOPICS = (lifecycle.JOB_TOPIC, lifecycle.CONTROL_TOPIC)
+_BATCH = 1000
+
+# For every child of the finished parents: that many parents fewer to wait for. Done by hand because
+# the ORM cannot subtract a count per row; one statement, whatever the number of children.
+_COUNT_DOWN = """
+WITH finished AS (
+    SELECT child_id, count(*) AS parents
+    FROM dags_edge
+    WHERE parent_id = ANY(%s)
+    GROUP BY child_id
+)
+UPDATE dags_node AS node
+SET unfinished_parents = node.unfinished_parents - finished.parents
+FROM finished
+WHERE node.id = finished.child_id
+RETURNING node.id, node.unfinished_parents
+"""
+
+# Everything below the failed nodes, however deep; a walk over the edges that the ORM cannot express.
+_DESCENDANTS = """
+WITH RECURSIVE below(id) AS (
+    SELECT child_id FROM dags_edge WHERE parent_id = ANY(%s)
+    UNION
+    SELECT edge.child_id FROM dags_edge AS edge JOIN below ON edge.parent_id = below.id
+)
+SELECT id FROM below
+"""
+
+
+@dataclass(slots=True)
+class _Outcome:
+    """What the events of one round say about the DAG's nodes."""
+
+    succeeded: list[int] = field(default_factory=list)
+    retried: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
+    failed: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
+
+
+def run_cycle(now: datetime) -> dict[str, Any]:
+    """Advance every DAG that has something in its inbox."""
+    keys = list(
+        InboxEntry.objects.filter(topic__in=_TOPICS)
+        .values_list("key", flat=True)
+        .distinct()[:_BATCH]
+    )
+    advanced = sum(advance(dag_id, now=now) for dag_id in keys)
+    return {"dags": len(keys), "advanced": advanced}
+
+
+def advance(dag_id: int, *, now: datetime) -> bool:
+    """Act on the new events of one DAG; False when another process is at it."""
+    with transaction.atomic():
+        dag = (
+            Dag.objects.select_for_update(skip_locked=True, of=("self",))
+            .select_related("owner", "site", "workspace")
+            .filter(pk=dag_id)
+            .first()
+        )
+        if dag is None:
+            return False
+        outcome = _outcome(dag, _take_events(dag_id))
+        changes = _settle(dag, outcome)
+        if dag.state == DagState.RUNNING:
+            _start_roots(dag)
+            changes["submitted_count"] = changes.get("submitted_count", 0) + _submit_ready(dag)
+        elif dag.state == DagState.HELD:
+            _hold_waiting(dag)
+        _count(dag, changes)
+        _conclude(dag, now)
+    return True
+
+
+def _take_events(dag_id: int) -> list[JobEvent]:
+    entries = list(InboxEntry.objects.filter(topic__in=_TOPICS, key=dag_id).order_by("pk"))
+    InboxEntry.objects.filter(pk__in=[entry.pk for entry in entries]).delete()
+    ids = [entry.event_id for entry in entries if entry.topic == lifecycle.JOB_TOPIC]
+    return list(JobEvent.objects.filter(pk__in=ids).order_by("pk"))
+
+
+def _outcome(dag: Dag, events: Sequence[JobEvent]) -> _Outcome:
+    """Sort the nodes whose jobs ended; a node that has moved on to another job is not concerned."""
+    ended = {event.job_id: event for event in events if event.event != "reschedule"}
+    nodes = Node.objects.filter(dag=dag, state=NodeState.SUBMITTED, job_id__in=ended)
+    outcome = _Outcome()
+    for node in nodes.only("pk", "job_id", "retry_number", "max_retries"):
+        event = ended[node.job_id or 0]
+        if event.event == "complete":
+            outcome.succeeded.append(node.pk)
+        elif node.retry_number < node.max_retries and dag.state not in DAG_TERMINAL:
+            outcome.retried[event.reason].append(node.pk)
+        else:
+            outcome.failed[event.reason].append(node.pk)
+    return outcome
+
+
+def _settle(dag: Dag, outcome: _Outcome) -> dict[str, int]:
+    """Move the nodes; return by how much the DAG's counters change."""
+    lifecycle.apply_to_nodes("succeed", outcome.succeeded, actor=_ACTOR)
+    for reason, ids in outcome.retried.items():
+        lifecycle.apply_to_nodes(
+            "retry", ids, actor=_ACTOR, reason=reason, retry_number=F("retry_number") + 1
+        )
+    for reason, ids in outcome.failed.items():
+        lifecycle.apply_to_nodes("fail", ids, actor=_ACTOR, reason=reason)
+    failed = [pk for ids in outcome.failed.values() for pk in ids]
+    retried = [pk for ids in outcome.retried.values() for pk in ids]
+    _release_children(outcome.succeeded)
+    return {
+        "done_count": len(outcome.succeeded),
+        "failed_count": len(failed),
+        "futile_count": _give_up_descendants(failed),
+        "submitted_count": -len(outcome.succeeded) - len(failed) - len(retried),
+    }
+
+
+def _release_children(finished: Collection[int]) -> None:
+    if not finished:
+        return
+    with connection.cursor() as cursor:
+        cursor.execute(_COUNT_DOWN, [list(finished)])
+        ready = [pk for pk, parents in cursor.fetchall() if parents == 0]
+    lifecycle.apply_to_nodes("make ready", ready, actor=_ACTOR)
+
+
+def _give_up_descendants(failed: Collection[int]) -> int:
+    if not failed:
+        return 0
+    with connection.cursor() as cursor:
+        cursor.execute(_DESCENDANTS, [list(failed)])
+        below = [row[0] for row in cursor.fetchall()]
+    given_up = lifecycle.apply_to_nodes(
+        "give up", below, actor=_ACTOR, reason="an ancestor of the node has failed"
+    )
+    return len(given_up.changed)
+
+
+def _start_roots(dag: Dag) -> None:
+    """Make the nodes without parents ready, when the DAG has just been bound."""
+    roots = Node.objects.filter(dag=dag, state=NodeState.WAITING, unfinished_parents=0)
+    lifecycle.apply_to_nodes("make ready", list(roots.values_list("pk", flat=True)), actor=_ACTOR)
+
+
+def _submit_ready(dag: Dag) -> int:
+    """Make jobs of all ready nodes, in the order of the DAG file; return of how many.
+
+    A node that cannot be rendered holds the DAG; what was submitted before it goes on.
+    """
+    submitted = 0
+    while dag.state == DagState.RUNNING:
+        nodes = list(
+            Node.objects.filter(dag=dag, state=NodeState.READY)
+            .select_related("submit_description")
+            .order_by("ordinal")[:_BATCH]
+        )
+        if not nodes:
+            break
+        specs, fault = _render(dag, nodes)
+        _submit(dag, nodes[: len(specs)], specs)
+        submitted += len(specs)
+        if fault:
+            lifecycle.apply_to_dags("hold", [dag.pk], actor=_ACTOR, reason=fault)
+            dag.refresh_from_db(fields=["state"])
+    return submitted
+
+
+def _render(dag: Dag, nodes: Iterable[Node]) -> tuple[list[JobSpec], str]:
+    specs: list[JobSpec] = []
+    for node in nodes:
+        context = NodeContext(
+            node_name=node.name,
+            dag_id=dag.pk,
+            retry_number=node.retry_number,
+            variables=node.variables,
+            environment=dag.environment,
+            match_attributes=dag.match_attributes,
+        )
+        try:
+            specs.append(
+                render_job(
+                    from_dict(node.submit_description.content),
+                    context,
+                    owner=dag.owner.username,
+                    site=dag.site.name if dag.site else "",
+                )
+            )
+        except CannotRender as error:
+            return specs, str(error)
+    return specs, ""
+
+
+def _submit(dag: Dag, nodes: Sequence[Node], specs: Sequence[JobSpec]) -> None:
+    ids = jobs.submit_jobs(
+        specs,
+        owner=dag.owner,
+        workspace=dag.workspace,
+        actor=_ACTOR,
+        topic=lifecycle.JOB_TOPIC,
+        topic_key=dag.pk,
+    )
+    for node, job_id in zip(nodes, ids, strict=True):
+        node.job_id = job_id
+    Node.objects.bulk_update(nodes, ["job"], batch_size=500)
+    facts = {node.pk: {"job": node.job_id} for node in nodes}
+    lifecycle.apply_to_nodes("submit", [node.pk for node in nodes], actor=_ACTOR, facts=facts)
+
+
+def _hold_waiting(dag: Dag) -> None:
+    """Hold jobs that came back to their TaskQueues after the DAG was held."""
+    waiting = Job.objects.filter(
+        topic=lifecycle.JOB_TOPIC, topic_key=dag.pk, state=JobState.WAITING
+    )
+    jobs.hold_jobs(
+        list(waiting.values_list("pk", flat=True)), actor=_ACTOR, reason="the DAG is held"
+    )
+
+
+def _count(dag: Dag, changes: dict[str, int]) -> None:
+    steps = {name: F(name) + step for name, step in changes.items() if step}
+    if steps:
+        Dag.objects.filter(pk=dag.pk).update(**steps)
+    dag.refresh_from_db()
+
+
+def _conclude(dag: Dag, now: datetime) -> None:
+    """End the DAG when every node has ended: everything that could run has run."""
+    if dag.state in DAG_TERMINAL:
+        return
+    if dag.done_count == dag.node_count:
+        lifecycle.apply_to_dags("complete", [dag.pk], actor=_ACTOR, ended_at=now)
+    elif dag.done_count + dag.failed_count + dag.futile_count == dag.node_count:
+        reason = f"{dag.failed_count} nodes failed, {dag.futile_count} could not run after them"
+        lifecycle.apply_to_dags("fail", [dag.pk], actor=_ACTOR, reason=reason, ended_at=now)

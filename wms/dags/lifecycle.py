@@ -1,0 +1,69 @@
+"""The one place where a DAG or a node changes its state."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from django.db import transaction
+
+from wms.core.actors import Actor
+from wms.core.inbox import announce
+from wms.core.models import InboxEntry
+from wms.core.statemachine import StateMachine
+from wms.core.transitions import Applied
+from wms.dags.models import Dag, DagEvent, Node, NodeEvent
+from wms.dags.states import DAG_TRANSITIONS, NODE_TRANSITIONS
+
+#: The inbox of job events, and of DAG events after which the engine has something to do.
+JOB_TOPIC = "dag-jobs"
+CONTROL_TOPIC = "dag-control"
+#: The task that reads both.
+ADVANCE_TASK = "wms.dags.advance"
+
+_DAGS = StateMachine(model=Dag, event_model=DagEvent, subject="dag", transitions=DAG_TRANSITIONS)
+_NODES = StateMachine(
+    model=Node,
+    event_model=NodeEvent,
+    subject="node",
+    transitions=NODE_TRANSITIONS,
+    copied=("dag_id",),
+)
+_WAKES_ENGINE = frozenset({"match", "resume"})
+
+
+@transaction.atomic
+def apply_to_dags(
+    event: str,
+    dag_ids: Collection[int],
+    *,
+    actor: Actor,
+    reason: str = "",
+    facts: Mapping[int, Mapping[str, Any]] | None = None,
+    **changes: Any,
+) -> Applied:
+    """Move DAGs by one event; the engine is told of those that it has to go on with."""
+    applied, events = _DAGS.apply(
+        event, dag_ids, actor=actor, reason=reason, facts=facts, **changes
+    )
+    if event in _WAKES_ENGINE:
+        announce(
+            InboxEntry(topic=CONTROL_TOPIC, key=record.dag_id, event_id=record.pk)
+            for record in events
+            if isinstance(record, DagEvent)
+        )
+    return applied
+
+
+def apply_to_nodes(
+    event: str,
+    node_ids: Collection[int],
+    *,
+    actor: Actor,
+    reason: str = "",
+    facts: Mapping[int, Mapping[str, Any]] | None = None,
+    **changes: Any,
+) -> Applied:
+    """Move nodes by one event. The caller holds the lock of their DAG's row."""
+    applied, _ = _NODES.apply(event, node_ids, actor=actor, reason=reason, facts=facts, **changes)
+    return applied

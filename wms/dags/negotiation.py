@@ -1,0 +1,141 @@
+"""The negotiator: publishes the sites' ads, matches idle DAGs with them, and binds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+import structlog
+from django.db import transaction
+from django.db.models import Count
+
+from matching import environments
+from matching.classads import AdError, build_ad, literal_values
+from matching.negotiation import Decision, Match, Offer, Request, negotiate
+from matching.substitution import Undefined, expand_attributes, expand_environment
+from wms.core.actors import Actor
+from wms.dags import lifecycle
+from wms.dags.models import Dag
+from wms.dags.states import DAG_ACTIVE, DagState
+from wms.sites.ads import publish_ads, published_ad
+from wms.sites.models import SiteAd
+
+log = structlog.get_logger(__name__)
+_ACTOR = Actor.system("negotiator")
+#: What `$ENV(PATH)` means in a DAG's own environment: nothing of the server's environment is used.
+_SUBMIT_PATH = "/usr/local/bin:/usr/bin:/bin"
+_MAX_REQUESTS = 1000
+
+
+def run_cycle(now: datetime) -> dict[str, Any]:
+    """One cycle: publish, decide, carry out. A DAG that was held or removed meanwhile is not bound."""
+    published = publish_ads(count_matches(), now=now)
+    offers = read_offers(now)
+    dags = list(
+        Dag.objects.filter(state=DagState.IDLE)
+        .select_related("owner")
+        .order_by("pk")[:_MAX_REQUESTS]
+    )
+    requests = [Request(dag.pk, dag_ad(dag)) for dag in dags]
+    decision = negotiate(requests, offers)
+    bound = carry_out(decision, offers, now=now)
+    return {
+        "ads": published,
+        "requests": len(requests),
+        "matches": len(decision.matches),
+        "bound": bound,
+        "unmatched": len(decision.unmatched),
+    }
+
+
+def count_matches() -> dict[int, int]:
+    """How many DAGs are bound to each site now (CurMatches), counted from the DAGs themselves."""
+    rows = (
+        Dag.objects.filter(state__in=DAG_ACTIVE, site__isnull=False)
+        .values("site_id")
+        .annotate(count=Count("pk"))
+    )
+    return {row["site_id"]: row["count"] for row in rows}
+
+
+def read_offers(now: datetime) -> list[Offer]:
+    """The ads that may be matched: of sites that are on, and not expired."""
+    ads = SiteAd.objects.filter(site__is_enabled=True, expires_at__gt=now).select_related("site")
+    return [Offer(ad.site_id, ad.site.name, published_ad(ad)) for ad in ads.order_by("site__name")]
+
+
+def dag_ad(dag: Dag) -> Any:
+    """The ad under which a DAG is matched: its own attributes and what Pilotage knows of it."""
+    values = {
+        "MyType": "Job",
+        "TargetType": "Machine",
+        "Owner": dag.owner.username,
+        "DagName": dag.name,
+        "DagId": dag.pk,
+        "NodesTotal": dag.node_count,
+    }
+    return build_ad(dag.ad_attributes, values)
+
+
+@transaction.atomic
+def carry_out(decision: Decision, offers: Sequence[Offer], *, now: datetime) -> int:
+    """Bind the matched DAGs that are still idle, and note why the others found no site."""
+    ads = {offer.site_id: literal_values(offer.ad) for offer in offers}
+    matches = {match.dag_id: match for match in decision.matches}
+    idle = list(
+        Dag.objects.filter(pk__in=[*matches, *decision.unmatched], state=DagState.IDLE)
+        .select_related("owner")
+        .order_by("pk")
+        .select_for_update(of=("self",))
+    )
+    bound: list[Dag] = []
+    for dag in idle:
+        match = matches.get(dag.pk)
+        if match is None:
+            dag.unmatched_reason = decision.unmatched[dag.pk]
+        elif _bind(dag, match, ads[match.site_id], now):
+            bound.append(dag)
+    Dag.objects.bulk_update(
+        idle,
+        ["site", "matched_at", "match_attributes", "environment", "unmatched_reason"],
+        batch_size=500,
+    )
+    facts = {
+        dag.pk: {
+            "site": dag.match_attributes.get("Name", ""),
+            "dag_rank": matches[dag.pk].dag_rank,
+            "site_rank": matches[dag.pk].site_rank,
+        }
+        for dag in bound
+    }
+    lifecycle.apply_to_dags("match", [dag.pk for dag in bound], actor=_ACTOR, facts=facts)
+    return len(bound)
+
+
+def _bind(dag: Dag, match: Match, ad: Mapping[str, Any], now: datetime) -> bool:
+    """Set the DAG's site and environment; hold it when its description asks for what is undefined."""
+    try:
+        environment = dag_environment(dag, ad)
+    except (Undefined, AdError, environments.BadEnvironment) as error:
+        reason = f"matched to {ad.get('Name')}, but its environment cannot be made: {error}"
+        lifecycle.apply_to_dags("hold", [dag.pk], actor=_ACTOR, reason=reason)
+        return False
+    dag.site_id = match.site_id
+    dag.matched_at = now
+    dag.match_attributes = dict(ad)
+    dag.environment = environment
+    dag.unmatched_reason = ""
+    return True
+
+
+def dag_environment(dag: Dag, ad: Mapping[str, Any]) -> dict[str, str]:
+    """What `$ENV(NAME)` means in the DAG's nodes: the environment of its description, filled in.
+
+    The description itself may use `$$(Attr)` of the site's ad and `$ENV(USER)`, `$ENV(PATH)`.
+    Raises Undefined, AdError or BadEnvironment.
+    """
+    base = {"USER": dag.owner.username, "PATH": _SUBMIT_PATH}
+    text = expand_environment(dag.environment_template, base)
+    text, _ = expand_attributes(text, ad)
+    return {**base, **environments.parse_environment(text)}

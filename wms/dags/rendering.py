@@ -1,0 +1,133 @@
+"""From a node and its submit description to a job: every macro filled in."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from matching import environments
+from matching.needs import CPU_SEGMENTS_S, Needs
+from matching.substitution import expand_attributes, expand_environment, expand_macros
+from wms.core.errors import PilotageError
+from wms.dags.submitfile import SubmitFile
+from wms.jobs.paths import checked_path
+from wms.jobs.services import JobSpec
+
+_MEMORY = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)B?\Z", re.IGNORECASE)
+_MB_PER_UNIT = {"K": 1 / 1024, "": 1.0, "M": 1.0, "G": 1024.0, "T": 1024.0**2}
+#: Commands that become fields of the job; all others are kept as attributes.
+_TAKEN = frozenset(
+    {
+        "executable", "arguments", "environment", "transfer_input_files", "transfer_output_files",
+        "output", "error", "request_cpus", "request_memory", "allowed_execute_duration",
+    }
+)  # fmt: skip
+_WALL_LIMIT_S = 86_400
+
+
+class CannotRender(PilotageError):
+    """A job cannot be made of this node; the message says which value is wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeContext:
+    """What the macros of a node's submit description may refer to."""
+
+    node_name: str
+    dag_id: int
+    retry_number: int
+    variables: Mapping[str, str]
+    environment: Mapping[str, str]
+    match_attributes: Mapping[str, object]
+
+    def macros(self) -> dict[str, str]:
+        """`$(name)` values: the node's VARS, and the names that DAGMan always provides."""
+        return {
+            **{name: value for name, value in self.variables.items() if not name.startswith("+")},
+            "JOB": self.node_name,
+            "NODE": self.node_name,
+            "RETRY": str(self.retry_number),
+            "DAGManJobId": str(self.dag_id),
+        }
+
+
+def render_job(description: SubmitFile, context: NodeContext, *, owner: str, site: str) -> JobSpec:
+    """The job of a node at its site. Raises CannotRender."""
+    try:
+        values = _expanded(description, context)
+        return _job_spec(values, description, context, owner, site)
+    except CannotRender:
+        raise
+    except (ValueError, PilotageError) as error:
+        raise CannotRender(f"node {context.node_name}: {error}") from error
+
+
+def _expanded(description: SubmitFile, context: NodeContext) -> dict[str, str]:
+    macros = {**description.commands, **context.macros()}
+    values: dict[str, str] = {}
+    for name, text in description.commands.items():
+        text = expand_environment(expand_macros(text, macros), context.environment)
+        values[name], _ = expand_attributes(text, context.match_attributes)
+    return values
+
+
+def _job_spec(
+    values: Mapping[str, str],
+    description: SubmitFile,
+    context: NodeContext,
+    owner: str,
+    site: str,
+) -> JobSpec:
+    executable = values.get("executable", "").strip()
+    if not executable:
+        raise CannotRender(f"node {context.node_name}: the submit description names no executable")
+    attributes = _attributes(description, context)
+    return JobSpec(
+        name=context.node_name,
+        executable=executable if executable.startswith("/") else checked_path(executable),
+        needs=Needs.of(
+            owner,
+            cpu_time_s=float(attributes.get("CPUTimeSeconds", CPU_SEGMENTS_S[0])),
+            cores=int(values.get("request_cpus", "1")),
+            memory_mb=parse_memory_mb(values.get("request_memory", "0")),
+            sites=[site] if site else [],
+        ),
+        arguments=tuple(environments.parse_arguments(values.get("arguments", ""))),
+        environment=environments.parse_environment(values.get("environment", "")),
+        input_files=file_list(values.get("transfer_input_files", "")),
+        output_files=file_list(values.get("transfer_output_files", "")),
+        stdout_name=_optional_path(values.get("output", "")),
+        stderr_name=_optional_path(values.get("error", "")),
+        attributes={
+            **attributes,
+            **{name: value for name, value in values.items() if name not in _TAKEN},
+        },
+        wall_limit_s=int(values.get("allowed_execute_duration", _WALL_LIMIT_S)),
+    )
+
+
+def _attributes(description: SubmitFile, context: NodeContext) -> dict[str, str]:
+    """`+Name` attributes of the description and of the node's VARS, which win."""
+    given = {
+        **description.attributes,
+        **{name[1:]: value for name, value in context.variables.items() if name.startswith("+")},
+    }
+    return {name: expand_macros(text, context.macros()) for name, text in given.items()}
+
+
+def _optional_path(text: str) -> str:
+    return checked_path(text.strip()) if text.strip() else ""
+
+
+def file_list(text: str) -> tuple[str, ...]:
+    """Names separated by commas, each checked to stay inside the workspace."""
+    return tuple(checked_path(name.strip()) for name in text.split(",") if name.strip())
+
+
+def parse_memory_mb(text: str) -> int:
+    """A `request_memory` value in MB: a plain number is MB, suffixes K, M, G, T are understood."""
+    found = _MEMORY.match(text.strip())
+    if found is None:
+        raise ValueError(f"request_memory is not an amount of memory: {text}")
+    return round(float(found.group(1)) * _MB_PER_UNIT[found.group(2).upper()])

@@ -1,0 +1,162 @@
+"""Reading DAGs, their nodes, events and files."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+import rustworkx
+from django.db.models import Count, Q, QuerySet
+
+from wms.core.models import User
+from wms.dags.models import Dag, DagEvent, Edge, Node, NodeEvent
+from wms.dags.states import DAG_ACTIVE, DagState
+from wms.jobs.models import WorkspaceFile
+
+#: A DAG that waits so long for a site wants to be looked at.
+_IDLE_TOO_LONG = timedelta(minutes=10)
+#: A failed DAG is brought up for so long.
+_FAILED_LATELY = timedelta(days=1)
+_LIST_COLUMNS = (
+    "name", "owner__username", "site__name", "state", "state_since", "state_reason",
+    "unmatched_reason", "node_count", "done_count", "failed_count", "futile_count",
+    "submitted_count", "created_at", "ended_at",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class DagEventLine:
+    """One event of a DAG or of one of its nodes; `subject` names the node."""
+
+    created_at: datetime
+    event: str
+    from_state: str
+    to_state: str
+    actor: str
+    reason: str
+    subject: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LevelNode:
+    """A node in the drawing of a DAG by levels."""
+
+    name: str
+    state: str
+    job_id: int | None
+
+
+def visible_dags(user: User) -> QuerySet[Dag]:
+    """The DAGs that the user may read: at present everybody reads all."""
+    return Dag.objects.all()
+
+
+def listed_dags(user: User) -> QuerySet[Dag]:
+    """Visible DAGs with what a line of a list shows, latest first."""
+    return visible_dags(user).select_related("owner", "site").only(*_LIST_COLUMNS).order_by("-pk")
+
+
+def needing_attention(dags: QuerySet[Dag], *, now: datetime) -> QuerySet[Dag]:
+    """Those that are held, failed within a day, or have waited long for a site."""
+    return dags.filter(
+        Q(state=DagState.HELD)
+        | Q(state=DagState.FAILED, state_since__gte=now - _FAILED_LATELY)
+        | Q(state=DagState.IDLE, state_since__lt=now - _IDLE_TOO_LONG)
+    )
+
+
+def detailed_dags(user: User) -> QuerySet[Dag]:
+    """Visible DAGs with what a DAG's page shows."""
+    return visible_dags(user).select_related("owner", "site", "workspace")
+
+
+def active_dags_by_site() -> dict[int, int]:
+    """How many DAGs are bound to each site now, by the site's id."""
+    rows = Dag.objects.filter(state__in=DAG_ACTIVE, site__isnull=False)
+    return dict(rows.order_by().values_list("site_id").annotate(count=Count("pk")))
+
+
+def nodes_of(dag: Dag) -> QuerySet[Node]:
+    """The nodes of a DAG in the order of its file, with their jobs."""
+    return (
+        Node.objects.filter(dag=dag)
+        .select_related("job")
+        .only(
+            "name", "ordinal", "state", "state_since", "state_reason", "max_retries",
+            "retry_number", "job__state", "job__state_since", "job__attempt_number",
+        )
+        .order_by("ordinal")
+    )  # fmt: skip
+
+
+def nodes_of_jobs(job_ids: Collection[int]) -> dict[int, Node]:
+    """The node that each job serves, with its DAG; jobs without one are absent."""
+    nodes = Node.objects.filter(job_id__in=job_ids).select_related("dag")
+    columns = ("name", "ordinal", "job_id", "dag__name", "dag__state")
+    return {node.job_id: node for node in nodes.only(*columns) if node.job_id is not None}
+
+
+def dags_of_workspaces(workspace_ids: Collection[int]) -> dict[int, Dag]:
+    """The DAG to which each workspace belongs; workspaces of single jobs are absent."""
+    dags = Dag.objects.filter(workspace_id__in=workspace_ids).only("name", "state", "workspace_id")
+    return {dag.workspace_id: dag for dag in dags}
+
+
+def dag_event_lines(dag: Dag, *, limit: int) -> list[DagEventLine]:
+    """The latest events of the DAG and its nodes, latest first."""
+    own = DagEvent.objects.filter(dag=dag).order_by("-pk")[:limit]
+    of_nodes = (
+        NodeEvent.objects.filter(dag=dag).select_related("node").only(
+            "event", "from_state", "to_state", "actor", "reason", "created_at", "node__name"
+        ).order_by("-pk")[:limit]
+    )  # fmt: skip
+    lines = [_line(event) for event in own] + [_line(event, event.node.name) for event in of_nodes]
+    return sorted(lines, key=lambda line: line.created_at, reverse=True)[:limit]
+
+
+def _line(event: DagEvent | NodeEvent, subject: str = "") -> DagEventLine:
+    return DagEventLine(
+        created_at=event.created_at,
+        event=event.event,
+        from_state=event.from_state,
+        to_state=event.to_state,
+        actor=event.actor,
+        reason=event.reason,
+        subject=subject,
+    )
+
+
+def files_of(dag: Dag) -> QuerySet[WorkspaceFile]:
+    """The files of a DAG's workspace by name, with their sizes and the jobs that made them."""
+    return (
+        WorkspaceFile.objects.filter(workspace_id=dag.workspace_id)
+        .select_related("blob", "attempt")
+        .only("path", "modified_at", "blob__size_bytes", "attempt__job_id")
+        .order_by("path")
+    )
+
+
+def levels_of(dag: Dag, *, limit: int) -> list[list[LevelNode]]:
+    """The nodes by level: each one below all of its parents. Empty for more than `limit` nodes."""
+    if dag.node_count > limit:
+        return []
+    nodes: Mapping[int, dict[str, Any]] = {
+        row["pk"]: row
+        for row in Node.objects.filter(dag=dag)
+        .order_by("ordinal")
+        .values("pk", "name", "state", "job_id")
+    }
+    graph: rustworkx.PyDiGraph[int, None] = rustworkx.PyDiGraph()
+    place = dict(zip(nodes, graph.add_nodes_from(list(nodes)), strict=True))
+    arcs = Edge.objects.filter(dag=dag).values_list("parent_id", "child_id")
+    graph.add_edges_from_no_data([(place[parent], place[child]) for parent, child in arcs])
+    return [
+        [_level_node(nodes[graph[index]]) for index in sorted(level)]
+        for level in rustworkx.topological_generations(graph)
+    ]
+
+
+def _level_node(row: Mapping[str, Any]) -> LevelNode:
+    return LevelNode(name=row["name"], state=row["state"], job_id=row["job_id"])

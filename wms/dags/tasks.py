@@ -1,0 +1,34 @@
+"""The negotiator's and the engine's periodic tasks."""
+
+from __future__ import annotations
+
+from celery import shared_task
+
+from wms.core import loops
+from wms.core.conf import conf
+from wms.dags import engine, negotiation
+from wms.dags.lifecycle import ADVANCE_TASK
+
+NEGOTIATOR = loops.register(
+    loops.Loop(
+        "negotiator",
+        "wms.dags.negotiate",
+        period_s=conf().negotiation_period_s,
+        run_cycle=negotiation.run_cycle,
+    )
+)
+ENGINE = loops.register(
+    loops.Loop("dag-engine", ADVANCE_TASK, period_s=1, run_cycle=engine.run_cycle)
+)
+
+
+@shared_task(name=NEGOTIATOR.task, soft_time_limit=55, time_limit=60)
+def negotiate() -> None:
+    """Match idle DAGs; a missed run leaves them idle until the next."""
+    loops.run(NEGOTIATOR)
+
+
+@shared_task(name=ENGINE.task, soft_time_limit=55, time_limit=60)
+def advance() -> None:
+    """Move DAGs on; what is missed stays in the inbox until the next run."""
+    loops.run(ENGINE)

@@ -1,0 +1,11 @@
+from __future__ import annotations
+
+from django.apps import AppConfig
+
+
+class HistoryConfig(AppConfig):
+    """Round-robin archives and their sampling."""
+
+    name = "wms.history"
+    label = "history"
+    default_auto_field = "django.db.models.BigAutoField"

@@ -1,0 +1,181 @@
+"""What a pilot reports of the attempt that it runs: start, files, end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+
+from django.db import transaction
+
+from wms.core.actors import Actor
+from wms.core.errors import Conflict, InvalidInput, NotFound
+from wms.jobs import lifecycle
+from wms.jobs.models import Attempt, AttemptFile, Blob, Job, WorkspaceFile
+from wms.jobs.paths import checked_path
+from wms.jobs.services import reschedule_jobs
+from wms.jobs.states import WITH_PILOT
+
+
+class AttemptSuperseded(Conflict):
+    """This attempt has ended or was replaced; its reports are not taken any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class PayloadEnd:
+    """How a payload ended, as its pilot saw it. `reason` is set when the pilot stopped it."""
+
+    exit_code: int | None
+    signal: int | None = None
+    wall_s: float | None = None
+    cpu_s: float | None = None
+    max_rss_mb: float | None = None
+    reason: str = ""
+    missing_outputs: tuple[str, ...] = ()
+
+    def failure(self) -> str:
+        """Why the payload counts as failed, or an empty string when it succeeded."""
+        if self.reason:
+            return self.reason
+        if self.signal is not None:
+            return f"the payload was ended by signal {self.signal}"
+        if self.exit_code != 0:
+            return f"the payload ended with exit code {self.exit_code}"
+        if self.missing_outputs:
+            return f"output files are missing: {', '.join(self.missing_outputs)}"
+        return ""
+
+
+def find_attempt(job_id: int, number: int, *, pilot_id: int) -> Attempt:
+    """The attempt, if it is this pilot's own. Raises NotFound otherwise."""
+    attempt = (
+        Attempt.objects.filter(job_id=job_id, number=number, pilot_id=pilot_id)
+        .select_related("job")
+        .first()
+    )
+    if attempt is None:
+        raise NotFound(f"This pilot has no attempt {number} of job {job_id}.")
+    return attempt
+
+
+def live_attempt(job_id: int, number: int, *, pilot_id: int) -> Attempt:
+    """The attempt, if it is open. Raises NotFound or AttemptSuperseded."""
+    attempt = find_attempt(job_id, number, pilot_id=pilot_id)
+    if attempt.outcome or attempt.job.state not in WITH_PILOT:
+        raise AttemptSuperseded(
+            f"Attempt {number} of job {job_id} is closed: {attempt.reason or attempt.job.state}."
+        )
+    return attempt
+
+
+@transaction.atomic
+def start_attempt(job_id: int, number: int, *, pilot_id: int, actor: Actor, now: datetime) -> None:
+    """The payload was started. Repeating it changes nothing."""
+    attempt = live_attempt(job_id, number, pilot_id=pilot_id)
+    lifecycle.apply("start", [job_id], actor=actor)
+    Attempt.objects.filter(pk=attempt.pk, started_at=None).update(started_at=now)
+
+
+def add_attempt_file(attempt: Attempt, *, kind: str, path: str, blob: Blob) -> None:
+    """Attach a file that the attempt sent back; sending it again replaces it."""
+    if kind not in AttemptFile.Kind.values:
+        raise InvalidInput.of(f"unknown kind of file {kind!r}", field="kind")
+    AttemptFile.objects.update_or_create(
+        attempt=attempt, kind=kind, path=checked_path(path), defaults={"blob": blob}
+    )
+
+
+@transaction.atomic
+def end_attempt(
+    job_id: int, number: int, *, pilot_id: int, end: PayloadEnd, actor: Actor, now: datetime
+) -> None:
+    """The payload has ended: the job is done and its files appear in the workspace, or it failed.
+
+    Repeating it changes nothing. Raises AttemptSuperseded when the job was taken from this attempt
+    meanwhile: then none of its files counts.
+    """
+    attempt = find_attempt(job_id, number, pilot_id=pilot_id)
+    job = Job.objects.select_for_update().get(pk=job_id)
+    attempt.refresh_from_db()
+    if attempt.outcome in {Attempt.Outcome.DONE, Attempt.Outcome.FAILED}:
+        return
+    if attempt.outcome or job.attempt_number != number or job.state not in WITH_PILOT:
+        raise AttemptSuperseded(f"Attempt {number} of job {job_id} was replaced or stopped.")
+    failure = end.failure() or _missing_upload(job, attempt)
+    _close(attempt, end, failure, now)
+    _publish(job, attempt, with_outputs=not failure)
+    facts = {
+        job_id: {key: value for key, value in asdict(end).items() if value not in (None, "", ())}
+    }
+    if failure:
+        lifecycle.apply("fail", [job_id], actor=actor, reason=failure, facts=facts)
+    else:
+        lifecycle.apply("complete", [job_id], actor=actor, facts=facts)
+
+
+def _missing_upload(job: Job, attempt: Attempt) -> str:
+    sent = set(attempt.files.filter(kind=AttemptFile.Kind.OUTPUT).values_list("path", flat=True))
+    missing = sorted(set(job.output_files) - sent)
+    return f"output files were not received: {', '.join(missing)}" if missing else ""
+
+
+def _close(attempt: Attempt, end: PayloadEnd, failure: str, now: datetime) -> None:
+    Attempt.objects.filter(pk=attempt.pk).update(
+        outcome=Attempt.Outcome.FAILED if failure else Attempt.Outcome.DONE,
+        reason=failure,
+        ended_at=now,
+        exit_code=end.exit_code,
+        signal=end.signal,
+        wall_s=end.wall_s,
+        cpu_s=end.cpu_s,
+        max_rss_mb=end.max_rss_mb,
+    )
+
+
+def _publish(job: Job, attempt: Attempt, *, with_outputs: bool) -> None:
+    """Put the attempt's files into the workspace: outputs of a success only, logs always."""
+    names = {AttemptFile.Kind.STDOUT: job.stdout_name, AttemptFile.Kind.STDERR: job.stderr_name}
+    paths: dict[str, str] = {}
+    for file in attempt.files.order_by("pk"):
+        if file.kind == AttemptFile.Kind.OUTPUT:
+            if with_outputs:
+                paths[file.path] = file.blob_id
+        elif names[AttemptFile.Kind(file.kind)]:
+            paths[names[AttemptFile.Kind(file.kind)]] = file.blob_id
+    WorkspaceFile.objects.bulk_create(
+        [
+            WorkspaceFile(workspace_id=job.workspace_id, path=path, blob_id=blob, attempt=attempt)
+            for path, blob in sorted(paths.items())
+        ],
+        update_conflicts=True,
+        unique_fields=["workspace", "path"],
+        update_fields=["blob", "attempt"],
+    )
+
+
+@transaction.atomic
+def return_job(job_id: int, number: int, *, pilot_id: int, reason: str, actor: Actor) -> None:
+    """The pilot could not run the job, through no fault of the job's: it waits for another pilot."""
+    attempt = find_attempt(job_id, number, pilot_id=pilot_id)
+    if attempt.outcome == Attempt.Outcome.NOT_RUN:
+        return
+    live_attempt(job_id, number, pilot_id=pilot_id)
+    reschedule_jobs([job_id], outcome=Attempt.Outcome.NOT_RUN, actor=actor, reason=reason)
+
+
+def input_blobs(job: Job) -> dict[str, Blob]:
+    """The job's executable and input files as they are in the workspace now, by path.
+
+    A name that is not in the workspace is left out: an executable may live on the node.
+    """
+    names = {job.executable, *job.input_files}
+    files = WorkspaceFile.objects.filter(workspace_id=job.workspace_id, path__in=names)
+    return {file.path: file.blob for file in files.select_related("blob")}
+
+
+def missing_inputs(job: Job, found: Sequence[str]) -> list[str]:
+    """Which of the declared inputs are not in the workspace."""
+    declared = {*job.input_files} | (
+        {job.executable} if not job.executable.startswith("/") else set()
+    )
+    return sorted(declared - set(found))

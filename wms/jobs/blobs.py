@@ -1,0 +1,87 @@
+"""The store of file contents: each content once, under its SHA-256."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+from typing import BinaryIO
+
+from wms.core.conf import conf
+from wms.core.errors import InvalidInput, NotFound, TooLarge
+from wms.jobs.models import Blob
+
+_CHUNK_BYTES = 1024 * 1024
+
+
+def blob_path(sha256: str) -> Path:
+    """Where the content is kept. The name is a hash of our own making, never a user's text."""
+    return conf().blobs_dir / sha256[:2] / sha256
+
+
+def store_blob(
+    chunks: Iterable[bytes], *, limit_bytes: int, expected_sha256: str | None = None
+) -> Blob:
+    """Keep a content and return its row. Memory used is one chunk, whatever the size.
+
+    The file appears under its name only when it is complete. Raises TooLarge beyond the limit and
+    InvalidInput when the content has not the expected hash; then nothing is kept.
+    """
+    base = conf().blobs_dir
+    (base / "incoming").mkdir(parents=True, exist_ok=True, mode=0o700)
+    digest, size_bytes = hashlib.sha256(), 0
+    with tempfile.NamedTemporaryFile(dir=base / "incoming", delete=False) as file:
+        try:
+            for chunk in chunks:
+                size_bytes += len(chunk)
+                if size_bytes > limit_bytes:
+                    raise TooLarge(f"The file is larger than {limit_bytes} bytes.")
+                digest.update(chunk)
+                file.write(chunk)
+            if expected_sha256 is not None and digest.hexdigest() != expected_sha256.lower():
+                raise InvalidInput.of(
+                    f"The content has SHA-256 {digest.hexdigest()}, announced was {expected_sha256}.",
+                    field="sha256",
+                )
+            file.flush()
+            # The row, which is durable when it is committed, must never outlive its content.
+            os.fsync(file.fileno())
+        except BaseException:
+            os.unlink(file.name)
+            raise
+    target = blob_path(digest.hexdigest())
+    target.parent.mkdir(exist_ok=True, mode=0o700)
+    os.replace(file.name, target)
+    row, _ = Blob.objects.get_or_create(
+        sha256=digest.hexdigest(), defaults={"size_bytes": size_bytes}
+    )
+    return row
+
+
+def store_bytes(content: bytes) -> Blob:
+    """Keep a content that is in memory."""
+    return store_blob([content], limit_bytes=len(content))
+
+
+def store_stream(stream: BinaryIO, *, limit_bytes: int, expected_sha256: str | None = None) -> Blob:
+    """Keep the rest of a stream."""
+    chunks = iter(lambda: stream.read(_CHUNK_BYTES), b"")
+    return store_blob(chunks, limit_bytes=limit_bytes, expected_sha256=expected_sha256)
+
+
+def open_blob(sha256: str) -> BinaryIO:
+    """The content, opened for reading. Raises NotFound when the store has lost it."""
+    try:
+        return blob_path(sha256).open("rb")
+    except FileNotFoundError:
+        raise NotFound(f"The content {sha256} is not in the store.") from None
+
+
+def read_tail(sha256: str, *, limit_bytes: int) -> str:
+    """The last `limit_bytes` of a content as text; bytes that are not UTF-8 are replaced."""
+    with open_blob(sha256) as file:
+        file.seek(0, os.SEEK_END)
+        file.seek(max(0, file.tell() - limit_bytes))
+        return file.read(limit_bytes).decode("utf-8", errors="replace")

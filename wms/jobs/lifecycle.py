@@ -1,0 +1,48 @@
+"""The one place where a job changes its state."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from django.db import transaction
+
+from wms.core.actors import Actor
+from wms.core.inbox import announce
+from wms.core.models import InboxEntry
+from wms.core.statemachine import StateMachine
+from wms.core.transitions import Applied
+from wms.jobs.models import Job, JobEvent
+from wms.jobs.states import TRANSITIONS
+
+_MACHINE = StateMachine(model=Job, event_model=JobEvent, subject="job", transitions=TRANSITIONS)
+
+#: Events that whoever submitted the job hears of through its inbox.
+ANNOUNCED = frozenset({"complete", "fail", "kill", "reschedule"})
+
+
+@transaction.atomic
+def apply(
+    event: str,
+    job_ids: Collection[int],
+    *,
+    actor: Actor,
+    reason: str = "",
+    facts: Mapping[int, Mapping[str, Any]] | None = None,
+    **changes: Any,
+) -> Applied:
+    """Move jobs by one event and announce it to the inboxes of those who submitted them."""
+    applied, events = _MACHINE.apply(
+        event, job_ids, actor=actor, reason=reason, facts=facts, **changes
+    )
+    if event in ANNOUNCED and applied.changed:
+        _announce({record.job_id: record.pk for record in events if isinstance(record, JobEvent)})
+    return applied
+
+
+def _announce(event_by_job: Mapping[int, int]) -> None:
+    listeners = Job.objects.filter(pk__in=event_by_job).exclude(topic="")
+    announce(
+        InboxEntry(topic=topic, key=key, event_id=event_by_job[job_id])
+        for job_id, topic, key in listeners.values_list("pk", "topic", "topic_key")
+    )

@@ -1,0 +1,195 @@
+"""Jobs, their attempts, their files, and the workspaces in which files pass from job to job."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+from django.db.models.functions import Now
+
+from wms.core.models import EventRecord
+from wms.jobs.states import TERMINAL, JobState
+
+
+class Blob(models.Model):
+    """Content in the store, named by its SHA-256. Equal files are kept once."""
+
+    sha256 = models.CharField(max_length=64, primary_key=True)
+    size_bytes = models.BigIntegerField()
+    created_at = models.DateTimeField(db_default=Now())
+
+    def __str__(self) -> str:
+        return self.sha256[:12]
+
+
+class Workspace(models.Model):
+    """The files of one DAG, or of one single job: what was submitted and what came back.
+
+    It is what the submit directory is to DAGMan: jobs take their input files from it by name, and
+    the output files of a completed job appear in it.
+    """
+
+    owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    created_at = models.DateTimeField(db_default=Now())
+
+    def __str__(self) -> str:
+        return f"workspace {self.pk}"
+
+
+class Job(models.Model):
+    """One payload to be run once with success, in as many attempts as it takes up to a limit."""
+
+    name = models.CharField(max_length=255)
+    owner = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="jobs"
+    )
+    workspace = models.ForeignKey(Workspace, on_delete=models.PROTECT, related_name="jobs")
+    state = models.CharField(max_length=16, choices=JobState, default=JobState.RECEIVED)
+    state_since = models.DateTimeField(db_default=Now())
+    state_reason = models.TextField(blank=True)
+    executable = models.CharField(max_length=1024)
+    arguments = ArrayField(models.TextField(), default=list)
+    environment = models.JSONField(default=dict)
+    input_files = ArrayField(models.CharField(max_length=255), default=list)
+    output_files = ArrayField(models.CharField(max_length=255), default=list)
+    stdout_name = models.CharField(max_length=255, blank=True, help_text="Name in the workspace.")
+    stderr_name = models.CharField(max_length=255, blank=True, help_text="Name in the workspace.")
+    needs = models.JSONField()
+    attributes = models.JSONField(default=dict, help_text="Other keys of the submit description.")
+    wall_limit_s = models.PositiveIntegerField()
+    max_attempts = models.PositiveSmallIntegerField(default=5)
+    attempt_number = models.PositiveSmallIntegerField(
+        default=0, help_text="The latest attempt; 0 before the first."
+    )
+    topic = models.CharField(
+        max_length=16, blank=True, help_text="Which inbox hears of the job's end."
+    )
+    topic_key = models.BigIntegerField(default=0)
+    created_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["state", "id"], name="job_by_state"),
+            models.Index(fields=["topic", "topic_key"], name="job_by_topic"),
+        ]
+        constraints = [
+            models.CheckConstraint(
+                condition=models.Q(state__in=JobState.values), name="job_state_known"
+            ),
+            models.CheckConstraint(
+                condition=~models.Q(state__in=["matched", "running", "stalled", "done"])
+                | models.Q(attempt_number__gte=1),
+                name="job_with_pilot_has_attempt",
+            ),
+            models.CheckConstraint(
+                condition=~models.Q(state="held") | ~models.Q(state_reason=""),
+                name="job_held_has_reason",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.pk})"
+
+    @property
+    def is_terminal(self) -> bool:
+        """True when nothing more will happen to the job."""
+        return self.state in TERMINAL
+
+
+class Attempt(models.Model):
+    """One try of a job in one pilot. `outcome` is empty while it is open."""
+
+    class Outcome(models.TextChoices):
+        """How an attempt ended."""
+
+        DONE = "done", "done"
+        FAILED = "failed", "failed"
+        LOST = "lost", "lost"
+        NOT_RUN = "not_run", "not run"
+        KILLED = "killed", "killed"
+
+    job = models.ForeignKey(Job, on_delete=models.CASCADE, related_name="attempts")
+    number = models.PositiveSmallIntegerField()
+    pilot_id = models.BigIntegerField(db_index=True)
+    site_name = models.CharField(max_length=64)
+    host = models.CharField(max_length=255, blank=True)
+    matched_at = models.DateTimeField(db_default=Now())
+    started_at = models.DateTimeField(null=True)
+    ended_at = models.DateTimeField(null=True)
+    outcome = models.CharField(max_length=16, choices=Outcome, blank=True)
+    reason = models.TextField(blank=True)
+    exit_code = models.IntegerField(null=True)
+    signal = models.IntegerField(null=True)
+    wall_s = models.FloatField(null=True)
+    cpu_s = models.FloatField(null=True)
+    max_rss_mb = models.FloatField(null=True)
+
+    class Meta:
+        ordering = ["number"]
+        constraints = [
+            models.UniqueConstraint(fields=["job", "number"], name="attempt_number_unique"),
+            models.UniqueConstraint(
+                fields=["job"], condition=models.Q(outcome="done"), name="job_done_once"
+            ),
+            models.UniqueConstraint(
+                fields=["job"], condition=models.Q(outcome=""), name="job_has_one_open_attempt"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"attempt {self.number} of job {self.job_id}"
+
+
+class AttemptFile(models.Model):
+    """A file that an attempt sent back."""
+
+    class Kind(models.TextChoices):
+        """What the file is to the job."""
+
+        STDOUT = "stdout", "stdout"
+        STDERR = "stderr", "stderr"
+        OUTPUT = "output", "output"
+
+    attempt = models.ForeignKey(Attempt, on_delete=models.CASCADE, related_name="files")
+    kind = models.CharField(max_length=8, choices=Kind)
+    path = models.CharField(max_length=255)
+    blob = models.ForeignKey(Blob, on_delete=models.PROTECT, related_name="+")
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["attempt", "kind", "path"], name="attempt_file_unique"),
+        ]
+
+    def __str__(self) -> str:
+        return self.path
+
+
+class WorkspaceFile(models.Model):
+    """A file of a workspace; `attempt` tells which one made it, if it was not submitted."""
+
+    workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="files")
+    path = models.CharField(max_length=255)
+    blob = models.ForeignKey(Blob, on_delete=models.PROTECT, related_name="+")
+    attempt = models.ForeignKey(Attempt, null=True, on_delete=models.SET_NULL, related_name="+")
+    modified_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        ordering = ["path"]
+        constraints = [
+            models.UniqueConstraint(fields=["workspace", "path"], name="workspace_path_unique"),
+        ]
+
+    def __str__(self) -> str:
+        return self.path
+
+
+class JobEvent(EventRecord):
+    """One change of a job."""
+
+    job = models.ForeignKey(Job, on_delete=models.CASCADE, related_name="events")
+
+    class Meta:
+        indexes = [models.Index(fields=["job", "id"], name="jobevent_by_job")]
+
+    def __str__(self) -> str:
+        return f"job {self.job_id}: {self.event}"

@@ -1,0 +1,204 @@
+"""What can be done with jobs: submit, bind to a pilot, hold, release, kill, reschedule."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.db import transaction
+from django.db.models import F
+from django.db.models.functions import Now
+
+from matching.needs import Needs
+from wms.core.actors import Actor
+from wms.core.models import User
+from wms.core.transitions import Applied
+from wms.jobs import lifecycle
+from wms.jobs.models import Attempt, Blob, Job, Workspace, WorkspaceFile
+from wms.jobs.states import JobState
+from wms.taskqueues import services as taskqueues
+
+
+@dataclass(frozen=True, slots=True)
+class JobSpec:
+    """A job to be submitted. File names are paths in the workspace."""
+
+    name: str
+    executable: str
+    needs: Needs
+    arguments: tuple[str, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+    input_files: tuple[str, ...] = ()
+    output_files: tuple[str, ...] = ()
+    stdout_name: str = ""
+    stderr_name: str = ""
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    wall_limit_s: int = 86_400
+    max_attempts: int = 5
+
+
+def create_workspace(owner: User, files: Mapping[str, Blob]) -> Workspace:
+    """A new workspace that contains these files."""
+    workspace = Workspace.objects.create(owner=owner)
+    WorkspaceFile.objects.bulk_create(
+        [WorkspaceFile(workspace=workspace, path=path, blob=blob) for path, blob in files.items()],
+        batch_size=1000,
+    )
+    return workspace
+
+
+@transaction.atomic
+def submit_jobs(
+    specs: Sequence[JobSpec],
+    *,
+    owner: User,
+    workspace: Workspace,
+    actor: Actor,
+    topic: str = "",
+    topic_key: int = 0,
+) -> list[int]:
+    """Store the jobs and put them into their TaskQueues; their ids in the order of the specs.
+
+    The end of each is announced to the inbox of `topic` under `topic_key`.
+    """
+    jobs = Job.objects.bulk_create(
+        [
+            Job(
+                name=spec.name,
+                owner=owner,
+                workspace=workspace,
+                executable=spec.executable,
+                arguments=list(spec.arguments),
+                environment=dict(spec.environment),
+                input_files=list(spec.input_files),
+                output_files=list(spec.output_files),
+                stdout_name=spec.stdout_name,
+                stderr_name=spec.stderr_name,
+                needs=spec.needs.as_dict(),
+                attributes=dict(spec.attributes),
+                wall_limit_s=spec.wall_limit_s,
+                max_attempts=spec.max_attempts,
+                topic=topic,
+                topic_key=topic_key,
+            )
+            for spec in specs
+        ],
+        batch_size=500,
+    )
+    ids = [job.pk for job in jobs]
+    lifecycle.apply("enqueue", ids, actor=actor)
+    taskqueues.enqueue({pk: spec.needs for pk, spec in zip(ids, specs, strict=True)})
+    return ids
+
+
+@transaction.atomic
+def bind_to_pilot(
+    job_id: int, *, pilot_id: int, site_name: str, host: str, actor: Actor
+) -> Attempt | None:
+    """Begin a new attempt of a job that was just claimed; None when it is waiting no longer."""
+    applied = lifecycle.apply(
+        "match",
+        [job_id],
+        actor=actor,
+        facts={job_id: {"pilot_id": pilot_id, "site": site_name, "host": host}},
+        attempt_number=F("attempt_number") + 1,
+    )
+    if not applied.changed:
+        return None
+    number = Job.objects.values_list("attempt_number", flat=True).get(pk=job_id)
+    return Attempt.objects.create(
+        job_id=job_id, number=number, pilot_id=pilot_id, site_name=site_name, host=host
+    )
+
+
+@transaction.atomic
+def hold_jobs(job_ids: Collection[int], *, actor: Actor, reason: str) -> Applied:
+    """Take waiting jobs out of their TaskQueues until they are released; running ones go on."""
+    taskqueues.withdraw(job_ids)
+    return lifecycle.apply("hold", job_ids, actor=actor, reason=reason)
+
+
+@transaction.atomic
+def release_jobs(job_ids: Collection[int], *, actor: Actor) -> Applied:
+    """Put held jobs back into their TaskQueues."""
+    applied = lifecycle.apply("release", job_ids, actor=actor)
+    _enqueue_again(applied.changed)
+    return applied
+
+
+@transaction.atomic
+def kill_jobs(job_ids: Collection[int], *, actor: Actor, reason: str) -> Applied:
+    """End jobs for good. A running payload is stopped by the answer to its pilot's next heartbeat."""
+    taskqueues.withdraw(job_ids)
+    applied = lifecycle.apply("kill", job_ids, actor=actor, reason=reason)
+    close_attempts(applied.changed, outcome=Attempt.Outcome.KILLED, reason=reason)
+    return applied
+
+
+def close_attempts(job_ids: Collection[int], *, outcome: Attempt.Outcome, reason: str) -> None:
+    """Mark the open attempts of these jobs as ended; a later message about them is refused."""
+    Attempt.objects.filter(job_id__in=job_ids, outcome="").update(
+        outcome=outcome, reason=reason, ended_at=Now()
+    )
+
+
+@transaction.atomic
+def fail_unrunnable(attempt: Attempt, *, actor: Actor, reason: str) -> None:
+    """End a job that no pilot can run, because of its own description."""
+    applied = lifecycle.apply("fail", [attempt.job_id], actor=actor, reason=reason)
+    close_attempts(applied.changed, outcome=Attempt.Outcome.FAILED, reason=reason)
+
+
+@transaction.atomic
+def stall_jobs_of_pilots(pilot_ids: Collection[int], *, actor: Actor, reason: str) -> Applied:
+    """Mark the jobs of pilots that stopped reporting; a heartbeat before the next step brings them back."""
+    return lifecycle.apply("stall", _open_jobs(pilot_ids), actor=actor, reason=reason)
+
+
+@transaction.atomic
+def recover_jobs_of_pilot(pilot_id: int, *, actor: Actor) -> Applied:
+    """Welcome the jobs of a pilot that reports again."""
+    return lifecycle.apply("recover", _open_jobs([pilot_id]), actor=actor)
+
+
+@transaction.atomic
+def reschedule_jobs_of_pilots(
+    pilot_ids: Collection[int], *, outcome: Attempt.Outcome, actor: Actor, reason: str
+) -> Applied:
+    """Run the jobs of pilots that are gone elsewhere, or fail those whose attempts are used up."""
+    return reschedule_jobs(_open_jobs(pilot_ids), outcome=outcome, actor=actor, reason=reason)
+
+
+@transaction.atomic
+def reschedule_jobs(
+    job_ids: Collection[int], *, outcome: Attempt.Outcome, actor: Actor, reason: str
+) -> Applied:
+    """Close the open attempts; jobs with attempts left wait again, the others fail."""
+    exhausted = list(
+        Job.objects.filter(pk__in=job_ids, attempt_number__gte=F("max_attempts")).values_list(
+            "pk", flat=True
+        )
+    )
+    failed = lifecycle.apply(
+        "fail", exhausted, actor=actor, reason=f"{reason}; all attempts are used up"
+    )
+    again = lifecycle.apply(
+        "reschedule", sorted(set(job_ids) - set(exhausted)), actor=actor, reason=reason
+    )
+    close_attempts(failed.changed + again.changed, outcome=outcome, reason=reason)
+    _enqueue_again(again.changed)
+    return again
+
+
+def _open_jobs(pilot_ids: Collection[int]) -> list[int]:
+    return list(
+        Attempt.objects.filter(pilot_id__in=pilot_ids, outcome="").values_list("job_id", flat=True)
+    )
+
+
+def _enqueue_again(job_ids: Collection[int]) -> None:
+    waiting = Job.objects.filter(pk__in=job_ids, state=JobState.WAITING)
+    taskqueues.enqueue(
+        {pk: Needs.from_dict(needs) for pk, needs in waiting.values_list("pk", "needs")}
+    )

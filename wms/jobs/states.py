@@ -1,0 +1,49 @@
+"""The states of a job and what leads from one to another."""
+
+from __future__ import annotations
+
+from django.db import models
+
+from wms.core.transitions import Transition, TransitionTable
+
+
+class JobState(models.TextChoices):
+    """Where a job is in its life."""
+
+    RECEIVED = "received", "received"
+    WAITING = "waiting", "waiting"
+    MATCHED = "matched", "matched"
+    RUNNING = "running", "running"
+    STALLED = "stalled", "stalled"
+    HELD = "held", "held"
+    DONE = "done", "done"
+    FAILED = "failed", "failed"
+    KILLED = "killed", "killed"
+
+
+_S = JobState
+TERMINAL = frozenset({_S.DONE.value, _S.FAILED.value, _S.KILLED.value})
+#: States in which the job's current attempt belongs to a pilot.
+WITH_PILOT = frozenset({_S.MATCHED.value, _S.RUNNING.value, _S.STALLED.value})
+
+
+def _step(*sources: JobState, to: JobState, needs_reason: bool = False) -> Transition:
+    return Transition(frozenset(s.value for s in sources), to.value, needs_reason)
+
+
+TRANSITIONS: TransitionTable = {
+    "enqueue": _step(_S.RECEIVED, to=_S.WAITING),
+    "match": _step(_S.WAITING, to=_S.MATCHED),
+    "start": _step(_S.MATCHED, to=_S.RUNNING),
+    "complete": _step(_S.MATCHED, _S.RUNNING, _S.STALLED, to=_S.DONE),
+    "fail": _step(_S.WAITING, _S.MATCHED, _S.RUNNING, _S.STALLED, to=_S.FAILED, needs_reason=True),
+    "stall": _step(_S.MATCHED, _S.RUNNING, to=_S.STALLED, needs_reason=True),
+    "recover": _step(_S.STALLED, to=_S.RUNNING),
+    "reschedule": _step(_S.MATCHED, _S.RUNNING, _S.STALLED, to=_S.WAITING, needs_reason=True),
+    "hold": _step(_S.RECEIVED, _S.WAITING, to=_S.HELD, needs_reason=True),
+    "release": _step(_S.HELD, to=_S.WAITING),
+    "kill": _step(
+        _S.RECEIVED, _S.WAITING, _S.MATCHED, _S.RUNNING, _S.STALLED, _S.HELD,
+        to=_S.KILLED, needs_reason=True,
+    ),
+}  # fmt: skip

@@ -1,0 +1,32 @@
+"""The one place where a pilot changes its state."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from wms.core.actors import Actor
+from wms.core.statemachine import StateMachine
+from wms.core.transitions import Applied
+from wms.pilots.models import Pilot, PilotEvent
+from wms.pilots.states import TRANSITIONS
+
+_MACHINE = StateMachine(
+    model=Pilot, event_model=PilotEvent, subject="pilot", transitions=TRANSITIONS
+)
+
+
+def apply(
+    event: str,
+    pilot_ids: Collection[int],
+    *,
+    actor: Actor,
+    reason: str = "",
+    facts: Mapping[int, Mapping[str, Any]] | None = None,
+    **changes: Any,
+) -> Applied:
+    """Move pilots by one event."""
+    applied, _ = _MACHINE.apply(
+        event, pilot_ids, actor=actor, reason=reason, facts=facts, **changes
+    )
+    return applied

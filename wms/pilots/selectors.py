@@ -1,0 +1,72 @@
+"""Reading pilots, their events, and what their batch systems keep of them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+
+from django.db.models import Count, QuerySet
+
+from wms.core.models import User
+from wms.elements.protocol import ElementError
+from wms.pilots.models import Pilot, PilotEvent
+from wms.pilots.states import ALIVE
+from wms.sites.selectors import element_of
+
+
+@dataclass(frozen=True, slots=True)
+class LogTail:
+    """The end of a pilot's log, or why there is none."""
+
+    text: str = ""
+    error: str = ""
+
+
+def visible_pilots(user: User) -> QuerySet[Pilot]:
+    """The pilots that the user may read: at present everybody reads all."""
+    return Pilot.objects.all()
+
+
+def listed_pilots(user: User) -> QuerySet[Pilot]:
+    """Visible pilots with their queues and sites, latest first."""
+    columns = (
+        "uuid", "state", "state_since", "state_reason", "native_id", "node", "created_at",
+        "registered_at", "heartbeat_at", "ended_at", "queue__name", "queue__site__name",
+    )  # fmt: skip
+    return visible_pilots(user).select_related("queue__site").only(*columns).order_by("-pk")
+
+
+def detailed_pilots(user: User) -> QuerySet[Pilot]:
+    """Visible pilots with what a pilot's page shows."""
+    return visible_pilots(user).select_related("queue__site")
+
+
+def live_pilots_by_queue() -> dict[int, dict[str, int]]:
+    """How many pilots of each queue are in which state, those that ended left out."""
+    rows = (
+        Pilot.objects.filter(state__in=ALIVE)
+        .order_by()
+        .values_list("queue_id", "state")
+        .annotate(count=Count("pk"))
+    )
+    counts: dict[int, dict[str, int]] = defaultdict(dict)
+    for queue_id, state, count in rows:
+        counts[queue_id][state] = count
+    return dict(counts)
+
+
+def events_of_pilot(pilot: Pilot) -> QuerySet[PilotEvent]:
+    """The events of a pilot, latest first."""
+    return pilot.events.order_by("-pk")
+
+
+def log_tail(pilot: Pilot, *, limit_bytes: int) -> LogTail:
+    """The end of what the pilot printed, as its batch system has it now. Asks the batch system."""
+    if not pilot.native_id:
+        return LogTail(error="The batch system has not taken the pilot yet.")
+    if pilot.is_forgotten:
+        return LogTail(error="The log was cleaned up some time after the pilot's end.")
+    try:
+        return LogTail(text=element_of(pilot.queue).log(pilot.native_id, limit_bytes))
+    except ElementError as error:
+        return LogTail(error=f"The batch system gave no log: {error}")

@@ -1,0 +1,47 @@
+"""The states of a pilot and what leads from one to another."""
+
+from __future__ import annotations
+
+from django.db import models
+
+from wms.core.transitions import Transition, TransitionTable
+
+
+class PilotState(models.TextChoices):
+    """Where a pilot is in its life."""
+
+    SUBMITTED = "submitted", "submitted"
+    QUEUED = "queued", "queued"
+    RUNNING = "running", "running"
+    STALLED = "stalled", "stalled"
+    DONE = "done", "done"
+    FAILED = "failed", "failed"
+    ABORTED = "aborted", "aborted"
+    REMOVED = "removed", "removed"
+
+
+_S = PilotState
+TERMINAL = frozenset({_S.DONE.value, _S.FAILED.value, _S.ABORTED.value, _S.REMOVED.value})
+#: States in which a pilot counts against its queue's limits.
+ALIVE = frozenset({_S.SUBMITTED.value, _S.QUEUED.value, _S.RUNNING.value, _S.STALLED.value})
+#: States before the pilot has called in.
+PENDING = frozenset({_S.SUBMITTED.value, _S.QUEUED.value})
+
+
+def _step(*sources: PilotState, to: PilotState, needs_reason: bool = False) -> Transition:
+    return Transition(frozenset(s.value for s in sources), to.value, needs_reason)
+
+
+TRANSITIONS: TransitionTable = {
+    "queue": _step(_S.SUBMITTED, to=_S.QUEUED),
+    # A pilot may call in before the batch system's answer to its submission is stored.
+    "register": _step(_S.SUBMITTED, _S.QUEUED, to=_S.RUNNING),
+    "stall": _step(_S.RUNNING, to=_S.STALLED, needs_reason=True),
+    "recover": _step(_S.STALLED, to=_S.RUNNING),
+    "end": _step(_S.RUNNING, _S.STALLED, to=_S.DONE),
+    "fail": _step(_S.RUNNING, _S.STALLED, to=_S.FAILED, needs_reason=True),
+    "abort": _step(_S.SUBMITTED, _S.QUEUED, to=_S.ABORTED, needs_reason=True),
+    "remove": _step(
+        _S.SUBMITTED, _S.QUEUED, _S.RUNNING, _S.STALLED, to=_S.REMOVED, needs_reason=True
+    ),
+}

@@ -1,0 +1,76 @@
+"""Reading sites and queues."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from django.db.models import Prefetch, QuerySet
+
+from matching.needs import Resource
+from wms.core.conf import conf
+from wms.core.models import User
+from wms.elements.protocol import Element
+from wms.elements.registry import element_for
+from wms.sites.models import Queue, Site, SiteEvent
+
+
+def enabled_queues() -> QuerySet[Queue]:
+    """The queues to which pilots may be sent, with their sites."""
+    return Queue.objects.filter(is_enabled=True, site__is_enabled=True).select_related("site")
+
+
+def enabled_sites() -> QuerySet[Site]:
+    """The sites that may be matched."""
+    return Site.objects.filter(is_enabled=True)
+
+
+def element_settings(queue: Queue) -> dict[str, object]:
+    """The queue's settings, with the defaults that follow from its place in Pilotage."""
+    settings: Mapping[str, object] = queue.settings
+    if queue.element != "local":
+        return dict(settings)
+    directory = conf().local_pilots_dir / queue.site.name / queue.name
+    return {"directory": str(directory), "slots": queue.max_pilots, **settings}
+
+
+def element_of(queue: Queue) -> Element:
+    """The adapter to the queue's batch system. Raises BadSettings when its settings do not fit."""
+    return element_for(queue.element, element_settings(queue))
+
+
+def offered_resource(queue: Queue) -> Resource:
+    """What a fresh pilot of this queue offers to jobs."""
+    return Resource(
+        site=queue.site.name,
+        cpu_time_s=queue.wall_time_s,
+        cores=queue.cores,
+        memory_mb=queue.memory_mb,
+        platform=queue.platform,
+        tags=tuple(queue.tags),
+    )
+
+
+def visible_sites(user: User) -> QuerySet[Site]:
+    """The sites that the user may see, with their ads."""
+    return Site.objects.select_related("ad") if user.is_active else Site.objects.none()
+
+
+def visible_sites(user: User) -> QuerySet[Site]:
+    """The sites that the user may read: at present everybody reads all."""
+    return Site.objects.all()
+
+
+def listed_sites(user: User) -> QuerySet[Site]:
+    """Visible sites by name, with their ads and queues."""
+    queues = Queue.objects.order_by("name")
+    return (
+        visible_sites(user)
+        .select_related("ad")
+        .prefetch_related(Prefetch("queues", queues))
+        .order_by("name")
+    )
+
+
+def events_of_site(site: Site) -> QuerySet[SiteEvent]:
+    """The events of a site, latest first."""
+    return site.events.order_by("-pk")

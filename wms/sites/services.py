@@ -1,0 +1,143 @@
+"""Configuring sites and their queues."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, TypeVar
+
+from django.core.exceptions import ValidationError
+from django.db import models, transaction
+
+from wms.core.actors import Actor
+from wms.core.audit import record_action
+from wms.core.errors import Finding, InvalidInput
+from wms.core.models import Role
+from wms.core.policy import require_role
+from wms.elements.protocol import BadSettings
+from wms.sites.ads import check_site
+from wms.sites.models import Queue, Site, SiteEvent
+from wms.sites.selectors import element_of
+
+_Row = TypeVar("_Row", bound=models.Model)
+
+
+@dataclass(frozen=True, slots=True)
+class QueueSpec:
+    """A queue to be configured; what the fields mean is told in `models.Queue`."""
+
+    name: str
+    element: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    is_enabled: bool = True
+    max_pilots: int = 10
+    max_queued_pilots: int = 5
+    cores: int = 1
+    memory_mb: int = 2000
+    wall_time_s: int = 86_400
+    platform: str = ""
+    tags: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SiteSpec:
+    """A site to be configured; what the fields mean is told in `models.Site`."""
+
+    name: str
+    is_enabled: bool = True
+    max_matches: int = 2
+    requirements: str = "CurMatches < MaxMatches"
+    rank: str = "0.0"
+    environment: str = ""
+    attributes: str = ""
+
+
+@transaction.atomic
+def configure_site(spec: SiteSpec, queues: Sequence[QueueSpec], *, actor: Actor) -> Site:
+    """Create the site and its queues, or bring existing ones of these names to this state.
+
+    Raises NotPermitted, and InvalidInput with every fault; then nothing was changed.
+    """
+    require_role(actor, Role.OPERATOR, "configure sites")
+    site = Site.objects.select_for_update().filter(name=spec.name).first() or Site()
+    save_site(_with_values(site, asdict(spec)), actor=actor)
+    existing = {queue.name: queue for queue in site.queues.select_for_update(of=("self",))}
+    for queue_spec in queues:
+        queue = existing.get(queue_spec.name) or Queue(site=site)
+        values = {
+            **asdict(queue_spec),
+            "settings": dict(queue_spec.settings),
+            "tags": list(queue_spec.tags),
+        }
+        save_queue(_with_values(queue, values), actor=actor)
+    return site
+
+
+def _with_values(row: _Row, values: Mapping[str, Any]) -> _Row:
+    for name, value in values.items():
+        setattr(row, name, value)
+    return row
+
+
+@transaction.atomic
+def save_site(site: Site, *, actor: Actor) -> None:
+    """Check and store a site. Raises NotPermitted or InvalidInput."""
+    require_role(actor, Role.OPERATOR, "configure sites")
+    _check_model(site)
+    check_site(site)
+    _save_changes(site, Site, f"site {site.name}", site, actor)
+
+
+@transaction.atomic
+def save_queue(queue: Queue, *, actor: Actor) -> None:
+    """Check and store a queue. Raises NotPermitted or InvalidInput."""
+    require_role(actor, Role.OPERATOR, "configure queues")
+    check_queue(queue)
+    _save_changes(queue, Queue, f"queue {queue}", queue.site, actor)
+
+
+def check_queue(queue: Queue) -> None:
+    """Raise InvalidInput with the faults of a queue, those of its element's settings included."""
+    _check_model(queue)
+    if not isinstance(queue.settings, dict):
+        raise InvalidInput.of("must be a JSON object", field="settings")
+    if not isinstance(queue.tags, list) or not all(isinstance(tag, str) for tag in queue.tags):
+        raise InvalidInput.of("must be a JSON list of words", field="tags")
+    try:
+        element_of(queue)
+    except BadSettings as error:
+        raise InvalidInput.of(str(error), field="settings") from error
+
+
+def _check_model(row: models.Model) -> None:
+    try:
+        row.full_clean()
+    except ValidationError as error:
+        raise InvalidInput(
+            [
+                Finding(message, field="" if name == "__all__" else name)
+                for name, messages in error.message_dict.items()
+                for message in messages
+            ]
+        ) from error
+
+
+def _save_changes(
+    row: models.Model, model: type[models.Model], target: str, site: Site, actor: Actor
+) -> None:
+    """Store a row, with an event and an audit entry that tell what changed."""
+    old = model._default_manager.filter(pk=row.pk).first() if row.pk else None
+    names = [f.attname for f in model._meta.concrete_fields if not f.primary_key]
+    changes = {
+        name: [None if old is None else getattr(old, name), getattr(row, name)]
+        for name in names
+        if old is None or getattr(old, name) != getattr(row, name)
+    }
+    if not changes:
+        return
+    row.save()
+    event = "create" if old is None else "change"
+    SiteEvent.objects.create(
+        site=site, event=event, actor=actor.name, facts={"target": target, **changes}
+    )
+    record_action(f"{event} {model._meta.model_name}", target=target, actor=actor, facts=changes)
