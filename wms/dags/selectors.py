@@ -49,8 +49,8 @@ class LevelNode:
 
 
 def visible_dags(user: User) -> QuerySet[Dag]:
-    """The DAGs that the user may read: at present everybody reads all."""
-    return Dag.objects.all()
+    """The DAGs that the user may read: at present all of them."""
+    return Dag.objects.all() if user.is_active else Dag.objects.none()
 
 
 def listed_dags(user: User) -> QuerySet[Dag]:

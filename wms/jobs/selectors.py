@@ -11,8 +11,8 @@ from wms.jobs.models import Attempt, AttemptFile, Job, JobEvent
 
 
 def visible_jobs(user: User) -> QuerySet[Job]:
-    """The jobs that the user may read: at present everybody reads all."""
-    return Job.objects.all()
+    """The jobs that the user may read: at present all of them."""
+    return Job.objects.all() if user.is_active else Job.objects.none()
 
 
 def listed_jobs(user: User) -> QuerySet[Job]:

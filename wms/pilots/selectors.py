@@ -23,8 +23,8 @@ class LogTail:
 
 
 def visible_pilots(user: User) -> QuerySet[Pilot]:
-    """The pilots that the user may read: at present everybody reads all."""
-    return Pilot.objects.all()
+    """The pilots that the user may read: at present all of them."""
+    return Pilot.objects.all() if user.is_active else Pilot.objects.none()
 
 
 def listed_pilots(user: User) -> QuerySet[Pilot]:

@@ -1,0 +1,70 @@
+"""The filters of lists: each is used by its page, by the API and by the dashboard's figures."""
+
+from __future__ import annotations
+
+import django_filters as filters
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from wms.dags.models import Dag
+from wms.dags.selectors import needing_attention
+from wms.dags.states import DagState
+from wms.jobs.models import Job
+from wms.jobs.states import JobState
+from wms.pilots.models import Pilot
+from wms.pilots.states import PilotState
+from wms.sites.models import Site
+
+
+class DagFilter(filters.FilterSet):
+    """DAGs by state, owner, site and name."""
+
+    state = filters.MultipleChoiceFilter(choices=DagState.choices, distinct=False)
+    owner = filters.CharFilter(field_name="owner__username", label="Owner")
+    site = filters.CharFilter(field_name="site__name", label="Site")
+    name = filters.CharFilter(lookup_expr="icontains", label="Name contains")
+    attention = filters.BooleanFilter(method="filter_attention", label="Needs attention")
+
+    class Meta:
+        model = Dag
+        fields = ("state", "owner", "site", "name", "attention")
+
+    def filter_attention(self, queryset: QuerySet[Dag], name: str, value: bool) -> QuerySet[Dag]:
+        """Only those that a person should look at now; `false` leaves all."""
+        return needing_attention(queryset, now=timezone.now()) if value else queryset
+
+
+class JobFilter(filters.FilterSet):
+    """Jobs by state, owner, DAG and name."""
+
+    state = filters.MultipleChoiceFilter(choices=JobState.choices, distinct=False)
+    owner = filters.CharFilter(field_name="owner__username", label="Owner")
+    dag = filters.NumberFilter(field_name="workspace__dag", min_value=1, label="DAG")
+    name = filters.CharFilter(lookup_expr="icontains", label="Name contains")
+
+    class Meta:
+        model = Job
+        fields = ("state", "owner", "dag", "name")
+
+
+class PilotFilter(filters.FilterSet):
+    """Pilots by state, site and queue."""
+
+    state = filters.MultipleChoiceFilter(choices=PilotState.choices, distinct=False)
+    site = filters.CharFilter(field_name="queue__site__name", label="Site")
+    queue = filters.CharFilter(field_name="queue__name", label="Queue")
+
+    class Meta:
+        model = Pilot
+        fields = ("state", "site", "queue")
+
+
+class SiteFilter(filters.FilterSet):
+    """Sites by name, and whether they are in use."""
+
+    name = filters.CharFilter(lookup_expr="icontains", label="Name contains")
+    is_enabled = filters.BooleanFilter(label="In use")
+
+    class Meta:
+        model = Site
+        fields = ("name", "is_enabled")
