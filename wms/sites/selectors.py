@@ -55,20 +55,10 @@ def visible_sites(user: User) -> QuerySet[Site]:
     return Site.objects.select_related("ad") if user.is_active else Site.objects.none()
 
 
-def visible_sites(user: User) -> QuerySet[Site]:
-    """The sites that the user may read: at present everybody reads all."""
-    return Site.objects.all()
-
-
 def listed_sites(user: User) -> QuerySet[Site]:
     """Visible sites by name, with their ads and queues."""
     queues = Queue.objects.order_by("name")
-    return (
-        visible_sites(user)
-        .select_related("ad")
-        .prefetch_related(Prefetch("queues", queues))
-        .order_by("name")
-    )
+    return visible_sites(user).prefetch_related(Prefetch("queues", queues)).order_by("name")
 
 
 def events_of_site(site: Site) -> QuerySet[SiteEvent]:
