@@ -14,6 +14,11 @@ _ATTRIBUTE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _LINE = re.compile(r"\s*\+?([A-Za-z_][A-Za-z0-9_]*)\s*=(?!=)\s*(.*\S)\s*\Z")
 _SENTINEL = "PilotageEndOfExpression"
 
+# In matchmaking a name without scope means the own ad's attribute or, failing that, the target's
+# (what the documentation calls old ClassAd semantics, and what all of HTCondor's daemons use). The
+# library switches to it, for the whole process, when its parser of the old format is first used.
+classad2.parseOne("MatchmakingSemantics = true", parser=classad2.ParserType.Old)
+
 
 class AdError(ValueError):
     """An ad or an expression that does not parse; `line` counts from 1 where there are lines."""
