@@ -77,13 +77,11 @@ def scratch_servers() -> Iterator[None]:
         yield
 
 
-def set_up_tables() -> None:
-    """Load Django in this process and migrate the scratch database."""
+def load_django() -> None:
+    """Load the settings in this process; only now, since they read the scratch addresses."""
     import django
-    from django.core.management import call_command
 
     django.setup()
-    call_command("migrate", verbosity=0, interactive=False)
 
 
 def close_connections() -> None:

@@ -106,12 +106,13 @@ def follow(client: Client, dag_id: int, check: Callable[[], None]) -> Ended:
 
 def progress_line(dag: dict[str, Any]) -> str:
     """One line: state, site, and how many nodes are in which state."""
-    counts = {state: count for state, count in dag["node_counts"].items() if count}
-    total, done = sum(counts.values()), counts.pop("done", 0)
-    others = "".join(f", {count} {state}" for state, count in counts.items())
+    counts = dict(dag["nodes"])
+    total, done = counts.pop("total"), counts.pop("done")
+    others = "".join(f", {count} {state}" for state, count in counts.items() if count)
     where = f" at {dag['site']}" if dag["site"] else ""
-    why = f" ({dag['reason']})" if dag.get("reason") else ""
-    return f"{dag['name']} {dag['state']}{where}{why}: {done} of {total} nodes done{others}"
+    why = dag["state_reason"] or dag["unmatched_reason"]
+    reason = f" ({why})" if why else ""
+    return f"{dag['name']} {dag['state']}{where}{reason}: {done} of {total} nodes done{others}"
 
 
 def summary(ended: Ended) -> str:
@@ -121,9 +122,10 @@ def summary(ended: Ended) -> str:
 
 def reason_of(client: Client, dag: dict[str, Any]) -> str:
     """Why a production did not complete: its own reason, and the nodes that failed."""
-    failed = client.get(f"nodes/?dag={dag['id']}&state=failed")["results"]
-    names = ", ".join(f"{node['name']} ({node.get('reason') or 'failed'})" for node in failed)
-    return f"the production is {dag['state']}: {dag.get('reason') or names or 'no reason is known'}"
+    failed = client.get(f"dags/{dag['id']}/nodes/?state=failed")["results"]
+    reasons = [f"{node['name']}: {node['state_reason'] or 'failed'}" for node in failed]
+    reasons = [dag["state_reason"], *reasons] if dag["state_reason"] else reasons
+    return f"the production is {dag['state']}: {'; '.join(reasons) or 'no reason is known'}"
 
 
 def _prepare(place: Place, portal: ChildPortal) -> Client:
