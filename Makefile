@@ -4,6 +4,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
+# Settings for a tool that reads them but speaks to no server.
+NOWHERE := PILOTAGE_SECRET_KEY=none DATABASE_URL=postgresql://nowhere/none REDIS_URL=redis://nowhere
+
 .DEFAULT_GOAL := help
 .PHONY: help demo up setup test lint lock clean
 
@@ -24,7 +27,7 @@ test: $(VENV)/.development ## Run every test (installs a browser if there is non
 lint: $(VENV)/.development ## Check format, style, types, layers and migrations
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
+	$(NOWHERE) $(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m portal.embedded.temporary $(BIN)/python manage.py makemigrations --check --dry-run
 
