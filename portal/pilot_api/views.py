@@ -16,7 +16,7 @@ from portal.pilot_api.endpoint import endpoint, for_pilot
 from wms.core.conf import conf
 from wms.core.errors import InvalidInput, NotAuthenticated, NotFound, TooLarge
 from wms.jobs import attempts, blobs
-from wms.jobs.models import Attempt
+from wms.jobs.models import Attempt, AttemptFile
 from wms.pilots import services
 from wms.pilots.bundle import agent_bundle
 from wms.pilots.models import Pilot
@@ -103,7 +103,9 @@ def sent_file(
 
 def _check_place(attempt: Attempt, kind: str, path: str) -> None:
     """Refuse what the job has not announced: it would land in the workspace of its DAG."""
-    expected = attempt.job.output_files if kind == "output" else [kind]
+    if kind not in AttemptFile.Kind.values:
+        raise InvalidInput.of(f"unknown kind of file {kind!r}", field="kind")
+    expected = attempt.job.output_files if kind == AttemptFile.Kind.OUTPUT else [kind]
     if path not in expected:
         raise InvalidInput.of(f"{path!r} is not a {kind} file of the job", field="path")
 

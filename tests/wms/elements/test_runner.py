@@ -17,7 +17,7 @@ def test_a_command_gets_its_input_and_gives_its_output_and_code() -> None:
 def test_a_command_that_takes_too_long_is_ended_with_its_children() -> None:
     started = time.monotonic()
 
-    with pytest.raises(Unreachable, match="within 0.3 s"):
+    with pytest.raises(Unreachable, match=r"within 0\.3 s"):
         LocalRunner().run(["sh", "-c", "sleep 60 & wait"], timeout_s=0.3)
 
     assert time.monotonic() - started < 10

@@ -158,7 +158,7 @@ def world(
         **settings.PILOTAGE,
         "AGENT_HEARTBEAT_S": 0.3,
         "AGENT_POLL_S": 0.1,
-        "AGENT_IDLE_LIMIT_S": 1.0,
+        "AGENT_IDLE_LIMIT_S": 0.3,
         "BLOBS_DIR": str(tmp_path / "blobs"),
     }
     (tmp_path / "blobs").mkdir()
