@@ -1,4 +1,4 @@
-"""ClassAds: parsing with places in messages, two-sided matching and ranking, on HTCondor's `classad2`."""
+"""ClassAds on HTCondor's `classad2`: parsing with places, and both sides of a match."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def _plain(expression: Any) -> str:
 def literal_values(ad: classad2.ClassAd) -> dict[str, str | int | float | bool]:
     """The attributes that evaluate, within the ad alone, to a string, a number or a truth value."""
     values: dict[str, str | int | float | bool] = {}
-    for name in ad.keys():
+    for name in list(ad):
         value = ad.eval(name)
         # `Value` (undefined, error) is an integer enumeration, so it must be told apart first.
         if not isinstance(value, classad2.Value) and isinstance(value, str | bool | int | float):

@@ -1,4 +1,4 @@
-"""What a job needs of the place where it runs, in a canonical form: equal needs share a TaskQueue."""
+"""What a job needs of the place where it runs; jobs with equal needs share a TaskQueue."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Matching idle DAGs with site ads: two-sided, ranked, and with a reason for every DAG left over."""
+"""Matching idle DAGs with site ads: two-sided, ranked, a reason for every DAG left over."""
 
 from __future__ import annotations
 

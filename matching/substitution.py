@@ -17,8 +17,10 @@ from matching.classads import AdError, parse_expression
 
 _MACRO = re.compile(r"(?<!\$)\$\(([A-Za-z0-9_.+]+)(?::([^()$]*))?\)")
 _ENV = re.compile(r"\$ENV\(([A-Za-z_][A-Za-z0-9_]*)(?::([^()]*))?\)", re.IGNORECASE)
-_ATTRIBUTE = re.compile(r"\$\$\(([A-Za-z_][A-Za-z0-9_]*)(?::([^()]*))?\)")
-_EXPRESSION = re.compile(r"\$\$\(\[(.*?)\]\)")
+_TARGET = re.compile(
+    r"\$\$\((?:\[(?P<expression>.*?)\]"
+    r"|(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::(?P<default>[^()]*))?)\)"
+)
 _MAX_DEPTH = 20
 
 
@@ -82,34 +84,35 @@ def expand_attributes(
     lowered = {name.lower(): value for name, value in target.items()}
     used: dict[str, str] = {}
 
-    def attribute(found: re.Match[str]) -> str:
-        name, default = found.group(1), found.group(2)
+    def replace(found: re.Match[str]) -> str:
+        if found["expression"] is not None:
+            return _evaluated(found["expression"], evaluate)
+        name = found["name"]
         if name == "DOLLARDOLLAR":
             return "$$"
-        if name.lower() in lowered:
-            used[f"MATCH_{name}"] = value_text(lowered[name.lower()])
-            return used[f"MATCH_{name}"]
-        if default is None:
-            raise Undefined("$$", name)
-        return default
-
-    def expression(found: re.Match[str]) -> str:
-        if evaluate is None:
-            raise AdError(f"an expression cannot be used here: {found.group()[:80]}")
-        value = evaluate(parse_expression(found.group(1)))
-        if isinstance(value, classad2.Value):
-            raise Undefined("$$", f"[{found.group(1)}]")
-        return value_text(value)
+        if name.lower() not in lowered:
+            return _default(found)
+        used[f"MATCH_{name}"] = value_text(lowered[name.lower()])
+        return used[f"MATCH_{name}"]
 
     # One pass over both forms: an inserted value is never expanded again.
-    both = re.compile(f"{_EXPRESSION.pattern}|{_ATTRIBUTE.pattern}")
+    return _TARGET.sub(replace, text), used
 
-    def either(found: re.Match[str]) -> str:
-        if found.group(1) is not None:
-            return expression(found)
-        return attribute(_ATTRIBUTE.match(found.group()) or found)
 
-    return both.sub(either, text), used
+def _default(found: re.Match[str]) -> str:
+    default: str | None = found["default"]
+    if default is None:
+        raise Undefined("$$", found["name"])
+    return default
+
+
+def _evaluated(text: str, evaluate: Callable[[classad2.ExprTree], object] | None) -> str:
+    if evaluate is None:
+        raise AdError(f"an expression cannot be used here: $$([{text[:80]}])")
+    value = evaluate(parse_expression(text))
+    if isinstance(value, classad2.Value):
+        raise Undefined("$$", f"[{text}]")
+    return value_text(value)
 
 
 def value_text(value: object) -> str:

@@ -9,7 +9,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 
 def text(name: str, default: str | None = None, *, run_file: Path | None = None) -> str:
-    """The value of NAME, of the file named by NAME_FILE, of `run_file`, or the default, in this order.
+    """The value of NAME, of the file that NAME_FILE names, of `run_file`, or the default.
 
     Raises ImproperlyConfigured when there is none of them, so that a missing secret stops the
     start instead of weakening it.

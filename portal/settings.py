@@ -1,4 +1,4 @@
-"""Django settings: one source for every process, read from the environment (see docs/reference/settings.md)."""
+"""Django settings, from the environment: docs/reference/settings.md."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ STORAGES = {
     },
     "staticfiles": {"BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"},
 }
-# Pages work before `collectstatic` has run (development, tests): files come from their source folders.
+# Without `collectstatic` (development, tests) files come from their source folders.
 WHITENOISE_USE_FINDERS = DEBUG
 WHITENOISE_MANIFEST_STRICT = False
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from django.conf import settings
 
@@ -25,7 +26,7 @@ class Conf:
 
 def conf() -> Conf:
     """The settings in force now (read anew at each call, so that tests can override them)."""
-    raw = settings.PILOTAGE
+    raw: dict[str, Any] = settings.PILOTAGE
     return Conf(
         agent_heartbeat_s=float(raw["AGENT_HEARTBEAT_S"]),
         agent_poll_s=float(raw["AGENT_POLL_S"]),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 
 from django.db import transaction
 
@@ -23,4 +24,4 @@ def announce(entries: Iterable[InboxEntry]) -> None:
     for topic in sorted({entry.topic for entry in stored}):
         task = _TASK_BY_TOPIC.get(topic)
         if task is not None:
-            transaction.on_commit(lambda task=task: wake(task))
+            transaction.on_commit(partial(wake, task))

@@ -80,7 +80,7 @@ def _store(
 
 
 def wake(task: str) -> None:
-    """Ask a worker to run a task soon. Without a broker nothing is lost: the next period does it."""
+    """Ask a worker to run a task soon; without a broker its next period does it."""
     try:
         current_app.send_task(task, expires=10)
     except OperationalError as error:

@@ -17,7 +17,7 @@ _ORDER = {role: place for place, role in enumerate(Role.values)}
 
 
 def has_role(user: User, role: Role) -> bool:
-    """True when the user's role includes `role`. Superusers have every role, inactive users none."""
+    """True when the user's role includes `role`; superusers have all, inactive users none."""
     if not user.is_active:
         return False
     return user.is_superuser or _ORDER[user.role] >= _ORDER[role]

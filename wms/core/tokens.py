@@ -25,7 +25,7 @@ def _digest(secret: str) -> str:
 
 @transaction.atomic
 def create_token(user: User, *, name: str, actor: Actor, expires_at: datetime | None = None) -> str:
-    """Make a token for the user and return its text, which is not stored and cannot be shown again."""
+    """Make a token and return its text, which is not stored and cannot be shown again."""
     prefix, secret = secrets.token_hex(5), secrets.token_urlsafe(32)
     ApiToken.objects.create(
         user=user, name=name, prefix=prefix, secret_sha256=_digest(secret), expires_at=expires_at

@@ -34,8 +34,8 @@ _ACTOR = Actor.system("dag-engine")
 _TOPICS = (lifecycle.JOB_TOPIC, lifecycle.CONTROL_TOPIC)
 _BATCH = 1000
 
-# For every child of the finished parents: that many parents fewer to wait for. Done by hand because
-# the ORM cannot subtract a count per row; one statement, whatever the number of children.
+# For every child of the finished parents: that many parents fewer to wait for. By hand because the
+# ORM cannot subtract a count per row; one statement, whatever the number of children.
 _COUNT_DOWN = """
 WITH finished AS (
     SELECT child_id, count(*) AS parents
@@ -50,7 +50,7 @@ WHERE node.id = finished.child_id
 RETURNING node.id, node.unfinished_parents
 """
 
-# Everything below the failed nodes, however deep; a walk over the edges that the ORM cannot express.
+# Everything below the failed nodes, however deep: a walk that the ORM cannot express.
 _DESCENDANTS = """
 WITH RECURSIVE below(id) AS (
     SELECT child_id FROM dags_edge WHERE parent_id = ANY(%s)

@@ -1,4 +1,4 @@
-"""The DAG language: DAGMan's syntax, as far as Pilotage understands it, with every fault at its line."""
+"""The DAG language: the part of DAGMan's that is understood here, every fault with its line."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _handle(
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Lines with the number of their first physical line; `\\` at the end joins, comments drop out."""
+    """Lines with the number of their first part; a backslash at the end joins."""
     joined, first = "", 0
     for number, raw in enumerate(text.splitlines(), start=1):
         line = raw.strip()

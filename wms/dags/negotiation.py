@@ -29,7 +29,7 @@ _MAX_REQUESTS = 1000
 
 
 def run_cycle(now: datetime) -> dict[str, Any]:
-    """One cycle: publish, decide, carry out. A DAG that was held or removed meanwhile is not bound."""
+    """One cycle: publish, decide, carry out. A DAG held or removed meanwhile is not bound."""
     published = publish_ads(count_matches(), now=now)
     offers = read_offers(now)
     dags = list(
@@ -114,7 +114,7 @@ def carry_out(decision: Decision, offers: Sequence[Offer], *, now: datetime) -> 
 
 
 def _bind(dag: Dag, match: Match, ad: Mapping[str, Any], now: datetime) -> bool:
-    """Set the DAG's site and environment; hold it when its description asks for what is undefined."""
+    """Set the DAG's site and environment; hold it when its description is undefined there."""
     try:
         environment = dag_environment(dag, ad)
     except (Undefined, AdError, environments.BadEnvironment) as error:

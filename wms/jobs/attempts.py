@@ -155,7 +155,7 @@ def _publish(job: Job, attempt: Attempt, *, with_outputs: bool) -> None:
 
 @transaction.atomic
 def return_job(job_id: int, number: int, *, pilot_id: int, reason: str, actor: Actor) -> None:
-    """The pilot could not run the job, through no fault of the job's: it waits for another pilot."""
+    """The pilot could not run the job, which is not at fault: it waits for another pilot."""
     attempt = find_attempt(job_id, number, pilot_id=pilot_id)
     if attempt.outcome == Attempt.Outcome.NOT_RUN:
         return

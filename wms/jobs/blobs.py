@@ -42,7 +42,7 @@ def store_blob(
                 file.write(chunk)
             if expected_sha256 is not None and digest.hexdigest() != expected_sha256.lower():
                 raise InvalidInput.of(
-                    f"The content has SHA-256 {digest.hexdigest()}, announced was {expected_sha256}.",
+                    f"the content has SHA-256 {digest.hexdigest()}, not {expected_sha256}",
                     field="sha256",
                 )
             file.flush()

@@ -129,7 +129,7 @@ def release_jobs(job_ids: Collection[int], *, actor: Actor) -> Applied:
 
 @transaction.atomic
 def kill_jobs(job_ids: Collection[int], *, actor: Actor, reason: str) -> Applied:
-    """End jobs for good. A running payload is stopped by the answer to its pilot's next heartbeat."""
+    """End jobs for good; a running payload is stopped when its pilot reports next."""
     taskqueues.withdraw(job_ids)
     applied = lifecycle.apply("kill", job_ids, actor=actor, reason=reason)
     close_attempts(applied.changed, outcome=Attempt.Outcome.KILLED, reason=reason)
@@ -152,7 +152,7 @@ def fail_unrunnable(attempt: Attempt, *, actor: Actor, reason: str) -> None:
 
 @transaction.atomic
 def stall_jobs_of_pilots(pilot_ids: Collection[int], *, actor: Actor, reason: str) -> Applied:
-    """Mark the jobs of pilots that stopped reporting; a heartbeat before the next step brings them back."""
+    """Mark the jobs of pilots that stopped reporting; a heartbeat brings them back."""
     return lifecycle.apply("stall", _open_jobs(pilot_ids), actor=actor, reason=reason)
 
 

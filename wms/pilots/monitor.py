@@ -1,4 +1,4 @@
-"""The monitor: finds pilots that ended without a word or stopped reporting, and frees their jobs."""
+"""The monitor: finds pilots that ended without a word or fell silent, and frees their jobs."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def run_cycle(now: datetime) -> dict[str, Any]:
 
 
 def adopt_batches(now: datetime) -> int:
-    """Find out what became of submissions whose answer was lost; return how many pilots were found."""
+    """Find out what became of submissions whose answer was lost; return how many were found."""
     lost = Pilot.objects.filter(
         state=PilotState.SUBMITTED, native_id="", created_at__lt=now - _ADOPT_AFTER
     )

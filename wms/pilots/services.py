@@ -199,7 +199,7 @@ def _work(pilot: Pilot, attempt: Attempt) -> Work | None:
 
 @transaction.atomic
 def end_pilot(pilot: Pilot, *, reason: str, detail: str, now: datetime) -> None:
-    """The pilot says goodbye; what it still had goes back to the TaskQueues. Repeating is harmless."""
+    """The pilot says goodbye; what it still had waits again. Repeating it changes nothing."""
     actor = pilot_actor(pilot)
     why = f"{reason}: {detail}" if detail else reason
     event = "fail" if reason == "error" else "end"

@@ -103,7 +103,7 @@ def published_ad(ad: SiteAd) -> classad2.ClassAd:
 
 @transaction.atomic
 def publish_ads(cur_matches_by_site: Mapping[int, int], *, now: datetime) -> int:
-    """Publish the ads of all sites that are on, each with a larger sequence number; return how many.
+    """Publish the ads of all sites that are on, with larger sequence numbers; return how many.
 
     A site that cannot be composed (its configuration was changed behind the admin's back) is left
     out: its old ad expires.

@@ -75,8 +75,15 @@ def enqueue(needs_by_job: Mapping[int, Needs]) -> None:
             n = by_key[key]
             cursor.execute(
                 _JOIN,
-                [key, owners[n.owner], n.owner_group, n.cpu_time_s, n.cores, n.memory_mb]
-                + [list(n.sites), list(n.banned_sites), list(n.platforms), list(n.tags)],
+                [
+                    key,
+                    owners[n.owner],
+                    n.owner_group,
+                    n.cpu_time_s,
+                    n.cores,
+                    n.memory_mb,
+                    *(list(words) for words in (n.sites, n.banned_sites, n.platforms, n.tags)),
+                ],
             )
             ids[key] = cursor.fetchone()[0]
     WaitingJob.objects.bulk_create(
