@@ -41,12 +41,15 @@ class Client:
         """The decoded answer to GET /api/v1/`path`."""
         return self._send(Request(f"{self.url}/api/v1/{path}"))
 
-    def post_files(self, path: str, parts: Iterable[Part]) -> Any:
-        """The decoded answer to a multipart POST of the files."""
+    def post_files(self, path: str, parts: Iterable[Part], *, key: str) -> Any:
+        """The decoded answer to a multipart POST of the files.
+
+        Sent again with the same `key`, it has the effect of one.
+        """
         boundary = secrets.token_hex(16)
         body = b"".join(_encoded(part, boundary) for part in parts) + f"--{boundary}--\r\n".encode()
         content_type = f"multipart/form-data; boundary={boundary}"
-        headers = {"Content-Type": content_type}
+        headers = {"Content-Type": content_type, "Idempotency-Key": key}
         return self._send(Request(f"{self.url}/api/v1/{path}", body, headers, method="POST"))
 
     def _send(self, request: Request) -> Any:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import secrets
 import signal
 import sys
 import time
@@ -53,7 +54,7 @@ def main(arguments: list[str]) -> int:
         with ChildPortal(place) as portal:
             client = _prepare(place, portal)
             ended = follow(client, submit_example(client), portal.check)
-            _say(summary(ended))
+            _say(summary(client, ended))
             if not options.once:
                 _say("The portal stays up; Ctrl-C stops it.")
                 _stay(portal)
@@ -69,8 +70,9 @@ def main(arguments: list[str]) -> int:
 
 
 def submit_example(client: Client) -> int:
-    """Send the example's files; the id of the new DAG."""
-    return int(client.post_files("dags/", example_parts(EXAMPLE))["id"])
+    """Send the example's files as a new production; the id of its DAG."""
+    answer = client.post_files("dags/", example_parts(EXAMPLE), key=secrets.token_hex(16))
+    return int(answer["id"])
 
 
 def example_parts(folder: Path) -> list[Part]:
@@ -115,9 +117,17 @@ def progress_line(dag: dict[str, Any]) -> str:
     return f"{dag['name']} {dag['state']}{where}{reason}: {done} of {total} nodes done{others}"
 
 
-def summary(ended: Ended) -> str:
-    """What a person wants to read at the end."""
-    return f"The production is {ended.dag['state']} after {ended.seconds:.0f} s."
+def summary(client: Client, ended: Ended) -> str:
+    """What a person wants to read at the end: how long it took, and what the physics says."""
+    dag = ended.dag
+    text = f"The production is {dag['state']} after {ended.seconds:.0f} s."
+    if dag["state"] != "completed":
+        return text
+    found = client.get(f"dags/{dag['id']}/files/summary.json")
+    return (
+        f"{text}\n{found['entries']} muon pairs of {found['jobs']} jobs, "
+        f"peak at {found['peak_gev']:.2f} +- {found['peak_error_gev']:.2f} GeV."
+    )
 
 
 def reason_of(client: Client, dag: dict[str, Any]) -> str:

@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+import fcntl
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from portal.cli.place import BASE, Place
+from portal.cli.up import take_lock
+from tests.scenarios.running_demo import RunningDemo, running_demo, wait_for
+
+pytestmark = [pytest.mark.scenario, pytest.mark.slow]
+
+PROGRAMS = ("web", "worker", "beat", "redis", "postgres")
+
+
+@pytest.fixture
+def var():
+    """A folder with a path short enough for a socket, which supervisorctl needs."""
+    with tempfile.TemporaryDirectory(prefix="pilotage-demo-") as name:
+        yield Path(name)
+
+
+def _kill(demo: RunningDemo, program: str) -> None:
+    pid = wait_for(f"{program} runs", lambda: demo.pid_of(program))
+    os.kill(pid, signal.SIGKILL)
+    wait_for(f"{program} runs again", lambda: demo.pid_of(program) not in {0, pid})
+
+
+def _kill_a_pilot(demo: RunningDemo) -> None:
+    """Kill a pilot with everything in its session, as when its node loses power."""
+    leader = wait_for("a pilot runs", demo.pilots)[0]
+    os.killpg(leader, signal.SIGKILL)
+
+
+def _jobs_with_done_attempts(demo: RunningDemo) -> list[int]:
+    """For each node, how many attempts of its job ended as done."""
+    client = demo.client()
+    nodes = []
+    page = client.get(f"dags/{demo.dag()['id']}/nodes/?page_size=100")
+    nodes += page["results"]
+    attempts = (client.get(f"jobs/{node['job']}/")["attempts"] for node in nodes)
+    return [sum(attempt["outcome"] == "done" for attempt in each) for each in attempts]
+
+
+def test_a_production_survives_the_death_of_every_program_and_ctrl_c_leaves_nothing(var):
+    quick = {"PILOTAGE_PILOT_STALLED_AFTER_S": "8", "PILOTAGE_AGENT_HEARTBEAT_S": "2"}
+    with running_demo(var, **quick) as demo:
+        wait_for("the first nodes are done", lambda: demo.nodes_done() >= 2, timeout_s=120)
+
+        _kill_a_pilot(demo)
+        for program in PROGRAMS:
+            done = demo.nodes_done()
+            _kill(demo, program)
+            wait_for(f"nodes go on after {program}", lambda n=done: demo.nodes_done() > n)
+        wait_for("the end", lambda: demo.dag().get("state") != "running", timeout_s=240)
+
+        assert demo.dag()["state"] == "completed"
+        assert demo.dag()["nodes"]["done"] == demo.dag()["nodes"]["total"] == 50
+        assert _jobs_with_done_attempts(demo) == [1] * 50
+        summary = demo.client().get(f"dags/{demo.dag()['id']}/files/summary.json")
+        assert summary["jobs"] == len(summary["parts"]) == 12
+
+        wait_for("the demo says so", lambda: "Ctrl-C stops it" in demo.said())
+        assert demo.interrupt() == 0
+        assert demo.processes() == []
+
+
+def test_a_second_portal_on_the_same_folder_is_refused_with_the_address_of_the_first(var):
+    place = Place(var)
+    lock = take_lock(place)
+    (place.run / "public.url").write_text("http://127.0.0.1:8123\n")
+
+    second = subprocess.run(
+        [sys.executable, BASE / "manage.py", "up"],
+        env=os.environ | {"PILOTAGE_VAR": str(var)}, capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+
+    assert second.returncode == 1
+    assert "http://127.0.0.1:8123" in second.stderr
+    fcntl.flock(lock, fcntl.LOCK_UN)
+    os.close(lock)
