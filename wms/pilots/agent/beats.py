@@ -50,7 +50,8 @@ class Heartbeats:
         jobs = [{"job": job, "attempt": attempt} for job, attempt in self._control.held()]
         body = {"jobs": jobs, "load": node.load(self._work_dir)}
         answer = self._client.call("heartbeat", body, patience_s=0.0)
-        for command in answer.get("commands", []):
+        commands = answer.get("commands")
+        for command in commands if isinstance(commands, list) else ():
             self._obey(command)
 
     def _obey(self, command: Any) -> None:

@@ -10,10 +10,9 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from .control import Attempt, Control
 
@@ -23,6 +22,7 @@ GRACE_S = 10.0
 GOODBYE_GRACE_S = 3.0
 
 _PR_SET_PDEATHSIG = 1
+_NODE_IS_FULL = frozenset({errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE})
 # Kills the payload's process group when its standard input ends without a line: that happens when
 # the pilot dies, even by SIGKILL. Unlike the death signal it reaches the payload's children too.
 _GUARD = 'read -r _ || kill -s KILL -- "-$1" 2>/dev/null'
@@ -61,10 +61,11 @@ def run_payload(
     The payload leads its own session. It inherits no descriptor and no variable of the pilot. When
     it returns, every process of its group is gone; one that left the group is not followed.
     Must be called from the main thread: the kernel's death signal is tied to the starting thread.
+    Raises OSError when it is this node that fails.
     """
     started = control.clock()
-    try:
-        with stdout.open("wb") as out, stderr.open("wb") as err:
+    with stdout.open("wb") as out, stderr.open("wb") as err:
+        try:
             process = subprocess.Popen(
                 list(command),
                 stdin=subprocess.DEVNULL,
@@ -76,8 +77,10 @@ def run_payload(
                 close_fds=True,
                 preexec_fn=_death_signal(),
             )
-    except OSError as error:
-        return Outcome.not_started(_why_not_started(command[0], error))
+        except OSError as error:
+            if error.errno in _NODE_IS_FULL:
+                raise
+            return Outcome.not_started(_why_not_started(command[0], error))
     try:
         with _guarded(process.pid):
             reason = _wait(process.pid, started, wall_limit_s, attempt, control)
@@ -105,7 +108,7 @@ def _death_signal() -> Callable[[], None] | None:
 
 
 @contextlib.contextmanager
-def _guarded(group: int) -> Any:
+def _guarded(group: int) -> Iterator[None]:
     """Keep a small shell beside the payload that outlives a murdered pilot."""
     guard = subprocess.Popen(
         ["/bin/sh", "-c", _GUARD, "pilot-guard", str(group)],
@@ -137,26 +140,35 @@ def _wait(
     threading.Thread(target=watch, daemon=True).start()
     limit_at = None if wall_limit_s is None else started + wall_limit_s
     reason = ""
-    kill_at: float | None = None
-    while not has_ended.is_set():
-        now = control.clock()
+    while not has_ended.is_set() and not reason:
+        reason = _why_stop(attempt, control, limit_at, wall_limit_s)
         if not reason:
-            reason = _why_stop(attempt, control, now, limit_at, wall_limit_s)
-            if reason:
-                _signal_group(pid, signal.SIGTERM)
-                kill_at = now + GRACE_S
-        if reason and control.terminated_at is not None:
-            kill_at = min(kill_at or now, control.terminated_at + GOODBYE_GRACE_S)
-        if kill_at is not None and now >= kill_at:
-            _signal_group(pid, signal.SIGKILL)
-            kill_at = now + GRACE_S
-        next_at = kill_at if reason else limit_at
-        control.bell.wait(None if next_at is None else max(0.0, next_at - control.clock()))
+            _wait_for_bell(control, limit_at)
+    if reason:
+        _stop(pid, has_ended, control)
     return reason
 
 
+def _stop(pid: int, has_ended: threading.Event, control: Control) -> None:
+    """Ask the payload's group to end, and after a grace make it."""
+    _signal_group(pid, signal.SIGTERM)
+    kill_at = control.clock() + GRACE_S
+    while not has_ended.is_set():
+        if control.terminated_at is not None:
+            kill_at = min(kill_at, control.terminated_at + GOODBYE_GRACE_S)
+        if control.clock() >= kill_at:
+            _signal_group(pid, signal.SIGKILL)
+            has_ended.wait()
+            return
+        _wait_for_bell(control, kill_at)
+
+
+def _wait_for_bell(control: Control, until: float | None) -> None:
+    control.bell.wait(None if until is None else max(0.0, until - control.clock()))
+
+
 def _why_stop(
-    attempt: Attempt, control: Control, now: float, limit_at: float | None, limit_s: float | None
+    attempt: Attempt, control: Control, limit_at: float | None, limit_s: float | None
 ) -> str:
     if control.is_terminated:
         return "the pilot was terminated"
@@ -164,7 +176,7 @@ def _why_stop(
         return "the pilot lost its credential"
     if control.is_killed(attempt):
         return "killed on request"
-    if limit_at is not None and now >= limit_at:
+    if limit_at is not None and control.clock() >= limit_at:
         return f"wall-clock limit of {limit_s:g} s exceeded"
     return ""
 
@@ -179,6 +191,7 @@ def _reap(process: subprocess.Popen[bytes], wall_s: float, reason: str) -> Outco
         signal=number,
         wall_s=round(wall_s, 3),
         cpu_s=round(usage.ru_utime + usage.ru_stime, 3),
+        # Never below the pilot's own size: the kernel counts the moment between fork and exec.
         max_rss_mb=usage.ru_maxrss // 1024,
         reason=reason,
     )
