@@ -33,10 +33,12 @@ class AdError(ValueError):
 
 def parse_expression(text: str) -> classad2.ExprTree:
     """The expression of `text`. Raises AdError when it is not exactly one ClassAd expression."""
-    if len(text.encode()) > MAX_AD_BYTES:
+    if len(text.encode(errors="replace")) > MAX_AD_BYTES:
         raise AdError(f"the expression is longer than {MAX_AD_BYTES} bytes")
     if not text.strip():
         raise AdError("the expression is empty")
+    if "\0" in text:
+        raise AdError("the expression contains a zero byte")
     # The library stops reading at the end of the first complete record; the attribute behind the
     # expression proves that the text was read to its end.
     try:
@@ -70,7 +72,7 @@ def parse_lines(text: str) -> dict[str, str]:
     Empty lines and lines that begin with `#` are passed over; a leading `+` is allowed. Raises
     AdError with the line of the first fault. A repeated attribute is a fault: names have no case.
     """
-    if len(text.encode()) > MAX_AD_BYTES:
+    if len(text.encode(errors="replace")) > MAX_AD_BYTES:
         raise AdError(f"the ad is larger than {MAX_AD_BYTES} bytes")
     attributes: dict[str, str] = {}
     seen: dict[str, int] = {}
@@ -125,11 +127,24 @@ def literal_values(ad: classad2.ClassAd) -> dict[str, str | int | float | bool]:
     """The attributes that evaluate, within the ad alone, to a string, a number or a truth value."""
     values: dict[str, str | int | float | bool] = {}
     for name in list(ad):
-        value = ad.eval(name)
+        value = evaluate(ad.lookup(name), ad)
         # `Value` (undefined, error) is an integer enumeration, so it must be told apart first.
         if not isinstance(value, classad2.Value) and isinstance(value, str | bool | int | float):
             values[name] = value
     return values
+
+
+def evaluate(
+    expression: classad2.ExprTree, ad: classad2.ClassAd, target: classad2.ClassAd | None = None
+) -> Any:
+    """The value of an expression within `ad`, seen towards `target`; Error when it cannot be had.
+
+    The library gives up on expressions that are nested too deeply.
+    """
+    try:
+        return expression.eval(ad, target)
+    except classad2.ClassAdException:
+        return classad2.Value.Error
 
 
 def requirement_holds(ad: classad2.ClassAd, target: classad2.ClassAd) -> bool:
@@ -139,15 +154,14 @@ def requirement_holds(ad: classad2.ClassAd, target: classad2.ClassAd) -> bool:
     """
     if "Requirements" not in ad:
         return True
-    value = ad.lookup("Requirements").eval(ad, target)
-    return value is True
+    return evaluate(ad.lookup("Requirements"), ad, target) is True
 
 
 def rank_value(ad: classad2.ClassAd, target: classad2.ClassAd) -> float:
     """The `Rank` of `ad` for `target`; 0.0 when it is missing or not a number, as in HTCondor."""
     if "Rank" not in ad:
         return 0.0
-    value = ad.lookup("Rank").eval(ad, target)
+    value = evaluate(ad.lookup("Rank"), ad, target)
     if isinstance(value, classad2.Value):
         return 0.0
     if isinstance(value, bool):

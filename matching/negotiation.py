@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import classad2
 
-from matching.classads import rank_value, requirement_holds
+from matching.classads import evaluate, rank_value, requirement_holds
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,10 +124,10 @@ def _load(ad: classad2.ClassAd) -> float:
 
 
 def _number(ad: classad2.ClassAd, name: str) -> float:
-    value = ad.eval(name) if name in ad else 0
+    value = evaluate(ad.lookup(name), ad) if name in ad else 0
     is_number = isinstance(value, int | float) and not isinstance(value, classad2.Value)
     return float(value) if is_number else 0.0
 
 
 def _flag(ad: classad2.ClassAd, name: str) -> bool:
-    return name in ad and ad.eval(name) is True
+    return name in ad and evaluate(ad.lookup(name), ad) is True

@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+import contextlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from matching.classads import (
+    AdError,
+    build_ad,
+    literal_values,
+    parse_expression,
+    parse_lines,
+    rank_value,
+    render_lines,
+    requirement_holds,
+)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["1; Foo = 2", "1)] [(2", "1); b = (2", "a ==", "a b", "", "(a", '"open', "1 ] [ a=2"],
+)
+def test_what_is_not_exactly_one_expression_is_refused(text: str) -> None:
+    with pytest.raises(AdError):
+        parse_expression(text)
+
+
+def test_the_message_says_what_is_probably_meant() -> None:
+    with pytest.raises(AdError, match="write == or =\\?="):
+        parse_expression("CurMatches = 3")
+    with pytest.raises(AdError, match="1 opening and 0 closing"):
+        parse_expression("(CurMatches < 3")
+    with pytest.raises(AdError, match="quote"):
+        parse_expression('Name == "x')
+
+
+def test_a_fault_in_an_ad_is_told_with_its_line() -> None:
+    with pytest.raises(AdError) as caught:
+        parse_lines('Name = "x"\n\n# a comment\nRank = 1 +\n')
+
+    assert caught.value.line == 4
+    assert caught.value.attribute == "Rank"
+
+
+def test_an_attribute_given_twice_is_refused_whatever_its_case() -> None:
+    with pytest.raises(AdError, match="line 2: RANK is given twice, first in line 1"):
+        parse_lines("Rank = 1\nRANK = 2")
+
+
+def test_an_ad_that_is_too_large_is_refused() -> None:
+    with pytest.raises(AdError, match="larger than"):
+        parse_lines("A = 1\n" + "#" * 70_000)
+
+
+def test_names_without_scope_are_looked_up_in_the_target_too() -> None:
+    dag = build_ad({"Requirements": "Is_USCMS_Site =?= True", "Rank": "Speed * 2"})
+    site = build_ad({"Is_USCMS_Site": "True", "Speed": "21"})
+
+    assert requirement_holds(dag, site)
+    assert rank_value(dag, site) == 42.0
+
+
+@pytest.mark.parametrize("expression", ["undefined", "error", "1", '"true"', "Missing", "1/0"])
+def test_requirements_that_are_not_exactly_true_refuse(expression: str) -> None:
+    assert not requirement_holds(build_ad({"Requirements": expression}), build_ad({}))
+
+
+def test_missing_requirements_accept_everybody() -> None:
+    assert requirement_holds(build_ad({}), build_ad({}))
+
+
+@pytest.mark.parametrize(
+    ("expression", "value"),
+    [("undefined", 0.0), ("error", 0.0), ('"high"', 0.0), ("True", 1.0), ("-2.5", -2.5)],
+)
+def test_a_rank_that_is_no_number_counts_as_zero(expression: str, value: float) -> None:
+    assert rank_value(build_ad({"Rank": expression}), build_ad({})) == value
+
+
+def test_a_rendered_ad_reads_as_the_same_ad() -> None:
+    text = 'B = "x;y=\\"z\\""\nA = 1.5\nc = A + Missing'
+
+    rendered = render_lines(build_ad(parse_lines(text)))
+
+    assert rendered.splitlines() == ["A = 1.5", 'B = "x;y=\\"z\\""', "c = A + Missing"]
+    assert render_lines(build_ad(parse_lines(rendered))) == rendered
+
+
+def test_literal_values_leave_out_what_is_undefined() -> None:
+    ad = build_ad({"A": "1 + 1", "B": "Missing", "C": "1/0", "D": '"x"', "E": "true"})
+
+    assert literal_values(ad) == {"A": 2, "D": "x", "E": True}
+
+
+@given(st.text(max_size=60))
+def test_any_text_either_parses_or_is_refused(text: str) -> None:
+    with contextlib.suppress(AdError):
+        parse_expression(text)
+
+
+def test_an_expression_that_is_nested_too_deeply_refuses_instead_of_failing() -> None:
+    deep = build_ad({"Requirements": "1" + "+1" * 20_000, "Rank": "1" + "+1" * 20_000})
+
+    assert not requirement_holds(deep, build_ad({}))
+    assert rank_value(deep, build_ad({})) == 0.0
+
+
+@given(st.text(st.characters(blacklist_categories=["Cs", "Cc"]), max_size=60))
+def test_any_string_survives_an_ad(text: str) -> None:
+    ad = build_ad({}, {"S": text})
+
+    assert build_ad(parse_lines(render_lines(ad))).eval("S") == text
