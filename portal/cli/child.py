@@ -97,7 +97,7 @@ class ChildPortal:
             return False
         if pid_file.read_text(encoding="ascii").strip() != str(self._process.pid):
             return False
-        return self._place.is_migrated.exists() and _answers(self.local_url)
+        return self._place.is_migrated.exists() and _answers(f"{self.local_url}/health/live")
 
     def _tail(self, name: str) -> str:
         file = self._place.log / f"{name}.log"

@@ -126,7 +126,7 @@ def summary(client: Client, ended: Ended) -> str:
     found = client.get(f"dags/{dag['id']}/files/summary.json")
     return (
         f"{text}\n{found['entries']} muon pairs of {found['jobs']} jobs, "
-        f"peak at {found['peak_gev']:.2f} +- {found['peak_error_gev']:.2f} GeV."
+        f"peak at {found['peak_gev']:.3f} +- {found['peak_error_gev']:.3f} GeV."
     )
 
 

@@ -34,7 +34,7 @@ class Command(BaseCommand):
 
 def _web(port: int) -> str:
     try:
-        urlopen(f"http://127.0.0.1:{port}/accounts/login/", timeout=5).close()
+        urlopen(f"http://127.0.0.1:{port}/health/live", timeout=5).close()
     except HTTPError as error:
         # A refused host name is an answer as well: the server lives.
         return f"the web server answers {error.code}" if error.code >= 500 else ""
