@@ -6,9 +6,9 @@ import django_filters as filters
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from wms.dags.models import Dag
+from wms.dags.models import Dag, Node
 from wms.dags.selectors import needing_attention
-from wms.dags.states import DagState
+from wms.dags.states import DagState, NodeState
 from wms.jobs.models import Job
 from wms.jobs.states import JobState
 from wms.pilots.models import Pilot
@@ -34,12 +34,25 @@ class DagFilter(filters.FilterSet):
         return needing_attention(queryset, now=timezone.now()) if value else queryset
 
 
+class NodeFilter(filters.FilterSet):
+    """Nodes of a DAG by state and name."""
+
+    state = filters.MultipleChoiceFilter(choices=NodeState.choices, distinct=False)
+    name = filters.CharFilter(lookup_expr="icontains", label="Name contains")
+
+    class Meta:
+        model = Node
+        fields = ("state", "name")
+
+
 class JobFilter(filters.FilterSet):
     """Jobs by state, owner, DAG and name."""
 
     state = filters.MultipleChoiceFilter(choices=JobState.choices, distinct=False)
     owner = filters.CharFilter(field_name="owner__username", label="Owner")
-    dag = filters.NumberFilter(field_name="workspace__dag", min_value=1, label="DAG")
+    dag = filters.NumberFilter(
+        field_name="workspace__dag", min_value=1, decimal_places=0, label="DAG"
+    )
     name = filters.CharFilter(lookup_expr="icontains", label="Name contains")
 
     class Meta:

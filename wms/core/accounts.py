@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.db import transaction
+from django.db.models import Q
 
 from wms.core.actors import Actor
 from wms.core.audit import record_action
+from wms.core.errors import Conflict
 from wms.core.models import Role, User
 from wms.core.policy import has_role, require_role
+
+_AUDITED = ("username", "first_name", "last_name", "email", "role", "is_active")
 
 
 @transaction.atomic
@@ -26,3 +32,37 @@ def ensure_account(username: str, *, password: str, role: Role, actor: Actor) ->
     user.save()
     record_action("create account", target=f"user {username}", actor=actor, facts={"role": role})
     return user
+
+
+def check_account(user: User) -> None:
+    """Raise Conflict when nobody could manage accounts any more after this change."""
+    if has_role(user, Role.ADMIN):
+        return
+    admins = User.objects.filter(Q(role=Role.ADMIN) | Q(is_superuser=True), is_active=True)
+    if admins.filter(pk=user.pk).exists() and not admins.exclude(pk=user.pk).exists():
+        raise Conflict(f"{user.username} is the last administrator: name another one first.")
+
+
+@transaction.atomic
+def save_account(user: User, *, actor: Actor, password: str = "") -> None:
+    """Store an account, with a new password if one is given; what changed goes into the audit.
+
+    Raises NotPermitted or Conflict.
+    """
+    require_role(actor, Role.ADMIN, "manage accounts")
+    check_account(user)
+    old = User.objects.select_for_update().filter(pk=user.pk).first()
+    user.is_staff = has_role(user, Role.OPERATOR)
+    changes: dict[str, Any] = {
+        name: [None if old is None else getattr(old, name), getattr(user, name)]
+        for name in _AUDITED
+        if old is None or getattr(old, name) != getattr(user, name)
+    }
+    if password:
+        user.set_password(password)
+        changes["password"] = "set"
+    if not changes:
+        return
+    user.save()
+    action = "create account" if old is None else "change account"
+    record_action(action, target=f"user {user.username}", actor=actor, facts=changes)

@@ -5,15 +5,20 @@ from __future__ import annotations
 import hashlib
 import hmac
 import secrets
+from collections.abc import Collection
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.db import transaction
 from django.db.models import Q
+from django.db.models.functions import Now
 
 from wms.core.actors import Actor
 from wms.core.audit import record_action
 from wms.core.errors import NotAuthenticated
-from wms.core.models import ApiToken, User
+from wms.core.models import ApiToken, Role, User
+from wms.core.policy import require_role
+from wms.core.transitions import Applied
 
 _LAST_USED_STEP = timedelta(minutes=1)
 
@@ -23,17 +28,55 @@ def _digest(secret: str) -> str:
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
+@dataclass(frozen=True, slots=True)
+class IssuedToken:
+    """A new token: its row, and its text, which cannot be read anywhere else."""
+
+    row: ApiToken
+    text: str
+
+
 @transaction.atomic
-def create_token(user: User, *, name: str, actor: Actor, expires_at: datetime | None = None) -> str:
-    """Make a token and return its text, which is not stored and cannot be shown again."""
+def issue_token(
+    user: User, *, name: str, actor: Actor, expires_at: datetime | None = None
+) -> IssuedToken:
+    """Make a token for the user. Raises NotPermitted for another person's, unless by an admin."""
+    _require_rights(actor, {user.pk})
     prefix, secret = secrets.token_hex(5), secrets.token_urlsafe(32)
-    ApiToken.objects.create(
+    row = ApiToken.objects.create(
         user=user, name=name, prefix=prefix, secret_sha256=_digest(secret), expires_at=expires_at
     )
     record_action(
         "create token", target=f"token {prefix}", actor=actor, facts={"user": user.username}
     )
-    return f"plt_{prefix}_{secret}"
+    return IssuedToken(row, f"plt_{prefix}_{secret}")
+
+
+def create_token(user: User, *, name: str, actor: Actor, expires_at: datetime | None = None) -> str:
+    """Make a token for the user and return its text, which is not stored and cannot be shown again."""
+    return issue_token(user, name=name, actor=actor, expires_at=expires_at).text
+
+
+@transaction.atomic
+def revoke_tokens(token_ids: Collection[int], *, actor: Actor, reason: str = "") -> Applied:
+    """End the validity of tokens; those revoked before are skipped. Raises NotPermitted."""
+    rows = list(
+        ApiToken.objects.filter(pk__in=token_ids, revoked_at=None)
+        .order_by("pk")
+        .select_for_update(of=("self",))
+    )
+    _require_rights(actor, {row.user_id for row in rows})
+    ids = [row.pk for row in rows]
+    ApiToken.objects.filter(pk__in=ids).update(revoked_at=Now())
+    for row in rows:
+        record_action("revoke token", target=f"token {row.prefix}", actor=actor, reason=reason)
+    return Applied(changed=ids, skipped=sorted(set(token_ids) - set(ids)))
+
+
+def _require_rights(actor: Actor, user_ids: set[int]) -> None:
+    """Everybody manages their own tokens, admins those of all."""
+    if actor.user is None or user_ids - {actor.user.pk}:
+        require_role(actor, Role.ADMIN, "manage the tokens of others")
 
 
 def authenticate_token(text: str, *, now: datetime) -> User:

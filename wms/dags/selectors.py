@@ -8,8 +8,9 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import rustworkx
-from django.db.models import Count, Q, QuerySet
+from django.db.models import Count, Prefetch, Q, QuerySet
 
+from wms.core.errors import NotFound
 from wms.core.models import User
 from wms.dags.models import Dag, DagEvent, Edge, Node, NodeEvent
 from wms.dags.states import DAG_ACTIVE, DagState
@@ -160,3 +161,28 @@ def levels_of(dag: Dag, *, limit: int) -> list[list[LevelNode]]:
 
 def _level_node(row: Mapping[str, Any]) -> LevelNode:
     return LevelNode(name=row["name"], state=row["state"], job_id=row["job_id"])
+
+
+def find_dag(user: User, dag_id: int) -> Dag:
+    """One visible DAG with what its page shows. Raises NotFound."""
+    dag = detailed_dags(user).filter(pk=dag_id).first()
+    if dag is None:
+        raise NotFound(f"There is no DAG {dag_id}, or you may not see it.")
+    return dag
+
+
+def nodes_with_parents(dag: Dag) -> QuerySet[Node]:
+    """The nodes of a DAG with their submit descriptions' names and their parents' names."""
+    edges = Edge.objects.select_related("parent").only("child_id", "parent__name")
+    return (
+        Node.objects.filter(dag=dag)
+        .select_related("submit_description")
+        .defer("submit_description__content")
+        .prefetch_related(Prefetch("parent_edges", edges.order_by("parent__ordinal")))
+        .order_by("ordinal")
+    )
+
+
+def node_events(dag: Dag) -> QuerySet[NodeEvent]:
+    """What happened to the nodes of a DAG, latest first, with the nodes' names."""
+    return dag.node_events.select_related("node").defer("node__variables").order_by("-pk")

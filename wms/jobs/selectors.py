@@ -6,8 +6,9 @@ from collections.abc import Collection
 
 from django.db.models import F, Prefetch, QuerySet
 
+from wms.core.errors import NotFound
 from wms.core.models import User
-from wms.jobs.models import Attempt, AttemptFile, Job, JobEvent
+from wms.jobs.models import Attempt, AttemptFile, Job, JobEvent, WorkspaceFile
 
 
 def visible_jobs(user: User) -> QuerySet[Job]:
@@ -54,3 +55,45 @@ def attempts_of_pilot(pilot_id: int) -> QuerySet[Attempt]:
 def events_of_job(job: Job) -> QuerySet[JobEvent]:
     """The events of a job, latest first."""
     return job.events.order_by("-pk")
+
+
+def find_job(user: User, job_id: int) -> Job:
+    """One visible job. Raises NotFound."""
+    job = detailed_jobs(user).filter(pk=job_id).first()
+    if job is None:
+        raise NotFound(f"There is no job {job_id}, or you may not see it.")
+    return job
+
+
+def jobs_with_all(user: User) -> QuerySet[Job]:
+    """Visible jobs with their attempts, the attempts' files, and their events, latest first."""
+    files = AttemptFile.objects.select_related("blob").order_by("kind", "path")
+    attempts = Attempt.objects.prefetch_related(Prefetch("files", files)).order_by("-number")
+    return detailed_jobs(user).prefetch_related(
+        Prefetch("attempts", attempts), Prefetch("events", JobEvent.objects.order_by("-pk"))
+    )
+
+
+def find_log(job: Job, *, kind: AttemptFile.Kind, attempt: int | None = None) -> AttemptFile:
+    """What an attempt printed; by default the latest attempt that sent it. Raises NotFound."""
+    files = AttemptFile.objects.filter(attempt__job=job, kind=kind).select_related("blob")
+    if attempt is not None:
+        files = files.filter(attempt__number=attempt)
+    file = files.order_by("-attempt__number").first()
+    if file is None:
+        raise NotFound(f"Job {job.pk} has sent no {kind.label} yet.")
+    return file
+
+
+def files_of_workspace(workspace_id: int) -> QuerySet[WorkspaceFile]:
+    """The files of a workspace by name, with their contents' rows and what made them."""
+    files = WorkspaceFile.objects.filter(workspace_id=workspace_id)
+    return files.select_related("blob", "attempt").order_by("path")
+
+
+def find_workspace_file(workspace_id: int, path: str) -> WorkspaceFile:
+    """One file of a workspace. Raises NotFound."""
+    file = files_of_workspace(workspace_id).filter(path=path).first()
+    if file is None:
+        raise NotFound(f"There is no file {path!r}.")
+    return file

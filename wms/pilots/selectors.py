@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass
+from uuid import UUID
 
 from django.db.models import Count, QuerySet
 
@@ -70,3 +72,16 @@ def log_tail(pilot: Pilot, *, limit_bytes: int) -> LogTail:
         return LogTail(text=element_of(pilot.queue).log(pilot.native_id, limit_bytes))
     except ElementError as error:
         return LogTail(error=f"The batch system gave no log: {error}")
+
+
+def find_pilot(user: User, uuid: UUID) -> Pilot:
+    """One visible pilot. Raises NotFound."""
+    pilot = detailed_pilots(user).filter(uuid=uuid).first()
+    if pilot is None:
+        raise NotFound(f"There is no pilot {uuid}, or you may not see it.")
+    return pilot
+
+
+def pilot_uuids(pilot_ids: Iterable[int]) -> dict[int, UUID]:
+    """The names under which people know these pilots."""
+    return dict(Pilot.objects.filter(pk__in=set(pilot_ids)).values_list("pk", "uuid"))

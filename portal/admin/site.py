@@ -1,0 +1,45 @@
+"""The site of the administration: who gets in, and what is in it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib.admin import AdminSite
+from django.contrib.auth.views import redirect_to_login
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse
+
+from portal.admin.accounts import TokenAdmin, UserAdmin
+from portal.admin.audit import AuditAdmin
+from portal.admin.roles import role_of
+from portal.admin.sites import QueueAdmin, SiteAdmin
+from wms.core.models import ApiToken, AuditEntry, Role, User
+from wms.sites.models import Queue, Site
+
+
+class Administration(AdminSite):
+    """Open to operators and administrators, who log in on the portal's own page."""
+
+    site_title = "Pilotage administration"
+    site_header = "Pilotage administration"
+    index_title = "Configuration"
+
+    def has_permission(self, request: HttpRequest) -> bool:
+        """Tell whether the user may see anything here."""
+        return role_of(request, Role.OPERATOR)
+
+    def login(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """Send visitors to the portal's login; whoever is logged in already lacks the role."""
+        if request.user.is_authenticated:
+            raise PermissionDenied(f"The administration needs the role {Role.OPERATOR.label}.")
+        return redirect_to_login(request.GET.get("next", request.path))
+
+
+site = Administration(name="admin")
+site.register(Site, SiteAdmin)
+site.register(Queue, QueueAdmin)
+site.register(User, UserAdmin)
+site.register(ApiToken, TokenAdmin)
+site.register(AuditEntry, AuditAdmin)

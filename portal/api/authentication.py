@@ -1,0 +1,37 @@
+"""Who calls the API: the holder of a token."""
+
+from __future__ import annotations
+
+from django.utils import timezone
+from rest_framework.authentication import BaseAuthentication, get_authorization_header
+from rest_framework.exceptions import AuthenticationFailed
+from rest_framework.request import Request
+
+from wms.core.errors import NotAuthenticated
+from wms.core.models import User
+from wms.core.tokens import authenticate_token
+
+
+class TokenAuthentication(BaseAuthentication):
+    """`Authorization: Token plt_<prefix>_<secret>`; other schemes are left to other classes."""
+
+    keyword = "Token"
+
+    def authenticate(self, request: Request) -> tuple[User, str] | None:
+        """Return the token's user; raise when a token was sent that is not good."""
+        parts = get_authorization_header(request).split()
+        if not parts or parts[0].lower() != self.keyword.lower().encode():
+            return None
+        if len(parts) != 2:
+            raise AuthenticationFailed(
+                f"Write the header as `Authorization: {self.keyword} <token>`."
+            )
+        text = parts[1].decode("ascii", errors="replace")
+        try:
+            return authenticate_token(text, now=timezone.now()), text
+        except NotAuthenticated as error:
+            raise AuthenticationFailed(str(error)) from error
+
+    def authenticate_header(self, request: Request) -> str:
+        """The challenge that goes with 401."""
+        return self.keyword

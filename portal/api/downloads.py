@@ -1,0 +1,33 @@
+"""Sending contents of the store."""
+
+from __future__ import annotations
+
+import posixpath
+
+from django.http import FileResponse, HttpResponse
+
+from wms.jobs.blobs import open_blob, read_tail
+from wms.jobs.models import Blob
+
+#: What is shown of a log unless all of it is asked for.
+TAIL_BYTES = 64 * 1024
+
+
+def send_blob(blob: Blob, *, name: str) -> FileResponse:
+    """Send a content in constant memory. It is never shown by a browser: users wrote it."""
+    answer = FileResponse(
+        open_blob(blob.sha256),
+        as_attachment=True,
+        filename=posixpath.basename(name),
+        content_type="application/octet-stream",
+    )
+    answer["X-Content-SHA256"] = blob.sha256
+    return answer
+
+
+def send_tail(blob: Blob) -> HttpResponse:
+    """Send the end of a text, with the size of the whole in `X-Full-Size-Bytes`."""
+    text = read_tail(blob.sha256, limit_bytes=TAIL_BYTES)
+    answer = HttpResponse(text, content_type="text/plain; charset=utf-8")
+    answer["X-Full-Size-Bytes"] = str(blob.size_bytes)
+    return answer

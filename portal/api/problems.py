@@ -1,0 +1,92 @@
+"""Errors as problem details (RFC 9457), with the findings that a program can act on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from http import HTTPStatus
+from typing import Any
+
+from django.core.exceptions import (
+    PermissionDenied,
+    RequestDataTooBig,
+    SuspiciousOperation,
+    TooManyFilesSent,
+)
+from django.http import Http404
+from django.http.multipartparser import MultiPartParserError
+from rest_framework import exceptions
+from rest_framework.response import Response
+from rest_framework.views import set_rollback
+
+from wms.core.errors import Finding, InvalidInput, NotAuthenticated, PilotageError
+
+CONTENT_TYPE = "application/problem+json"
+
+
+def exception_handler(error: Exception, context: Mapping[str, Any]) -> Response | None:
+    """Return the answer for an error that the caller can understand; None for a fault of ours."""
+    if isinstance(error, TooManyFilesSent | RequestDataTooBig):
+        answer = _problem(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "The request has too many parts.")
+    elif isinstance(error, SuspiciousOperation | MultiPartParserError):
+        answer = _problem(HTTPStatus.BAD_REQUEST, f"The request cannot be read: {error}")
+    elif isinstance(error, PilotageError):
+        answer = _of_domain(error)
+    elif isinstance(error, Http404):
+        answer = _problem(HTTPStatus.NOT_FOUND, "There is no such object, or you may not see it.")
+    elif isinstance(error, PermissionDenied):
+        answer = _problem(HTTPStatus.FORBIDDEN, str(error) or "You may not do this.")
+    elif isinstance(error, exceptions.APIException):
+        answer = _of_framework(error)
+    else:
+        return None
+    set_rollback()
+    return answer
+
+
+def _of_domain(error: PilotageError) -> Response:
+    findings = error.findings if isinstance(error, InvalidInput) else ()
+    answer = _problem(HTTPStatus(error.status), str(error), findings)
+    if isinstance(error, NotAuthenticated):
+        answer["WWW-Authenticate"] = "Token"
+    return answer
+
+
+def _of_framework(error: exceptions.APIException) -> Response:
+    status = HTTPStatus(error.status_code)
+    if isinstance(error, exceptions.ValidationError):
+        findings = list(_findings(error.detail))
+        answer = _problem(status, "; ".join(map(str, findings)), findings)
+    else:
+        answer = _problem(status, str(error.detail))
+    challenge = getattr(error, "auth_header", None)
+    if challenge:
+        answer["WWW-Authenticate"] = challenge
+    wait_s = getattr(error, "wait", None)
+    if wait_s:
+        answer["Retry-After"] = str(int(wait_s))
+    return answer
+
+
+def _findings(detail: Any, field: str = "") -> Iterable[Finding]:
+    """The faults of a serializer or filter, one for each message, with the dotted field name."""
+    if isinstance(detail, Mapping):
+        for name, inner in detail.items():
+            own = "" if name == "non_field_errors" else str(name)
+            yield from _findings(inner, ".".join(filter(None, (field, own))))
+    elif isinstance(detail, list | tuple):
+        for inner in detail:
+            yield from _findings(inner, field)
+    else:
+        yield Finding(str(detail), field=field)
+
+
+def _problem(status: HTTPStatus, detail: str, findings: Sequence[Finding] = ()) -> Response:
+    body = {
+        "type": "about:blank",
+        "title": status.phrase,
+        "status": status.value,
+        "detail": detail,
+        "findings": [asdict(finding) for finding in findings],
+    }
+    return Response(body, status=status.value, content_type=CONTENT_TYPE)

@@ -1,0 +1,366 @@
+"""The shapes of answers, and of the few JSON bodies that are taken."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
+
+from wms.core.models import EventRecord
+from wms.dags.models import Dag, DagEvent, Node, NodeEvent
+from wms.jobs.models import Attempt, AttemptFile, Job, JobEvent, WorkspaceFile
+from wms.pilots.models import Pilot, PilotEvent
+from wms.sites.models import Queue, Site, SiteAd
+
+_JSON_OBJECT = {"type": "object", "additionalProperties": {}}
+_TEXTS_BY_NAME = {"type": "object", "additionalProperties": {"type": "string"}}
+_NEEDS = {
+    "type": "object",
+    "properties": {
+        "owner": {"type": "string"},
+        "owner_group": {"type": "string"},
+        "cpu_time_s": {"type": "integer"},
+        "cores": {"type": "integer"},
+        "memory_mb": {"type": "integer"},
+        **{
+            name: {"type": "array", "items": {"type": "string"}}
+            for name in ("sites", "banned_sites", "platforms", "tags")
+        },
+    },
+}
+
+
+@extend_schema_field(_JSON_OBJECT)
+class ObjectField(serializers.JSONField):
+    """A JSON object with any content."""
+
+
+@extend_schema_field(_TEXTS_BY_NAME)
+class TextsByNameField(serializers.JSONField):
+    """A JSON object of texts."""
+
+
+@extend_schema_field(_NEEDS)
+class NeedsField(serializers.JSONField):
+    """What a job needs of the place where it runs."""
+
+
+class FindingSerializer(serializers.Serializer[Any]):
+    """One fault of an input: what is wrong, and where."""
+
+    file = serializers.CharField(allow_blank=True)
+    line = serializers.IntegerField(allow_null=True)
+    field = serializers.CharField(allow_blank=True)
+    message = serializers.CharField()
+
+
+class ProblemSerializer(serializers.Serializer[Any]):
+    """Why a request was refused (RFC 9457)."""
+
+    type = serializers.CharField()
+    title = serializers.CharField()
+    status = serializers.IntegerField()
+    detail = serializers.CharField()
+    findings = FindingSerializer(many=True)
+
+
+class ReasonSerializer(serializers.Serializer[Any]):
+    """The body of a steering request."""
+
+    reason = serializers.CharField(
+        required=False, default="", allow_blank=True, max_length=1000,
+        help_text="Recorded with the change; needed to hold and to remove.",
+    )  # fmt: skip
+
+
+class SubmissionSerializer(serializers.Serializer[Any]):
+    """The parts of a submission, as multipart/form-data."""
+
+    dag = serializers.FileField(help_text="The DAG file.")
+    description = serializers.FileField(
+        required=False, help_text="A submit description for the DAG's own ad: what site it wants."
+    )
+    file = serializers.ListField(
+        child=serializers.FileField(),
+        required=False,
+        help_text="Every other file: submit descriptions, programs, inputs. Repeat the part.",
+    )
+
+
+class _EventSerializer(serializers.ModelSerializer[EventRecord]):
+    facts = ObjectField(read_only=True)
+
+
+_EVENT_FIELDS = ["id", "event", "from_state", "to_state", "actor", "reason", "facts", "created_at"]
+
+
+class DagEventSerializer(_EventSerializer):
+    """One change of a DAG as a whole."""
+
+    class Meta:
+        model = DagEvent
+        fields = _EVENT_FIELDS
+
+
+class NodeEventSerializer(_EventSerializer):
+    """One change of a node."""
+
+    node = serializers.CharField(source="node.name", read_only=True)
+
+    class Meta:
+        model = NodeEvent
+        fields = ["node", *_EVENT_FIELDS]
+
+
+class JobEventSerializer(_EventSerializer):
+    """One change of a job."""
+
+    class Meta:
+        model = JobEvent
+        fields = _EVENT_FIELDS
+
+
+class PilotEventSerializer(_EventSerializer):
+    """One change of a pilot."""
+
+    class Meta:
+        model = PilotEvent
+        fields = _EVENT_FIELDS
+
+
+class NodeCountsSerializer(serializers.Serializer[Dag]):
+    """A DAG's progress in nodes."""
+
+    total = serializers.IntegerField(source="node_count")
+    done = serializers.IntegerField(source="done_count")
+    submitted = serializers.IntegerField(source="submitted_count")
+    failed = serializers.IntegerField(source="failed_count")
+    futile = serializers.IntegerField(source="futile_count")
+
+
+class DagSerializer(serializers.ModelSerializer[Dag]):
+    """A DAG in a list."""
+
+    owner = serializers.CharField(source="owner.username", read_only=True)
+    site = serializers.CharField(source="site.name", default=None, read_only=True, allow_null=True)
+    nodes = NodeCountsSerializer(source="*", read_only=True)
+
+    class Meta:
+        model = Dag
+        fields = [
+            "id", "name", "owner", "state", "state_since", "state_reason", "site",
+            "unmatched_reason", "nodes", "created_at", "ended_at",
+        ]  # fmt: skip
+
+
+class DagDetailSerializer(DagSerializer):
+    """A DAG with its ad and its match."""
+
+    ad_attributes = TextsByNameField(read_only=True)
+    match_attributes = ObjectField(read_only=True)
+    environment = TextsByNameField(read_only=True)
+
+    class Meta(DagSerializer.Meta):
+        fields = [
+            *DagSerializer.Meta.fields, "matched_at", "ad_attributes", "match_attributes",
+            "environment",
+        ]  # fmt: skip
+
+
+class NodeSerializer(serializers.ModelSerializer[Node]):
+    """A node of a DAG."""
+
+    submit_description = serializers.CharField(source="submit_description.name", read_only=True)
+    variables = TextsByNameField(read_only=True)
+    parents = serializers.SerializerMethodField(help_text="Names of the nodes that it waits for.")
+
+    class Meta:
+        model = Node
+        fields = [
+            "id", "name", "state", "state_since", "state_reason", "submit_description", "variables",
+            "parents", "unfinished_parents", "retry_number", "max_retries", "job",
+        ]  # fmt: skip
+
+    def get_parents(self, node: Node) -> list[str]:
+        """Read the prefetched edges."""
+        return [edge.parent.name for edge in node.parent_edges.all()]
+
+
+class WorkspaceFileSerializer(serializers.ModelSerializer[WorkspaceFile]):
+    """A file of a DAG: submitted, or sent back by a job."""
+
+    size_bytes = serializers.IntegerField(source="blob.size_bytes", read_only=True)
+    sha256 = serializers.CharField(source="blob_id", read_only=True)
+    job = serializers.IntegerField(
+        source="attempt.job_id", default=None, read_only=True, allow_null=True,
+        help_text="The job that made it; null for a submitted file.",
+    )  # fmt: skip
+
+    class Meta:
+        model = WorkspaceFile
+        fields = ["path", "size_bytes", "sha256", "job", "modified_at"]
+
+
+class JobSerializer(serializers.ModelSerializer[Job]):
+    """A job in a list."""
+
+    owner = serializers.CharField(source="owner.username", read_only=True)
+
+    class Meta:
+        model = Job
+        fields = [
+            "id", "name", "owner", "state", "state_since", "state_reason", "attempt_number",
+            "max_attempts", "created_at",
+        ]  # fmt: skip
+
+
+class AttemptFileSerializer(serializers.ModelSerializer[AttemptFile]):
+    """A file that an attempt sent back."""
+
+    size_bytes = serializers.IntegerField(source="blob.size_bytes", read_only=True)
+    sha256 = serializers.CharField(source="blob_id", read_only=True)
+
+    class Meta:
+        model = AttemptFile
+        fields = ["kind", "path", "size_bytes", "sha256"]
+
+
+class AttemptSerializer(serializers.ModelSerializer[Attempt]):
+    """One try of a job in one pilot."""
+
+    pilot = serializers.SerializerMethodField(help_text="The pilot's uuid.")
+    files = AttemptFileSerializer(many=True, read_only=True)
+
+    class Meta:
+        model = Attempt
+        fields = [
+            "number", "pilot", "site_name", "host", "matched_at", "started_at", "ended_at",
+            "outcome", "reason", "exit_code", "signal", "wall_s", "cpu_s", "max_rss_mb", "files",
+        ]  # fmt: skip
+
+    def get_pilot(self, attempt: Attempt) -> str | None:
+        """Name the pilot as everywhere in the API; the view found out the names."""
+        uuids: dict[int, str] = self.context.get("pilot_uuids", {})
+        return uuids.get(attempt.pilot_id)
+
+
+class JobDetailSerializer(JobSerializer):
+    """A job with its payload and its attempts."""
+
+    dag = serializers.SerializerMethodField(help_text="The DAG that it serves, if any.")
+    needs = NeedsField(read_only=True)
+    environment = TextsByNameField(read_only=True)
+    attributes = ObjectField(read_only=True)
+    attempts = AttemptSerializer(many=True, read_only=True)
+    events = JobEventSerializer(many=True, read_only=True)
+
+    class Meta(JobSerializer.Meta):
+        fields = [
+            *JobSerializer.Meta.fields, "dag", "needs", "executable", "arguments", "environment",
+            "input_files", "output_files", "stdout_name", "stderr_name", "attributes",
+            "wall_limit_s", "attempts", "events",
+        ]  # fmt: skip
+
+    def get_dag(self, job: Job) -> int | None:
+        """Name the DAG; the view found it out."""
+        dag_id: int | None = self.context.get("dag_id")
+        return dag_id
+
+
+class QueueSerializer(serializers.ModelSerializer[Queue]):
+    """A queue of a site. Its element's settings are shown in the administration only."""
+
+    class Meta:
+        model = Queue
+        fields = [
+            "name", "element", "is_enabled", "max_pilots", "max_queued_pilots", "cores",
+            "memory_mb", "wall_time_s", "platform", "tags",
+        ]  # fmt: skip
+
+    tags = serializers.ListField(child=serializers.CharField(), read_only=True)
+
+
+class SiteAdSerializer(serializers.ModelSerializer[SiteAd]):
+    """The ad under which a site was last published."""
+
+    class Meta:
+        model = SiteAd
+        fields = ["text", "sequence", "cur_matches", "published_at", "expires_at"]
+
+
+class SiteSerializer(serializers.ModelSerializer[Site]):
+    """A site with its queues."""
+
+    queues = QueueSerializer(many=True, read_only=True)
+
+    class Meta:
+        model = Site
+        fields = ["name", "is_enabled", "max_matches", "queues"]
+
+
+class SiteDetailSerializer(SiteSerializer):
+    """A site with its expressions and its ad."""
+
+    ad = SiteAdSerializer(read_only=True, default=None, allow_null=True)
+
+    class Meta(SiteSerializer.Meta):
+        fields = [
+            *SiteSerializer.Meta.fields, "requirements", "rank", "environment", "attributes", "ad",
+        ]  # fmt: skip
+
+
+class PilotSerializer(serializers.ModelSerializer[Pilot]):
+    """A pilot in a list. Its secrets stay where they are."""
+
+    site = serializers.CharField(source="queue.site.name", read_only=True)
+    queue = serializers.CharField(source="queue.name", read_only=True)
+    node = ObjectField(read_only=True)
+
+    class Meta:
+        model = Pilot
+        fields = [
+            "uuid", "site", "queue", "state", "state_since", "state_reason", "native_id", "node",
+            "created_at", "registered_at", "heartbeat_at", "ended_at",
+        ]  # fmt: skip
+
+
+class PilotDetailSerializer(PilotSerializer):
+    """A pilot with the batch that it was submitted in."""
+
+    class Meta(PilotSerializer.Meta):
+        fields = [*PilotSerializer.Meta.fields, "batch"]
+
+
+class PilotAttemptSerializer(serializers.ModelSerializer[Attempt]):
+    """A try of a job, seen from its pilot."""
+
+    job = serializers.IntegerField(source="job_id", read_only=True)
+
+    class Meta:
+        model = Attempt
+        fields = ["job", "number", "matched_at", "started_at", "ended_at", "outcome", "reason"]
+
+
+class BinSerializer(serializers.Serializer[Any]):
+    """One bin of a series."""
+
+    start = serializers.DateTimeField()
+    min = serializers.FloatField(source="minimum")
+    avg = serializers.FloatField(source="average")
+    max = serializers.FloatField(source="maximum")
+    count = serializers.IntegerField()
+
+
+class SeriesSerializer(serializers.Serializer[Any]):
+    """One series and its bins; a gap in time is a bin that is not there."""
+
+    name = serializers.CharField()
+    bins = BinSerializer(many=True)
+
+
+class HistorySerializer(serializers.Serializer[Any]):
+    """What the round-robin archives hold."""
+
+    archive = serializers.CharField()
+    series = SeriesSerializer(many=True)

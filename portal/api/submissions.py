@@ -1,0 +1,70 @@
+"""Reading a submission out of a multipart request."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from django.core.files.uploadedfile import UploadedFile
+from rest_framework.request import Request
+
+from wms.core.errors import Finding, InvalidInput
+from wms.dags.checking import MAX_DAG_TEXT_BYTES, MAX_TEXT_BYTES, read_text
+from wms.dags.submission import DagSubmission
+
+_PARTS = ("dag", "description", "file")
+
+
+def read_submission(request: Request) -> DagSubmission:
+    """The parts `dag`, `description` and `file`. Raises InvalidInput with every fault."""
+    dag, description = request.FILES.get("dag"), request.FILES.get("description")
+    files = request.FILES.getlist("file")
+    findings = _faults_of_parts(request)
+    findings += _repeated_names([dag, description, *files])
+    if dag is None:
+        findings.append(Finding("the part `dag` with the DAG file is missing", field="dag"))
+    texts = {}
+    for part, upload, limit_bytes in (
+        ("dag", dag, MAX_DAG_TEXT_BYTES),
+        ("description", description, MAX_TEXT_BYTES),
+    ):
+        if upload is not None:
+            texts[part], fault = read_text(upload, limit_bytes=limit_bytes)
+            findings += [Finding(fault, file=upload.name, field=part)] if fault else []
+    if findings or dag is None:
+        raise InvalidInput(findings)
+    return DagSubmission(
+        dag_name=dag.name,
+        dag_text=texts["dag"],
+        files={upload.name: upload for upload in files},
+        description_text=texts.get("description", ""),
+        description_name=description.name if description is not None else "",
+        idempotency_key=request.headers.get("Idempotency-Key") or None,
+    )
+
+
+def _faults_of_parts(request: Request) -> list[Finding]:
+    """A part that nobody reads, or a second DAG file, is a mistake of the sender."""
+    findings = [
+        Finding(f"unknown part; known are {', '.join(_PARTS)}", field=name)
+        for name in sorted({*request.FILES, *request.POST} - {*_PARTS, "csrfmiddlewaretoken"})
+    ]
+    findings += [
+        Finding("must be sent as a file, with a file name", field=name)
+        for name in _PARTS
+        if name in request.POST
+    ]
+    findings += [
+        Finding("may be given only once", field=name)
+        for name in ("dag", "description")
+        if len(request.FILES.getlist(name)) > 1
+    ]
+    return findings
+
+
+def _repeated_names(uploads: list[UploadedFile | None]) -> list[Finding]:
+    counts = Counter(upload.name for upload in uploads if upload is not None)
+    return [
+        Finding("two files have this name", file=name, field="file")
+        for name, count in counts.items()
+        if count > 1
+    ]

@@ -1,0 +1,61 @@
+"""Multipart uploads whose file names are taken as they were sent, or refused."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import IO, Any
+
+from django.core.files.uploadedfile import UploadedFile
+from django.http import HttpRequest, QueryDict
+from django.http.multipartparser import MultiPartParser as DjangoMultiPartParser
+from django.utils.datastructures import ImmutableList, MultiValueDict
+from rest_framework.parsers import DataAndFiles, MultiPartParser
+
+from wms.core.errors import InvalidInput, TooLarge
+
+
+class _PlainNamesParser(DjangoMultiPartParser):
+    """Django cuts directories off file names, which turns `a/x` and `b/x` into the same file."""
+
+    def sanitize_file_name(self, file_name: str) -> str | None:
+        """Return the name if it is a plain one. Raises InvalidInput otherwise."""
+        plain: str | None = super().sanitize_file_name(file_name)
+        if plain != file_name:
+            raise InvalidInput.of(
+                f"{file_name!r} is not a plain file name; files are sent without directories",
+                field="file",
+            )
+        return plain
+
+
+class PlainNamesUpload(MultiPartParser):
+    """The parser of requests that carry files; the view has called `use_plain_names` before."""
+
+    def parse(
+        self,
+        stream: IO[Any],
+        media_type: str | None = None,
+        parser_context: Mapping[str, Any] | None = None,
+    ) -> DataAndFiles:
+        """Return what was parsed already, for the CSRF check, or is parsed now."""
+        request: HttpRequest = (parser_context or {})["request"]._request
+        return DataAndFiles(request.POST, request.FILES)
+
+
+def use_plain_names(request: HttpRequest) -> None:
+    """Make whoever reads the form first - the CSRF check, or the view - read it with our parser."""
+
+    def parse_file_upload(
+        meta: Mapping[str, Any], body: IO[bytes]
+    ) -> tuple[QueryDict, MultiValueDict[str, UploadedFile]]:
+        request.upload_handlers = ImmutableList(request.upload_handlers)
+        return _PlainNamesParser(meta, body, request.upload_handlers, request.encoding).parse()
+
+    request.parse_file_upload = parse_file_upload  # type: ignore[method-assign]
+
+
+def refuse_large_body(request: HttpRequest, *, limit_bytes: int) -> None:
+    """Raise TooLarge by the announced length, before anything of the body is read."""
+    announced = request.META.get("CONTENT_LENGTH") or "0"
+    if not announced.isdigit() or int(announced) > limit_bytes:
+        raise TooLarge(f"The request is larger than {limit_bytes} bytes.")

@@ -1,0 +1,39 @@
+"""Addresses of the API; to be included under `api/v1/`."""
+
+from __future__ import annotations
+
+from django.contrib.auth.decorators import login_required
+from django.urls import path
+
+from portal.api import schema
+from portal.api.views import dags, history, jobs, pilots, sites
+
+app_name = "api"
+
+_DAG = "dags/<int:dag_id>"
+
+urlpatterns = [
+    path("schema/", schema.Schema.as_view(), name="schema"),
+    path("docs/", login_required(schema.Docs.as_view()), name="docs"),
+    path("dags/", dags.DagList.as_view(), name="dags"),
+    path(f"{_DAG}/", dags.DagDetail.as_view(), name="dag"),
+    path(f"{_DAG}/nodes/", dags.NodeList.as_view(), name="dag-nodes"),
+    path(f"{_DAG}/events/", dags.DagEventList.as_view(), name="dag-events"),
+    path(f"{_DAG}/node-events/", dags.NodeEventList.as_view(), name="dag-node-events"),
+    path(f"{_DAG}/files/", dags.DagFileList.as_view(), name="dag-files"),
+    path(f"{_DAG}/files/<path:path>", dags.DagFile.as_view(), name="dag-file"),
+    path(f"{_DAG}/hold/", dags.HoldDag.as_view(), name="dag-hold"),
+    path(f"{_DAG}/release/", dags.ReleaseDag.as_view(), name="dag-release"),
+    path(f"{_DAG}/remove/", dags.RemoveDag.as_view(), name="dag-remove"),
+    path("jobs/", jobs.JobList.as_view(), name="jobs"),
+    path("jobs/<int:job_id>/", jobs.JobDetail.as_view(), name="job"),
+    path("jobs/<int:job_id>/stdout", jobs.JobStdout.as_view(), name="job-stdout"),
+    path("jobs/<int:job_id>/stderr", jobs.JobStderr.as_view(), name="job-stderr"),
+    path("sites/", sites.SiteList.as_view(), name="sites"),
+    path("sites/<str:name>/", sites.SiteDetail.as_view(), name="site"),
+    path("pilots/", pilots.PilotList.as_view(), name="pilots"),
+    path("pilots/<uuid:uuid>/", pilots.PilotDetail.as_view(), name="pilot"),
+    path("pilots/<uuid:uuid>/events/", pilots.PilotEventList.as_view(), name="pilot-events"),
+    path("pilots/<uuid:uuid>/attempts/", pilots.PilotAttemptList.as_view(), name="pilot-attempts"),
+    path("history/", history.History.as_view(), name="history"),
+]

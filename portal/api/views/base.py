@@ -1,0 +1,44 @@
+"""What the endpoints have in common."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.utils import OpenApiResponse
+from rest_framework.generics import ListAPIView
+from rest_framework.negotiation import BaseContentNegotiation
+from rest_framework.renderers import BaseRenderer
+from rest_framework.request import Request
+
+from portal.api.filtering import StrictFilters
+from portal.api.serializers import ProblemSerializer
+from wms.core.models import User
+
+BAD_REQUEST = OpenApiResponse(ProblemSerializer, "Faults of the input; nothing was changed.")
+NOT_PERMITTED = OpenApiResponse(ProblemSerializer, "You may not do this; the detail says why.")
+NOT_FOUND = OpenApiResponse(ProblemSerializer, "No such object, or you may not see it.")
+CONFLICT = OpenApiResponse(ProblemSerializer, "Its state does not allow this.")
+TOO_LARGE = OpenApiResponse(ProblemSerializer, "The upload is larger than allowed.")
+
+
+class ListView(ListAPIView[Any]):
+    """A list, one page at a time, with strict filters."""
+
+    filter_backends = (StrictFilters,)
+
+
+class AcceptsAnything(BaseContentNegotiation):
+    """For endpoints that send a file as it is; their errors are JSON whatever was asked for."""
+
+    def select_renderer(
+        self, request: Request, renderers: list[BaseRenderer], format_suffix: str | None = None
+    ) -> tuple[BaseRenderer, str]:
+        """Choose the first renderer."""
+        return renderers[0], renderers[0].media_type or ""
+
+
+def caller(request: Request) -> User:
+    """The user who is logged in or holds the token; the permission classes let nobody else in."""
+    user = request.user
+    assert isinstance(user, User)
+    return user

@@ -1,0 +1,76 @@
+"""Whether this process lives, and whether the portal can do its work."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from http import HTTPStatus
+from typing import Any
+
+import redis
+import structlog
+from django.conf import settings
+from django.db import DatabaseError
+from django.http import HttpRequest, JsonResponse
+from django.utils import timezone
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_safe
+
+from wms.core.selectors import LoopHealth, LoopStatus, loop_statuses
+
+log = structlog.get_logger(__name__)
+_BROKER_TIMEOUT_S = 2
+
+
+@never_cache
+@require_safe
+def live(request: HttpRequest) -> JsonResponse:
+    """Answer as long as the process does; asks nobody else."""
+    return JsonResponse({"status": "ok"})
+
+
+@never_cache
+@require_safe
+def ready(request: HttpRequest) -> JsonResponse:
+    """200 when database, broker and control loops do their work, else 503.
+
+    Anybody may ask, so the answer has names, states and ages only; the reasons are in the log.
+    """
+    now = timezone.now()
+    database, loops = _database(now)
+    checks = {"database": database, "broker": _broker(), "loops": loops}
+    is_ready = database == checks["broker"] == "ok" and all(
+        facts["status"] == LoopHealth.OK for facts in loops.values()
+    )
+    return JsonResponse(
+        {"status": "ok" if is_ready else "unavailable", "checks": checks},
+        status=HTTPStatus.OK if is_ready else HTTPStatus.SERVICE_UNAVAILABLE,
+    )
+
+
+def _database(now: datetime) -> tuple[str, dict[str, Any]]:
+    try:
+        return "ok", {status.name: _loop(status, now) for status in loop_statuses(now=now)}
+    except DatabaseError as error:
+        log.warning("database_unreachable", error=str(error))
+        return "unavailable", {}
+
+
+def _loop(status: LoopStatus, now: datetime) -> dict[str, Any]:
+    age_s = None if status.started_at is None else (now - status.started_at).total_seconds()
+    return {"status": status.health, "age_s": None if age_s is None else round(age_s, 1)}
+
+
+def _broker() -> str:
+    client = redis.Redis.from_url(
+        settings.CELERY_BROKER_URL,
+        socket_connect_timeout=_BROKER_TIMEOUT_S,
+        socket_timeout=_BROKER_TIMEOUT_S,
+    )
+    try:
+        client.ping()
+    except redis.RedisError as error:
+        log.warning("broker_unreachable", error=str(error))
+        return "unavailable"
+    finally:
+        client.close()
+    return "ok"

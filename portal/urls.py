@@ -1,0 +1,17 @@
+"""All addresses of the portal."""
+
+from __future__ import annotations
+
+from django.urls import include, path
+
+from portal import health
+from portal.admin.site import site as admin_site
+
+urlpatterns = [
+    path("health/live", health.live, name="health-live"),
+    path("health/ready", health.ready, name="health-ready"),
+    path("admin/", admin_site.urls),
+    path("api/v1/", include("portal.api.urls")),
+    path("pilot/v1/", include("portal.pilot_api.urls")),
+    path("", include("portal.web.urls")),
+]

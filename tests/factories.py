@@ -1,0 +1,225 @@
+"""Things for tests: the standard people, sites, DAGs, jobs and pilots, made by the real services.
+
+Every function commits what it makes, or leaves that to the test's transaction, and returns rows.
+"""
+
+from __future__ import annotations
+
+import io
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import SimpleNamespace
+
+from django.utils import timezone
+
+from matching.needs import Needs, Resource
+from wms.core.accounts import ensure_account
+from wms.core.actors import Actor
+from wms.core.models import Role, User
+from wms.core.tokens import create_token
+from wms.dags import engine, negotiation
+from wms.dags.models import Dag
+from wms.dags.submission import DagSubmission, submit_dag
+from wms.jobs import attempts, blobs
+from wms.jobs.models import Job
+from wms.jobs.services import JobSpec, create_workspace, submit_jobs
+from wms.pilots import services as pilots
+from wms.pilots.models import Pilot
+from wms.sites.models import Queue, Site
+from wms.sites.selectors import offered_resource
+from wms.sites.services import QueueSpec, SiteSpec, configure_site
+
+SYSTEM = Actor.system("test")
+PASSWORD = "correct horse battery staple"
+SECRET = "s" * 43
+_numbers = itertools.count(1)
+
+#: The standard people and their roles.
+ROLES = {
+    "vera": Role.VIEWER,
+    "alice": Role.USER,
+    "bob": Role.USER,
+    "charlie": Role.USER,
+    "sam": Role.SHIFTER,
+    "olga": Role.OPERATOR,
+    "ada": Role.ADMIN,
+}
+
+SUBMIT_FILE = """\
+executable = run.sh
+arguments = $(JOB) $(number)
+transfer_output_files = out.$(JOB).txt
+output = $(JOB).out
+error = $(JOB).err
+queue
+"""
+
+
+def person(username: str, role: Role | None = None) -> User:
+    """A person of this name; the standard people have their own roles, others are users."""
+    return ensure_account(
+        username, password=PASSWORD, role=role or ROLES.get(username, Role.USER), actor=SYSTEM
+    )
+
+
+def people() -> SimpleNamespace:
+    """All standard people: `people().alice` and so on."""
+    return SimpleNamespace(**{name: person(name) for name in ROLES})
+
+
+def token_for(user: User) -> str:
+    """The text of a new token."""
+    return create_token(user, name="test", actor=SYSTEM)
+
+
+def site(name: str = "UW", *, queues: Sequence[str] = ("short",), max_matches: int = 100) -> Site:
+    """A site with local queues, which takes every DAG."""
+    return configure_site(
+        SiteSpec(name=name, max_matches=max_matches, environment="SiteWorkingArea=/tmp"),
+        [QueueSpec(name=queue, element="local", memory_mb=4000) for queue in queues],
+        actor=SYSTEM,
+    )
+
+
+def dag_text(node_count: int, *, is_chain: bool = False) -> str:
+    """A DAG file: nodes A1, A2, ... side by side, or each the parent of the next."""
+    names = [f"A{number}" for number in range(1, node_count + 1)]
+    lines = [f"JOB {name} job.sub\nVARS {name} number={name[1:]}" for name in names]
+    if is_chain:
+        lines += [f"PARENT {parent} CHILD {child}" for parent, child in itertools.pairwise(names)]
+    return "\n".join(lines) + "\n"
+
+
+def dag(
+    owner: User,
+    *,
+    name: str = "analysis.dag",
+    node_count: int = 2,
+    is_chain: bool = False,
+    files: Mapping[str, bytes] | None = None,
+    idempotency_key: str | None = None,
+) -> Dag:
+    """A submitted DAG, idle."""
+    content = {"job.sub": SUBMIT_FILE.encode(), "run.sh": b"#!/bin/sh\n", **(files or {})}
+    submission = DagSubmission(
+        dag_name=name,
+        dag_text=dag_text(node_count, is_chain=is_chain),
+        files={path: io.BytesIO(data) for path, data in content.items()},
+        idempotency_key=idempotency_key,
+    )
+    return submit_dag(submission, owner=owner, actor=Actor.person(owner))
+
+
+def running_dag(owner: User, *, at: Site | None = None, **how: object) -> Dag:
+    """A DAG that was matched, with jobs for the nodes that are ready."""
+    if at is None and not Site.objects.exists():
+        site()
+    made = dag(owner, **how)  # type: ignore[arg-type]
+    turn()
+    made.refresh_from_db()
+    assert made.state == "running", made.unmatched_reason or made.state_reason
+    return made
+
+
+def turn() -> None:
+    """One turn of negotiator and engine, at the time of now."""
+    negotiation.run_cycle(timezone.now())
+    engine.run_cycle(timezone.now())
+
+
+def job(owner: User, *, name: str = "single", files: Mapping[str, bytes] | None = None) -> Job:
+    """A single job without a DAG, waiting."""
+    stored = {path: blobs.store_bytes(data) for path, data in (files or {}).items()}
+    spec = JobSpec(name=name, executable="/bin/true", needs=Needs.of(owner.username))
+    workspace = create_workspace(owner, stored)
+    [pk] = submit_jobs([spec], owner=owner, workspace=workspace, actor=Actor.person(owner))
+    return Job.objects.get(pk=pk)
+
+
+def queued_pilot(queue: Queue | None = None) -> Pilot:
+    """A pilot that was submitted and has not called in."""
+    if queue is None:
+        queue = Queue.objects.first() or site().queues.get()
+    return Pilot.objects.create(
+        queue=queue,
+        batch=f"batch-{next(_numbers)}",
+        native_id=str(next(_numbers)),
+        secret_sha256=pilots.secret_digest(SECRET),
+    )
+
+
+def pilot(queue: Queue | None = None) -> Pilot:
+    """A pilot that has registered."""
+    made = queued_pilot(queue)
+    node = {"hostname": "node1", "platform": "linux", "cores": 1, "memory_mb": 4000}
+    pilots.register_pilot(made.uuid, secret=SECRET, token="t" * 64, node=node, now=timezone.now())
+    return Pilot.objects.select_related("queue__site").get(pk=made.pk)
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """A job in the hands of a pilot."""
+
+    job: Job
+    number: int
+    pilot: Pilot
+
+    def start(self) -> Claimed:
+        """The payload was started."""
+        attempts.start_attempt(
+            self.job.pk,
+            self.number,
+            pilot_id=self.pilot.pk,
+            actor=pilots.pilot_actor(self.pilot),
+            now=timezone.now(),
+        )
+        return self
+
+    def send(self, kind: str, path: str, content: bytes) -> None:
+        """The pilot sends a file."""
+        attempt = attempts.live_attempt(self.job.pk, self.number, pilot_id=self.pilot.pk)
+        blob = blobs.store_bytes(content)
+        attempts.add_attempt_file(attempt, kind=kind, path=path, blob=blob)
+
+    def end(self, exit_code: int = 0) -> None:
+        """The payload has ended; a success has sent its output files."""
+        if exit_code == 0:
+            for path in self.job.output_files:
+                self.send("output", path, f"made by {self.job.name}\n".encode())
+        attempts.end_attempt(
+            self.job.pk,
+            self.number,
+            pilot_id=self.pilot.pk,
+            end=attempts.PayloadEnd(exit_code=exit_code, wall_s=1.5, cpu_s=1.0, max_rss_mb=20.0),
+            actor=pilots.pilot_actor(self.pilot),
+            now=timezone.now(),
+        )
+
+
+def claim(by: Pilot, resource: Resource | None = None) -> Claimed | None:
+    """The next job for the pilot, or None."""
+    offered = resource or offered_resource(by.queue)
+    work = pilots.claim_job(by, offered, now=timezone.now())
+    return None if work is None else Claimed(work.job, work.attempt.number, by)
+
+
+def run_job(by: Pilot, *, exit_code: int = 0, stdout: bytes = b"hello\n") -> Job | None:
+    """Claim a job and run it to its end; None when there was none."""
+    claimed = claim(by)
+    if claimed is None:
+        return None
+    claimed.start()
+    claimed.send("stdout", "stdout", stdout)
+    claimed.send("stderr", "stderr", b"")
+    claimed.end(exit_code)
+    return Job.objects.get(pk=claimed.job.pk)
+
+
+def finish(made: Dag) -> Dag:
+    """Run all jobs of a running DAG until it has ended."""
+    worker = pilot(Queue.objects.filter(site=made.site).first())
+    while run_job(worker) is not None:
+        turn()
+    made.refresh_from_db()
+    return made

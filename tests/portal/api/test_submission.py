@@ -1,0 +1,244 @@
+"""Submitting a DAG: all of it, or nothing and a finding for each fault."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+from rest_framework.response import Response
+from rest_framework.test import APIClient
+
+from tests import factories
+from wms.core.models import AuditEntry, User
+from wms.dags.models import Dag
+from wms.jobs.models import Blob, Workspace
+
+URL = "/api/v1/dags/"
+FILES = {"job.sub": factories.SUBMIT_FILE.encode(), "run.sh": b"#!/bin/sh\n"}
+
+
+def _body(
+    dag: str | None = None, files: dict[str, bytes] | None = None, **more: Any
+) -> dict[str, Any]:
+    text = factories.dag_text(2) if dag is None else dag
+    return {
+        "dag": SimpleUploadedFile("analysis.dag", text.encode()),
+        "file": [
+            SimpleUploadedFile(name, content)
+            for name, content in (FILES if files is None else files).items()
+        ],
+        **more,
+    }
+
+
+def _named(raw_name: str, part: str = "file") -> tuple[bytes, str]:
+    """A multipart body with one file under a name as the sender wrote it."""
+    lines = [
+        "--frontier",
+        'Content-Disposition: form-data; name="dag"; filename="analysis.dag"',
+        "",
+        factories.dag_text(1),
+        "--frontier",
+        f'Content-Disposition: form-data; name="{part}"; filename="{raw_name}"',
+        "",
+        "content",
+        "--frontier--",
+        "",
+    ]
+    return "\r\n".join(lines).encode(), "multipart/form-data; boundary=frontier"
+
+
+def _nothing_is_stored() -> bool:
+    return not (Dag.objects.exists() or Workspace.objects.exists() or Blob.objects.exists())
+
+
+def _findings(answer: Response) -> list[dict[str, Any]]:
+    assert answer.status_code == 400, answer.content
+    assert answer["Content-Type"] == "application/problem+json"
+    return answer.json()["findings"]
+
+
+def test_a_dag_with_its_files_is_stored(alice: APIClient) -> None:
+    description = SimpleUploadedFile("group.sub", b'requirements = TARGET.Name == "UW"\nqueue\n')
+
+    answer = alice.post(URL, _body(description=description))
+
+    assert answer.status_code == 201, answer.content
+    dag = answer.json()
+    assert (dag["name"], dag["owner"], dag["state"]) == ("analysis", "alice", "idle")
+    assert dag["nodes"]["total"] == 2
+    assert dag["ad_attributes"]["Requirements"] == 'TARGET.Name == "UW"'
+    paths = [file["path"] for file in alice.get(f"{URL}{dag['id']}/files/").json()["results"]]
+    assert sorted(paths) == ["analysis.dag", "group.sub", "job.sub", "run.sh"]
+
+
+def test_the_submission_is_audited(alice: APIClient) -> None:
+    alice.post(URL, _body())
+
+    assert AuditEntry.objects.filter(actor="alice", action="submit DAG").count() == 1
+
+
+def test_the_same_key_gives_the_same_dag(alice: APIClient) -> None:
+    first = alice.post(URL, _body(), headers={"Idempotency-Key": "monday"})
+
+    second = alice.post(URL, _body(), headers={"Idempotency-Key": "monday"})
+
+    assert second.status_code == 201
+    assert second.json()["id"] == first.json()["id"]
+    assert Dag.objects.count() == 1
+
+
+def test_a_key_of_another_user_is_another_key(
+    people: SimpleNamespace, as_user: Callable[[User], APIClient]
+) -> None:
+    for user in (people.alice, people.bob):
+        as_user(user).post(URL, _body(), headers={"Idempotency-Key": "monday"})
+
+    assert Dag.objects.count() == 2
+
+
+@pytest.mark.parametrize(
+    ("dag", "line", "words"),
+    [
+        ("JOB A job.sub\nJOBB B job.sub\n", 2, "JOBB"),
+        ("JOB A job.sub\nPARENT A CHILD B\n", 2, "B"),
+        ("JOB A job.sub\nJOB B job.sub\nPARENT A CHILD B\nPARENT B CHILD A\n", None, "cycle"),
+        ("JOB A job.sub\nJOB B missing.sub\n", 2, "missing.sub"),
+    ],
+    ids=["syntax", "unknown child", "cycle", "missing submit file"],
+)
+def test_a_faulty_dag_is_refused_with_file_and_line(
+    alice: APIClient, dag: str, line: int | None, words: str
+) -> None:
+    findings = _findings(alice.post(URL, _body(dag)))
+
+    finding = next(finding for finding in findings if words in finding["message"])
+    assert finding["file"] == "analysis.dag"
+    assert finding["line"] == line or (line is None and finding["line"] in {3, 4})
+    assert _nothing_is_stored()
+
+
+def test_all_faults_are_told_at_once(alice: APIClient) -> None:
+    findings = _findings(alice.post(URL, _body("JOB A job.sub\nNONSENSE\nPARENT A CHILD X\n")))
+
+    assert {finding["line"] for finding in findings} == {2, 3}
+
+
+def test_a_fault_in_a_submit_file_is_told_with_its_line(alice: APIClient) -> None:
+    files = {**FILES, "job.sub": b"executable = run.sh\nnot a command\nqueue\n"}
+
+    [finding] = _findings(alice.post(URL, _body(files=files)))
+
+    assert (finding["file"], finding["line"]) == ("job.sub", 2)
+    assert _nothing_is_stored()
+
+
+def test_without_the_dag_file_the_part_is_named(alice: APIClient) -> None:
+    body = _body()
+    del body["dag"]
+
+    [finding] = _findings(alice.post(URL, body))
+
+    assert finding["field"] == "dag"
+
+
+def test_a_dag_sent_as_plain_text_is_refused(alice: APIClient) -> None:
+    findings = _findings(alice.post(URL, _body() | {"dag": "JOB A job.sub"}))
+
+    assert {finding["field"] for finding in findings} == {"dag"}
+
+
+def test_an_unknown_part_is_refused(alice: APIClient) -> None:
+    [finding] = _findings(alice.post(URL, _body(flie=SimpleUploadedFile("x.txt", b"x"))))
+
+    assert finding["field"] == "flie"
+    assert _nothing_is_stored()
+
+
+def test_two_files_of_one_name_are_refused(alice: APIClient) -> None:
+    body = _body()
+    body["file"].append(SimpleUploadedFile("run.sh", b"other"))
+
+    [finding] = _findings(alice.post(URL, body))
+
+    assert (finding["file"], finding["field"]) == ("run.sh", "file")
+    assert _nothing_is_stored()
+
+
+def test_a_dag_that_is_no_text_is_refused(alice: APIClient) -> None:
+    body = _body() | {"dag": SimpleUploadedFile("analysis.dag", b"JOB \xff\xfe")}
+
+    [finding] = _findings(alice.post(URL, body))
+
+    assert (finding["file"], finding["field"]) == ("analysis.dag", "dag")
+    assert "UTF-8" in finding["message"]
+
+
+@pytest.mark.parametrize(
+    "name", ["inputs/data.csv", "../data.csv", "/etc/passwd", "c:\\\\data.csv", "..", "a\tb"]
+)
+def test_a_file_name_with_a_directory_is_refused(alice: APIClient, name: str) -> None:
+    body, content_type = _named(name)
+
+    [finding] = _findings(alice.generic("POST", URL, body, content_type))
+
+    assert finding["field"] == "file"
+    assert "plain file name" in finding["message"]
+    assert _nothing_is_stored()
+
+
+def test_a_browser_session_is_told_the_same(people: SimpleNamespace) -> None:
+    client = Client(enforce_csrf_checks=True)
+    client.force_login(people.alice)
+    client.cookies["csrftoken"] = "a" * 32
+    body, content_type = _named("inputs/data.csv")
+
+    answer = client.generic("POST", URL, body, content_type, headers={"X-CSRFToken": "a" * 32})
+
+    assert "plain file name" in _findings(answer)[0]["message"]
+
+
+def test_a_request_that_is_too_large_is_refused_unread(alice: APIClient, settings: Any) -> None:
+    settings.PILOTAGE = {**settings.PILOTAGE, "MAX_UPLOAD_BYTES": 500}
+
+    answer = alice.post(URL, _body(files={**FILES, "data": b"x" * 600}))
+
+    assert answer.status_code == 413
+    assert answer["Content-Type"] == "application/problem+json"
+    assert _nothing_is_stored()
+
+
+def test_too_many_files_are_refused(alice: APIClient, settings: Any) -> None:
+    settings.DATA_UPLOAD_MAX_NUMBER_FILES = 3
+
+    answer = alice.post(URL, _body(files={**FILES, "a": b"", "b": b""}))
+
+    assert answer.status_code == 413
+
+
+def test_a_broken_multipart_body_is_refused(alice: APIClient) -> None:
+    answer = alice.generic("POST", URL, b"nothing", "multipart/form-data")
+
+    assert answer.status_code == 400
+    assert answer["Content-Type"] == "application/problem+json"
+
+
+def test_json_is_not_a_submission(alice: APIClient) -> None:
+    answer = alice.post(URL, {"dag": "JOB A a.sub"}, format="json")
+
+    assert answer.status_code == 415
+    assert answer["Content-Type"] == "application/problem+json"
+
+
+def test_a_viewer_may_not_submit(
+    people: SimpleNamespace, as_user: Callable[[User], APIClient]
+) -> None:
+    answer = as_user(people.vera).post(URL, _body())
+
+    assert answer.status_code == 403
+    assert "role user" in answer.json()["detail"]
+    assert _nothing_is_stored()
