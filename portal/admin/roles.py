@@ -28,7 +28,7 @@ def actor_of(request: HttpRequest) -> Actor:
 
 
 class RoleAdmin(admin.ModelAdmin):
-    """Objects that one role may look at and change. Nothing is deleted: it would take history away."""
+    """Objects that one role may look at and change; nothing is deleted, for history's sake."""
 
     role: Role = Role.OPERATOR
 

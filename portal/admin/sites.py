@@ -28,7 +28,8 @@ class SiteForm(CheckedForm):
     class Meta:
         model = Site
         fields = (
-            "name", "is_enabled", "max_matches", "requirements", "rank", "environment", "attributes",
+            "name", "is_enabled", "max_matches", "requirements", "rank", "environment",
+            "attributes",
         )  # fmt: skip
         widgets = {
             "requirements": _EXPRESSION,

@@ -1,4 +1,4 @@
-"""Pages by cursor: as quick at the end of a long list as at its beginning, and stable under inserts."""
+"""Pages by cursor: as quick at the end of a long list as at its start, and stable under inserts."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def issue_token(
 
 
 def create_token(user: User, *, name: str, actor: Actor, expires_at: datetime | None = None) -> str:
-    """Make a token for the user and return its text, which is not stored and cannot be shown again."""
+    """Make a token for the user and return its text, which is stored nowhere."""
     return issue_token(user, name=name, actor=actor, expires_at=expires_at).text
 
 

@@ -9,6 +9,7 @@ from uuid import UUID
 
 from django.db.models import Count, QuerySet
 
+from wms.core.errors import NotFound
 from wms.core.models import User
 from wms.elements.protocol import ElementError
 from wms.pilots.models import Pilot, PilotEvent

@@ -167,7 +167,7 @@ class _Steering(APIView):
     verb: str
 
     def steer(self, request: Request, dag_id: int, change: Callable[..., Applied]) -> Response:
-        """Carry the change out and answer with the DAG. Raises Conflict when its state forbids it."""
+        """Carry the change out and answer with the DAG. Raises Conflict if its state forbids it."""
         body = serializers.ReasonSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         user = caller(request)
