@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import BinaryIO
 
 from matching.substitution import expand_macros
-from wms.core.errors import Finding
+from wms.core.errors import Finding, PilotageError
 from wms.dags.graph import find_cycle
 from wms.dags.language import DagFile, NodeSpec, parse_dag
-from wms.dags.rendering import CannotRender, NodeContext, file_list, render_job
+from wms.dags.rendering import NodeContext, file_list, render_job
 from wms.dags.submitfile import SubmitFile, parse_submit_file
 
 #: Submit files and DAG files are text that people write; larger ones are a mistake.
@@ -112,7 +112,7 @@ def _file_faults(checked: CheckedDag, dag_name: str, uploaded: Collection[str]) 
             for command in ("executable", "transfer_input_files"):
                 wanted += [(node, command, n) for n in _known_names(node, submit_file, command)]
             _try_rendering(node, submit_file)
-        except (ValueError, CannotRender) as error:
+        except (ValueError, PilotageError) as error:
             findings.append(
                 Finding(
                     str(error).removeprefix(f"node {node.name}: "), file=dag_name, line=node.line

@@ -14,7 +14,7 @@ from wms.dags.states import DAG_TRANSITIONS, NODE_TRANSITIONS, DagState, NodeSta
 
 @dataclass(frozen=True, slots=True)
 class Rebuilt:
-    """The state of a DAG by its log; `differences` from what is stored are empty when all is well."""
+    """The state of a DAG by its log; `differences` tells where the rows disagree."""
 
     state: str
     node_states: dict[int, str]

@@ -88,8 +88,8 @@ def _job_spec(
         executable=executable if executable.startswith("/") else checked_path(executable),
         needs=Needs.of(
             owner,
-            cpu_time_s=float(attributes.get("CPUTimeSeconds", CPU_SEGMENTS_S[0])),
-            cores=int(values.get("request_cpus", "1")),
+            cpu_time_s=_whole(attributes, "CPUTimeSeconds", CPU_SEGMENTS_S[0]),
+            cores=_whole(values, "request_cpus", 1),
             memory_mb=parse_memory_mb(values.get("request_memory", "0")),
             sites=[site] if site else [],
         ),
@@ -103,8 +103,15 @@ def _job_spec(
             **attributes,
             **{name: value for name, value in values.items() if name not in _TAKEN},
         },
-        wall_limit_s=int(values.get("allowed_execute_duration", _WALL_LIMIT_S)),
+        wall_limit_s=_whole(values, "allowed_execute_duration", _WALL_LIMIT_S),
     )
+
+
+def _whole(values: Mapping[str, str], name: str, default: int) -> int:
+    text = values.get(name, str(default)).strip()
+    if not text.isascii() or not text.isdigit() or len(text) > 9:
+        raise ValueError(f"{name} is not a whole number: {text}")
+    return int(text)
 
 
 def _attributes(description: SubmitFile, context: NodeContext) -> dict[str, str]:

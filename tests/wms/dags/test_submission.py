@@ -1,0 +1,208 @@
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+
+from tests.wms.conftest import SUBMIT_FILE
+from wms.core.actors import Actor
+from wms.core.errors import InvalidInput, NotPermitted
+from wms.core.models import AuditEntry, Role, User
+from wms.dags.models import Dag, Edge, Node
+from wms.dags.submission import DagSubmission, submit_dag
+from wms.jobs.models import Blob, Workspace
+
+EXAMPLE = Path(__file__).parents[3] / "examples" / "montecarlo"
+SAMPLES = Path(__file__).parents[2] / "samples"
+
+
+def assert_nothing_is_stored() -> None:
+    assert not Dag.objects.exists()
+    assert not Workspace.objects.exists()
+    assert not Blob.objects.exists()
+
+
+def test_the_example_production_is_stored_with_its_fifty_nodes(alice: User) -> None:
+    files = {
+        path.name: io.BytesIO(path.read_bytes())
+        for path in EXAMPLE.iterdir()
+        if path.suffix in {".sub", ".py", ".json", ".csv"} and path.name != "montecarlo.sub"
+    }
+
+    dag = submit_dag(
+        DagSubmission(
+            dag_name="montecarlo.dag",
+            dag_text=(EXAMPLE / "montecarlo.dag").read_text(),
+            files=files,
+            description_text=(EXAMPLE / "montecarlo.sub").read_text(),
+            description_name="montecarlo.sub",
+        ),
+        owner=alice,
+        actor=Actor.person(alice),
+    )
+
+    assert dag.state == "idle"
+    assert dag.node_count == Node.objects.filter(dag=dag).count() == 50
+    assert dag.ad_attributes["WANT_USCMS_MATCHMAKER"] == "True"
+    assert dag.ad_attributes["Requirements"] == "Is_USCMS_Site =?= True"
+    assert Edge.objects.filter(dag=dag).count() == 12 * 4 + 1
+    assert AuditEntry.objects.get().action == "submit DAG"
+
+
+def test_the_submit_file_of_the_uscms_report_describes_a_dag(submit) -> None:
+    text = (SAMPLES / "uscms_group.sub").read_text()
+
+    dag = submit("JOB A step.sub", description_text=text, description_name="group.sub")
+
+    assert dag.ad_attributes == {
+        "WANT_USCMS_MATCHMAKER": "True",
+        "Requirements": "Is_USCMS_Site =?= True",
+        "Rank": "-CurMatches/MaxMatches",
+    }
+    assert dag.environment_template.startswith("$$(SiteEnvironment);PATH=$ENV(PATH)")
+
+
+@pytest.mark.parametrize(
+    ("text", "files", "file", "line", "message"),
+    [
+        ("JOB A step.sub\nFOO", {}, "test.dag", 2, "unknown command FOO"),
+        ("JOB A step.sub\nPARENT B CHILD A", {}, "test.dag", 2, "unknown parent B"),
+        (
+            "JOB A step.sub\nJOB B step.sub\nPARENT A CHILD B\nPARENT B CHILD A",
+            {},
+            "test.dag",
+            3,
+            "cycle: A -> B -> A",
+        ),
+        ("JOB A none.sub", {}, "test.dag", 1, "submit file none.sub of node A was not uploaded"),
+        ("# empty", {}, "test.dag", None, "the DAG has no nodes"),
+        (
+            "JOB A a.sub",
+            {"a.sub": "executable = step.sh\nwhat is this\nqueue"},
+            "a.sub",
+            2,
+            "expected `name = value`",
+        ),
+        (
+            "JOB A a.sub",
+            {"a.sub": "executable = step.sh\nqueue 5"},
+            "a.sub",
+            2,
+            "only `queue` for one job",
+        ),
+        ("JOB A a.sub", {"a.sub": "queue"}, "a.sub", None, "no executable is named"),
+        (
+            "JOB A a.sub",
+            {"a.sub": "executable = gone.sh\nqueue"},
+            "a.sub",
+            1,
+            "executable of node A was not uploaded, and no node makes it: gone.sh",
+        ),
+        (
+            "JOB A a.sub",
+            {"a.sub": "executable = step.sh\n\ntransfer_input_files = x_$(JOB).dat\nqueue"},
+            "a.sub",
+            3,
+            "no node makes it: x_A.dat",
+        ),
+        (
+            "JOB A a.sub",
+            {"a.sub": "executable = step.sh\nrequirements = (a <\nqueue"},
+            "a.sub",
+            2,
+            "requirements: not a ClassAd expression",
+        ),
+        (
+            "JOB A a.sub",
+            {"a.sub": "executable = step.sh\nrequest_memory = much\nqueue"},
+            "test.dag",
+            1,
+            "request_memory is not an amount of memory: much",
+        ),
+        (
+            "JOB A a.sub",
+            {"a.sub": "executable = step.sh\nrequest_cpus = two\nqueue"},
+            "test.dag",
+            1,
+            "request_cpus is not a whole number: two",
+        ),
+        (
+            "JOB A a.sub",
+            {"a.sub": "executable = step.sh\ntransfer_output_files = ../../etc/passwd\nqueue"},
+            "test.dag",
+            1,
+            "leads outside of the workspace",
+        ),
+    ],
+)
+def test_bad_input_is_refused_with_its_place_and_nothing_is_stored(
+    submit, text: str, files: dict[str, str], file: str, line: int | None, message: str
+) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        submit(text, files=files)
+
+    (finding,) = caught.value.findings
+    assert message in finding.message
+    assert (finding.file, finding.line) == (file, line)
+    assert_nothing_is_stored()
+
+
+@pytest.mark.parametrize("name", ["../x", "/etc/passwd", "a/../../b", "", "a\\b", "a\nb", "./x"])
+def test_a_file_name_that_could_escape_is_refused(submit, name: str) -> None:
+    with pytest.raises(InvalidInput):
+        submit("JOB A step.sub", files={name: "x"})
+
+    assert_nothing_is_stored()
+
+
+def test_a_submit_file_that_is_not_text_is_refused(alice: User) -> None:
+    files = {"step.sub": io.BytesIO(b"\xff\xfe"), "step.sh": io.BytesIO(b"")}
+
+    with pytest.raises(InvalidInput, match="not UTF-8"):
+        submit_dag(
+            DagSubmission("a.dag", "JOB A step.sub", files),
+            owner=alice,
+            actor=Actor.person(alice),
+        )
+
+
+def test_all_faults_are_told_at_once(submit) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        submit("JOB A a.sub\nJOB B none.sub\nFOO", files={"a.sub": "+x = (\nqueue"})
+
+    assert len(caught.value.findings) == 3
+
+
+def test_the_same_idempotency_key_gives_the_same_dag(submit, charlie: User) -> None:
+    first = submit("JOB A step.sub", idempotency_key="k")
+    again = submit("JOB A step.sub", idempotency_key="k")
+    others = submit("JOB A step.sub", idempotency_key="k", owner=charlie)
+
+    assert first.pk == again.pk != others.pk
+    assert Dag.objects.count() == 2
+
+
+def test_a_viewer_may_not_submit(submit) -> None:
+    viewer = User.objects.create_user("vera", role=Role.VIEWER)
+
+    with pytest.raises(NotPermitted, match="vera may not submit DAGs"):
+        submit("JOB A step.sub", owner=viewer)
+
+
+def test_inputs_made_by_other_nodes_need_not_be_uploaded(submit) -> None:
+    makes = "executable = step.sh\ntransfer_output_files = part_$(JOB).json\nqueue"
+    takes = "executable = step.sh\ntransfer_input_files = part_A.json\nqueue"
+
+    dag = submit(
+        "JOB A make.sub\nJOB B take.sub\nPARENT A CHILD B",
+        files={"make.sub": makes, "take.sub": takes},
+    )
+
+    assert dag.node_count == 2
+
+
+def test_a_description_may_depend_on_the_site(submit) -> None:
+    text = SUBMIT_FILE.replace("$(JOB)\n", "$ENV(Area)/$$(Name)\ntransfer_input_files = $$(F)\n", 1)
+
+    assert submit("JOB A step.sub", files={"step.sub": text}).node_count == 1
