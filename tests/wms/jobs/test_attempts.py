@@ -1,0 +1,230 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+from django.db import IntegrityError, transaction
+
+from matching.needs import Needs, Resource
+from wms.core.actors import Actor
+from wms.core.errors import InvalidInput, NotFound
+from wms.core.models import User
+from wms.jobs.attempts import (
+    AttemptSuperseded,
+    PayloadEnd,
+    add_attempt_file,
+    end_attempt,
+    live_attempt,
+    return_job,
+    start_attempt,
+)
+from wms.jobs.blobs import store_bytes
+from wms.jobs.models import Attempt, Job, JobEvent, WorkspaceFile
+from wms.jobs.services import (
+    JobSpec,
+    bind_to_pilot,
+    create_workspace,
+    kill_jobs,
+    recover_jobs_of_pilot,
+    reschedule_jobs_of_pilots,
+    stall_jobs_of_pilots,
+    submit_jobs,
+)
+from wms.taskqueues.services import claim
+
+NOW = datetime(2026, 11, 20, tzinfo=UTC)
+PILOT = Actor.pilot("p")
+LOST = Attempt.Outcome.LOST
+
+
+@pytest.fixture
+def job(alice: User) -> Job:
+    spec = JobSpec(
+        name="run",
+        executable="run.sh",
+        needs=Needs.of("alice"),
+        output_files=("out.txt",),
+        stdout_name="run.out",
+        max_attempts=2,
+    )
+    (pk,) = submit_jobs(
+        [spec], owner=alice, workspace=create_workspace(alice, {}), actor=Actor.person(alice)
+    )
+    return Job.objects.get(pk=pk)
+
+
+def take(pilot_id: int = 1) -> Attempt:
+    job_id = claim(Resource("site-a", cpu_time_s=10**6))
+    assert job_id is not None
+    attempt = bind_to_pilot(job_id, pilot_id=pilot_id, site_name="site-a", host="n", actor=PILOT)
+    assert attempt is not None
+    return attempt
+
+
+def end(attempt: Attempt, **fields: object) -> None:
+    payload = PayloadEnd(**({"exit_code": 0} | fields))  # type: ignore[arg-type]
+    end_attempt(
+        attempt.job_id, attempt.number, pilot_id=attempt.pilot_id, end=payload, actor=PILOT, now=NOW
+    )
+
+
+def send_output(attempt: Attempt, content: bytes = b"result") -> None:
+    add_attempt_file(attempt, kind="output", path="out.txt", blob=store_bytes(content))
+
+
+def history(job: Job) -> list[str]:
+    return list(JobEvent.objects.filter(job=job).order_by("pk").values_list("event", flat=True))
+
+
+def test_a_success_puts_outputs_and_logs_into_the_workspace(job: Job) -> None:
+    attempt = take()
+    start_attempt(job.pk, 1, pilot_id=1, actor=PILOT, now=NOW)
+    send_output(attempt, b"result")
+    add_attempt_file(attempt, kind="stdout", path="stdout", blob=store_bytes(b"hello"))
+
+    end(attempt, cpu_s=1.5)
+
+    job.refresh_from_db()
+    assert job.state == "done"
+    files = WorkspaceFile.objects.filter(workspace=job.workspace)
+    assert {file.path for file in files} == {"out.txt", "run.out"}
+    assert history(job) == ["enqueue", "match", "start", "complete"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        ({"exit_code": 2}, "the payload ended with exit code 2"),
+        ({"exit_code": None, "signal": 9}, "the payload was ended by signal 9"),
+        ({"exit_code": None, "reason": "wall clock limit of 5 s"}, "wall clock limit of 5 s"),
+        ({"missing_outputs": ("out.txt",)}, "output files are missing: out.txt"),
+    ],
+)
+def test_a_failure_tells_why_and_keeps_outputs_out_of_the_workspace(
+    job: Job, fields: dict[str, object], reason: str
+) -> None:
+    attempt = take()
+    send_output(attempt)
+
+    end(attempt, **fields)
+
+    job.refresh_from_db()
+    assert (job.state, job.state_reason) == ("failed", reason)
+    assert not WorkspaceFile.objects.filter(workspace=job.workspace).exists()
+
+
+def test_a_success_without_its_output_is_a_failure(job: Job) -> None:
+    end(take())
+
+    job.refresh_from_db()
+    assert job.state_reason == "output files were not received: out.txt"
+
+
+def test_a_report_that_is_repeated_changes_nothing(job: Job) -> None:
+    attempt = take()
+    send_output(attempt)
+
+    end(attempt)
+    end(attempt)
+    end(attempt, exit_code=1)
+
+    assert history(job).count("complete") == 1
+    assert Attempt.objects.get().outcome == "done"
+
+
+def test_a_report_of_an_old_attempt_is_refused_and_its_files_do_not_count(job: Job) -> None:
+    old = take(pilot_id=1)
+    reschedule_jobs_of_pilots([1], outcome=LOST, actor=PILOT, reason="lost")
+    new = take(pilot_id=2)
+    send_output(new, b"new")
+
+    with pytest.raises(AttemptSuperseded):
+        end(old)
+    with pytest.raises(AttemptSuperseded):
+        live_attempt(job.pk, 1, pilot_id=1)
+    end(new)
+
+    file = WorkspaceFile.objects.get(path="out.txt")
+    assert file.attempt_id == new.pk
+    assert history(job).count("complete") == 1
+
+
+def test_another_pilot_knows_nothing_of_the_attempt(job: Job) -> None:
+    take(pilot_id=1)
+
+    with pytest.raises(NotFound):
+        live_attempt(job.pk, 1, pilot_id=2)
+
+
+def test_a_stalled_job_is_welcomed_back_with_the_same_attempt(job: Job) -> None:
+    attempt = take()
+    start_attempt(job.pk, 1, pilot_id=1, actor=PILOT, now=NOW)
+    stall_jobs_of_pilots([1], actor=PILOT, reason="silent")
+
+    recover_jobs_of_pilot(1, actor=PILOT)
+    send_output(attempt)
+    end(attempt)
+
+    job.refresh_from_db()
+    assert (job.state, job.attempt_number) == ("done", 1)
+    assert history(job) == ["enqueue", "match", "start", "stall", "recover", "complete"]
+
+
+def test_a_stalled_job_whose_pilot_reports_the_end_after_all_is_done(job: Job) -> None:
+    attempt = take()
+    stall_jobs_of_pilots([1], actor=PILOT, reason="silent")
+    send_output(attempt)
+
+    end(attempt)
+
+    job.refresh_from_db()
+    assert job.state == "done"
+
+
+def test_a_job_that_used_up_its_attempts_fails(job: Job) -> None:
+    for pilot_id in (1, 2):
+        take(pilot_id)
+        reschedule_jobs_of_pilots([pilot_id], outcome=LOST, actor=PILOT, reason="the pilot is lost")
+
+    job.refresh_from_db()
+    assert (job.state, job.state_reason) == (
+        "failed",
+        "the pilot is lost; all attempts are used up",
+    )
+    assert claim(Resource("site-a", cpu_time_s=10**6)) is None
+
+
+def test_a_job_that_could_not_be_run_waits_for_another_pilot(job: Job) -> None:
+    take(1)
+
+    return_job(job.pk, 1, pilot_id=1, reason="input does not verify", actor=PILOT)
+    return_job(job.pk, 1, pilot_id=1, reason="input does not verify", actor=PILOT)
+
+    assert take(2).number == 2
+    assert Attempt.objects.get(number=1).outcome == "not_run"
+
+
+def test_a_killed_job_takes_no_report(job: Job) -> None:
+    attempt = take()
+    kill_jobs([job.pk], actor=PILOT, reason="not wanted")
+
+    with pytest.raises(AttemptSuperseded):
+        end(attempt)
+
+    job.refresh_from_db()
+    assert (job.state, Attempt.objects.get().outcome) == ("killed", "killed")
+
+
+def test_the_database_itself_refuses_a_second_completion(job: Job) -> None:
+    attempt = take()
+    send_output(attempt)
+    end(attempt)
+
+    with pytest.raises(IntegrityError, match="job_done_once"), transaction.atomic():
+        Attempt.objects.create(job=job, number=2, pilot_id=2, site_name="x", outcome="done")
+
+
+@pytest.mark.parametrize("path", ["../x", "/etc/passwd", "a/../../b"])
+def test_a_file_of_a_pilot_cannot_leave_the_workspace(job: Job, path: str) -> None:
+    with pytest.raises(InvalidInput):
+        add_attempt_file(take(), kind="output", path=path, blob=store_bytes(b""))

@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+import hashlib
+import io
+
+import pytest
+
+from wms.core.conf import conf
+from wms.core.errors import InvalidInput, NotFound, TooLarge
+from wms.jobs.blobs import blob_path, open_blob, read_tail, store_bytes, store_stream
+from wms.jobs.models import Blob
+
+pytestmark = pytest.mark.django_db
+
+
+def kept_files() -> list[str]:
+    return [path.name for path in conf().blobs_dir.rglob("*") if path.is_file()]
+
+
+def test_equal_contents_are_kept_once() -> None:
+    first, second = store_bytes(b"same"), store_stream(io.BytesIO(b"same"), limit_bytes=10)
+
+    assert first.sha256 == second.sha256 == hashlib.sha256(b"same").hexdigest()
+    assert kept_files() == [first.sha256]
+    with open_blob(first.sha256) as file:
+        assert file.read() == b"same"
+
+
+def test_a_content_over_the_limit_leaves_nothing_behind() -> None:
+    with pytest.raises(TooLarge):
+        store_stream(io.BytesIO(b"x" * 11), limit_bytes=10)
+
+    assert kept_files() == []
+    assert not Blob.objects.exists()
+
+
+def test_a_content_with_another_hash_leaves_nothing_behind() -> None:
+    with pytest.raises(InvalidInput, match="SHA-256"):
+        store_stream(io.BytesIO(b"x"), limit_bytes=10, expected_sha256="0" * 64)
+
+    assert kept_files() == []
+
+
+def test_the_end_of_a_content_is_read_as_text_whatever_it_is() -> None:
+    blob = store_bytes(b"\xff\x00" + b"ab" * 100)
+
+    assert read_tail(blob.sha256, limit_bytes=4) == "abab"
+    assert len(read_tail(blob.sha256, limit_bytes=10**6)) == 202
+
+
+def test_a_content_that_is_lost_is_not_found() -> None:
+    blob = store_bytes(b"x")
+    blob_path(blob.sha256).unlink()
+
+    with pytest.raises(NotFound):
+        open_blob(blob.sha256)
