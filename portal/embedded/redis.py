@@ -16,7 +16,6 @@ port {port}
 requirepass "{password}"
 dir "{folder}"
 daemonize no
-databases 4
 save ""
 appendonly {append_only}
 appendfsync everysec
