@@ -179,6 +179,12 @@ SPECTACULAR_SETTINGS = {
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "REDOC_DIST": "SIDECAR",
+    "ENUM_NAME_OVERRIDES": {
+        "DagState": "wms.dags.states.DagState",
+        "NodeState": "wms.dags.states.NodeState",
+        "JobState": "wms.jobs.states.JobState",
+        "PilotState": "wms.pilots.states.PilotState",
+    },
 }
 
 # Celery: tasks are short and idempotent, all state is in PostgreSQL, and a message that is lost

@@ -11,14 +11,25 @@ from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 
 from portal.api.filtering import StrictFilters
+from portal.api.problems import CONTENT_TYPE
 from portal.api.serializers import ProblemSerializer
 from wms.core.models import User
 
-BAD_REQUEST = OpenApiResponse(ProblemSerializer, "Faults of the input; nothing was changed.")
-NOT_PERMITTED = OpenApiResponse(ProblemSerializer, "You may not do this; the detail says why.")
-NOT_FOUND = OpenApiResponse(ProblemSerializer, "No such object, or you may not see it.")
-CONFLICT = OpenApiResponse(ProblemSerializer, "Its state does not allow this.")
-TOO_LARGE = OpenApiResponse(ProblemSerializer, "The upload is larger than allowed.")
+_REFUSALS = {
+    400: "Faults of the input; nothing was changed.",
+    403: "You may not do this; the detail says why.",
+    404: "No such object, or you may not see it.",
+    409: "Its state does not allow this.",
+    413: "The upload is larger than allowed.",
+}
+
+
+def refusals(*statuses: int) -> dict[tuple[int, str], OpenApiResponse]:
+    """Describe these answers in the schema."""
+    return {
+        (status, CONTENT_TYPE): OpenApiResponse(ProblemSerializer, _REFUSALS[status])
+        for status in statuses
+    }
 
 
 class ListView(ListAPIView[Any]):

@@ -20,16 +20,7 @@ from portal.api.downloads import send_blob
 from portal.api.pagination import InFileOrder
 from portal.api.submissions import read_submission
 from portal.api.uploads import PlainNamesUpload, refuse_large_body, use_plain_names
-from portal.api.views.base import (
-    BAD_REQUEST,
-    CONFLICT,
-    NOT_FOUND,
-    NOT_PERMITTED,
-    TOO_LARGE,
-    AcceptsAnything,
-    ListView,
-    caller,
-)
+from portal.api.views.base import AcceptsAnything, ListView, caller, refusals
 from portal.filters import DagFilter, NodeFilter
 from wms.core.actors import Actor
 from wms.core.conf import conf
@@ -45,6 +36,7 @@ from wms.jobs.selectors import files_of_workspace, find_workspace_file
 class DagList(ListView):
     """DAGs, newest first; and the way in for new ones."""
 
+    queryset = Dag.objects.none()
     serializer_class = serializers.DagSerializer
     filterset_class = DagFilter
     parser_classes = (PlainNamesUpload,)
@@ -76,9 +68,7 @@ class DagList(ListView):
         ],
         responses={
             201: serializers.DagDetailSerializer,
-            400: BAD_REQUEST,
-            403: NOT_PERMITTED,
-            413: TOO_LARGE,
+            **refusals(400, 403, 413),
         },
     )
     def post(self, request: Request) -> Response:
@@ -92,6 +82,7 @@ class DagList(ListView):
 class DagDetail(RetrieveAPIView[Dag]):
     """One DAG with its ad and its match."""
 
+    queryset = Dag.objects.none()
     serializer_class = serializers.DagDetailSerializer
     lookup_url_kwarg = "dag_id"
 
@@ -103,6 +94,7 @@ class DagDetail(RetrieveAPIView[Dag]):
 class NodeList(ListView):
     """The nodes of a DAG in the order of the DAG file."""
 
+    queryset = Node.objects.none()
     serializer_class = serializers.NodeSerializer
     filterset_class = NodeFilter
     pagination_class = InFileOrder
@@ -116,6 +108,7 @@ class NodeList(ListView):
 class DagEventList(ListView):
     """What happened to a DAG as a whole, newest first."""
 
+    queryset = DagEvent.objects.none()
     serializer_class = serializers.DagEventSerializer
 
     def get_queryset(self) -> QuerySet[DagEvent]:
@@ -126,6 +119,7 @@ class DagEventList(ListView):
 class NodeEventList(ListView):
     """What happened to the nodes of a DAG, newest first."""
 
+    queryset = NodeEvent.objects.none()
     serializer_class = serializers.NodeEventSerializer
 
     def get_queryset(self) -> QuerySet[NodeEvent]:
@@ -137,6 +131,7 @@ class NodeEventList(ListView):
 class DagFileList(ListView):
     """The files of a DAG: what was submitted and what its jobs sent back."""
 
+    queryset = WorkspaceFile.objects.none()
     serializer_class = serializers.WorkspaceFileSerializer
 
     def get_queryset(self) -> QuerySet[WorkspaceFile]:
@@ -152,7 +147,7 @@ class DagFile(APIView):
 
     @extend_schema(
         summary="Download a file of a DAG",
-        responses={(200, "application/octet-stream"): OpenApiTypes.BINARY, 404: NOT_FOUND},
+        responses={(200, "application/octet-stream"): OpenApiTypes.BINARY, **refusals(404)},
     )
     def get(self, request: Request, dag_id: int, path: str) -> FileResponse:
         """Send the content as it is, to be saved and not shown."""
@@ -184,10 +179,7 @@ def _steering_schema(summary: str) -> Callable[[Any], Any]:
         request=serializers.ReasonSerializer,
         responses={
             200: serializers.DagDetailSerializer,
-            400: BAD_REQUEST,
-            403: NOT_PERMITTED,
-            404: NOT_FOUND,
-            409: CONFLICT,
+            **refusals(400, 403, 404, 409),
         },
     )
 

@@ -11,7 +11,7 @@ from rest_framework.views import APIView
 
 from matching.rings import ARCHIVES
 from portal.api import serializers
-from portal.api.views.base import BAD_REQUEST
+from portal.api.views.base import refusals
 from wms.core.errors import Finding, InvalidInput
 from wms.history.selectors import read_series
 
@@ -34,7 +34,7 @@ class History(APIView):
             ),
             OpenApiParameter("archive", OpenApiTypes.STR, enum=_ARCHIVES, default=_ARCHIVES[0]),
         ],
-        responses={200: serializers.HistorySerializer, 400: BAD_REQUEST},
+        responses={200: serializers.HistorySerializer, **refusals(400)},
     )
     def get(self, request: Request) -> Response:
         """Answer with the bins of each series, oldest first; gaps stay gaps."""

@@ -16,7 +16,7 @@ from rest_framework.views import APIView
 
 from portal.api import serializers
 from portal.api.downloads import send_blob, send_tail
-from portal.api.views.base import NOT_FOUND, AcceptsAnything, ListView, caller
+from portal.api.views.base import AcceptsAnything, ListView, caller, refusals
 from portal.filters import JobFilter
 from wms.dags.selectors import dags_of_workspaces
 from wms.jobs import selectors
@@ -27,6 +27,7 @@ from wms.pilots.selectors import pilot_uuids
 class JobList(ListView):
     """Jobs, newest first."""
 
+    queryset = Job.objects.none()
     serializer_class = serializers.JobSerializer
     filterset_class = JobFilter
 
@@ -38,6 +39,7 @@ class JobList(ListView):
 class JobDetail(RetrieveAPIView[Job]):
     """One job with its payload, attempts and events."""
 
+    queryset = Job.objects.none()
     serializer_class = serializers.JobDetailSerializer
     lookup_url_kwarg = "job_id"
 
@@ -97,7 +99,7 @@ _log_schema = extend_schema(
     responses={
         (200, "text/plain"): OpenApiTypes.STR,
         (200, "application/octet-stream"): OpenApiTypes.BINARY,
-        404: NOT_FOUND,
+        **refusals(400, 404),
     },
 )
 

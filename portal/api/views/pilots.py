@@ -17,6 +17,7 @@ from wms.pilots.models import Pilot, PilotEvent
 class PilotList(ListView):
     """Pilots, newest first."""
 
+    queryset = Pilot.objects.none()
     serializer_class = serializers.PilotSerializer
     filterset_class = PilotFilter
 
@@ -28,6 +29,7 @@ class PilotList(ListView):
 class PilotDetail(RetrieveAPIView[Pilot]):
     """One pilot."""
 
+    queryset = Pilot.objects.none()
     serializer_class = serializers.PilotDetailSerializer
     lookup_field = "uuid"
 
@@ -39,6 +41,7 @@ class PilotDetail(RetrieveAPIView[Pilot]):
 class PilotEventList(ListView):
     """What happened to a pilot, newest first."""
 
+    queryset = PilotEvent.objects.none()
     serializer_class = serializers.PilotEventSerializer
 
     def get_queryset(self) -> QuerySet[PilotEvent]:
@@ -49,6 +52,7 @@ class PilotEventList(ListView):
 class PilotAttemptList(ListView):
     """The jobs that a pilot was given, newest first."""
 
+    queryset = Attempt.objects.none()
     serializer_class = serializers.PilotAttemptSerializer
 
     def get_queryset(self) -> QuerySet[Attempt]:

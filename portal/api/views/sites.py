@@ -16,6 +16,7 @@ from wms.sites.selectors import listed_sites
 class SiteList(ListView):
     """All sites by name."""
 
+    queryset = Site.objects.none()
     serializer_class = serializers.SiteSerializer
     filterset_class = SiteFilter
     pagination_class = ByName
@@ -28,6 +29,7 @@ class SiteList(ListView):
 class SiteDetail(RetrieveAPIView[Site]):
     """One site with its expressions and the ad it was last published under."""
 
+    queryset = Site.objects.none()
     serializer_class = serializers.SiteDetailSerializer
     lookup_field = "name"
 

@@ -1,0 +1,82 @@
+"""The OpenAPI schema: complete, without warnings, and unchanged unless it was meant to change."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import yaml
+from django.conf import settings
+from django.test import Client
+from drf_spectacular.drainage import GENERATOR_STATS
+from drf_spectacular.generators import SchemaGenerator
+from drf_spectacular.renderers import OpenApiYamlRenderer
+from drf_spectacular.validation import validate_schema
+from rest_framework.test import APIClient
+
+SNAPSHOT = Path(settings.BASE_DIR, "docs/reference/openapi.yaml")
+REWRITE = "Run with UPDATE_OPENAPI=1 to rewrite docs/reference/openapi.yaml, and look at its diff."
+
+
+@pytest.fixture(scope="module")
+def schema() -> dict[str, Any]:
+    GENERATOR_STATS.reset()
+    generated: dict[str, Any] = SchemaGenerator().get_schema(request=None, public=True)
+    return generated
+
+
+def test_the_schema_is_made_without_warnings(schema: dict[str, Any]) -> None:
+    assert dict(GENERATOR_STATS._error_cache) == {}
+    assert dict(GENERATOR_STATS._warn_cache) == {}
+
+
+def test_the_schema_is_valid(schema: dict[str, Any]) -> None:
+    validate_schema(schema)
+
+
+def test_the_schema_is_the_documented_one(schema: dict[str, Any]) -> None:
+    text = OpenApiYamlRenderer().render(schema, renderer_context={}).decode()
+    if os.environ.get("UPDATE_OPENAPI") == "1":
+        SNAPSHOT.write_text(text, encoding="utf-8")
+
+    assert SNAPSHOT.read_text(encoding="utf-8") == text, REWRITE
+
+
+def test_the_schema_is_served_to_who_is_logged_in(alice: APIClient) -> None:
+    answer = alice.get("/api/v1/schema/")
+
+    assert answer.status_code == 200
+    assert "/api/v1/dags/" in yaml.safe_load(answer.content)["paths"]
+
+
+def test_the_page_of_the_schema_needs_no_inline_script_and_no_other_host(
+    people: SimpleNamespace, client: Client
+) -> None:
+    client.force_login(people.alice)
+
+    page = client.get("/api/v1/docs/").content.decode()
+    script = client.get("/api/v1/docs/?script=")
+
+    assert "<script>" not in page
+    assert "//" not in page.replace("<!--", "").split("<body>")[1]
+    assert page.count("/static/drf_spectacular_sidecar/") >= 3
+    assert script["Content-Type"].startswith("application/javascript")
+
+
+def test_a_visitor_of_the_page_is_sent_to_the_login(client: Client, db: None) -> None:
+    answer = client.get("/api/v1/docs/")
+
+    assert answer.status_code == 302
+    assert answer["Location"].startswith("/accounts/login/?next=")
+
+
+def test_problems_are_described_for_every_refusal(schema: dict[str, Any]) -> None:
+    answers = schema["paths"]["/api/v1/dags/"]["post"]["responses"]
+
+    assert set(answers) == {"201", "400", "403", "413"}
+    assert answers["400"]["content"]["application/problem+json"]["schema"] == {
+        "$ref": "#/components/schemas/Problem"
+    }
