@@ -26,7 +26,7 @@ class TokenAuthentication(BaseAuthentication):
             raise AuthenticationFailed(
                 f"Write the header as `Authorization: {self.keyword} <token>`."
             )
-        text = parts[1].decode("ascii", errors="replace")
+        text = parts[1].decode("ascii", errors="replace").replace("\0", "")
         try:
             return authenticate_token(text, now=timezone.now()), text
         except NotAuthenticated as error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from django.contrib.auth.decorators import login_required
-from django.urls import path
+from django.urls import path, re_path
 
 from portal.api import schema
 from portal.api.views import dags, history, jobs, pilots, sites
@@ -30,7 +30,7 @@ urlpatterns = [
     path("jobs/<int:job_id>/stdout", jobs.JobStdout.as_view(), name="job-stdout"),
     path("jobs/<int:job_id>/stderr", jobs.JobStderr.as_view(), name="job-stderr"),
     path("sites/", sites.SiteList.as_view(), name="sites"),
-    path("sites/<str:name>/", sites.SiteDetail.as_view(), name="site"),
+    re_path(r"^sites/(?P<name>[A-Za-z0-9_.-]+)/$", sites.SiteDetail.as_view(), name="site"),
     path("pilots/", pilots.PilotList.as_view(), name="pilots"),
     path("pilots/<uuid:uuid>/", pilots.PilotDetail.as_view(), name="pilot"),
     path("pilots/<uuid:uuid>/events/", pilots.PilotEventList.as_view(), name="pilot-events"),

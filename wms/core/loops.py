@@ -6,11 +6,13 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 from typing import Any
 
 import structlog
 from celery import current_app
 from django.utils import timezone
+from django.utils.module_loading import autodiscover_modules
 from kombu.exceptions import OperationalError
 
 from wms.core.locks import advisory_lock
@@ -38,6 +40,17 @@ def register(loop: Loop) -> Loop:
     """Make the loop known, so that the schedule and the dashboard contain it."""
     LOOPS[loop.name] = loop
     return loop
+
+
+@cache
+def _import_tasks() -> None:
+    autodiscover_modules("tasks")
+
+
+def known_loops() -> Mapping[str, Loop]:
+    """All loops by name; a web server, which imports no tasks by itself, learns of them here."""
+    _import_tasks()
+    return LOOPS
 
 
 def run(loop: Loop) -> bool:

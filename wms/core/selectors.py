@@ -10,7 +10,7 @@ from typing import Any
 
 from django.db.models import Count, QuerySet
 
-from wms.core.loops import LOOPS
+from wms.core.loops import known_loops
 from wms.core.models import ControlLoop
 
 #: A loop is late when so many periods passed without a run, and at least this time.
@@ -51,7 +51,7 @@ def loop_statuses(*, now: datetime) -> list[LoopStatus]:
     ran = [_judged(row, now) for row in rows.values()]
     never = [
         LoopStatus(loop.name, LoopHealth.NEVER, loop.period_s)
-        for loop in LOOPS.values()
+        for loop in known_loops().values()
         if loop.name not in rows
     ]
     return sorted(ran + never, key=lambda status: status.name)

@@ -93,7 +93,18 @@ def files_of_workspace(workspace_id: int) -> QuerySet[WorkspaceFile]:
 
 def find_workspace_file(workspace_id: int, path: str) -> WorkspaceFile:
     """One file of a workspace. Raises NotFound."""
-    file = files_of_workspace(workspace_id).filter(path=path).first()
+    # PostgreSQL has no null character to compare with.
+    is_name = "\0" not in path
+    file = files_of_workspace(workspace_id).filter(path=path).first() if is_name else None
     if file is None:
         raise NotFound(f"There is no file {path!r}.")
+    return file
+
+
+def find_attempt_file(job: Job, *, attempt: int, kind: str, path: str) -> AttemptFile:
+    """One file that an attempt sent back. Raises NotFound."""
+    files = AttemptFile.objects.filter(attempt__job=job, attempt__number=attempt)
+    file = files.filter(kind=kind, path=path).select_related("blob").first()
+    if file is None:
+        raise NotFound(f"Attempt {attempt} of job {job.pk} has sent no such file.")
     return file

@@ -1,0 +1,83 @@
+"""Sites with their ads, and pilots with what they ran."""
+
+from __future__ import annotations
+
+import uuid
+from types import SimpleNamespace
+
+from rest_framework.test import APIClient
+
+from tests import factories
+
+
+def test_sites_come_by_name_with_their_queues(alice: APIClient) -> None:
+    for name in ("Wisconsin", "Florida", "Caltech"):
+        factories.site(name, queues=("long", "short"))
+
+    first = alice.get("/api/v1/sites/?page_size=2").json()
+    second = alice.get(first["next"]).json()
+
+    assert [site["name"] for site in first["results"]] == ["Caltech", "Florida"]
+    assert [site["name"] for site in second["results"]] == ["Wisconsin"]
+    assert [queue["name"] for queue in first["results"][0]["queues"]] == ["long", "short"]
+    assert "settings" not in first["results"][0]["queues"][0]
+
+
+def test_a_site_is_shown_with_its_ad_once_it_is_published(alice: APIClient) -> None:
+    factories.site("Florida")
+
+    before = alice.get("/api/v1/sites/Florida/").json()
+    factories.turn()
+    after = alice.get("/api/v1/sites/Florida/").json()
+
+    assert before["ad"] is None
+    assert 'Name = "Florida"' in after["ad"]["text"]
+    assert after["ad"]["sequence"] > 0
+
+
+def test_a_site_that_is_not_there_is_not_found(alice: APIClient) -> None:
+    assert alice.get("/api/v1/sites/Nowhere/").status_code == 404
+    assert alice.get("/api/v1/sites/No%00where/").status_code == 404
+
+
+def test_pilots_are_narrowed_by_state_and_site(alice: APIClient) -> None:
+    here, there = factories.site("Here"), factories.site("There")
+    running = factories.pilot(here.queues.get())
+    queued = factories.queued_pilot(there.queues.get())
+
+    def uuids(query: str) -> list[str]:
+        answer = alice.get(f"/api/v1/pilots/{query}")
+        return [pilot["uuid"] for pilot in answer.json()["results"]]
+
+    assert uuids("") == [str(queued.uuid), str(running.uuid)]
+    assert uuids("?state=running") == [str(running.uuid)]
+    assert uuids("?site=There") == [str(queued.uuid)]
+
+
+def test_a_pilot_is_shown_without_its_secrets(alice: APIClient) -> None:
+    pilot = factories.pilot()
+
+    shown = alice.get(f"/api/v1/pilots/{pilot.uuid}/").json()
+
+    assert (shown["site"], shown["state"]) == ("UW", "running")
+    assert shown["node"]["hostname"] == "node1"
+    assert not {name for name in shown if "secret" in name or "token" in name}
+
+
+def test_a_pilot_tells_what_it_ran_and_what_happened_to_it(
+    alice: APIClient, people: SimpleNamespace
+) -> None:
+    job = factories.job(people.alice)
+    pilot = factories.pilot()
+    factories.run_job(pilot)
+
+    attempts = alice.get(f"/api/v1/pilots/{pilot.uuid}/attempts/").json()["results"]
+    events = alice.get(f"/api/v1/pilots/{pilot.uuid}/events/").json()["results"]
+
+    assert [(each["job"], each["outcome"]) for each in attempts] == [(job.pk, "done")]
+    assert [event["event"] for event in events] == ["register"]
+
+
+def test_a_pilot_that_is_not_there_is_not_found(alice: APIClient) -> None:
+    for path in ("", "events/", "attempts/"):
+        assert alice.get(f"/api/v1/pilots/{uuid.uuid4()}/{path}").status_code == 404
