@@ -8,7 +8,7 @@ from typing import Any
 
 import structlog
 from django.db import transaction
-from django.db.models import F, Q
+from django.db.models import F
 
 from wms.core.actors import Actor
 from wms.core.conf import conf
@@ -26,6 +26,8 @@ from wms.sites.selectors import element_of
 log = structlog.get_logger(__name__)
 _ACTOR = Actor.system("pilot-monitor")
 _ENDED = frozenset({BatchState.DONE, BatchState.FAILED, BatchState.CANCELLED})
+#: A stalled pilot is given up after so many times the silence that made it stalled.
+_GIVE_UP_FACTOR = 2
 #: So many answers in a row must not know a pilot before it is taken for gone.
 _MISSING_LIMIT = 3
 #: A submission whose answer was never stored is looked for after this time.
@@ -137,14 +139,18 @@ def stall_silent(now: datetime) -> int:
 
 @transaction.atomic
 def give_up_stalled(now: datetime) -> int:
-    """Give the jobs of pilots that stayed silent, once more as long, to other pilots."""
-    limit_s = 2 * conf().pilot_stalled_after_s
+    """Give the jobs of pilots that stayed silent for long after they stalled to other pilots.
+
+    The time counts from when they were marked: after an outage of our own every pilot looks
+    silent, and needs some time to be heard again.
+    """
+    limit_s = _GIVE_UP_FACTOR * conf().pilot_stalled_after_s
     silent = list(
         Pilot.objects.filter(
-            Q(state=PilotState.STALLED), heartbeat_at__lt=now - timedelta(seconds=limit_s)
+            state=PilotState.STALLED, state_since__lt=now - timedelta(seconds=limit_s)
         ).values_list("pk", flat=True)
     )
-    reason = f"no heartbeat for {limit_s:g} s"
+    reason = f"no heartbeat for {limit_s:g} s after it had stalled"
     applied = lifecycle.apply("fail", silent, actor=_ACTOR, reason=reason, ended_at=now)
     jobs.reschedule_jobs_of_pilots(
         applied.changed,

@@ -19,7 +19,6 @@ from wms.core.errors import NotAuthenticated
 from wms.jobs import services as jobs
 from wms.jobs.attempts import input_blobs, missing_inputs
 from wms.jobs.models import Attempt, Blob, Job
-from wms.jobs.states import JobState
 from wms.pilots import lifecycle
 from wms.pilots.models import Pilot
 from wms.pilots.states import TERMINAL, PilotState
@@ -148,29 +147,23 @@ def record_heartbeat(
 def claim_job(pilot: Pilot, resource: Resource, *, now: datetime) -> Work | None:
     """Give the pilot a job that fits, bound to it from this moment on; None when there is none.
 
-    A job that was given before and not started is given again: that answer was lost on its way.
+    A pilot that has a job and asks for one did not get the answer: it is given the same job again.
     """
     if pilot.state in TERMINAL:
         raise NotAuthenticated("This pilot has ended; it gets no more work.")
-    Pilot.objects.filter(pk=pilot.pk).update(heartbeat_at=now)
-    again = Attempt.objects.filter(
-        pilot_id=pilot.pk, outcome="", job__state__in=[JobState.MATCHED, JobState.STALLED]
-    )
-    attempt = again.select_related("job").order_by("pk").first() or _bind_next(pilot, resource)
+    attempt = _bind_job(pilot, resource, now)
     return None if attempt is None else _work(pilot, attempt)
 
 
 @transaction.atomic
-def _bind_next(pilot: Pilot, resource: Resource) -> Attempt | None:
-    # The pilot's own row first: two claims of one pilot at once, after a time-out, get one job.
-    locked = Pilot.objects.select_for_update(of=("self",)).get(pk=pilot.pk)
-    open_attempt = (
-        Attempt.objects.filter(pilot_id=pilot.pk, outcome="").select_related("job").first()
-    )
-    if open_attempt is not None:
-        return open_attempt
-    if locked.state in TERMINAL:
+def _bind_job(pilot: Pilot, resource: Resource, now: datetime) -> Attempt | None:
+    # The pilot's row first: of two claims at once, after a time-out, the second gets the same job.
+    living = Pilot.objects.filter(pk=pilot.pk).exclude(state__in=TERMINAL)
+    if not living.update(heartbeat_at=now):
         return None
+    given = Attempt.objects.filter(pilot_id=pilot.pk, outcome="").select_related("job").first()
+    if given is not None:
+        return given
     job_id = taskqueues.claim(resource)
     if job_id is None:
         return None

@@ -13,6 +13,9 @@ from wms.elements.protocol import Element
 from wms.elements.registry import element_for
 from wms.sites.models import Queue, Site, SiteEvent
 
+#: A pilot has called in within this time of its start, or something is wrong with its node.
+_START_UP_S = 60
+
 
 def enabled_queues() -> QuerySet[Queue]:
     """The queues to which pilots may be sent, with their sites."""
@@ -39,10 +42,10 @@ def element_of(queue: Queue) -> Element:
 
 
 def offered_resource(queue: Queue) -> Resource:
-    """What a fresh pilot of this queue offers to jobs."""
+    """What a fresh pilot of this queue offers to jobs; starting up costs it some of its time."""
     return Resource(
         site=queue.site.name,
-        cpu_time_s=queue.wall_time_s,
+        cpu_time_s=max(0, queue.wall_time_s - _START_UP_S),
         cores=queue.cores,
         memory_mb=queue.memory_mb,
         platform=queue.platform,

@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from matching.needs import Needs
+from tests.wms.pilots.fake_element import FakeElement
+from wms.core.actors import Actor
+from wms.core.models import User
+from wms.elements.registry import ELEMENTS
+from wms.jobs.services import JobSpec, create_workspace, submit_jobs
+from wms.sites.models import Queue
+from wms.sites.services import QueueSpec, SiteSpec, configure_site
+
+
+@pytest.fixture
+def elements(monkeypatch: pytest.MonkeyPatch) -> dict[str, FakeElement]:
+    """Fake elements by the `system` named in a queue's settings, under the kind `fake`."""
+    made: dict[str, FakeElement] = {}
+
+    def build(settings: object) -> FakeElement:
+        assert isinstance(settings, dict)
+        return made.setdefault(str(settings.get("system", "")), FakeElement())
+
+    monkeypatch.setitem(ELEMENTS, "fake", build)
+    return made
+
+
+@pytest.fixture
+def make_queue(olga: User, elements: dict[str, FakeElement]) -> Callable[..., Queue]:
+    def make(site: str = "site-a", **fields: object) -> Queue:
+        spec = QueueSpec(
+            name="main",
+            element="fake",
+            settings={"system": site},
+            **({"max_pilots": 10, "max_queued_pilots": 10} | fields),  # type: ignore[arg-type]
+        )
+        made = configure_site(SiteSpec(name=site), [spec], actor=Actor.person(olga))
+        return Queue.objects.select_related("site").get(site=made)
+
+    return make
+
+
+@pytest.fixture
+def add_jobs(alice: User) -> Callable[..., list[int]]:
+    def add(count: int = 1, **needs: object) -> list[int]:
+        spec = JobSpec(
+            name="run",
+            executable="/bin/true",
+            needs=Needs.of("alice", **needs),  # type: ignore[arg-type]
+        )
+        return submit_jobs(
+            [spec] * count,
+            owner=alice,
+            workspace=create_workspace(alice, {}),
+            actor=Actor.person(alice),
+        )
+
+    return add

@@ -1,0 +1,63 @@
+"""An element in memory: a batch system that does exactly what a test tells it to."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from wms.elements.protocol import BatchState, Capacity, PilotState, Unreachable
+
+
+class FakeElement:
+    """Implements the `Element` protocol; `fail_with` makes every call raise."""
+
+    def __init__(self, slots: int = 100) -> None:
+        self.slots = slots
+        self.scripts: dict[str, str] = {}
+        self.states: dict[str, PilotState] = {}
+        self.forgotten: set[str] = set()
+        self.fail_with: Exception | None = None
+        self.loses_answer = False
+        self.calls: list[str] = []
+
+    def _enter(self, call: str) -> None:
+        self.calls.append(call)
+        if self.fail_with is not None:
+            raise self.fail_with
+
+    def submit(
+        self, count: int, script: str, *, name: str, cores: int, memory_mb: int, minutes: int
+    ) -> list[str]:
+        self._enter("submit")
+        self.scripts[name] = script
+        ids = [f"{name}.{index}" for index in range(count)]
+        self.states |= {pilot: PilotState(BatchState.QUEUED) for pilot in ids}
+        if self.loses_answer:
+            raise Unreachable("the answer was lost")
+        return ids
+
+    def adopt(self, name: str) -> list[str]:
+        self._enter("adopt")
+        return sorted(pilot for pilot in self.states if pilot.startswith(f"{name}."))
+
+    def status(self, ids: Collection[str]) -> dict[str, PilotState]:
+        self._enter("status")
+        return {i: self.states.get(i, PilotState(BatchState.MISSING)) for i in ids}
+
+    def cancel(self, ids: Collection[str]) -> None:
+        self._enter("cancel")
+        self.states |= {i: PilotState(BatchState.CANCELLED) for i in ids if i in self.states}
+
+    def capacity(self) -> Capacity:
+        self._enter("capacity")
+        used = len(self.states)
+        return Capacity(
+            is_up=True, total=self.slots, free=self.slots - used, queued=used, running=0
+        )
+
+    def log(self, pilot_id: str, tail_bytes: int = 65536) -> str:
+        self._enter("log")
+        return ""
+
+    def forget(self, ids: Collection[str]) -> None:
+        self._enter("forget")
+        self.forgotten |= set(ids)

@@ -1,0 +1,140 @@
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+
+from django.utils import timezone
+
+from tests.wms.pilots.fake_element import FakeElement
+from wms.elements.protocol import Refused, Unreachable
+from wms.pilots import director, monitor
+from wms.pilots.models import Pilot
+from wms.pilots.services import secret_digest
+
+
+def test_one_pilot_is_sent_for_each_waiting_job_and_no_more(make_queue, add_jobs, elements) -> None:
+    make_queue()
+    add_jobs(3)
+
+    director.run_cycle(timezone.now())
+    director.run_cycle(timezone.now())
+
+    pilots = Pilot.objects.all()
+    assert [pilot.state for pilot in pilots] == ["queued"] * 3
+    assert {pilot.native_id for pilot in pilots} == set(elements["site-a"].states)
+
+
+def test_the_limits_of_the_queue_and_the_batch_system_hold(make_queue, add_jobs, elements) -> None:
+    make_queue("few", max_pilots=2, max_queued_pilots=10)
+    make_queue("small")
+    elements["small"] = FakeElement(slots=1)
+    add_jobs(50)
+
+    for _ in range(3):
+        report = director.run_cycle(timezone.now())
+
+    assert Pilot.objects.filter(queue__site__name="few").count() == 2
+    assert Pilot.objects.filter(queue__site__name="small").count() == 1
+    assert report["queues"]["few/main"]["reason"] == "at most 2 pilots"
+
+
+def test_a_job_that_fits_two_queues_is_not_counted_twice(make_queue, add_jobs) -> None:
+    make_queue("site-a")
+    make_queue("site-b")
+    add_jobs(4)
+
+    director.run_cycle(timezone.now())
+
+    assert Pilot.objects.count() == 4
+
+
+def test_no_pilot_is_sent_where_no_waiting_job_may_run(make_queue, add_jobs, elements) -> None:
+    make_queue("site-a")
+    make_queue("site-b")
+    add_jobs(2, sites=["site-b"])
+
+    report = director.run_cycle(timezone.now())
+
+    assert not Pilot.objects.filter(queue__site__name="site-a").exists()
+    assert report["queues"]["site-a/main"]["reason"] == "no waiting job fits this queue"
+    # A batch system is not even asked when there is nothing to send.
+    assert "capacity" not in elements["site-a"].calls
+
+
+def test_a_failing_batch_system_is_told_and_does_not_block_the_others(
+    make_queue, add_jobs, elements
+) -> None:
+    make_queue("broken")
+    make_queue("works")
+    elements["broken"].fail_with = Refused("no such partition")
+    add_jobs(1)
+
+    report = director.run_cycle(timezone.now())
+
+    assert report["queues"]["broken/main"]["reason"] == "batch system: no such partition"
+    assert Pilot.objects.get().queue.site.name == "works"
+
+
+def test_the_secrets_travel_in_the_script_and_are_stored_as_hashes(
+    make_queue, add_jobs, elements
+) -> None:
+    make_queue()
+    add_jobs(2)
+
+    director.run_cycle(timezone.now())
+
+    (script,) = elements["site-a"].scripts.values()
+    for pilot in Pilot.objects.all():
+        assert str(pilot.uuid) in script
+        assert pilot.secret_sha256 not in script
+        quoted = re.findall(r'"([^"]*)"', script)
+        assert pilot.secret_sha256 in {secret_digest(word) for word in quoted}
+
+
+def test_a_submission_whose_answer_was_lost_is_adopted(make_queue, add_jobs, elements) -> None:
+    make_queue()
+    elements["site-a"].loses_answer = True
+    add_jobs(2)
+    director.run_cycle(timezone.now())
+    assert {pilot.state for pilot in Pilot.objects.all()} == {"submitted"}
+
+    elements["site-a"].loses_answer = False
+    monitor.run_cycle(timezone.now() + timedelta(seconds=31))
+
+    pilots = Pilot.objects.order_by("pk")
+    assert [pilot.state for pilot in pilots] == ["queued", "queued"]
+    assert [pilot.native_id for pilot in pilots] == sorted(elements["site-a"].states)
+
+
+def test_a_submission_that_never_happened_is_aborted_and_made_good(
+    make_queue, add_jobs, elements
+) -> None:
+    make_queue()
+    add_jobs(1)
+    director.run_cycle(timezone.now())
+    elements["site-a"].states.clear()
+    Pilot.objects.update(state="submitted", native_id="")
+
+    elements["site-a"].fail_with = Unreachable("down")
+    monitor.run_cycle(timezone.now() + timedelta(seconds=31))
+    assert Pilot.objects.get().state == "submitted"
+
+    elements["site-a"].fail_with = None
+    monitor.run_cycle(timezone.now() + timedelta(seconds=31))
+    assert Pilot.objects.get().state == "aborted"
+    director.run_cycle(timezone.now())
+    assert Pilot.objects.filter(state="queued").count() == 1
+
+
+def test_the_number_of_queries_does_not_grow_with_jobs_and_task_queues(
+    make_queue, add_jobs, django_assert_num_queries
+) -> None:
+    make_queue(max_pilots=0)
+    add_jobs(1)
+    director.run_cycle(timezone.now())
+
+    for memory_mb in range(30):
+        add_jobs(3, memory_mb=memory_mb)
+
+    with django_assert_num_queries(3):
+        director.run_cycle(timezone.now())

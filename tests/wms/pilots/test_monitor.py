@@ -1,0 +1,234 @@
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import pytest
+from django.utils import timezone
+
+from matching.needs import Resource
+from wms.core.errors import NotAuthenticated
+from wms.elements.protocol import BatchState, PilotState, Unreachable
+from wms.jobs.models import Attempt, Job
+from wms.pilots import director, monitor
+from wms.pilots.models import Pilot
+from wms.pilots.services import (
+    AttemptRef,
+    authenticate_pilot,
+    claim_job,
+    end_pilot,
+    record_heartbeat,
+    register_pilot,
+    secret_digest,
+)
+
+RESOURCE = Resource("site-a", cpu_time_s=86_400, memory_mb=2000)
+
+
+@pytest.fixture
+def now() -> datetime:
+    return timezone.now()
+
+
+@pytest.fixture
+def pilot(make_queue, add_jobs, now: datetime) -> Pilot:
+    """A registered pilot that was sent for one waiting job."""
+    make_queue()
+    add_jobs(1)
+    director.run_cycle(now)
+    made = Pilot.objects.get()
+    Pilot.objects.filter(pk=made.pk).update(secret_sha256=secret_digest("secret"))
+    register_pilot(made.uuid, secret="secret", token="t" * 64, node={"hostname": "n1"}, now=now)
+    return authenticate_pilot(made.uuid, "t" * 64)
+
+
+def fresh(pilot: Pilot) -> Pilot:
+    return authenticate_pilot(pilot.uuid, "t" * 64)
+
+
+def test_a_registration_is_answered_again_for_the_same_token_only(pilot: Pilot, now) -> None:
+    register_pilot(pilot.uuid, secret="secret", token="t" * 64, node={}, now=now)
+
+    with pytest.raises(NotAuthenticated):
+        register_pilot(pilot.uuid, secret="secret", token="u" * 64, node={}, now=now)
+    with pytest.raises(NotAuthenticated):
+        register_pilot(pilot.uuid, secret="wrong", token="t" * 64, node={}, now=now)
+    with pytest.raises(NotAuthenticated):
+        authenticate_pilot(pilot.uuid, "u" * 64)
+
+
+def test_a_claim_whose_answer_was_lost_gives_the_same_job_again(
+    pilot: Pilot, add_jobs, now: datetime
+) -> None:
+    add_jobs(1)
+
+    first = claim_job(pilot, RESOURCE, now=now)
+    again = claim_job(fresh(pilot), RESOURCE, now=now)
+
+    assert first is not None
+    assert again is not None
+    assert first.attempt == again.attempt
+    assert Attempt.objects.count() == 1
+
+
+def test_a_silent_pilot_is_stalled_and_welcomed_back(pilot: Pilot, now: datetime) -> None:
+    work = claim_job(pilot, RESOURCE, now=now)
+    assert work is not None
+    later = now + timedelta(seconds=31)
+
+    assert monitor.stall_silent(later) == 1
+    assert Job.objects.get().state == "stalled"
+    answer = record_heartbeat(fresh(pilot), [work.attempt], now=later)
+
+    assert answer.kill == ()
+    assert fresh(pilot).state == "running"
+    assert Job.objects.get().state == "running"
+
+
+def test_the_job_of_a_pilot_that_stays_silent_runs_elsewhere(pilot: Pilot, now: datetime) -> None:
+    work = claim_job(pilot, RESOURCE, now=now)
+    assert work is not None
+    monitor.stall_silent(now + timedelta(seconds=31))
+
+    assert monitor.give_up_stalled(now + timedelta(seconds=59)) == 0
+    assert monitor.give_up_stalled(now + timedelta(seconds=61)) == 1
+
+    assert Job.objects.get().state == "waiting"
+    assert Attempt.objects.get().outcome == "lost"
+    assert fresh(pilot).state == "failed"
+    late = record_heartbeat(fresh(pilot), [work.attempt], now=now + timedelta(seconds=70))
+    assert late.kill == (work.attempt,)
+    assert late.is_drained
+    with pytest.raises(NotAuthenticated):
+        claim_job(fresh(pilot), RESOURCE, now=now)
+
+
+def test_an_outage_of_our_own_costs_no_pilot(pilot: Pilot, now: datetime) -> None:
+    work = claim_job(pilot, RESOURCE, now=now)
+    assert work is not None
+    Pilot.objects.update(heartbeat_at=now - timedelta(hours=1))
+
+    monitor.run_cycle(now)
+    assert fresh(pilot).state == "stalled"
+    record_heartbeat(fresh(pilot), [work.attempt], now=now)
+
+    assert fresh(pilot).state == "running"
+    assert Job.objects.get().state == "running"
+
+
+def test_a_pilot_that_the_batch_system_reports_dead_frees_its_job_at_once(
+    pilot: Pilot, elements, now: datetime
+) -> None:
+    claim_job(pilot, RESOURCE, now=now)
+    elements["site-a"].states[pilot.native_id] = PilotState(BatchState.FAILED, exit_code=137)
+
+    monitor.run_cycle(now + timedelta(seconds=6))
+
+    assert Job.objects.get().state == "waiting"
+    dead = fresh(pilot)
+    assert dead.state == "failed"
+    assert dead.state_reason == (
+        "ended without a word; the batch system says: failed, exit code 137"
+    )
+
+
+def test_a_pilot_that_was_heard_a_moment_ago_may_still_say_goodbye(
+    pilot: Pilot, elements, now: datetime
+) -> None:
+    elements["site-a"].states[pilot.native_id] = PilotState(BatchState.DONE, exit_code=0)
+
+    monitor.run_cycle(now + timedelta(seconds=2))
+    assert fresh(pilot).state == "running"
+    end_pilot(fresh(pilot), reason="idle", detail="", now=now)
+
+    assert fresh(pilot).state == "done"
+
+
+def test_without_an_answer_of_the_batch_system_nothing_changes(
+    pilot: Pilot, elements, now: datetime
+) -> None:
+    claim_job(pilot, RESOURCE, now=now)
+    elements["site-a"].fail_with = Unreachable("time-out")
+
+    report = monitor.run_cycle(now + timedelta(seconds=6))
+
+    assert report["queues"]["site-a/main"]["error"] == "time-out"
+    assert fresh(pilot).state == "running"
+    assert Job.objects.get().state == "matched"
+
+
+def test_a_pilot_is_taken_for_gone_only_after_three_answers_without_it(
+    pilot: Pilot, elements, now: datetime
+) -> None:
+    later = now + timedelta(seconds=6)
+    record = elements["site-a"].states.pop(pilot.native_id)
+
+    monitor.run_cycle(later)
+    monitor.run_cycle(later)
+    elements["site-a"].states[pilot.native_id] = record
+    monitor.run_cycle(later)
+    assert fresh(pilot).missing_polls == 0
+    del elements["site-a"].states[pilot.native_id]
+    for _ in range(2):
+        monitor.run_cycle(later)
+    assert fresh(pilot).state == "running"
+    monitor.run_cycle(later)
+
+    assert fresh(pilot).state == "failed"
+
+
+def test_a_pilot_that_never_called_in_is_aborted(make_queue, add_jobs, elements, now) -> None:
+    make_queue()
+    add_jobs(1)
+    director.run_cycle(now)
+    queued = Pilot.objects.get()
+    elements["site-a"].states[queued.native_id] = PilotState(BatchState.FAILED, "node failure")
+
+    monitor.run_cycle(now)
+
+    queued.refresh_from_db()
+    assert queued.state == "aborted"
+    assert "node failure" in queued.state_reason
+
+
+def test_a_heartbeat_is_answered_with_the_attempts_to_stop(pilot: Pilot, now: datetime) -> None:
+    work = claim_job(pilot, RESOURCE, now=now)
+    assert work is not None
+    strange = AttemptRef(work.attempt.job_id, 7)
+
+    answer = record_heartbeat(fresh(pilot), [work.attempt, strange], now=now)
+
+    assert answer.kill == (strange,)
+    assert not answer.is_drained
+
+
+def test_a_pilot_that_says_goodbye_gives_its_job_back(pilot: Pilot, now: datetime) -> None:
+    claim_job(pilot, RESOURCE, now=now)
+
+    end_pilot(fresh(pilot), reason="terminated", detail="SIGTERM", now=now)
+    end_pilot(fresh(pilot), reason="terminated", detail="SIGTERM", now=now)
+
+    assert Job.objects.get().state == "waiting"
+    assert fresh(pilot).state_reason == "terminated: SIGTERM"
+
+
+def test_the_batch_system_forgets_a_pilot_a_day_after_its_end(
+    pilot: Pilot, elements, now: datetime
+) -> None:
+    end_pilot(pilot, reason="idle", detail="", now=now)
+
+    assert monitor.forget_ended(now + timedelta(hours=23)) == 0
+    assert monitor.forget_ended(now + timedelta(hours=25)) == 1
+    assert monitor.forget_ended(now + timedelta(hours=25)) == 0
+
+    assert elements["site-a"].forgotten == {pilot.native_id}
+
+
+def test_a_job_whose_input_does_not_exist_fails_with_its_name(
+    pilot: Pilot, add_jobs, now: datetime
+) -> None:
+    Job.objects.update(input_files=["gone.dat"])
+
+    assert claim_job(pilot, RESOURCE, now=now) is None
+
+    job = Job.objects.get()
+    assert (job.state, job.state_reason) == ("failed", "input files do not exist: gone.dat")
