@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import fcntl
 import os
+import shutil
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,12 +34,22 @@ class AlreadyRunning(Exception):
     """Another portal runs on the same folder; the text says where."""
 
 
+class MissingProgram(Exception):
+    """A program of the host that every supervised program needs; the text says which."""
+
+
 @dataclass(frozen=True, slots=True)
 class Prepared:
     """What supervisord needs to know, and the portal's address."""
 
     configuration: Path
     public_url: str
+
+
+#: What keeps a portal from starting; each tells in its text what to do.
+PREVENTIONS = (
+    AlreadyRunning, MissingProgram, NoIdentity, PostgresUnusable, RedisUnusable, UnusablePath,
+)  # fmt: skip
 
 
 def main(arguments: list[str]) -> int:
@@ -48,7 +59,7 @@ def main(arguments: list[str]) -> int:
     try:
         lock = take_lock(place)
         prepared = prepare(place)
-    except (AlreadyRunning, NoIdentity, PostgresUnusable, RedisUnusable, UnusablePath) as error:
+    except PREVENTIONS as error:
         sys.stderr.write(f"up: {error}\n")
         return 1
     sys.stdout.write(f"Portal: {prepared.public_url} - Ctrl-C stops it. Logs: {place.log}\n")
@@ -73,6 +84,8 @@ def take_lock(place: Place) -> int:
 
 def prepare(place: Place) -> Prepared:
     """Make ports, passwords, servers' folders and addresses, keeping what an earlier run made."""
+    if shutil.which("setpriv") is None:
+        raise MissingProgram("the program setpriv is missing; it is in the package util-linux")
     place.is_migrated.unlink(missing_ok=True)
     kept_secret(place.run / "secret_key", length_bytes=48)
     ports = kept_ports(place.run / "ports.json", ("web", "postgres", "redis"), PREFERRED_PORTS)
