@@ -1,0 +1,135 @@
+"""What the dashboard shows, gathered from the selectors of all apps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django_filters import FilterSet
+
+from portal.filters import DagFilter, JobFilter, PilotFilter
+from wms.core.models import User
+from wms.core.selectors import LoopStatus, count_by_state, loop_statuses
+from wms.dags.models import Dag
+from wms.dags.selectors import active_dags_by_site, listed_dags, visible_dags
+from wms.dags.states import DagState
+from wms.jobs.selectors import visible_jobs
+from wms.jobs.states import JobState
+from wms.pilots.selectors import live_pilots_by_queue, visible_pilots
+from wms.pilots.states import PilotState
+from wms.sites.models import Site
+from wms.sites.selectors import listed_sites
+
+#: So many lines of a kind fit on the board; the lists behind it have them all.
+_LINES = 8
+_ALARMING = frozenset({"held", "failed", "stalled"})
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """How many things are in a state; alarming when that wants to be looked at."""
+
+    state: str
+    count: int
+    is_alarming: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SiteLine:
+    """A site with what it has to do now."""
+
+    site: Site
+    dags: int
+    queued_pilots: int
+    running_pilots: int
+    stalled_pilots: int
+    has_live_ad: bool
+
+    @property
+    def state(self) -> str:
+        """The word for the site as a whole."""
+        if not self.site.is_enabled:
+            return "disabled"
+        return "enabled" if self.has_live_ad else "late"
+
+
+@dataclass(frozen=True, slots=True)
+class Board:
+    """The whole dashboard."""
+
+    dag_tiles: Sequence[Tile]
+    job_tiles: Sequence[Tile]
+    pilot_tiles: Sequence[Tile]
+    attention: Sequence[Dag]
+    attention_total: int
+    running: Sequence[Dag]
+    sites: Sequence[SiteLine]
+    loops: Sequence[LoopStatus]
+
+    @property
+    def needy_loops(self) -> list[LoopStatus]:
+        """The loops that are late or failing."""
+        return [loop for loop in self.loops if loop.needs_attention]
+
+    @property
+    def needy_sites(self) -> list[SiteLine]:
+        """The sites that are in use but publish no ad, so that nothing is matched to them."""
+        return [line for line in self.sites if line.state == "late"]
+
+    @property
+    def is_calm(self) -> bool:
+        """True when nothing needs a person."""
+        return not (self.attention or self.needy_loops or self.needy_sites)
+
+
+def board_of(user: User, *, now: datetime) -> Board:
+    """Gather the board in a fixed number of queries, whatever there is."""
+    needy = DagFilter({"attention": "true"}, queryset=listed_dags(user)).qs
+    attention = list(needy.order_by("-state_since")[: _LINES + 1])
+    is_cut = len(attention) > _LINES
+    running = DagFilter({"state": [DagState.RUNNING]}, queryset=listed_dags(user)).qs
+    return Board(
+        dag_tiles=_tiles(DagState.values, DagFilter(queryset=visible_dags(user))),
+        job_tiles=_tiles(JobState.values, JobFilter(queryset=visible_jobs(user))),
+        pilot_tiles=_tiles(PilotState.values, PilotFilter(queryset=visible_pilots(user))),
+        attention=attention[:_LINES],
+        attention_total=needy.count() if is_cut else len(attention),
+        running=list(running[:_LINES]),
+        sites=site_lines(user, now=now),
+        loops=loop_statuses(now=now),
+    )
+
+
+def _tiles(states: Sequence[str], shown: FilterSet) -> list[Tile]:
+    counts = count_by_state(shown.qs)
+    return [
+        Tile(state, counts.get(state, 0), state in _ALARMING and counts.get(state, 0) > 0)
+        for state in states
+    ]
+
+
+def site_lines(user: User, *, now: datetime) -> list[SiteLine]:
+    """All sites with their DAGs and pilots of this moment: four queries."""
+    dags, pilots = active_dags_by_site(), live_pilots_by_queue()
+    return [_site_line(site, dags, pilots, now) for site in listed_sites(user)]
+
+
+def _site_line(
+    site: Site, dags: Mapping[int, int], pilots: Mapping[int, Mapping[str, int]], now: datetime
+) -> SiteLine:
+    of_queues: list[Mapping[str, int]] = [pilots.get(queue.pk, {}) for queue in site.queues.all()]
+
+    def total(*states: PilotState) -> int:
+        return sum(counts.get(state.value, 0) for counts in of_queues for state in states)
+
+    ad: Any = getattr(site, "ad", None)
+    return SiteLine(
+        site=site,
+        dags=dags.get(site.pk, 0),
+        queued_pilots=total(PilotState.SUBMITTED, PilotState.QUEUED),
+        running_pilots=total(PilotState.RUNNING),
+        stalled_pilots=total(PilotState.STALLED),
+        has_live_ad=ad is not None and ad.expires_at > now,
+    )

@@ -1,0 +1,107 @@
+"""The one visual language of states: a word, a shape, a tone, and what the state means."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """How a state is shown. The word always stands beside the shape; the tone is only a hint."""
+
+    shape: str
+    tone: str
+
+
+_WAIT = Look("ring", "wait")
+_NEXT = Look("half", "next")
+_GO = Look("play", "go")
+_GOOD = Look("check", "good")
+_BAD = Look("cross", "bad")
+_OFF = Look("slash", "off")
+_PAUSED = Look("pause", "warn")
+_LATE = Look("clock", "warn")
+
+#: States of DAGs, nodes, jobs, attempts, pilots, sites and loops: equal words mean equal looks.
+LOOKS = {
+    "idle": _WAIT, "received": _WAIT, "waiting": _WAIT, "never": _WAIT,
+    "ready": Look("dot", "next"), "submitted": _NEXT, "queued": _NEXT, "matched": _NEXT,
+    "running": _GO, "open": _GO,
+    "done": _GOOD, "completed": _GOOD, "ok": _GOOD, "enabled": _GOOD,
+    "held": _PAUSED,
+    "stalled": _LATE, "late": _LATE, "lost": _LATE,
+    "failed": _BAD, "failing": _BAD, "unmatched": _LATE,
+    "futile": _OFF, "removed": _OFF, "killed": _OFF, "aborted": _OFF, "not_run": _OFF,
+    "disabled": _OFF,
+}  # fmt: skip
+
+_UNKNOWN = Look("ring", "wait")
+
+#: What a state means, by the kind of thing that is in it.
+MEANINGS = {
+    "dag": {
+        "idle": "Waits for a site that matches.",
+        "running": "Bound to a site; its nodes run as they become ready.",
+        "held": "Starts nothing more until it is released; what runs may finish.",
+        "completed": "Every node is done.",
+        "failed": "Some nodes failed for good, so the rest cannot be done.",
+        "removed": "Ended by a person.",
+    },
+    "node": {
+        "waiting": "Waits for its parents.",
+        "ready": "Its parents are done; its job is about to be submitted.",
+        "submitted": "Its job waits for a pilot or runs.",
+        "done": "Its job ended with success.",
+        "failed": "Its job failed and no retry is left.",
+        "futile": "Will never run: a node before it failed.",
+    },
+    "job": {
+        "received": "Stored, not yet in a TaskQueue.",
+        "waiting": "Waits in its TaskQueue for a pilot that fits.",
+        "matched": "Claimed by a pilot, not started yet.",
+        "running": "Its payload runs on a worker node.",
+        "stalled": "Its pilot stopped reporting; it will run again elsewhere if that lasts.",
+        "held": "Set aside until it is released.",
+        "done": "Ended with success.",
+        "failed": "Ended without success, all attempts used.",
+        "killed": "Ended by a person.",
+    },
+    "pilot": {
+        "submitted": "Handed to the batch system, no answer yet.",
+        "queued": "Waits in the batch system for a slot.",
+        "running": "Called in; asks for jobs and runs them.",
+        "stalled": "Sent no heartbeat for a while.",
+        "done": "Ended by itself.",
+        "failed": "Ended without a word.",
+        "aborted": "Never called in.",
+        "removed": "Ended by a person.",
+    },
+    "attempt": {
+        "open": "Not ended yet.",
+        "done": "Ended with success.",
+        "failed": "The payload failed.",
+        "lost": "The pilot was lost; the job runs again.",
+        "not_run": "The pilot could not start the payload; the job runs again.",
+        "killed": "Ended by a person.",
+    },
+    "loop": {
+        "ok": "Runs on time.",
+        "late": "Has not run for several of its periods.",
+        "failing": "Its last run ended with an error.",
+        "never": "Has not run yet.",
+    },
+    "site": {
+        "enabled": "Takes DAGs and pilots.",
+        "disabled": "Switched off: takes no DAG and no pilot.",
+    },
+}
+
+
+def look_of(state: str) -> Look:
+    """The look of a state; an unknown one looks like something that waits."""
+    return LOOKS.get(state, _UNKNOWN)
+
+
+def meaning_of(kind: str, state: str) -> str:
+    """What the state means for this kind of thing, empty if it is not told."""
+    return MEANINGS.get(kind, {}).get(state, "")

@@ -1,0 +1,74 @@
+"""What every page does: ask for a login, answer in full or as the live part, show refusals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import wraps
+from typing import Any
+
+from django.contrib.auth.views import redirect_to_login
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import render
+from django.utils.cache import get_conditional_response, patch_vary_headers, set_response_etag
+from django_htmx.http import HttpResponseClientRefresh
+
+from wms.core.errors import PilotageError
+
+View = Callable[..., HttpResponseBase]
+
+#: The element of a page that is refreshed, and how often.
+LIVE_TARGET = "live"
+REFRESH_S = 10
+
+_TITLES = {
+    403: "You may not do this",
+    404: "There is nothing here",
+    409: "This has changed meanwhile",
+    413: "This is too large",
+}
+
+
+def page(view: View) -> View:
+    """A view for people who are logged in; errors of the domain become pages with their status."""
+
+    @wraps(view)
+    def wrapped(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        if not request.user.is_authenticated:
+            # A part of a page cannot show the login form, so the whole page is loaded again.
+            if request.htmx:
+                return HttpResponseClientRefresh()
+            return redirect_to_login(request.get_full_path())
+        try:
+            return view(request, *args, **kwargs)
+        except PilotageError as error:
+            return refusal(request, error)
+
+    return wrapped
+
+
+def refusal(request: HttpRequest, error: PilotageError) -> HttpResponse:
+    """The page that tells why something was refused."""
+    title = _TITLES.get(error.status, "This was refused")
+    context = {"status": error.status, "title": title, "detail": str(error)}
+    return render(request, "web/refusal.html", context, status=error.status)
+
+
+def render_page(
+    request: HttpRequest, name: str, context: Mapping[str, Any], *, status: int = 200
+) -> HttpResponse:
+    """The page `name`, or its live part alone when that is what the page asks to refresh.
+
+    A live part that did not change is answered by 304, so that nothing in the page moves.
+    """
+    is_part = request.htmx and request.htmx.target == LIVE_TARGET
+    template = f"web/{name}_live.html" if is_part else f"web/{name}.html"
+    response = render(request, template, {**context, "refresh_s": REFRESH_S}, status=status)
+    patch_vary_headers(response, ("HX-Request", "HX-Target"))
+    if not is_part:
+        return response
+    response["Cache-Control"] = "no-store"
+    set_response_etag(response)
+    answer: HttpResponse = get_conditional_response(
+        request, etag=response["ETag"], response=response
+    )
+    return answer

@@ -1,0 +1,167 @@
+"""States, times, sizes and progress as they look on every page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from django import template
+from django.templatetags.static import static
+from django.utils import timezone
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from portal.web.looks import look_of, meaning_of
+
+register = template.Library()
+
+_SHAPES = "img/shapes.svg"
+_SIZES = ("KiB", "MiB", "GiB", "TiB")
+_UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
+
+
+@register.simple_tag
+def shape(name: str) -> SafeString:
+    """A shape of the sprite, as decoration beside a word."""
+    return format_html(
+        '<svg class="shape" viewBox="0 0 16 16" width="16" height="16" aria-hidden="true">'
+        '<use href="{}#{}"></use></svg>',
+        static(_SHAPES),
+        name,
+    )
+
+
+@register.simple_tag
+def state(name: str, kind: str = "", label: str = "") -> SafeString:
+    """A state as shape and word; its meaning shows on hovering."""
+    look = look_of(name)
+    return format_html(
+        '<span class="state tone-{}" title="{}">{}<span>{}</span></span>',
+        look.tone,
+        meaning_of(kind, name),
+        shape(look.shape),
+        label or name.replace("_", " "),
+    )
+
+
+@register.simple_tag
+def state_shape(name: str) -> SafeString:
+    """The shape of a state in its tone, where the word stands nearby."""
+    look = look_of(name)
+    return format_html('<span class="tone-{}">{}</span>', look.tone, shape(look.shape))
+
+
+@register.filter
+def tone(name: str) -> str:
+    """The tone of a state, for a class name."""
+    return look_of(name).tone
+
+
+@register.filter
+def state_figure(name: str) -> str:
+    """The shape of a state, for the sprite."""
+    return look_of(name).shape
+
+
+@register.filter
+def span(seconds: float | timedelta | None) -> str:
+    """A length of time in its two largest units: `1 h 12 min`."""
+    if seconds is None:
+        return ""
+    whole = seconds.total_seconds() if isinstance(seconds, timedelta) else seconds
+    if whole < 10:
+        return f"{max(whole, 0):.2g} s" if whole >= 0.1 or whole <= 0 else "< 0.1 s"
+    rest = round(whole)
+    parts = []
+    for size, unit in _UNITS:
+        count, rest = divmod(rest, size)
+        if count or parts:
+            parts.append(f"{count} {unit}" if count else "")
+    return " ".join(part for part in parts[:2] if part)
+
+
+def _relative(moment: datetime, now: datetime) -> str:
+    seconds = round((now - moment).total_seconds())
+    if abs(seconds) < 5:
+        return "just now"
+    size, unit = next(pair for pair in _UNITS if abs(seconds) >= pair[0])
+    count = abs(seconds) // size
+    return f"{count} {unit} ago" if seconds > 0 else f"in {count} {unit}"
+
+
+@register.simple_tag
+def since(moment: datetime | None) -> SafeString | str:
+    """How long ago, kept up to date by a script; the moment itself shows on hovering."""
+    if moment is None:
+        return ""
+    utc = moment.astimezone(UTC)
+    return format_html(
+        '<time class="since" datetime="{}" title="{} UTC">{}</time>',
+        utc.isoformat(timespec="seconds"),
+        f"{utc:%Y-%m-%d %H:%M:%S}",
+        _relative(moment, timezone.now()),
+    )
+
+
+@register.simple_tag
+def at(moment: datetime | None) -> SafeString | str:
+    """The moment in UTC; how long ago shows on hovering."""
+    if moment is None:
+        return ""
+    utc = moment.astimezone(UTC)
+    return format_html(
+        '<time class="at" datetime="{}" title="{}">{} <span class="zone">UTC</span></time>',
+        utc.isoformat(timespec="seconds"),
+        _relative(moment, timezone.now()),
+        f"{utc:%Y-%m-%d %H:%M:%S}",
+    )
+
+
+@register.filter
+def size(size_bytes: int) -> str:
+    """A size in bytes with a binary unit."""
+    if size_bytes < 1024:
+        return f"{size_bytes} B"
+    steps = min((size_bytes.bit_length() - 1) // 10, len(_SIZES))
+    amount, unit = size_bytes / 1024**steps, _SIZES[steps - 1]
+    return f"{amount:.3g} {unit}" if amount < 100 else f"{amount:.0f} {unit}"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One stretch of a progress bar, in percent of its width."""
+
+    word: str
+    tone: str
+    count: int
+    x: float
+    width: float
+
+
+@register.inclusion_tag("components/progress.html")
+def progress(dag: Any, is_large: bool = False) -> Mapping[str, Any]:
+    """The progress of a DAG by its counters: a bar of hatched stretches, and the same in words."""
+    counts = {
+        "done": dag.done_count,
+        "submitted": dag.submitted_count,
+        "failed": dag.failed_count,
+        "futile": dag.futile_count,
+    }
+    total = dag.node_count or 1
+    parts, x = [], 0.0
+    for word, count in counts.items():
+        width = 100 * count / total
+        if count:
+            parts.append(Part(word, look_of(word).tone, count, round(x, 3), round(width, 3)))
+        x += width
+    waiting = dag.node_count - sum(counts.values())
+    return {
+        "parts": parts,
+        "done": dag.done_count,
+        "total": dag.node_count,
+        "waiting": max(waiting, 0),
+        "percent": 100 * dag.done_count // total,
+        "is_large": is_large,
+    }

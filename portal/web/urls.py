@@ -1,0 +1,43 @@
+"""The addresses of the pages."""
+
+from __future__ import annotations
+
+from django.contrib.auth.views import LoginView, LogoutView
+from django.urls import path, re_path
+
+from portal.web.views import dags, dashboard, files, history, jobs, pilots, sites, submission
+
+app_name = "web"
+urlpatterns = [
+    path(
+        "login/",
+        LoginView.as_view(template_name="web/login.html", redirect_authenticated_user=True),
+        name="login",
+    ),
+    path("logout/", LogoutView.as_view(), name="logout"),
+    path("", dashboard.dashboard, name="dashboard"),
+    path("dags/", dags.dag_list, name="dags"),
+    path("dags/submit/", submission.submit, name="submit"),
+    path("dags/<int:dag_id>/", dags.dag_page, name="dag"),
+    path("dags/<int:dag_id>/steer/<slug:event>/", dags.steer, name="steer"),
+    path("dags/<int:dag_id>/files/<path:path>", files.dag_file, name="dag-file"),
+    path("dags/<int:dag_id>/pictures/<path:path>", files.dag_picture, name="dag-picture"),
+    path("jobs/", jobs.job_list, name="jobs"),
+    path("jobs/<int:job_id>/", jobs.job_page, name="job"),
+    path(
+        "jobs/<int:job_id>/attempts/<int:number>/<slug:kind>/<path:path>",
+        files.attempt_file,
+        name="attempt-file",
+    ),
+    path("sites/", sites.site_list, name="sites"),
+    path("sites/<str:name>/", sites.site_page, name="site"),
+    path("pilots/", pilots.pilot_list, name="pilots"),
+    path("pilots/<int:pilot_id>/", pilots.pilot_page, name="pilot"),
+    path("pilots/<int:pilot_id>/log/", pilots.pilot_log, name="pilot-log"),
+    path("history/", history.history, name="history"),
+    re_path(
+        r"^history/(?P<panel>[a-z]+)-(?P<archive>[0-9a-z]+)\.(?P<form>json|csv)$",
+        history.history_data,
+        name="history-data",
+    ),
+]

@@ -1,0 +1,190 @@
+"""The list of DAGs, a DAG's page, and steering it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.views.decorators.http import require_POST, require_safe
+
+from portal.filters import DagFilter
+from portal.web.downloads import is_picture
+from portal.web.forms import ReasonForm
+from portal.web.listing import Facet, listing_of
+from portal.web.pages import page, render_page
+from portal.web.paging import stretch_of
+from wms.core.actors import Actor
+from wms.core.errors import Conflict, NotFound, NotPermitted, PilotageError
+from wms.core.selectors import count_by_state
+from wms.core.transitions import Applied
+from wms.dags.models import Dag
+from wms.dags.policy import may_steer
+from wms.dags.selectors import (
+    dag_event_lines,
+    files_of,
+    find_dag,
+    levels_of,
+    listed_dags,
+    nodes_of,
+)
+from wms.dags.services import hold_dags, release_dags, remove_dags
+from wms.dags.states import DAG_TRANSITIONS, DagState, NodeState
+
+_EVENTS_SHOWN = 100
+_FILES_SHOWN = 300
+_NODES_SHOWN = 200
+#: Up to so many nodes are drawn as marks, level by level.
+_NODES_DRAWN = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Steering:
+    """Something that a person can do with a DAG."""
+
+    event: str
+    label: str
+    explanation: str
+    done: str
+    service: Callable[..., Applied]
+
+    @property
+    def needs_reason(self) -> bool:
+        """True when it is refused without a reason."""
+        return DAG_TRANSITIONS[self.event].needs_reason
+
+    def is_possible(self, dag: Dag) -> bool:
+        """True when the DAG is in a state in which it can be done."""
+        return dag.state in DAG_TRANSITIONS[self.event].sources
+
+
+STEERINGS = {
+    "hold": Steering(
+        event="hold",
+        label="Hold",
+        explanation="What runs may finish; nothing more starts until the DAG is released.",
+        done="is held",
+        service=hold_dags,
+    ),
+    "release": Steering(
+        event="release",
+        label="Release",
+        explanation="The DAG goes on where it was held.",
+        done="is released",
+        service=release_dags,
+    ),
+    "remove": Steering(
+        event="remove",
+        label="Remove",
+        explanation="Ends the DAG for good: its jobs are killed. This cannot be taken back.",
+        done="is removed",
+        service=remove_dags,
+    ),
+}
+
+
+@require_safe
+@page
+def dag_list(request: HttpRequest) -> HttpResponse:
+    """DAGs by state, owner and name, latest first."""
+    listing = listing_of(request, DagFilter, listed_dags(request.user), DagState.values)
+    return render_page(request, "dags", {"listing": listing})
+
+
+@require_safe
+@page
+def dag_page(request: HttpRequest, dag_id: int) -> HttpResponse:
+    """Everything about one DAG."""
+    return _dag_page(request, find_dag(request.user, dag_id))
+
+
+def _dag_page(
+    request: HttpRequest,
+    dag: Dag,
+    *,
+    opened: str = "",
+    error: PilotageError | None = None,
+) -> HttpResponse:
+    nodes = nodes_of(dag)
+    wanted = request.GET.get("nodes", "")
+    if wanted:
+        if wanted not in NodeState.values:
+            raise NotFound(f"There is no node state {wanted!r}.")
+        nodes = nodes.filter(state=wanted)
+    files = list(files_of(dag)[: _FILES_SHOWN + 1])
+    events = dag_event_lines(dag, limit=_EVENTS_SHOWN + 1)
+    levels = levels_of(dag, limit=_NODES_DRAWN)
+    context = {
+        "dag": dag,
+        "steerings": _steerings(request, dag),
+        "opened": opened,
+        "error": error,
+        "reason_form": ReasonForm(request.POST or None),
+        "levels": levels,
+        "states_drawn": _states_in(levels),
+        "wanted": wanted,
+        "live_path": _live_path(request, dag),
+        "node_facets": _node_facets(dag, wanted),
+        "nodes": stretch_of(nodes, request.GET, by="ordinal", page_size=_NODES_SHOWN),
+        "pictures": [file for file in files if file.attempt_id and _is_picture(file)],
+        "files": files[:_FILES_SHOWN],
+        "files_cut": len(files) > _FILES_SHOWN,
+        "events": events[:_EVENTS_SHOWN],
+        "events_cut": len(events) > _EVENTS_SHOWN,
+    }
+    return render_page(request, "dag", context, status=error.status if error else 200)
+
+
+def _live_path(request: HttpRequest, dag: Dag) -> str:
+    """Where the page is refreshed from, also when it answers a refused form."""
+    query = request.GET.urlencode()
+    return reverse("web:dag", args=[dag.pk]) + (f"?{query}" if query else "")
+
+
+def _is_picture(file: object) -> bool:
+    return is_picture(file.path, file.blob.size_bytes)
+
+
+def _steerings(request: HttpRequest, dag: Dag) -> list[Steering]:
+    if not may_steer(request.user, dag):
+        return []
+    return [steering for steering in STEERINGS.values() if steering.is_possible(dag)]
+
+
+def _states_in(levels: list[list[object]]) -> list[str]:
+    present = {node.state for level in levels for node in level}
+    return [state for state in NodeState.values if state in present]
+
+
+def _node_facets(dag: Dag, wanted: str) -> list[Facet]:
+    counts = count_by_state(nodes_of(dag))
+    return [
+        Facet(state, counts[state], f"?nodes={state}#nodes", state == wanted)
+        for state in NodeState.values
+        if state in counts
+    ]
+
+
+@require_POST
+@page
+def steer(request: HttpRequest, dag_id: int, event: str) -> HttpResponse:
+    """Hold, release or remove a DAG; a refusal is shown at the form that was sent."""
+    steering = STEERINGS.get(event)
+    if steering is None:
+        raise Http404
+    dag = find_dag(request.user, dag_id)
+    form = ReasonForm(request.POST)
+    reason = form.cleaned_data["reason"] if form.is_valid() else ""
+    try:
+        applied = steering.service([dag.pk], actor=Actor.person(request.user), reason=reason)
+        if not applied.changed:
+            raise Conflict(f"Nothing was done: the DAG is {dag.state}.")
+    except (NotPermitted, NotFound):
+        raise
+    except PilotageError as error:
+        return _dag_page(request, dag, opened=event, error=error)
+    messages.success(request, f"DAG {dag.pk} {steering.done}.")
+    return redirect("web:dag", dag_id=dag.pk)

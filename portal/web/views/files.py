@@ -1,0 +1,45 @@
+"""Downloads and pictures."""
+
+from __future__ import annotations
+
+from django.http import FileResponse, HttpRequest
+from django.views.decorators.http import require_safe
+
+from portal.web.downloads import send_download, send_picture
+from portal.web.pages import page
+from wms.core.errors import NotFound
+from wms.dags.selectors import find_dag
+from wms.jobs.models import AttemptFile
+from wms.jobs.selectors import find_attempt_file, find_job, find_workspace_file
+
+
+@require_safe
+@page
+def dag_file(request: HttpRequest, dag_id: int, path: str) -> FileResponse:
+    """A file of a DAG's workspace, as a download."""
+    dag = find_dag(request.user, dag_id)
+    file = find_workspace_file(dag.workspace_id, path)
+    return send_download(file.blob, file.path)
+
+
+@require_safe
+@page
+def dag_picture(request: HttpRequest, dag_id: int, path: str) -> FileResponse:
+    """A picture of a DAG's workspace, for an image element."""
+    dag = find_dag(request.user, dag_id)
+    file = find_workspace_file(dag.workspace_id, path)
+    return send_picture(file.blob, file.path)
+
+
+@require_safe
+@page
+def attempt_file(
+    request: HttpRequest, job_id: int, number: int, kind: str, path: str
+) -> FileResponse:
+    """A file that an attempt of a job sent back, as a download."""
+    if kind not in AttemptFile.Kind.values:
+        raise NotFound(f"There is no kind of file {kind!r}.")
+    job = find_job(request.user, job_id)
+    file = find_attempt_file(job, attempt=number, kind=kind, path=path)
+    name = file.path if kind == AttemptFile.Kind.OUTPUT else f"job-{job_id}-{number}.{kind}.txt"
+    return send_download(file.blob, name)

@@ -1,0 +1,87 @@
+// Refreshes the region #live of a page: polls while the tab is visible, keeps scroll positions,
+// focus and opened details, leaves the page alone while text is selected, and says when the data
+// are old. Without this script the page is simply as old as its last load.
+(function () {
+  "use strict";
+  const region = document.getElementById("live");
+  if (!region) return;
+
+  const stamp = document.getElementById("live-stamp");
+  const button = document.getElementById("live-pause");
+  const alarm = document.getElementById("live-alarm");
+  const everyMs = Number(region.dataset.every) * 1000;
+  let etag = "";
+  let updated = new Date();
+  let isPaused = false;
+  let kept = null;
+
+  function clock(date) {
+    return `${date.toISOString().slice(11, 19)} UTC`;
+  }
+
+  function showState(isStale) {
+    document.body.classList.toggle("is-stale", isStale);
+    stamp.textContent = isPaused ? `Paused, as of ${clock(updated)}` : `Updated ${clock(updated)}`;
+    const words = isStale ? `No answer from the server: this is the state of ${clock(updated)}.` : "";
+    if (alarm.textContent !== words) alarm.textContent = words;
+  }
+
+  function isBeingRead() {
+    const selection = window.getSelection();
+    return Boolean(selection && !selection.isCollapsed && region.contains(selection.anchorNode));
+  }
+
+  function ask() {
+    if (isPaused || document.hidden || isBeingRead()) return;
+    htmx.trigger(region, "pilotage:refresh");
+  }
+
+  function remember() {
+    kept = {
+      open: [...region.querySelectorAll("details[id]")].map((box) => [box.id, box.open]),
+      scrolled: [...region.querySelectorAll("[data-keep-scroll][id]")].map((box) => [
+        box.id, box.scrollLeft, box.scrollTop,
+      ]),
+    };
+  }
+
+  function restore() {
+    for (const [id, isOpen] of kept.open) {
+      const box = document.getElementById(id);
+      if (box) box.open = isOpen;
+    }
+    for (const [id, left, top] of kept.scrolled) {
+      const box = document.getElementById(id);
+      if (box) box.scrollTo(left, top);
+    }
+  }
+
+  region.addEventListener("htmx:configRequest", (event) => {
+    if (event.target === region && etag) event.detail.headers["If-None-Match"] = etag;
+  });
+  region.addEventListener("htmx:beforeSwap", (event) => {
+    if (event.detail.target !== region || !event.detail.shouldSwap) return;
+    if (isBeingRead()) event.detail.shouldSwap = false;
+    else etag = event.detail.xhr.getResponseHeader("ETag") || "";
+    remember();
+  });
+  region.addEventListener("htmx:afterSwap", (event) => {
+    if (event.detail.target === region && kept) restore();
+  });
+  region.addEventListener("htmx:afterRequest", (event) => {
+    if (event.target !== region) return;
+    const isFresh = event.detail.successful || event.detail.xhr.status === 304;
+    if (isFresh) updated = new Date(event.detail.xhr.getResponseHeader("Date") || Date.now());
+    showState(!isFresh);
+  });
+  button.hidden = false;
+  button.addEventListener("click", () => {
+    isPaused = !isPaused;
+    button.setAttribute("aria-pressed", String(isPaused));
+    showState(document.body.classList.contains("is-stale"));
+    ask();
+  });
+  document.addEventListener("visibilitychange", ask);
+  setInterval(ask, everyMs);
+  showState(false);
+})();
