@@ -196,6 +196,10 @@ CELERY_BROKER_CONNECTION_MAX_RETRIES = None
 CELERY_BROKER_TRANSPORT_OPTIONS = {
     "visibility_timeout": 120,
     "socket_connect_timeout": 3,
+    # Who wakes a task does not wait for a broker that is away: it tries once more and goes on.
+    "max_retries": 1,
+    "interval_start": 0,
+    "interval_step": 0.1,
 }
 CELERY_TASK_ACKS_LATE = True
 CELERY_TASK_REJECT_ON_WORKER_LOST = True

@@ -1,0 +1,130 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from datetime import datetime
+from typing import Any
+
+import pytest
+from celery import current_app
+from django.db import connections
+
+from wms.core import loops
+from wms.core.locks import advisory_lock
+from wms.core.models import ControlLoop
+
+
+def loop(run_cycle: Any) -> loops.Loop:
+    return loops.Loop("test-loop", "tests.none", period_s=5, run_cycle=run_cycle)
+
+
+def in_thread(work: Any) -> Any:
+    found: list[Any] = []
+
+    def run() -> None:
+        try:
+            found.append(work())
+        finally:
+            connections["default"].close()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    return found[0]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_loop_runs_once_at_a_time() -> None:
+    def cycle(_now: datetime) -> dict[str, Any]:
+        return {"inner": in_thread(lambda: loops.run(loop(lambda _: {})))}
+
+    assert loops.run(loop(cycle))
+    assert ControlLoop.objects.get(name="test-loop").report == {"inner": False}
+    assert in_thread(lambda: loops.run(loop(lambda _: {})))
+
+
+@pytest.mark.django_db
+def test_a_loop_that_fails_tells_so_and_keeps_its_last_report() -> None:
+    loops.run(loop(lambda _: {"done": 3}))
+
+    def broken(_now: datetime) -> dict[str, Any]:
+        raise RuntimeError("no more space")
+
+    with pytest.raises(RuntimeError):
+        loops.run(loop(broken))
+
+    row = ControlLoop.objects.get(name="test-loop")
+    assert (row.report, row.error) == ({"done": 3}, "RuntimeError: no more space")
+    loops.run(loop(lambda _: {"done": 4}))
+    row.refresh_from_db()
+    assert (row.report, row.error) == ({"done": 4}, "")
+    assert row.failed_at is not None
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_lock_ends_with_the_process_that_holds_it() -> None:
+    program = (
+        "import django, os; django.setup()\n"
+        "from wms.core.locks import advisory_lock\n"
+        "from django.db import connection\n"
+        f"connection.settings_dict['NAME'] = {connections['default'].settings_dict['NAME']!r}\n"
+        "with advisory_lock('x') as held:\n"
+        "    print(held, flush=True)\n"
+        "    input()\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-W", "ignore", "-c", program],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=_environment(),
+    ) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == "True\n"
+        with advisory_lock("x") as is_held:
+            assert not is_held
+        other.kill()
+        other.wait()
+
+    _wait_until_free()
+
+
+def _environment() -> dict[str, str]:
+    return {**os.environ, "DJANGO_SETTINGS_MODULE": "portal.settings"}
+
+
+def _wait_until_free() -> None:
+    """The server notices the dead client a moment later."""
+    for _ in range(1000):
+        with advisory_lock("x") as is_held:
+            if is_held:
+                return
+    pytest.fail("the lock of the dead process is still held")
+
+
+def test_every_loop_has_a_task_of_its_name_and_a_time_limit() -> None:
+    current_app.loader.import_default_modules()
+
+    assert {"negotiator", "dag-engine", "director", "pilot-monitor", "sampler"} <= set(loops.LOOPS)
+    for each in loops.LOOPS.values():
+        task = current_app.tasks[each.task]
+        assert task.time_limit, each.name
+        assert task.soft_time_limit < task.time_limit
+
+
+def test_without_a_broker_a_wake_up_call_is_dropped_and_nothing_else_fails() -> None:
+    program = "import django; django.setup(); from wms.core.loops import wake; wake('a.task')"
+
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", program],
+        capture_output=True,
+        text=True,
+        env=_environment() | {"REDIS_URL": "redis://127.0.0.1:1/0"},
+        timeout=60,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert "event=task_wake_failed task=a.task" in done.stderr
