@@ -1,0 +1,205 @@
+"""Write docs/reference/states.md from the tables of transitions.
+
+    python -m portal.cli.document_states
+
+Needs neither settings nor servers.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from django.db.models import TextChoices
+
+from portal.cli.place import BASE
+from wms.core.transitions import Transition, TransitionTable
+from wms.dags import states as dags
+from wms.jobs import states as jobs
+from wms.pilots import states as pilots
+
+DOCUMENT = BASE / "docs" / "reference" / "states.md"
+
+_HEAD = """\
+# States and events
+
+Made from the transition tables in `wms/*/states.py` by `python -m portal.cli.document_states`; a
+test fails when the two differ. A state changes only by one of these events, which is stored with
+its actor and time in the transaction of the change. Who asks for an event in a state that is not
+in its column *from* changes nothing and is told so.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Entity:
+    """One state machine, and in words what its states and events mean."""
+
+    title: str
+    states: type[TextChoices]
+    first: str
+    terminal: Collection[str]
+    transitions: TransitionTable
+    state_meanings: Mapping[str, str]
+    event_meanings: Mapping[str, str]
+
+
+_DAG = Entity(
+    title="DAG",
+    states=dags.DagState,
+    first=dags.DagState.IDLE,
+    terminal=dags.DAG_TERMINAL,
+    transitions=dags.DAG_TRANSITIONS,
+    state_meanings={
+        "idle": "stored, and bound to no site",
+        "running": "bound to a site; its nodes become jobs",
+        "held": "what runs is finished, nothing new starts",
+        "completed": "every node is done",
+        "failed": "every node has ended, at least one of them failed",
+        "removed": "ended by a person; its jobs are killed",
+    },
+    event_meanings={
+        "match": "the negotiator binds the DAG to a site",
+        "hold": "a person holds it, or a description cannot be filled in at its site",
+        "resume": "released; it has a site and goes on there",
+        "release": "released; it has no site and is negotiated",
+        "complete": "the engine saw its last node done",
+        "fail": "the engine saw its last node end, and not all are done",
+        "remove": "a person ends it for good",
+    },
+)
+
+_NODE = Entity(
+    title="Node",
+    states=dags.NodeState,
+    first=dags.NodeState.WAITING,
+    terminal=dags.NODE_TERMINAL,
+    transitions=dags.NODE_TRANSITIONS,
+    state_meanings={
+        "waiting": "a parent is not done, or the DAG has no site",
+        "ready": "may become a job, in the order of the DAG file",
+        "submitted": "has a job that has not ended",
+        "done": "its job is done",
+        "failed": "its job ended otherwise, and no retry is left",
+        "futile": "cannot run any more: an ancestor failed",
+    },
+    event_meanings={
+        "make ready": "its last parent is done, or it has none and the DAG got a site",
+        "submit": "the engine made a job of it",
+        "succeed": "its job is done",
+        "retry": "its job failed or was killed, and a retry is left",
+        "fail": "its job failed or was killed, and no retry is left",
+        "give up": "an ancestor failed",
+    },
+)
+
+_JOB = Entity(
+    title="Job",
+    states=jobs.JobState,
+    first=jobs.JobState.RECEIVED,
+    terminal=jobs.TERMINAL,
+    transitions=jobs.TRANSITIONS,
+    state_meanings={
+        "received": "stored, in no TaskQueue yet",
+        "waiting": "in the TaskQueue with its needs, for any pilot that fits",
+        "matched": "bound to a pilot, which has not started the payload",
+        "running": "its payload runs in a pilot",
+        "stalled": "its pilot has not been heard of for a while",
+        "held": "taken out of its TaskQueue until it is released",
+        "done": "an attempt ended well and all its outputs are here",
+        "failed": "an attempt ended badly, or all attempts are used up",
+        "killed": "ended on request",
+    },
+    event_meanings={
+        "enqueue": "it joins the TaskQueue whose needs equal its own",
+        "match": "a pilot claimed it: a new attempt begins",
+        "start": "the pilot started the payload",
+        "complete": "the pilot reported the end: exit code 0, every output received",
+        "fail": "the payload failed, an input is missing, or all attempts are used up",
+        "stall": "its pilot is silent for too long",
+        "recover": "its silent pilot reported again",
+        "reschedule": "its pilot is gone or gave it back: it waits for another",
+        "hold": "its DAG is held",
+        "release": "its DAG goes on",
+        "kill": "its DAG was removed",
+    },
+)
+
+_PILOT = Entity(
+    title="Pilot",
+    states=pilots.PilotState,
+    first=pilots.PilotState.SUBMITTED,
+    terminal=pilots.TERMINAL,
+    transitions=pilots.TRANSITIONS,
+    state_meanings={
+        "submitted": "its row is written; the batch system has not answered yet",
+        "queued": "the batch system has it",
+        "running": "it has registered and sends heartbeats",
+        "stalled": "no heartbeat for a while",
+        "done": "it said good-bye",
+        "failed": "it ended with an error, without a word, or stayed silent",
+        "aborted": "it ended, or never started, before it registered",
+        "removed": "taken out of its batch system on request",
+    },
+    event_meanings={
+        "queue": "the batch system gave it an id",
+        "register": "it called in with its one-time secret",
+        "stall": "no heartbeat for too long",
+        "recover": "a heartbeat came after all",
+        "end": "it said good-bye: idle, drained, lifetime over or terminated",
+        "fail": "good-bye with an error, ended without a word, or silent for too long",
+        "abort": "the batch system does not have it, or ended it before it called in",
+        "remove": "somebody takes it out; nothing in Pilotage does this yet",
+    },
+)
+
+ENTITIES = (_DAG, _NODE, _JOB, _PILOT)
+
+
+def render() -> str:
+    """The document as it has to be."""
+    return "\n".join([_HEAD, *(_section(entity) for entity in ENTITIES)])
+
+
+def _section(entity: Entity) -> str:
+    states = [
+        f"| `{state}` | {_place(entity, state)} | {entity.state_meanings[state]} |"
+        for state in entity.states.values
+    ]
+    events = [_event(entity, name, step) for name, step in entity.transitions.items()]
+    return "\n".join(
+        [
+            f"## {entity.title}",
+            "",
+            "| state | | meaning |",
+            "|---|---|---|",
+            *states,
+            "",
+            "| event | from | to | needs reason | meaning |",
+            "|---|---|---|---|---|",
+            *events,
+            "",
+        ]
+    )
+
+
+def _place(entity: Entity, state: str) -> str:
+    if state == entity.first:
+        return "first"
+    return "end" if state in entity.terminal else ""
+
+
+def _event(entity: Entity, name: str, step: Transition) -> str:
+    sources = ", ".join(f"`{state}`" for state in entity.states.values if state in step.sources)
+    reason = "yes" if step.needs_reason else ""
+    return f"| {name} | {sources} | `{step.target}` | {reason} | {entity.event_meanings[name]} |"
+
+
+def main(document: Path = DOCUMENT) -> int:
+    document.write_text(render(), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
