@@ -1,0 +1,173 @@
+"""The plans of the statements written by hand, on enough rows that a wrong plan would hurt."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import pytest
+from django.db import connection
+
+from wms.core.models import User
+from wms.dags import engine
+from wms.dags.models import Dag, SubmitDescription
+from wms.history import services as history
+from wms.history.models import Series
+from wms.jobs.models import Workspace
+from wms.taskqueues import services as taskqueues
+
+pytestmark = pytest.mark.django_db
+
+NODE = {
+    "site": "site-a",
+    "cpu_time_s": 300_000,
+    "cores": 1,
+    "memory_mb": 2000,
+    "platform": "",
+    "tags": [],
+}
+
+
+def run(sql: str, parameters: Any = None) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(sql, parameters)
+
+
+def explain(sql: str, parameters: Sequence[Any] | Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Run the statement; all steps of its plan, with the real numbers of rows and loops."""
+    with connection.cursor() as cursor:
+        cursor.execute(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {sql}", parameters)
+        found = cursor.fetchone()[0]
+    plan = json.loads(found) if isinstance(found, str) else found
+    return list(_steps(plan[0]["Plan"]))
+
+
+def _steps(step: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield step
+    for inner in step.get("Plans", []):
+        yield from _steps(inner)
+
+
+def scanned_whole(steps: list[dict[str, Any]], table: str) -> bool:
+    return any(s["Node Type"] == "Seq Scan" and s.get("Relation Name") == table for s in steps)
+
+
+def rows_read(steps: list[dict[str, Any]], table: str) -> float:
+    scans = [s for s in steps if s.get("Relation Name") == table and "Scan" in s["Node Type"]]
+    return sum(scan["Actual Rows"] * scan["Actual Loops"] for scan in scans)
+
+
+@pytest.fixture
+def waiting_jobs(alice: User) -> None:
+    """20,000 jobs in 1,000 TaskQueues, 500 of which are for another site."""
+    run(
+        """
+        INSERT INTO taskqueues_taskqueue (key, owner_id, owner_group, cpu_time_s, cores, memory_mb,
+                                          sites, banned_sites, platforms, tags)
+        SELECT n::text, %s, '', 500, 1, n,
+               CASE WHEN n %% 2 = 0 THEN '{}' ELSE '{site-b}' END::varchar[], '{}', '{}', '{}'
+        FROM generate_series(1, 1000) AS n
+        """,
+        [alice.pk],
+    )
+    run(
+        """
+        INSERT INTO taskqueues_waitingjob (job_id, task_queue_id)
+        SELECT n, (SELECT min(id) FROM taskqueues_taskqueue) + n % 1000
+        FROM generate_series(1, 20000) AS n
+        """
+    )
+    run("ANALYZE taskqueues_taskqueue")
+    run("ANALYZE taskqueues_waitingjob")
+
+
+def test_a_claim_reads_a_few_jobs_whatever_the_number_that_waits(waiting_jobs: None) -> None:
+    steps = explain(taskqueues._CLAIM, NODE)
+
+    assert not scanned_whole(steps, "taskqueues_waitingjob")
+    # One look at each fitting TaskQueue for a first job, and the one that is taken.
+    assert rows_read(steps, "taskqueues_waitingjob") <= 510
+
+
+@pytest.fixture
+def wide_dag(alice: User) -> Dag:
+    """A root with 10,000 children, each of which has one child: 20,001 nodes."""
+    dag = Dag.objects.create(
+        name="wide", owner=alice, workspace=Workspace.objects.create(owner=alice)
+    )
+    description = SubmitDescription.objects.create(dag=dag, name="x", content={})
+    run(
+        """
+        INSERT INTO dags_node (dag_id, name, ordinal, submit_description_id, variables, state,
+                               state_reason, unfinished_parents, max_retries, retry_number)
+        SELECT %s, n::text, n, %s, '{}', 'waiting', '', 1, 0, 0
+        FROM generate_series(1, 20001) AS n
+        """,
+        [dag.pk, description.pk],
+    )
+    run(
+        """
+        INSERT INTO dags_edge (dag_id, parent_id, child_id)
+        SELECT %s, parent.id, child.id
+        FROM dags_node AS child
+        JOIN dags_node AS parent
+          ON parent.ordinal = CASE WHEN child.ordinal <= 10001 THEN 1 ELSE child.ordinal - 10000 END
+        WHERE child.ordinal > 1
+        """,
+        [dag.pk],
+    )
+    run("ANALYZE dags_node")
+    run("ANALYZE dags_edge")
+    return dag
+
+
+def _middle_nodes(count: int) -> list[int]:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT id FROM dags_node WHERE ordinal BETWEEN 2 AND 10001 LIMIT %s", [count]
+        )
+        return [row[0] for row in cursor.fetchall()]
+
+
+def test_releasing_children_costs_what_the_finished_nodes_cost(wide_dag: Dag) -> None:
+    steps = explain(engine._COUNT_DOWN, [_middle_nodes(100)])
+
+    assert not scanned_whole(steps, "dags_edge")
+    assert not scanned_whole(steps, "dags_node")
+    assert rows_read(steps, "dags_edge") == 100
+
+
+def test_giving_up_descendants_costs_what_there_is_below(wide_dag: Dag) -> None:
+    steps = explain(engine._DESCENDANTS, [_middle_nodes(10)])
+
+    assert not scanned_whole(steps, "dags_edge")
+    assert rows_read(steps, "dags_edge") == 10
+
+
+def test_storing_a_sample_touches_one_bin_of_each_series() -> None:
+    series = Series.objects.bulk_create([Series(name=f"s{n}") for n in range(100)])
+    run(
+        """
+        INSERT INTO history_bin
+            (series_id, archive, slot, start, count, total, minimum, maximum, last)
+        SELECT series.id, 0, slot, now() - interval '1 day', 1, 1, 1, 1, 1
+        FROM history_series AS series, generate_series(0, 999) AS slot
+        """
+    )
+    run("ANALYZE history_bin")
+
+    steps = explain(
+        history._STORE,
+        {
+            "archive": 0,
+            "slot": 7,
+            "start": "2026-11-20T12:00:00Z",
+            "series": [each.pk for each in series],
+            "values": [1.0] * len(series),
+        },
+    )
+
+    assert not scanned_whole(steps, "history_bin")
+    (insert,) = [step for step in steps if step["Node Type"] == "ModifyTable"]
+    assert insert["Conflicting Tuples"] == 100
