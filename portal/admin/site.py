@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib.admin import AdminSite
-from django.contrib.auth.views import redirect_to_login
+from django.contrib.auth.views import PasswordChangeView, redirect_to_login
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
 
-from portal.admin.accounts import TokenAdmin, UserAdmin
+from portal.admin.accounts import OwnPasswordForm, TokenAdmin, UserAdmin
 from portal.admin.audit import AuditAdmin
 from portal.admin.roles import role_of
 from portal.admin.sites import QueueAdmin, SiteAdmin
@@ -31,10 +33,23 @@ class Administration(AdminSite):
     def login(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        """Send visitors to the portal's login; whoever is logged in already lacks the role."""
+        """Send visitors to the portal's login; who is logged in and not let in lacks the role."""
+        if self.has_permission(request):
+            return redirect("admin:index")
         if request.user.is_authenticated:
             raise PermissionDenied(f"The administration needs the role {Role.OPERATOR.label}.")
-        return redirect_to_login(request.GET.get("next", request.path))
+        return redirect_to_login(request.GET.get("next", reverse("admin:index")))
+
+    def password_change(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """Change one's own password, which is audited."""
+        view = PasswordChangeView.as_view(
+            form_class=OwnPasswordForm,
+            success_url=reverse("admin:password_change_done"),
+            extra_context={**self.each_context(request), **(extra_context or {})},
+        )
+        return view(request)
 
 
 site = Administration(name="admin")

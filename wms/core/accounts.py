@@ -66,3 +66,13 @@ def save_account(user: User, *, actor: Actor, password: str = "") -> None:
     user.save()
     action = "create account" if old is None else "change account"
     record_action(action, target=f"user {user.username}", actor=actor, facts=changes)
+
+
+@transaction.atomic
+def change_password(user: User, password: str, *, actor: Actor) -> None:
+    """Give an account a new password: one's own, or as an admin another's. Raises NotPermitted."""
+    if actor.user is None or actor.user.pk != user.pk:
+        require_role(actor, Role.ADMIN, "change the passwords of others")
+    user.set_password(password)
+    user.save(update_fields=["password"])
+    record_action("change password", target=f"user {user.username}", actor=actor)

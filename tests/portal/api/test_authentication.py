@@ -41,7 +41,15 @@ def test_a_token_lets_its_user_in(people: SimpleNamespace) -> None:
 
 @pytest.mark.parametrize(
     "credential",
-    ["Token", "Token ", "Token x", "Token plt_0000000000_x", "Token a b", "Token \xff", "Token plt_\0_\0"],
+    [
+        "Token",
+        "Token ",
+        "Token x",
+        "Token plt_0000000000_x",
+        "Token a b",
+        "Token \xff",
+        "Token plt_\0_\0",
+    ],
 )
 def test_what_is_no_token_lets_nobody_in(people: SimpleNamespace, credential: str) -> None:
     assert _get(credential) == 401

@@ -1,0 +1,207 @@
+"""Every address of the portal for every role: an address that nobody decided about fails here.
+
+An outcome is one letter: `o` let in, `L` sent to the login or told to authenticate, `f` forbidden,
+`m` method not allowed, `n` not found, `b` bad request, `c` conflict, `u` unavailable. A rule has
+one for each of ROLES.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fnmatch import fnmatchcase
+from typing import Any
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.db import transaction
+from django.http import HttpResponseBase
+from django.test import Client
+from django.urls import reverse
+
+from tests import factories
+from tests.portal.world import Route, World, routes, small_world
+
+#: Alice owns the DAG; Bob is another user.
+ROLES = ("anonymous", "vera", "bob", "alice", "sam", "olga", "ada")
+
+OPEN = "ooooooo"
+READ = "Loooooo"
+SUBMIT = "Lfooooo"
+STEER = "Lffoooo"
+OPERATE = "Lffffoo"
+ADMINISTER = "Lfffffo"
+NOBODY = "Lffffff"
+NO_GET = "mmmmmmm"
+
+GET = {
+    "health-ready": "uuuuuuu",  # no control loop has run in a test
+    "health-live": OPEN,
+    "web:login": OPEN,
+    "web:logout": NO_GET,
+    "web:steer": NO_GET,
+    "web:*": READ,
+    "api:docs": READ,
+    "api:dag-hold": "Lmmmmmm",
+    "api:dag-release": "Lmmmmmm",
+    "api:dag-remove": "Lmmmmmm",
+    "api:history": "Lbbbbbb",  # asked without naming a series
+    "api:*": READ,
+    "pilot_api:agent": OPEN,
+    "pilot_api:input-file": "LLLLLLL",
+    "pilot_api:*": NO_GET,
+    "admin:logout": "Lffffmm",
+    "admin:core_user_*_delete": NOBODY,
+    "admin:core_user_delete": NOBODY,
+    "admin:core_user_*": ADMINISTER,
+    "admin:core_auditentry_add": NOBODY,
+    "admin:*_delete": NOBODY,
+    "admin:autocomplete": NOBODY,
+    "admin:view_on_site": "Lffffnn",
+    "admin:<<*": OPERATE,
+    "admin:<(*": "Lffffnn",
+    "admin:*": OPERATE,
+}
+
+#: Requests that change something. All others must not be let through by any method but GET.
+POST = {
+    "api:dags": SUBMIT,
+    "api:dag-hold": STEER,
+    "api:dag-release": "Lffcccc",  # the DAG is not held
+    "api:dag-remove": STEER,
+    "web:submit": SUBMIT,
+    "web:steer": STEER,
+    "web:login": OPEN,
+    "web:logout": OPEN,
+    "pilot_api:register": "bbbbbbb",
+    "pilot_api:heartbeat": "LLLLLLL",
+    "pilot_api:claim": "LLLLLLL",
+    "pilot_api:report": "LLLLLLL",
+    "pilot_api:end": "LLLLLLL",
+    "admin:logout": "Lffffoo",
+    "admin:password_change": OPERATE,
+    "admin:sites_*_add": OPERATE,
+    "admin:sites_*_change": OPERATE,
+    "admin:*_changelist": OPERATE,
+    "admin:core_user_add": ADMINISTER,
+    "admin:core_user_change": ADMINISTER,
+    "admin:core_apitoken_add": OPERATE,
+}
+#: Lists of the administration that only administrators see.
+POST = {"admin:core_user_changelist": ADMINISTER, **POST}
+
+
+def _dag_parts(files: str) -> dict[str, Any]:
+    return {
+        "dag": SimpleUploadedFile("new.dag", b"JOB A job.sub\n"),
+        files: [
+            SimpleUploadedFile("job.sub", factories.SUBMIT_FILE.encode()),
+            SimpleUploadedFile("run.sh", b"#!/bin/sh\n"),
+        ],
+    }
+
+
+#: Bodies without which a request is refused before its permission is looked at.
+BODIES: dict[str, Callable[[], dict[str, Any]]] = {
+    "api:dags": lambda: _dag_parts("file"),
+    "web:submit": lambda: _dag_parts("files"),
+    "api:dag-hold": lambda: {"reason": "look"},
+    "api:dag-remove": lambda: {"reason": "look"},
+    "web:steer": lambda: {"reason": "look"},
+}
+
+
+def _rule(rules: dict[str, str], route: Route) -> str | None:
+    return next((rules[name] for name in rules if fnmatchcase(route.name, name)), None)
+
+
+def _address(world: World, route: Route) -> str:
+    if route.name == "admin:<<path:object_id>/>":
+        return f"{reverse('admin:index')}sites/site/{world.site.pk}/nothing/"
+    if route.name.startswith("admin:<"):
+        return f"{reverse('admin:index')}nothing/"
+    return world.address(route)
+
+
+def _outcome(answer: HttpResponseBase) -> str:
+    letters = {400: "b", 401: "L", 403: "f", 404: "n", 405: "m", 409: "c", 503: "u"}
+    if _is_sent_to(answer, "web:login"):
+        return "L"
+    status = answer.status_code
+    return "o" if status < 400 else letters.get(status, str(status))
+
+
+def _is_sent_to(answer: HttpResponseBase, name: str) -> bool:
+    return answer.status_code == 302 and answer["Location"].startswith(f"{reverse(name)}?next=")
+
+
+def _client(world: World, role: str) -> Client:
+    client = Client(raise_request_exception=False)
+    if role != "anonymous":
+        client.force_login(getattr(world.people, role))
+    return client
+
+
+def _send(client: Client, method: str, address: str, body: dict[str, Any]) -> str:
+    """The outcome of a request, whose changes are taken back."""
+    with transaction.atomic():
+        is_post = method == "POST"
+        answer = client.post(address, body) if is_post else client.generic(method, address)
+        if answer.status_code == 302 and answer["Location"] == reverse("admin:index"):
+            answer = client.get(answer["Location"])
+        if _is_sent_to(answer, "admin:login"):
+            # It sends visitors on to the login, and tells the others that they lack the role.
+            answer = client.get(answer["Location"])
+        transaction.set_rollback(True)
+    return _outcome(answer)
+
+
+@pytest.mark.parametrize("route", routes(), ids=lambda route: route.name)
+def test_somebody_decided_who_may_read_each_address(route: Route) -> None:
+    assert _rule(GET, route) is not None
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_every_address_lets_in_who_may_read_it(db: None, role: str) -> None:
+    world, place = small_world(), ROLES.index(role)
+    client = _client(world, role)
+
+    outcomes = {route.name: _send(client, "GET", _address(world, route), {}) for route in routes()}
+
+    expected = {route.name: (_rule(GET, route) or "?" * len(ROLES))[place] for route in routes()}
+    assert outcomes == expected
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_every_change_is_made_by_who_may_make_it(db: None, role: str) -> None:
+    world, place = small_world(), ROLES.index(role)
+    changing = [route for route in routes() if _rule(POST, route)]
+    world.dag.__class__.objects.filter(pk=world.dag.pk).update(state="running")
+    outcomes = {}
+
+    for route in changing:
+        body = BODIES.get(route.name, dict)()
+        outcomes[route.name] = _send(_client(world, role), "POST", _address(world, route), body)
+
+    assert outcomes == {route.name: (_rule(POST, route) or "")[place] for route in changing}
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE"])
+@pytest.mark.parametrize("role", ["anonymous", "ada"])
+def test_no_other_request_goes_through(db: None, role: str, method: str) -> None:
+    """Django's administration and login show their page for any method but act on POST only."""
+    world = small_world()
+    client = _client(world, role)
+    others = [
+        route
+        for route in routes()
+        if not (route.name.startswith("admin:") or route.name == "web:login")
+        and not (method == "POST" and _rule(POST, route))
+    ]
+
+    let_in = {
+        route.name: outcome
+        for route in others
+        if (outcome := _send(client, method, _address(world, route), {})) not in "Lfmnb"
+    }
+
+    assert let_in == {}

@@ -1,0 +1,136 @@
+"""Every address of the portal, with objects behind it: for tests that walk through all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+from django.urls import URLPattern, URLResolver, get_resolver, reverse
+
+from tests import factories
+from wms.core.audit import record_action
+from wms.core.models import ApiToken, AuditEntry
+from wms.dags.models import Dag
+from wms.jobs.models import Job
+from wms.pilots.models import Pilot
+from wms.sites.models import Queue, Site
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """One address pattern: its full name, and the names of its parameters."""
+
+    name: str
+    parameters: frozenset[str]
+
+
+def routes() -> list[Route]:
+    """All of them. Two patterns without a name are told apart by their text."""
+    return list(_walk(get_resolver().url_patterns, ""))
+
+
+def _walk(patterns: list[URLPattern | URLResolver], prefix: str) -> Iterator[Route]:
+    for pattern in patterns:
+        if isinstance(pattern, URLResolver):
+            space = f"{prefix}{pattern.namespace}:" if pattern.namespace else prefix
+            yield from _walk(pattern.url_patterns, space)
+        else:
+            name = pattern.name or f"<{pattern.pattern}>"
+            yield Route(
+                prefix + name, frozenset(pattern.pattern.converters or ()) | _groups(pattern)
+            )
+
+
+def _groups(pattern: URLPattern) -> frozenset[str]:
+    regex = pattern.pattern.regex
+    return frozenset(regex.groupindex)
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """One of each, made by the services; Alice owns what can be owned."""
+
+    people: SimpleNamespace
+    dag: Dag
+    job: Job
+    pilot: Pilot
+    site: Site
+    queue: Queue
+
+    def address(self, route: Route) -> str:
+        """An address of the route that leads to something."""
+        return reverse(
+            route.name, kwargs={name: self._value(route, name) for name in route.parameters}
+        )
+
+    def _value(self, route: Route, parameter: str) -> Any:
+        special = {
+            ("web:attempt-file", "path"): "stdout",
+            ("web:dag-picture", "path"): "figure.svg",
+            ("web:pilot", "pilot_id"): self.pilot.pk,
+            ("pilot_api:sent-file", "path"): "stdout",
+            ("admin:app_list", "app_label"): "core",
+        }
+        usual = {
+            "dag_id": self.dag.pk,
+            "job_id": self.job.pk,
+            "job": self.job.pk,
+            "pilot_id": self.pilot.pk,
+            "uuid": self.pilot.uuid,
+            "name": self.site.name,
+            "path": "run.sh",
+            "number": 1,
+            "attempt": 1,
+            "kind": "stdout",
+            "event": "hold",
+            "panel": "jobs",
+            "archive": "1min",
+            "form": "json",
+            "object_id": self._admin_object(route.name),
+            "content_type_id": 1,
+        }
+        return special.get((route.name, parameter), usual.get(parameter))
+
+    def _admin_object(self, name: str) -> int | None:
+        objects = {
+            "sites_site": lambda: self.site.pk,
+            "sites_queue": lambda: self.queue.pk,
+            "core_user": lambda: self.people.alice.pk,
+            "core_apitoken": lambda: ApiToken.objects.values_list("pk", flat=True).last(),
+            "core_auditentry": lambda: AuditEntry.objects.values_list("pk", flat=True).last(),
+        }
+        return next((find() for key, find in objects.items() if f":{key}_" in name), None)
+
+
+def small_world() -> World:
+    """One DAG with one node, whose job was run by one pilot at one site."""
+    people = factories.people()
+    site = factories.site()
+    dag = factories.running_dag(
+        people.alice,
+        node_count=1,
+        files={"figure.svg": b"<svg xmlns='http://www.w3.org/2000/svg'/>"},
+    )
+    pilot = factories.pilot(site.queues.get())
+    job = factories.run_job(pilot)
+    assert job is not None
+    factories.token_for(people.olga)
+    return World(people, dag, job, pilot, site, site.queues.get())
+
+
+def grow(world: World, count: int) -> None:
+    """Add so many of everything that a page lists."""
+    owner = world.people.alice
+    factories.dag(owner, node_count=count, is_chain=True)
+    for number in range(count):
+        factories.dag(owner, name=f"more{number}.dag", node_count=1)
+        factories.site(f"Site{number}")
+        factories.person(f"person{number}")
+        factories.token_for(world.people.olga)
+        factories.queued_pilot(world.queue)
+        record_action("look", target=f"thing {number}", actor=factories.SYSTEM)
+    factories.turn()
+    for _ in range(count):
+        factories.run_job(factories.pilot(world.queue))
