@@ -25,9 +25,8 @@ from wms.dags.rendering import CannotRender, NodeContext, render_job
 from wms.dags.states import DAG_TERMINAL, DagState, NodeState
 from wms.dags.submitfile import from_dict
 from wms.jobs import services as jobs
-from wms.jobs.models import Job, JobEvent
+from wms.jobs.models import JobEvent
 from wms.jobs.services import JobSpec
-from wms.jobs.states import JobState
 
 log = structlog.get_logger(__name__)
 _ACTOR = Actor.system("dag-engine")
@@ -92,23 +91,26 @@ def advance(dag_id: int, *, now: datetime) -> bool:
         )
         if dag is None:
             return False
-        outcome = _outcome(dag, _take_events(dag_id))
-        changes = _settle(dag, outcome)
+        events, is_told = _take_events(dag_id)
+        changes = _settle(dag, _outcome(dag, events))
         if dag.state == DagState.RUNNING:
-            _start_roots(dag)
-            changes["submitted_count"] = changes.get("submitted_count", 0) + _submit_ready(dag)
+            if is_told:
+                _start_roots(dag)
+            changes["submitted_count"] += _submit_ready(dag)
         elif dag.state == DagState.HELD:
-            _hold_waiting(dag)
+            _hold_returned(events)
         _count(dag, changes)
         _conclude(dag, now)
     return True
 
 
-def _take_events(dag_id: int) -> list[JobEvent]:
+def _take_events(dag_id: int) -> tuple[list[JobEvent], bool]:
+    """The new events of the DAG's jobs, and whether it was told to begin or to go on."""
     entries = list(InboxEntry.objects.filter(topic__in=_TOPICS, key=dag_id).order_by("pk"))
     InboxEntry.objects.filter(pk__in=[entry.pk for entry in entries]).delete()
     ids = [entry.event_id for entry in entries if entry.topic == lifecycle.JOB_TOPIC]
-    return list(JobEvent.objects.filter(pk__in=ids).order_by("pk"))
+    is_told = any(entry.topic == lifecycle.CONTROL_TOPIC for entry in entries)
+    return list(JobEvent.objects.filter(pk__in=ids).order_by("pk")), is_told
 
 
 def _outcome(dag: Dag, events: Sequence[JobEvent]) -> _Outcome:
@@ -238,14 +240,10 @@ def _submit(dag: Dag, nodes: Sequence[Node], specs: Sequence[JobSpec]) -> None:
     lifecycle.apply_to_nodes("submit", [node.pk for node in nodes], actor=_ACTOR, facts=facts)
 
 
-def _hold_waiting(dag: Dag) -> None:
-    """Hold jobs that came back to their TaskQueues after the DAG was held."""
-    waiting = Job.objects.filter(
-        topic=lifecycle.JOB_TOPIC, topic_key=dag.pk, state=JobState.WAITING
-    )
-    jobs.hold_jobs(
-        list(waiting.values_list("pk", flat=True)), actor=_ACTOR, reason="the DAG is held"
-    )
+def _hold_returned(events: Sequence[JobEvent]) -> None:
+    """Hold jobs that came back to their TaskQueues after their DAG was held."""
+    returned = [event.job_id for event in events if event.event == "reschedule"]
+    jobs.hold_jobs(returned, actor=_ACTOR, reason="the DAG is held")
 
 
 def _count(dag: Dag, changes: dict[str, int]) -> None:

@@ -9,7 +9,8 @@ from wms.core.models import AuditEntry, User
 from wms.dags.models import DagEvent
 from wms.dags.services import hold_dags, release_dags, remove_dags
 from wms.jobs.attempts import AttemptSuperseded
-from wms.jobs.models import Job
+from wms.jobs.models import Attempt, Job
+from wms.jobs.services import reschedule_jobs
 
 TWO = "JOB A step.sub\nJOB B step.sub\nJOB C step.sub\nPARENT A CHILD C"
 
@@ -42,6 +43,26 @@ def test_a_held_dag_starts_nothing_more_and_lets_what_runs_finish(submit, alice:
         end(attempt)
     assert advance(dag).state == "completed"
     assert_log_agrees(dag)
+
+
+def test_a_job_that_comes_back_to_a_held_dag_is_held_as_well(submit, alice: User) -> None:
+    dag = match(submit("JOB A step.sub"))
+    running = claim_one()
+    assert running is not None
+    hold_dags([dag.pk], actor=Actor.person(alice), reason="wait")
+
+    reschedule_jobs(
+        [running.job_id],
+        outcome=Attempt.Outcome.LOST,
+        actor=Actor.system("test"),
+        reason="its pilot is lost",
+    )
+    advance(dag)
+
+    assert Job.objects.get().state == "held"
+    assert claim_one() is None
+    release_dags([dag.pk], actor=Actor.person(alice))
+    assert claim_one() is not None
 
 
 def test_a_dag_without_site_is_negotiated_after_its_release(submit, alice: User) -> None:

@@ -92,7 +92,7 @@ def test_a_claim_reads_a_few_jobs_whatever_the_number_that_waits(waiting_jobs: N
 
 @pytest.fixture
 def wide_dag(alice: User) -> Dag:
-    """A root with 10,000 children, each of which has one child: 20,001 nodes."""
+    """A root with 30,000 children, each of which has one child: 60,001 nodes."""
     dag = Dag.objects.create(
         name="wide", owner=alice, workspace=Workspace.objects.create(owner=alice)
     )
@@ -102,7 +102,7 @@ def wide_dag(alice: User) -> Dag:
         INSERT INTO dags_node (dag_id, name, ordinal, submit_description_id, variables, state,
                                state_reason, unfinished_parents, max_retries, retry_number)
         SELECT %s, n::text, n, %s, '{}', 'waiting', '', 1, 0, 0
-        FROM generate_series(1, 20001) AS n
+        FROM generate_series(1, 60001) AS n
         """,
         [dag.pk, description.pk],
     )
@@ -112,7 +112,7 @@ def wide_dag(alice: User) -> Dag:
         SELECT %s, parent.id, child.id
         FROM dags_node AS child
         JOIN dags_node AS parent
-          ON parent.ordinal = CASE WHEN child.ordinal <= 10001 THEN 1 ELSE child.ordinal - 10000 END
+          ON parent.ordinal = CASE WHEN child.ordinal <= 30001 THEN 1 ELSE child.ordinal - 30000 END
         WHERE child.ordinal > 1
         """,
         [dag.pk],
@@ -125,7 +125,7 @@ def wide_dag(alice: User) -> Dag:
 def _middle_nodes(count: int) -> list[int]:
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT id FROM dags_node WHERE ordinal BETWEEN 2 AND 10001 LIMIT %s", [count]
+            "SELECT id FROM dags_node WHERE ordinal BETWEEN 2 AND 30001 LIMIT %s", [count]
         )
         return [row[0] for row in cursor.fetchall()]
 
