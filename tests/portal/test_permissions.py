@@ -151,6 +151,9 @@ def _send(client: Client, method: str, address: str, body: dict[str, Any]) -> st
         if _is_sent_to(answer, "admin:login"):
             # It sends visitors on to the login, and tells the others that they lack the role.
             answer = client.get(answer["Location"])
+        if answer.streaming:
+            # Reading a file to its end closes it.
+            b"".join(answer.streaming_content)
         transaction.set_rollback(True)
     return _outcome(answer)
 
