@@ -93,6 +93,9 @@ def _accounts() -> list[Identity]:
 def _works(identity: Identity, program: Path, folder: Path) -> bool:
     probes = (
         identity.command([program, "--version"]),
+        # setpriv keeps its powers until it has started the program, so the program's own view of
+        # the folders is asked for as well.
+        identity.command(["test", "-r", program]),
         identity.command(["test", "-x", folder.parent.parent if identity.owner else folder]),
     )
     return all(subprocess.run(probe, capture_output=True).returncode == 0 for probe in probes)
