@@ -182,6 +182,16 @@ class Claimed:
         blob = blobs.store_bytes(content)
         attempts.add_attempt_file(attempt, kind=kind, path=path, blob=blob)
 
+    def give_back(self, reason: str) -> None:
+        """The pilot cannot run the job; it waits for another."""
+        attempts.return_job(
+            self.job.pk,
+            self.number,
+            pilot_id=self.pilot.pk,
+            reason=reason,
+            actor=pilots.pilot_actor(self.pilot),
+        )
+
     def end(self, exit_code: int = 0) -> None:
         """The payload has ended; a success has sent its output files."""
         if exit_code == 0:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -81,8 +81,8 @@ class World:
             "uuid": self.pilot.uuid,
             "name": self.site.name,
             "path": "run.sh",
-            "number": 1,
-            "attempt": 1,
+            "number": self.job.attempt_number,
+            "attempt": self.job.attempt_number,
             "kind": "stdout",
             "event": "hold",
             "panel": "jobs",
@@ -104,15 +104,14 @@ class World:
         return next((find() for key, find in objects.items() if f":{key}_" in name), None)
 
 
+_FILES = {"figure.svg": b"<svg xmlns='http://www.w3.org/2000/svg'/>"}
+
+
 def small_world() -> World:
     """One DAG with one node, whose job was run by one pilot at one site."""
     people = factories.people()
     site = factories.site()
-    dag = factories.running_dag(
-        people.alice,
-        node_count=1,
-        files={"figure.svg": b"<svg xmlns='http://www.w3.org/2000/svg'/>"},
-    )
+    dag = factories.running_dag(people.alice, node_count=1, files=_FILES)
     pilot = factories.pilot(site.queues.get())
     job = factories.run_job(pilot)
     assert job is not None
@@ -120,10 +119,15 @@ def small_world() -> World:
     return World(people, dag, job, pilot, site, site.queues.get())
 
 
-def grow(world: World, count: int) -> None:
-    """Add so many of everything that a page lists."""
+def grown(world: World, count: int) -> World:
+    """The world with so many of everything that a page lists; its objects are the rich ones."""
     owner = world.people.alice
-    factories.dag(owner, node_count=count, is_chain=True)
+    big = factories.running_dag(owner, name="big.dag", node_count=count, files=_FILES)
+    worker = factories.pilot(world.queue)
+    job = _tried_often(worker)
+    while factories.run_job(worker) is not None:
+        pass
+    factories.site(world.site.name, queues=[f"queue{number}" for number in range(count)])
     for number in range(count):
         factories.dag(owner, name=f"more{number}.dag", node_count=1)
         factories.site(f"Site{number}")
@@ -132,5 +136,14 @@ def grow(world: World, count: int) -> None:
         factories.queued_pilot(world.queue)
         record_action("look", target=f"thing {number}", actor=factories.SYSTEM)
     factories.turn()
-    for _ in range(count):
-        factories.run_job(factories.pilot(world.queue))
+    job.refresh_from_db()
+    return replace(world, dag=big, job=job, pilot=worker)
+
+
+def _tried_often(worker: Pilot) -> Job:
+    """A job that was given back some times and is waiting again."""
+    for _ in range(3):
+        claimed = factories.claim(worker)
+        assert claimed is not None
+        claimed.give_back("the node was full")
+    return claimed.job

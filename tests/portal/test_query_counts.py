@@ -1,0 +1,68 @@
+"""No page and no endpoint asks the database more often when there is more to show."""
+
+from __future__ import annotations
+
+import pytest
+from django.test import Client
+
+from tests.portal.world import Route, World, grown, routes, small_world
+from tests.query_counts import compare_growth, compare_with_baseline, statements_of
+
+#: Addresses without a number of their own, each with the reason.
+EXEMPT = {
+    "health-live": "asks nobody",
+    "admin:login": "leads elsewhere",
+    "admin:logout": "is posted to",
+    "admin:autocomplete": "is not used by any form",
+    "admin:view_on_site": "leads nowhere: no object has an address of its own there",
+    "admin:jsi18n": "asks nobody",
+    "api:schema": "asks nobody",
+    "api:docs": "asks nobody",
+    "api:dag-hold": "is posted to",
+    "api:dag-release": "is posted to",
+    "api:dag-remove": "is posted to",
+    "web:login": "leads elsewhere for who is logged in",
+    "web:logout": "is posted to",
+    "web:steer": "is posted to",
+}
+#: What must be asked for.
+QUERIES = {"api:history": {"series": ["jobs.running", "jobs.waiting"]}}
+
+
+def _measured_routes() -> list[Route]:
+    return [
+        route
+        for route in routes()
+        if route.name not in EXEMPT
+        and not route.name.startswith(("pilot_api:", "admin:<"))
+        and not route.name.endswith("_delete")
+        and route.name != "admin:core_auditentry_add"
+    ]
+
+
+def _measure(world: World, client: Client) -> dict[str, list[str]]:
+    measured = {}
+    for route in _measured_routes():
+        address, query = world.address(route), QUERIES.get(route.name, {})
+
+        def get(address: str = address, query: dict[str, list[str]] = query) -> None:
+            answer = client.get(address, query)
+            assert answer.status_code in {200, 503}, (address, answer.status_code)
+            if answer.streaming:
+                b"".join(answer.streaming_content)
+
+        get()  # what is kept in memory is read now
+        measured[route.name] = statements_of(get)
+    return measured
+
+
+@pytest.mark.slow
+def test_the_number_of_queries_is_the_known_one_however_many_rows(db: None) -> None:
+    world, client = small_world(), Client()
+    client.force_login(world.people.ada)
+
+    few = _measure(world, client)
+    many = _measure(grown(world, 50), client)
+
+    trouble = compare_growth(few, many) + compare_with_baseline(few)
+    assert not trouble, "\n\n".join(trouble)
