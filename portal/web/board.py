@@ -11,7 +11,7 @@ from django_filters import FilterSet
 
 from portal.filters import DagFilter, JobFilter, PilotFilter
 from wms.core.models import User
-from wms.core.selectors import LoopStatus, count_by_state, loop_statuses
+from wms.core.selectors import LoopHealth, LoopStatus, count_by_state, loop_statuses
 from wms.dags.models import Dag
 from wms.dags.selectors import active_dags_by_site, listed_dags, visible_dags
 from wms.dags.states import DagState
@@ -69,9 +69,14 @@ class Board:
     loops: Sequence[LoopStatus]
 
     @property
-    def needy_loops(self) -> list[LoopStatus]:
-        """The loops that are late or failing."""
-        return [loop for loop in self.loops if loop.needs_attention]
+    def failing_loops(self) -> list[LoopStatus]:
+        """The loops whose last run ended with an error."""
+        return [loop for loop in self.loops if loop.health == LoopHealth.FAILING]
+
+    @property
+    def late_loops(self) -> list[LoopStatus]:
+        """The loops that have not run for several of their periods."""
+        return [loop for loop in self.loops if loop.health == LoopHealth.LATE]
 
     @property
     def needy_sites(self) -> list[SiteLine]:
@@ -81,7 +86,7 @@ class Board:
     @property
     def is_calm(self) -> bool:
         """True when nothing needs a person."""
-        return not (self.attention or self.needy_loops or self.needy_sites)
+        return not (self.attention or self.failing_loops or self.late_loops or self.needy_sites)
 
 
 def board_of(user: User, *, now: datetime) -> Board:

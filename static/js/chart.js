@@ -4,7 +4,10 @@
 (function () {
   "use strict";
   const REFRESH_MS = 60000;
-  const DASHES = ["solid", "dash", "dot", "dashdot", "longdash", "longdashdot"];
+  const DASHES = {
+    running: "solid", waiting: "dash", idle: "dash", queued: "dash", submitted: "dot", matched: "dot", received: "dot",
+    held: "longdash", stalled: "dashdot", failed: "longdashdot",
+  };
   const CONFIG = {
     displaylogo: false,
     responsive: true,
@@ -67,8 +70,7 @@
   }
 
   function tracesOf(data) {
-    const step = stepName(data.step_s);
-    return data.series.flatMap((series, i) => {
+    return data.series.flatMap((series) => {
       const colour = token(`--${series.tone}-fill`);
       const bins = withGaps(series, data.step_s);
       const band = bandOf(bins);
@@ -80,10 +82,9 @@
         },
         {
           ...shared, x: bins.x, y: bins.avg, type: "scatter", mode: "lines", name: series.state,
-          line: { color: colour, width: 2, dash: DASHES[i % DASHES.length] },
+          line: { color: colour, width: 2, dash: DASHES[series.state] || "solid" },
           customdata: bins.min.map((low, k) => [low, bins.max[k]]),
           hovertemplate: `%{y:.1f} (%{customdata[0]} to %{customdata[1]})`,
-          meta: step,
         },
       ];
     });
@@ -94,19 +95,22 @@
     const axis = { gridcolor: token("--line"), zeroline: false, linecolor: token("--line-strong"), tickcolor: token("--line-strong") };
     return {
       autosize: true,
-      margin: { l: 44, r: 14, t: 8, b: 34 },
+      margin: { l: 44, r: 14, t: 8, b: 44 },
       paper_bgcolor: "rgba(0,0,0,0)",
       plot_bgcolor: "rgba(0,0,0,0)",
       font: { family: token("--font"), size: 12, color: ink },
       hovermode: "x unified",
       hoverlabel: { bgcolor: token("--raised"), bordercolor: token("--line-strong"), font: { color: token("--ink") } },
       uirevision: data.archive,
-      xaxis: { ...axis, type: "date", range: rangeOf(data), hoverformat: "%Y-%m-%d %H:%M UTC" },
+      xaxis: { ...axis, type: "date", range: rangeOf(data), hoverformat: "%Y-%m-%d %H:%M UTC", tickangle: 0, nticks: isNarrow ? 4 : 9 },
       yaxis: { ...axis, rangemode: "tozero", automargin: true, tickformat: "~s", fixedrange: isNarrow },
       dragmode: isNarrow ? false : "zoom",
       legend: {
         orientation: "h", x: 0, y: 1.02, yanchor: "bottom", xanchor: "left",
-        title: { text: `line: average, band: minimum to maximum, of ${stepName(data.step_s)} ` },
+        title: {
+          text: `Average of ${stepName(data.step_s)} bins,${isNarrow ? "<br>" : " "}band from minimum to maximum, UTC`,
+          side: "top", font: { size: 11.5, color: token("--ink-3") },
+        },
         font: { color: ink },
       },
     };

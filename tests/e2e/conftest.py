@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.test import Client
+from playwright.sync_api import BrowserContext, Page, Request, Response
+from pytest_django.live_server_helper import LiveServer
+
+from tests.e2e import production
+from wms.core.models import User
+
+WIDE = {"width": 1440, "height": 900}
+NARROW = {"width": 390, "height": 844}
+
+
+@pytest.fixture(scope="session")
+def browser_type_launch_args(browser_type_launch_args: dict[str, Any]) -> dict[str, Any]:
+    """The browser asks nobody but the server under test for anything."""
+    quiet = ["--disable-quic", "--no-first-run", "--disable-component-update", "--disable-sync"]
+    return {**browser_type_launch_args, "args": [*browser_type_launch_args["args"], *quiet]}
+
+
+@pytest.fixture(scope="session")
+def browser_context_args(browser_context_args: dict[str, Any]) -> dict[str, Any]:
+    return {**browser_context_args, "viewport": WIDE, "timezone_id": "Europe/Zurich"}
+
+
+@pytest.fixture
+def made(live_server: LiveServer) -> production.Production:
+    """A production in progress."""
+    return production.build()
+
+
+@pytest.fixture
+def login(context: BrowserContext, live_server: LiveServer) -> Callable[[User], None]:
+    """Log a user in without the form."""
+
+    def enter(user: User) -> None:
+        client = Client()
+        client.force_login(user)
+        value = client.cookies[settings.SESSION_COOKIE_NAME].value
+        context.add_cookies(
+            [{"name": settings.SESSION_COOKIE_NAME, "value": value, "url": live_server.url}]
+        )
+
+    return enter
+
+
+@dataclass
+class Complaints:
+    """What went wrong in a page; `expected` are statuses that the test provokes."""
+
+    expected: set[int] = field(default_factory=set)
+    found: list[str] = field(default_factory=list)
+
+    def hear(self, page: Page) -> None:
+        """Listen to everything that the page does."""
+        page.on("console", lambda message: self._console(message.type, message.text))
+        page.on("pageerror", lambda error: self.found.append(f"script: {error}"))
+        page.on("requestfailed", self._failed)
+        page.on("response", self._answered)
+
+    def _console(self, kind: str, text: str) -> None:
+        is_expected = any(f"status of {status}" in text for status in self.expected)
+        if kind in ("error", "warning") and not is_expected:
+            self.found.append(f"console {kind}: {text}")
+
+    def _failed(self, request: Request) -> None:
+        # A request that a change of the page cut off has not failed.
+        if request.failure != "net::ERR_ABORTED":
+            self.found.append(f"request: {request.url}: {request.failure}")
+
+    def _answered(self, response: Response) -> None:
+        if response.status >= 400 and response.status not in self.expected:
+            self.found.append(f"answer: {response.url}: {response.status}")
+
+
+@pytest.fixture
+def complaints(page: Page) -> Iterator[Complaints]:
+    """Every test that takes this fails on errors in the console and on failed requests."""
+    heard = Complaints()
+    heard.hear(page)
+    yield heard
+    assert heard.found == []

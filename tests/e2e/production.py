@@ -1,0 +1,150 @@
+"""A production in progress, as the browser tests and the screenshots show it."""
+
+from __future__ import annotations
+
+import io
+import math
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from types import SimpleNamespace
+
+from django.conf import settings
+from django.utils import timezone
+
+from matching.rings import ARCHIVES
+from tests import factories
+from wms.core.actors import Actor
+from wms.core.loops import LOOPS
+from wms.core.models import ControlLoop, User
+from wms.dags.models import Dag
+from wms.dags.services import hold_dags
+from wms.dags.submission import DagSubmission, submit_dag
+from wms.history.models import Bin, Series
+from wms.jobs.models import Job
+from wms.pilots.models import Pilot
+from wms.sites.models import Site
+
+EXAMPLE = Path(settings.BASE_DIR, "examples", "montecarlo")
+PICTURE = (
+    b'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 40 20">'
+    b'<rect width="40" height="20" fill="#fff"/><path d="M2 18 14 15 20 3 26 15 38 18" '
+    b'fill="none" stroke="#1f4fb5"/></svg>'
+)
+_LOG = b"".join(b"event %6d: m = 91.%02d GeV\n" % (n * 1000, n % 90) for n in range(60))
+
+
+@dataclass(frozen=True, slots=True)
+class Production:
+    """The people, and one of each thing that has a page."""
+
+    people: SimpleNamespace
+    running: Dag
+    held: Dag
+    failed: Dag
+    idle: Dag
+    site: Site
+    job: Job
+    pilot: Pilot
+
+
+def build() -> Production:
+    """Sites, DAGs in different states, jobs and pilots in most states, and a day's past."""
+    people = factories.people()
+    sites = [factories.site(f"T2-{name}", queues=("short", "long")) for name in ("North", "South")]
+    failed = _failed(people.bob)
+    running = _example(people.alice, "zmumu-2026")
+    held = factories.dag(people.charlie, name="wenu-calibration.dag", node_count=6)
+    factories.turn()
+    pilots = [factories.pilot(queue) for site in sites for queue in site.queues.all()]
+    for pilot in pilots * 7:
+        _run(pilot)
+    for pilot in pilots[:2]:
+        claimed = factories.claim(pilot)
+        if claimed is not None:
+            claimed.start().send("stdout", "stdout", _LOG)
+    reason = "The calibration file is from the wrong run: wait for the new one"
+    hold_dags([held.pk], actor=Actor.person(people.sam), reason=reason)
+    Site.objects.update(max_matches=0)
+    idle = factories.dag(people.alice, name="higgs-4l.dag", node_count=3)
+    factories.turn()
+    factories.queued_pilot(sites[0].queues.first())
+    now = timezone.now()
+    Dag.objects.filter(pk=idle.pk).update(state_since=now - timedelta(hours=2))
+    _loops(now)
+    _past(now)
+    job = Job.objects.filter(state="done", workspace__dag=running).first()
+    return Production(
+        people, running, held, failed, idle, sites[0], job or Job.objects.all()[0], pilots[0]
+    )
+
+
+def _failed(owner: User) -> Dag:
+    """A chain whose first node failed, so that the rest will never run."""
+    dag = factories.running_dag(owner, name="ttbar-isr.dag", node_count=5, is_chain=True)
+    pilot = factories.pilot()
+    job = factories.run_job(pilot, exit_code=1)
+    assert job is not None
+    factories.turn()
+    return dag
+
+
+def _example(owner: User, name: str) -> Dag:
+    """The example production of fifty nodes."""
+    files = {path.name: path.read_bytes() for path in EXAMPLE.iterdir() if path.is_file()}
+    text = files.pop("montecarlo.dag").decode()
+    submission = DagSubmission(
+        dag_name=f"{name}.dag",
+        dag_text=text,
+        files={path: io.BytesIO(content) for path, content in files.items()},
+    )
+    return submit_dag(submission, owner=owner, actor=Actor.person(owner))
+
+
+def _run(pilot: Pilot) -> None:
+    claimed = factories.claim(pilot)
+    if claimed is None:
+        return
+    claimed.start()
+    claimed.send("stdout", "stdout", _LOG)
+    claimed.send("stderr", "stderr", b"")
+    claimed.send("output", "preview.svg", PICTURE)
+    claimed.end()
+    factories.turn()
+
+
+def _loops(now: datetime) -> None:
+    for loop in LOOPS.values():
+        ControlLoop.objects.create(
+            name=loop.name, period_s=3600, started_at=now - timedelta(seconds=2), duration_s=0.04
+        )
+    ControlLoop.objects.filter(name="director").update(
+        error="Unreachable: the batch system of T2-South/long gave no answer within 10 s",
+        failed_at=now,
+    )
+
+
+def _past(now: datetime) -> None:
+    """A day of samples with a gap, in the archive of minutes."""
+    ring = ARCHIVES[0]
+    levels = {"jobs.waiting": 14, "jobs.running": 8, "dags.running": 3, "pilots.running": 6}
+    for name, level in levels.items():
+        series, _ = Series.objects.get_or_create(name=name)
+        bins = []
+        for number in [*range(300), *range(360, 900)]:
+            start = ring.start_of(now - timedelta(minutes=number))
+            value = level + level / 2 * math.sin(number / 90)
+            bins.append(
+                Bin(
+                    series=series,
+                    archive=0,
+                    slot=ring.slot_of(start),
+                    start=start,
+                    count=6,
+                    total=6 * value,
+                    minimum=math.floor(value),
+                    maximum=math.ceil(value) + number % 3,
+                    last=value,
+                )
+            )
+        Bin.objects.bulk_create(bins)

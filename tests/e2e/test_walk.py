@@ -1,0 +1,96 @@
+"""Every page at both widths, light and dark: looked at by axe, and kept as a picture."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from django.conf import settings
+from django.urls import reverse
+from playwright.sync_api import Page
+from pytest_django.live_server_helper import LiveServer
+
+from tests.e2e.conftest import NARROW, WIDE, Complaints
+from tests.e2e.production import Production
+from wms.core.models import User
+
+SHOTS = Path(settings.BASE_DIR, "var", "screenshots")
+_WCAG = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
+_AXE = {"runOnly": {"type": "tag", "values": _WCAG}, "resultTypes": ["violations"]}
+
+#: Fonts are there, charts are drawn, parts that are loaded later have come.
+_IS_SETTLED = """() => document.fonts.status === "loaded"
+    && document.querySelectorAll(".htmx-request, [hx-trigger=load] .panel-note.asking").length === 0
+    && [...document.querySelectorAll("[data-chart-plot]")].every((plot) => plot.firstElementChild)"""
+
+
+def pages_of(made: Production) -> dict[str, str]:
+    """Every page that a person can open, by the name of its picture."""
+    return {
+        "dashboard": reverse("web:dashboard"),
+        "dags": reverse("web:dags"),
+        "dags-filtered": reverse("web:dags") + "?state=held",
+        "dags-none": reverse("web:dags") + "?name=nowhere",
+        "dags-fault": reverse("web:dags") + "?state=lost",
+        "dag-running": reverse("web:dag", args=[made.running.pk]),
+        "dag-failed": reverse("web:dag", args=[made.failed.pk]),
+        "dag-held": reverse("web:dag", args=[made.held.pk]),
+        "dag-idle": reverse("web:dag", args=[made.idle.pk]),
+        "submit": reverse("web:submit"),
+        "jobs": reverse("web:jobs"),
+        "job": reverse("web:job", args=[made.job.pk]),
+        "sites": reverse("web:sites"),
+        "site": reverse("web:site", args=[made.site.name]),
+        "pilots": reverse("web:pilots"),
+        "pilot": reverse("web:pilot", args=[made.pilot.pk]),
+        "pilot-log": reverse("web:pilot-log", args=[made.pilot.pk]),
+        "history": reverse("web:history"),
+        "refusal": reverse("web:dag", args=[0]),
+        "not-found": "/nowhere/",
+    }
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("viewport", [WIDE, NARROW], ids=["wide", "narrow"])
+def test_every_page_is_accessible_and_quiet(
+    page: Page,
+    live_server: LiveServer,
+    made: Production,
+    login: Callable[[User], None],
+    complaints: Complaints,
+    viewport: dict[str, int],
+    scheme: str,
+) -> None:
+    complaints.expected = {404}
+    page.emulate_media(color_scheme=scheme)
+    page.set_viewport_size(viewport)
+    faults = []
+
+    page.goto(live_server.url + reverse("web:login"))
+    faults += _look(page, f"login-{viewport['width']}-{scheme}")
+    login(made.people.olga)
+    for name, address in pages_of(made).items():
+        page.goto(live_server.url + address)
+        faults += _look(page, f"{name}-{viewport['width']}-{scheme}")
+
+    assert not faults, "\n".join(faults)
+
+
+def _look(page: Page, name: str) -> list[str]:
+    """Wait until all is there, keep a picture, and return what is wrong with the page."""
+    page.wait_for_function(_IS_SETTLED)
+    SHOTS.mkdir(parents=True, exist_ok=True)
+    page.screenshot(path=SHOTS / f"{name}.png", full_page=True)
+    found = Axe().run(page, options=_AXE).response["violations"]
+    faults = [
+        f"{name}: {violation['id']}: {node['html'][:200]}: {node['failureSummary'][:300]}"
+        for violation in found
+        for node in violation["nodes"]
+    ]
+    spare = page.evaluate(
+        "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+    )
+    return faults + ([f"{name}: {spare} px too wide"] if spare > 0 else [])
