@@ -122,9 +122,7 @@ class TokenAdmin(RoleAdmin):
     ) -> HttpResponse:
         """Show the text of the new token, once."""
         context = {**self.admin_site.each_context(request), "title": "New token", "token": obj}
-        answer = TemplateResponse(request, "admin/core/apitoken/made.html", context)
-        answer["Cache-Control"] = "no-store"
-        return answer
+        return TemplateResponse(request, "admin/core/apitoken/made.html", context)
 
     @admin.action(description="Revoke the chosen tokens")
     def revoke(self, request: HttpRequest, tokens: QuerySet[ApiToken]) -> None:

@@ -1,0 +1,181 @@
+"""Accounts, tokens and the audit trail in the administration."""
+
+from __future__ import annotations
+
+import re
+from types import SimpleNamespace
+
+import pytest
+from django.http import HttpResponse
+from django.test import Client
+from django.utils import timezone
+
+from tests import factories
+from tests.portal.admin.conftest import AsPerson
+from wms.core.errors import NotAuthenticated
+from wms.core.models import ApiToken, AuditEntry, Role, User
+from wms.core.tokens import authenticate_token
+
+ADD_USER = "/admin/core/user/add/"
+USER = {
+    "username": "dora",
+    "first_name": "",
+    "last_name": "",
+    "email": "",
+    "role": "user",
+    "is_active": "on",
+    "new_password": "a long enough secret",
+}
+ADD_TOKEN = "/admin/core/apitoken/add/"
+
+
+def _errors(answer: HttpResponse) -> dict[str, list[str]]:
+    assert answer.status_code == 200
+    return {name: list(errors) for name, errors in answer.context["adminform"].form.errors.items()}
+
+
+def _change(user: User) -> str:
+    return f"/admin/core/user/{user.pk}/change/"
+
+
+def test_an_account_is_made_and_audited(ada: Client) -> None:
+    answer = ada.post(ADD_USER, USER)
+
+    assert answer.status_code == 302, _errors(answer)
+    dora = User.objects.get(username="dora")
+    assert dora.check_password(USER["new_password"])
+    assert Client().login(username="dora", password=USER["new_password"])
+    entry = AuditEntry.objects.get(action="create account", target="user dora", actor="ada")
+    assert entry.facts["password"] == "set"
+    assert USER["new_password"] not in str(entry.facts)
+
+
+@pytest.mark.parametrize("password", ["", "short", "dora", "password123"])
+def test_a_bad_password_is_refused(ada: Client, password: str) -> None:
+    errors = _errors(ada.post(ADD_USER, USER | {"new_password": password}))
+
+    assert list(errors) == ["new_password"]
+    assert not User.objects.filter(username="dora").exists()
+
+
+def test_a_role_is_changed_and_the_password_kept(ada: Client, people: SimpleNamespace) -> None:
+    body = USER | {"username": "bob", "role": "shifter", "new_password": ""}
+
+    answer = ada.post(_change(people.bob), body)
+
+    assert answer.status_code == 302, _errors(answer)
+    people.bob.refresh_from_db()
+    assert people.bob.role == Role.SHIFTER
+    assert people.bob.check_password(factories.PASSWORD)
+    entry = AuditEntry.objects.get(action="change account", target="user bob")
+    assert entry.facts == {"role": ["user", "shifter"]}
+
+
+def test_the_last_administrator_stays_one(ada: Client, people: SimpleNamespace) -> None:
+    body = USER | {"username": "ada", "role": "user", "new_password": ""}
+
+    errors = _errors(ada.post(_change(people.ada), body))
+
+    assert "last administrator" in errors["__all__"][0]
+    people.ada.refresh_from_db()
+    assert people.ada.role == Role.ADMIN
+
+
+def test_an_operator_manages_no_accounts(olga: Client, people: SimpleNamespace) -> None:
+    assert olga.get("/admin/core/user/").status_code == 403
+    assert olga.post(_change(people.olga), USER | {"role": "admin"}).status_code == 403
+    assert "Users" not in olga.get("/admin/").content.decode()
+
+
+def test_ones_own_password_is_changed_and_audited(olga: Client, people: SimpleNamespace) -> None:
+    body = {
+        "old_password": factories.PASSWORD,
+        "new_password1": "another long secret",
+        "new_password2": "another long secret",
+    }
+
+    answer = olga.post("/admin/password_change/", body)
+
+    assert answer.status_code == 302
+    people.olga.refresh_from_db()
+    assert people.olga.check_password("another long secret")
+    assert AuditEntry.objects.filter(action="change password", actor="olga").count() == 1
+    assert olga.get("/admin/").status_code == 200
+
+
+def _token_in(page: str) -> str:
+    found = re.search(r'<code id="token">(plt_\w+?_[\w-]+)</code>', page)
+    assert found is not None, page
+    return found.group(1)
+
+
+def test_a_token_is_shown_once(olga: Client, people: SimpleNamespace) -> None:
+    answer = olga.post(ADD_TOKEN, {"user": people.olga.pk, "name": "laptop"})
+
+    text = _token_in(answer.content.decode())
+    assert "no-store" in answer["Cache-Control"]
+    assert authenticate_token(text, now=timezone.now()) == people.olga
+    secret = text.split("_", 2)[2]
+    token = ApiToken.objects.get(name="laptop")
+    for address in ("/admin/core/apitoken/", f"/admin/core/apitoken/{token.pk}/change/"):
+        page = olga.get(address).content.decode()
+        assert token.prefix in page or "laptop" in page
+        assert secret not in page
+        assert token.secret_sha256 not in page
+
+
+def test_an_operator_makes_tokens_for_oneself_only(olga: Client, people: SimpleNamespace) -> None:
+    errors = _errors(olga.post(ADD_TOKEN, {"user": people.alice.pk, "name": "stolen"}))
+
+    assert list(errors) == ["user"]
+    assert not ApiToken.objects.exists()
+
+
+def test_an_administrator_makes_tokens_for_others(ada: Client, people: SimpleNamespace) -> None:
+    answer = ada.post(ADD_TOKEN, {"user": people.alice.pk, "name": "robot"})
+
+    text = _token_in(answer.content.decode())
+    assert authenticate_token(text, now=timezone.now()) == people.alice
+    assert AuditEntry.objects.get(action="create token").actor == "ada"
+
+
+def test_a_token_is_revoked(olga: Client, people: SimpleNamespace) -> None:
+    text = factories.token_for(people.olga)
+    token = ApiToken.objects.get()
+
+    olga.post("/admin/core/apitoken/", {"action": "revoke", "_selected_action": [token.pk]})
+
+    with pytest.raises(NotAuthenticated):
+        authenticate_token(text, now=timezone.now())
+    assert AuditEntry.objects.get(action="revoke token").target == f"token {token.prefix}"
+
+
+def test_the_tokens_of_others_are_not_seen(olga: Client, people: SimpleNamespace) -> None:
+    text = factories.token_for(people.alice)
+    token = ApiToken.objects.get()
+
+    page = olga.get("/admin/core/apitoken/").content.decode()
+    olga.post("/admin/core/apitoken/", {"action": "revoke", "_selected_action": [token.pk]})
+
+    assert token.prefix not in page
+    assert authenticate_token(text, now=timezone.now()) == people.alice
+
+
+def test_the_audit_trail_is_read_only(ada: Client, people: SimpleNamespace) -> None:
+    entry = AuditEntry.objects.latest("pk")
+
+    page = ada.get(f"/admin/core/auditentry/{entry.pk}/change/")
+
+    assert page.status_code == 200
+    assert 'name="_save"' not in page.content.decode()
+    answer = ada.post(f"/admin/core/auditentry/{entry.pk}/change/", {"actor": "nobody"})
+    assert answer.status_code == 403
+    assert AuditEntry.objects.get(pk=entry.pk).actor == entry.actor
+
+
+@pytest.mark.parametrize("name", ["vera", "alice", "sam"])
+def test_who_lacks_the_role_is_told_so(as_person: AsPerson, name: str) -> None:
+    answer = as_person(name).get("/admin/sites/site/", follow=True)
+
+    assert answer.status_code == 403
+    assert answer.redirect_chain[-1][0].startswith("/admin/login/")

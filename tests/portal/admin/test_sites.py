@@ -1,0 +1,164 @@
+"""Sites and queues in the administration: checked on save, with the place of each fault."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.http import HttpResponse
+from django.test import Client
+
+from tests import factories
+from wms.core.models import AuditEntry
+from wms.sites.models import Queue, Site, SiteEvent
+
+ADD = "/admin/sites/site/add/"
+SITE = {
+    "name": "Florida",
+    "is_enabled": "on",
+    "max_matches": "2",
+    "requirements": "TARGET.ImageSize < 1000 && CurMatches < MaxMatches",
+    "rank": "TARGET.Priority",
+    "environment": "SiteWorkingArea=/work\nSiteName=Florida",
+    "attributes": 'Is_USCMS_Site = True\nSiteKind = "tier 2"',
+}
+QUEUE = {
+    "name": "short",
+    "element": "local",
+    "settings": "{}",
+    "is_enabled": "on",
+    "max_pilots": "10",
+    "max_queued_pilots": "5",
+    "cores": "1",
+    "memory_mb": "2000",
+    "wall_time_s": "3600",
+    "platform": "",
+    "tags": "[]",
+}
+
+
+def _errors(answer: HttpResponse) -> dict[str, list[str]]:
+    assert answer.status_code == 200
+    return {name: list(errors) for name, errors in answer.context["adminform"].form.errors.items()}
+
+
+def test_a_site_is_stored_with_its_event_and_its_audit_entry(olga: Client) -> None:
+    answer = olga.post(ADD, SITE)
+
+    assert answer.status_code == 302, _errors(answer)
+    site = Site.objects.get(name="Florida")
+    assert site.rank == "TARGET.Priority"
+    assert SiteEvent.objects.get(site=site).actor == "olga"
+    assert AuditEntry.objects.filter(actor="olga", target="site Florida").count() == 1
+
+
+@pytest.mark.parametrize(
+    ("field", "text", "words"),
+    [
+        ("requirements", "TARGET.ImageSize < ", "not a ClassAd expression"),
+        ("requirements", "CurMatches = 1", "to compare, write =="),
+        ("requirements", "", "required"),
+        ("rank", '"abc', "a quote is not closed"),
+        ("attributes", "Good = 1\n\nBad = (1 + ", "line 3: "),
+        ("attributes", "just words", "line 1: "),
+        ("attributes", "CurMatches = 0", "CurMatches is set by Pilotage"),
+        ("environment", "A=1\nnot an assignment", "line 2: "),
+        ("name", "../etc", "Use letters"),
+        ("max_matches", "-1", "greater than or equal to 0"),
+    ],
+)
+def test_a_fault_is_shown_at_its_field_and_line(
+    olga: Client, field: str, text: str, words: str
+) -> None:
+    errors = _errors(olga.post(ADD, SITE | {field: text}))
+
+    assert list(errors) == [field]
+    assert words in errors[field][0]
+    assert not Site.objects.exists()
+
+
+def test_all_faults_are_shown_at_once(olga: Client) -> None:
+    errors = _errors(olga.post(ADD, SITE | {"rank": "1 +", "requirements": ")", "attributes": "x"}))
+
+    assert set(errors) == {"rank", "requirements", "attributes"}
+
+
+def test_a_change_tells_what_it_changed(olga: Client) -> None:
+    site = factories.site("Florida")
+    old = site.requirements
+
+    answer = olga.post(f"/admin/sites/site/{site.pk}/change/", SITE)
+
+    assert answer.status_code == 302
+    facts = AuditEntry.objects.filter(actor="olga").latest("pk").facts
+    assert facts["requirements"] == [old, SITE["requirements"]]
+    assert "name" not in facts
+
+
+def test_saving_without_a_change_leaves_no_trace(olga: Client) -> None:
+    olga.post(ADD, SITE)
+    site = Site.objects.get()
+    before = AuditEntry.objects.count(), SiteEvent.objects.count()
+
+    olga.post(f"/admin/sites/site/{site.pk}/change/", SITE)
+
+    assert (AuditEntry.objects.count(), SiteEvent.objects.count()) == before
+
+
+def test_the_published_ad_is_shown(olga: Client) -> None:
+    site = factories.site("Florida")
+    address = f"/admin/sites/site/{site.pk}/change/"
+
+    assert "not published yet" in olga.get(address).content.decode()
+    factories.turn()
+    assert "Name = &quot;Florida&quot;" in olga.get(address).content.decode()
+
+
+def test_a_queue_is_stored(olga: Client) -> None:
+    site = factories.site("Florida", queues=())
+
+    answer = olga.post("/admin/sites/queue/add/", QUEUE | {"site": str(site.pk)})
+
+    assert answer.status_code == 302, _errors(answer)
+    assert Queue.objects.get(site=site).name == "short"
+    assert AuditEntry.objects.filter(actor="olga", target="queue Florida/short").exists()
+
+
+@pytest.mark.parametrize(
+    ("field", "text"),
+    [
+        ("settings", "{"),
+        ("settings", "[]"),
+        ("settings", '{"no_such_setting": 1}'),
+        ("settings", '{"slots": "many"}'),
+        ("tags", '{"a": 1}'),
+        ("tags", "[1]"),
+        ("cores", "0"),
+        ("element", "nonsense"),
+    ],
+)
+def test_a_fault_of_a_queue_is_shown_at_its_field(olga: Client, field: str, text: str) -> None:
+    site = factories.site("Florida", queues=())
+    body: dict[str, Any] = QUEUE | {"site": str(site.pk), field: text}
+
+    errors = _errors(olga.post("/admin/sites/queue/add/", body))
+
+    assert list(errors) == [field]
+    assert not Queue.objects.exists()
+
+
+def test_two_queues_of_a_site_have_two_names(olga: Client) -> None:
+    site = factories.site("Florida", queues=("short",))
+
+    errors = _errors(olga.post("/admin/sites/queue/add/", QUEUE | {"site": str(site.pk)}))
+
+    assert list(errors) == ["__all__"]
+
+
+def test_nothing_is_deleted(olga: Client) -> None:
+    site = factories.site("Florida")
+
+    answer = olga.post(f"/admin/sites/site/{site.pk}/delete/", {"post": "yes"})
+
+    assert answer.status_code == 403
+    assert Site.objects.filter(pk=site.pk).exists()
