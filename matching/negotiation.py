@@ -102,18 +102,18 @@ def explain_no_match(request: Request, offers: Sequence[Offer]) -> str:
         if o.name not in set(full) and not requirement_holds(o.ad, request.ad)
     ]
     parts = [
-        _part(refused_by_dag, "do not satisfy the Requirements of the DAG"),
-        _part(full, "are full (CurMatches has reached MaxMatches)"),
-        _part(refused_by_site, "refuse the DAG by their own Requirements"),
+        _part("full, CurMatches has reached MaxMatches", full, len(offers)),
+        _part("ruled out by the Requirements of the DAG", refused_by_dag, len(offers)),
+        _part("refusing the DAG by their own Requirements", refused_by_site, len(offers)),
     ]
-    return f"Of {len(offers)} sites " + "; ".join(part for part in parts if part) + "."
+    return f"No site fits now: {'; '.join(part for part in parts if part)}."
 
 
-def _part(names: Sequence[str], verb: str) -> str:
+def _part(what: str, names: Sequence[str], total: int) -> str:
     if not names:
         return ""
     shown = ", ".join(sorted(names)[:5]) + (", ..." if len(names) > 5 else "")
-    return f"{len(names)} {verb} ({shown})"
+    return f"{len(names)} of {total} {what} ({shown})"
 
 
 def _load(ad: classad2.ClassAd) -> float:

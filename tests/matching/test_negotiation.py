@@ -42,14 +42,14 @@ def test_the_site_ad_of_the_uscms_report_takes_two_dags_that_want_it() -> None:
     decision = negotiate([request(n, **wanting) for n in (1, 2, 3)], [uscms_site()])
 
     assert [match.dag_id for match in decision.matches] == [1, 2]
-    assert "full (CurMatches has reached MaxMatches)" in decision.unmatched[3]
+    assert "1 of 1 full, CurMatches has reached MaxMatches" in decision.unmatched[3]
 
 
 def test_the_site_ad_of_the_uscms_report_refuses_a_dag_that_does_not_want_it() -> None:
     decision = negotiate([request(1)], [uscms_site()])
 
     assert decision.matches == []
-    assert "1 refuse the DAG by their own Requirements" in decision.unmatched[1]
+    assert "1 of 1 refusing the DAG by their own Requirements" in decision.unmatched[1]
 
 
 def test_the_rank_of_the_dag_comes_before_the_rank_of_the_site() -> None:
@@ -100,9 +100,9 @@ def test_every_dag_left_over_is_told_why() -> None:
     decision = negotiate([request(Requirements="Speed =!= 1", Owner='"alice"')], sites)
 
     reason = decision.unmatched[1]
-    assert "1 do not satisfy the Requirements of the DAG (slow)" in reason
-    assert "1 are full (CurMatches has reached MaxMatches) (full)" in reason
-    assert "1 refuse the DAG by their own Requirements (choosy)" in reason
+    assert "1 of 3 ruled out by the Requirements of the DAG (slow)" in reason
+    assert "1 of 3 full, CurMatches has reached MaxMatches (full)" in reason
+    assert "1 of 3 refusing the DAG by their own Requirements (choosy)" in reason
 
 
 @pytest.mark.parametrize("count", [0, 1, 7])

@@ -260,5 +260,9 @@ def _conclude(dag: Dag, now: datetime) -> None:
     if dag.done_count == dag.node_count:
         lifecycle.apply_to_dags("complete", [dag.pk], actor=_ACTOR, ended_at=now)
     elif dag.done_count + dag.failed_count + dag.futile_count == dag.node_count:
-        reason = f"{dag.failed_count} nodes failed, {dag.futile_count} could not run after them"
+        reason = f"{_nodes(dag.failed_count)} failed, {_nodes(dag.futile_count)} could not run"
         lifecycle.apply_to_dags("fail", [dag.pk], actor=_ACTOR, reason=reason, ended_at=now)
+
+
+def _nodes(count: int) -> str:
+    return "1 node" if count == 1 else f"{count} nodes"

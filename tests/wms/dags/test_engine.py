@@ -83,7 +83,7 @@ def test_a_failure_makes_descendants_futile_and_lets_the_rest_run(submit) -> Non
     advance(dag)
 
     assert dag.state == "failed"
-    assert dag.state_reason == "1 nodes failed, 2 could not run after them"
+    assert dag.state_reason == "1 node failed, 2 nodes could not run"
     assert (dag.done_count, dag.failed_count, dag.futile_count) == (3, 1, 2)
     assert Node.objects.get(dag=dag, name="B").state_reason == "the payload ended with exit code 3"
     assert_log_agrees(dag)

@@ -47,7 +47,7 @@ def test_a_full_site_takes_the_next_dag_when_one_has_ended(submit, make_site) ->
     first = match(submit(NODE))
     second = match(submit(NODE))
     assert (first.state, second.state) == ("running", "idle")
-    assert "1 are full (CurMatches has reached MaxMatches) (site-a)" in second.unmatched_reason
+    assert "1 of 1 full, CurMatches has reached MaxMatches (site-a)" in second.unmatched_reason
 
     run_one("A")
     match(second)

@@ -17,7 +17,7 @@ def test_settings_become_an_element(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "settings", "key"),
+    ("kind", "values", "key"),
     [
         ("punchcards", {}, "kind"),
         ("local", {"slots": 2}, "directory"),
@@ -29,9 +29,9 @@ def test_settings_become_an_element(tmp_path: Path) -> None:
     ],
 )
 def test_settings_that_do_not_fit_are_refused_with_their_key(
-    kind: str, settings: dict[str, object], key: str
+    kind: str, values: dict[str, object], key: str
 ) -> None:
     with pytest.raises(BadSettings) as caught:
-        element_for(kind, settings)
+        element_for(kind, values)
 
     assert caught.value.key == key
