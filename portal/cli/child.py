@@ -10,7 +10,7 @@ import sys
 import time
 from types import TracebackType
 from urllib.error import HTTPError, URLError
-from urllib.request import urlopen
+from urllib.request import ProxyHandler, build_opener
 
 from portal.cli.place import BASE, Place
 from portal.embedded.ports import LOOPBACK
@@ -107,7 +107,8 @@ class ChildPortal:
 
 def _answers(url: str) -> bool:
     try:
-        urlopen(url, timeout=5).close()
+        # The portal is on this host: a proxy that the environment names is not asked.
+        build_opener(ProxyHandler({})).open(url, timeout=5).close()
     except HTTPError as error:
         return error.code < 500
     except (URLError, TimeoutError, ConnectionError):

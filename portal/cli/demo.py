@@ -56,6 +56,8 @@ def main(arguments: list[str]) -> int:
             ended = follow(client, submit_example(client), portal.check)
             _say(summary(client, ended))
             if not options.once:
+                if ended.dag["state"] != "completed":
+                    _say(reason_of(client, ended.dag))
                 _say("The portal stays up; Ctrl-C stops it.")
                 _stay(portal)
             if ended.dag["state"] != "completed":

@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 import structlog
@@ -18,6 +19,7 @@ from django.db import connection, transaction
 from django.db.models import F
 
 from wms.core.actors import Actor
+from wms.core.loops import wake
 from wms.core.models import InboxEntry
 from wms.dags import lifecycle
 from wms.dags.models import Dag, Node
@@ -27,6 +29,7 @@ from wms.dags.submitfile import from_dict
 from wms.jobs import services as jobs
 from wms.jobs.models import JobEvent
 from wms.jobs.services import JobSpec
+from wms.pilots.director import DIRECT_TASK
 
 log = structlog.get_logger(__name__)
 _ACTOR = Actor.system("dag-engine")
@@ -238,6 +241,7 @@ def _submit(dag: Dag, nodes: Sequence[Node], specs: Sequence[JobSpec]) -> None:
     Node.objects.bulk_update(nodes, ["job"], batch_size=500)
     facts = {node.pk: {"job": node.job_id} for node in nodes}
     lifecycle.apply_to_nodes("submit", [node.pk for node in nodes], actor=_ACTOR, facts=facts)
+    transaction.on_commit(partial(wake, DIRECT_TASK))
 
 
 def _hold_returned(events: Sequence[JobEvent]) -> None:

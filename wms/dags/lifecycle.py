@@ -18,7 +18,9 @@ from wms.dags.states import DAG_TRANSITIONS, NODE_TRANSITIONS
 #: The inbox of job events, and of DAG events after which the engine has something to do.
 JOB_TOPIC = "dag-jobs"
 CONTROL_TOPIC = "dag-control"
-#: The task that reads both.
+#: The task that matches idle DAGs.
+NEGOTIATE_TASK = "wms.dags.negotiate"
+#: The task that reads both inboxes.
 ADVANCE_TASK = "wms.dags.advance"
 
 _DAGS = StateMachine(model=Dag, event_model=DagEvent, subject="dag", transitions=DAG_TRANSITIONS)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 
 import rustworkx
 from django.db.models import Count, Prefetch, Q, QuerySet
@@ -143,24 +142,19 @@ def levels_of(dag: Dag, *, limit: int) -> list[list[LevelNode]]:
     """The nodes by level: each one below all of its parents. Empty for more than `limit` nodes."""
     if dag.node_count > limit:
         return []
-    nodes: Mapping[int, dict[str, Any]] = {
-        row["pk"]: row
-        for row in Node.objects.filter(dag=dag)
-        .order_by("ordinal")
-        .values("pk", "name", "state", "job_id")
+    rows = Node.objects.filter(dag=dag).order_by("ordinal")
+    nodes = {
+        pk: LevelNode(name, state, job_id)
+        for pk, name, state, job_id in rows.values_list("pk", "name", "state", "job_id")
     }
     graph: rustworkx.PyDiGraph[int, None] = rustworkx.PyDiGraph()
     place = dict(zip(nodes, graph.add_nodes_from(list(nodes)), strict=True))
     arcs = Edge.objects.filter(dag=dag).values_list("parent_id", "child_id")
     graph.add_edges_from_no_data([(place[parent], place[child]) for parent, child in arcs])
     return [
-        [_level_node(nodes[graph[index]]) for index in sorted(level)]
+        [nodes[graph[index]] for index in sorted(level)]
         for level in rustworkx.topological_generations(graph)
     ]
-
-
-def _level_node(row: Mapping[str, Any]) -> LevelNode:
-    return LevelNode(name=row["name"], state=row["state"], job_id=row["job_id"])
 
 
 def find_dag(user: User, dag_id: int) -> Dag:

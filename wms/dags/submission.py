@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import BinaryIO
 
 from django.db import IntegrityError, transaction
@@ -12,9 +13,11 @@ from wms.core.actors import Actor
 from wms.core.audit import record_action
 from wms.core.conf import conf
 from wms.core.errors import Finding, InvalidInput
+from wms.core.loops import wake
 from wms.core.models import Role, User
 from wms.core.policy import require_role
 from wms.dags.checking import CheckedDag, check_dag
+from wms.dags.lifecycle import NEGOTIATE_TASK
 from wms.dags.models import Dag, DagEvent, Edge, Node, SubmitDescription
 from wms.dags.states import DagState
 from wms.jobs.blobs import store_bytes, store_stream
@@ -134,6 +137,7 @@ def _store(
     _store_nodes(dag, checked)
     DagEvent.objects.create(dag=dag, event="submit", to_state=DagState.IDLE, actor=actor.name)
     record_action("submit DAG", target=f"DAG {dag.pk}", actor=actor, facts={"name": dag.name})
+    transaction.on_commit(partial(wake, NEGOTIATE_TASK))
     return dag
 
 

@@ -7,12 +7,12 @@ from celery import shared_task
 from wms.core import loops
 from wms.core.conf import conf
 from wms.dags import engine, negotiation
-from wms.dags.lifecycle import ADVANCE_TASK
+from wms.dags.lifecycle import ADVANCE_TASK, NEGOTIATE_TASK
 
 NEGOTIATOR = loops.register(
     loops.Loop(
         "negotiator",
-        "wms.dags.negotiate",
+        NEGOTIATE_TASK,
         period_s=conf().negotiation_period_s,
         run_cycle=negotiation.run_cycle,
     )

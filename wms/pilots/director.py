@@ -29,6 +29,8 @@ from wms.taskqueues.selectors import Demand, demands
 log = structlog.get_logger(__name__)
 _ACTOR = Actor.system("director")
 _ENDING_MARGIN_S = 60
+#: The task that runs the director's cycle.
+DIRECT_TASK = "wms.pilots.direct"
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from wms.core import loops
 from wms.pilots import director, monitor
 
 DIRECTOR = loops.register(
-    loops.Loop("director", "wms.pilots.direct", period_s=2, run_cycle=director.run_cycle)
+    loops.Loop("director", director.DIRECT_TASK, period_s=2, run_cycle=director.run_cycle)
 )
 MONITOR = loops.register(
     loops.Loop("pilot-monitor", "wms.pilots.monitor", period_s=5, run_cycle=monitor.run_cycle)
