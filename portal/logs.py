@@ -16,7 +16,7 @@ _ORDER = ["timestamp", "level", "logger", "event"]
 
 
 def configure() -> dict[str, Any]:
-    """Set structlog up and return Django's LOGGING dictionary: everything goes to standard error."""
+    """Set structlog up and return Django's LOGGING: everything goes to standard error."""
     structlog.configure(
         processors=[*_SHARED, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
         logger_factory=structlog.stdlib.LoggerFactory(),
