@@ -1,0 +1,186 @@
+"""What people do in the browser, from the login to a released DAG."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from django.urls import reverse
+from playwright.sync_api import Page, expect
+from pytest_django.live_server_helper import LiveServer
+
+from tests import factories
+from tests.e2e.conftest import NARROW, Complaints
+from wms.core.models import User
+from wms.dags.models import Dag
+
+Login = Callable[[User], None]
+
+
+def test_a_user_logs_in_lands_where_they_wanted_to_and_logs_out(
+    page: Page, live_server: LiveServer, complaints: Complaints
+) -> None:
+    factories.people()
+    page.goto(live_server.url + reverse("web:jobs"))
+
+    page.get_by_label("User name").fill("alice")
+    page.get_by_label("Password").fill("not this one")
+    page.get_by_role("button", name="Log in").click()
+    expect(page.get_by_role("alert")).to_contain_text("correct username and password")
+
+    page.get_by_label("Password").fill(factories.PASSWORD)
+    page.get_by_role("button", name="Log in").click()
+    expect(page).to_have_url(live_server.url + reverse("web:jobs"))
+
+    page.get_by_role("button", name="Log out").click()
+    expect(page.get_by_role("heading", name="Log in")).to_be_visible()
+
+
+def test_a_faulty_dag_is_refused_with_its_line_and_a_mended_one_is_taken(
+    page: Page, live_server: LiveServer, login: Login, complaints: Complaints, tmp_path: Path
+) -> None:
+    complaints.expected = {400}
+    login(factories.people().alice)
+    dag, other = tmp_path / "diamond.dag", tmp_path / "job.sub"
+    other.write_text(factories.SUBMIT_FILE)
+    (tmp_path / "run.sh").write_text("#!/bin/sh\n")
+    dag.write_text('JOB A job.sub\nVARS A number="1"\nPARENT A CHILD Z\n')
+    page.goto(live_server.url + reverse("web:submit"))
+
+    page.get_by_label("DAG file").set_input_files(dag)
+    page.get_by_label("All files that it names").set_input_files([other, tmp_path / "run.sh"])
+    expect(page.get_by_text("2 chosen: job.sub, run.sh")).to_be_visible()
+    page.get_by_role("button", name="Check and submit").click()
+
+    fault = page.locator(".findings li")
+    expect(fault).to_contain_text("diamond.dag, line 3")
+    expect(fault).to_contain_text("PARENT A CHILD Z")
+    assert not Dag.objects.exists()
+
+    dag.write_text('JOB A job.sub\nVARS A number="1"\n')
+    page.get_by_label("DAG file").set_input_files(dag)
+    page.get_by_role("button", name="Check and submit").click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("diamond")
+    assert Dag.objects.get().name == "diamond"
+
+
+def test_a_shifter_holds_and_releases_a_dag_with_the_keyboard_and_the_reason_is_kept(
+    page: Page, live_server: LiveServer, login: Login, complaints: Complaints
+) -> None:
+    complaints.expected = {400}
+    people = factories.people()
+    dag = factories.running_dag(people.alice)
+    login(people.sam)
+    page.goto(live_server.url + reverse("web:dag", args=[dag.pk]))
+
+    page.locator("#steer-hold summary").focus()
+    page.keyboard.press("Enter")
+    page.keyboard.press("Tab")
+    page.keyboard.type("   ")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    expect(page.locator("#fault-hold")).to_contain_text("Give a reason")
+
+    page.locator("#reason-hold").fill("disk full")
+    page.get_by_role("button", name="Hold this DAG").click()
+    expect(page.get_by_role("status")).to_contain_text(f"DAG {dag.pk} is held")
+    row = page.locator("#events-box tbody tr").filter(has_text="disk full").first
+    expect(row).to_contain_text("sam")
+
+    page.locator("#steer-release summary").click()
+    page.get_by_role("button", name="Release this DAG").click()
+    expect(page.get_by_role("status")).to_contain_text("is released")
+    dag.refresh_from_db()
+    assert dag.state == "running"
+
+
+def test_a_user_sees_no_way_to_steer_the_dag_of_another(
+    page: Page, live_server: LiveServer, login: Login, complaints: Complaints
+) -> None:
+    people = factories.people()
+    dag = factories.running_dag(people.alice)
+    login(people.bob)
+
+    page.goto(live_server.url + reverse("web:dag", args=[dag.pk]))
+
+    expect(page.get_by_role("heading", name="Progress")).to_be_visible()
+    expect(page.locator(".steer")).to_have_count(0)
+
+
+def test_colours_follow_the_system_until_the_user_chooses(
+    page: Page, live_server: LiveServer, login: Login, complaints: Complaints
+) -> None:
+    login(factories.people().alice)
+    page.emulate_media(color_scheme="dark")
+    page.goto(live_server.url + reverse("web:dags"))
+    expect(page.locator("html")).to_have_attribute("data-bs-theme", "dark")
+
+    page.get_by_role("button", name="Light").click()
+    expect(page.locator("html")).to_have_attribute("data-bs-theme", "light")
+
+    page.reload()
+    expect(page.locator("html")).to_have_attribute("data-bs-theme", "light")
+    expect(page.get_by_role("button", name="Light")).to_have_attribute("aria-pressed", "true")
+
+
+def test_the_menu_opens_and_closes_on_a_narrow_screen(
+    page: Page, live_server: LiveServer, login: Login, complaints: Complaints
+) -> None:
+    login(factories.people().alice)
+    page.set_viewport_size(NARROW)
+    page.goto(live_server.url + reverse("web:dags"))
+    link = page.get_by_role("link", name="History")
+    expect(link).to_be_hidden()
+
+    page.get_by_role("button", name="Menu").click()
+    expect(link).to_be_visible()
+    link.focus()
+    page.keyboard.press("Escape")
+
+    expect(link).to_be_hidden()
+    expect(page.get_by_role("button", name="Menu")).to_be_focused()
+
+
+def test_a_shifter_goes_from_the_overview_to_what_a_failed_job_printed(
+    page: Page, live_server: LiveServer, login: Login, complaints: Complaints
+) -> None:
+    people = factories.people()
+    dag = factories.running_dag(people.alice, name="higgs.dag", node_count=1)
+    factories.run_job(factories.pilot(), exit_code=3, stdout=b"row 17 has 3 columns\n")
+    factories.turn()
+    login(people.sam)
+    page.goto(live_server.url + reverse("web:dashboard"))
+
+    page.locator(".attention").get_by_role("link", name=re.compile("higgs")).click()
+    expect(page).to_have_url(live_server.url + reverse("web:dag", args=[dag.pk]))
+    page.locator("#nodes-failed").click()
+    page.locator("#nodes-box").get_by_role("link").click()
+
+    expect(page.locator("#stdout-log")).to_contain_text("row 17 has 3 columns")
+
+
+@pytest.fixture
+def browser_context_args_without_scripts(browser_context_args: dict) -> dict:
+    return {**browser_context_args, "java_script_enabled": False}
+
+
+def test_pages_work_without_scripts(
+    browser, live_server: LiveServer, browser_context_args_without_scripts: dict, tmp_path: Path
+) -> None:
+    factories.people()
+    dag = tmp_path / "lonely.dag"
+    dag.write_text("JOB A missing.sub\n")
+    page = browser.new_context(**browser_context_args_without_scripts).new_page()
+    page.goto(live_server.url + reverse("web:submit"))
+    page.get_by_label("User name").fill("alice")
+    page.get_by_label("Password").fill(factories.PASSWORD)
+    page.get_by_role("button", name="Log in").click()
+
+    page.get_by_label("DAG file").set_input_files(dag)
+    page.get_by_role("button", name="Check and submit").click()
+
+    expect(page.locator(".findings")).to_contain_text("missing.sub")
+    expect(page.locator(".findings")).to_contain_text("lonely.dag, line 1")
+    page.context.close()

@@ -1,0 +1,119 @@
+"""Pages that refresh themselves, and leave the reader alone while they do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from django.urls import reverse
+from playwright.sync_api import Page, Request, expect
+from pytest_django.live_server_helper import LiveServer
+
+from tests import factories
+from tests.e2e.conftest import Complaints
+from tests.e2e.production import Production
+from wms.core.models import User
+from wms.dags.models import Dag
+
+
+@pytest.fixture
+def dashboard(
+    page: Page, live_server: LiveServer, made: Production, login: Callable[[User], None]
+) -> Page:
+    """The dashboard of Olga, with the time in the test's hands."""
+    login(made.people.olga)
+    page.clock.install()
+    page.goto(live_server.url + reverse("web:dashboard"))
+    expect(page.locator("[data-chart-plot] .main-svg").first).to_be_visible()
+    return page
+
+
+def _refreshes(page: Page) -> list[Request]:
+    seen: list[Request] = []
+    page.on("request", lambda r: seen.append(r) if r.headers.get("hx-target") == "live" else None)
+    return seen
+
+
+def test_a_refresh_keeps_scroll_focus_and_chart(
+    dashboard: Page, made: Production, complaints: Complaints
+) -> None:
+    dashboard.set_viewport_size({"width": 1000, "height": 500})
+    dashboard.locator("#running-all").focus()
+    dashboard.evaluate("window.scrollTo(0, 600)")
+    dashboard.evaluate("window.plotBefore = document.querySelector('[data-chart-plot]')")
+    before = dashboard.evaluate("window.scrollY")
+    factories.dag(made.people.bob, name="new.dag")
+    count = Dag.objects.filter(state="idle").count()
+
+    dashboard.clock.run_for(10_500)
+
+    expect(dashboard.locator("#tile-dag-idle b")).to_have_text(str(count))
+    assert dashboard.evaluate("window.scrollY") == before > 0
+    expect(dashboard.locator("#running-all")).to_be_focused()
+    assert dashboard.evaluate(
+        "window.plotBefore === document.querySelector('[data-chart-plot]')"
+        " && window.plotBefore.querySelector('.main-svg') !== null"
+    )
+
+
+def test_what_has_not_changed_is_not_sent_again(dashboard: Page, complaints: Complaints) -> None:
+    with dashboard.expect_response(lambda r: r.request.headers.get("hx-target") == "live") as first:
+        dashboard.clock.run_for(10_500)
+    assert first.value.status == 200
+    dashboard.evaluate("window.partBefore = document.querySelector('#live').firstElementChild")
+
+    with dashboard.expect_response(lambda r: r.request.headers.get("hx-target") == "live") as again:
+        dashboard.clock.run_for(10_000)
+
+    assert again.value.status in (200, 304)
+    if again.value.status == 304:
+        assert dashboard.evaluate("window.partBefore.isConnected")
+
+
+def test_nothing_is_asked_while_paused_or_hidden(dashboard: Page, complaints: Complaints) -> None:
+    asked = _refreshes(dashboard)
+
+    dashboard.get_by_role("button", name="Pause").click()
+    dashboard.clock.run_for(60_000)
+    expect(dashboard.locator("#live-stamp")).to_contain_text("Paused, as of")
+    assert asked == []
+
+    dashboard.evaluate("Object.defineProperty(document, 'hidden', {get: () => true})")
+    dashboard.get_by_role("button", name="Pause").click()
+    dashboard.clock.run_for(60_000)
+    assert asked == []
+
+
+def test_old_data_are_marked_until_the_server_answers_again(
+    dashboard: Page, complaints: Complaints
+) -> None:
+    dashboard.route("**/*", lambda route: route.abort("connectionrefused"))
+    dashboard.clock.run_for(10_500)
+    expect(dashboard.get_by_role("alert")).to_contain_text("No answer from the server")
+    complaints.found.clear()
+
+    dashboard.unroute("**/*")
+    dashboard.clock.run_for(10_500)
+
+    expect(dashboard.locator("#live-alarm")).to_have_text("")
+
+
+def test_a_session_that_ended_leads_to_the_login(
+    dashboard: Page, made: Production, complaints: Complaints
+) -> None:
+    dashboard.context.clear_cookies()
+
+    dashboard.clock.run_for(10_500)
+
+    expect(dashboard.get_by_role("heading", name="Log in")).to_be_visible()
+
+
+def test_the_chart_offers_to_send_nothing_away(dashboard: Page, complaints: Complaints) -> None:
+    dashboard.locator("[data-chart-plot]").hover()
+
+    expect(dashboard.locator("[data-title*='hare']")).to_have_count(0)
+    config = dashboard.evaluate(
+        "(({showSendToCloud, plotlyServerURL}) => [showSendToCloud, plotlyServerURL])"
+        "(document.querySelector('[data-chart-plot]')._context)"
+    )
+    assert config == [False, ""]
