@@ -8,4 +8,5 @@ class CoreConfig(AppConfig):
 
     name = "wms.core"
     label = "core"
+    verbose_name = "Accounts and audit"
     default_auto_field = "django.db.models.BigAutoField"

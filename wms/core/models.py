@@ -42,6 +42,9 @@ class ApiToken(models.Model):
     last_used_at = models.DateTimeField(null=True, blank=True)
     revoked_at = models.DateTimeField(null=True, blank=True)
 
+    class Meta:
+        verbose_name = "API token"
+
     def __str__(self) -> str:
         return f"{self.prefix} ({self.name})"
 
@@ -105,6 +108,9 @@ class AuditEntry(models.Model):
     reason = models.TextField(blank=True)
     facts = models.JSONField(default=dict, blank=True)
     created_at = models.DateTimeField(db_default=Now(), db_index=True)
+
+    class Meta:
+        verbose_name_plural = "audit entries"
 
     def __str__(self) -> str:
         return f"{self.actor}: {self.action} {self.target}"

@@ -34,7 +34,7 @@ from wms.jobs.selectors import files_of_workspace, find_workspace_file
 
 
 class DagList(ListView):
-    """DAGs, newest first; and the way in for new ones."""
+    """DAGs, newest first."""
 
     queryset = Dag.objects.none()
     serializer_class = serializers.DagSerializer

@@ -38,6 +38,7 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
+            options={"verbose_name_plural": "audit entries"},
         ),
         migrations.CreateModel(
             name="ControlLoop",
@@ -199,6 +200,7 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
+            options={"verbose_name": "API token"},
         ),
         migrations.CreateModel(
             name="InboxEntry",
