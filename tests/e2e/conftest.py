@@ -26,7 +26,12 @@ def browser_type_launch_args(browser_type_launch_args: dict[str, Any]) -> dict[s
 
 @pytest.fixture(scope="session")
 def browser_context_args(browser_context_args: dict[str, Any]) -> dict[str, Any]:
-    return {**browser_context_args, "viewport": WIDE, "timezone_id": "Europe/Zurich"}
+    return {
+        **browser_context_args,
+        "viewport": WIDE,
+        "timezone_id": "Europe/Zurich",
+        "reduced_motion": "reduce",
+    }
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from django.conf import settings
 from django.utils import timezone
 
 from matching.rings import ARCHIVES
+from portal.celery import app as celery_app
 from tests import factories
 from wms.core.actors import Actor
 from wms.core.loops import LOOPS
@@ -22,8 +23,10 @@ from wms.dags.services import hold_dags
 from wms.dags.submission import DagSubmission, submit_dag
 from wms.history.models import Bin, Series
 from wms.jobs.models import Job
+from wms.pilots import monitor
 from wms.pilots.models import Pilot
-from wms.sites.models import Site
+from wms.sites.models import Queue, Site
+from wms.sites.services import QueueSpec, SiteSpec, configure_site
 
 EXAMPLE = Path(settings.BASE_DIR, "examples", "montecarlo")
 PICTURE = (
@@ -51,42 +54,60 @@ class Production:
 def build() -> Production:
     """Sites, DAGs in different states, jobs and pilots in most states, and a day's past."""
     people = factories.people()
-    sites = [factories.site(f"T2-{name}", queues=("short", "long")) for name in ("North", "South")]
-    failed = _failed(people.bob)
+    sites = [_site(name) for name in ("T2-North", "T2-South", "T2-West")]
+    failed = factories.running_dag(people.bob, name="ttbar-isr.dag", node_count=5, is_chain=True)
+    factories.run_job(factories.pilot(_queue(failed)), exit_code=1)
+    factories.turn()
     running = _example(people.alice, "zmumu-2026")
-    held = factories.dag(people.charlie, name="wenu-calibration.dag", node_count=6)
+    held = factories.dag(people.charlie, name="wenu-calibration.dag", node_count=8)
+    busy = factories.dag(people.bob, name="ttbar-nominal.dag", node_count=12)
     factories.turn()
     pilots = [factories.pilot(queue) for site in sites for queue in site.queues.all()]
-    for pilot in pilots * 7:
+    _lose_a_pilot(pilots[0])
+    for pilot in pilots * 3:
         _run(pilot)
-    for pilot in pilots[:2]:
+    for pilot in pilots[1:]:
         claimed = factories.claim(pilot)
         if claimed is not None:
             claimed.start().send("stdout", "stdout", _LOG)
     reason = "The calibration file is from the wrong run: wait for the new one"
     hold_dags([held.pk], actor=Actor.person(people.sam), reason=reason)
-    Site.objects.update(max_matches=0)
     idle = factories.dag(people.alice, name="higgs-4l.dag", node_count=3)
     factories.turn()
-    factories.queued_pilot(sites[0].queues.first())
+    factories.queued_pilot(_queue(Dag.objects.get(pk=busy.pk)))
     now = timezone.now()
     Dag.objects.filter(pk=idle.pk).update(state_since=now - timedelta(hours=2))
     _loops(now)
     _past(now)
-    job = Job.objects.filter(state="done", workspace__dag=running).first()
-    return Production(
-        people, running, held, failed, idle, sites[0], job or Job.objects.all()[0], pilots[0]
-    )
+    job = Job.objects.filter(attempt_number=2).first() or Job.objects.all()[0]
+    return Production(people, running, held, failed, idle, sites[0], job, pilots[1])
 
 
-def _failed(owner: User) -> Dag:
-    """A chain whose first node failed, so that the rest will never run."""
-    dag = factories.running_dag(owner, name="ttbar-isr.dag", node_count=5, is_chain=True)
-    pilot = factories.pilot()
-    job = factories.run_job(pilot, exit_code=1)
-    assert job is not None
-    factories.turn()
-    return dag
+def _site(name: str) -> Site:
+    """A site that takes one DAG at a time and has what the example production asks for."""
+    environment = f"SiteName={name}\nSiteWorkingArea=/work/{name}\nSiteExportDir=/export/{name}"
+    queues = [
+        QueueSpec(name="short", element="local", memory_mb=4000),
+        QueueSpec(name="long", element="local", memory_mb=8000, wall_time_s=172_800),
+    ]
+    site = SiteSpec(name=name, max_matches=1, environment=environment)
+    return configure_site(site, queues, actor=factories.SYSTEM)
+
+
+def _queue(dag: Dag) -> Queue | None:
+    return Queue.objects.filter(site=dag.site).first()
+
+
+def _lose_a_pilot(pilot: Pilot) -> None:
+    """The pilot takes a job and falls silent, so that the job is run again elsewhere."""
+    for limit_s in (40, 80):
+        claimed = factories.claim(pilot)
+        if claimed is not None:
+            claimed.start()
+        now = timezone.now()
+        Pilot.objects.filter(pk=pilot.pk).update(heartbeat_at=now - timedelta(seconds=limit_s))
+        monitor.stall_silent(now)
+    monitor.give_up_stalled(now)
 
 
 def _example(owner: User, name: str) -> Dag:
@@ -114,6 +135,7 @@ def _run(pilot: Pilot) -> None:
 
 
 def _loops(now: datetime) -> None:
+    celery_app.loader.import_default_modules()
     for loop in LOOPS.values():
         ControlLoop.objects.create(
             name=loop.name, period_s=3600, started_at=now - timedelta(seconds=2), duration_s=0.04
