@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+
+import pytest
+from django.test import Client
+
+from tests import factories
+from wms.core.models import User
+
+
+@pytest.fixture
+def people(db: None) -> SimpleNamespace:
+    return factories.people()
+
+
+@pytest.fixture
+def browser_of() -> Callable[[User], Client]:
+    """A client that is logged in as the user."""
+
+    def make(user: User) -> Client:
+        client = Client()
+        client.force_login(user)
+        return client
+
+    return make
+
+
+@pytest.fixture
+def alice(people: SimpleNamespace, browser_of: Callable[[User], Client]) -> Client:
+    """Alice at her browser."""
+    return browser_of(people.alice)

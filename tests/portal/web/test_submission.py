@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+from django.urls import reverse
+
+from tests import factories
+from wms.core.models import User
+from wms.dags.models import Dag
+from wms.jobs.models import WorkspaceFile
+
+
+def _send(client: Client, dag_text: str, *, nonce: str = "", htmx: bool = False, **more: str):
+    files = {"job.sub": factories.SUBMIT_FILE, "run.sh": "#!/bin/sh\n"}
+    data = {
+        "dag": SimpleUploadedFile("work.dag", dag_text.encode()),
+        "files": [SimpleUploadedFile(name, text.encode()) for name, text in files.items()],
+        "nonce": nonce,
+        **{name: SimpleUploadedFile(f"{name}.sub", text.encode()) for name, text in more.items()},
+    }
+    headers = {"HX-Request": "true"} if htmx else {}
+    return client.post(reverse("web:submit"), data, headers=headers)
+
+
+def test_a_dag_is_stored_with_its_files_and_its_own_description(alice: Client) -> None:
+    answer = _send(alice, factories.dag_text(2), description='+Project = "higgs"\nqueue\n')
+
+    dag = Dag.objects.get()
+    assert answer.headers["Location"] == reverse("web:dag", args=[dag.pk])
+    assert (dag.owner.username, dag.node_count) == ("alice", 2)
+    assert dag.ad_attributes == {"Project": '"higgs"'}
+    names = set(WorkspaceFile.objects.values_list("path", flat=True))
+    assert names == {"work.dag", "job.sub", "run.sh", "description.sub"}
+
+
+def test_every_fault_is_shown_with_its_place_and_nothing_is_stored(alice: Client) -> None:
+    answer = _send(alice, "JOB A job.sub\nPARENT A CHILD B\nJOBB C job.sub\n")
+
+    page = answer.content.decode()
+    assert answer.status_code == 400
+    assert "work.dag, line 2" in page
+    assert "<code>PARENT A CHILD B</code>" in page
+    assert "work.dag, line 3" in page
+    assert not Dag.objects.exists()
+
+
+def test_a_missing_dag_file_is_told_at_its_field(alice: Client) -> None:
+    answer = alice.post(reverse("web:submit"), {})
+
+    assert answer.status_code == 400
+    assert "Choose a DAG file." in answer.content.decode()
+
+
+def test_what_is_not_text_is_refused(alice: Client) -> None:
+    dag = SimpleUploadedFile("work.dag", b"\xff\xfe\x00JOB")
+
+    answer = alice.post(reverse("web:submit"), {"dag": dag})
+
+    assert answer.status_code == 400
+    assert "work.dag" in answer.content.decode()
+
+
+def test_a_form_that_is_sent_twice_makes_one_dag_and_a_mended_one_another(alice: Client) -> None:
+    for _ in range(2):
+        _send(alice, factories.dag_text(1), nonce="n1")
+    assert Dag.objects.count() == 1
+
+    _send(alice, factories.dag_text(2), nonce="n1")
+    assert Dag.objects.count() == 2
+
+
+def test_the_script_gets_the_faults_alone_and_then_the_way_to_the_dag(alice: Client) -> None:
+    faulty = _send(alice, "JOB A\n", htmx=True)
+    good = _send(alice, factories.dag_text(1), htmx=True)
+
+    assert faulty.status_code == 400
+    assert b"<html" not in faulty.content
+    assert good.headers["HX-Redirect"] == reverse("web:dag", args=[Dag.objects.get().pk])
+
+
+def test_a_viewer_is_told_that_submitting_is_not_for_them(
+    people: SimpleNamespace, browser_of: Callable[[User], Client]
+) -> None:
+    vera = browser_of(people.vera)
+
+    page = vera.get(reverse("web:submit"))
+    answer = _send(vera, factories.dag_text(1))
+
+    assert b"submit-form" not in page.content
+    assert answer.status_code == 403
+    assert not Dag.objects.exists()
