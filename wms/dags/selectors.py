@@ -12,8 +12,9 @@ from django.db.models import Count, Prefetch, Q, QuerySet
 from wms.core.errors import NotFound
 from wms.core.models import User
 from wms.dags.models import Dag, DagEvent, Edge, Node, NodeEvent
-from wms.dags.states import DAG_ACTIVE, DagState
+from wms.dags.states import DAG_ACTIVE, DagState, NodeState
 from wms.jobs.models import WorkspaceFile
+from wms.jobs.states import JobState
 
 #: A DAG that waits so long for a site wants to be looked at.
 _IDLE_TOO_LONG = timedelta(minutes=10)
@@ -24,6 +25,9 @@ _LIST_COLUMNS = (
     "unmatched_reason", "node_count", "done_count", "failed_count", "futile_count",
     "submitted_count", "created_at", "ended_at",
 )  # fmt: skip
+_LEVEL_COLUMNS = ("pk", "name", "state", "job_id", "job__state")
+#: States of a job that tell more than that its node is submitted.
+_TELLING = frozenset({JobState.RUNNING.value, JobState.STALLED.value, JobState.HELD.value})
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +45,10 @@ class DagEventLine:
 
 @dataclass(frozen=True, slots=True)
 class LevelNode:
-    """A node in the drawing of a DAG by levels."""
+    """A node in the drawing of a DAG by levels.
+
+    Its state is the job's where that tells more than that the node is submitted.
+    """
 
     name: str
     state: str
@@ -144,8 +151,8 @@ def levels_of(dag: Dag, *, limit: int) -> list[list[LevelNode]]:
         return []
     rows = Node.objects.filter(dag=dag).order_by("ordinal")
     nodes = {
-        pk: LevelNode(name, state, job_id)
-        for pk, name, state, job_id in rows.values_list("pk", "name", "state", "job_id")
+        pk: LevelNode(name, job_state if _is_told_by_job(state, job_state) else state, job_id)
+        for pk, name, state, job_id, job_state in rows.values_list(*_LEVEL_COLUMNS)
     }
     graph: rustworkx.PyDiGraph[int, None] = rustworkx.PyDiGraph()
     place = dict(zip(nodes, graph.add_nodes_from(list(nodes)), strict=True))
@@ -155,6 +162,10 @@ def levels_of(dag: Dag, *, limit: int) -> list[list[LevelNode]]:
         [nodes[graph[index]] for index in sorted(level)]
         for level in rustworkx.topological_generations(graph)
     ]
+
+
+def _is_told_by_job(state: str, job_state: str | None) -> bool:
+    return state == NodeState.SUBMITTED and job_state in _TELLING
 
 
 def find_dag(user: User, dag_id: int) -> Dag:

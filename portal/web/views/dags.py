@@ -15,6 +15,7 @@ from portal.filters import DagFilter
 from portal.web.downloads import is_picture
 from portal.web.forms import ReasonForm
 from portal.web.listing import Facet, listing_of
+from portal.web.looks import LOOKS
 from portal.web.pages import page, render_page
 from portal.web.paging import stretch_of
 from wms.core.actors import Actor
@@ -156,7 +157,7 @@ def _steerings(request: HttpRequest, dag: Dag) -> list[Steering]:
 
 def _states_in(levels: list[list[object]]) -> list[str]:
     present = {node.state for level in levels for node in level}
-    return [state for state in NodeState.values if state in present]
+    return [state for state in LOOKS if state in present]
 
 
 def _node_facets(dag: Dag, wanted: str) -> list[Facet]:
