@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from datetime import timedelta
 from typing import Any
 
 from celery import Celery
@@ -26,5 +27,7 @@ def _schedule_loops(sender: Any, **_: Any) -> None:
             name=loop.name,
             task=loop.task,
             schedule=loop.period_s,
+            # Long ago, so that every loop has its first turn at once and is not taken for late.
+            last_run_at=app.now() - timedelta(days=1),
             options={"expires": max(loop.period_s, 2.0)},
         )

@@ -25,18 +25,14 @@ log = structlog.get_logger(__name__)
 _ACTOR = Actor.system("negotiator")
 #: What `$ENV(PATH)` means in a DAG's own environment: nothing of the server's environment is used.
 _SUBMIT_PATH = "/usr/local/bin:/usr/bin:/bin"
-_MAX_REQUESTS = 1000
+_TWO_SIDED = frozenset({"Requirements", "Rank", "CurrentRank"})
 
 
 def run_cycle(now: datetime) -> dict[str, Any]:
     """One cycle: publish, decide, carry out. A DAG held or removed meanwhile is not bound."""
     published = publish_ads(count_matches(), now=now)
     offers = read_offers(now)
-    dags = list(
-        Dag.objects.filter(state=DagState.IDLE)
-        .select_related("owner")
-        .order_by("pk")[:_MAX_REQUESTS]
-    )
+    dags = list(Dag.objects.filter(state=DagState.IDLE).select_related("owner").order_by("pk"))
     requests = [Request(dag.pk, dag_ad(dag)) for dag in dags]
     decision = negotiate(requests, offers)
     bound = carry_out(decision, offers, now=now)
@@ -81,7 +77,7 @@ def dag_ad(dag: Dag) -> Any:
 @transaction.atomic
 def carry_out(decision: Decision, offers: Sequence[Offer], *, now: datetime) -> int:
     """Bind the matched DAGs that are still idle, and note why the others found no site."""
-    ads = {offer.site_id: literal_values(offer.ad) for offer in offers}
+    ads = {offer.site_id: _match_attributes(offer) for offer in offers}
     matches = {match.dag_id: match for match in decision.matches}
     idle = list(
         Dag.objects.filter(pk__in=[*matches, *decision.unmatched], state=DagState.IDLE)
@@ -111,6 +107,12 @@ def carry_out(decision: Decision, offers: Sequence[Offer], *, now: datetime) -> 
     }
     lifecycle.apply_to_dags("match", [dag.pk for dag in bound], actor=_ACTOR, facts=facts)
     return len(bound)
+
+
+def _match_attributes(offer: Offer) -> dict[str, Any]:
+    """What a site's ad says by itself; its Requirements and Rank mean nothing without a DAG."""
+    values = literal_values(offer.ad)
+    return {name: value for name, value in values.items() if name not in _TWO_SIDED}
 
 
 def _bind(dag: Dag, match: Match, ad: Mapping[str, Any], now: datetime) -> bool:

@@ -109,8 +109,7 @@ def _declare_ended(pilot: Pilot, batch: BatchPilot, now: datetime) -> None:
         part
         for part in (
             str(batch.state),
-            f"exit code {batch.exit_code}" if batch.exit_code is not None else "",
-            batch.reason,
+            batch.reason or (f"exit code {batch.exit_code}" if batch.exit_code is not None else ""),
         )
         if part
     )
