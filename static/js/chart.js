@@ -121,7 +121,7 @@
     const starts = data.series.flatMap((series) => series.start.slice(0, 1)).map(Date.parse);
     const to = Date.parse(data.to);
     const oldest = Math.max(Math.min(...starts, to), Date.parse(data.from));
-    const shortest = 30 * 1000 * data.step_s;
+    const shortest = 10 * 1000 * data.step_s;
     return [new Date(Math.min(oldest, to - shortest)).toISOString(), data.to];
   }
 

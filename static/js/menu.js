@@ -1,19 +1,34 @@
-// Opens and closes the menu on narrow screens; without this script it is always open.
+// The menu of narrow screens, and the forms that unfold from buttons: they close as menus do.
+// Without this script the menu is always open, and a form closes by its button.
 (function () {
   "use strict";
   const toggle = document.getElementById("rail-toggle");
-  if (!toggle) return;
-  const rail = toggle.closest(".rail");
+  const rail = toggle && toggle.closest(".rail");
 
-  function set(isOpen) {
+  function setMenu(isOpen) {
     toggle.setAttribute("aria-expanded", String(isOpen));
     rail.classList.toggle("is-open", isOpen);
   }
 
-  toggle.addEventListener("click", () => set(!rail.classList.contains("is-open")));
-  rail.addEventListener("keydown", (event) => {
-    if (event.key !== "Escape" || !rail.classList.contains("is-open")) return;
-    set(false);
-    toggle.focus();
+  function closeForms(except) {
+    for (const box of document.querySelectorAll(".steer details[open]")) {
+      if (box !== except) box.open = false;
+    }
+  }
+
+  if (toggle) {
+    toggle.addEventListener("click", () => setMenu(!rail.classList.contains("is-open")));
+  }
+  document.addEventListener("click", (event) => closeForms(event.target.closest(".steer details")));
+  document.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape") return;
+    const form = document.querySelector(".steer details[open]");
+    if (form) {
+      closeForms(null);
+      form.querySelector("summary").focus();
+    } else if (rail && rail.classList.contains("is-open")) {
+      setMenu(false);
+      toggle.focus();
+    }
   });
 })();

@@ -90,6 +90,10 @@ def test_a_shifter_holds_and_releases_a_dag_with_the_keyboard_and_the_reason_is_
     expect(row).to_contain_text("sam")
 
     page.locator("#steer-release summary").click()
+    page.keyboard.press("Escape")
+    expect(page.locator("#reason-release")).to_be_hidden()
+    expect(page.locator("#steer-release summary")).to_be_focused()
+    page.keyboard.press("Enter")
     page.get_by_role("button", name="Release this DAG").click()
     expect(page.get_by_role("status")).to_contain_text("is released")
     dag.refresh_from_db()

@@ -76,7 +76,8 @@ def _faults_of(form: SubmitForm) -> list[Finding]:
 
 def _quoted(findings: Sequence[Finding], dag: UploadedFile | None) -> list[Quoted]:
     lines = _lines_of(dag) if dag is not None and findings else []
-    return [_quote(finding, dag, lines) for finding in findings]
+    in_order = sorted(findings, key=lambda finding: (finding.file, finding.line or 0))
+    return [_quote(finding, dag, lines) for finding in in_order]
 
 
 def _lines_of(dag: UploadedFile) -> list[str]:
