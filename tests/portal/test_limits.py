@@ -60,7 +60,8 @@ def test_guessing_a_password_locks_the_account_out_for_that_address_only(alice: 
 def test_who_is_logged_in_is_not_concerned_by_the_guesses_of_others(alice: User) -> None:
     inside = Client(REMOTE_ADDR="192.0.2.1")
     inside.force_login(alice)
+    wrong = {"username": alice.username, "password": "wrong"}
     for _ in range(LOGIN_FAILURES):
-        Client(REMOTE_ADDR="192.0.2.1").post("/login/", {"username": alice.username, "password": "no"})
+        Client(REMOTE_ADDR="192.0.2.1").post("/login/", wrong)
 
     assert inside.post("/logout/").status_code == 302
