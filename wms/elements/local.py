@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 from wms.elements import local_shell
-from wms.elements.protocol import BatchState, Capacity, PilotState, Refused
+from wms.elements.protocol import BatchState, Capacity, PilotState, Refused, Unreachable
 from wms.elements.runner import CommandRunner, LocalRunner
 
 #: A pilot that has not written its pid after this time never will.
@@ -29,6 +29,9 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
 _PILOT_ID = re.compile(rf"({_NAME.pattern})\.([0-9]{{1,6}})")
 #: What `timeout` returns when the wall time of the slot is over.
 _TIME_IS_OVER = 124
+#: What the status program says of each pilot, after its id.
+_FIELDS = 5
+_UNREADABLE = "its record cannot be read"
 
 
 class LocalElement:
@@ -94,10 +97,13 @@ class LocalElement:
             self._run(local_shell.FORGET, *some)
 
     def _all(self) -> dict[str, PilotState]:
-        first, *lines = self._run(local_shell.STATUS).splitlines()
-        now, _, node = first.partition(" ")
-        rows = (line.split() for line in lines)
-        return {row[0]: _state(row[1:], node=node, now=int(now)) for row in rows}
+        first, _, rest = self._run(local_shell.STATUS).partition("\n")
+        clock, _, node = first.partition(" ")
+        now = _number(clock)
+        if now is None:
+            raise Unreachable(f"the status program answered {first!r}")
+        rows = (line.split() for line in rest.splitlines())
+        return {row[0]: _state(row[1:], node=node, now=now) for row in rows if row}
 
     def _run(self, program: str, *arguments: str) -> str:
         argv = ["sh", "-s", "--", self._base, *arguments]
@@ -108,18 +114,30 @@ class LocalElement:
 
 
 def _state(fields: Sequence[str], *, node: str, now: int) -> PilotState:
-    """Translate one line of the status program."""
+    """Translate one line of the status program, whatever a full disk has left of the record."""
+    if len(fields) != _FIELDS:
+        return PilotState(BatchState.FAILED, _UNREADABLE, node=node)
     is_alive, code, is_cancelled, has_pid, born = fields
     if is_alive == "1":
         return PilotState(BatchState.RUNNING, node=node)
-    if code == "-" and has_pid == "0" and now - int(born) < START_LIMIT_S:
-        return PilotState(BatchState.QUEUED, "starting", node=node)
-    exit_code = None if code == "-" else int(code)
+    if code == "-" and has_pid == "0":
+        born_at = _number(born)
+        if born_at is None:
+            # Perhaps it is being written just now; the pilot is gone if it stays so.
+            return PilotState(BatchState.MISSING, _UNREADABLE, node=node)
+        if now - born_at < START_LIMIT_S:
+            return PilotState(BatchState.QUEUED, "starting", node=node)
+    exit_code = _number(code)
     if is_cancelled == "1":
         return PilotState(BatchState.CANCELLED, node=node, exit_code=exit_code)
     if exit_code == 0:
         return PilotState(BatchState.DONE, node=node, exit_code=0)
     return PilotState(BatchState.FAILED, _why(exit_code, has_pid), node, exit_code)
+
+
+def _number(text: str) -> int | None:
+    """Return the number that the text is, or None if it is none."""
+    return int(text) if text.isascii() and text.isdigit() else None
 
 
 def _why(exit_code: int | None, has_pid: str) -> str:

@@ -19,13 +19,13 @@ is_alive() {
 
 # The leader of the pilot's session. It outlives a TERM sent to its group, to write the exit code;
 # its children get the default back. It writes its pid before it looks for `cancel`, and who cancels
-# does the two in the opposite order, so no pilot slips through.
+# does the two in the opposite order, so no pilot slips through. Without room for its pid, nobody
+# could ever find the pilot: it is not started.
 _LEADER = r"""
 trap : HUP INT TERM
 read -r stat <"/proc/$$/stat"
 set -- ${stat##*) }
-echo "$$ ${20}" >pid.new
-mv pid.new pid
+echo "$$ ${20}" >pid.new && mv pid.new pid || exit 1
 rc=143
 if [ ! -e cancel ]; then
   timeout --foreground -k 30 "${PILOTAGE_MINUTES}m" sh ./run >log 2>&1
@@ -63,7 +63,8 @@ done
 rm -f ".$name.run"
 """
 
-#: Arguments: base. First line: clock and host; then one line for each pilot directory.
+#: Arguments: base. First line: clock and host; then one line for each pilot directory. A full disk
+#: leaves empty files behind, so each field has a placeholder and an empty `pid` counts as none.
 STATUS = (
     _IS_ALIVE
     + r"""
@@ -73,13 +74,13 @@ cd "$1" || exit 1
 for id in *.*; do
   [ -f "$id/born" ] || continue
   alive=0 rc=- cancel=0 pid_written=0 born=0
-  [ -f "$id/pid" ] && pid_written=1
+  [ -s "$id/pid" ] && pid_written=1
   [ ! -f "$id/rc" ] && is_alive "$id" && alive=1
   # Read after the look at the process: one that ended in between has left its code by now.
   [ -f "$id/rc" ] && read -r rc <"$id/rc"
   [ -e "$id/cancel" ] && cancel=1
   read -r born <"$id/born"
-  echo "$id $alive $rc $cancel $pid_written $born"
+  echo "$id $alive ${rc:--} $cancel $pid_written ${born:--}"
 done
 exit 0
 """

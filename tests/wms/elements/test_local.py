@@ -6,7 +6,7 @@ import os
 import signal
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -15,7 +15,7 @@ from tests.wms.elements.test_contract import FOREVER, submit, wait_for, wait_for
 from wms.elements.local import LocalElement
 from wms.elements.local_cleanup import end_local_pilots
 from wms.elements.protocol import BatchState, Refused, Unreachable
-from wms.elements.runner import Completed
+from wms.elements.runner import Completed, LocalRunner, clean_environment
 
 
 @pytest.fixture
@@ -27,6 +27,13 @@ def base(tmp_path: Path) -> Iterator[Path]:
 @pytest.fixture
 def element(base: Path) -> LocalElement:
     return LocalElement(base, slots=2, cancel_grace_s=1)
+
+
+def wait_until(condition: Callable[[], bool], limit_s: float = 20.0) -> None:
+    deadline = time.monotonic() + limit_s
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
 
 
 def test_more_pilots_than_free_slots_are_refused_and_none_is_started(
@@ -108,6 +115,68 @@ def test_a_pilot_that_never_wrote_its_pid_is_queued_first_and_failed_later(
     assert (old.state, old.reason) == (BatchState.FAILED, "never started")
 
 
+FOREIGN_PID = f"{2**22 + 1} 1\n"
+
+
+@pytest.mark.parametrize(
+    ("files", "state", "reason"),
+    [
+        ({"born": ""}, BatchState.MISSING, "its record cannot be read"),
+        ({"born": "\0\0\0"}, BatchState.MISSING, "its record cannot be read"),
+        ({"born": "yesterday"}, BatchState.MISSING, "its record cannot be read"),
+        ({"born": "NOW\n", "pid": ""}, BatchState.QUEUED, "starting"),
+        ({"born": "NOW\n", "rc": ""}, BatchState.QUEUED, "starting"),
+        (
+            {"born": "NOW\n", "pid": FOREIGN_PID, "rc": ""},
+            BatchState.FAILED,
+            "without an exit code",
+        ),
+        (
+            {"born": "NOW\n", "pid": FOREIGN_PID, "rc": "x"},
+            BatchState.FAILED,
+            "without an exit code",
+        ),
+        ({"born": "NOW\n", "pid": FOREIGN_PID, "rc": "0 1"}, BatchState.FAILED, "cannot be read"),
+        ({"born": "", "pid": FOREIGN_PID, "rc": ""}, BatchState.FAILED, "without an exit code"),
+        ({"born": "", "pid": FOREIGN_PID, "rc": "0\n"}, BatchState.DONE, ""),
+        ({"born": "", "pid": "", "rc": "3\n"}, BatchState.FAILED, "exit code 3"),
+        ({"born": "", "cancel": "", "rc": ""}, BatchState.MISSING, "its record cannot be read"),
+    ],
+)
+def test_what_a_full_disk_left_of_a_record_is_told_and_hides_no_other_pilot(
+    element: LocalElement, base: Path, files: dict[str, str], state: BatchState, reason: str
+) -> None:
+    [healthy] = submit(element, FOREVER)
+    wait_for(element, healthy, BatchState.RUNNING)
+    (base / "damaged.0").mkdir()
+    for name, content in files.items():
+        content = content.replace("NOW", str(int(time.time())))
+        (base / "damaged.0" / name).write_text(content)
+
+    found = element.status(["damaged.0", healthy])
+
+    assert (found["damaged.0"].state, found[healthy].state) == (state, BatchState.RUNNING)
+    assert reason in found["damaged.0"].reason
+    assert element.capacity().running == 1
+
+
+def test_a_pilot_that_cannot_write_its_pid_is_not_started(base: Path, tmp_path: Path) -> None:
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    (tools / "mv").write_text('#!/bin/sh\necho "$PPID" >leader\n[ "$1" != pid.new ]\n')
+    (tools / "mv").chmod(0o700)
+    path = f"{tools}:{clean_environment()['PATH']}"
+    element = LocalElement(base, slots=1, runner=LocalRunner({**clean_environment(), "PATH": path}))
+
+    [pilot] = submit(element, "touch started")
+
+    leader = base / pilot / "leader"
+    wait_until(lambda: leader.exists() and leader.read_text().endswith("\n"))
+    wait_until(lambda: not Path(f"/proc/{leader.read_text().strip()}/exe").exists())
+    assert not (base / pilot / "started").exists()
+    assert element.status([pilot])[pilot].state == BatchState.QUEUED
+
+
 def test_files_of_a_pilot_are_for_this_account_only(element: LocalElement, base: Path) -> None:
     [pilot] = submit(element, FOREVER)
     wait_for_log(element, pilot, "begun")
@@ -174,4 +243,18 @@ def test_a_host_that_does_not_answer_is_told_from_one_that_has_no_pilots(base: P
     element = LocalElement(base, slots=1, runner=Deaf())
 
     with pytest.raises(Unreachable):
+        element.status(["batch.0"])
+
+
+class Confused:
+    """A host whose clock cannot be read, as without room for a new process."""
+
+    def run(self, argv: object, *, stdin: str = "", timeout_s: float = 60.0) -> Completed:
+        return Completed(0, " wn1\nbatch.0 0 0 0 1 0\n", "")
+
+
+def test_an_answer_that_makes_no_sense_is_no_answer(base: Path) -> None:
+    element = LocalElement(base, slots=1, runner=Confused())
+
+    with pytest.raises(Unreachable, match="wn1"):
         element.status(["batch.0"])
