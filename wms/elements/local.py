@@ -22,8 +22,8 @@ from wms.elements.runner import CommandRunner, LocalRunner
 START_LIMIT_S = 60
 #: From the polite signal to the hard one; the agent needs up to 10 s to say good-bye.
 CANCEL_GRACE_S = 15
-#: Keeps a command line well below the kernel's limit.
-IDS_PER_COMMAND = 1000
+#: Keeps a command line well below the kernel's limit, and a command within its time.
+IDS_PER_COMMAND = 500
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
 _PILOT_ID = re.compile(rf"({_NAME.pattern})\.([0-9]{{1,6}})")

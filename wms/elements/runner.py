@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -11,6 +12,11 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from wms.elements.protocol import Unreachable
+
+#: Control loops ask one batch system after another within a minute: none may use it up alone.
+TIMEOUT_S = 10.0
+#: How long a killed command is waited for; one in the hands of a dead file server does not go.
+_DEATH_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,9 +31,12 @@ class Completed:
 class CommandRunner(Protocol):
     """Runs one command to its end."""
 
-    def run(self, argv: Sequence[str], *, stdin: str = "", timeout_s: float = 60.0) -> Completed:
+    def run(
+        self, argv: Sequence[str], *, stdin: str = "", timeout_s: float = TIMEOUT_S
+    ) -> Completed:
         """Return how the command ended; raise `Unreachable` if it did not run or took too long.
 
+        After any exception, also one that interrupts the caller, the command is gone.
         The command sees a clean environment, none of the caller's descriptors and no terminal.
         """
         ...
@@ -52,7 +61,9 @@ class LocalRunner:
     def __init__(self, environment: Mapping[str, str] | None = None) -> None:
         self._environment = dict(clean_environment() if environment is None else environment)
 
-    def run(self, argv: Sequence[str], *, stdin: str = "", timeout_s: float = 60.0) -> Completed:
+    def run(
+        self, argv: Sequence[str], *, stdin: str = "", timeout_s: float = TIMEOUT_S
+    ) -> Completed:
         try:
             process = subprocess.Popen(
                 list(argv),
@@ -68,11 +79,25 @@ class LocalRunner:
             )
         except OSError as error:
             raise Unreachable(f"{argv[0]}: {error}") from error
-        with process:
-            try:
-                stdout, stderr = process.communicate(stdin, timeout=timeout_s)
-            except subprocess.TimeoutExpired as error:
-                # Its whole session, else a grandchild that holds the pipes would keep us waiting.
-                os.killpg(process.pid, signal.SIGKILL)
-                raise Unreachable(f"{argv[0]}: no answer within {timeout_s:g} s") from error
+        try:
+            stdout, stderr = process.communicate(stdin, timeout=timeout_s)
+        except subprocess.TimeoutExpired as error:
+            _kill(process)
+            raise Unreachable(f"{argv[0]}: no answer within {timeout_s:g} s") from error
+        except BaseException:
+            # The time limit of the task that called us, or the end of this process.
+            _kill(process)
+            raise
         return Completed(process.returncode, stdout, stderr)
+
+
+def _kill(process: subprocess.Popen[str]) -> None:
+    """End a command with its whole session: a grandchild may hold the pipes or go on working."""
+    if process.returncode is None:
+        os.killpg(process.pid, signal.SIGKILL)
+    for pipe in (process.stdin, process.stdout, process.stderr):
+        if pipe is not None:
+            with contextlib.suppress(OSError):
+                pipe.close()
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(_DEATH_S)

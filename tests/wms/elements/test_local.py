@@ -235,7 +235,7 @@ def test_ending_all_where_nothing_ever_ran_does_nothing(tmp_path: Path) -> None:
 class Deaf:
     """A host that never answers."""
 
-    def run(self, argv: object, *, stdin: str = "", timeout_s: float = 60.0) -> Completed:
+    def run(self, argv: object, *, stdin: str = "", timeout_s: float = 10.0) -> Completed:
         raise Unreachable("no route to host")
 
 
@@ -249,7 +249,7 @@ def test_a_host_that_does_not_answer_is_told_from_one_that_has_no_pilots(base: P
 class Confused:
     """A host whose clock cannot be read, as without room for a new process."""
 
-    def run(self, argv: object, *, stdin: str = "", timeout_s: float = 60.0) -> Completed:
+    def run(self, argv: object, *, stdin: str = "", timeout_s: float = 10.0) -> Completed:
         return Completed(0, " wn1\nbatch.0 0 0 0 1 0\n", "")
 
 
