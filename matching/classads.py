@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -11,7 +12,8 @@ import classad2
 MAX_AD_BYTES = 64 * 1024
 
 _ATTRIBUTE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
-_LINE = re.compile(r"\s*\+?([A-Za-z_][A-Za-z0-9_]*)\s*=(?!=)\s*(.*\S)\s*\Z")
+_LINE = re.compile(r"\+?([A-Za-z_][A-Za-z0-9_]*)\s*=(?!=)\s*(\S.*)\Z")
+_HINT_LENGTH = 2000
 _SENTINEL = "PilotageEndOfExpression"
 
 # In matchmaking a name without scope means the own ad's attribute or, failing that, the target's
@@ -55,6 +57,8 @@ def _shortened(text: str) -> str:
 
 
 def _hint(text: str) -> str:
+    if len(text) > _HINT_LENGTH:
+        return ""
     bare = re.sub(r'"(\\.|[^"\\])*"', "", text)
     if '"' in bare:
         return " (a quote is not closed)"
@@ -79,7 +83,7 @@ def parse_lines(text: str) -> dict[str, str]:
     for number, line in enumerate(text.splitlines(), start=1):
         if not line.strip() or line.lstrip().startswith("#"):
             continue
-        found = _LINE.match(line)
+        found = _LINE.match(line.strip())
         if found is None:
             raise AdError(
                 f"expected `Name = expression`, found: {_shortened(line.strip())}", line=number
@@ -139,12 +143,27 @@ def evaluate(
 ) -> Any:
     """The value of an expression within `ad`, seen towards `target`; Error when it cannot be had.
 
-    The library gives up on expressions that are nested too deeply.
+    The library gives up on expressions that are nested too deeply, and cannot hand over strings
+    that are not UTF-8. Numbers that are not finite are no values for us either.
     """
     try:
-        return expression.eval(ad, target)
-    except classad2.ClassAdException:
+        value = expression.eval(ad, target)
+    except (classad2.ClassAdException, UnicodeDecodeError):
         return classad2.Value.Error
+    if isinstance(value, float) and not math.isfinite(value):
+        return classad2.Value.Error
+    return value
+
+
+def attribute_value(
+    ad: classad2.ClassAd, name: str, default: Any, target: classad2.ClassAd | None = None
+) -> Any:
+    """The value of an attribute, seen towards `target`; `default` when the ad has none."""
+    try:
+        expression = ad.lookup(name)
+    except KeyError:
+        return default
+    return evaluate(expression, ad, target)
 
 
 def requirement_holds(ad: classad2.ClassAd, target: classad2.ClassAd) -> bool:
@@ -152,16 +171,12 @@ def requirement_holds(ad: classad2.ClassAd, target: classad2.ClassAd) -> bool:
 
     A missing Requirements accepts everybody; undefined and error refuse, as in HTCondor.
     """
-    if "Requirements" not in ad:
-        return True
-    return evaluate(ad.lookup("Requirements"), ad, target) is True
+    return attribute_value(ad, "Requirements", True, target) is True
 
 
 def rank_value(ad: classad2.ClassAd, target: classad2.ClassAd) -> float:
     """The `Rank` of `ad` for `target`; 0.0 when it is missing or not a number, as in HTCondor."""
-    if "Rank" not in ad:
-        return 0.0
-    value = evaluate(ad.lookup("Rank"), ad, target)
+    value = attribute_value(ad, "Rank", 0.0, target)
     if isinstance(value, classad2.Value):
         return 0.0
     if isinstance(value, bool):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import classad2
 
-from matching.classads import evaluate, rank_value, requirement_holds
+from matching.classads import attribute_value, rank_value, requirement_holds
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,7 @@ def negotiate(requests: Sequence[Request], offers: Iterable[Offer]) -> Decision:
         match, offer = chosen
         decision.matches.append(match)
         if _flag(offer.ad, "WantAdRevaluate"):
-            offer.ad["CurMatches"] = int(_number(offer.ad, "CurMatches")) + 1
+            offer.ad["CurMatches"] = int(_number(offer.ad, "CurMatches", 0)) + 1
         else:
             open_offers.remove(offer)
     return decision
@@ -117,17 +118,15 @@ def _part(what: str, names: Sequence[str], total: int) -> str:
 
 
 def _load(ad: classad2.ClassAd) -> float:
-    if "MaxMatches" not in ad:
-        return 0.0
-    most = _number(ad, "MaxMatches")
-    return _number(ad, "CurMatches") / most if most > 0 else 1.0
+    most = _number(ad, "MaxMatches", math.inf)
+    return _number(ad, "CurMatches", 0) / most if most > 0 else 1.0
 
 
-def _number(ad: classad2.ClassAd, name: str) -> float:
-    value = evaluate(ad.lookup(name), ad) if name in ad else 0
+def _number(ad: classad2.ClassAd, name: str, default: float) -> float:
+    value = attribute_value(ad, name, default)
     is_number = isinstance(value, int | float) and not isinstance(value, classad2.Value)
     return float(value) if is_number else 0.0
 
 
 def _flag(ad: classad2.ClassAd, name: str) -> bool:
-    return name in ad and evaluate(ad.lookup(name), ad) is True
+    return attribute_value(ad, name, False) is True

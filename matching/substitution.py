@@ -18,10 +18,12 @@ from matching.classads import AdError, parse_expression
 _MACRO = re.compile(r"(?<!\$)\$\(([A-Za-z0-9_.+]+)(?::([^()$]*))?\)")
 _ENV = re.compile(r"\$ENV\(([A-Za-z_][A-Za-z0-9_]*)(?::([^()]*))?\)", re.IGNORECASE)
 _TARGET = re.compile(
-    r"\$\$\((?:\[(?P<expression>.*?)\]"
+    r"\$\$\((?:\[(?P<expression>[^\]]{0,1000})\]"
     r"|(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::(?P<default>[^()]*))?)\)"
 )
 _MAX_DEPTH = 20
+#: A value is at most this long, before and after its macros are filled in.
+MAX_TEXT_LENGTH = 128 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,20 +37,24 @@ class Undefined(ValueError):
         return f"{self.kind}({self.name}) is not defined and has no default"
 
 
-def expand_macros(text: str, values: Mapping[str, str], *, unknown_is_empty: bool = True) -> str:
+def expand_macros(text: str, values: Mapping[str, str]) -> str:
     """Replace `$(name)`; names have no case. Values may use macros themselves, to a bounded depth.
 
-    An unknown name without default becomes empty, as in HTCondor, or raises Undefined.
-    Raises ValueError for a macro that uses itself.
+    An unknown name without default becomes empty, as in HTCondor. Raises ValueError for a macro
+    that uses itself, and for values that grow beyond MAX_TEXT_LENGTH.
     """
     lowered = {name.lower(): value for name, value in values.items()}
 
+    made = 0
+
     def replace(found: re.Match[str]) -> str:
+        nonlocal made
         name, default = found.group(1), found.group(2)
-        value = lowered.get(name.lower(), default)
-        if value is None and not unknown_is_empty:
-            raise Undefined("$", name)
-        return value or ""
+        value = lowered.get(name.lower(), default) or ""
+        made += len(value)
+        if made > MAX_TEXT_LENGTH:
+            raise ValueError(f"macros expand to more than {MAX_TEXT_LENGTH} characters")
+        return value
 
     for _ in range(_MAX_DEPTH):
         expanded = _MACRO.sub(replace, text)

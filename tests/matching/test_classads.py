@@ -20,7 +20,17 @@ from matching.classads import (
 
 @pytest.mark.parametrize(
     "text",
-    ["1; Foo = 2", "1)] [(2", "1); b = (2", "a ==", "a b", "", "(a", '"open', "1 ] [ a=2"],
+    [
+        "1; Foo = 2",
+        "1)] [(2",
+        "1); b = (2",
+        "a ==",
+        "a b",
+        "",
+        "(a",
+        '"open',
+        "1 ] [ a=2",
+    ],
 )
 def test_what_is_not_exactly_one_expression_is_refused(text: str) -> None:
     with pytest.raises(AdError):
@@ -92,6 +102,21 @@ def test_literal_values_leave_out_what_is_undefined() -> None:
     ad = build_ad({"A": "1 + 1", "B": "Missing", "C": "1/0", "D": '"x"', "E": "true"})
 
     assert literal_values(ad) == {"A": 2, "D": "x", "E": True}
+
+
+@pytest.mark.parametrize("expression", ['real("NaN")', 'real("INF")', '"\\377"', "1.0e308*10"])
+def test_values_that_nobody_can_store_are_errors(expression: str) -> None:
+    ad = build_ad({"Rank": expression, "Requirements": expression, "A": "1"})
+
+    assert rank_value(ad, build_ad({})) == 0.0
+    assert not requirement_holds(ad, build_ad({}))
+    assert literal_values(ad) == {"A": 1}
+
+
+def test_hostile_text_is_refused_quickly() -> None:
+    for text in ("A = " + " " * 60_000, 'A = "' + '\\"' * 20_000):
+        with pytest.raises(AdError):
+            parse_lines(text)
 
 
 @given(st.text(max_size=60))

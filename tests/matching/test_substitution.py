@@ -30,6 +30,19 @@ def test_a_macro_that_uses_itself_is_refused() -> None:
         expand_macros("$(a)", {"a": "x$(b)", "b": "$(a)"})
 
 
+def test_macros_that_multiply_are_refused() -> None:
+    values = {"a": "$(b)" * 100, "b": "$(c)" * 100, "c": "$(d)" * 100, "d": "x" * 100}
+
+    with pytest.raises(ValueError, match="expand to more than"):
+        expand_macros("$(a)", values)
+
+
+def test_an_open_expression_is_passed_over_quickly() -> None:
+    text = "$$([" * 30_000
+
+    assert expand_attributes(text, {}) == (text, {})
+
+
 def test_macros_leave_the_references_to_the_site_alone() -> None:
     assert expand_macros("$$(Name) $ENV(X) $(y)", {"y": "1"}) == "$$(Name) $ENV(X) 1"
 

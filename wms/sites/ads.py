@@ -9,6 +9,7 @@ import classad2
 from django.db import transaction
 
 from matching import environments
+from matching.adcost import check_cost
 from matching.classads import AdError, build_ad, parse_expression, parse_lines, render_lines
 from wms.core.errors import Finding, InvalidInput
 from wms.sites.models import Site, SiteAd
@@ -42,6 +43,7 @@ def check_site(site: Site) -> None:
         *_environment_faults(site.environment),
         *_attribute_faults(site.attributes),
     ]
+    findings = findings or _cost_faults(site)
     if findings:
         raise InvalidInput(findings)
 
@@ -74,13 +76,26 @@ def _attribute_faults(text: str) -> list[Finding]:
     ]
 
 
-def compose_ad(site: Site, *, cur_matches: int, sequence: int) -> classad2.ClassAd:
-    """The site's ad as it is published (attributes after the USCMS report on matchmaking)."""
-    expressions: dict[str, str] = {
+def _expressions(site: Site) -> dict[str, str]:
+    return {
         **parse_lines(site.attributes),
         "Requirements": site.requirements,
         "Rank": site.rank,
     }
+
+
+def _cost_faults(site: Site) -> list[Finding]:
+    try:
+        check_cost(_expressions(site))
+    except AdError as error:
+        name = error.attribute.lower()
+        field = name if name in {"requirements", "rank"} else "attributes"
+        return [Finding(error.message, field=field)]
+    return []
+
+
+def compose_ad(site: Site, *, cur_matches: int, sequence: int) -> classad2.ClassAd:
+    """The site's ad as it is published (attributes after the USCMS report on matchmaking)."""
     values = {
         "MyType": "Machine",
         "TargetType": "Job",
@@ -93,7 +108,7 @@ def compose_ad(site: Site, *, cur_matches: int, sequence: int) -> classad2.Class
             environments.parse_lines(site.environment)
         ),
     }
-    return build_ad(expressions, values)
+    return build_ad(_expressions(site), values)
 
 
 def published_ad(ad: SiteAd) -> classad2.ClassAd:
