@@ -6,10 +6,12 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import BinaryIO
 
+from matching.adcost import check_cost
+from matching.classads import AdError
 from matching.substitution import expand_macros
 from wms.core.errors import Finding, PilotageError
 from wms.dags.graph import find_cycle
-from wms.dags.language import DagFile, NodeSpec, parse_dag
+from wms.dags.language import MAX_FINDINGS, DagFile, NodeSpec, parse_dag
 from wms.dags.rendering import NodeContext, file_list, render_job
 from wms.dags.submitfile import SubmitFile, parse_submit_file
 
@@ -50,9 +52,37 @@ def check_dag(
     if description_text:
         checked.description = parse_submit_file(description_text, file=description_name)
         checked.findings += checked.description.findings
+        checked.findings += _ad_faults(checked.description, description_name)
     if not checked.findings:
         checked.findings += _file_faults(checked, dag_name, files.keys())
     return checked
+
+
+def ad_attributes(description: SubmitFile) -> dict[str, str]:
+    """The DAG's own ad: Requirements, Rank and `+Name` attributes of its description."""
+    attributes = dict(description.attributes)
+    for name, command in (("Requirements", "requirements"), ("Rank", "rank")):
+        if command in description.commands:
+            attributes[name] = description.commands[command]
+    return attributes
+
+
+def _ad_faults(description: SubmitFile, file: str) -> list[Finding]:
+    """What the negotiator could not evaluate: macros, and expressions that cost too much."""
+    attributes = ad_attributes(description)
+    lines = {name.lower(): line for name, line in description.lines.items()}
+    findings = [
+        Finding(f"{name}: macros cannot be used in the ad of a DAG", file, lines.get(name.lower()))
+        for name, text in attributes.items()
+        if "$" in text
+    ]
+    if findings or description.findings:
+        return findings
+    try:
+        check_cost(attributes)
+    except AdError as error:
+        return [Finding(str(error), file=file, line=lines.get(error.attribute.lower()))]
+    return []
 
 
 def _cycle_faults(dag: DagFile, dag_name: str) -> list[Finding]:
@@ -112,13 +142,15 @@ def _file_faults(checked: CheckedDag, dag_name: str, uploaded: Collection[str]) 
             for command in ("executable", "transfer_input_files"):
                 wanted += [(node, command, n) for n in _known_names(node, submit_file, command)]
             _try_rendering(node, submit_file)
-        except (ValueError, PilotageError) as error:
+        except (ValueError, OverflowError, PilotageError) as error:
             findings.append(
                 Finding(
                     str(error).removeprefix(f"node {node.name}: "), file=dag_name, line=node.line
                 )
             )
     for node, command, name in wanted:
+        if len(findings) >= MAX_FINDINGS:
+            break
         if name not in made and name not in uploaded and not name.startswith("/"):
             message = (
                 f"{command} of node {node.name} was not uploaded, and no node makes it: {name}"

@@ -7,7 +7,7 @@ The work is proportional to the events, not to the size of the DAG.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -15,7 +15,8 @@ from functools import partial
 from typing import Any
 
 import structlog
-from django.db import connection, transaction
+from celery.exceptions import SoftTimeLimitExceeded
+from django.db import OperationalError, connection, transaction
 from django.db.models import F
 
 from wms.core.actors import Actor
@@ -30,6 +31,7 @@ from wms.jobs import services as jobs
 from wms.jobs.models import JobEvent
 from wms.jobs.services import JobSpec
 from wms.pilots.director import DIRECT_TASK
+from wms.sites.selectors import offered_resource, queues_of
 
 log = structlog.get_logger(__name__)
 _ACTOR = Actor.system("dag-engine")
@@ -79,8 +81,25 @@ def run_cycle(now: datetime) -> dict[str, Any]:
         .values_list("key", flat=True)
         .distinct()[:_BATCH]
     )
-    advanced = sum(advance(dag_id, now=now) for dag_id in keys)
-    return {"dags": len(keys), "advanced": advanced}
+    outcomes = Counter(_advance_safely(dag_id, now) for dag_id in keys)
+    return {"dags": len(keys), **outcomes}
+
+
+def _advance_safely(dag_id: int, now: datetime) -> str:
+    """Advance one DAG; what goes wrong with it is its own affair and stops no other one."""
+    try:
+        return "advanced" if advance(dag_id, now=now) else "busy"
+    except SoftTimeLimitExceeded:
+        raise
+    except OperationalError as error:
+        # The database is away, or this was a deadlock: the events stay where they are.
+        log.warning("dag_advance_postponed", dag=dag_id, error=str(error))
+        return "postponed"
+    except Exception as error:
+        log.exception("dag_advance_failed", dag=dag_id)
+        reason = f"the engine cannot go on with this DAG: {type(error).__name__}: {error}"[:1000]
+        lifecycle.apply_to_dags("hold", [dag_id], actor=_ACTOR, reason=reason.replace("\0", ""))
+        return "held"
 
 
 def advance(dag_id: int, *, now: datetime) -> bool:
@@ -182,28 +201,28 @@ def _start_roots(dag: Dag) -> None:
 def _submit_ready(dag: Dag) -> int:
     """Make jobs of all ready nodes, in the order of the DAG file; return of how many.
 
-    A node that cannot be rendered holds the DAG; what was submitted before it goes on.
+    A node that cannot be rendered holds the DAG; what was submitted before it goes on. One round
+    submits one batch, so that it ends in time however wide the DAG is; the rest is for the next.
     """
-    submitted = 0
-    while dag.state == DagState.RUNNING:
-        nodes = list(
-            Node.objects.filter(dag=dag, state=NodeState.READY)
-            .select_related("submit_description")
-            .order_by("ordinal")[:_BATCH]
-        )
-        if not nodes:
-            break
-        specs, fault = _render(dag, nodes)
-        _submit(dag, nodes[: len(specs)], specs)
-        submitted += len(specs)
-        if fault:
-            lifecycle.apply_to_dags("hold", [dag.pk], actor=_ACTOR, reason=fault)
-            dag.refresh_from_db(fields=["state"])
-    return submitted
+    nodes = list(
+        Node.objects.filter(dag=dag, state=NodeState.READY)
+        .select_related("submit_description")
+        .order_by("ordinal")[: _BATCH + 1]
+    )
+    if not nodes:
+        return 0
+    specs, fault = _render(dag, nodes[:_BATCH])
+    _submit(dag, nodes[: len(specs)], specs)
+    if fault:
+        lifecycle.apply_to_dags("hold", [dag.pk], actor=_ACTOR, reason=fault)
+    elif len(nodes) > _BATCH:
+        lifecycle.tell_engine(dag.pk)
+    return len(specs)
 
 
 def _render(dag: Dag, nodes: Iterable[Node]) -> tuple[list[JobSpec], str]:
     specs: list[JobSpec] = []
+    offers = [offered_resource(queue) for queue in queues_of(dag.site)] if dag.site else []
     for node in nodes:
         context = NodeContext(
             node_name=node.name,
@@ -214,16 +233,19 @@ def _render(dag: Dag, nodes: Iterable[Node]) -> tuple[list[JobSpec], str]:
             match_attributes=dag.match_attributes,
         )
         try:
-            specs.append(
-                render_job(
-                    from_dict(node.submit_description.content),
-                    context,
-                    owner=dag.owner.username,
-                    site=dag.site.name if dag.site else "",
-                )
+            spec = render_job(
+                from_dict(node.submit_description.content),
+                context,
+                owner=dag.owner.username,
+                site=dag.site.name if dag.site else "",
             )
         except CannotRender as error:
             return specs, str(error)
+        refusals = [offer.refusal(spec.needs) for offer in offers]
+        if all(refusals):
+            reasons = "; ".join(dict.fromkeys(refusals)) or "it has no queue"
+            return specs, f"node {node.name}: no queue of {dag.site} can run it: {reasons}"
+        specs.append(spec)
     return specs, ""
 
 

@@ -17,6 +17,9 @@ _OTHER_COMMANDS = frozenset(
     }
 )  # fmt: skip
 MAX_RETRIES = 1000
+MAX_EDGES = 2_000_000
+#: After so many faults the rest of the file is not read: nobody mends more at once.
+MAX_FINDINGS = 200
 
 
 @dataclass(slots=True)
@@ -53,6 +56,8 @@ def parse_dag(text: str, *, file: str) -> DagFile:
     lines = list(_logical_lines(text))
     for handlers, is_last in ((_MAKERS, False), (_MODIFIERS, True)):
         for number, line in lines:
+            if len(dag.findings) >= MAX_FINDINGS:
+                break
             try:
                 _handle(dag, number, line, handlers, is_last)
             except _Fault as fault:
@@ -152,6 +157,8 @@ def _parent(dag: DagFile, number: int, words: list[str]) -> None:
         unknown = [name for name in names if name not in dag.nodes]
         if unknown:
             raise _Fault(f"unknown {kind} {', '.join(unknown)}")
+    if len(dag.edges) + len(parents) * len(children) > MAX_EDGES:
+        raise _Fault(f"a DAG has at most {MAX_EDGES} arcs")
     for parent in parents:
         for child in children:
             dag.edges.setdefault((parent, child), number)
@@ -176,8 +183,10 @@ def _retry(dag: DagFile, _number: int, words: list[str]) -> None:
     node = _node(dag, words[0])
     if len(words) > 2:
         raise _Fault(f"unexpected or unsupported after the number: {' '.join(words[2:])}")
-    if not words[1].isascii() or not words[1].isdigit() or int(words[1]) > MAX_RETRIES:
-        raise _Fault(f"RETRY needs a whole number from 0 to {MAX_RETRIES}, found: {words[1]}")
+    is_number = words[1].isascii() and words[1].isdigit() and len(words[1]) <= 9
+    if not is_number or int(words[1]) > MAX_RETRIES:
+        found = words[1][:80]
+        raise _Fault(f"RETRY needs a whole number from 0 to {MAX_RETRIES}, found: {found}")
     node.max_retries = int(words[1])
 
 

@@ -57,6 +57,11 @@ def apply_to_dags(
     return applied
 
 
+def tell_engine(dag_id: int) -> None:
+    """Have the engine look at a DAG again, after this transaction."""
+    announce([InboxEntry(topic=CONTROL_TOPIC, key=dag_id, event_id=0)])
+
+
 def apply_to_nodes(
     event: str,
     node_ids: Collection[int],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -33,7 +33,7 @@ def run_cycle(now: datetime) -> dict[str, Any]:
     published = publish_ads(count_matches(), now=now)
     offers = read_offers(now)
     dags = list(Dag.objects.filter(state=DagState.IDLE).select_related("owner").order_by("pk"))
-    requests = [Request(dag.pk, dag_ad(dag)) for dag in dags]
+    requests = _requests(dags)
     decision = negotiate(requests, offers)
     bound = carry_out(decision, offers, now=now)
     return {
@@ -43,6 +43,18 @@ def run_cycle(now: datetime) -> dict[str, Any]:
         "bound": bound,
         "unmatched": len(decision.unmatched),
     }
+
+
+def _requests(dags: Iterable[Dag]) -> list[Request]:
+    """The DAGs with their ads; one whose ad cannot be made is held and stops no other."""
+    requests = []
+    for dag in dags:
+        try:
+            requests.append(Request(dag.pk, dag_ad(dag)))
+        except AdError as error:
+            reason = f"its ad cannot be made: {error}"
+            lifecycle.apply_to_dags("hold", [dag.pk], actor=_ACTOR, reason=reason)
+    return requests
 
 
 def count_matches() -> dict[int, int]:
@@ -58,7 +70,13 @@ def count_matches() -> dict[int, int]:
 def read_offers(now: datetime) -> list[Offer]:
     """The ads that may be matched: of sites that are on, and not expired."""
     ads = SiteAd.objects.filter(site__is_enabled=True, expires_at__gt=now).select_related("site")
-    return [Offer(ad.site_id, ad.site.name, published_ad(ad)) for ad in ads.order_by("site__name")]
+    offers = []
+    for ad in ads.order_by("site__name"):
+        try:
+            offers.append(Offer(ad.site_id, ad.site.name, published_ad(ad)))
+        except AdError as error:
+            log.warning("site_ad_unreadable", site=ad.site.name, error=str(error))
+    return offers
 
 
 def dag_ad(dag: Dag) -> Any:
@@ -85,18 +103,17 @@ def carry_out(decision: Decision, offers: Sequence[Offer], *, now: datetime) -> 
         .order_by("pk")
         .select_for_update(of=("self",))
     )
-    bound: list[Dag] = []
-    for dag in idle:
-        match = matches.get(dag.pk)
-        if match is None:
-            dag.unmatched_reason = decision.unmatched[dag.pk]
-        elif _bind(dag, match, ads[match.site_id], now):
-            bound.append(dag)
+    bound = [
+        dag
+        for dag in idle
+        if dag.pk in matches and _bind(dag, matches[dag.pk], ads[matches[dag.pk].site_id], now)
+    ]
     Dag.objects.bulk_update(
-        idle,
+        bound,
         ["site", "matched_at", "match_attributes", "environment", "unmatched_reason"],
         batch_size=500,
     )
+    _note_reasons(idle, decision.unmatched)
     facts = {
         dag.pk: {
             "site": dag.match_attributes.get("Name", ""),
@@ -107,6 +124,16 @@ def carry_out(decision: Decision, offers: Sequence[Offer], *, now: datetime) -> 
     }
     lifecycle.apply_to_dags("match", [dag.pk for dag in bound], actor=_ACTOR, facts=facts)
     return len(bound)
+
+
+def _note_reasons(idle: Iterable[Dag], reasons: Mapping[int, str]) -> None:
+    """Store why DAGs found no site, where that has changed."""
+    changed = []
+    for dag in idle:
+        if dag.pk in reasons and dag.unmatched_reason != reasons[dag.pk]:
+            dag.unmatched_reason = reasons[dag.pk]
+            changed.append(dag)
+    Dag.objects.bulk_update(changed, ["unmatched_reason"], batch_size=500)
 
 
 def _match_attributes(offer: Offer) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from wms.dags.submitfile import SubmitFile
 from wms.jobs.paths import checked_path
 from wms.jobs.services import JobSpec
 
-_MEMORY = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)B?\Z", re.IGNORECASE)
+_MEMORY = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,9})?)\s*([KMGT]?)B?\Z", re.IGNORECASE)
 _MB_PER_UNIT = {"K": 1 / 1024, "": 1.0, "M": 1.0, "G": 1024.0, "T": 1024.0**2}
 #: Commands that become fields of the job; all others are kept as attributes.
 _TAKEN = frozenset(
@@ -24,6 +24,10 @@ _TAKEN = frozenset(
     }
 )  # fmt: skip
 _WALL_LIMIT_S = 86_400
+_MAX_MEMORY_MB = 1024**3
+#: What a job may carry to its pilot besides files.
+_MAX_TEXT_LENGTH = 128 * 1024
+_MAX_PATH_LENGTH = 1024
 
 
 class CannotRender(PilotageError):
@@ -59,7 +63,7 @@ def render_job(description: SubmitFile, context: NodeContext, *, owner: str, sit
         return _job_spec(values, description, context, owner, site)
     except CannotRender:
         raise
-    except (ValueError, PilotageError) as error:
+    except (ValueError, OverflowError, PilotageError) as error:
         raise CannotRender(f"node {context.node_name}: {error}") from error
 
 
@@ -82,7 +86,13 @@ def _job_spec(
     executable = values.get("executable", "").strip()
     if not executable:
         raise CannotRender(f"node {context.node_name}: the submit description names no executable")
+    if len(executable) > _MAX_PATH_LENGTH:
+        raise ValueError(f"executable is longer than {_MAX_PATH_LENGTH} characters")
     attributes = _attributes(description, context)
+    arguments = values.get("arguments", "")
+    environment = values.get("environment", "")
+    if len(arguments) + len(environment) > _MAX_TEXT_LENGTH:
+        raise ValueError(f"arguments and environment exceed {_MAX_TEXT_LENGTH} characters")
     return JobSpec(
         name=context.node_name,
         executable=executable if executable.startswith("/") else checked_path(executable),
@@ -93,8 +103,8 @@ def _job_spec(
             memory_mb=parse_memory_mb(values.get("request_memory", "0")),
             sites=[site] if site else [],
         ),
-        arguments=tuple(environments.parse_arguments(values.get("arguments", ""))),
-        environment=environments.parse_environment(values.get("environment", "")),
+        arguments=tuple(environments.parse_arguments(arguments)),
+        environment=environments.parse_environment(environment),
         input_files=file_list(values.get("transfer_input_files", "")),
         output_files=file_list(values.get("transfer_output_files", "")),
         stdout_name=_optional_path(values.get("output", "")),
@@ -110,7 +120,7 @@ def _job_spec(
 def _whole(values: Mapping[str, str], name: str, default: int) -> int:
     text = values.get(name, str(default)).strip()
     if not text.isascii() or not text.isdigit() or len(text) > 9:
-        raise ValueError(f"{name} is not a whole number: {text}")
+        raise ValueError(f"{name} is not a whole number: {text[:80]}")
     return int(text)
 
 
@@ -136,5 +146,8 @@ def parse_memory_mb(text: str) -> int:
     """A `request_memory` value in MB: a plain number is MB, suffixes K, M, G, T are understood."""
     found = _MEMORY.match(text.strip())
     if found is None:
-        raise ValueError(f"request_memory is not an amount of memory: {text}")
-    return round(float(found.group(1)) * _MB_PER_UNIT[found.group(2).upper()])
+        raise ValueError(f"request_memory is not an amount of memory: {text[:80]}")
+    amount_mb = float(found.group(1)) * _MB_PER_UNIT[found.group(2).upper()]
+    if amount_mb > _MAX_MEMORY_MB:
+        raise ValueError(f"request_memory is more than {_MAX_MEMORY_MB} MB: {text}")
+    return round(amount_mb)

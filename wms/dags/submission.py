@@ -16,7 +16,7 @@ from wms.core.errors import Finding, InvalidInput
 from wms.core.loops import wake
 from wms.core.models import Role, User
 from wms.core.policy import require_role
-from wms.dags.checking import CheckedDag, check_dag
+from wms.dags.checking import CheckedDag, ad_attributes, check_dag
 from wms.dags.lifecycle import NEGOTIATE_TASK
 from wms.dags.models import Dag, DagEvent, Edge, Node, SubmitDescription
 from wms.dags.states import DagState
@@ -73,7 +73,8 @@ def _submitted_before(submission: DagSubmission, owner: User) -> Dag | None:
 
 def _checked(submission: DagSubmission) -> CheckedDag:
     findings = []
-    for name in [submission.dag_name, *submission.files]:
+    described = [submission.description_name] if submission.description_text else []
+    for name in [submission.dag_name, *described, *submission.files]:
         try:
             if checked_path(name, field="file") != name:
                 findings.append(
@@ -81,6 +82,8 @@ def _checked(submission: DagSubmission) -> CheckedDag:
                 )
         except InvalidInput as error:
             findings += error.findings
+    if "\0" in submission.dag_text + submission.description_text:
+        findings.append(Finding("the text contains a zero byte", file=submission.dag_name))
     if len(submission.idempotency_key or "") > 128:
         findings.append(Finding("at most 128 characters", field="idempotency_key"))
     if findings:
@@ -126,7 +129,7 @@ def _store(
         owner=owner,
         workspace=create_workspace(owner, blobs),
         idempotency_key=submission.idempotency_key,
-        ad_attributes=_ad_attributes(checked),
+        ad_attributes=ad_attributes(description),
         node_count=len(checked.dag.nodes),
         **(
             {"environment_template": description.commands["environment"]}
@@ -139,16 +142,6 @@ def _store(
     record_action("submit DAG", target=f"DAG {dag.pk}", actor=actor, facts={"name": dag.name})
     transaction.on_commit(partial(wake, NEGOTIATE_TASK))
     return dag
-
-
-def _ad_attributes(checked: CheckedDag) -> dict[str, str]:
-    """Requirements, Rank and `+Name` attributes of the DAG-level description, as expressions."""
-    commands = checked.description.commands
-    attributes = dict(checked.description.attributes)
-    for name, command in (("Requirements", "requirements"), ("Rank", "rank")):
-        if command in commands:
-            attributes[name] = commands[command]
-    return attributes
 
 
 def _store_nodes(dag: Dag, checked: CheckedDag) -> None:

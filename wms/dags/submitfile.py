@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from matching.classads import AdError, parse_expression
+from matching.substitution import MAX_TEXT_LENGTH
 from wms.core.errors import Finding
 
 _COMMAND = re.compile(r"([A-Za-z_][A-Za-z0-9_.]*)\s*=\s*(.*)\Z", re.DOTALL)
@@ -14,6 +15,8 @@ _ATTRIBUTE = re.compile(
     r"(?:\+|MY\.)([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*)\Z", re.DOTALL | re.IGNORECASE
 )
 _QUEUE = re.compile(r"queue\b\s*(.*)\Z", re.IGNORECASE | re.DOTALL)
+#: After so many faults the rest of the file is not read: nobody mends more at once.
+MAX_FINDINGS = 200
 #: Commands whose values are ClassAd expressions.
 _EXPRESSIONS = frozenset({"requirements", "rank"})
 
@@ -50,6 +53,8 @@ def parse_submit_file(text: str, *, file: str) -> SubmitFile:
                 message = f"only `queue` for one job is supported, found: {line}"
                 parsed.findings.append(Finding(message, file=file, line=number))
             break
+        if len(parsed.findings) >= MAX_FINDINGS:
+            break
         fault = _take(parsed, number, line)
         if fault:
             parsed.findings.append(Finding(fault, file=file, line=number))
@@ -58,6 +63,8 @@ def parse_submit_file(text: str, *, file: str) -> SubmitFile:
 
 def _take(parsed: SubmitFile, number: int, line: str) -> str:
     """Take one line into the description; the fault as text, or an empty string."""
+    if len(line) > MAX_TEXT_LENGTH:
+        return f"a command has at most {MAX_TEXT_LENGTH} characters"
     attribute = _ATTRIBUTE.match(line)
     if attribute is not None:
         name, value = attribute.groups()

@@ -22,6 +22,11 @@ def enabled_queues() -> QuerySet[Queue]:
     return Queue.objects.filter(is_enabled=True, site__is_enabled=True).select_related("site")
 
 
+def queues_of(site: Site) -> QuerySet[Queue]:
+    """The queues of a site, those that are switched off at present included."""
+    return Queue.objects.filter(site=site).select_related("site")
+
+
 def enabled_sites() -> QuerySet[Site]:
     """The sites that may be matched."""
     return Site.objects.filter(is_enabled=True)

@@ -77,6 +77,7 @@ def test_names_have_case_and_repeated_arcs_collapse() -> None:
         ('JOB A s\nVARS A x="1', 2, "is not closed"),
         ("JOB A s\nVARS B x=1", 2, "unknown node B"),
         ("JOB A s\nRETRY A -1", 2, "RETRY needs a whole number"),
+        ("JOB A s\nRETRY A " + "9" * 5000, 2, "RETRY needs a whole number"),
         ("JOB A s\nRETRY A ٣", 2, "RETRY needs a whole number"),
         ("JOB A s\nRETRY A 2 UNLESS-EXIT 1", 2, "unsupported after the number"),
         ("JOB A s\nSPLICE S other.dag", 2, "SPLICE is a DAGMan command that is not supported"),
@@ -95,6 +96,20 @@ def test_all_faults_are_told_at_once_in_the_order_of_the_file() -> None:
     found = faults("RETRY A x\nJOB\nPARENT A CHILD B\nJOB A s")
 
     assert [line for line, _ in found] == [1, 2, 3]
+
+
+def test_a_product_of_arcs_beyond_all_bounds_is_refused() -> None:
+    names = [f"N{n}" for n in range(1500)]
+    text = "\n".join(f"JOB {name} s" for name in names)
+    every = " ".join(names)
+
+    assert faults(f"{text}\nPARENT {every} CHILD {every}") == [
+        (1501, "a DAG has at most 2000000 arcs")
+    ]
+
+
+def test_the_list_of_faults_is_bounded() -> None:
+    assert len(faults("WHAT\n" * 10_000)) == 200
 
 
 @given(st.text(alphabet='JOBPARENTCHILDVS =\\"\n#ab', max_size=200))

@@ -122,6 +122,13 @@ def test_the_submit_file_of_the_uscms_report_describes_a_dag(submit) -> None:
         ),
         (
             "JOB A a.sub",
+            {"a.sub": f"executable = /{'a' * 2000}\nqueue"},
+            "test.dag",
+            1,
+            "executable is longer than 1024 characters",
+        ),
+        (
+            "JOB A a.sub",
             {"a.sub": "executable = step.sh\nrequest_cpus = two\nqueue"},
             "test.dag",
             1,
@@ -154,6 +161,19 @@ def test_a_file_name_that_could_escape_is_refused(submit, name: str) -> None:
         submit("JOB A step.sub", files={name: "x"})
 
     assert_nothing_is_stored()
+
+
+@pytest.mark.parametrize("name", ["d" * 300, "d\0", "../d"])
+def test_the_name_of_the_description_is_checked_as_well(submit, name: str) -> None:
+    with pytest.raises(InvalidInput):
+        submit("JOB A step.sub", description_text="queue", description_name=name)
+
+    assert_nothing_is_stored()
+
+
+def test_text_with_a_zero_byte_is_refused(submit) -> None:
+    with pytest.raises(InvalidInput, match="zero byte"):
+        submit('JOB A step.sub\nVARS A x="\0"')
 
 
 def test_a_submit_file_that_is_not_text_is_refused(alice: User) -> None:

@@ -1,0 +1,142 @@
+"""One bad DAG, or one bad site, is its own affair: the others go on."""
+
+from __future__ import annotations
+
+import pytest
+from django.db import DataError
+
+from tests.wms.dags.driving import NOW, advance, assert_log_agrees, claim_one, end, match, states
+from wms.core.errors import InvalidInput
+from wms.core.models import InboxEntry
+from wms.dags import engine, negotiation
+from wms.dags.models import Dag
+from wms.sites.models import SiteAd
+
+NODE = "JOB A step.sub"
+
+
+@pytest.fixture(autouse=True)
+def _site(make_site) -> None:
+    make_site("site-a", max_matches=20)
+
+
+@pytest.mark.parametrize(
+    ("description", "message"),
+    [
+        ("requirements = $(BAR)", "macros cannot be used"),
+        ("+X = $$(Y)", "macros cannot be used"),
+        ('rank = eval("CurMatches")', "eval cannot be used"),
+        ("+A = B\n+B = A", "in a circle"),
+    ],
+)
+def test_an_ad_that_cannot_be_evaluated_is_refused_with_its_line(
+    submit, description: str, message: str
+) -> None:
+    with pytest.raises(InvalidInput, match=message) as caught:
+        submit(NODE, description_text=f"{description}\nqueue", description_name="d.sub")
+
+    assert caught.value.findings[0].file == "d.sub"
+    assert caught.value.findings[0].line is not None
+
+
+@pytest.mark.parametrize(
+    "description",
+    ['rank = real("NaN")', 'rank = real("INF")', 'requirements = "\\377"', 'rank = "\\377"'],
+)
+def test_strange_values_in_one_ad_do_not_stop_the_negotiation(submit, description: str) -> None:
+    submit(NODE, description_text=f"{description}\nqueue", description_name="d.sub")
+
+    assert match(submit(NODE)).state == "running"
+
+
+def test_a_dag_whose_stored_ad_is_broken_is_held_and_the_others_are_matched(submit) -> None:
+    broken, healthy = submit(NODE), submit(NODE)
+    Dag.objects.filter(pk=broken.pk).update(ad_attributes={"Rank": "1 +"})
+
+    negotiation.run_cycle(NOW)
+
+    broken.refresh_from_db()
+    healthy.refresh_from_db()
+    assert (broken.state, healthy.state) == ("held", "running")
+    assert "its ad cannot be made" in broken.state_reason
+
+
+def test_a_site_whose_stored_ad_is_broken_is_passed_over(submit, make_site) -> None:
+    make_site("broken")
+    negotiation.run_cycle(NOW)
+    SiteAd.objects.filter(site__name="broken").update(text="CurMatches = (")
+
+    assert [offer.name for offer in negotiation.read_offers(NOW)] == ["site-a"]
+
+
+def test_strange_site_attributes_do_not_stop_the_negotiation(submit, make_site) -> None:
+    make_site("strange", attributes='X = real("INF")\nY = "\\377"')
+
+    assert match(submit(NODE)).state == "running"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("executable = $$(M:/" + "a" * 2000 + ")", "executable is longer than 1024 characters"),
+        ("executable = /bin/true\nrequest_memory = $$(M:999999T)", "request_memory is more than"),
+        ("executable = /bin/true\nrequest_memory = $$(M:" + "9" * 400 + ")", "not an amount"),
+        (
+            f"executable = /bin/true\narguments = $$(M:x){'y' * 80_000}\n"
+            f"environment = A=$$(M:x){'z' * 60_000}",
+            "arguments and environment exceed",
+        ),
+        ("executable = /bin/true\nrequest_cpus = $$(C:8)", "needs 8 cores, offered are 1"),
+    ],
+)
+def test_a_node_that_cannot_become_a_job_holds_its_dag_only(
+    submit, text: str, message: str
+) -> None:
+    bad, good = submit(NODE, files={"step.sub": f"{text}\nqueue\n"}), submit(NODE)
+    match(good)
+
+    bad.refresh_from_db()
+    assert bad.state == "held"
+    assert message in bad.state_reason
+    assert states(good) == {"A": "submitted"}
+
+
+def test_a_fault_of_ours_holds_the_dag_and_the_others_go_on(
+    submit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bad, good = submit(NODE), submit(NODE)
+    negotiation.run_cycle(NOW)
+    really = engine.advance
+
+    def advance_or_fail(dag_id: int, **arguments: object) -> bool:
+        if dag_id == bad.pk:
+            raise DataError("value too long")
+        return really(dag_id, **arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(engine, "advance", advance_or_fail)
+
+    report = engine.run_cycle(NOW)
+
+    assert (report["held"], report["advanced"]) == (1, 1)
+    bad.refresh_from_db()
+    assert bad.state_reason == ("the engine cannot go on with this DAG: DataError: value too long")
+    assert states(good) == {"A": "submitted"}
+
+
+def test_a_very_wide_dag_is_submitted_in_rounds_that_end_in_time(
+    submit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine, "_BATCH", 4)
+    dag = match(submit("\n".join(f"JOB N{n} step.sub" for n in range(10))))
+    assert dag.submitted_count == 4
+
+    advance(dag)
+    assert dag.submitted_count == 8
+    advance(dag)
+
+    assert dag.submitted_count == 10
+    assert not InboxEntry.objects.exists()
+    while (attempt := claim_one()) is not None:
+        end(attempt)
+    assert advance(dag).state == "completed"
+    assert_log_agrees(dag)
