@@ -103,7 +103,7 @@ def end_attempt(
         raise AttemptSuperseded(f"Attempt {number} of job {job_id} was replaced or stopped.")
     failure = end.failure() or _missing_upload(job, attempt)
     _close(attempt, end, failure, now)
-    _publish(job, attempt, with_outputs=not failure)
+    _publish(job, attempt, with_outputs=not failure, now=now)
     facts = {
         job_id: {key: value for key, value in asdict(end).items() if value not in (None, "", ())}
     }
@@ -132,7 +132,7 @@ def _close(attempt: Attempt, end: PayloadEnd, failure: str, now: datetime) -> No
     )
 
 
-def _publish(job: Job, attempt: Attempt, *, with_outputs: bool) -> None:
+def _publish(job: Job, attempt: Attempt, *, with_outputs: bool, now: datetime) -> None:
     """Put the attempt's files into the workspace: outputs of a success only, logs always."""
     names = {AttemptFile.Kind.STDOUT: job.stdout_name, AttemptFile.Kind.STDERR: job.stderr_name}
     paths: dict[str, str] = {}
@@ -144,12 +144,18 @@ def _publish(job: Job, attempt: Attempt, *, with_outputs: bool) -> None:
             paths[names[AttemptFile.Kind(file.kind)]] = file.blob_id
     WorkspaceFile.objects.bulk_create(
         [
-            WorkspaceFile(workspace_id=job.workspace_id, path=path, blob_id=blob, attempt=attempt)
+            WorkspaceFile(
+                workspace_id=job.workspace_id,
+                path=path,
+                blob_id=blob,
+                attempt=attempt,
+                modified_at=now,
+            )
             for path, blob in sorted(paths.items())
         ],
         update_conflicts=True,
         unique_fields=["workspace", "path"],
-        update_fields=["blob", "attempt"],
+        update_fields=["blob", "attempt", "modified_at"],
     )
 
 

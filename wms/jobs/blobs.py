@@ -6,6 +6,7 @@ import hashlib
 import os
 import tempfile
 from collections.abc import Iterable
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import BinaryIO
 
@@ -54,10 +55,29 @@ def store_blob(
     target = blob_path(digest.hexdigest())
     target.parent.mkdir(exist_ok=True, mode=0o700)
     os.replace(file.name, target)
+    _make_durable(target.parent)
     row, _ = Blob.objects.get_or_create(
         sha256=digest.hexdigest(), defaults={"size_bytes": size_bytes}
     )
     return row
+
+
+def _make_durable(folder: Path) -> None:
+    """Have the new name of a file survive a power cut, as its row does."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def sweep_incoming(*, now: datetime) -> int:
+    """Remove what uploads left that were broken off a day ago or earlier; return how many."""
+    limit = (now - timedelta(days=1)).timestamp()
+    old = [f for f in (conf().blobs_dir / "incoming").glob("*") if f.stat().st_mtime < limit]
+    for file in old:
+        file.unlink(missing_ok=True)
+    return len(old)
 
 
 def store_bytes(content: bytes) -> Blob:

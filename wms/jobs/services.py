@@ -132,6 +132,8 @@ def kill_jobs(job_ids: Collection[int], *, actor: Actor, reason: str) -> Applied
     """End jobs for good; a running payload is stopped when its pilot reports next."""
     taskqueues.withdraw(job_ids)
     applied = lifecycle.apply("kill", job_ids, actor=actor, reason=reason)
+    # Once more, now that the jobs are locked: one may have been rescheduled in between.
+    taskqueues.withdraw(applied.changed)
     close_attempts(applied.changed, outcome=Attempt.Outcome.KILLED, reason=reason)
     return applied
 
@@ -145,7 +147,13 @@ def close_attempts(job_ids: Collection[int], *, outcome: Attempt.Outcome, reason
 
 @transaction.atomic
 def fail_unrunnable(attempt: Attempt, *, actor: Actor, reason: str) -> None:
-    """End a job that no pilot can run, because of its own description."""
+    """End a job that no pilot can run, because of its own description.
+
+    Nothing happens when the job has gone on to another attempt meanwhile.
+    """
+    job = Job.objects.select_for_update().get(pk=attempt.job_id)
+    if job.attempt_number != attempt.number:
+        return
     applied = lifecycle.apply("fail", [attempt.job_id], actor=actor, reason=reason)
     close_attempts(applied.changed, outcome=Attempt.Outcome.FAILED, reason=reason)
 
@@ -175,11 +183,9 @@ def reschedule_jobs(
     job_ids: Collection[int], *, outcome: Attempt.Outcome, actor: Actor, reason: str
 ) -> Applied:
     """Close the open attempts; jobs with attempts left wait again, the others fail."""
-    exhausted = list(
-        Job.objects.filter(pk__in=job_ids, attempt_number__gte=F("max_attempts")).values_list(
-            "pk", flat=True
-        )
-    )
+    # All at once and in id order, as everybody locks jobs; two groups in turn could deadlock.
+    locked = Job.objects.filter(pk__in=job_ids).order_by("pk").select_for_update()
+    exhausted = [job.pk for job in locked if job.attempt_number >= job.max_attempts]
     failed = lifecycle.apply(
         "fail", exhausted, actor=actor, reason=f"{reason}; all attempts are used up"
     )

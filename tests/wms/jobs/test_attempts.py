@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import UTC, datetime
 
 import pytest
@@ -24,12 +25,15 @@ from wms.jobs.services import (
     JobSpec,
     bind_to_pilot,
     create_workspace,
+    fail_unrunnable,
     kill_jobs,
     recover_jobs_of_pilot,
     reschedule_jobs_of_pilots,
     stall_jobs_of_pilots,
     submit_jobs,
 )
+from wms.taskqueues import services as taskqueues
+from wms.taskqueues.models import WaitingJob
 from wms.taskqueues.services import claim
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
@@ -213,6 +217,48 @@ def test_a_killed_job_takes_no_report(job: Job) -> None:
 
     job.refresh_from_db()
     assert (job.state, Attempt.objects.get().outcome) == ("killed", "killed")
+
+
+def test_a_job_that_is_rescheduled_while_it_is_killed_does_not_stay_in_its_task_queue(
+    job: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    take()
+    really = taskqueues.withdraw
+
+    def withdraw_and_be_overtaken(job_ids: Collection[int]) -> None:
+        really(job_ids)
+        monkeypatch.setattr(taskqueues, "withdraw", really)
+        reschedule_jobs_of_pilots([1], outcome=LOST, actor=PILOT, reason="lost")
+
+    monkeypatch.setattr(taskqueues, "withdraw", withdraw_and_be_overtaken)
+
+    kill_jobs([job.pk], actor=PILOT, reason="not wanted")
+
+    job.refresh_from_db()
+    assert job.state == "killed"
+    assert not WaitingJob.objects.exists()
+
+
+def test_an_old_attempt_that_cannot_be_run_does_not_fail_the_new_one(job: Job) -> None:
+    old = take(1)
+    reschedule_jobs_of_pilots([1], outcome=LOST, actor=PILOT, reason="lost")
+    take(2)
+
+    fail_unrunnable(old, actor=PILOT, reason="input files do not exist")
+
+    job.refresh_from_db()
+    assert job.state == "matched"
+
+
+def test_a_file_that_is_made_again_has_the_time_of_its_making(job: Job) -> None:
+    blob = store_bytes(b"old")
+    WorkspaceFile.objects.create(workspace=job.workspace, path="out.txt", blob=blob)
+    attempt = take()
+    send_output(attempt, b"new")
+
+    end(attempt)
+
+    assert WorkspaceFile.objects.get(path="out.txt").modified_at == NOW
 
 
 def test_the_database_itself_refuses_a_second_completion(job: Job) -> None:

@@ -2,12 +2,21 @@ from __future__ import annotations
 
 import hashlib
 import io
+from datetime import timedelta
 
 import pytest
+from django.utils import timezone
 
 from wms.core.conf import conf
 from wms.core.errors import InvalidInput, NotFound, TooLarge
-from wms.jobs.blobs import blob_path, open_blob, read_tail, store_bytes, store_stream
+from wms.jobs.blobs import (
+    blob_path,
+    open_blob,
+    read_tail,
+    store_bytes,
+    store_stream,
+    sweep_incoming,
+)
 from wms.jobs.models import Blob
 
 pytestmark = pytest.mark.django_db
@@ -46,6 +55,16 @@ def test_the_end_of_a_content_is_read_as_text_whatever_it_is() -> None:
 
     assert read_tail(blob.sha256, limit_bytes=4) == "abab"
     assert len(read_tail(blob.sha256, limit_bytes=10**6)) == 202
+
+
+def test_broken_uploads_are_swept_after_a_day() -> None:
+    store_bytes(b"whole")
+    broken = conf().blobs_dir / "incoming" / "tmpabc"
+    broken.write_bytes(b"half")
+
+    assert sweep_incoming(now=timezone.now() + timedelta(hours=23)) == 0
+    assert sweep_incoming(now=timezone.now() + timedelta(hours=25)) == 1
+    assert len(kept_files()) == 1
 
 
 def test_a_content_that_is_lost_is_not_found() -> None:
