@@ -14,11 +14,12 @@ from django.db.models import Count, Exists, OuterRef, Q
 from matching.pressure import PressureDecision, QueueSnapshot, decide_pressure
 from wms.core.actors import Actor
 from wms.core.conf import conf
-from wms.elements.protocol import Element, ElementError
+from wms.elements.protocol import Element
 from wms.jobs.models import Attempt
 from wms.pilots import lifecycle
 from wms.pilots.bootstrap import PilotCredential, render_script
 from wms.pilots.bundle import agent_bundle
+from wms.pilots.faults import faults_contained
 from wms.pilots.models import Pilot
 from wms.pilots.services import secret_digest
 from wms.pilots.states import ALIVE, PENDING, PilotState
@@ -80,31 +81,30 @@ def _serve(
     queue: Queue, fitting: list[Demand], unserved: Counter[int], counts: PilotCounts
 ) -> dict[str, Any]:
     jobs = sum(unserved[demand.task_queue_id] for demand in fitting)
-    try:
+    decision = PressureDecision(0, "")
+    with faults_contained("pilot_submission_failed", queue) as outcome:
         element = element_of(queue)
-        decision = decide_pressure(
-            QueueSnapshot(
-                is_enabled=True,
-                waiting_jobs=jobs,
-                pending_pilots=counts.pending,
-                idle_pilots=counts.idle,
-                alive_pilots=counts.alive,
-                max_pilots=queue.max_pilots,
-                max_queued_pilots=queue.max_queued_pilots,
-                # Without waiting jobs the batch system need not be asked.
-                free_slots=element.capacity().free if jobs else 0,
-            )
-        )
+        # Without waiting jobs the batch system need not be asked.
+        free_slots = element.capacity().free if jobs else 0
+        decision = decide_pressure(_snapshot(queue, jobs, counts, free_slots))
         submit_pilots(queue, element, decision.submit)
-    except ElementError as error:
-        log.warning("pilot_submission_failed", queue=str(queue), error=str(error))
-        return {"waiting_jobs": jobs, "submitted": 0, "reason": f"batch system: {error}"}
+    if outcome.fault:
+        decision = PressureDecision(0, f"batch system: {outcome.fault}")
     _count_as_served(fitting, unserved, counts.pending + counts.idle + decision.submit)
-    return _told(jobs, decision)
-
-
-def _told(jobs: int, decision: PressureDecision) -> dict[str, Any]:
     return {"waiting_jobs": jobs, "submitted": decision.submit, "reason": decision.reason}
+
+
+def _snapshot(queue: Queue, jobs: int, counts: PilotCounts, free_slots: int) -> QueueSnapshot:
+    return QueueSnapshot(
+        is_enabled=True,
+        waiting_jobs=jobs,
+        pending_pilots=counts.pending,
+        idle_pilots=counts.idle,
+        alive_pilots=counts.alive,
+        max_pilots=queue.max_pilots,
+        max_queued_pilots=queue.max_queued_pilots,
+        free_slots=free_slots,
+    )
 
 
 def _count_as_served(fitting: list[Demand], unserved: Counter[int], pilots: int) -> None:

@@ -43,7 +43,14 @@ class Pilot(models.Model):
     ended_at = models.DateTimeField(null=True)
 
     class Meta:
-        indexes = [models.Index(fields=["queue", "state"], name="pilot_by_queue_and_state")]
+        indexes = [
+            models.Index(fields=["queue", "state"], name="pilot_by_queue_and_state"),
+            models.Index(
+                fields=["queue", "ended_at"],
+                condition=models.Q(is_forgotten=False, ended_at__isnull=False),
+                name="pilot_to_be_forgotten",
+            ),
+        ]
         constraints = [
             models.CheckConstraint(
                 condition=models.Q(state__in=PilotState.values), name="pilot_state_known"

@@ -6,24 +6,23 @@ from collections import defaultdict
 from datetime import datetime, timedelta
 from typing import Any
 
-import structlog
 from django.db import transaction
 from django.db.models import F
 
 from wms.core.actors import Actor
 from wms.core.conf import conf
-from wms.elements.protocol import BatchState, ElementError
+from wms.elements.protocol import BatchState
 from wms.elements.protocol import PilotState as BatchPilot
 from wms.jobs import services as jobs
 from wms.jobs.models import Attempt
 from wms.pilots import lifecycle
 from wms.pilots.director import record_native_ids
+from wms.pilots.faults import faults_contained
 from wms.pilots.models import Pilot
 from wms.pilots.states import ALIVE, PENDING, PilotState
 from wms.sites.models import Queue
 from wms.sites.selectors import element_of
 
-log = structlog.get_logger(__name__)
 _ACTOR = Actor.system("pilot-monitor")
 _ENDED = frozenset({BatchState.DONE, BatchState.FAILED, BatchState.CANCELLED})
 #: A stalled pilot is given up after so many times the silence that made it stalled.
@@ -31,11 +30,12 @@ _GIVE_UP_FACTOR = 2
 #: So many answers in a row must not know a pilot before it is taken for gone.
 _MISSING_LIMIT = 3
 #: A submission whose answer was never stored is looked for after this time.
-_ADOPT_AFTER = timedelta(seconds=30)
+_ADOPT_AFTER = timedelta(minutes=2)
+_FORGOTTEN_AT_ONCE = 500
 #: So long the batch system keeps the log of an ended pilot for us.
 _LOG_KEPT = timedelta(days=1)
-#: A pilot that the batch system reports as ended may still be saying goodbye.
-_GOODBYE = timedelta(seconds=5)
+#: A pilot that was heard within so many heartbeats lives, or is saying goodbye.
+_BEATS_WAITED = 2
 
 
 def run_cycle(now: datetime) -> dict[str, Any]:
@@ -57,34 +57,34 @@ def adopt_batches(now: datetime) -> int:
     lost = Pilot.objects.filter(
         state=PilotState.SUBMITTED, native_id="", created_at__lt=now - _ADOPT_AFTER
     )
-    batches: dict[tuple[int, str], list[Pilot]] = defaultdict(list)
-    for pilot in lost.order_by("pk"):
-        batches[pilot.queue_id, pilot.batch].append(pilot)
+    batches = set(lost.values_list("queue_id", "batch"))
     queues = Queue.objects.select_related("site").in_bulk([queue_id for queue_id, _ in batches])
     adopted = 0
-    for (queue_id, batch), pilots in batches.items():
-        try:
-            native_ids = element_of(queues[queue_id]).adopt(batch)
-        except ElementError as error:
-            log.warning("batch_adoption_failed", queue=str(queues[queue_id]), error=str(error))
-            continue
-        record_native_ids(pilots, native_ids)
-        adopted += len(native_ids)
-        never_started = [pilot.pk for pilot in pilots[len(native_ids) :]]
-        lifecycle.apply(
-            "abort", never_started, actor=_ACTOR, reason="the submission failed", ended_at=now
-        )
+    for queue_id, batch in sorted(batches):
+        with faults_contained("batch_adoption_failed", queues[queue_id]):
+            adopted += _adopt(queues[queue_id], batch, now)
     return adopted
 
 
+def _adopt(queue: Queue, batch: str, now: datetime) -> int:
+    """Ask for one batch; its ids come in the order of submission, whoever called in meanwhile."""
+    native_ids = element_of(queue).adopt(batch)
+    pilots = list(Pilot.objects.filter(queue=queue, batch=batch).order_by("pk"))
+    record_native_ids(pilots, native_ids)
+    never_started = [pilot.pk for pilot in pilots[len(native_ids) :]]
+    lifecycle.apply(
+        "abort", never_started, actor=_ACTOR, reason="the submission failed", ended_at=now
+    )
+    return len(native_ids)
+
+
 def _poll(queue: Queue, pilots: list[Pilot], now: datetime) -> dict[str, Any]:
-    try:
-        element = element_of(queue)
-        states = element.status([pilot.native_id for pilot in pilots])
-    except ElementError as error:
+    states: dict[str, BatchPilot] = {}
+    with faults_contained("pilot_poll_failed", queue) as outcome:
+        states = element_of(queue).status([pilot.native_id for pilot in pilots])
+    if outcome.fault:
         # No answer means that nothing is known: no state changes.
-        log.warning("pilot_poll_failed", queue=str(queue), error=str(error))
-        return {"polled": 0, "error": str(error)}
+        return {"polled": 0, "error": outcome.fault}
     missing = [p.pk for p in pilots if states[p.native_id].state == BatchState.MISSING]
     Pilot.objects.filter(pk__in=missing).update(missing_polls=F("missing_polls") + 1)
     found_again = [p.pk for p in pilots if p.missing_polls and p.pk not in set(missing)]
@@ -96,10 +96,15 @@ def _poll(queue: Queue, pilots: list[Pilot], now: datetime) -> dict[str, Any]:
 
 
 def _has_ended(pilot: Pilot, batch: BatchPilot, now: datetime) -> bool:
+    """True when batch system and silence agree: a pilot that is heard lives, whatever is said."""
+    is_heard = pilot.heartbeat_at is not None and now - pilot.heartbeat_at < timedelta(
+        seconds=_BEATS_WAITED * conf().agent_heartbeat_s
+    )
+    if is_heard:
+        return False
     if batch.state == BatchState.MISSING:
         return pilot.missing_polls + 1 >= _MISSING_LIMIT
-    heard_just_now = pilot.heartbeat_at is not None and now - pilot.heartbeat_at < _GOODBYE
-    return batch.state in _ENDED and not heard_just_now
+    return batch.state in _ENDED
 
 
 @transaction.atomic
@@ -115,9 +120,9 @@ def _declare_ended(pilot: Pilot, batch: BatchPilot, now: datetime) -> None:
     )
     reason = f"ended without a word; the batch system says: {detail}"
     event = "abort" if pilot.state in PENDING else "fail"
-    lifecycle.apply(event, [pilot.pk], actor=_ACTOR, reason=reason, ended_at=now)
+    applied = lifecycle.apply(event, [pilot.pk], actor=_ACTOR, reason=reason, ended_at=now)
     jobs.reschedule_jobs_of_pilots(
-        [pilot.pk], outcome=Attempt.Outcome.LOST, actor=_ACTOR, reason=f"the pilot {reason}"
+        applied.changed, outcome=Attempt.Outcome.LOST, actor=_ACTOR, reason=f"the pilot {reason}"
     )
 
 
@@ -165,16 +170,13 @@ def forget_ended(now: datetime) -> int:
     ended = Pilot.objects.filter(is_forgotten=False, ended_at__lt=now - _LOG_KEPT).exclude(
         native_id=""
     )
-    by_queue: dict[int, list[Pilot]] = defaultdict(list)
-    for pilot in ended.order_by("pk")[:1000]:
-        by_queue[pilot.queue_id].append(pilot)
+    concerned = Queue.objects.filter(pk__in=ended.values("queue")).select_related("site")
     forgotten = 0
-    for queue in Queue.objects.filter(pk__in=by_queue).select_related("site"):
-        pilots = by_queue[queue.pk]
-        try:
+    for queue in concerned:
+        pilots = list(ended.filter(queue=queue).order_by("pk")[:_FORGOTTEN_AT_ONCE])
+        with faults_contained("pilot_cleanup_failed", queue):
             element_of(queue).forget([pilot.native_id for pilot in pilots])
-        except ElementError as error:
-            log.warning("pilot_cleanup_failed", queue=str(queue), error=str(error))
-            continue
-        forgotten += Pilot.objects.filter(pk__in=[p.pk for p in pilots]).update(is_forgotten=True)
+            forgotten += Pilot.objects.filter(pk__in=[p.pk for p in pilots]).update(
+                is_forgotten=True
+            )
     return forgotten

@@ -9,7 +9,7 @@ from tests.wms.pilots.fake_element import FakeElement
 from wms.elements.protocol import Refused, Unreachable
 from wms.pilots import director, monitor
 from wms.pilots.models import Pilot
-from wms.pilots.services import secret_digest
+from wms.pilots.services import register_pilot, secret_digest
 
 
 def test_one_pilot_is_sent_for_each_waiting_job_and_no_more(make_queue, add_jobs, elements) -> None:
@@ -99,7 +99,7 @@ def test_a_submission_whose_answer_was_lost_is_adopted(make_queue, add_jobs, ele
     assert {pilot.state for pilot in Pilot.objects.all()} == {"submitted"}
 
     elements["site-a"].loses_answer = False
-    monitor.run_cycle(timezone.now() + timedelta(seconds=31))
+    monitor.run_cycle(timezone.now() + timedelta(seconds=121))
 
     pilots = Pilot.objects.order_by("pk")
     assert [pilot.state for pilot in pilots] == ["queued", "queued"]
@@ -116,14 +116,50 @@ def test_a_submission_that_never_happened_is_aborted_and_made_good(
     Pilot.objects.update(state="submitted", native_id="")
 
     elements["site-a"].fail_with = Unreachable("down")
-    monitor.run_cycle(timezone.now() + timedelta(seconds=31))
+    monitor.run_cycle(timezone.now() + timedelta(seconds=121))
     assert Pilot.objects.get().state == "submitted"
 
     elements["site-a"].fail_with = None
-    monitor.run_cycle(timezone.now() + timedelta(seconds=31))
+    monitor.run_cycle(timezone.now() + timedelta(seconds=121))
     assert Pilot.objects.get().state == "aborted"
     director.run_cycle(timezone.now())
     assert Pilot.objects.filter(state="queued").count() == 1
+
+
+def test_a_mistake_of_ours_with_one_queue_does_not_block_the_others(
+    make_queue, add_jobs, elements
+) -> None:
+    make_queue("broken")
+    make_queue("works")
+    elements["broken"].fail_with = ValueError("not enough values to unpack")
+    add_jobs(1)
+
+    report = director.run_cycle(timezone.now())
+    watched = monitor.run_cycle(timezone.now())
+
+    assert "ValueError: not enough values" in report["queues"]["broken/main"]["reason"]
+    assert watched["queues"]["works/main"]["polled"] == 1
+
+
+def test_adopted_ids_come_in_the_order_of_submission_whoever_has_called_in(
+    make_queue, add_jobs, elements
+) -> None:
+    now = timezone.now()
+    make_queue()
+    elements["site-a"].loses_answer = True
+    add_jobs(2)
+    director.run_cycle(now)
+    first, second = Pilot.objects.order_by("pk")
+    Pilot.objects.filter(pk=first.pk).update(secret_sha256=secret_digest("secret"))
+    register_pilot(first.uuid, secret="secret", token="t" * 64, node={}, now=now)
+
+    elements["site-a"].loses_answer = False
+    monitor.adopt_batches(now + timedelta(seconds=121))
+
+    first.refresh_from_db()
+    second.refresh_from_db()
+    assert (first.native_id, second.native_id) == (f"{first.batch}.0", f"{first.batch}.1")
+    assert (first.state, second.state) == ("running", "queued")
 
 
 def test_the_number_of_queries_does_not_grow_with_jobs_and_task_queues(

@@ -121,7 +121,7 @@ def test_a_pilot_that_the_batch_system_reports_dead_frees_its_job_at_once(
     claim_job(pilot, RESOURCE, now=now)
     elements["site-a"].states[pilot.native_id] = PilotState(BatchState.FAILED, exit_code=137)
 
-    monitor.run_cycle(now + timedelta(seconds=6))
+    monitor.run_cycle(now + timedelta(seconds=11))
 
     assert Job.objects.get().state == "waiting"
     dead = fresh(pilot)
@@ -159,7 +159,7 @@ def test_without_an_answer_of_the_batch_system_nothing_changes(
 def test_a_pilot_is_taken_for_gone_only_after_three_answers_without_it(
     pilot: Pilot, elements, now: datetime
 ) -> None:
-    later = now + timedelta(seconds=6)
+    later = now + timedelta(seconds=11)
     record = elements["site-a"].states.pop(pilot.native_id)
 
     monitor.run_cycle(later)
@@ -174,6 +174,22 @@ def test_a_pilot_is_taken_for_gone_only_after_three_answers_without_it(
     monitor.run_cycle(later)
 
     assert fresh(pilot).state == "failed"
+
+
+def test_a_pilot_that_is_heard_lives_whatever_the_batch_system_says(
+    pilot: Pilot, elements, now: datetime
+) -> None:
+    work = claim_job(pilot, RESOURCE, now=now)
+    assert work is not None
+    elements["site-a"].states.clear()
+
+    for second in range(0, 60, 5):
+        moment = now + timedelta(seconds=second)
+        record_heartbeat(fresh(pilot), [work.attempt], now=moment)
+        monitor.run_cycle(moment)
+
+    assert fresh(pilot).state == "running"
+    assert Job.objects.get().state == "matched"
 
 
 def test_a_pilot_that_never_called_in_is_aborted(make_queue, add_jobs, elements, now) -> None:
