@@ -52,6 +52,8 @@ def save_account(user: User, *, actor: Actor, password: str = "") -> None:
     require_role(actor, Role.ADMIN, "manage accounts")
     check_account(user)
     old = User.objects.select_for_update().filter(pk=user.pk).first()
+    if old is not None and old.username != user.username:
+        raise Conflict(f"The name {old.username} cannot be changed: jobs and events carry it.")
     user.is_staff = has_role(user, Role.OPERATOR)
     changes: dict[str, Any] = {
         name: [None if old is None else getattr(old, name), getattr(user, name)]

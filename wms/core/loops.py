@@ -14,11 +14,14 @@ from celery import current_app
 from django.utils import timezone
 from django.utils.module_loading import autodiscover_modules
 from kombu.exceptions import OperationalError
+from kombu.pools import ProducerPool, producers
+from redis.exceptions import RedisError
 
 from wms.core.locks import advisory_lock
 from wms.core.models import ControlLoop
 
 log = structlog.get_logger(__name__)
+_WAKE_TIMEOUT_S = 3
 
 CycleReport = Mapping[str, Any]
 
@@ -93,8 +96,24 @@ def _store(
 
 
 def wake(task: str) -> None:
-    """Ask a worker to run a task soon; without a broker its next period does it."""
+    """Ask a worker to run a task soon; without a broker its next period does it.
+
+    Waits for a broker that is away or does not answer a few seconds at the most.
+    """
     try:
-        current_app.send_task(task, expires=10)
-    except OperationalError as error:
+        with _wake_up_pool().acquire(block=True, timeout=_WAKE_TIMEOUT_S) as producer:
+            current_app.send_task(task, producer=producer, expires=10)
+    except (OperationalError, RedisError, OSError) as error:
         log.warning("task_wake_failed", task=task, error=str(error))
+
+
+@cache
+def _wake_up_pool() -> ProducerPool:
+    """Connections of their own: workers wait on theirs for long, these must not."""
+    connection = current_app.connection_for_write()
+    connection.transport_options = {
+        **(connection.transport_options or {}),
+        "socket_timeout": _WAKE_TIMEOUT_S,
+    }
+    pool: ProducerPool = producers[connection]
+    return pool

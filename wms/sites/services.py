@@ -84,6 +84,7 @@ def save_site(site: Site, *, actor: Actor) -> None:
     """Check and store a site. Raises NotPermitted or InvalidInput."""
     require_role(actor, Role.OPERATOR, "configure sites")
     _check_model(site)
+    _check_name(site, Site.objects.filter(pk=site.pk))
     check_site(site)
     _save_changes(site, Site, f"site {site.name}", site, actor)
 
@@ -93,7 +94,15 @@ def save_queue(queue: Queue, *, actor: Actor) -> None:
     """Check and store a queue. Raises NotPermitted or InvalidInput."""
     require_role(actor, Role.OPERATOR, "configure queues")
     check_queue(queue)
+    _check_name(queue, Queue.objects.filter(pk=queue.pk))
     _save_changes(queue, Queue, f"queue {queue}", queue.site, actor)
+
+
+def _check_name(row: Site | Queue, stored: models.QuerySet[Any]) -> None:
+    """Refuse a new name: waiting jobs and running pilots know the old one."""
+    old = stored.values_list("name", flat=True).first()
+    if old is not None and old != row.name:
+        raise InvalidInput.of(f"the name {old} cannot be changed", field="name")
 
 
 def check_queue(queue: Queue) -> None:

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
@@ -114,14 +116,29 @@ def test_every_loop_has_a_task_of_its_name_and_a_time_limit() -> None:
         assert task.soft_time_limit < task.time_limit
 
 
+@pytest.fixture
+def silent_port() -> Iterator[int]:
+    """A port that takes connections and never answers."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield server.getsockname()[1]
+
+
+def test_a_broker_that_does_not_answer_is_not_waited_for(silent_port: int) -> None:
+    _assert_wake_up_call_is_dropped(f"redis://127.0.0.1:{silent_port}/0")
+
+
 def test_without_a_broker_a_wake_up_call_is_dropped_and_nothing_else_fails() -> None:
+    _assert_wake_up_call_is_dropped("redis://127.0.0.1:1/0")
+
+
+def _assert_wake_up_call_is_dropped(redis_url: str) -> None:
     program = "import django; django.setup(); from wms.core.loops import wake; wake('a.task')"
 
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", program],
         capture_output=True,
         text=True,
-        env=_environment() | {"REDIS_URL": "redis://127.0.0.1:1/0"},
+        env=_environment() | {"REDIS_URL": redis_url},
         timeout=60,
         check=False,
     )

@@ -7,7 +7,7 @@ from wms.core.errors import InvalidInput, NotPermitted
 from wms.core.models import AuditEntry, User
 from wms.sites.models import Queue, Site, SiteEvent
 from wms.sites.selectors import element_settings
-from wms.sites.services import QueueSpec, SiteSpec, configure_site
+from wms.sites.services import QueueSpec, SiteSpec, configure_site, save_queue, save_site
 
 
 @pytest.mark.parametrize(
@@ -19,6 +19,8 @@ from wms.sites.services import QueueSpec, SiteSpec, configure_site
         ({"environment": "A=1\nB"}, "environment", 2, "expected NAME=value"),
         ({"environment": "A=1;B=2"}, "environment", 1, "semicolon"),
         ({"attributes": "X = 1\nY = ("}, "attributes", 2, "not a ClassAd expression"),
+        ({"attributes": "A = B\nB = A"}, "attributes", None, "in a circle"),
+        ({"requirements": 'eval("true")'}, "requirements", None, "eval cannot be used"),
         ({"attributes": "CurMatches = 0"}, "attributes", None, "set by Pilotage"),
         ({"attributes": "name = 0"}, "attributes", None, "set by Pilotage"),
         ({"name": "a b"}, "name", None, "letters, digits"),
@@ -77,6 +79,17 @@ def test_a_change_is_told_with_old_and_new_values(make_site, olga: User) -> None
         ("create queue", "olga"),
         ("change site", "olga"),
     ]
+
+
+def test_names_cannot_be_changed(make_site, olga: User) -> None:
+    site = make_site("x")
+    queue = Queue.objects.select_related("site").get()
+    site.name, queue.name = "y", "other"
+
+    with pytest.raises(InvalidInput, match="the name x cannot be changed"):
+        save_site(site, actor=Actor.person(olga))
+    with pytest.raises(InvalidInput, match="the name main cannot be changed"):
+        save_queue(queue, actor=Actor.person(olga))
 
 
 def test_a_local_queue_needs_no_settings(make_site) -> None:
