@@ -13,8 +13,10 @@ from wms.core.errors import InvalidInput, TooLarge
 MAX_BODY_BYTES = 256 * 1024
 MAX_TEXT_LENGTH = 4000
 MAX_ITEMS = 1000
-#: PostgreSQL's integer; nothing that a pilot counts is larger.
+#: PostgreSQL's integer, which is what most numbers are compared with or stored as.
 MAX_NUMBER = 2**31 - 1
+#: What every JSON library keeps exactly: for amounts, as a large scratch has more than 2 PB.
+MAX_AMOUNT = 2**53
 
 
 def read_body(request: HttpRequest) -> Fields:
@@ -62,6 +64,10 @@ class Fields:
         if not minimum <= value <= maximum:
             raise self._fault(name, f"must be from {minimum} to {maximum}")
         return value
+
+    def amount(self, name: str) -> int:
+        """How much there is of something: above `MAX_NUMBER` it is as good as that."""
+        return min(self.integer(name, maximum=MAX_AMOUNT), MAX_NUMBER)
 
     def number(self, name: str) -> float:
         """A number that is finite and not negative."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from matching.needs import Resource
-from portal.pilot_api.bodies import Fields
+from portal.pilot_api.bodies import MAX_AMOUNT, Fields
 from wms.jobs.attempts import PayloadEnd
 from wms.pilots.models import Pilot
 from wms.pilots.services import AttemptRef, HeartbeatAnswer, Work
@@ -17,7 +17,7 @@ def read_node(fields: Fields) -> dict[str, Any]:
     numbers = ("cores", "memory_mb", "disk_mb")
     return {
         **{name: fields.text(name, max_length=255) for name in texts},
-        **{name: fields.integer(name) for name in numbers},
+        **{name: fields.integer(name, maximum=MAX_AMOUNT) for name in numbers},
     }
 
 
@@ -34,9 +34,9 @@ def read_resource(fields: Fields, pilot: Pilot) -> Resource:
     queue = pilot.queue
     return Resource(
         site=queue.site.name,
-        cpu_time_s=fields.integer("cpu_time_s"),
+        cpu_time_s=fields.amount("cpu_time_s"),
         cores=fields.integer("cores"),
-        memory_mb=fields.integer("memory_mb"),
+        memory_mb=fields.amount("memory_mb"),
         platform=queue.platform or fields.text("platform", max_length=64),
         tags=tuple(sorted({*queue.tags, *fields.texts("tags")})),
     )

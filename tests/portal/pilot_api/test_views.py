@@ -197,6 +197,7 @@ def test_a_used_secret_gets_401(registered: PilotClient) -> None:
         ({"node": {**NODE, "cores": True}}, "node.cores"),
         ({"node": {**NODE, "hostname": "a\0b"}}, "node.hostname"),
         ({"node": {**NODE, "memory_mb": -1}}, "node.memory_mb"),
+        ({"node": {**NODE, "disk_mb": 2**53 + 1}}, "node.disk_mb"),
         ({"node": {"hostname": "wn1"}}, "node.platform"),
     ],
 )
@@ -286,6 +287,7 @@ def test_without_work_the_answer_gives_a_reason(registered: PilotClient) -> None
     [
         ({"cores": 2**31}, "cores"),
         ({"cpu_time_s": 1.5}, "cpu_time_s"),
+        ({"memory_mb": 2**53 + 1}, "memory_mb"),
         ({"tags": "gpu"}, "tags"),
         ({"tags": ["gpu", 1]}, "tags.1"),
         ({"platform": None}, "platform"),
@@ -298,6 +300,19 @@ def test_a_faulty_offer_is_told_its_field(
 
     assert answer.status_code == 400
     assert answer.json()["errors"][0]["field"] == field
+
+
+def test_a_node_with_a_scratch_of_petabytes_may_have_pilots(
+    fresh: PilotClient, job_id: int
+) -> None:
+    large = {"memory_mb": 3 * 1024**3, "disk_mb": 2**53}
+
+    assert fresh.register(node=NODE | large).status_code == 200
+    claimed = fresh.post("claim", OFFER | large | {"cpu_time_s": 2**40})
+
+    assert claimed.json()["job"]["job"] == job_id
+    fresh.pilot.refresh_from_db()
+    assert fresh.pilot.node == NODE | large
 
 
 def test_a_heartbeat_tells_which_attempts_to_stop(registered: PilotClient, attempt: str) -> None:
