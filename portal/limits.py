@@ -1,4 +1,4 @@
-"""Bounds on what strangers may send to the pages: the size of requests, the number of guesses."""
+"""Bounds on what strangers may send: the size of requests, the number of guesses."""
 
 from __future__ import annotations
 
@@ -34,7 +34,12 @@ class BoundedRequests:
         self._get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        """Answer 413 for a body beyond its bound, 429 for too many guesses at the login."""
+        """Answer 413 for a body beyond its bound, 429 for too many guesses at the login.
+
+        An address with a zero byte names nothing: no text in the database can contain one.
+        """
+        if "\0" in request.path:
+            return _refusal(HTTPStatus.NOT_FOUND, "There is no such page.")
         if not request.path.startswith(_OTHER_FACES):
             announced = request.META.get("CONTENT_LENGTH") or "0"
             if announced != "0" and not _is_within(announced, request):

@@ -40,6 +40,16 @@ def test_a_user_can_send_large_files_up_to_the_limit(alice: User, settings: Any)
     assert post(client, "/dags/submit/", 110_000).status_code == 413
 
 
+@pytest.mark.parametrize(
+    "path", ["/sites/%00/", "/jobs/1/attempts/1/output/a%00b", "/api/v1/sites/%00/"]
+)
+def test_an_address_with_a_zero_byte_names_nothing(alice: User, path: str) -> None:
+    client = Client()
+    client.force_login(alice)
+
+    assert client.get(path).status_code == 404
+
+
 @pytest.mark.parametrize("length", ["-1", "1e9", "٣", "9" * 400])
 def test_an_absurd_length_is_refused(length: str) -> None:
     assert Client().post("/login/", CONTENT_LENGTH=length).status_code == 413
