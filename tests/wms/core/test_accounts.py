@@ -69,3 +69,13 @@ def test_everybody_changes_their_own_password_and_nobody_elses() -> None:
     assert User.objects.get(pk=bob.pk).check_password(factories.PASSWORD)
     entry = AuditEntry.objects.get(action="change password")
     assert (entry.actor, entry.target) == ("alice", "user alice")
+
+
+def test_the_name_of_an_account_cannot_be_changed(alice: User) -> None:
+    alice.username = "alison"
+
+    with pytest.raises(Conflict, match="The name alice cannot be changed"):
+        save_account(alice, actor=Actor.system("test"))
+
+    alice.refresh_from_db()
+    assert alice.username == "alice"
