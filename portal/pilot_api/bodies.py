@@ -18,6 +18,9 @@ MAX_NUMBER = 2**31 - 1
 #: What every JSON library keeps exactly: for amounts, as a large scratch has more than 2 PB.
 MAX_AMOUNT = 2**53
 
+# Both can stand in JSON, as escapes: "\u0000", "\ud800".
+_NO_TEXT = re.compile("[\0\ud800-\udfff]")
+
 
 def read_body(request: HttpRequest) -> Fields:
     """Return the JSON object of a request."""
@@ -41,12 +44,12 @@ class Fields:
         self._prefix = prefix
 
     def text(self, name: str, *, max_length: int = MAX_TEXT_LENGTH, pattern: str = ".*") -> str:
-        """A text without null characters, which PostgreSQL cannot store."""
+        """A text that PostgreSQL can store: no null character, no half of a surrogate pair."""
         value = self._get(name, str, "a text")
         if len(value) > max_length:
             raise self._fault(name, f"has more than {max_length} characters")
-        if "\0" in value:
-            raise self._fault(name, "contains a null character")
+        if _NO_TEXT.search(value):
+            raise self._fault(name, "contains a null character or half of a surrogate pair")
         if not re.fullmatch(pattern, value, re.DOTALL):
             raise self._fault(name, f"does not match {pattern}")
         return value

@@ -196,6 +196,8 @@ def test_a_used_secret_gets_401(registered: PilotClient) -> None:
         ({"node": {**NODE, "cores": "8"}}, "node.cores"),
         ({"node": {**NODE, "cores": True}}, "node.cores"),
         ({"node": {**NODE, "hostname": "a\0b"}}, "node.hostname"),
+        ({"node": {**NODE, "hostname": "a\udcffb"}}, "node.hostname"),
+        ({"secret": "\ud800"}, "secret"),
         ({"node": {**NODE, "memory_mb": -1}}, "node.memory_mb"),
         ({"node": {**NODE, "disk_mb": 2**53 + 1}}, "node.disk_mb"),
         ({"node": {"hostname": "wn1"}}, "node.platform"),
@@ -291,6 +293,8 @@ def test_without_work_the_answer_gives_a_reason(registered: PilotClient) -> None
         ({"tags": "gpu"}, "tags"),
         ({"tags": ["gpu", 1]}, "tags.1"),
         ({"platform": None}, "platform"),
+        ({"platform": "\udfff"}, "platform"),
+        ({"tags": ["gpu", "\ud800"]}, "tags.1"),
     ],
 )
 def test_a_faulty_offer_is_told_its_field(
@@ -443,6 +447,9 @@ def test_a_job_that_was_not_run_waits_again(registered: PilotClient, attempt: st
         (ENDED | {"cpu_s": -1}, "cpu_s"),
         (ENDED | {"missing_outputs": [None]}, "missing_outputs.0"),
         (ENDED | {"reason": "x" * 5000}, "reason"),
+        (ENDED | {"reason": "\ud800"}, "reason"),
+        (ENDED | {"missing_outputs": ["\udc80"]}, "missing_outputs.0"),
+        ({"event": "not_run", "reason": "\ud800"}, "reason"),
     ],
 )
 def test_a_faulty_report_is_told_its_field_and_changes_nothing(
@@ -464,6 +471,13 @@ def test_a_goodbye_ends_the_pilot_and_frees_its_job(registered: PilotClient, att
     registered.pilot.refresh_from_db()
     assert registered.pilot.state == "done"
     assert Attempt.objects.get().outcome == "not_run"
+
+
+def test_a_goodbye_needs_a_detail_that_is_a_text(registered: PilotClient) -> None:
+    answer = registered.post("end", {"reason": "error", "detail": "\ud800"})
+
+    assert answer.status_code == 400
+    assert answer.json()["errors"][0]["field"] == "detail"
 
 
 def test_a_goodbye_needs_a_known_reason(registered: PilotClient) -> None:

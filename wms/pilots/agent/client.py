@@ -102,7 +102,7 @@ class Client:
         is_authorised: bool = True,
     ) -> dict[str, Any]:
         """POST `body` and return the answer; raise one of this module's exceptions otherwise."""
-        content = json.dumps(body).encode()
+        content = json.dumps(_storable(body)).encode()
         headers = {"Content-Type": "application/json", "Content-Length": str(len(content))}
         request = self._request("POST", path, headers, is_authorised, body=content)
         return self._persist(lambda: self._exchange(request, _read_json), path, patience_s)
@@ -244,6 +244,20 @@ def _detail(response: http.client.HTTPResponse) -> str:
     if not isinstance(problem, dict):
         return response.reason
     return str(problem.get("detail") or problem.get("title") or response.reason)[:500]
+
+
+def _storable(value: Any) -> Any:
+    """Return `value` with "?" in its texts for what no database takes as text.
+
+    Names on this node are bytes: those that are no UTF-8 come as halves of surrogate pairs.
+    """
+    if isinstance(value, str):
+        return value.replace("\0", "?").encode(errors="replace").decode()
+    if isinstance(value, dict):
+        return {name: _storable(each) for name, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_storable(each) for each in value]
+    return value
 
 
 def _read_json(response: http.client.HTTPResponse) -> dict[str, Any]:
