@@ -27,6 +27,8 @@ _ACTOR = Actor.system("pilot-monitor")
 _ENDED = frozenset({BatchState.DONE, BatchState.FAILED, BatchState.CANCELLED})
 #: A stalled pilot is given up after so many times the silence that made it stalled.
 _GIVE_UP_FACTOR = 2
+#: Or after this time, as long as no other pilot is heard either.
+_OUTAGE_LIMIT = timedelta(minutes=45)
 #: So many answers in a row must not know a pilot before it is taken for gone.
 _MISSING_LIMIT = 3
 #: A submission whose answer was never stored is looked for after this time.
@@ -143,19 +145,19 @@ def stall_silent(now: datetime) -> int:
 
 @transaction.atomic
 def give_up_stalled(now: datetime) -> int:
-    """Give the jobs of pilots that stayed silent for long after they stalled to other pilots.
+    """Give the jobs of pilots that stayed silent long after they stalled to other pilots.
 
-    The time counts from when they were marked: after an outage of our own every pilot looks
-    silent, and needs some time to be heard again.
+    While nobody else is heard either, the silence is probably our own: then it may last much
+    longer, because the pilots go on with their payloads and report when they can.
     """
-    limit_s = _GIVE_UP_FACTOR * conf().pilot_stalled_after_s
-    silent = list(
-        Pilot.objects.filter(
-            state=PilotState.STALLED, state_since__lt=now - timedelta(seconds=limit_s)
-        ).values_list("pk", flat=True)
+    limit = _GIVE_UP_FACTOR * timedelta(seconds=conf().pilot_stalled_after_s)
+    if not _others_are_heard(now, limit):
+        limit = max(limit, _OUTAGE_LIMIT)
+    silent = Pilot.objects.filter(state=PilotState.STALLED, state_since__lt=now - limit)
+    reason = f"no heartbeat for {limit.total_seconds():g} s after it had stalled"
+    applied = lifecycle.apply(
+        "fail", list(silent.values_list("pk", flat=True)), actor=_ACTOR, reason=reason, ended_at=now
     )
-    reason = f"no heartbeat for {limit_s:g} s after it had stalled"
-    applied = lifecycle.apply("fail", silent, actor=_ACTOR, reason=reason, ended_at=now)
     jobs.reschedule_jobs_of_pilots(
         applied.changed,
         outcome=Attempt.Outcome.LOST,
@@ -163,6 +165,15 @@ def give_up_stalled(now: datetime) -> int:
         reason=f"the pilot sent {reason}",
     )
     return len(applied.changed)
+
+
+def _others_are_heard(now: datetime, since: timedelta) -> bool:
+    """True when some pilot has been heard all this time: so others could have been."""
+    return Pilot.objects.filter(
+        state=PilotState.RUNNING,
+        state_since__lt=now - since,
+        heartbeat_at__gte=now - timedelta(seconds=conf().pilot_stalled_after_s),
+    ).exists()
 
 
 def forget_ended(now: datetime) -> int:

@@ -84,7 +84,50 @@ def test_a_silent_pilot_is_stalled_and_welcomed_back(pilot: Pilot, now: datetime
     assert Job.objects.get().state == "running"
 
 
-def test_the_job_of_a_pilot_that_stays_silent_runs_elsewhere(pilot: Pilot, now: datetime) -> None:
+@pytest.fixture
+def other(pilot: Pilot, now: datetime) -> Pilot:
+    """A second pilot, which has been heard for long."""
+    return Pilot.objects.create(
+        queue=pilot.queue,
+        state="running",
+        state_since=now - timedelta(minutes=10),
+        heartbeat_at=now + timedelta(seconds=60),
+        token_sha256=secret_digest("other"),
+        secret_sha256="x",
+        native_id="other.0",
+    )
+
+
+def test_while_nobody_is_heard_silence_may_last_much_longer(pilot: Pilot, now: datetime) -> None:
+    work = claim_job(pilot, RESOURCE, now=now)
+    assert work is not None
+    monitor.stall_silent(now + timedelta(seconds=31))
+
+    assert monitor.give_up_stalled(now + timedelta(minutes=40)) == 0
+    record_heartbeat(fresh(pilot), [work.attempt], now=now + timedelta(minutes=40))
+    assert Job.objects.get().state == "running"
+
+    Pilot.objects.update(state="stalled", state_since=now)
+    assert monitor.give_up_stalled(now + timedelta(minutes=46)) == 1
+
+
+def test_pilots_get_time_to_be_heard_after_an_outage(
+    pilot: Pilot, other: Pilot, now: datetime
+) -> None:
+    monitor.stall_silent(now + timedelta(minutes=20))
+    assert fresh(pilot).state == "stalled"
+    back = now + timedelta(minutes=30)
+
+    Pilot.objects.filter(pk=other.pk).update(
+        state="running", state_since=back, heartbeat_at=back + timedelta(seconds=30)
+    )
+
+    assert monitor.give_up_stalled(back + timedelta(seconds=30)) == 0
+
+
+def test_the_job_of_a_pilot_that_stays_silent_runs_elsewhere(
+    pilot: Pilot, other: Pilot, now: datetime
+) -> None:
     work = claim_job(pilot, RESOURCE, now=now)
     assert work is not None
     monitor.stall_silent(now + timedelta(seconds=31))
