@@ -17,6 +17,9 @@ from .control import Attempt, Control
 #: What a payload sees of the pilot's own environment; the job's own variables come on top.
 PASSED_ON = ("PATH", "LANG", "LC_ALL", "TZ")
 DOWNLOAD_TRIES = 3
+#: The server bounds what it reads. It finds out itself which outputs it did not receive.
+NAMES_IN_REPORT = 100
+REASON_LENGTH = 2000
 
 _BAD_NODE = frozenset(
     {
@@ -132,7 +135,7 @@ class JobRun:
             outcome = self._prepare_and_execute()
         except NotRun as error:
             log.error("job %d attempt %d did not run: %s", *self._job.key, error)
-            self._report({"event": "not_run", "reason": str(error)})
+            self._report({"event": "not_run", "reason": str(error)[:REASON_LENGTH]})
             if error.is_node_bad:
                 raise
             return
@@ -145,8 +148,8 @@ class JobRun:
             "wall_s": outcome.wall_s,
             "cpu_s": outcome.cpu_s,
             "max_rss_mb": outcome.max_rss_mb,
-            "reason": "; ".join(reasons)[:2000],
-            "missing_outputs": missing,
+            "reason": "; ".join(reasons)[:REASON_LENGTH],
+            "missing_outputs": missing[:NAMES_IN_REPORT],
         }
         log.info("job %d attempt %d ended: %s", *self._job.key, ended)
         self._report(ended)

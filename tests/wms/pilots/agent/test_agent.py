@@ -113,6 +113,17 @@ def test_a_missing_output_is_named(world: World) -> None:
     assert "result.txt" in world.wait_for_state(job, "failed").state_reason
 
 
+def test_of_very_many_missing_outputs_some_are_named(world: World) -> None:
+    job = world.submit("#!/bin/sh\ntrue\n", outputs=tuple(f"result-{n}" for n in range(1001)))
+
+    agent = world.start()
+
+    assert agent.wait() == 0
+    job = world.wait_for_state(job, "failed")
+    assert job.attempt_number == 1
+    assert "result-0," in job.state_reason
+
+
 def test_an_executable_without_a_first_line_is_explained(world: World) -> None:
     job = world.submit("echo hello\n")
 
