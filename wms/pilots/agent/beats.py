@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from . import node
-from .client import Client, Rejected, Unauthorised, Unavailable
+from .client import BadAnswer, Client, Rejected, Unauthorised, Unavailable
 from .control import Control
 
 log = logging.getLogger("pilot")
@@ -42,7 +42,7 @@ class Heartbeats:
                 log.error("the server does not know this pilot any more: %s", error)
                 self._control.lock_out()
                 return
-            except (Unavailable, Rejected, OSError) as error:
+            except (Unavailable, Rejected, BadAnswer, OSError) as error:
                 log.warning("a heartbeat was not accepted: %s", error)
             self._over.wait(self._every_s * random.uniform(0.9, 1.0))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import http.client
 import json
@@ -9,7 +10,7 @@ import logging
 import random
 import urllib.parse
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar, cast
@@ -25,7 +26,10 @@ LONG_PAUSE_S = 30.0
 
 _TIMEOUT_S = 30.0
 _GOODBYE_TIMEOUT_S = 3.0
-_ANSWER_LIMIT = 8 * 1024 * 1024
+#: Enough for a job with a hundred thousands of input files.
+_ANSWER_LIMIT = 64 * 1024 * 1024
+#: An answer that is not JSON may be a gateway's on the way; so many of them are the server's own.
+_GARBLED_LIMIT = 5
 _CHUNK = 256 * 1024
 _TRY_AGAIN = frozenset({408, 425, 429})
 
@@ -53,6 +57,19 @@ class Superseded(Rejected):
     """The attempt is no longer ours; whatever we know of it has no value."""
 
 
+class BadAnswer(Exception):
+    """The server's answer cannot be understood, and asking again does not help."""
+
+
+@contextlib.contextmanager
+def understanding(what: str) -> Iterator[None]:
+    """Turn what goes wrong while an answer is taken apart into `BadAnswer`."""
+    try:
+        yield
+    except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
+        raise BadAnswer(f"{what}: {error!r}") from error
+
+
 class HashMismatch(Exception):
     """What arrived is not what was announced."""
 
@@ -63,6 +80,10 @@ class NodeFault(Exception):
 
 class _Trouble(Exception):
     """This try failed in a way that another try may mend."""
+
+
+class _Garbled(_Trouble):
+    """What came back is not one of our server's answers."""
 
 
 @dataclass(frozen=True)
@@ -154,11 +175,15 @@ class Client:
         """Repeat `attempt` until it has an answer or the patience is over."""
         started = self._control.clock()
         pause_s = 0.2
+        garbled = 0
         while True:
             try:
                 return attempt()
             except _Trouble as trouble:
                 reason = str(trouble)
+                garbled += isinstance(trouble, _Garbled)
+            if garbled >= _GARBLED_LIMIT:
+                raise BadAnswer(f"{what}: {reason}")
             now = self._control.clock()
             if now + pause_s > self._control.give_up_at(started, patience_s):
                 raise Unavailable(f"{what}: {reason}")
@@ -261,11 +286,18 @@ def _storable(value: Any) -> Any:
 
 
 def _read_json(response: http.client.HTTPResponse) -> dict[str, Any]:
-    """Return the JSON object of an answer; anything else comes from somebody else's server."""
-    content = response.read(_ANSWER_LIMIT)
-    answer = json.loads(content)
+    """Return the JSON object of an answer."""
+    content = response.read(_ANSWER_LIMIT + 1)
+    if len(content) > _ANSWER_LIMIT:
+        raise BadAnswer(f"an answer of more than {_ANSWER_LIMIT} bytes")
+    if response.length:
+        raise http.client.IncompleteRead(content, response.length)
+    try:
+        answer = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise _Garbled(f"the answer is not JSON: {error}") from error
     if not isinstance(answer, dict):
-        raise ValueError("the answer is not a JSON object")
+        raise _Garbled("the answer is not a JSON object")
     return answer
 
 

@@ -61,7 +61,7 @@ class Job:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Job:
-        """Read the server's description; raise KeyError, TypeError or ValueError if it is none."""
+        """Read the server's description; call it `understanding` that it may be none."""
         limit = data.get("wall_limit_s")
         return cls(
             job=int(data["job"]),

@@ -12,7 +12,7 @@ from typing import Any
 
 from . import node
 from .beats import Heartbeats
-from .client import Client, Rejected, Unauthorised, Unavailable
+from .client import BadAnswer, Client, Rejected, Unauthorised, Unavailable, understanding
 from .control import Control
 from .job import Job, JobRun, NotRun
 
@@ -51,7 +51,7 @@ class Terms:
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Terms:
-        """Read the answer; raise KeyError, TypeError or ValueError if it is not one."""
+        """Read the answer; call it `understanding` that it may be none."""
         return cls(
             heartbeat_s=float(data["heartbeat_s"]),
             poll_s=float(data["poll_s"]),
@@ -91,7 +91,7 @@ class Agent:
         except Unauthorised as error:
             log.error("the server refused the registration: %s", error)
             return EXIT_UNAUTHORISED
-        except (Unavailable, Rejected, KeyError, TypeError, ValueError) as error:
+        except (Unavailable, Rejected, BadAnswer) as error:
             log.error("could not register: %s", error)
             return EXIT_ERROR
         beats = Heartbeats(
@@ -121,7 +121,9 @@ class Agent:
             "token": self._token,
             "node": node.describe_node(self._mission.work_dir),
         }
-        terms = Terms.from_json(self._client.call("register", body, is_authorised=False))
+        answer = self._client.call("register", body, is_authorised=False)
+        with understanding("register"):
+            terms = Terms.from_json(answer)
         log.info("registered as pilot %s: %s", self._mission.pilot, terms)
         return terms
 
@@ -137,8 +139,8 @@ class Agent:
             return End("error", f"the server refused a request: {error}")
         except NotRun as error:
             return End("error", str(error))
-        except (KeyError, TypeError, ValueError) as error:
-            return End("error", f"the server's answer makes no sense: {error!r}")
+        except BadAnswer as error:
+            return End("error", f"the server's answer cannot be understood: {error}")
 
     def _pull_jobs(self, terms: Terms) -> End:
         idle_s = 0.0
@@ -184,13 +186,14 @@ class Agent:
             **node.slot(self._mission.work_dir, os.environ),
         }
         answer = self._client.call("claim", body)
-        return None if answer["job"] is None else Job.from_json(answer["job"])
+        with understanding("claim"):
+            return None if answer["job"] is None else Job.from_json(answer["job"])
 
     def _say_goodbye(self, end: End) -> int:
         log.info("the pilot ends: %s %s", end.reason, end.detail)
         body = {"reason": end.reason, "detail": end.detail[:1000]}
         try:
             self._client.call("end", body, patience_s=_GOODBYE_PATIENCE_S)
-        except (Unavailable, Unauthorised, Rejected) as error:
+        except (Unavailable, Unauthorised, Rejected, BadAnswer) as error:
             log.warning("the server did not take the good-bye: %s", error)
         return end.exit_code

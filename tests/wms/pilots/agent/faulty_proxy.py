@@ -9,9 +9,10 @@ from collections.abc import Callable
 from urllib.parse import urlsplit
 
 #: What may be done with a request: let it through, refuse it with this status, hang up before the
-#: server hears of it, or hang up after the server has answered.
-PASS, HANG_UP, LOSE_ANSWER = "pass", "hang up", "lose answer"
-Fault = Callable[[str, str], str | int]
+#: server hears of it, hang up after the server has answered or in the middle of its answer, or put
+#: other bytes in place of the answer.
+PASS, HANG_UP, LOSE_ANSWER, CUT_ANSWER = "pass", "hang up", "lose answer", "cut answer"
+Fault = Callable[[str, str], str | int | bytes]
 
 
 class FaultyProxy:
@@ -71,11 +72,13 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         connection.close()
         if fault == LOSE_ANSWER:
             return
+        if isinstance(fault, bytes):
+            content = fault
         self.send_response(answer.status)
         self.send_header("Content-Type", answer.headers.get("Content-Type", ""))
         self.send_header("Content-Length", str(len(content)))
         self.end_headers()
-        self.wfile.write(content)
+        self.wfile.write(content[:-1] if fault == CUT_ANSWER else content)
 
     do_GET = do_POST = do_PUT = _handle
 
