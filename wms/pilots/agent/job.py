@@ -21,18 +21,8 @@ DOWNLOAD_TRIES = 3
 NAMES_IN_REPORT = 100
 REASON_LENGTH = 2000
 
-_BAD_NODE = frozenset(
-    {
-        errno.ENOSPC,
-        errno.EDQUOT,
-        errno.EROFS,
-        errno.EIO,
-        errno.EMFILE,
-        errno.ENFILE,
-        errno.ENOMEM,
-        errno.EAGAIN,
-    }
-)
+# What the system says of names that are too long, or of a file and a folder of the same name.
+_BAD_NAMES = frozenset({errno.EEXIST, errno.EISDIR, errno.ENOTDIR, errno.ENAMETOOLONG})
 
 log = logging.getLogger("pilot")
 
@@ -89,25 +79,22 @@ class Job:
 class NotRun(Exception):
     """The payload was not run, or not to its end, for a reason that is not its own.
 
-    `is_node_bad` says that the next job would fare no better here.
+    This node or its connection is not fit for work, or the pilot was told to go.
     """
 
-    def __init__(self, reason: str, *, is_node_bad: bool = False) -> None:
-        super().__init__(reason)
-        self.is_node_bad = is_node_bad
 
-
-def _is_node_bad(error: BaseException) -> bool:
-    """Tell a node without resources from a job whose file names contradict each other."""
+def _are_names_bad(error: Exception) -> bool:
+    """Tell a job whose file names cannot all exist from a node without resources."""
     cause = error if isinstance(error, OSError) else error.__cause__
-    return isinstance(cause, OSError) and cause.errno in _BAD_NODE
+    return isinstance(cause, OSError) and cause.errno in _BAD_NAMES
 
 
 class JobRun:
     """Carries one attempt through: fetch, run, send back, report.
 
-    Raises `Unauthorised` and `Unavailable` of the client, and `NotRun` after it was reported with
-    the node at fault. An attempt that the server gave to somebody else is dropped in silence.
+    Raises the client's exceptions, and `NotRun` after it was reported: whoever asked for another
+    job would be given the same one, and use up its attempts. An attempt that the server gave to
+    somebody else is dropped in silence.
     """
 
     def __init__(self, job: Job, *, client: Client, control: Control, work_dir: Path) -> None:
@@ -136,9 +123,7 @@ class JobRun:
         except NotRun as error:
             log.error("job %d attempt %d did not run: %s", *self._job.key, error)
             self._report({"event": "not_run", "reason": str(error)[:REASON_LENGTH]})
-            if error.is_node_bad:
-                raise
-            return
+            raise
         missing, problems = self._send_results()
         reasons = [outcome.reason, *problems] if outcome.reason else problems
         ended = {
@@ -156,14 +141,15 @@ class JobRun:
 
     def _prepare_and_execute(self) -> payload.Outcome:
         try:
-            command = self._prepare()
+            self._make_room()
+            command = self._lay_out()
             self._check_still_wanted()
             self._report({"event": "started"})
             outcome = self._execute(command)
         except sandbox.BadPath as error:
-            raise NotRun(str(error)) from error
+            return payload.Outcome.not_started(str(error))
         except (OSError, NodeFault) as error:
-            raise NotRun(f"this node failed: {error}", is_node_bad=_is_node_bad(error)) from error
+            raise NotRun(f"this node failed: {error}") from error
         if outcome.reason:
             # Not the payload's fault, whatever it made of the signal.
             self._check_still_wanted()
@@ -174,14 +160,21 @@ class JobRun:
         if self._control.is_terminated:
             raise NotRun("terminated")
 
-    def _prepare(self) -> list[str]:
-        """Lay out the job's directory and return the command line."""
+    def _make_room(self) -> None:
         self._sandbox.mkdir(parents=True)
         (self._home / "tmp").mkdir()
+
+    def _lay_out(self) -> list[str]:
+        """Fetch the inputs and return the command line."""
         for each in self._job.inputs:
             target = sandbox.inside(self._sandbox, each.path)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            self._fetch(each, target)
+            try:
+                target.parent.mkdir(parents=True, exist_ok=True)
+                self._fetch(each, target)
+            except (OSError, NodeFault) as error:
+                if _are_names_bad(error):
+                    raise sandbox.BadPath(f"input {each.path} cannot exist: {error}") from error
+                raise
         executable = sandbox.locate_executable(self._sandbox, self._job.executable)
         return [executable, *self._job.arguments]
 

@@ -138,7 +138,9 @@ class Agent:
         except Rejected as error:
             return End("error", f"the server refused a request: {error}")
         except NotRun as error:
-            return End("error", str(error))
+            if self._control.is_terminated:
+                return End("terminated")
+            return End("error", f"a job was not run: {error}")
         except BadAnswer as error:
             return End("error", f"the server's answer cannot be understood: {error}")
 

@@ -14,7 +14,7 @@ _CHUNK = 256 * 1024
 
 
 class BadPath(Exception):
-    """A path that would leave the job's directory."""
+    """A path that would leave the job's directory, or that cannot exist in it."""
 
 
 def inside(directory: Path, path: str) -> Path:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import signal
 import time
@@ -331,9 +330,11 @@ def test_an_input_that_was_damaged_on_the_way_is_not_used(world: World) -> None:
 
     agent = world.start()
 
-    wait_until(
-        lambda: Attempt.objects.filter(job=job, outcome="not_run").exists(), "the job is given back"
-    )
-    assert "expected SHA-256" in Attempt.objects.filter(job=job).earliest("number").reason
-    os.kill(agent.process.pid, signal.SIGTERM)
-    agent.wait()
+    assert agent.wait() == 1
+    assert [(each.outcome, each.number) for each in Attempt.objects.filter(job=job)] == [
+        ("not_run", 1)
+    ]
+    assert "expected SHA-256" in Attempt.objects.get(job=job).reason
+    agent.pilot.refresh_from_db()
+    assert agent.pilot.state == "failed"
+    assert "a job was not run: " in agent.pilot.state_reason

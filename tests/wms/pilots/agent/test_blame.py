@@ -1,0 +1,42 @@
+"""What cannot be run: through the node's fault or through the job's own."""
+
+from __future__ import annotations
+
+from tests.wms.pilots.agent.conftest import World
+from wms.jobs.models import Attempt
+
+
+def test_a_node_that_cannot_run_a_job_costs_it_one_attempt_and_the_pilot_its_life(
+    world: World,
+) -> None:
+    # The first job leaves a file where the pilot wants to make the directory of the second.
+    world.submit('#!/bin/sh\ntouch "../../job-$((PILOTAGE_JOB + 1))-1"\n')
+    job = world.submit("#!/bin/sh\necho ran\n")
+
+    unfit = world.start()
+
+    assert unfit.wait() == 1
+    assert world.wait_for_state(job, "waiting").attempt_number == 1
+    assert "this node failed" in Attempt.objects.get(job=job).reason
+    unfit.pilot.refresh_from_db()
+    assert unfit.pilot.state == "failed"
+
+    assert world.start().wait() == 0
+    assert world.wait_for_state(job, "done").attempt_number == 2
+    assert world.log_of(job) == "ran\n"
+
+
+def test_a_job_whose_file_names_contradict_each_other_fails_and_the_pilot_goes_on(
+    world: World,
+) -> None:
+    impossible = world.submit("#!/bin/sh\ntrue\n", inputs={"data": b"1", "data/x": b"2"})
+    too_long = world.submit("#!/bin/sh\ntrue\n", inputs={"ä" * 200: b"1"})
+    possible = world.submit("#!/bin/sh\ntrue\n")
+
+    agent = world.start()
+
+    assert agent.wait() == 0
+    assert "input data" in world.wait_for_state(impossible, "failed").state_reason
+    assert "File name too long" in world.wait_for_state(too_long, "failed").state_reason
+    world.wait_for_state(possible, "done")
+    assert {each.number for each in Attempt.objects.all()} == {1}
