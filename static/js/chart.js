@@ -127,12 +127,13 @@
 
   function sentenceOf(data) {
     if (!data.series.length) return "Nothing was sampled in this range yet.";
-    const parts = data.series.filter((series) => !series.is_folded && series.avg.length).map((series) => {
+    const parts = data.series.flatMap((series) => {
       const last = series.avg[series.avg.length - 1];
-      const most = Math.max(...series.max);
-      return `${series.state} ${last % 1 ? last.toFixed(1) : last} (at most ${most})`;
+      if (series.is_folded || !last) return [];
+      return [`${series.state} ${last % 1 ? last.toFixed(1) : last} (peak ${Math.max(...series.max)})`];
     });
-    return parts.length ? `Now: ${parts.join(", ")}.` : "Nothing is under way now.";
+    if (!parts.length) return "Nothing is under way.";
+    return `Last ${stepName(data.step_s)} on average: ${parts.join(", ")}.`;
   }
 
   function draw(box) {

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 from django.conf import settings
+from django.db import connections
 from django.test import Client
-from playwright.sync_api import BrowserContext, Page, Request, Response
+from playwright.sync_api import BrowserContext, Page, Playwright, Request, Response
 from pytest_django.live_server_helper import LiveServer
 
 from tests.e2e import production
@@ -15,6 +16,17 @@ from wms.core.models import User
 
 WIDE = {"width": 1440, "height": 900}
 NARROW = {"width": 390, "height": 844}
+
+
+@pytest.fixture(scope="session")
+def playwright(playwright: Playwright) -> Iterator[Playwright]:
+    """The browser's driver; no connection is left behind when it stops.
+
+    It keeps an event loop running in this thread, and inside of one Django has other connections
+    than outside: the test database could not be dropped at the end.
+    """
+    yield playwright
+    connections.close_all()
 
 
 @pytest.fixture(scope="session")

@@ -159,7 +159,7 @@ def test_a_shifter_goes_from_the_overview_to_what_a_failed_job_printed(
 
     page.locator(".attention").get_by_role("link", name=re.compile("higgs")).click()
     expect(page).to_have_url(live_server.url + reverse("web:dag", args=[dag.pk]))
-    page.locator("#nodes-failed").click()
+    page.get_by_role("link", name="Show the failed nodes").click()
     page.locator("#nodes-box").get_by_role("link").click()
 
     expect(page.locator("#stdout-log")).to_contain_text("row 17 has 3 columns")

@@ -115,7 +115,7 @@ def _dag_page(
         if wanted not in NodeState.values:
             raise NotFound(f"There is no node state {wanted!r}.")
         nodes = nodes.filter(state=wanted)
-    files = list(files_of(dag)[: _FILES_SHOWN + 1])
+    files = list(files_of(dag).order_by("-modified_at", "path")[: _FILES_SHOWN + 1])
     events = dag_event_lines(dag, limit=_EVENTS_SHOWN + 1)
     levels = levels_of(dag, limit=_NODES_DRAWN)
     context = {
