@@ -225,13 +225,22 @@ class JobRun:
         missing: list[str] = []
         problems: list[str] = []
         for kind, path in (("stdout", self._stdout), ("stderr", self._stderr)):
-            if path.is_file():
-                self._send(kind, kind, sandbox.bounded_log(path), problems)
+            self._send_log(kind, path, problems)
         for name in self._job.outputs:
             source = sandbox.find_output(self._sandbox, name)
             if source is None or not self._send("output", name, source, problems):
                 missing.append(name)
         return missing, problems
+
+    def _send_log(self, kind: str, path: Path, problems: list[str]) -> None:
+        try:
+            log_file = sandbox.bounded_log(path) if path.is_file() else None
+        except OSError as error:
+            # A payload that prints until the disk is full leaves no room for shortening.
+            problems.append(f"{kind} was not stored: {error}")
+            return
+        if log_file is not None:
+            self._send(kind, kind, log_file, problems)
 
     def _send(self, kind: str, name: str, source: Path, problems: list[str]) -> bool:
         try:

@@ -25,8 +25,9 @@ def inside(directory: Path, path: str) -> Path:
     pure = PurePosixPath(path)
     if not path or "\0" in path or pure.is_absolute() or ".." in pure.parts:
         raise BadPath(f"{path!r} is not a relative path within the job's directory")
-    root = directory.resolve()
-    target = (root / pure).resolve()
+    # Not Path.resolve(): it raises RuntimeError for a circle of links.
+    root = Path(os.path.realpath(directory))
+    target = Path(os.path.realpath(root / pure))
     if target == root or root not in target.parents:
         raise BadPath(f"{path!r} leads out of the job's directory")
     return target
@@ -46,9 +47,9 @@ def find_output(directory: Path, path: str) -> Path | None:
     """Return the output file, or None if the payload has not left a regular file there."""
     try:
         target = inside(directory, path)
+        return target if target.is_file() else None
     except (BadPath, OSError):
         return None
-    return target if target.is_file() else None
 
 
 def bounded_log(log: Path) -> Path:

@@ -25,12 +25,16 @@ def test_an_output_may_lie_in_a_folder_but_must_be_a_regular_file(tmp_path: Path
     (tmp_path / "plots").mkdir()
     (tmp_path / "plots" / "mass.svg").write_text("<svg/>")
     (tmp_path / "passwords").symlink_to("/etc/passwd")
+    (tmp_path / "circle").symlink_to("circle")
 
     assert sandbox.find_output(tmp_path, "plots/mass.svg") is not None
     assert sandbox.find_output(tmp_path, "plots") is None
     assert sandbox.find_output(tmp_path, "absent") is None
     assert sandbox.find_output(tmp_path, "passwords") is None
     assert sandbox.find_output(tmp_path, "/etc/passwd") is None
+    assert sandbox.find_output(tmp_path, "circle") is None
+    assert sandbox.find_output(tmp_path, "circle/inside") is None
+    assert sandbox.find_output(tmp_path, "long" * 100) is None
 
 
 def test_a_file_of_the_sandbox_becomes_executable_and_one_of_the_node_stays(
