@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -37,12 +36,6 @@ class LoopStatus:
     started_at: datetime | None = None
     duration_s: float | None = None
     error: str = ""
-    report: Mapping[str, Any] | None = None
-
-    @property
-    def needs_attention(self) -> bool:
-        """True for one that is late or failing."""
-        return self.health in (LoopHealth.LATE, LoopHealth.FAILING)
 
 
 def loop_statuses(*, now: datetime) -> list[LoopStatus]:
@@ -65,7 +58,6 @@ def _judged(row: ControlLoop, now: datetime) -> LoopStatus:
         started_at=row.started_at,
         duration_s=row.duration_s,
         error=row.error,
-        report=row.report,
     )
 
 
