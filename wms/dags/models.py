@@ -116,7 +116,10 @@ class Node(models.Model):
 
     class Meta:
         ordering = ["ordinal"]
-        indexes = [models.Index(fields=["dag", "state"], name="node_by_dag_and_state")]
+        indexes = [
+            models.Index(fields=["dag", "state", "ordinal"], name="node_by_dag_state_and_place"),
+            models.Index(fields=["dag", "ordinal"], name="node_by_dag_and_place"),
+        ]
         constraints = [
             models.UniqueConstraint(fields=["dag", "name"], name="node_name_unique"),
             models.CheckConstraint(
