@@ -23,9 +23,13 @@ GOODBYE_GRACE_S = 3.0
 
 _PR_SET_PDEATHSIG = 1
 _NODE_IS_FULL = frozenset({errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE})
-# Kills the payload's process group when its standard input ends without a line: that happens when
-# the pilot dies, even by SIGKILL. Unlike the death signal it reaches the payload's children too.
-_GUARD = 'read -r _ || kill -s KILL -- "-$1" 2>/dev/null'
+# Is told the payload's process group, and kills it when its standard input ends without another
+# line: that happens when the pilot dies, even by SIGKILL. Unlike the death signal it reaches the
+# payload's children too.
+_GUARD = """
+read -r group && [ "$group" != over ] || exit 0
+read -r _ || kill -s KILL -- "-$group" 2>/dev/null
+"""
 
 
 @dataclass(frozen=True)
@@ -64,54 +68,56 @@ def run_payload(
     Raises OSError when it is this node that fails.
     """
     started = control.clock()
-    with stdout.open("wb") as out, stderr.open("wb") as err:
+    with _guard() as guard_input:
+        with stdout.open("wb") as out, stderr.open("wb") as err:
+            try:
+                process = subprocess.Popen(
+                    list(command),
+                    stdin=subprocess.DEVNULL,
+                    stdout=out,
+                    stderr=err,
+                    cwd=directory,
+                    env=dict(environment),
+                    start_new_session=True,
+                    close_fds=True,
+                    preexec_fn=_leash(guard_input),
+                )
+            except OSError as error:
+                if error.errno in _NODE_IS_FULL:
+                    raise
+                return Outcome.not_started(_why_not_started(command[0], error))
         try:
-            process = subprocess.Popen(
-                list(command),
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=err,
-                cwd=directory,
-                env=dict(environment),
-                start_new_session=True,
-                close_fds=True,
-                preexec_fn=_death_signal(),
-            )
-        except OSError as error:
-            if error.errno in _NODE_IS_FULL:
-                raise
-            return Outcome.not_started(_why_not_started(command[0], error))
-    try:
-        with _guarded(process.pid):
             reason = _wait(process.pid, started, wall_limit_s, attempt, control)
+        finally:
             # The dead leader is not reaped yet, so its number cannot belong to anybody else.
             _signal_group(process.pid, signal.SIGKILL)
-    except BaseException:
-        _signal_group(process.pid, signal.SIGKILL)
-        raise
     return _reap(process, control.clock() - started, reason)
 
 
-def _death_signal() -> Callable[[], None] | None:
-    """Return what makes the kernel kill the child when this thread dies."""
-    if not sys.platform.startswith("linux"):
-        return None
-    prctl = ctypes.CDLL(None, use_errno=True).prctl
+def _leash(guard_input: int) -> Callable[[], None]:
+    """Return what ties the child to the pilot before it becomes the payload.
+
+    The kernel is to kill it when this thread dies, and the guard learns of its group.
+    """
+    is_linux = sys.platform.startswith("linux")
+    prctl = ctypes.CDLL(None, use_errno=True).prctl if is_linux else None
     parent = os.getpid()
 
     def arm() -> None:
-        prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
+        if prctl is not None:
+            prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
         if os.getppid() != parent:
             os._exit(1)
+        os.write(guard_input, b"%d\n" % os.getpid())
 
     return arm
 
 
 @contextlib.contextmanager
-def _guarded(group: int) -> Iterator[None]:
-    """Keep a small shell beside the payload that outlives a murdered pilot."""
+def _guard() -> Iterator[int]:
+    """Keep a small shell beside the payload that outlives a murdered pilot; yield its input."""
     guard = subprocess.Popen(
-        ["/bin/sh", "-c", _GUARD, "pilot-guard", str(group)],
+        ["/bin/sh", "-c", _GUARD, "pilot-guard"],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -119,8 +125,9 @@ def _guarded(group: int) -> Iterator[None]:
         env={},
         start_new_session=True,
     )
+    assert guard.stdin is not None
     try:
-        yield
+        yield guard.stdin.fileno()
     finally:
         with contextlib.suppress(BrokenPipeError):
             guard.communicate(b"over\n")

@@ -180,13 +180,18 @@ def test_what_cannot_be_executed_is_explained(
     assert explanation in outcome.reason
 
 
-def test_nothing_of_the_payload_survives_the_pilots_sudden_death(tmp_path: Path) -> None:
+@pytest.mark.parametrize("murderer", ["somebody", "the payload at once"])
+def test_nothing_of_the_payload_survives_the_pilots_sudden_death(
+    tmp_path: Path, murderer: str
+) -> None:
+    is_payload = murderer != "somebody"
+    script = f"sleep 1000 & echo $$ $! >pids; {'kill -s KILL $PPID;' if is_payload else ''} wait"
     program = (
         "from pathlib import Path\n"
         "from wms.pilots.agent.control import Control\n"
         "from wms.pilots.agent.payload import run_payload\n"
         "here = Path('.').resolve()\n"
-        "run_payload(['/bin/sh', '-c', 'sleep 1000 & echo $$ $! >pids; wait'],\n"
+        f"run_payload(['/bin/sh', '-c', {script!r}],\n"
         "            environment={'PATH': '/usr/bin:/bin'}, directory=here, stdout=here / 'o',\n"
         "            stderr=here / 'e', wall_limit_s=None, attempt=(1, 1), control=Control())\n"
     )
@@ -197,7 +202,8 @@ def test_nothing_of_the_payload_survives_the_pilots_sudden_death(tmp_path: Path)
     )
     leader, child = (int(pid) for pid in wait_for_file(tmp_path / "pids").split())
 
-    pilot.kill()
+    if not is_payload:
+        pilot.kill()
     pilot.wait()
 
     wait_until_gone(leader)
