@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+#: A batch system takes so many pilots well within the time that it is given to answer.
+MAX_BATCH = 200
+
 
 @dataclass(frozen=True, slots=True)
 class QueueSnapshot:
@@ -45,6 +48,7 @@ def decide_pressure(queue: QueueSnapshot) -> PressureDecision:
         f"at most {queue.max_queued_pilots} queued pilots": queue.max_queued_pilots
         - queue.pending_pilots,
         "free slots of the batch system": queue.free_slots,
+        f"at most {MAX_BATCH} pilots at once": MAX_BATCH,
     }
     reason, smallest = min(limits.items(), key=lambda limit: limit[1])
     return PressureDecision(max(0, smallest), reason)

@@ -28,6 +28,16 @@ BUSY = QueueSnapshot(
         ({"max_queued_pilots": 20, "free_slots": 20}, 8, "at most 8 pilots"),
         ({"waiting_jobs": 3, "pending_pilots": 1, "idle_pilots": 1}, 1, "no pilot is free for"),
         ({"waiting_jobs": 1, "idle_pilots": 4}, 0, "no pilot is free for"),
+        (
+            {
+                "waiting_jobs": 999,
+                "max_pilots": 999,
+                "max_queued_pilots": 999,
+                "free_slots": 999,
+            },
+            200,
+            "at most 200 pilots at once",
+        ),
         ({"waiting_jobs": 0}, 0, "no waiting job fits"),
         ({"is_enabled": False}, 0, "switched off"),
     ],
