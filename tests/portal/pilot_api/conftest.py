@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from matching.needs import Needs
+from tests.portal.pilot_api.pilot_client import SECRET, PilotClient
+from wms.core.actors import Actor
+from wms.core.models import User
+from wms.jobs import blobs, services
+from wms.pilots.models import Pilot
+from wms.pilots.services import secret_digest
+from wms.sites.models import Queue, Site
+
+
+@pytest.fixture(autouse=True)
+def _blobs(settings: Any, tmp_path: Path) -> None:
+    settings.PILOTAGE = {**settings.PILOTAGE, "BLOBS_DIR": str(tmp_path)}
+
+
+@pytest.fixture
+def queue() -> Queue:
+    return Queue.objects.create(site=Site.objects.create(name="UW"), name="short", element="local")
+
+
+@pytest.fixture
+def fresh(queue: Queue) -> PilotClient:
+    return PilotClient(
+        Pilot.objects.create(queue=queue, batch="batch", secret_sha256=secret_digest(SECRET))
+    )
+
+
+@pytest.fixture
+def registered(fresh: PilotClient) -> PilotClient:
+    assert fresh.register().status_code == 200
+    return fresh
+
+
+@pytest.fixture
+def job_id() -> int:
+    alice = User.objects.create_user("alice")
+    stored = {"run.sh": blobs.store_bytes(b"#!/bin/sh\n"), "in.txt": blobs.store_bytes(b"in")}
+    spec = services.JobSpec(
+        name="analysis",
+        executable="run.sh",
+        needs=Needs.of("alice"),
+        arguments=("1",),
+        environment={"A": "b"},
+        input_files=("in.txt",),
+        output_files=("out.txt",),
+        wall_limit_s=60,
+    )
+    workspace = services.create_workspace(alice, stored)
+    [pk] = services.submit_jobs([spec], owner=alice, workspace=workspace, actor=Actor.person(alice))
+    return pk
+
+
+@pytest.fixture
+def attempt(registered: PilotClient, job_id: int) -> str:
+    """The path of a claimed attempt."""
+    job = registered.claim()
+    return f"jobs/{job['job']}/{job['attempt']}"
