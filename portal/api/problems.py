@@ -30,6 +30,8 @@ def exception_handler(error: Exception, context: Mapping[str, Any]) -> Response 
         answer = _problem(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "The request has too many parts.")
     elif isinstance(error, SuspiciousOperation | MultiPartParserError):
         answer = _problem(HTTPStatus.BAD_REQUEST, f"The request cannot be read: {error}")
+    elif isinstance(error, RecursionError):
+        answer = _problem(HTTPStatus.BAD_REQUEST, "The request is nested too deeply.")
     elif isinstance(error, PilotageError):
         answer = _of_domain(error)
     elif isinstance(error, Http404):

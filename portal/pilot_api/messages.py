@@ -30,15 +30,20 @@ def read_attempts(fields: Fields) -> list[AttemptRef]:
 
 
 def read_resource(fields: Fields, pilot: Pilot) -> Resource:
-    """What the pilot offers now. Site, platform name and tags are the queue's where it has them."""
+    """What the pilot offers now: never more than its queue does.
+
+    Whoever holds a pilot's token cannot draw jobs that the queue was not made for. Only the name
+    of the platform is the node's, where the queue leaves it open.
+    """
     queue = pilot.queue
+    fields.texts("tags")
     return Resource(
         site=queue.site.name,
-        cpu_time_s=fields.amount("cpu_time_s"),
-        cores=fields.integer("cores"),
-        memory_mb=fields.amount("memory_mb"),
+        cpu_time_s=min(fields.amount("cpu_time_s"), queue.wall_time_s),
+        cores=min(fields.integer("cores"), queue.cores),
+        memory_mb=min(fields.amount("memory_mb"), queue.memory_mb),
         platform=queue.platform or fields.text("platform", max_length=64),
-        tags=tuple(sorted({*queue.tags, *fields.texts("tags")})),
+        tags=tuple(sorted(queue.tags)),
     )
 
 

@@ -146,7 +146,9 @@ def _save_changes(
         return
     row.save()
     event = "create" if old is None else "change"
+    # Everybody reads events; what a batch system needs to know is for operators, in the audit.
+    told = {name: change if name != "settings" else "changed" for name, change in changes.items()}
     SiteEvent.objects.create(
-        site=site, event=event, actor=actor.name, facts={"target": target, **changes}
+        site=site, event=event, actor=actor.name, facts={"target": target, **told}
     )
     record_action(f"{event} {model._meta.model_name}", target=target, actor=actor, facts=changes)

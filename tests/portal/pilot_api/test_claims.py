@@ -9,6 +9,7 @@ import pytest
 
 from tests.portal.pilot_api.pilot_client import NODE, OFFER, PilotClient
 from wms.pilots.models import Pilot
+from wms.taskqueues.models import TaskQueue
 
 pytestmark = pytest.mark.django_db
 
@@ -97,3 +98,13 @@ def test_a_faulty_heartbeat_is_told_its_field(registered: PilotClient) -> None:
     answer = registered.post("heartbeat", {"jobs": [{"job": 1, "attempt": "1"}]})
 
     assert answer.json()["errors"][0]["field"] == "jobs.0.attempt"
+
+
+def test_a_pilot_gets_no_job_that_its_queue_was_not_made_for(
+    registered: PilotClient, job_id: int
+) -> None:
+    TaskQueue.objects.update(cores=64, memory_mb=999_999, tags=["gpu"])
+
+    greedy = OFFER | {"cores": 64, "memory_mb": 999_999, "tags": ["gpu"]}
+
+    assert registered.post("claim", greedy).json()["job"] is None

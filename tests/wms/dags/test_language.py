@@ -104,8 +104,11 @@ def test_a_product_of_arcs_beyond_all_bounds_is_refused() -> None:
     every = " ".join(names)
 
     assert faults(f"{text}\nPARENT {every} CHILD {every}") == [
-        (1501, "a DAG has at most 2000000 arcs")
+        (1501, "a DAG has at most 2000000 arcs, repeated ones included")
     ]
+    few = " ".join(names[:1000])
+    found = faults(f"{text}\n" + f"PARENT {few} CHILD {few}\n" * 3)
+    assert [line for line, _ in found] == [1503]
 
 
 def test_the_list_of_faults_is_bounded() -> None:

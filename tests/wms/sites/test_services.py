@@ -81,6 +81,16 @@ def test_a_change_is_told_with_old_and_new_values(make_site, olga: User) -> None
     ]
 
 
+def test_the_settings_of_a_queue_are_told_to_operators_only(make_site) -> None:
+    make_site("x", queue={"settings": {"slots": 3}})
+    make_site("x", queue={"settings": {"slots": 4}})
+
+    event = SiteEvent.objects.filter(event="change").get()
+    assert event.facts == {"target": "queue x/main", "settings": "changed"}
+    entry = AuditEntry.objects.get(action="change queue")
+    assert entry.facts == {"settings": [{"slots": 3}, {"slots": 4}]}
+
+
 def test_names_cannot_be_changed(make_site, olga: User) -> None:
     site = make_site("x")
     queue = Queue.objects.select_related("site").get()
