@@ -38,6 +38,8 @@ lock: $(VENV)/.development ## Renew the requirements files from pyproject.toml (
 	done
 
 clean: ## Remove .venv, all caches, and var/ with all its data
+	@if [ -e var/run/up.lock ] && ! flock -n var/run/up.lock true; then \
+		echo "A portal runs on var/: stop it first."; exit 1; fi
 	rm -rf $(VENV) var .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache test-results
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 

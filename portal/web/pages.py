@@ -18,7 +18,7 @@ View = Callable[..., HttpResponseBase]
 
 #: The element of a page that is refreshed, and how often.
 LIVE_TARGET = "live"
-REFRESH_S = 10
+REFRESH_S = 5
 
 _TITLES = {
     403: "You may not do this",

@@ -81,7 +81,9 @@
           showlegend: false, line: { width: 0 }, fillcolor: faded(colour, 0.2),
         },
         {
-          ...shared, x: bins.x, y: bins.avg, type: "scatter", mode: "lines", name: series.state,
+          ...shared, x: bins.x, y: bins.avg, type: "scatter", name: series.state,
+          // A single bin is no line yet.
+          mode: bins.x.length > 2 ? "lines" : "lines+markers",
           line: { color: colour, width: 2, dash: DASHES[series.state] || "solid" },
           customdata: bins.min.map((low, k) => [low, bins.max[k]]),
           hovertemplate: `%{y:.1f} (%{customdata[0]} to %{customdata[1]})`,

@@ -121,7 +121,7 @@ def read_text(stream: BinaryIO, *, limit_bytes: int = MAX_TEXT_BYTES) -> tuple[s
     if len(content) > limit_bytes:
         return "", f"the file is larger than {limit_bytes} bytes"
     try:
-        text = content.decode("utf-8")
+        text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         return "", f"the file is not UTF-8 text (byte {error.start})"
     return ("", "the file contains a zero byte") if "\0" in text else (text, "")

@@ -214,10 +214,20 @@ def _submit_ready(dag: Dag) -> int:
     specs, fault = _render(dag, nodes[:_BATCH])
     _submit(dag, nodes[: len(specs)], specs)
     if fault:
-        lifecycle.apply_to_dags("hold", [dag.pk], actor=_ACTOR, reason=fault)
+        _hold(dag, fault, has_begun=bool(specs))
     elif len(nodes) > _BATCH:
         lifecycle.tell_engine(dag.pk)
     return len(specs)
+
+
+def _hold(dag: Dag, reason: str, *, has_begun: bool) -> None:
+    """Hold a DAG; if nothing of it has run yet, its release lets it look for another site."""
+    if has_begun or dag.done_count or dag.failed_count or dag.submitted_count:
+        lifecycle.apply_to_dags("hold", [dag.pk], actor=_ACTOR, reason=reason)
+    else:
+        lifecycle.apply_to_dags(
+            "hold", [dag.pk], actor=_ACTOR, reason=reason, site=None, matched_at=None
+        )
 
 
 def _render(dag: Dag, nodes: Iterable[Node]) -> tuple[list[JobSpec], str]:
@@ -286,7 +296,10 @@ def _conclude(dag: Dag, now: datetime) -> None:
     if dag.done_count == dag.node_count:
         lifecycle.apply_to_dags("complete", [dag.pk], actor=_ACTOR, ended_at=now)
     elif dag.done_count + dag.failed_count + dag.futile_count == dag.node_count:
+        first = Node.objects.filter(dag=dag, state=NodeState.FAILED).order_by("state_since").first()
         reason = f"{_nodes(dag.failed_count)} failed, {_nodes(dag.futile_count)} could not run"
+        if first is not None:
+            reason += f"; first {first.name}: {first.state_reason}"
         lifecycle.apply_to_dags("fail", [dag.pk], actor=_ACTOR, reason=reason, ended_at=now)
 
 

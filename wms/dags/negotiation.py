@@ -17,9 +17,10 @@ from matching.substitution import Undefined, expand_attributes, expand_environme
 from wms.core.actors import Actor
 from wms.dags import lifecycle
 from wms.dags.models import Dag
-from wms.dags.states import DAG_ACTIVE, DagState
+from wms.dags.states import DagState
 from wms.sites.ads import publish_ads, published_ad
-from wms.sites.models import SiteAd
+from wms.sites.models import Site, SiteAd
+from wms.sites.selectors import open_sites
 
 log = structlog.get_logger(__name__)
 _ACTOR = Actor.system("negotiator")
@@ -35,6 +36,9 @@ def run_cycle(now: datetime) -> dict[str, Any]:
     dags = list(Dag.objects.filter(state=DagState.IDLE).select_related("owner").order_by("pk"))
     requests = _requests(dags)
     decision = negotiate(requests, offers)
+    closed = closed_sites()
+    for dag_id, reason in decision.unmatched.items():
+        decision.unmatched[dag_id] = f"{reason} {closed}".strip()
     bound = carry_out(decision, offers, now=now)
     return {
         "ads": published,
@@ -58,18 +62,21 @@ def _requests(dags: Iterable[Dag]) -> list[Request]:
 
 
 def count_matches() -> dict[int, int]:
-    """How many DAGs are bound to each site now (CurMatches), counted from the DAGs themselves."""
-    rows = (
-        Dag.objects.filter(state__in=DAG_ACTIVE, site__isnull=False)
-        .values("site_id")
-        .annotate(count=Count("pk"))
-    )
+    """How many DAGs run at each site now (CurMatches), counted from the DAGs themselves.
+
+    A held DAG keeps its site but takes nobody's place there.
+    """
+    rows = Dag.objects.filter(state=DagState.RUNNING).values("site_id").annotate(count=Count("pk"))
     return {row["site_id"]: row["count"] for row in rows}
 
 
 def read_offers(now: datetime) -> list[Offer]:
-    """The ads that may be matched: of sites that are on, and not expired."""
-    ads = SiteAd.objects.filter(site__is_enabled=True, expires_at__gt=now).select_related("site")
+    """The ads that may be matched: not expired, of sites that are on and have a queue."""
+    ads = (
+        SiteAd.objects.filter(site__in=open_sites(), expires_at__gt=now)
+        .select_related("site")
+        .defer("site__requirements", "site__attributes")
+    )
     offers = []
     for ad in ads.order_by("site__name"):
         try:
@@ -77,6 +84,12 @@ def read_offers(now: datetime) -> list[Offer]:
         except AdError as error:
             log.warning("site_ad_unreadable", site=ad.site.name, error=str(error))
     return offers
+
+
+def closed_sites() -> str:
+    """The sites that take no DAG whatever their ads say, as a sentence; empty without such."""
+    names = [site.name for site in Site.objects.exclude(pk__in=open_sites()).order_by("name")]
+    return f"Switched off, or without a queue: {', '.join(names)}." if names else ""
 
 
 def dag_ad(dag: Dag) -> Any:

@@ -163,10 +163,12 @@ def _publish(job: Job, attempt: Attempt, *, with_outputs: bool, now: datetime) -
 def return_job(job_id: int, number: int, *, pilot_id: int, reason: str, actor: Actor) -> None:
     """The pilot could not run the job, which is not at fault: it waits for another pilot."""
     attempt = find_attempt(job_id, number, pilot_id=pilot_id)
-    if attempt.outcome == Attempt.Outcome.NOT_RUN:
+    if attempt.outcome in {Attempt.Outcome.NOT_RUN, Attempt.Outcome.LOST}:
         return
     live_attempt(job_id, number, pilot_id=pilot_id)
-    reschedule_jobs([job_id], outcome=Attempt.Outcome.NOT_RUN, actor=actor, reason=reason)
+    has_begun = attempt.started_at is not None
+    outcome = Attempt.Outcome.LOST if has_begun else Attempt.Outcome.NOT_RUN
+    reschedule_jobs([job_id], outcome=outcome, actor=actor, reason=reason)
 
 
 def input_blobs(job: Job) -> dict[str, Blob]:

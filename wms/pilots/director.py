@@ -5,16 +5,17 @@ from __future__ import annotations
 import secrets
 from collections import Counter
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import structlog
 from django.db.models import Count, Exists, OuterRef, Q
+from django.db.models.functions import Now
 
 from matching.pressure import PressureDecision, QueueSnapshot, decide_pressure
 from wms.core.actors import Actor
 from wms.core.conf import conf
-from wms.elements.protocol import Element
+from wms.elements.protocol import Element, Refused
 from wms.jobs.models import Attempt
 from wms.pilots import lifecycle
 from wms.pilots.bootstrap import PilotCredential, render_script
@@ -30,6 +31,9 @@ from wms.taskqueues.selectors import Demand, demands
 log = structlog.get_logger(__name__)
 _ACTOR = Actor.system("director")
 _ENDING_MARGIN_S = 60
+#: A batch system that said no is asked again after this time.
+_BACK_OFF = timedelta(seconds=60)
+_REFUSAL = "the batch system refused"
 #: The task that runs the director's cycle.
 DIRECT_TASK = "wms.pilots.direct"
 
@@ -51,14 +55,27 @@ def run_cycle(now: datetime) -> dict[str, Any]:
     queues are counted for the first of them that takes a pilot for them.
     """
     counts = pilot_counts()
+    refusals = recent_refusals(now)
     unserved: Counter[int] = Counter()
     waiting = demands()
     unserved.update({demand.task_queue_id: demand.waiting_jobs for demand in waiting})
     report: dict[str, Any] = {}
     for queue in enabled_queues():
         fitting = [d for d in waiting if not offered_resource(queue).refusal(d.needs)]
+        if queue.pk in refusals:
+            reason = f"waiting {_BACK_OFF.seconds} s after: {refusals[queue.pk]}"
+            report[str(queue)] = {"submitted": 0, "reason": reason}
+            continue
         report[str(queue)] = _serve(queue, fitting, unserved, counts.get(queue.pk, PilotCounts()))
     return {"queues": report}
+
+
+def recent_refusals(now: datetime) -> dict[int, str]:
+    """Queues whose batch system refused pilots a moment ago, with its reason."""
+    refused = Pilot.objects.filter(
+        state=PilotState.ABORTED, ended_at__gt=now - _BACK_OFF, state_reason__startswith=_REFUSAL
+    )
+    return dict(refused.order_by("pk").values_list("queue_id", "state_reason"))
 
 
 def pilot_counts() -> dict[int, PilotCounts]:
@@ -132,14 +149,21 @@ def submit_pilots(queue: Queue, element: Element, count: int) -> list[int]:
         agent_bundle().sha256,
         [PilotCredential(str(p.uuid), key) for p, key in zip(pilots, keys, strict=True)],
     )
-    native_ids = element.submit(
-        count,
-        script,
-        name=batch,
-        cores=queue.cores,
-        memory_mb=queue.memory_mb,
-        minutes=(queue.wall_time_s + _ENDING_MARGIN_S) // 60 + 1,
-    )
+    try:
+        native_ids = element.submit(
+            count,
+            script,
+            name=batch,
+            cores=queue.cores,
+            memory_mb=queue.memory_mb,
+            minutes=(queue.wall_time_s + _ENDING_MARGIN_S) // 60 + 1,
+        )
+    except Refused as error:
+        # A clear no, so there is nothing to look for later; the pilots' pages tell it.
+        reason = f"{_REFUSAL}: {error}"
+        ids = [pilot.pk for pilot in pilots]
+        lifecycle.apply("abort", ids, actor=_ACTOR, reason=reason, ended_at=Now())
+        raise
     record_native_ids(pilots, native_ids)
     log.info("pilots_submitted", queue=str(queue), count=count, batch=batch)
     return [pilot.pk for pilot in pilots]

@@ -198,5 +198,5 @@ def end_pilot(pilot: Pilot, *, reason: str, detail: str, now: datetime) -> None:
     event = "fail" if reason == "error" else "end"
     lifecycle.apply(event, [pilot.pk], actor=actor, reason=why, ended_at=now)
     jobs.reschedule_jobs_of_pilots(
-        [pilot.pk], outcome=Attempt.Outcome.NOT_RUN, actor=actor, reason=f"the pilot ended ({why})"
+        [pilot.pk], outcome=Attempt.Outcome.LOST, actor=actor, reason=f"the pilot ended ({why})"
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from django.db.models import Prefetch, QuerySet
+from django.db.models import Exists, OuterRef, Prefetch, QuerySet
 
 from matching.needs import Resource
 from wms.core.conf import conf
@@ -20,6 +20,12 @@ _START_UP_S = 60
 def enabled_queues() -> QuerySet[Queue]:
     """The queues to which pilots may be sent, with their sites."""
     return Queue.objects.filter(is_enabled=True, site__is_enabled=True).select_related("site")
+
+
+def open_sites() -> QuerySet[Site]:
+    """The sites that can take DAGs: switched on, with a queue that is."""
+    has_queue = Queue.objects.filter(site=OuterRef("pk"), is_enabled=True)
+    return Site.objects.filter(Exists(has_queue), is_enabled=True)
 
 
 def queues_of(site: Site) -> QuerySet[Queue]:

@@ -83,6 +83,9 @@ def _with_values(row: _Row, values: Mapping[str, Any]) -> _Row:
 def save_site(site: Site, *, actor: Actor) -> None:
     """Check and store a site. Raises NotPermitted or InvalidInput."""
     require_role(actor, Role.OPERATOR, "configure sites")
+    # Browsers send text fields with the line ends of Windows: that alone is no change.
+    site.environment = "\n".join(site.environment.splitlines())
+    site.attributes = "\n".join(site.attributes.splitlines())
     _check_model(site)
     _check_name(site, Site.objects.filter(pk=site.pk))
     check_site(site)

@@ -9,7 +9,7 @@ from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
-from django.views.decorators.http import require_POST, require_safe
+from django.views.decorators.http import require_http_methods, require_safe
 
 from portal.filters import DagFilter
 from portal.web.downloads import is_picture
@@ -169,13 +169,18 @@ def _node_facets(dag: Dag, wanted: str) -> list[Facet]:
     ]
 
 
-@require_POST
+@require_http_methods(["GET", "HEAD", "POST"])
 @page
 def steer(request: HttpRequest, dag_id: int, event: str) -> HttpResponse:
-    """Hold, release or remove a DAG; a refusal is shown at the form that was sent."""
+    """Hold, release or remove a DAG; a refusal is shown at the form that was sent.
+
+    Whoever had to log in again comes here by GET, and is led to the form.
+    """
     steering = STEERINGS.get(event)
     if steering is None:
         raise Http404
+    if request.method != "POST":
+        return redirect("web:dag", dag_id=find_dag(request.user, dag_id).pk)
     dag = find_dag(request.user, dag_id)
     form = ReasonForm(request.POST)
     reason = form.cleaned_data["reason"] if form.is_valid() else ""

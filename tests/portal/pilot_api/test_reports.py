@@ -145,7 +145,7 @@ def test_a_goodbye_ends_the_pilot_and_frees_its_job(registered: PilotClient, att
     assert [answer.json() for answer in answers] == [{}, {}]
     registered.pilot.refresh_from_db()
     assert registered.pilot.state == "done"
-    assert Attempt.objects.get().outcome == "not_run"
+    assert Attempt.objects.get().outcome == "lost"
 
 
 def test_a_goodbye_needs_a_detail_that_is_a_text(registered: PilotClient) -> None:

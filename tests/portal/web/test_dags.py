@@ -73,7 +73,11 @@ def test_steering_the_dag_of_another_is_refused_with_a_page(
 def test_nothing_is_steered_by_following_a_link(alice: Client, people: SimpleNamespace) -> None:
     dag = factories.running_dag(people.alice)
 
-    assert alice.get(reverse("web:steer", args=[dag.pk, "hold"])).status_code == 405
+    answer = alice.get(reverse("web:steer", args=[dag.pk, "hold"]))
+
+    assert answer["Location"] == reverse("web:dag", args=[dag.pk])
+    dag.refresh_from_db()
+    assert dag.state == "running"
 
 
 def test_a_form_without_its_token_is_refused(people: SimpleNamespace) -> None:

@@ -83,7 +83,9 @@ def test_a_failure_makes_descendants_futile_and_lets_the_rest_run(submit) -> Non
     advance(dag)
 
     assert dag.state == "failed"
-    assert dag.state_reason == "1 node failed, 2 nodes could not run"
+    assert dag.state_reason == (
+        "1 node failed, 2 nodes could not run; first B: the payload ended with exit code 3"
+    )
     assert (dag.done_count, dag.failed_count, dag.futile_count) == (3, 1, 2)
     assert Node.objects.get(dag=dag, name="B").state_reason == "the payload ended with exit code 3"
     assert_log_agrees(dag)

@@ -9,9 +9,10 @@ from wms.core.actors import Actor
 from wms.core.models import User
 from wms.dags import negotiation
 from wms.dags.models import Dag
-from wms.dags.services import hold_dags
+from wms.dags.services import hold_dags, release_dags
 from wms.sites.ads import published_ad
 from wms.sites.models import Site, SiteAd
+from wms.sites.services import SiteSpec, configure_site
 
 NODE = "JOB A step.sub"
 WANTING = "+WANT_USCMS_MATCHMAKER = True\nRequirements = Is_USCMS_Site =?= True\nqueue\n"
@@ -137,10 +138,40 @@ def test_an_ad_that_was_not_renewed_is_not_matched(submit, make_site) -> None:
     assert negotiation.read_offers(NOW + timedelta(seconds=901)) == []
 
 
-def test_a_site_that_is_switched_off_takes_no_dag(submit, make_site) -> None:
+def test_sites_that_are_off_or_have_no_queue_take_no_dag_and_are_named(
+    submit, make_site, olga: User
+) -> None:
     make_site("site-a", is_enabled=False)
+    configure_site(SiteSpec(name="site-b"), [], actor=Actor.person(olga))
 
     dag = match(submit(NODE))
 
     assert dag.state == "idle"
-    assert dag.unmatched_reason == "No site is open for DAGs at present."
+    assert dag.unmatched_reason == (
+        "No site is open for DAGs at present. Switched off, or without a queue: site-a, site-b."
+    )
+
+
+def test_a_held_dag_takes_nobodys_place(submit, make_site, sam: User) -> None:
+    make_site("site-a", max_matches=1)
+    held = match(submit(NODE))
+    hold_dags([held.pk], actor=Actor.person(sam), reason="wait")
+
+    assert match(submit(NODE)).state == "running"
+
+
+def test_a_dag_that_could_not_start_looks_for_another_site_after_its_release(
+    submit, make_site, sam: User
+) -> None:
+    make_site("site-a", rank="1")
+    text = "executable = step.sh\nrequest_cpus = $$(Cores:8)\nqueue\n"
+    dag = match(submit(NODE, files={"step.sub": text}))
+    assert (dag.state, dag.site) == ("held", None)
+    assert "no queue of site-a can run it: needs 8 cores" in dag.state_reason
+
+    make_site("site-a", is_enabled=False)
+    make_site("site-b", queue={"cores": 8})
+    release_dags([dag.pk], actor=Actor.person(sam))
+
+    assert match(dag).state == "running"
+    assert dag.site.name == "site-b"

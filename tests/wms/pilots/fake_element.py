@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from wms.elements.protocol import BatchState, Capacity, PilotState, Unreachable
+from wms.elements.protocol import BatchState, Capacity, PilotState, Refused, Unreachable
 
 
 class FakeElement:
@@ -17,6 +17,7 @@ class FakeElement:
         self.forgotten: set[str] = set()
         self.fail_with: Exception | None = None
         self.loses_answer = False
+        self.refuses_pilots = ""
         self.calls: list[str] = []
 
     def _enter(self, call: str) -> None:
@@ -28,6 +29,8 @@ class FakeElement:
         self, count: int, script: str, *, name: str, cores: int, memory_mb: int, minutes: int
     ) -> list[str]:
         self._enter("submit")
+        if self.refuses_pilots:
+            raise Refused(self.refuses_pilots)
         self.scripts[name] = script
         ids = [f"{name}.{index}" for index in range(count)]
         self.states |= {pilot: PilotState(BatchState.QUEUED) for pilot in ids}

@@ -75,6 +75,27 @@ def test_a_failing_batch_system_is_told_and_does_not_block_the_others(
     assert Pilot.objects.get().queue.site.name == "works"
 
 
+def test_pilots_that_the_batch_system_refuses_tell_why_and_it_is_left_alone_for_a_while(
+    make_queue, add_jobs, elements
+) -> None:
+    make_queue()
+    elements["site-a"].refuses_pilots = "cannot create directory"
+    add_jobs(2)
+    now = timezone.now()
+
+    director.run_cycle(now)
+    report = director.run_cycle(now)
+
+    pilots = Pilot.objects.all()
+    assert {pilot.state for pilot in pilots} == {"aborted"}
+    assert pilots[0].state_reason == "the batch system refused: cannot create directory"
+    assert "waiting 60 s after: the batch system refused" in str(report["queues"])
+    assert len(pilots) == 2
+    elements["site-a"].refuses_pilots = ""
+    director.run_cycle(now + timedelta(seconds=70))
+    assert Pilot.objects.filter(state="queued").count() == 2
+
+
 def test_the_secrets_travel_in_the_script_and_are_stored_as_hashes(
     make_queue, add_jobs, elements
 ) -> None:
@@ -172,5 +193,5 @@ def test_the_number_of_queries_does_not_grow_with_jobs_and_task_queues(
     for memory_mb in range(30):
         add_jobs(3, memory_mb=memory_mb)
 
-    with django_assert_num_queries(3):
+    with django_assert_num_queries(4):
         director.run_cycle(timezone.now())

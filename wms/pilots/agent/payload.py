@@ -209,12 +209,21 @@ def _signal_group(group: int, number: signal.Signals) -> None:
         os.killpg(group, number)
 
 
+def _first_line(path: str) -> str:
+    """The beginning of a file's first line, its end included; empty for a file that hides it."""
+    with contextlib.suppress(OSError), open(path, "rb") as file:
+        return file.readline(200).decode("utf-8", "replace")
+    return ""
+
+
 def _why_not_started(executable: str, error: OSError) -> str:
     """Explain the usual ways in which an executable cannot be executed."""
     if error.errno == errno.ENOEXEC:
         return f"cannot start {executable}: no known program format; a script needs a first line #!"
     if error.errno == errno.ENOENT and os.path.exists(executable):
-        return (
-            f"cannot start {executable}: the interpreter in its first line #! does not exist here"
-        )
+        first = _first_line(executable)
+        why = f"its first line names an interpreter that does not exist here: {first.strip()}"
+        if first.endswith("\r\n"):
+            why = "its lines end as in Windows, so that its first line names no interpreter"
+        return f"cannot start {os.path.basename(executable)}: {why}"
     return f"cannot start {executable}: {error.strerror or error}"

@@ -153,7 +153,8 @@ def test_the_pilots_variables_and_descriptors_do_not_reach_the_payload(
     ("content", "explanation"),
     [
         ("echo hello\n", "a script needs a first line #!"),
-        ("#!/no/such/interpreter\n", "the interpreter in its first line #! does not exist"),
+        ("#!/no/such/interpreter\n", "does not exist here: #!/no/such/interpreter"),
+        ("#!/bin/sh\r\necho x\r\n", "its lines end as in Windows"),
         (None, "No such file"),
     ],
 )
