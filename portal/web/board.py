@@ -13,7 +13,7 @@ from portal.filters import DagFilter, JobFilter, PilotFilter
 from wms.core.models import User
 from wms.core.selectors import LoopHealth, LoopStatus, count_by_state, loop_statuses
 from wms.dags.models import Dag
-from wms.dags.selectors import active_dags_by_site, listed_dags, visible_dags
+from wms.dags.selectors import listed_dags, running_dags_by_site, visible_dags
 from wms.dags.states import DagState
 from wms.jobs.selectors import visible_jobs
 from wms.jobs.states import JobState
@@ -117,7 +117,7 @@ def _tiles(states: Sequence[str], shown: FilterSet) -> list[Tile]:
 
 def site_lines(user: User, *, now: datetime) -> list[SiteLine]:
     """All sites with their DAGs and pilots of this moment: four queries."""
-    dags, pilots = active_dags_by_site(), live_pilots_by_queue()
+    dags, pilots = running_dags_by_site(), live_pilots_by_queue()
     return [_site_line(site, dags, pilots, now) for site in listed_sites(user)]
 
 

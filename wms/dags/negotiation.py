@@ -8,7 +8,6 @@ from typing import Any
 
 import structlog
 from django.db import transaction
-from django.db.models import Count
 
 from matching import environments
 from matching.classads import AdError, build_ad, literal_values
@@ -17,6 +16,7 @@ from matching.substitution import Undefined, expand_attributes, expand_environme
 from wms.core.actors import Actor
 from wms.dags import lifecycle
 from wms.dags.models import Dag
+from wms.dags.selectors import running_dags_by_site
 from wms.dags.states import DagState
 from wms.sites.ads import publish_ads, published_ad
 from wms.sites.models import Site, SiteAd
@@ -31,7 +31,7 @@ _TWO_SIDED = frozenset({"Requirements", "Rank", "CurrentRank"})
 
 def run_cycle(now: datetime) -> dict[str, Any]:
     """One cycle: publish, decide, carry out. A DAG held or removed meanwhile is not bound."""
-    published = publish_ads(count_matches(), now=now)
+    published = publish_ads(running_dags_by_site(), now=now)
     offers = read_offers(now)
     dags = list(Dag.objects.filter(state=DagState.IDLE).select_related("owner").order_by("pk"))
     requests = _requests(dags)
@@ -59,15 +59,6 @@ def _requests(dags: Iterable[Dag]) -> list[Request]:
             reason = f"its ad cannot be made: {error}"
             lifecycle.apply_to_dags("hold", [dag.pk], actor=_ACTOR, reason=reason)
     return requests
-
-
-def count_matches() -> dict[int, int]:
-    """How many DAGs run at each site now (CurMatches), counted from the DAGs themselves.
-
-    A held DAG keeps its site but takes nobody's place there.
-    """
-    rows = Dag.objects.filter(state=DagState.RUNNING).values("site_id").annotate(count=Count("pk"))
-    return {row["site_id"]: row["count"] for row in rows}
 
 
 def read_offers(now: datetime) -> list[Offer]:

@@ -12,7 +12,7 @@ from django.db.models import Count, Prefetch, Q, QuerySet
 from wms.core.errors import NotFound
 from wms.core.models import User
 from wms.dags.models import Dag, DagEvent, Edge, Node, NodeEvent
-from wms.dags.states import DAG_ACTIVE, DagState, NodeState
+from wms.dags.states import DagState, NodeState
 from wms.jobs.models import WorkspaceFile
 from wms.jobs.states import JobState
 
@@ -79,9 +79,12 @@ def detailed_dags(user: User) -> QuerySet[Dag]:
     return visible_dags(user).select_related("owner", "site", "workspace")
 
 
-def active_dags_by_site() -> dict[int, int]:
-    """How many DAGs are bound to each site now, by the site's id."""
-    rows = Dag.objects.filter(state__in=DAG_ACTIVE, site__isnull=False)
+def running_dags_by_site() -> dict[int, int]:
+    """How many DAGs run at each site now (CurMatches), by the site's id.
+
+    A held DAG keeps its site but takes nobody's place there.
+    """
+    rows = Dag.objects.filter(state=DagState.RUNNING)
     return dict(rows.order_by().values_list("site_id").annotate(count=Count("pk")))
 
 
