@@ -178,10 +178,9 @@ def _expanded(node: NodeSpec, submit_file: SubmitFile, command: str) -> str:
 
 def _known_names(node: NodeSpec, submit_file: SubmitFile, command: str) -> set[str]:
     """The file names in a command that do not depend on the site or on the DAG's number."""
-    text = submit_file.commands.get(command, "")
-    if "$" in _expanded(node, submit_file, command) or "dagmanjobid" in text.lower():
-        return set()
     names = _expanded(node, submit_file, command)
+    if "$" in names or "dagmanjobid" in submit_file.commands.get(command, "").lower():
+        return set()
     if command == "executable":
         return {names.strip()}
     return set(file_list(names))

@@ -8,7 +8,7 @@ from django.db import models
 from django.db.models.functions import Now
 
 from wms.core.models import EventRecord
-from wms.jobs.states import TERMINAL, JobState
+from wms.jobs.states import JobState
 
 
 class Blob(models.Model):
@@ -89,11 +89,6 @@ class Job(models.Model):
 
     def __str__(self) -> str:
         return f"{self.name} ({self.pk})"
-
-    @property
-    def is_terminal(self) -> bool:
-        """True when nothing more will happen to the job."""
-        return self.state in TERMINAL
 
 
 class Attempt(models.Model):

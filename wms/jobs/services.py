@@ -161,13 +161,13 @@ def fail_unrunnable(attempt: Attempt, *, actor: Actor, reason: str) -> None:
 @transaction.atomic
 def stall_jobs_of_pilots(pilot_ids: Collection[int], *, actor: Actor, reason: str) -> Applied:
     """Mark the jobs of pilots that stopped reporting; a heartbeat brings them back."""
-    return lifecycle.apply("stall", _open_jobs(pilot_ids), actor=actor, reason=reason)
+    return lifecycle.apply("stall", _locked_jobs(pilot_ids), actor=actor, reason=reason)
 
 
 @transaction.atomic
 def recover_jobs_of_pilot(pilot_id: int, *, actor: Actor) -> Applied:
     """Welcome the jobs of a pilot that reports again."""
-    return lifecycle.apply("recover", _open_jobs([pilot_id]), actor=actor)
+    return lifecycle.apply("recover", _locked_jobs([pilot_id]), actor=actor)
 
 
 @transaction.atomic
@@ -175,7 +175,7 @@ def reschedule_jobs_of_pilots(
     pilot_ids: Collection[int], *, outcome: Attempt.Outcome, actor: Actor, reason: str
 ) -> Applied:
     """Run the jobs of pilots that are gone elsewhere, or fail those whose attempts are used up."""
-    return reschedule_jobs(_open_jobs(pilot_ids), outcome=outcome, actor=actor, reason=reason)
+    return reschedule_jobs(_locked_jobs(pilot_ids), outcome=outcome, actor=actor, reason=reason)
 
 
 @transaction.atomic
@@ -195,6 +195,16 @@ def reschedule_jobs(
     close_attempts(failed.changed + again.changed, outcome=outcome, reason=reason)
     _enqueue_again(again.changed)
     return again
+
+
+def _locked_jobs(pilot_ids: Collection[int]) -> list[int]:
+    """The jobs that these pilots have, locked: none of them can go on to another pilot meanwhile.
+
+    Asked again under the lock, because one may have gone on just before it.
+    """
+    jobs = Job.objects.filter(pk__in=_open_jobs(pilot_ids)).order_by("pk").select_for_update()
+    locked = set(jobs.values_list("pk", flat=True))
+    return sorted(locked.intersection(_open_jobs(pilot_ids)))
 
 
 def _open_jobs(pilot_ids: Collection[int]) -> list[int]:

@@ -131,14 +131,14 @@ def _count_as_served(fitting: list[Demand], unserved: Counter[int], pilots: int)
         pilots -= taken
 
 
-def submit_pilots(queue: Queue, element: Element, count: int) -> list[int]:
-    """Submit a batch of pilots and return their ids.
+def submit_pilots(queue: Queue, element: Element, count: int) -> None:
+    """Submit a batch of pilots.
 
     The rows are written first, so that a crash during the submission leaves a batch name to ask
     the batch system for (`monitor.adopt_batches`), and never a pilot that nobody knows.
     """
     if count == 0:
-        return []
+        return
     batch = f"pilotage-{secrets.token_hex(8)}"
     keys = [secrets.token_urlsafe(32) for _ in range(count)]
     pilots = Pilot.objects.bulk_create(
@@ -166,7 +166,6 @@ def submit_pilots(queue: Queue, element: Element, count: int) -> list[int]:
         raise
     record_native_ids(pilots, native_ids)
     log.info("pilots_submitted", queue=str(queue), count=count, batch=batch)
-    return [pilot.pk for pilot in pilots]
 
 
 def record_native_ids(pilots: list[Pilot], native_ids: list[str]) -> None:

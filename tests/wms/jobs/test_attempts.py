@@ -10,6 +10,7 @@ from matching.needs import Needs, Resource
 from wms.core.actors import Actor
 from wms.core.errors import InvalidInput, NotFound
 from wms.core.models import User
+from wms.jobs import services
 from wms.jobs.attempts import (
     AttemptSuperseded,
     PayloadEnd,
@@ -237,6 +238,28 @@ def test_a_job_that_is_rescheduled_while_it_is_killed_does_not_stay_in_its_task_
     job.refresh_from_db()
     assert job.state == "killed"
     assert not WaitingJob.objects.exists()
+
+
+def test_a_job_that_has_just_gone_on_to_another_pilot_is_left_to_it(
+    job: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    take(1)
+    really = services._open_jobs
+
+    def open_jobs_a_moment_ago(pilot_ids: Collection[int]) -> list[int]:
+        found = really(pilot_ids)
+        monkeypatch.setattr(services, "_open_jobs", really)
+        return_job(job.pk, 1, pilot_id=1, reason="disk full", actor=PILOT)
+        take(2)
+        return found
+
+    monkeypatch.setattr(services, "_open_jobs", open_jobs_a_moment_ago)
+
+    reschedule_jobs_of_pilots([1], outcome=LOST, actor=PILOT, reason="lost")
+
+    job.refresh_from_db()
+    assert (job.state, job.attempt_number) == ("matched", 2)
+    assert Attempt.objects.get(number=2).outcome == ""
 
 
 def test_an_old_attempt_that_cannot_be_run_does_not_fail_the_new_one(job: Job) -> None:

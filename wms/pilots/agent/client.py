@@ -109,7 +109,6 @@ class Client:
     ) -> None:
         self._url = urllib.parse.urlsplit(server_url)
         self._proxy = _proxy_for(self._url)
-        self._pilot = pilot
         self._authorization = f"Bearer {pilot}:{token}"
         self._control = control
         self._timeout_s = timeout_s
