@@ -33,6 +33,7 @@ INSTALLED_APPS = [
     "drf_spectacular",
     "drf_spectacular_sidecar",
     "wms.core",
+    "wms.accounting",
     "wms.sites",
     "wms.taskqueues",
     "wms.jobs",

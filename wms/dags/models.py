@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from django.conf import settings
+from django.core.validators import MinValueValidator
 from django.db import models
 from django.db.models.functions import Now
 
+from wms.accounting.models import AccountingGroup
 from wms.core.models import EventRecord
 from wms.dags.states import DagState, NodeState
 from wms.jobs.models import Job, Workspace
@@ -43,6 +45,21 @@ class Dag(models.Model):
         default=dict, help_text="The site's ad at the time of the match."
     )
     environment = models.JSONField(default=dict, help_text="What $ENV(NAME) means in the nodes.")
+    accounting_group = models.ForeignKey(
+        AccountingGroup, null=True, blank=True, on_delete=models.PROTECT, related_name="dags"
+    )
+    concurrency_limits = models.JSONField(
+        default=dict, help_text="How much of each limit the DAG takes while it runs, by name."
+    )
+    rematch_expression = models.TextField(
+        blank=True, help_text="When true for a running DAG, its match is taken back."
+    )
+    rematch_count = models.PositiveSmallIntegerField(default=0, db_default=0)
+    looked_at = models.DateTimeField(
+        null=True,
+        blank=True,
+        help_text="When a negotiation that could not look at all DAGs looked at this one.",
+    )
     unmatched_reason = models.TextField(
         blank=True, help_text="Why the last negotiation found no site."
     )
@@ -76,6 +93,38 @@ class Dag(models.Model):
 
     def __str__(self) -> str:
         return f"{self.name} ({self.pk})"
+
+
+class MatchRecord(models.Model):
+    """One stay of a DAG at a site, from the match to its end; open while `ended_at` is empty."""
+
+    dag = models.ForeignKey(Dag, on_delete=models.CASCADE, related_name="matches")
+    site = models.ForeignKey(Site, on_delete=models.PROTECT, related_name="matches")
+    matched_at = models.DateTimeField()
+    dag_rank = models.FloatField(default=0.0)
+    site_rank = models.FloatField(default=0.0)
+    ended_at = models.DateTimeField(null=True, blank=True)
+    end = models.CharField(
+        max_length=32, blank=True, help_text="The event that ended it, e.g. complete or rematch."
+    )
+    reason = models.TextField(blank=True)
+    avoided_until = models.DateTimeField(
+        null=True, blank=True, help_text="The DAG does not come back before this time."
+    )
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["dag", "-matched_at"], name="match_by_dag"),
+            models.Index(fields=["site", "ended_at"], name="match_by_site_and_end"),
+        ]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["dag"], condition=models.Q(ended_at=None), name="dag_has_one_open_match"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"DAG {self.dag_id} at site {self.site_id}"
 
 
 class SubmitDescription(models.Model):
@@ -175,3 +224,52 @@ class NodeEvent(EventRecord):
 
     def __str__(self) -> str:
         return f"node {self.node_id}: {self.event}"
+
+
+class MatchmakingPolicy(models.Model):
+    """What operators set for all DAGs: one row."""
+
+    rematch_expression = models.TextField(
+        blank=True,
+        help_text="ClassAd expression over a running DAG's figures; when true, its match is taken "
+        "back. For DAGs without their own.",
+    )
+    max_rematches = models.PositiveSmallIntegerField(
+        default=5, help_text="After so many rematches by policy a DAG is held instead."
+    )
+    avoid_s = models.PositiveIntegerField(
+        default=3600, help_text="So long a DAG does not go back to a site that it was taken from."
+    )
+    priority_half_life_s = models.PositiveIntegerField(
+        default=86_400,
+        validators=[MinValueValidator(60)],
+        help_text="After this time used slots count half in a submitter's priority.",
+    )
+
+    class Meta:
+        verbose_name_plural = "matchmaking policy"
+        constraints = [
+            models.CheckConstraint(condition=models.Q(pk=1), name="one_matchmaking_policy"),
+        ]
+
+    def __str__(self) -> str:
+        return "matchmaking policy"
+
+
+class NegotiationCycle(models.Model):
+    """What one negotiation did and how long its phases took."""
+
+    started_at = models.DateTimeField(db_index=True)
+    publish_s = models.FloatField()
+    read_s = models.FloatField()
+    decide_s = models.FloatField()
+    carry_out_s = models.FloatField()
+    ads = models.PositiveIntegerField()
+    requests = models.PositiveIntegerField()
+    autoclusters = models.PositiveIntegerField()
+    matches = models.PositiveIntegerField()
+    bound = models.PositiveIntegerField()
+    reasons = models.JSONField(default=dict, help_text="DAGs left over, by the kind of reason.")
+
+    def __str__(self) -> str:
+        return f"negotiation of {self.started_at:%Y-%m-%d %H:%M:%S}"

@@ -1,0 +1,107 @@
+"""Whose turn it is: accounting groups with quotas, submitters' priorities, concurrency limits."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.core.validators import MinValueValidator, RegexValidator
+from django.db import models
+from django.db.models.functions import Now
+
+_GROUP_NAME = RegexValidator(
+    r"\A[A-Za-z][A-Za-z0-9_-]*(\.[A-Za-z][A-Za-z0-9_-]*)*\Z",
+    "Use words of letters, digits, hyphens and underscores, joined by points.",
+)
+_LIMIT_NAME = RegexValidator(
+    r"\A(\*|[a-z_][a-z0-9_]*(\.(\*|[a-z_][a-z0-9_]*))?)\Z",
+    "Use a lower-case name such as db or db.read, or db.* or * for all without a limit of their own.",
+)
+
+
+class AccountingGroup(models.Model):
+    """A group that shares the sites' places with others: `physics`, and below it `physics.higgs`."""
+
+    class QuotaKind(models.TextChoices):
+        """What the number of a quota means."""
+
+        STATIC = "static", "places"
+        DYNAMIC = "dynamic", "fraction of the parent's"
+
+    name = models.CharField(max_length=64, unique=True, validators=[_GROUP_NAME])
+    quota_kind = models.CharField(
+        max_length=8, choices=QuotaKind, default=QuotaKind.DYNAMIC, help_text="Unit of the quota."
+    )
+    quota = models.FloatField(
+        default=0.0,
+        validators=[MinValueValidator(0.0)],
+        help_text="Places (matches held at once), or the fraction of the parent's from 0 to 1.",
+    )
+    accepts_surplus = models.BooleanField(
+        default=True, help_text="May use what other groups leave unused, beyond its quota."
+    )
+    members = models.ManyToManyField(
+        settings.AUTH_USER_MODEL,
+        blank=True,
+        related_name="accounting_groups",
+        help_text="Who may submit in the name of the group.",
+    )
+
+    class Meta:
+        ordering = ["name"]
+        constraints = [
+            models.CheckConstraint(condition=models.Q(quota__gte=0), name="group_quota_positive"),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Submitter(models.Model):
+    """Who is charged for places: a user, by themselves or in the name of a group."""
+
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="submitters"
+    )
+    group = models.ForeignKey(
+        AccountingGroup, null=True, blank=True, on_delete=models.CASCADE, related_name="submitters"
+    )
+    real_priority = models.FloatField(
+        default=0.5, help_text="Slots used of late, the older the less they count; at least 0.5."
+    )
+    factor = models.FloatField(
+        default=1000.0,
+        validators=[MinValueValidator(1.0)],
+        help_text="The effective priority is the real one times this; smaller is better.",
+    )
+    used_slots = models.FloatField(default=0.0, help_text="Cores in use now.")
+    used_slot_s = models.FloatField(default=0.0, help_text="Core seconds used in all.")
+    charged_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["user", "group"], name="submitter_unique", nulls_distinct=False
+            ),
+            models.CheckConstraint(
+                condition=models.Q(factor__gte=1), name="submitter_factor_at_least_one"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.group}.{self.user}" if self.group else str(self.user)
+
+
+class ConcurrencyLimit(models.Model):
+    """How much of something may be in use at once, over all sites: licences, connections."""
+
+    name = models.CharField(max_length=64, unique=True, validators=[_LIMIT_NAME])
+    maximum = models.FloatField(validators=[MinValueValidator(0.0)])
+    note = models.CharField(max_length=200, blank=True, help_text="What it protects.")
+
+    class Meta:
+        ordering = ["name"]
+        constraints = [
+            models.CheckConstraint(condition=models.Q(maximum__gte=0), name="limit_positive"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.maximum:g}"
