@@ -13,12 +13,12 @@ _GROUP_NAME = RegexValidator(
 )
 _LIMIT_NAME = RegexValidator(
     r"\A(\*|[a-z_][a-z0-9_]*(\.(\*|[a-z_][a-z0-9_]*))?)\Z",
-    "Use a lower-case name such as db or db.read, or db.* or * for all without a limit of their own.",
+    "Use a lower-case name such as db or db.read; db.* and * are for all without their own limit.",
 )
 
 
 class AccountingGroup(models.Model):
-    """A group that shares the sites' places with others: `physics`, and below it `physics.higgs`."""
+    """A group that shares the sites' places with others; `physics.higgs` is below `physics`."""
 
     class QuotaKind(models.TextChoices):
         """What the number of a quota means."""

@@ -92,7 +92,7 @@ class Migration(migrations.Migration):
                         validators=[
                             django.core.validators.RegexValidator(
                                 "\\A(\\*|[a-z_][a-z0-9_]*(\\.(\\*|[a-z_][a-z0-9_]*))?)\\Z",
-                                "Use a lower-case name such as db or db.read, or db.* or * for all without a limit of their own.",
+                                "Use a lower-case name such as db or db.read; db.* and * are for all without their own limit.",
                             )
                         ],
                     ),
