@@ -10,10 +10,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from matching.classads import AdError
+from matching.classads import MAX_SELECTIONS, AdError, check_nesting
 
 #: What an attribute may cost, in characters that its evaluation can touch.
 MAX_COST = 512 * 1024
+#: How many attributes may lead to each other in a row.
+MAX_REFERENCES = 500
 #: What a reference to an attribute of the other ad is taken to cost.
 _FOREIGN_COST = 1024
 
@@ -27,6 +29,8 @@ def check_cost(attributes: Mapping[str, str]) -> None:
 
     `eval` is refused, because what it refers to cannot be known beforehand.
     """
+    if sum(check_nesting(text) for text in attributes.values()) > MAX_SELECTIONS:
+        raise AdError(f"the ad has more than {MAX_SELECTIONS} selections (a.b)")
     names = {name.lower(): name for name in attributes}
     references = {name: _references(name, text, names) for name, text in attributes.items()}
     costs: dict[str, int] = {}
@@ -57,6 +61,9 @@ def _cost(
     if name in path:
         circle = " -> ".join([*path[path.index(name) :], name])
         raise AdError(f"attributes refer to each other in a circle: {circle}", attribute=name)
+    if len(path) > MAX_REFERENCES:
+        message = f"{name}: more than {MAX_REFERENCES} attributes refer to each other in a row"
+        raise AdError(message, attribute=name)
     if name not in costs:
         cost = len(attributes[name])
         for reference in references[name]:

@@ -10,10 +10,23 @@ from typing import Any
 import classad2
 
 MAX_AD_BYTES = 64 * 1024
+#: How deep brackets may be nested; the library gives up not far beyond.
+MAX_NESTING = 100
+#: Selections (`a.b`) in one ad: the library evaluates a chain of them by recursion without a bound
+#: of its own, and some ten thousand end the process.
+MAX_SELECTIONS = 2000
 
 _ATTRIBUTE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _LINE = re.compile(r"\+?([A-Za-z_][A-Za-z0-9_]*)\s*=(?!=)\s*(\S.*)\Z")
 _HINT_LENGTH = 2000
+# Brackets and selections; strings and comments are tokens too, so that what is in them does not
+# count. One that is not closed is a fault that the parser tells.
+_BRACKET = re.compile(
+    r"""//[^\n]*|/\*.*?(?:\*/|\Z)|"(?:\\.|[^"\\])*(?:"|\Z)|'(?:\\.|[^'\\])*(?:'|\Z)"""
+    r"""|[\[({]|[\])}]|\.(?!\d)""",
+    re.DOTALL,
+)
+_LINE_END = re.compile(r"\r\n|\r|\n")
 _SENTINEL = "PilotageEndOfExpression"
 
 # In matchmaking a name without scope means the own ad's attribute or, failing that, the target's
@@ -41,6 +54,7 @@ def parse_expression(text: str) -> classad2.ExprTree:
         raise AdError("the expression is empty")
     if "\0" in text:
         raise AdError("the expression contains a zero byte")
+    check_nesting(text)
     # The library stops reading at the end of the first complete record; the attribute behind the
     # expression proves that the text was read to its end.
     try:
@@ -50,6 +64,27 @@ def parse_expression(text: str) -> classad2.ExprTree:
     if set(ad.keys()) != {"Expression", _SENTINEL}:
         raise AdError(f"not a single ClassAd expression: {_shortened(text)}")
     return classad2.ClassAd(f"[Expression = {text}\n]").lookup("Expression")
+
+
+def check_nesting(text: str) -> int:
+    """Raise AdError for brackets nested, or selections repeated, beyond what may be parsed.
+
+    Returns the number of selections.
+    """
+    depth = selections = 0
+    for found in _BRACKET.finditer(text):
+        token = found.group()
+        if token in "[({":
+            depth += 1
+        elif token in "])}":
+            depth -= 1
+        elif token == ".":
+            selections += 1
+        if depth > MAX_NESTING:
+            raise AdError(f"brackets are nested more than {MAX_NESTING} deep")
+        if selections > MAX_SELECTIONS:
+            raise AdError(f"more than {MAX_SELECTIONS} selections (a.b)")
+    return selections
 
 
 def _shortened(text: str) -> str:
@@ -80,7 +115,7 @@ def parse_lines(text: str) -> dict[str, str]:
         raise AdError(f"the ad is larger than {MAX_AD_BYTES} bytes")
     attributes: dict[str, str] = {}
     seen: dict[str, int] = {}
-    for number, line in enumerate(text.splitlines(), start=1):
+    for number, line in enumerate(_LINE_END.split(text), start=1):
         if not line.strip() or line.lstrip().startswith("#"):
             continue
         found = _LINE.match(line.strip())
@@ -123,7 +158,8 @@ def render_lines(ad: classad2.ClassAd) -> str:
 
 def _plain(expression: Any) -> str:
     """Text of an expression, floats in the short form that people write."""
-    text = str(expression).strip()
+    # On one line, which `str` is not when there are lists or nested ads.
+    text = repr(expression).strip()
     return re.sub(r"\b\d\.\d{15}E[+-]\d+\b", lambda number: repr(float(number.group())), text)
 
 
@@ -176,12 +212,14 @@ def requirement_holds(ad: classad2.ClassAd, target: classad2.ClassAd) -> bool:
 
 def rank_value(ad: classad2.ClassAd, target: classad2.ClassAd) -> float:
     """The `Rank` of `ad` for `target`; 0.0 when it is missing or not a number, as in HTCondor."""
-    value = attribute_value(ad, "Rank", 0.0, target)
-    if isinstance(value, classad2.Value):
-        return 0.0
-    if isinstance(value, bool):
-        return float(value)
-    return float(value) if isinstance(value, int | float) else 0.0
+    return as_rank(attribute_value(ad, "Rank", 0.0, target))
+
+
+def as_rank(value: Any) -> float:
+    """A value as a rank: what is not a number counts 0.0."""
+    # `Value` (undefined, error) is an integer enumeration, so it must be told apart.
+    is_number = isinstance(value, bool | int | float) and not isinstance(value, classad2.Value)
+    return float(value) if is_number else 0.0
 
 
 def quote(text: str) -> str:
