@@ -1,0 +1,109 @@
+"""Reading groups, submitters and limits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db.models import F, FloatField, Prefetch, QuerySet, Sum, Value
+from django.db.models.functions import Coalesce
+
+from matching.fairshare import GroupShare
+from wms.accounting.models import AccountingGroup, ConcurrencyLimit, Submitter
+from wms.core.models import User
+
+
+@dataclass(frozen=True, slots=True)
+class SubmitterShare:
+    """A submitter as the negotiator sees it; `group` is empty for who is in none.
+
+    `name` is for people: `physics.alice`, or `alice`. Since user names may contain points, ids tell
+    submitters apart.
+    """
+
+    user_id: int
+    group_id: int | None
+    name: str
+    user: str
+    group: str
+    real_priority: float
+    factor: float
+    effective_priority: float
+    used_slots: float
+    used_slot_s: float
+    charged_at: datetime
+
+
+def submitters() -> list[SubmitterShare]:
+    """All submitters in the order of their effective priority, best first."""
+    return [_share(row) for row in ranked_submitters()]
+
+
+def ranked_submitters() -> QuerySet[Submitter]:
+    """The rows of all submitters with their `effective_priority`, best first."""
+    return (
+        Submitter.objects.select_related("user", "group")
+        .annotate(effective_priority=F("real_priority") * F("factor"))
+        .order_by("effective_priority", "pk")
+    )
+
+
+def visible_submitters(user: User) -> list[SubmitterShare]:
+    """The submitters that the user may see: at present all of them, best first."""
+    return submitters() if user.is_active else []
+
+
+def _share(row: Submitter) -> SubmitterShare:
+    group = row.group.name if row.group else ""
+    return SubmitterShare(
+        user_id=row.user_id,
+        group_id=row.group_id,
+        name=str(row),
+        user=row.user.get_username(),
+        group=group,
+        real_priority=row.real_priority,
+        factor=row.factor,
+        effective_priority=row.real_priority * row.factor,
+        used_slots=row.used_slots,
+        used_slot_s=row.used_slot_s,
+        charged_at=row.charged_at,
+    )
+
+
+def groups() -> list[GroupShare]:
+    """All groups with their quotas, by name."""
+    return [
+        GroupShare(
+            name=row.name,
+            quota=row.quota,
+            is_fraction=row.quota_kind == AccountingGroup.QuotaKind.DYNAMIC,
+            accepts_surplus=row.accepts_surplus,
+        )
+        for row in AccountingGroup.objects.all()
+    ]
+
+
+def visible_groups(user: User) -> QuerySet[AccountingGroup]:
+    """The groups that the user may see, by name, with members and `used_slots`."""
+    if not user.is_active:
+        return AccountingGroup.objects.none()
+    members = User.objects.only("username").order_by("username")
+    used = Coalesce(Sum("submitters__used_slots"), Value(0.0), output_field=FloatField())
+    return AccountingGroup.objects.annotate(used_slots=used).prefetch_related(
+        Prefetch("members", members)
+    )
+
+
+def groups_of(user: User) -> QuerySet[AccountingGroup]:
+    """The groups in whose name the user may submit, by name."""
+    return AccountingGroup.objects.filter(members=user)
+
+
+def limits() -> dict[str, float]:
+    """The maximum of each concurrency limit by name."""
+    return dict(ConcurrencyLimit.objects.values_list("name", "maximum"))
+
+
+def visible_limits(user: User) -> QuerySet[ConcurrencyLimit]:
+    """The concurrency limits that the user may see: at present all of them, by name."""
+    return ConcurrencyLimit.objects.all() if user.is_active else ConcurrencyLimit.objects.none()

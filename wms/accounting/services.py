@@ -1,0 +1,181 @@
+"""Configuring groups, factors and limits, and charging submitters for what they use."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
+
+from django.db import connection, transaction
+from django.db.models import ProtectedError
+
+from matching.fairshare import BEST_PRIORITY, decayed_priority
+from wms.accounting.models import AccountingGroup, ConcurrencyLimit, Submitter
+from wms.core.actors import Actor
+from wms.core.audit import record_action
+from wms.core.errors import Conflict, InvalidInput
+from wms.core.models import Role, User
+from wms.core.policy import require_role
+from wms.core.saving import check_row, check_same_name, save_audited
+
+# One statement for all submitters; the numbers come from `decayed_priority`, so that the formula
+# stands in one place.
+_UPDATE = """
+UPDATE accounting_submitter AS s
+SET real_priority = n.priority, used_slots = n.slots, used_slot_s = n.slot_s,
+    charged_at = greatest(s.charged_at, %s)
+FROM unnest(%s::bigint[], %s::float8[], %s::float8[], %s::float8[])
+    AS n(id, priority, slots, slot_s)
+WHERE s.id = n.id
+"""
+
+
+def group_for(user: User, name: str) -> AccountingGroup:
+    """The group of this name, in any case, in whose name the user may submit.
+
+    Raises InvalidInput when there is none, or the user is not its member.
+    """
+    group = AccountingGroup.objects.filter(name__iexact=name.strip()).first()
+    if group is None:
+        raise InvalidInput.of(f"there is no group {name.strip()[:80]}", field="accounting_group")
+    if not group.members.filter(pk=user.pk).exists():
+        message = f"{user.get_username()} is not a member of the group {group.name}"
+        raise InvalidInput.of(message, field="accounting_group")
+    return group
+
+
+@transaction.atomic
+def charge(
+    used_slots: Mapping[tuple[int, int | None], float], *, half_life_s: float, now: datetime
+) -> None:
+    """Note what every submitter uses now, by user and group, and bring the priorities up to `now`.
+
+    A submitter is charged for what it was noted with the last time, for the time since then; who
+    is not named uses nothing from now on. Who is named first is created. A `now` that is not later
+    than the last charge only notes what is used. Three statements for any number of submitters.
+    """
+    rows = list(Submitter.objects.select_for_update().order_by("pk"))
+    _update([row for row in rows if not _is_at_rest(row, used_slots)], used_slots, half_life_s, now)
+    known = {(row.user_id, row.group_id) for row in rows}
+    Submitter.objects.bulk_create(
+        [
+            Submitter(user_id=user, group_id=group, used_slots=used, charged_at=now)
+            for (user, group), used in used_slots.items()
+            if (user, group) not in known
+        ],
+        # Somebody who was first at the same time is noted the next time.
+        ignore_conflicts=True,
+    )
+
+
+def _is_at_rest(row: Submitter, used_slots: Mapping[tuple[int, int | None], float]) -> bool:
+    used = used_slots.get((row.user_id, row.group_id), 0.0)
+    return row.real_priority == BEST_PRIORITY and row.used_slots == used == 0
+
+
+def _update(
+    rows: Sequence[Submitter],
+    used_slots: Mapping[tuple[int, int | None], float],
+    half_life_s: float,
+    now: datetime,
+) -> None:
+    elapsed_s = [max(0.0, (now - row.charged_at).total_seconds()) for row in rows]
+    timed = list(zip(rows, elapsed_s, strict=True))
+    columns: list[list[float]] = [
+        [row.pk for row in rows],
+        [decayed_priority(row.real_priority, row.used_slots, s, half_life_s) for row, s in timed],
+        [used_slots.get((row.user_id, row.group_id), 0.0) for row in rows],
+        [row.used_slot_s + row.used_slots * s for row, s in timed],
+    ]
+    with connection.cursor() as cursor:
+        cursor.execute(_UPDATE, [now, *columns])
+
+
+def check_group(group: AccountingGroup) -> None:
+    """Raise InvalidInput with the faults of a group."""
+    check_row(group)
+    check_same_name(group)
+    if group.quota_kind == AccountingGroup.QuotaKind.DYNAMIC and group.quota > 1:
+        raise InvalidInput.of("a fraction is at most 1", field="quota")
+    others = AccountingGroup.objects.exclude(pk=group.pk)
+    if others.filter(name__iexact=group.name).exists():
+        raise InvalidInput.of("there is a group of this name in another case", field="name")
+    parent = group.name.rpartition(".")[0]
+    if parent and not others.filter(name=parent).exists():
+        raise InvalidInput.of(f"there is no group {parent}: make it first", field="name")
+
+
+@transaction.atomic
+def save_group(
+    group: AccountingGroup, *, actor: Actor, members: Collection[User] | None = None
+) -> None:
+    """Check and store a group, and its members where given. Raises NotPermitted or InvalidInput."""
+    require_role(actor, Role.OPERATOR, "configure groups")
+    # The parent stays as long as this is not committed; `delete_group` takes the same lock.
+    parent = group.name.rpartition(".")[0]
+    AccountingGroup.objects.select_for_update().filter(name=parent).first()
+    check_group(group)
+    facts = {}
+    if members is not None:
+        old = set(group.members.values_list("username", flat=True)) if group.pk else set()
+        new = {member.get_username() for member in members}
+        facts = {"members": [sorted(old), sorted(new)]} if old != new else {}
+    save_audited(group, target=f"group {group.name}", actor=actor, facts=facts)
+    if members is not None:
+        group.members.set(members)
+
+
+@transaction.atomic
+def delete_group(group: AccountingGroup, *, actor: Actor) -> None:
+    """Delete a group, with what its submitters have used.
+
+    Raises NotPermitted, and Conflict when DAGs were submitted in its name or it has children.
+    """
+    require_role(actor, Role.OPERATOR, "configure groups")
+    AccountingGroup.objects.select_for_update().filter(pk=group.pk).first()
+    if AccountingGroup.objects.filter(name__startswith=f"{group.name}.").exists():
+        raise Conflict(f"The group {group.name} has groups below it: delete those first.")
+    facts = {"quota": [group.quota, None], "quota_kind": [group.quota_kind, None]}
+    try:
+        group.delete()
+    except ProtectedError as error:
+        raise Conflict(
+            f"DAGs were submitted in the name of the group {group.name}: it cannot be deleted. "
+            "Take its members out instead."
+        ) from error
+    record_action("delete accounting group", target=f"group {group.name}", actor=actor, facts=facts)
+
+
+def check_limit(limit: ConcurrencyLimit) -> None:
+    """Raise InvalidInput with the faults of a limit."""
+    check_row(limit)
+    check_same_name(limit)
+
+
+@transaction.atomic
+def save_limit(limit: ConcurrencyLimit, *, actor: Actor) -> None:
+    """Check and store a concurrency limit. Raises NotPermitted or InvalidInput."""
+    require_role(actor, Role.OPERATOR, "configure concurrency limits")
+    check_limit(limit)
+    save_audited(limit, target=f"limit {limit.name}", actor=actor)
+
+
+@transaction.atomic
+def delete_limit(limit: ConcurrencyLimit, *, actor: Actor) -> None:
+    """Delete a concurrency limit: what it named is free then. Raises NotPermitted."""
+    require_role(actor, Role.OPERATOR, "configure concurrency limits")
+    facts = {"maximum": [limit.maximum, None]}
+    record_action(
+        "delete concurrency limit", target=f"limit {limit.name}", actor=actor, facts=facts
+    )
+    limit.delete()
+
+
+@transaction.atomic
+def save_submitter(submitter: Submitter, *, actor: Actor) -> None:
+    """Store a submitter's factor; all else follows from use.
+
+    Raises NotPermitted or InvalidInput.
+    """
+    require_role(actor, Role.OPERATOR, "set priority factors")
+    check_row(submitter)
+    save_audited(submitter, target=f"submitter {submitter}", actor=actor, fields=["factor"])

@@ -1,0 +1,76 @@
+"""Storing what operators configure: checked by its model, its changes in the audit trail."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from django.core.exceptions import ValidationError
+from django.db import models
+
+from wms.core.actors import Actor
+from wms.core.audit import record_action
+from wms.core.errors import Finding, InvalidInput
+
+
+def check_row(row: models.Model) -> None:
+    """Raise InvalidInput with every fault that the row's model knows of, by field."""
+    findings = []
+    try:
+        row.full_clean()
+    except ValidationError as error:
+        findings = [
+            Finding(message, field="" if name == "__all__" else name)
+            for name, messages in error.message_dict.items()
+            for message in messages
+        ]
+    known = {finding.field for finding in findings}
+    for field in row._meta.concrete_fields:
+        value = getattr(row, field.attname)
+        # Not-a-number passes every comparison, those of validators and constraints included.
+        if isinstance(value, float) and not math.isfinite(value) and field.name not in known:
+            findings.append(Finding("Enter a number.", field=field.name))
+    if findings:
+        raise InvalidInput(findings)
+
+
+def check_same_name(row: models.Model) -> None:
+    """Raise InvalidInput when a stored row is to get another `name`: others know it by the old."""
+    stored = type(row)._default_manager.filter(pk=row.pk).values_list("name", flat=True)
+    old = stored.first() if row.pk else None
+    if old is not None and old != row.name:  # type: ignore[attr-defined]
+        raise InvalidInput.of(f"the name {old} cannot be changed", field="name")
+
+
+def save_audited(
+    row: models.Model,
+    *,
+    target: str,
+    actor: Actor,
+    fields: Collection[str] = (),
+    facts: Mapping[str, Any] | None = None,
+) -> bool:
+    """Store a row and tell in the audit trail what changed, from what to what.
+
+    Only changed fields are written; of `fields`, where given, and nothing else. `facts` are changes
+    outside of the row. Returns false when nothing changed. The caller has opened a transaction.
+    """
+    stored = type(row)._default_manager.select_for_update(of=("self",))
+    old = stored.filter(pk=row.pk).first() if row.pk else None
+    names = [f.attname for f in row._meta.concrete_fields if not f.primary_key]
+    changes = {
+        name: [None if old is None else getattr(old, name), getattr(row, name)]
+        for name in fields or names
+        if old is None or getattr(old, name) != getattr(row, name)
+    }
+    if old is None:
+        row.save(force_insert=True)
+    elif changes:
+        row.save(update_fields=list(changes))
+    changes |= facts or {}
+    if not changes:
+        return False
+    action = f"{'create' if old is None else 'change'} {row._meta.verbose_name}"
+    record_action(action, target=target, actor=actor, facts=changes)
+    return True
