@@ -64,6 +64,7 @@ _DAG = Entity(
         "hold": "a person holds it, or a description cannot be filled in at its site",
         "resume": "released; it has a site and goes on there",
         "release": "released; it has no site and is negotiated",
+        "rematch": "its match is taken back, by a person or by policy; it is negotiated anew",
         "complete": "the engine saw its last node done",
         "fail": "the engine saw its last node end, and not all are done",
         "remove": "a person ends it for good",
@@ -89,6 +90,7 @@ _NODE = Entity(
         "submit": "the engine made a job of it",
         "succeed": "its job is done",
         "retry": "its job failed or was killed, and a retry is left",
+        "recall": "its job was killed because the DAG leaves the site; no retry is counted",
         "fail": "its job failed or was killed, and no retry is left",
         "give up": "an ancestor failed",
     },
@@ -122,7 +124,7 @@ _JOB = Entity(
         "reschedule": "its pilot is gone or gave it back: it waits for another",
         "hold": "its DAG is held",
         "release": "its DAG goes on",
-        "kill": "its DAG was removed",
+        "kill": "its DAG was removed, or leaves the site",
     },
 )
 

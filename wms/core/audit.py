@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from wms.core.actors import Actor
@@ -20,4 +20,15 @@ def record_action(
     """Write one audit entry, inside the caller's transaction."""
     AuditEntry.objects.create(
         actor=actor.name, action=action, target=target, reason=reason, facts=dict(facts or {})
+    )
+
+
+def record_actions(action: str, *, targets: Iterable[str], actor: Actor, reason: str = "") -> None:
+    """Write one audit entry for each target, inside the caller's transaction."""
+    AuditEntry.objects.bulk_create(
+        [
+            AuditEntry(actor=actor.name, action=action, target=target, reason=reason)
+            for target in targets
+        ],
+        batch_size=1000,
     )

@@ -23,10 +23,11 @@ from wms.core.actors import Actor
 from wms.core.loops import wake
 from wms.core.models import InboxEntry
 from wms.dags import lifecycle
-from wms.dags.models import Dag, Node
+from wms.dags.models import Dag, MatchRecord, Node
 from wms.dags.rendering import CannotRender, NodeContext, render_job
 from wms.dags.states import DAG_TERMINAL, DagState, NodeState
 from wms.dags.submitfile import from_dict
+from wms.dags.takeback import recall_strays
 from wms.jobs import services as jobs
 from wms.jobs.models import JobEvent
 from wms.jobs.services import JobSpec
@@ -115,12 +116,16 @@ def advance(dag_id: int, *, now: datetime) -> bool:
             return False
         events, is_told = _take_events(dag_id)
         changes = _settle(dag, _outcome(dag, events))
+        returned = [event.job_id for event in events if event.event == "reschedule"]
+        if returned and dag.state not in DAG_TERMINAL:
+            changes["submitted_count"] -= recall_strays(dag, returned, actor=_ACTOR)
         if dag.state == DagState.RUNNING:
             if is_told:
                 _start_roots(dag)
             changes["submitted_count"] += _submit_ready(dag)
         elif dag.state == DagState.HELD:
-            _hold_returned(events)
+            # What came back to its TaskQueue after the DAG was held.
+            jobs.hold_jobs(returned, actor=_ACTOR, reason="the DAG is held")
         _count(dag, changes)
         _conclude(dag, now)
     return True
@@ -225,9 +230,8 @@ def _hold(dag: Dag, reason: str, *, has_begun: bool) -> None:
     if has_begun or dag.done_count or dag.failed_count or dag.submitted_count:
         lifecycle.apply_to_dags("hold", [dag.pk], actor=_ACTOR, reason=reason)
     else:
-        lifecycle.apply_to_dags(
-            "hold", [dag.pk], actor=_ACTOR, reason=reason, site=None, matched_at=None
-        )
+        lifecycle.apply_to_dags("hold", [dag.pk], actor=_ACTOR, reason=reason, **lifecycle.UNBOUND)
+        lifecycle.end_matches([dag.pk], end=MatchRecord.End.HOLD, reason=reason)
 
 
 def _render(dag: Dag, nodes: Iterable[Node]) -> tuple[list[JobSpec], str]:
@@ -274,12 +278,6 @@ def _submit(dag: Dag, nodes: Sequence[Node], specs: Sequence[JobSpec]) -> None:
     facts = {node.pk: {"job": node.job_id} for node in nodes}
     lifecycle.apply_to_nodes("submit", [node.pk for node in nodes], actor=_ACTOR, facts=facts)
     transaction.on_commit(partial(wake, DIRECT_TASK))
-
-
-def _hold_returned(events: Sequence[JobEvent]) -> None:
-    """Hold jobs that came back to their TaskQueues after their DAG was held."""
-    returned = [event.job_id for event in events if event.event == "reschedule"]
-    jobs.hold_jobs(returned, actor=_ACTOR, reason="the DAG is held")
 
 
 def _count(dag: Dag, changes: dict[str, int]) -> None:

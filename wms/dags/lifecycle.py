@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from datetime import timedelta
 from typing import Any
 
 from django.db import transaction
+from django.db.models.functions import Now
 
 from wms.core.actors import Actor
 from wms.core.inbox import announce
 from wms.core.models import InboxEntry
 from wms.core.statemachine import StateMachine
 from wms.core.transitions import Applied
-from wms.dags.models import Dag, DagEvent, Node, NodeEvent
+from wms.dags.models import Dag, DagEvent, MatchRecord, Node, NodeEvent
 from wms.dags.states import DAG_TRANSITIONS, NODE_TRANSITIONS
 
 #: The inbox of job events, and of DAG events after which the engine has something to do.
@@ -32,6 +34,15 @@ _NODES = StateMachine(
     copied=("dag_id",),
 )
 _WAKES_ENGINE = frozenset({"match", "resume"})
+_ENDS_MATCH = frozenset({"complete", "fail", "remove"})
+#: The columns of a DAG that has no site.
+UNBOUND: Mapping[str, Any] = {
+    "site": None,
+    "matched_at": None,
+    "match_attributes": {},
+    "environment": {},
+    "substitutions": {},
+}
 
 
 @transaction.atomic
@@ -44,7 +55,10 @@ def apply_to_dags(
     facts: Mapping[int, Mapping[str, Any]] | None = None,
     **changes: Any,
 ) -> Applied:
-    """Move DAGs by one event; the engine is told of those that it has to go on with."""
+    """Move DAGs by one event; the engine is told of those that it has to go on with.
+
+    When the event ends a DAG for good, its stay at its site ends as well.
+    """
     applied, events = _DAGS.apply(
         event, dag_ids, actor=actor, reason=reason, facts=facts, **changes
     )
@@ -54,7 +68,19 @@ def apply_to_dags(
             for record in events
             if isinstance(record, DagEvent)
         )
+    if event in _ENDS_MATCH:
+        end_matches(applied.changed, end=MatchRecord.End(event), reason=reason)
     return applied
+
+
+def end_matches(
+    dag_ids: Collection[int], *, end: MatchRecord.End, reason: str, avoid_s: float | None = None
+) -> None:
+    """Close the open match records of these DAGs; they avoid the site for `avoid_s` from now."""
+    avoided_until = None if avoid_s is None else Now() + timedelta(seconds=avoid_s)
+    MatchRecord.objects.filter(dag_id__in=dag_ids, ended_at=None).update(
+        ended_at=Now(), end=end, reason=reason, avoided_until=avoided_until
+    )
 
 
 def tell_engine(dag_id: int) -> None:

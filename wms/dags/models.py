@@ -45,6 +45,11 @@ class Dag(models.Model):
         default=dict, help_text="The site's ad at the time of the match."
     )
     environment = models.JSONField(default=dict, help_text="What $ENV(NAME) means in the nodes.")
+    substitutions = models.JSONField(
+        default=dict,
+        db_default=models.Value({}, models.JSONField()),
+        help_text="What $$(...) stood for in the environment, as MATCH_<Attr>.",
+    )
     accounting_group = models.ForeignKey(
         AccountingGroup, null=True, blank=True, on_delete=models.PROTECT, related_name="dags"
     )
@@ -55,6 +60,11 @@ class Dag(models.Model):
         blank=True, help_text="When true for a running DAG, its match is taken back."
     )
     rematch_count = models.PositiveSmallIntegerField(default=0, db_default=0)
+    policy_rematch_count = models.PositiveSmallIntegerField(
+        default=0,
+        db_default=0,
+        help_text="Rematches by policy since a person last rematched or released the DAG.",
+    )
     looked_at = models.DateTimeField(
         null=True,
         blank=True,
@@ -98,15 +108,23 @@ class Dag(models.Model):
 class MatchRecord(models.Model):
     """One stay of a DAG at a site, from the match to its end; open while `ended_at` is empty."""
 
+    class End(models.TextChoices):
+        """How a stay ended."""
+
+        COMPLETE = "complete", "completed"
+        FAIL = "fail", "failed"
+        REMOVE = "remove", "removed"
+        HOLD = "hold", "held before it began"
+        REMATCH = "rematch", "rematched by hand"
+        POLICY = "policy", "rematched by policy"
+
     dag = models.ForeignKey(Dag, on_delete=models.CASCADE, related_name="matches")
     site = models.ForeignKey(Site, on_delete=models.PROTECT, related_name="matches")
     matched_at = models.DateTimeField()
     dag_rank = models.FloatField(default=0.0)
     site_rank = models.FloatField(default=0.0)
     ended_at = models.DateTimeField(null=True, blank=True)
-    end = models.CharField(
-        max_length=32, blank=True, help_text="The event that ended it, e.g. complete or rematch."
-    )
+    end = models.CharField(max_length=32, choices=End, blank=True)
     reason = models.TextField(blank=True)
     avoided_until = models.DateTimeField(
         null=True, blank=True, help_text="The DAG does not come back before this time."
@@ -220,6 +238,11 @@ class NodeEvent(EventRecord):
         indexes = [
             models.Index(fields=["dag", "id"], name="nodeevent_by_dag"),
             models.Index(fields=["node", "id"], name="nodeevent_by_node"),
+            models.Index(
+                fields=["dag", "created_at"],
+                condition=models.Q(event__in=["fail", "retry"]),
+                name="nodeevent_failures",
+            ),
         ]
 
     def __str__(self) -> str:

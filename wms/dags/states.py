@@ -49,8 +49,10 @@ DAG_TRANSITIONS: TransitionTable = {
     # A DAG that was bound when it was held goes on at its site; another one is negotiated anew.
     "resume": _step(_D.HELD, to=_D.RUNNING),
     "release": _step(_D.HELD, to=_D.IDLE),
-    "complete": _step(_D.RUNNING, _D.HELD, to=_D.COMPLETED),
-    "fail": _step(_D.RUNNING, _D.HELD, to=_D.FAILED, needs_reason=True),
+    "rematch": _step(_D.RUNNING, _D.HELD, to=_D.IDLE, needs_reason=True),
+    # An idle DAG ends when its last nodes were left to finish at the site that it was taken from.
+    "complete": _step(_D.IDLE, _D.RUNNING, _D.HELD, to=_D.COMPLETED),
+    "fail": _step(_D.IDLE, _D.RUNNING, _D.HELD, to=_D.FAILED, needs_reason=True),
     "remove": _step(_D.IDLE, _D.RUNNING, _D.HELD, to=_D.REMOVED, needs_reason=True),
 }
 
@@ -59,6 +61,8 @@ NODE_TRANSITIONS: TransitionTable = {
     "submit": _step(_N.READY, to=_N.SUBMITTED),
     "succeed": _step(_N.SUBMITTED, to=_N.DONE),
     "retry": _step(_N.SUBMITTED, to=_N.READY, needs_reason=True),
+    # Its job was taken out of a TaskQueue before it ran; unlike a retry, this is not counted.
+    "recall": _step(_N.SUBMITTED, to=_N.READY, needs_reason=True),
     "fail": _step(_N.READY, _N.SUBMITTED, to=_N.FAILED, needs_reason=True),
     "give up": _step(_N.WAITING, to=_N.FUTILE, needs_reason=True),
 }

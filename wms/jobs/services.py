@@ -16,7 +16,7 @@ from wms.core.models import User
 from wms.core.transitions import Applied
 from wms.jobs import lifecycle
 from wms.jobs.models import Attempt, Blob, Job, Workspace, WorkspaceFile
-from wms.jobs.states import JobState
+from wms.jobs.states import QUEUED, JobState
 from wms.taskqueues import services as taskqueues
 
 
@@ -136,6 +136,15 @@ def kill_jobs(job_ids: Collection[int], *, actor: Actor, reason: str) -> Applied
     taskqueues.withdraw(applied.changed)
     close_attempts(applied.changed, outcome=Attempt.Outcome.KILLED, reason=reason)
     return applied
+
+
+@transaction.atomic
+def kill_queued_jobs(job_ids: Collection[int], *, actor: Actor, reason: str) -> Applied:
+    """End those jobs that no pilot has, and leave the others to their pilots."""
+    taskqueues.withdraw(job_ids)
+    queued = Job.objects.filter(pk__in=job_ids, state__in=QUEUED).order_by("pk")
+    locked = list(queued.select_for_update().values_list("pk", flat=True))
+    return kill_jobs(locked, actor=actor, reason=reason)
 
 
 def close_attempts(job_ids: Collection[int], *, outcome: Attempt.Outcome, reason: str) -> None:

@@ -25,6 +25,8 @@ _S = JobState
 TERMINAL = frozenset({_S.DONE.value, _S.FAILED.value, _S.KILLED.value})
 #: States in which the job's current attempt belongs to a pilot.
 WITH_PILOT = frozenset({_S.MATCHED.value, _S.RUNNING.value, _S.STALLED.value})
+#: States in which no pilot has the job.
+QUEUED = frozenset({_S.RECEIVED.value, _S.WAITING.value, _S.HELD.value})
 
 
 def _step(*sources: JobState, to: JobState, needs_reason: bool = False) -> Transition:
