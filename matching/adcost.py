@@ -2,76 +2,172 @@
 
 ClassAds have no loops, but an attribute that uses another one ten times, which uses a third ten
 times, and so on, makes short text into huge values. The cost of an attribute is the length of its
-expression plus the costs of all that it refers to, as often as it does.
+expression plus the costs of all that it refers to, as often as it does. Some functions compare or
+join all of one argument with all of another: with one of them the cost is squared.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
-from matching.classads import MAX_SELECTIONS, AdError, check_nesting
+from matching.classads import MAX_SELECTIONS, AdError, check_nesting, parse_expression
 
 #: What an attribute may cost, in characters that its evaluation can touch.
-MAX_COST = 512 * 1024
+MAX_COST = 128 * 1024
+#: What it may cost if its cost is a product: steps, of which each is quick.
+_MAX_PRODUCT = 1024 * 1024
 #: How many attributes may lead to each other in a row.
-MAX_REFERENCES = 500
+MAX_REFERENCES = 100
 #: What a reference to an attribute of the other ad is taken to cost.
-_FOREIGN_COST = 1024
+_FOREIGN_COST = 256
+#: A match of a pattern can go on for 0.1 s before the library gives it up: eight are too many yet.
+_PATTERN_COST = MAX_COST // 8 - 1024
 
-_STRING = re.compile(r'"(?:\\.|[^"\\])*"')
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?P<call>\s*\()?")
-_WORDS = frozenset({"true", "false", "undefined", "error", "is", "isnt", "my", "target"})
+# Told in an ad as the library prints it: without comments, names in quotes only where they must be.
+_TOKEN = re.compile(
+    r"""(?P<string>"(?:\\.|[^"\\])*")|'(?P<quoted>(?:\\.|[^'\\])*)'"""
+    r"""|(?P<number>\d[\w.]*)|(?P<word>[A-Za-z_]\w*)|(?P<other>[=!<>?]+|\S)"""
+)
+_CONSTANTS = frozenset({"true", "false", "undefined", "error"})
+_WORDS = _CONSTANTS | {"is", "isnt", "my", "target"}
+_PATTERNS = frozenset({"regexp"})
+_PRODUCTS = frozenset(
+    {
+        "allcompare", "anycompare", "countmatches", "evalineachcontext", "join",
+        "stringlistisubsetmatch", "stringlistsubsetmatch", "stringlistsintersect",
+    }
+)  # fmt: skip
+#: What `eval` refers to, or how often these match a pattern, cannot be known beforehand.
+_REFUSED = frozenset(
+    {
+        "eval", "regexpmember", "regexps", "replace", "replaceall", "stringlistregexpmember",
+        "unresolved",
+    }
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class _Use:
+    """What an expression uses: own attributes and others (None), once for each use, and calls."""
+
+    references: tuple[str | None, ...]
+    length: int
+    patterns: int
+    products: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Cost:
+    """What an attribute costs, and how many others it leads to in a row."""
+
+    steps: int
+    depth: int
 
 
 def check_cost(attributes: Mapping[str, str]) -> None:
     """Raise AdError, with the attribute, for an ad that costs too much or refers to itself.
 
-    `eval` is refused, because what it refers to cannot be known beforehand.
+    Functions whose cost cannot be known beforehand are refused, and so are nested ads that refer
+    to anything.
     """
     if sum(check_nesting(text) for text in attributes.values()) > MAX_SELECTIONS:
         raise AdError(f"the ad has more than {MAX_SELECTIONS} selections (a.b)")
     names = {name.lower(): name for name in attributes}
-    references = {name: _references(name, text, names) for name, text in attributes.items()}
-    costs: dict[str, int] = {}
+    uses: dict[str, _Use] = {}
+    for name, text in attributes.items():
+        try:
+            uses[name] = _use(text, names)
+        except AdError as error:
+            raise AdError(f"{name}: {error.message}", attribute=name) from None
+    costs: dict[str, _Cost] = {}
     for name in attributes:
-        _cost(name, attributes, references, costs, ())
+        _cost(name, uses, costs, ())
 
 
-def _references(name: str, text: str, names: Mapping[str, str]) -> list[str | None]:
-    """The own attributes that an expression uses, once for each use; None for another ad's."""
-    found: list[str | None] = []
-    for match in _NAME.finditer(_STRING.sub('""', text)):
-        word = match.group().rstrip("( \t\r\n").lower()
-        if match["call"]:
-            if word == "eval":
-                raise AdError(f"{name}: eval cannot be used", attribute=name)
-        elif word not in _WORDS:
-            found.append(names.get(word))
-    return found
+def _use(text: str, names: Mapping[str, str]) -> _Use:
+    plain = repr(parse_expression(text))
+    tokens = list(_TOKEN.finditer(plain))
+    references: list[str | None] = []
+    calls: list[str] = []
+    for token, following in zip(tokens, [*tokens[1:], None], strict=True):
+        name, symbol = _name(token), following.group() if following else ""
+        if not name or symbol == "=":
+            continue
+        if token["word"] and symbol == "(":
+            calls.append(name)
+        elif token["quoted"] or name not in _WORDS:
+            references.append(names.get(name))
+    for call in calls:
+        if call in _REFUSED:
+            raise AdError(f"{call} cannot be used")
+    _check_nested_ads(tokens)
+    return _Use(
+        references=tuple(references),
+        length=max(len(text), len(plain)),
+        patterns=sum(call in _PATTERNS for call in calls),
+        products=sum(call in _PRODUCTS for call in calls),
+    )
+
+
+def _check_nested_ads(tokens: Sequence[re.Match[str]]) -> None:
+    """Raise AdError when a nested ad, `[a = 1; b = 2]`, refers to anything or calls a function."""
+    is_ad = [False]
+    for place, token in enumerate(tokens):
+        symbol = tokens[place + 1].group() if place + 1 < len(tokens) else ""
+        name = _name(token)
+        if token["other"] == "[":
+            is_ad.append(False)
+        elif token["other"] == "]":
+            is_ad.pop()
+        elif name and symbol == "=":
+            is_ad[-1] = True
+        elif name and any(is_ad) and (token["quoted"] or name not in _CONSTANTS):
+            raise AdError(f"a nested ad can only have plain values: {name}")
+
+
+def _name(token: re.Match[str]) -> str:
+    """The name in a token, in lower case; empty when it is something else."""
+    if "\\" in (token["quoted"] or ""):
+        raise AdError(f"the name {token.group()} cannot be used")
+    return (token["word"] or token["quoted"] or "").lower()
 
 
 def _cost(
-    name: str,
-    attributes: Mapping[str, str],
-    references: Mapping[str, list[str | None]],
-    costs: dict[str, int],
-    path: tuple[str, ...],
-) -> int:
+    name: str, uses: Mapping[str, _Use], costs: dict[str, _Cost], path: tuple[str, ...]
+) -> _Cost:
     if name in path:
         circle = " -> ".join([*path[path.index(name) :], name])
         raise AdError(f"attributes refer to each other in a circle: {circle}", attribute=name)
-    if len(path) > MAX_REFERENCES:
+    if name in costs:
+        return costs[name]
+    _check_depth(name, len(path))
+    use, depth = uses[name], 0
+    steps = use.length + _PATTERN_COST * use.patterns
+    for reference in use.references:
+        if reference is None:
+            steps += _FOREIGN_COST
+        else:
+            found = _cost(reference, uses, costs, (*path, name))
+            steps, depth = steps + found.steps, max(depth, found.depth + 1)
+        _check(name, steps, MAX_COST)
+    _check_depth(name, depth)
+    _check(name, steps, MAX_COST)
+    if use.products:
+        steps **= 1 + use.products
+        _check(name, steps, _MAX_PRODUCT)
+    costs[name] = _Cost(steps, depth)
+    return costs[name]
+
+
+def _check_depth(name: str, depth: int) -> None:
+    if depth > MAX_REFERENCES:
         message = f"{name}: more than {MAX_REFERENCES} attributes refer to each other in a row"
         raise AdError(message, attribute=name)
-    if name not in costs:
-        cost = len(attributes[name])
-        for reference in references[name]:
-            if reference is None:
-                cost += _FOREIGN_COST
-            else:
-                cost += _cost(reference, attributes, references, costs, (*path, name))
-            if cost > MAX_COST:
-                raise AdError(f"{name}: its evaluation could become too large", attribute=name)
-        costs[name] = cost
-    return costs[name]
+
+
+def _check(name: str, steps: int, limit: int) -> None:
+    if steps > limit:
+        message = f"{name}: its evaluation could become too large or take too long"
+        raise AdError(message, attribute=name)

@@ -45,7 +45,90 @@ def test_eval_is_refused(text: str) -> None:
         check_cost({"Rank": text})
 
 
-def test_a_long_chain_is_no_trouble() -> None:
-    chain = {f"A{n}": f"A{n + 1}" for n in range(400)}
+@pytest.mark.parametrize("is_reversed", [False, True])
+def test_a_chain_has_a_hundred_links_at_most(is_reversed: bool) -> None:
+    def chain(links: int) -> dict[str, str]:
+        ad = {f"A{n}": f"A{n + 1}" for n in range(links)} | {f"A{links}": "1"}
+        return dict(reversed(ad.items())) if is_reversed else ad
 
-    check_cost(chain | {"A400": "1"})
+    check_cost(chain(100))
+    for links in (101, 5000):
+        with pytest.raises(AdError, match="more than 100 attributes refer to each other"):
+            check_cost(chain(links))
+
+
+def test_a_pattern_may_be_matched_eight_times_through_all_references() -> None:
+    match = 'regexp("(x+x+)+[yz]", Name)'
+    check_cost({"Requirements": " && ".join([match] * 8)})
+
+    for ad in ({"Requirements": " && ".join([match] * 9)}, {"A": match, "B": "A + " * 8 + "A"}):
+        with pytest.raises(AdError, match="too large or take too long"):
+            check_cost(ad)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        'RegexpMember("x", Names)',
+        'stringListRegexpMember("x", TARGET.Names)',
+        'replaceAll("x", "y", Name)',
+        'regexps("x", Name, "y", Options)',
+        "'eval'(\"A\")",
+        'eval/* */("A")',
+    ],
+)
+def test_a_function_whose_cost_cannot_be_known_is_refused(call: str) -> None:
+    with pytest.raises(AdError, match=r"Rank: \w+ cannot be used"):
+        check_cost({"Rank": f"1 + {call}"})
+
+
+def test_functions_that_compare_all_with_all_cost_a_product() -> None:
+    words = '"' + "a," * 600 + '"'
+    check_cost(
+        {"Requirements": 'stringListsIntersect(TARGET.Groups, "cms,atlas") && CurMatches < 5'}
+    )
+
+    for expression in (f"stringListSubsetMatch({words}, Names)", "join(join(A, B), split(C))"):
+        with pytest.raises(AdError, match="too large or take too long"):
+            check_cost({"Requirements": expression})
+
+
+@pytest.mark.parametrize(
+    "nested",
+    [
+        '[a = "xxxx"; b = strcat(a,a,a,a); c = strcat(b,b,b,b)].c',
+        "[a = [b = TARGET.Name]].a",
+        "{[a = 1], [a = B[0]]}",
+        "[a = random()].a",
+        "[a = 'true'].a",
+    ],
+)
+def test_a_nested_ad_that_refers_to_something_is_refused(nested: str) -> None:
+    with pytest.raises(AdError, match="a nested ad can only have plain values"):
+        check_cost({"Rank": nested})
+
+
+def test_lists_and_nested_ads_of_plain_values_are_taken() -> None:
+    check_cost({"Slots": '[cores = 8; kinds = {"a", "b"}; on = true]', "Rank": "{1, 2}[Place]"})
+
+
+def test_names_in_quotes_are_told_from_the_words_of_the_language() -> None:
+    bomb = {
+        "True": '"' + "x" * 6000 + '"',
+        "Rank": f"size(strcat({','.join([chr(39) + 'True' + chr(39)] * 30)}))",
+    }
+
+    with pytest.raises(AdError, match="Rank: its evaluation could become too large"):
+        check_cost(bomb)
+
+
+def test_names_are_found_however_they_are_written() -> None:
+    bomb = {"A": '"' + "x" * 6000 + '"', "Rank": "size(strcat(" + ",".join([r"'\101'"] * 30) + "))"}
+
+    with pytest.raises(AdError, match="Rank: its evaluation could become too large"):
+        check_cost(bomb)
+
+
+def test_a_name_with_a_backslash_is_refused() -> None:
+    with pytest.raises(AdError, match="cannot be used"):
+        check_cost({"Rank": r"'a\'b' + 1"})
