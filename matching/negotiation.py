@@ -1,31 +1,88 @@
-"""Matching idle DAGs with site ads: two-sided, ranked, a reason for every DAG left over."""
+"""The decision of a cycle: which idle DAG goes to which site, and why the others do not.
+
+Requests meet offers two-sidedly, as in Condor's matchmaking. Who is served first follows from
+priorities, groups and limits ("spinning the pie"), as in HTCondor's negotiator.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 
-import classad2
+from matching.classads import AdError
+from matching.clusters import Cluster, Grouping, Wish
+from matching.fairshare import GroupShare, allotments, effective_quotas, shares, starvation_order
+from matching.market import Market, Search, Stopwatch, TooExpensive
+from matching.places import Offer
+from matching.reasons import Kind, Leftover, no_site
 
-from matching.classads import attribute_value, rank_value, requirement_holds
+#: Quotas are shared out anew so many times, with what the groups before did not use.
+_ALLOTMENT_ROUNDS = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """An idle DAG that wants a site."""
+    """An idle DAG that wants a site.
+
+    `expressions` and `values` make its ad; values win. `unfinished_nodes` is its weight where
+    sites count jobs. `limits` is how much it takes of each concurrency limit, `avoided` until when
+    it does not go to a site, by the site's id.
+    """
 
     dag_id: int
-    ad: classad2.ClassAd
+    expressions: Mapping[str, str] = field(default_factory=dict)
+    values: Mapping[str, object] = field(default_factory=dict)
+    submitter: str = ""
+    group: str = ""
+    unfinished_nodes: int = 1
+    limits: Mapping[str, float] = field(default_factory=dict)
+    avoided: Mapping[int, datetime] = field(default_factory=dict)
+
+    def wish(self, now: datetime) -> Wish:
+        """What sites get to know of the request."""
+        avoided = frozenset(site for site, until in self.avoided.items() if until > now)
+        return Wish(self.expressions, self.values, avoided)
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
-    """A site with the ad under which it is published."""
+class Share:
+    """A submitter's claim: its effective priority, smaller is better, and the matches it holds."""
 
-    site_id: int
-    name: str
-    ad: classad2.ClassAd
+    effective_priority: float
+    held: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Who is to be served before whom.
+
+    `submitters` by name; one who is missing counts as the best priority of all. `held_by_group`
+    are the matches held in the name of each group, its children's apart.
+    """
+
+    submitters: Mapping[str, Share] = field(default_factory=dict)
+    groups: Sequence[GroupShare] = ()
+    held_by_group: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """A concurrency limit: its maximum and how much is in use."""
+
+    maximum: float
+    used: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What a decision may cost, measured by `stopwatch` in seconds; unbounded without one."""
+
+    stopwatch: Stopwatch | None = None
+    request_s: float = math.inf
+    decision_s: float = math.inf
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,93 +97,237 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The outcome of a cycle: matches, and for every other DAG the reason why there is none."""
+    """The outcome: matches, and for every other DAG the reason why there is none."""
 
     matches: list[Match] = field(default_factory=list)
-    unmatched: dict[int, str] = field(default_factory=dict)
+    unmatched: dict[int, Leftover] = field(default_factory=dict)
+    autoclusters: int = 0
+
+    @property
+    def is_cut(self) -> bool:
+        """True when time was up before all requests were looked at."""
+        return any(leftover.kind is Kind.UNSEEN for leftover in self.unmatched.values())
 
 
-def negotiate(requests: Sequence[Request], offers: Iterable[Offer]) -> Decision:
-    """Match the requests in their order.
+def decide(
+    requests: Sequence[Request],
+    offers: Iterable[Offer],
+    usage: Usage,
+    limits: Mapping[str, Limit],
+    now: datetime,
+    *,
+    bounds: Bounds | None = None,
+) -> Decision:
+    """Match requests with offers; a submitter's own are served in the order in which they come.
 
-    A site fits when the `Requirements` of both ads are true. Among fitting sites the largest
-    `Rank` of the DAG wins, then the largest `Rank` of the site, then the least relative load
-    (CurMatches / MaxMatches), then the name. An ad with `WantAdRevaluate` may be matched again in
-    the same cycle and counts each match at once (Condor's semantics for site ads); an ad without
-    it is used once. The offers' own ads are not changed.
+    Groups are served by starvation, each up to what its quota and the surplus allot; within a
+    group submitters are served best priority first, each up to its share of all places less what
+    it holds, then again and again up to its share of what is left. A site fits when the
+    `Requirements` of both ads are true. Among fitting sites the largest `Rank` of the DAG wins,
+    then the largest `Rank` of the site, then the least relative load (CurMatches / MaxMatches),
+    then the name. An ad with `WantAdRevaluate` may be matched again in the same cycle and counts
+    each match at once; an ad without it is used once. Requests that no site can tell apart are
+    tried until one finds no site. Nothing that was given is changed.
     """
-    decision = Decision()
-    open_offers = [Offer(o.site_id, o.name, classad2.ClassAd(repr(o.ad))) for o in offers]
-    for request in requests:
-        chosen = _choose(request, open_offers)
-        if chosen is None:
-            decision.unmatched[request.dag_id] = explain_no_match(request, open_offers)
-            continue
-        match, offer = chosen
-        decision.matches.append(match)
-        if _flag(offer.ad, "WantAdRevaluate"):
-            offer.ad["CurMatches"] = int(_number(offer.ad, "CurMatches", 0)) + 1
-        else:
-            open_offers.remove(offer)
-    return decision
+    return Cycle(requests, offers, usage, limits, now, bounds or Bounds()).run()
 
 
-def _choose(request: Request, offers: Sequence[Offer]) -> tuple[Match, Offer] | None:
-    best: tuple[tuple[float, float, float, str], Match, Offer] | None = None
-    for offer in offers:
-        if not (
-            requirement_holds(request.ad, offer.ad) and requirement_holds(offer.ad, request.ad)
-        ):
-            continue
-        match = Match(
-            request.dag_id,
-            offer.site_id,
-            dag_rank=rank_value(request.ad, offer.ad),
-            site_rank=rank_value(offer.ad, request.ad),
+class Cycle:
+    """The state of one decision, from nothing decided to all done."""
+
+    def __init__(
+        self,
+        requests: Sequence[Request],
+        offers: Iterable[Offer],
+        usage: Usage,
+        limits: Mapping[str, Limit],
+        now: datetime,
+        bounds: Bounds,
+    ) -> None:
+        self._clock = bounds.stopwatch or (lambda: 0.0)
+        self._deadline = self._clock() + bounds.decision_s
+        self.market = Market(offers, stopwatch=bounds.stopwatch, request_limit_s=bounds.request_s)
+        self._usage = usage
+        self._maxima = {name: limit.maximum for name, limit in limits.items()}
+        self._used = {name: limit.used for name, limit in limits.items()}
+        self._held = dict(usage.held_by_group)
+        self._held_by_submitter = {name: share.held for name, share in usage.submitters.items()}
+        self._searches: dict[int, Search | Leftover] = {}
+        self._decision = Decision()
+        self._group_requests(requests, now)
+
+    def _group_requests(self, requests: Sequence[Request], now: datetime) -> None:
+        grouping = Grouping(self.market.asked)
+        self._cluster_of: dict[int, int] = {}
+        self._wishes: list[Wish] = []
+        #: The requests to be served, by group and submitter.
+        self._queues: dict[str, dict[str, deque[Request]]] = {}
+        for request in requests:
+            wish = request.wish(now)
+            number = grouping.number(wish)
+            if number == len(self._wishes):
+                self._wishes.append(wish)
+            self._cluster_of[request.dag_id] = number
+            queues = self._queues.setdefault(request.group, {})
+            queues.setdefault(request.submitter, deque()).append(request)
+
+    def run(self) -> Decision:
+        """Serve the groups, until nothing changes."""
+        for _ in range(_ALLOTMENT_ROUNDS):
+            before = len(self._decision.matches)
+            waiting = {name: queues for name, queues in self._queues.items() if queues}
+            for group, allotted in self._allotments(waiting):
+                self._serve_group(group, allotted)
+            if len(self._decision.matches) == before:
+                break
+        for group, queues in self._queues.items():
+            for queue in queues.values():
+                for request in queue:
+                    self._leave(request, self._over_quota(group))
+        return Decision(
+            self._decision.matches, self._decision.unmatched, autoclusters=len(self._wishes)
         )
-        key = (-match.dag_rank, -match.site_rank, _load(offer.ad), offer.name)
-        if best is None or key < best[0]:
-            best = key, match, offer
-    return None if best is None else best[1:]
 
+    def _allotments(
+        self, waiting: Mapping[str, Mapping[str, Sequence[Request]]]
+    ) -> list[tuple[str, float]]:
+        """The groups that want something in the order of their turns, with what each may hold."""
+        groups = self._usage.groups
+        if not groups:
+            return [(name, math.inf) for name in sorted(waiting)]
+        total = self._places()
+        wanted = {name: float(sum(map(len, queues.values()))) for name, queues in waiting.items()}
+        demand = {
+            name: self._held.get(name, 0.0) + wanted.get(name, 0.0)
+            for name in {*self._held, *wanted}
+        }
+        allotted = allotments(groups, total, demand)
+        order = starvation_order(effective_quotas(groups, total), self._held_with_children())
+        return [(name, allotted.get(name, 0.0)) for name in order if name in waiting]
 
-def explain_no_match(request: Request, offers: Sequence[Offer]) -> str:
-    """Why no site fits, in one sentence with counts, by the same rules as the match itself."""
-    if not offers:
-        return "No site is open for DAGs at present."
-    refused_by_dag = [o.name for o in offers if not requirement_holds(request.ad, o.ad)]
-    willing = [o for o in offers if o.name not in set(refused_by_dag)]
-    full = [o.name for o in willing if _load(o.ad) >= 1]
-    refused_by_site = [
-        o.name
-        for o in willing
-        if o.name not in set(full) and not requirement_holds(o.ad, request.ad)
-    ]
-    parts = [
-        _part("full, CurMatches has reached MaxMatches", full, len(offers)),
-        _part("ruled out by the Requirements of the DAG", refused_by_dag, len(offers)),
-        _part("refusing the DAG by their own Requirements", refused_by_site, len(offers)),
-    ]
-    return f"No site fits now: {'; '.join(part for part in parts if part)}."
+    def _places(self) -> float:
+        """All places of all sites; one that sets no maximum counts as large as the demand."""
+        demand = sum(self._held.values()) + len(self._cluster_of)
+        return sum(
+            place.most if math.isfinite(place.most) else demand
+            for place in self.market.places
+            if not place.offer.closed
+        )
 
+    def _held_with_children(self) -> dict[str, float]:
+        held: dict[str, float] = {}
+        for name, amount in self._held.items():
+            parts = name.split(".")
+            for length in range(1, len(parts) + 1):
+                above = ".".join(parts[:length])
+                held[above] = held.get(above, 0.0) + amount
+        return held
 
-def _part(what: str, names: Sequence[str], total: int) -> str:
-    if not names:
-        return ""
-    shown = ", ".join(sorted(names)[:5]) + (", ..." if len(names) > 5 else "")
-    return f"{len(names)} of {total} {what} ({shown})"
+    def _serve_group(self, group: str, allotted: float) -> None:
+        """Spin the pie among the submitters of a group until it is gone or nobody wants more."""
+        queues = self._queues[group]
+        portions = self._shares(queues, min(allotted, self._places()))
+        portions = {
+            name: portion - self._held_by_submitter.get(name, 0.0)
+            for name, portion in portions.items()
+        }
+        while queues and self._held.get(group, 0.0) < allotted:
+            for name in sorted(portions, key=lambda name: (self._priority(name), name)):
+                self._serve(group, name, portions[name], allotted)
+            free = sum(
+                max(0.0, place.most - place.current)
+                for place in self.market.places
+                if place.is_free and math.isfinite(place.most)
+            )
+            # At least one place: whoever has the best priority then tries its next request.
+            portions = self._shares(queues, max(1.0, free))
 
+    def _shares(self, queues: Mapping[str, object], total: float) -> dict[str, float]:
+        return shares({name: self._priority(name) for name in queues}, total) if queues else {}
 
-def _load(ad: classad2.ClassAd) -> float:
-    most = _number(ad, "MaxMatches", math.inf)
-    return _number(ad, "CurMatches", 0) / most if most > 0 else 1.0
+    def _priority(self, submitter: str) -> float:
+        share = self._usage.submitters.get(submitter)
+        return 1.0 if share is None else share.effective_priority
 
+    def _serve(self, group: str, submitter: str, portion: float, allotted: float) -> None:
+        """Serve a submitter while its portion and the group's allotment are not used up."""
+        queue = self._queues[group][submitter]
+        taken = 0.0
+        while queue and taken < portion and self._held.get(group, 0.0) < allotted:
+            weight = self._try(queue.popleft())
+            taken += weight
+            self._held[group] = self._held.get(group, 0.0) + weight
+        if not queue:
+            del self._queues[group][submitter]
 
-def _number(ad: classad2.ClassAd, name: str, default: float) -> float:
-    value = attribute_value(ad, name, default)
-    is_number = isinstance(value, int | float) and not isinstance(value, classad2.Value)
-    return float(value) if is_number else 0.0
+    def _try(self, request: Request) -> float:
+        """Match one request or note why not; return how many places it got."""
+        lacking = self._lacking_limit(request)
+        if lacking is not None:
+            return self._leave(request, lacking)
+        number = self._cluster_of[request.dag_id]
+        search = self._search(number)
+        if isinstance(search, Leftover):
+            return self._leave(request, search)
+        found = search.best()
+        if found is None:
+            avoided = self._wishes[number].avoided
+            self._searches[number] = no_site(self.market.places, search.fits, avoided)
+            return self._try(request)
+        place, dag_rank, site_rank = found
+        weight = place.offer.weight(request.unfinished_nodes)
+        self.market.take(place, weight)
+        for name, amount in request.limits.items():
+            self._used[name] = self._used.get(name, 0.0) + amount
+        self._decision.matches.append(
+            Match(request.dag_id, place.offer.site_id, dag_rank, site_rank)
+        )
+        return weight
 
+    def _search(self, number: int) -> Search | Leftover:
+        """The search of a cluster, or why it finds nothing."""
+        search = self._searches.get(number)
+        if search is None and self._clock() > self._deadline:
+            return Leftover(Kind.UNSEEN, "The negotiation had no time left to look at it.")
+        if search is None:
+            try:
+                search = self.market.search(Cluster(self._wishes[number]))
+            except AdError as error:
+                search = Leftover(Kind.FAULT, f"its ad cannot be made: {error}")
+            except TooExpensive:
+                text = "its Requirements and Rank take too long to evaluate"
+                search = Leftover(Kind.FAULT, text)
+            self._searches[number] = search
+        return search
 
-def _flag(ad: classad2.ClassAd, name: str) -> bool:
-    return attribute_value(ad, name, False) is True
+    def obstacle(self, request: Request) -> Leftover | None:
+        """What keeps a request from every site at this moment: a limit, or its group's quota."""
+        lacking = self._lacking_limit(request)
+        if lacking is not None:
+            return lacking
+        for group, allotted in self._allotments({request.group: {request.submitter: [request]}}):
+            if self._held.get(group, 0.0) < allotted:
+                return None
+        return self._over_quota(request.group)
+
+    def _lacking_limit(self, request: Request) -> Leftover | None:
+        for name, amount in request.limits.items():
+            maximum, used = self._maxima.get(name, math.inf), self._used.get(name, 0.0)
+            if used + amount > maximum:
+                text = (
+                    f"The concurrency limit {name} is used up: {used:g} of {maximum:g} in use, "
+                    f"the DAG takes {amount:g}."
+                )
+                return Leftover(Kind.LIMIT, text)
+        return None
+
+    def _over_quota(self, group: str) -> Leftover:
+        held = self._held.get(group, 0.0)
+        whose = f"The quota of the group {group}" if group else "What the groups' quotas leave"
+        return Leftover(
+            Kind.QUOTA, f"{whose} is used up, with the surplus of others: {held:g} places are held."
+        )
+
+    def _leave(self, request: Request, leftover: Leftover) -> float:
+        self._decision.unmatched[request.dag_id] = leftover
+        return 0.0

@@ -1,35 +1,34 @@
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from matching.classads import build_ad, parse_lines, requirement_holds
-from matching.negotiation import Offer, Request, negotiate
+from matching.classads import build_ad, parse_lines
+from matching.fairshare import GroupShare
+from matching.negotiation import Bounds, Limit, Request, Share, Usage, decide
+from matching.places import Offer
+from matching.reasons import Kind
+from tests.matching.matchmaking import NOW, match, offer, plainly_matched, request
 
 SAMPLES = Path(__file__).parent.parent / "samples"
-
-
-def request(dag_id: int = 1, **attributes: str) -> Request:
-    return Request(dag_id, build_ad(attributes))
-
-
-def offer(site_id: int, name: str, current: int = 0, most: int = 2, **attributes: str) -> Offer:
-    expressions = {
-        "WantAdRevaluate": "True",
-        "CurMatches": str(current),
-        "MaxMatches": str(most),
-        "Requirements": "CurMatches < MaxMatches",
-        **attributes,
-    }
-    return Offer(site_id, name, build_ad(expressions))
 
 
 def uscms_site() -> Offer:
     text = (SAMPLES / "uscms_site.ad").read_text()
     return Offer(1, "uw-hep-USCMS-Site", build_ad(parse_lines(text)))
+
+
+def submitted_by(name: str, dag_ids: range, group: str = "", **attributes: str) -> list[Request]:
+    return [replace(request(n, **attributes), submitter=name, group=group) for n in dag_ids]
+
+
+def sites_of(requests: list[Request], *offers: Offer) -> list[int]:
+    return [m.site_id for m in match(requests, offers).matches]
 
 
 def test_the_site_ad_of_the_uscms_report_takes_two_dags_that_want_it() -> None:
@@ -39,101 +38,366 @@ def test_the_site_ad_of_the_uscms_report_takes_two_dags_that_want_it() -> None:
         "Rank": "-CurMatches/MaxMatches",
     }
 
-    decision = negotiate([request(n, **wanting) for n in (1, 2, 3)], [uscms_site()])
+    decision = match([request(n, **wanting) for n in (1, 2, 3)], [uscms_site()])
 
-    assert [match.dag_id for match in decision.matches] == [1, 2]
-    assert "1 of 1 full, CurMatches has reached MaxMatches" in decision.unmatched[3]
+    assert [m.dag_id for m in decision.matches] == [1, 2]
+    assert "1 of 1 full, CurMatches has reached MaxMatches" in decision.unmatched[3].text
+    assert decision.unmatched[3].kind is Kind.BUSY
+    assert decision.autoclusters == 1
 
 
 def test_the_site_ad_of_the_uscms_report_refuses_a_dag_that_does_not_want_it() -> None:
-    decision = negotiate([request(1)], [uscms_site()])
+    decision = match([request(1)], [uscms_site()])
 
     assert decision.matches == []
-    assert "1 of 1 refusing the DAG by their own Requirements" in decision.unmatched[1]
+    assert "1 of 1 refusing the DAG by their own Requirements" in decision.unmatched[1].text
+    assert decision.unmatched[1].kind is Kind.NO_SITE
 
 
 def test_the_rank_of_the_dag_comes_before_the_rank_of_the_site() -> None:
-    sites = [offer(1, "a", Rank="10", Speed="1"), offer(2, "b", Rank="0", Speed="2")]
+    slow, fast = offer(1, "a", Rank="10", Speed="1"), offer(2, "b", Rank="0", Speed="2")
 
-    decision = negotiate([request(Rank="Speed")], sites)
-
-    assert decision.matches[0].site_id == 2
+    assert sites_of([request(Rank="Speed")], slow, fast) == [2]
 
 
 def test_the_rank_of_the_site_comes_before_its_load() -> None:
-    sites = [offer(1, "a", current=0), offer(2, "b", current=1, Rank="1")]
-
-    assert negotiate([request()], sites).matches[0].site_id == 2
+    assert sites_of([request()], offer(1, "a", 0), offer(2, "b", 1, Rank="1")) == [2]
 
 
 def test_among_equal_ranks_the_least_loaded_site_wins_and_each_match_counts_at_once() -> None:
-    sites = [offer(1, "a", current=1, most=4), offer(2, "b", current=0, most=2)]
-
-    decision = negotiate([request(n) for n in range(1, 6)], sites)
+    requests = [request(n) for n in range(1, 6)]
 
     # Loads: a 1/4, b 0/2 -> b; a 1/4, b 1/2 -> a; 2/4 and 1/2 -> a by name; 3/4, 1/2 -> b; a.
-    assert [match.site_id for match in decision.matches] == [2, 1, 1, 2, 1]
+    assert sites_of(requests, offer(1, "a", 1, 4), offer(2, "b", 0, 2)) == [2, 1, 1, 2, 1]
+
+
+def test_a_dag_that_prefers_full_sites_fills_one_before_the_next() -> None:
+    requests = [request(n, Rank="CurMatches") for n in range(4)]
+
+    assert sites_of(requests, offer(1, "a"), offer(2, "b", 1, 3), offer(3, "c")) == [2, 2, 1, 1]
 
 
 def test_an_ad_that_is_not_revaluated_is_used_once() -> None:
-    decision = negotiate([request(1), request(2)], [offer(1, "a", WantAdRevaluate="False")])
+    decision = match([request(1), request(2)], [offer(1, "a", WantAdRevaluate="False")])
 
     assert len(decision.matches) == 1
-    assert decision.unmatched[2] == "No site is open for DAGs at present."
+    assert "taking no further match at present (a)" in decision.unmatched[2].text
 
 
 def test_the_ads_that_were_given_are_not_changed() -> None:
     site = offer(1, "a")
 
-    negotiate([request(1)], [site])
+    match([request(1)], [site])
 
     assert site.ad.eval("CurMatches") == 0
 
 
+def test_where_sites_count_jobs_a_dag_counts_with_its_weight() -> None:
+    site = replace(offer(1, "a", 0, 4), group_size=50.0)
+    sizes = [5, 500, 5]
+    requests = [replace(request(n), unfinished_nodes=size) for n, size in enumerate(sizes)]
+
+    decision = match(requests, [site])
+
+    # 0.1 of 4 places, then 10.1: the second one goes over, the third one finds the site full.
+    assert [m.dag_id for m in decision.matches] == [0, 1]
+    assert decision.unmatched[2].kind is Kind.BUSY
+
+
+def test_where_sites_count_dags_all_count_alike() -> None:
+    requests = [replace(request(n), unfinished_nodes=500) for n in range(3)]
+
+    assert sites_of(requests, offer(1, "a", 0, 2)) == [1, 1]
+
+
 def test_every_dag_left_over_is_told_why() -> None:
     sites = [
-        offer(1, "full", current=2),
+        offer(1, "full", 2),
         offer(2, "choosy", Requirements='TARGET.Owner =?= "bob"'),
         offer(3, "slow", Speed="1"),
+        replace(offer(4, "shut"), closed="banned by olga: disk full"),
     ]
 
-    decision = negotiate([request(Requirements="Speed =!= 1", Owner='"alice"')], sites)
+    decision = match([request(Requirements="Speed =!= 1", Owner='"alice"')], sites)
 
-    reason = decision.unmatched[1]
-    assert "1 of 3 ruled out by the Requirements of the DAG (slow)" in reason
-    assert "1 of 3 full, CurMatches has reached MaxMatches (full)" in reason
-    assert "1 of 3 refusing the DAG by their own Requirements (choosy)" in reason
+    reason = decision.unmatched[1].text
+    assert "1 of 4 ruled out by the Requirements of the DAG (slow)" in reason
+    assert "1 of 4 full, CurMatches has reached MaxMatches (full)" in reason
+    assert "1 of 4 refusing the DAG by their own Requirements (choosy)" in reason
+    assert "1 of 4 closed (shut: banned by olga: disk full)" in reason
+
+
+def test_a_dag_does_not_go_to_a_site_that_it_avoids_until_the_time_is_over() -> None:
+    avoiding = replace(request(), avoided={1: NOW + timedelta(seconds=1)})
+    again = replace(request(), avoided={1: NOW})
+
+    decision = match([avoiding], [offer(1, "a")])
+
+    assert decision.unmatched[1].kind is Kind.CLOSED
+    assert "avoided, as the DAG was taken back from there (a)" in decision.unmatched[1].text
+    assert sites_of([again], offer(1, "a")) == [1]
+
+
+def test_a_throttled_site_gets_no_more_than_its_allowance() -> None:
+    throttled = replace(offer(1, "a", 0, 10), allowance=2.0)
+
+    decision = match([request(n) for n in range(3)], [throttled])
+
+    assert len(decision.matches) == 2
+    assert decision.unmatched[2].kind is Kind.CLOSED
+
+
+def test_a_concurrency_limit_holds_over_all_sites() -> None:
+    requests = [replace(request(n), limits={"db": 2.0}) for n in range(3)]
+
+    decision = match(requests, [offer(1, "a"), offer(2, "b")], limits={"db": Limit(6.0, used=2.0)})
+
+    assert [m.dag_id for m in decision.matches] == [0, 1]
+    assert decision.unmatched[2].kind is Kind.LIMIT
+    assert "db is used up: 6 of 6 in use, the DAG takes 2" in decision.unmatched[2].text
+
+
+def test_the_better_priority_is_served_first_and_gets_the_larger_share() -> None:
+    requests = [*submitted_by("worse", range(6)), *submitted_by("better", range(6, 12))]
+    usage = Usage({"worse": Share(2000.0), "better": Share(1000.0)})
+
+    decision = match(requests, [offer(1, "a", 0, 6)], usage)
+
+    # 4 of 6 places for half the priority value, 2 for the other.
+    served = [m.dag_id for m in decision.matches]
+    assert served == [6, 7, 8, 9, 0, 1]
+
+
+def test_who_holds_its_share_already_waits_for_those_who_do_not() -> None:
+    requests = [*submitted_by("rich", range(3)), *submitted_by("poor", range(3, 6))]
+    usage = Usage({"rich": Share(1000.0, held=4.0), "poor": Share(1000.0)})
+
+    decision = match(requests, [offer(1, "a", 4, 6)], usage)
+
+    assert [m.dag_id for m in decision.matches] == [3, 4]
+
+
+def test_what_one_submitter_cannot_use_goes_to_the_others() -> None:
+    requests = [
+        *submitted_by("picky", range(3), Requirements="false"),
+        *submitted_by("easy", range(3, 9)),
+    ]
+    usage = Usage({"picky": Share(1.0), "easy": Share(1e6)})
+
+    decision = match(requests, [offer(1, "a", 0, 5)], usage)
+
+    assert [m.dag_id for m in decision.matches] == [3, 4, 5, 6, 7]
+
+
+GROUPS = (
+    GroupShare("physics", 0.75, is_fraction=True, accepts_surplus=False),
+    GroupShare("biology", 0.25, is_fraction=True, accepts_surplus=True),
+)
+
+
+def test_groups_get_their_quotas() -> None:
+    requests = [
+        *submitted_by("a", range(8), group="physics"),
+        *submitted_by("b", range(8, 16), group="biology"),
+    ]
+
+    decision = match(requests, [offer(1, "s", 0, 8)], Usage(groups=GROUPS))
+
+    assert sorted(m.dag_id for m in decision.matches) == [*range(6), 8, 9]
+
+
+def test_a_group_that_accepts_no_surplus_stops_at_its_quota_and_says_so() -> None:
+    requests = submitted_by("a", range(8), group="physics")
+
+    decision = match(requests, [offer(1, "s", 0, 8)], Usage(groups=GROUPS))
+
+    assert len(decision.matches) == 6
+    assert decision.unmatched[7].kind is Kind.QUOTA
+    assert "quota of the group physics" in decision.unmatched[7].text
+
+
+def test_a_group_that_accepts_surplus_gets_what_others_leave() -> None:
+    requests = submitted_by("b", range(8), group="biology")
+
+    assert len(match(requests, [offer(1, "s", 0, 8)], Usage(groups=GROUPS)).matches) == 8
+
+
+def test_the_matches_that_a_group_holds_already_count() -> None:
+    requests = submitted_by("a", range(8), group="physics")
+    usage = Usage(groups=GROUPS, held_by_group={"physics": 5.0})
+
+    assert len(match(requests, [offer(1, "s", 5, 8)], usage).matches) == 1
+
+
+def test_dags_that_differ_in_what_no_site_looks_at_are_one_autocluster() -> None:
+    requests = [request(n, Comment=f'"{n}"', Requirements="Speed > 1") for n in range(5)]
+
+    assert match(requests, [offer(1, "a", Speed="2")]).autoclusters == 1
+
+
+def test_dags_that_a_site_tells_apart_are_autoclusters_of_their_own() -> None:
+    requests = [request(n, Project=f'"p{n % 2}"') for n in range(5)]
+    site = offer(1, "a", 0, 9, Requirements='CurMatches < MaxMatches && TARGET.Project == "p1"')
+
+    decision = match(requests, [site])
+
+    assert decision.autoclusters == 2
+    assert [m.dag_id for m in decision.matches] == [1, 3]
+
+
+def test_a_value_that_requirements_refer_to_tells_dags_apart() -> None:
+    requests = [request(n, Requirements="DagId == 3") for n in range(5)]
+
+    assert [m.dag_id for m in match(requests, [offer(1, "a")]).matches] == [3]
+
+
+def test_an_ad_that_does_not_parse_is_the_fault_of_its_dag_alone() -> None:
+    decision = match([request(1, Requirements="((("), request(2)], [offer(1, "a")])
+
+    assert decision.unmatched[1].kind is Kind.FAULT
+    assert [m.dag_id for m in decision.matches] == [2]
+
+
+class Clock:
+    """A stopwatch that goes on by the same step whenever it is read."""
+
+    def __init__(self, step_s: float) -> None:
+        self.time_s, self.step_s = 0.0, step_s
+
+    def __call__(self) -> float:
+        self.time_s += self.step_s
+        return self.time_s
+
+
+def test_who_takes_too_long_to_evaluate_is_told_so() -> None:
+    bounds = Bounds(Clock(1.0), request_s=0.5)
+
+    decision = decide([request()], [offer(1, "a")], Usage(), {}, NOW, bounds=bounds)
+
+    assert decision.unmatched[1].kind is Kind.FAULT
+    assert "too long to evaluate" in decision.unmatched[1].text
+
+
+def test_what_there_is_no_time_for_is_not_looked_at_yet() -> None:
+    requests = [request(n, Requirements=f"Speed > {n}") for n in range(9)]
+    bounds = Bounds(Clock(1.0), decision_s=10)
+
+    decision = decide(requests, [offer(1, "a", 0, 9, Speed="9")], Usage(), {}, NOW, bounds=bounds)
+
+    assert decision.is_cut
+    assert 0 < len(decision.matches) < 9
+    assert decision.unmatched[8].kind is Kind.UNSEEN
 
 
 @pytest.mark.parametrize("count", [0, 1, 7])
 def test_every_request_is_matched_or_left_over_with_a_reason(count: int) -> None:
-    decision = negotiate([request(n) for n in range(count)], [offer(1, "a"), offer(2, "b")])
+    decision = match([request(n) for n in range(count)], [offer(1, "a"), offer(2, "b")])
 
     assert {m.dag_id for m in decision.matches} | set(decision.unmatched) == set(range(count))
 
 
-@given(
-    st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), max_size=5),
-    st.lists(st.integers(0, 3), max_size=8),
+site_requirements = st.sampled_from(
+    [
+        "CurMatches < MaxMatches",
+        "(CurMatches < MaxMatches) && (TARGET.Kind =!= 1)",
+        "CurMatches < MaxMatches && TARGET.Kind <= CurMatches",
+        "TARGET.Wish is undefined || TARGET.Wish",
+        "CurMatches =!= 1",
+        "MaxMatches",
+        "1 && CurMatches < MaxMatches",
+        "Room",
+        "Kind < 2 && Room",
+    ]
 )
-def test_no_site_gets_more_than_its_limit_and_no_free_fitting_site_is_missed(
-    sites: list[tuple[int, int]], wishes: list[int]
+dag_requirements = st.sampled_from(
+    [
+        "true",
+        "Speed >= Kind",
+        "CurMatches >= 1",
+        "TARGET.CurMatches < 2 && Speed =!= 1",
+        "Busy || Speed > 1",
+        "Fond",
+        'regexp("^s[01]", Name)',
+        "1",
+        "Missing > 2",
+    ]
+)
+ranks = st.sampled_from(
+    ["0.0", "-CurMatches/real(MaxMatches)", "CurMatches", "Speed", "Kind * Speed", "Fond", '"x"']
+)
+site_ads = st.fixed_dictionaries(
+    {
+        "Requirements": site_requirements,
+        "Rank": st.sampled_from(["0", "TARGET.Kind", "CurMatches", "TARGET.Kind * CurMatches"]),
+        "Speed": st.sampled_from(["0", "1", "2"]),
+        "WantAdRevaluate": st.sampled_from(["True", "True", "False"]),
+        "Room": st.just("CurMatches < MaxMatches"),
+        "Busy": st.just("CurMatches > 0"),
+        "Fond": st.sampled_from(["TARGET.Kind > 0", "CurMatches < 2"]),
+    }
+)
+dag_ads = st.fixed_dictionaries(
+    {"Requirements": dag_requirements, "Rank": ranks, "Kind": st.sampled_from(["0", "1", "2"])},
+    optional={"Wish": st.sampled_from(["TARGET.CurMatches < 1", "TARGET.Speed > 0"])},
+)
+
+
+@settings(max_examples=300)
+@given(
+    st.lists(st.tuples(st.integers(0, 2), st.integers(0, 3), site_ads), max_size=4),
+    st.lists(dag_ads, max_size=7),
+    st.data(),
+)
+def test_the_decision_is_that_of_the_plain_rules(
+    sites: list[tuple[int, int, dict[str, str]]], wishes: list[dict[str, str]], data: st.DataObject
 ) -> None:
     offers = [
-        offer(n, f"s{n}", current=current, most=most, Kind=str(n % 2))
-        for n, (current, most) in enumerate(sites)
+        replace(
+            offer(n, f"s{n}", current, most, **attributes, Name=f'"s{n}"'),
+            closed=data.draw(st.sampled_from(["", "", "", "banned"])),
+        )
+        for n, (current, most, attributes) in enumerate(sites)
     ]
+    times = {0: NOW + timedelta(minutes=1), 1: NOW}
     requests = [
-        request(n, Requirements="True" if wish > 1 else f"Kind == {wish}")
+        replace(request(n, **wish), avoided=times if data.draw(st.booleans()) else {})
         for n, wish in enumerate(wishes)
     ]
+    # Requests that differ in what they avoid are not the same to the plain rules either.
+    requests = [
+        replace(r, expressions={**r.expressions, "Avoids": str(bool(r.avoided))}) for r in requests
+    ]
 
-    decision = negotiate(requests, offers)
+    decision = match(requests, offers)
+
+    assert [(m.dag_id, m.site_id) for m in decision.matches] == plainly_matched(requests, offers)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), max_size=5),
+    st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2)), max_size=12),
+)
+def test_no_site_gets_more_than_its_limit_and_no_free_fitting_site_is_missed(
+    sites: list[tuple[int, int]], wishes: list[tuple[int, int]]
+) -> None:
+    offers = [
+        offer(n, f"s{n}", current, most, Kind=str(n % 2)) for n, (current, most) in enumerate(sites)
+    ]
+    texts = {0: "Kind == 0", 1: "Kind == 1", 2: "true", 3: "true"}
+    requests = [
+        replace(request(n, Requirements=texts[wish]), submitter=f"u{who}", group="ab"[who % 2])
+        for n, (wish, who) in enumerate(wishes)
+    ]
+    groups = (GroupShare("a", 0.5, True, True), GroupShare("b", 0.5, True, True))
+    usage = Usage({f"u{who}": Share(10.0 ** (who + 1)) for who in range(3)}, groups)
+
+    decision = match(requests, offers, usage)
 
     used = {n: current for n, (current, _) in enumerate(sites)}
-    for match in decision.matches:
-        used[match.site_id] += 1
-        assert used[match.site_id] <= sites[match.site_id][1]
+    for found in decision.matches:
+        used[found.site_id] += 1
+        assert used[found.site_id] <= sites[found.site_id][1]
     for dag_id in decision.unmatched:
-        fitting = [o.site_id for o in offers if requirement_holds(requests[dag_id].ad, o.ad)]
-        assert all(used[site_id] >= sites[site_id][1] for site_id in fitting)
+        wish = wishes[dag_id][0]
+        fitting = [n for n in used if wish > 1 or n % 2 == wish]
+        assert all(used[n] >= sites[n][1] for n in fitting)

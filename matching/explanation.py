@@ -1,0 +1,298 @@
+"""Why a request matches or not: found by the code that decides, told in full."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import StrEnum
+
+import classad2
+
+from matching.classads import AdError, evaluate
+from matching.clusters import Cluster, Grouping
+from matching.conjuncts import Conjunct
+from matching.expressions import references
+from matching.market import Fit, Market
+from matching.negotiation import Bounds, Cycle, Limit, Request, Usage
+from matching.places import Offer, Place
+from matching.reasons import Stand, stand_of
+
+_CLOSE_ENOUGH = 0.6
+
+
+class Verdict(StrEnum):
+    """The answer in a word."""
+
+    WOULD_MATCH = "would match now"
+    NEVER = "never"
+    NOT_NOW = "not now"
+    NOT_ALLOWED = "not allowed"
+    WAITING = "waiting its turn"
+    NOT_LOOKED_AT = "not looked at yet"
+
+
+@dataclass(frozen=True, slots=True)
+class ConjunctCount:
+    """One conjunct: how many pass it alone, and how many it and all before it."""
+
+    text: str
+    alone: int
+    together: int
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A conjunct of sites' own Requirements, and the sites that refuse the request by it.
+
+    `otherwise_fitting` counts those among them that the request's Requirements accept.
+    """
+
+    text: str
+    sites: tuple[str, ...]
+    otherwise_fitting: int
+
+
+@dataclass(frozen=True, slots=True)
+class UndefinedName:
+    """An attribute that an expression refers to and nobody defines; what may have been meant."""
+
+    name: str
+    used_in: str
+    suggestion: str
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A site that would take the request now, and how both think of each other."""
+
+    site: str
+    dag_rank: float
+    site_rank: float
+    load: float
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """How a request and all sites stand to each other at this moment.
+
+    `willing` counts the sites where both sides' requirements hold, whatever they have to do now.
+    `candidates` are those that would take it now, best first; `stands` are names by standing.
+    """
+
+    verdict: Verdict
+    summary: str
+    sites: int
+    willing: int
+    conjuncts: tuple[ConjunctCount, ...] = ()
+    refusals: tuple[Refusal, ...] = ()
+    undefined: tuple[UndefinedName, ...] = ()
+    candidates: tuple[Candidate, ...] = ()
+    stands: Mapping[Stand, tuple[str, ...]] | None = None
+
+    @property
+    def would_match(self) -> bool:
+        """True when the negotiator, given this request alone, would match it."""
+        return self.verdict is Verdict.WOULD_MATCH
+
+
+def explain(
+    request: Request,
+    offers: Iterable[Offer],
+    usage: Usage,
+    limits: Mapping[str, Limit],
+    now: datetime,
+) -> Explanation:
+    """Why the request would be matched now if it were alone, or why not.
+
+    Takes what `decide` takes. A request that would match alone may still have to wait for others.
+    """
+    cycle = Cycle([request], offers, usage, limits, now, Bounds())
+    places = cycle.market.places
+    try:
+        cluster = Cluster(request.wish(now))
+    except AdError as error:
+        return Explanation(Verdict.NEVER, f"Its ad cannot be made: {error}.", len(places), 0)
+    fits = cycle.market.assess(cluster)
+    stands = _stands(places, fits, cluster)
+    obstacle = cycle.obstacle(request)
+    verdict = _verdict(stands, is_held_up=obstacle is not None)
+    if obstacle is not None and _is_out_of_reach(request, limits):
+        verdict = Verdict.NOT_ALLOWED
+    candidates = _candidates(cycle.market, cluster, stands.get(Stand.FREE, ()))
+    willing = sum(fit is Fit.WILLING for fit in fits)
+    summary = obstacle.text if obstacle is not None else _summary(verdict, candidates, stands)
+    return Explanation(
+        verdict=verdict,
+        summary=summary,
+        sites=len(places),
+        willing=willing,
+        conjuncts=count_conjuncts(
+            cluster.conjuncts(),
+            [Pair(cluster.ad, place.ad) for place in places],
+        ),
+        refusals=_refusals(cluster, places, fits),
+        undefined=_undefined(cluster, places),
+        candidates=candidates,
+        stands={stand: tuple(p.offer.name for p in found) for stand, found in stands.items()},
+    )
+
+
+def _stands(
+    places: Sequence[Place], fits: Sequence[Fit], cluster: Cluster
+) -> dict[Stand, list[Place]]:
+    stands: dict[Stand, list[Place]] = {}
+    for place, fit in zip(places, fits, strict=True):
+        stands.setdefault(stand_of(place, fit, cluster.avoided), []).append(place)
+    return stands
+
+
+def _verdict(stands: Mapping[Stand, object], *, is_held_up: bool) -> Verdict:
+    if Stand.FREE in stands:
+        return Verdict.WAITING if is_held_up else Verdict.WOULD_MATCH
+    hopeless = {Stand.REFUSED_BY_DAG, Stand.REFUSED_BY_SITE}
+    return Verdict.NEVER if hopeless.issuperset(stands) else Verdict.NOT_NOW
+
+
+def _is_out_of_reach(request: Request, limits: Mapping[str, Limit]) -> bool:
+    """True when a limit is smaller than what the request takes, even if nobody else has any."""
+    return any(name in limits and amount > limits[name].maximum
+               for name, amount in request.limits.items())  # fmt: skip
+
+
+def _summary(
+    verdict: Verdict, candidates: Sequence[Candidate], stands: Mapping[Stand, Sequence[Place]]
+) -> str:
+    if verdict is Verdict.WOULD_MATCH:
+        return f"It would go to {candidates[0].site}, the best of {_sites(len(candidates))}."
+    if not stands:
+        return "No site has published an ad."
+    counts = [f"{_sites(len(found))} {stand.value}" for stand, found in sorted(stands.items())]
+    return f"{'; '.join(counts)}."
+
+
+def _sites(count: int) -> str:
+    return "1 site" if count == 1 else f"{count} sites"
+
+
+def _candidates(market: Market, cluster: Cluster, free: Sequence[Place]) -> tuple[Candidate, ...]:
+    found = [
+        Candidate(
+            site=place.offer.name,
+            dag_rank=cluster.rank(place.ad),
+            site_rank=place.view(cluster)[1],
+            load=place.load,
+        )
+        for place in free
+    ]
+    return tuple(sorted(found, key=lambda c: (-c.dag_rank, -c.site_rank, c.load, c.site)))
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """An ad as it is seen towards another one, standing for `count` equal pairs."""
+
+    ad: classad2.ClassAd
+    target: classad2.ClassAd
+    count: int = 1
+
+
+def count_conjuncts(
+    conjuncts: Sequence[Conjunct], pairs: Sequence[Pair]
+) -> tuple[ConjunctCount, ...]:
+    """How many pairs pass each conjunct alone, and it together with all before it."""
+    passing = list(pairs)
+    counts = []
+    for conjunct in conjuncts:
+        alone = [p for p in pairs if evaluate(conjunct.expression, p.ad, p.target) is True]
+        kept = set(map(id, alone))
+        passing = [pair for pair in passing if id(pair) in kept]
+        counts.append(ConjunctCount(conjunct.text, _number(alone), _number(passing)))
+    return tuple(counts)
+
+
+def _number(pairs: Iterable[Pair]) -> int:
+    return sum(pair.count for pair in pairs)
+
+
+def _refusals(
+    cluster: Cluster, places: Sequence[Place], fits: Sequence[Fit]
+) -> tuple[Refusal, ...]:
+    refusing: dict[str, list[tuple[str, bool]]] = {}
+    for place, fit in zip(places, fits, strict=True):
+        for conjunct in place.conjuncts():
+            if evaluate(conjunct.expression, place.ad, cluster.ad) is not True:
+                told = (place.offer.name, fit is not Fit.REFUSED_BY_DAG)
+                refusing.setdefault(conjunct.text, []).append(told)
+    found = [
+        Refusal(text, tuple(name for name, _ in sites), sum(fitting for _, fitting in sites))
+        for text, sites in refusing.items()
+    ]
+    return tuple(sorted(found, key=lambda refusal: (-len(refusal.sites), refusal.text)))
+
+
+def _undefined(cluster: Cluster, places: Sequence[Place]) -> tuple[UndefinedName, ...]:
+    """Names in the request's Requirements and Rank that neither it nor any site defines."""
+    spelled = {
+        name.lower(): name for ad in [cluster.ad, *(place.ad for place in places)] for name in ad
+    }
+    at_sites = frozenset[str]().union(*(place.definitions.keys() for place in places))
+    found = []
+    for used_in in ("Requirements", "Rank"):
+        for reference in dict.fromkeys(references(cluster.definitions.get(used_in.lower(), ""))):
+            own = reference.name in cluster.definitions and reference.scope != "target"
+            if own or (reference.name in at_sites and reference.scope != "my"):
+                continue
+            close = difflib.get_close_matches(reference.name, spelled, 1, _CLOSE_ENOUGH)
+            suggestion = spelled[close[0]] if close else ""
+            found.append(UndefinedName(reference.name, used_in, suggestion))
+    return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class SiteExplanation:
+    """How a site and the DAGs that want one stand to each other; all numbers count DAGs."""
+
+    dags: int
+    stands: Mapping[Stand, int]
+    conjuncts: tuple[ConjunctCount, ...]
+
+
+def explain_site(offer: Offer, requests: Sequence[Request], now: datetime) -> SiteExplanation:
+    """Which of the requests a site would take now, and why not the others.
+
+    A DAG whose ad cannot be made is left out.
+    """
+    market = Market([offer])
+    (place,) = market.places
+    grouping = Grouping(market.asked)
+    members: dict[int, list[Request]] = {}
+    for request in requests:
+        members.setdefault(grouping.number(request.wish(now)), []).append(request)
+    clusters: list[tuple[Cluster, int]] = []
+    for alike in members.values():
+        try:
+            clusters.append((Cluster(alike[0].wish(now)), len(alike)))
+        except AdError:
+            continue
+    stands: dict[Stand, int] = {}
+    for cluster, count in clusters:
+        (fit,) = market.assess(cluster)
+        stand = stand_of(place, fit, cluster.avoided)
+        stands[stand] = stands.get(stand, 0) + count
+    pairs = [Pair(place.ad, cluster.ad, count) for cluster, count in clusters]
+    return SiteExplanation(
+        dags=_number(pairs),
+        stands=stands,
+        conjuncts=count_conjuncts(place.conjuncts(), pairs),
+    )
+
+
+def with_changes(request: Request, changes: Mapping[str, str]) -> Request:
+    """The request with some attributes changed; an empty expression takes one away."""
+    changed = {name.lower() for name in changes}
+    kept = {n: text for n, text in request.expressions.items() if n.lower() not in changed}
+    values = {n: value for n, value in request.values.items() if n.lower() not in changed}
+    given = {name: text for name, text in changes.items() if text.strip()}
+    return replace(request, expressions={**kept, **given}, values=values)

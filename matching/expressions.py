@@ -1,0 +1,141 @@
+"""What a ClassAd expression is made of: the attributes it refers to, and its conjuncts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from matching.classads import parse_expression
+
+_TOKEN = re.compile(
+    r"""(?P<string>"(?:\\.|[^"\\])*")|'(?P<quoted>(?:\\.|[^'\\])*)'"""
+    r"""|(?P<number>\d[\w.]*(?:(?<=[eE])[+-]\d+)?)|(?P<word>[A-Za-z_]\w*)|(?P<other>&&|\|\||=\?=|\S)"""
+)
+_LITERALS = frozenset({"true", "false", "undefined", "error", "is", "isnt"})
+_SCOPES = frozenset({"my", "target"})
+_COMMENT = re.compile(r"//|/\*")
+_OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A use of an attribute: its name in lower case; `scope` is `my`, `target` or empty."""
+
+    scope: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """What an expression depends on: attributes of its own ad, and names looked up in the other.
+
+    Both sets are in lower case, and include what the own attributes refer to in their turn.
+    """
+
+    own: frozenset[str]
+    foreign: frozenset[str]
+
+
+def references(text: str) -> list[Reference]:
+    """The attributes that an expression uses, in their order, once for each use.
+
+    Of `a.b` both names count, unless `a` is a scope: which of them is an attribute of the ad
+    cannot be told from the text. Names of functions are left out.
+    """
+    tokens = list(_TOKEN.finditer(text))
+    found: list[Reference] = []
+    for place, token in enumerate(tokens):
+        name = token["word"] or token["quoted"]
+        if not name or (token["word"] and name.lower() in _LITERALS):
+            continue
+        following = _symbol(tokens, place + 1)
+        is_scope = name.lower() in _SCOPES and following == "."
+        if token["word"] and (following == "(" or is_scope):
+            continue
+        found.append(Reference(_scope(tokens, place), name.lower()))
+    return found
+
+
+def _symbol(tokens: list[re.Match[str]], place: int) -> str:
+    return tokens[place]["other"] or "" if 0 <= place < len(tokens) else ""
+
+
+def _scope(tokens: list[re.Match[str]], place: int) -> str:
+    if place < 2 or _symbol(tokens, place - 1) != ".":
+        return ""
+    before = (tokens[place - 2]["word"] or "").lower()
+    return before if before in _SCOPES else ""
+
+
+def reach(texts: Iterable[str], definitions: Mapping[str, str]) -> Reach:
+    """What expressions of an ad depend on; `definitions` are its attributes by lower-case name.
+
+    A name without scope is the own attribute if there is one, else the other ad's.
+    """
+    own: set[str] = set()
+    foreign: set[str] = set()
+    pending = [reference for text in texts for reference in references(text)]
+    while pending:
+        reference = pending.pop()
+        if reference.scope == "target":
+            foreign.add(reference.name)
+        elif reference.name not in definitions:
+            if not reference.scope:
+                foreign.add(reference.name)
+        elif reference.name not in own:
+            own.add(reference.name)
+            pending += references(definitions[reference.name])
+    return Reach(frozenset(own), frozenset(foreign))
+
+
+def split_conjuncts(text: str) -> list[str]:
+    """The parts of `a && b && c`, without needless parentheses; the whole where it is no such.
+
+    The expression is true exactly if each part counts as true in a conjunction.
+    """
+    text = _stripped(text)
+    cuts: list[tuple[int, int]] = []
+    depth = 0
+    for token in _TOKEN.finditer(text):
+        symbol = token["other"]
+        if symbol is None:
+            continue
+        if symbol in _OPENING:
+            depth += 1
+        elif symbol in _CLOSING:
+            depth -= 1
+        elif depth == 0 and symbol in {"||", "?"}:
+            return [text]
+        elif depth == 0 and symbol == "&&":
+            cuts.append(token.span())
+    if not cuts:
+        return [text]
+    starts = [0, *(end for _, end in cuts)]
+    ends = [*(start for start, _ in cuts), len(text)]
+    parts = [text[start:end] for start, end in zip(starts, ends, strict=True)]
+    return [conjunct for part in parts for conjunct in split_conjuncts(part)]
+
+
+def _stripped(text: str) -> str:
+    """The text without comments, outer blanks and outer parentheses."""
+    if _COMMENT.search(text):
+        text = str(parse_expression(text))
+    text = text.strip()
+    while text.startswith("(") and _closing_place(text) == len(text) - 1:
+        text = text[1:-1].strip()
+    return text
+
+
+def _closing_place(text: str) -> int:
+    """Where the parenthesis closes that the text begins with."""
+    depth = 0
+    for token in _TOKEN.finditer(text):
+        symbol = token["other"]
+        if symbol in _OPENING:
+            depth += 1
+        elif symbol in _CLOSING:
+            depth -= 1
+            if depth == 0:
+                return token.start()
+    return -1

@@ -1,0 +1,75 @@
+"""Requests and offers for tests, and the plainest negotiator that follows the same rules."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+
+import classad2
+
+from matching.classads import build_ad, rank_value, requirement_holds
+from matching.negotiation import Decision, Limit, Request, Usage, decide
+from matching.places import Offer, number_of
+
+NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
+
+
+def request(dag_id: int = 1, **attributes: str) -> Request:
+    """A request whose ad has these expressions."""
+    return Request(dag_id, attributes, {"DagId": dag_id})
+
+
+def offer(site_id: int, name: str, current: float = 0, most: float = 2, **attributes: str) -> Offer:
+    """An open site of the usual kind."""
+    expressions = {
+        "WantAdRevaluate": "True",
+        "CurMatches": str(current),
+        "MaxMatches": str(most),
+        "Requirements": "CurMatches < MaxMatches",
+        **attributes,
+    }
+    return Offer(site_id, name, build_ad(expressions))
+
+
+def match(
+    requests: Sequence[Request],
+    offers: Sequence[Offer],
+    usage: Usage | None = None,
+    limits: Mapping[str, Limit] | None = None,
+) -> Decision:
+    """The decision at a fixed time."""
+    return decide(requests, offers, usage or Usage(), limits or {}, NOW)
+
+
+def plainly_matched(requests: Sequence[Request], offers: Sequence[Offer]) -> list[tuple[int, int]]:
+    """What the rules say for requests of one submitter, found without any cleverness.
+
+    Every pair is evaluated anew for every request. As in a cycle, a request that looks just like
+    one that found no site is not tried again.
+    """
+    ads = [classad2.ClassAd(repr(offer.ad)) for offer in offers]
+    given = [0] * len(offers)
+    hopeless: list[dict[str, str]] = []
+    matches = []
+    for request in requests:
+        if dict(request.expressions) in hopeless:
+            continue
+        ad = build_ad(request.expressions, request.values)
+        keys = []
+        for place, offer in enumerate(offers):
+            is_used = given[place] and ads[place].eval("WantAdRevaluate") is not True
+            if offer.closed or is_used or request.avoided.get(offer.site_id, NOW) > NOW:
+                continue
+            if requirement_holds(ad, ads[place]) and requirement_holds(ads[place], ad):
+                most = number_of(ads[place], "MaxMatches", float("inf"))
+                load = number_of(ads[place], "CurMatches", 0.0) / most if most > 0 else 1.0
+                ranks = (-rank_value(ad, ads[place]), -rank_value(ads[place], ad))
+                keys.append((*ranks, load, offer.name, place))
+        if not keys:
+            hopeless.append(dict(request.expressions))
+            continue
+        place = min(keys)[-1]
+        given[place] += 1
+        ads[place]["CurMatches"] = int(number_of(ads[place], "CurMatches", 0.0)) + 1
+        matches.append((request.dag_id, offers[place].site_id))
+    return matches
