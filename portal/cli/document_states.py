@@ -19,6 +19,7 @@ from wms.core.transitions import Transition, TransitionTable
 from wms.dags import states as dags
 from wms.jobs import states as jobs
 from wms.pilots import states as pilots
+from wms.sites import states as sites
 
 DOCUMENT = BASE / "docs" / "reference" / "states.md"
 
@@ -156,7 +157,25 @@ _PILOT = Entity(
     },
 )
 
-ENTITIES = (_DAG, _NODE, _JOB, _PILOT)
+_SITE = Entity(
+    title="Site",
+    states=sites.SiteState,
+    first=sites.SiteState.OPEN,
+    terminal=frozenset(),
+    transitions=sites.TRANSITIONS,
+    state_meanings={
+        "open": "takes DAGs and pilots, unless something else speaks against it",
+        "draining": "takes no new DAG; those bound to it go on and get pilots",
+        "banned": "takes no new DAG and no pilot; what runs there goes on",
+    },
+    event_meanings={
+        "ban": "a person gives it nothing new",
+        "drain": "a person gives it no new DAG",
+        "unban": "a person opens it again",
+    },
+)
+
+ENTITIES = (_DAG, _NODE, _JOB, _PILOT, _SITE)
 
 
 def render() -> str:

@@ -60,7 +60,7 @@ def run_cycle(now: datetime) -> dict[str, Any]:
     waiting = demands()
     unserved.update({demand.task_queue_id: demand.waiting_jobs for demand in waiting})
     report: dict[str, Any] = {}
-    for queue in enabled_queues():
+    for queue in enabled_queues(now):
         fitting = [d for d in waiting if not offered_resource(queue).refusal(d.needs)]
         if queue.pk in refusals:
             reason = f"waiting {_BACK_OFF.seconds} s after: {refusals[queue.pk]}"

@@ -50,6 +50,11 @@ class Pilot(models.Model):
                 condition=models.Q(is_forgotten=False, ended_at__isnull=False),
                 name="pilot_to_be_forgotten",
             ),
+            models.Index(
+                fields=["ended_at"],
+                condition=models.Q(ended_at__isnull=False),
+                name="pilot_by_end",
+            ),
         ]
         constraints = [
             models.CheckConstraint(

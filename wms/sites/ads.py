@@ -1,23 +1,33 @@
-"""The ad of a site: composed from its configuration, checked before it is stored, published."""
+"""The ad of a site: merged from its configuration and what it advertises, checked, published."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 import classad2
+import structlog
 from django.db import transaction
 
 from matching import environments
 from matching.adcost import check_cost
-from matching.classads import AdError, build_ad, parse_expression, parse_lines, render_lines
+from matching.classads import (
+    MAX_AD_BYTES,
+    AdError,
+    build_ad,
+    parse_expression,
+    parse_lines,
+    quote,
+    render_lines,
+)
 from wms.core.errors import Finding, InvalidInput
 from wms.sites.models import Site, SiteAd
-from wms.sites.selectors import enabled_sites
 
+log = structlog.get_logger(__name__)
 #: An ad that is not renewed within this time is not matched (HTCondor's default for ClassAds).
 AD_LIFETIME = timedelta(seconds=900)
-#: Attributes that Pilotage computes itself.
+#: Attributes that Pilotage computes itself, or that have a field of their own.
 RESERVED = frozenset(
     name.lower()
     for name in (
@@ -26,13 +36,46 @@ RESERVED = frozenset(
         "Name",
         "CurMatches",
         "MaxMatches",
+        "MatchUnit",
+        "GroupSize",
         "UpdateSequenceNumber",
+        "ClassAdLifetime",
         "WantAdRevaluate",
         "SiteEnvironment",
         "Requirements",
         "Rank",
     )
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What is bound to a site."""
+
+    dags: int = 0
+    unfinished_nodes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """An attribute of a site's ad; `source` is configured, advertised, both or computed."""
+
+    expression: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedAd:
+    """The ad under which a site is matched.
+
+    `group_size` is set where the ad counts jobs: a DAG counts with its unfinished nodes divided by
+    it. Elsewhere every DAG counts 1.
+    """
+
+    site_id: int
+    name: str
+    ad: classad2.ClassAd
+    group_size: float | None
 
 
 def check_site(site: Site) -> None:
@@ -43,7 +86,7 @@ def check_site(site: Site) -> None:
         *_environment_faults(site.environment),
         *_attribute_faults(site.attributes),
     ]
-    findings = findings or _cost_faults(site)
+    findings = findings or _merged_faults(site)
     if findings:
         raise InvalidInput(findings)
 
@@ -76,71 +119,152 @@ def _attribute_faults(text: str) -> list[Finding]:
     ]
 
 
-def _expressions(site: Site) -> dict[str, str]:
-    return {
-        **parse_lines(site.attributes),
-        "Requirements": site.requirements,
-        "Rank": site.rank,
-    }
-
-
-def _cost_faults(site: Site) -> list[Finding]:
-    try:
-        check_cost(_expressions(site))
-    except AdError as error:
-        name = error.attribute.lower()
-        field = name if name in {"requirements", "rank"} else "attributes"
-        return [Finding(error.message, field=field)]
+def _merged_faults(site: Site) -> list[Finding]:
+    """What is wrong with the whole ad, first as configured, then with what is advertised."""
+    advertised = advertised_attributes(site) if site.pk else {}
+    for attributes, where in (({}, ""), (advertised, "together with what is advertised: ")):
+        try:
+            check_merged(merge_ad(site, attributes))
+        except AdError as error:
+            name = error.attribute.lower()
+            field = name if name in {"requirements", "rank"} else "attributes"
+            return [Finding(where + error.message, field=field)]
     return []
 
 
-def compose_ad(site: Site, *, cur_matches: int, sequence: int) -> classad2.ClassAd:
-    """The site's ad as it is published (attributes after the USCMS report on matchmaking)."""
-    values = {
-        "MyType": "Machine",
-        "TargetType": "Job",
-        "Name": site.name,
-        "UpdateSequenceNumber": sequence,
-        "WantAdRevaluate": True,
-        "CurMatches": cur_matches,
-        "MaxMatches": site.max_matches,
-        "SiteEnvironment": environments.render_semicolons(
-            environments.parse_lines(site.environment)
-        ),
+def advertised_attributes(site: Site) -> dict[str, str]:
+    """What the site says of itself, also when that was not renewed in time; empty without."""
+    advertisement = getattr(site, "advertisement", None)
+    if advertisement is None or advertisement.invalidated_at is not None:
+        return {}
+    return parse_lines(advertisement.attributes)
+
+
+def merge_ad(
+    site: Site, advertised: Mapping[str, str], *, load: Load | None = None, sequence: int = 0
+) -> dict[str, Attribute]:
+    """The site's ad by attribute (names after the USCMS report on matchmaking).
+
+    What is advertised wins, but can only narrow what was configured: both Requirements have to be
+    true, and MaxMatches is the smaller one. Raises AdError or BadEnvironment when the configuration
+    was changed behind the administration's back.
+    """
+    said = {name.lower(): text for name, text in advertised.items()}
+    environment = environments.render_semicolons(environments.parse_lines(site.environment))
+    ad = {
+        "MyType": Attribute('"Machine"', "computed"),
+        "TargetType": Attribute('"Job"', "computed"),
+        "Name": Attribute(quote(site.name), "configured"),
+        "UpdateSequenceNumber": Attribute(str(sequence), "computed"),
+        "WantAdRevaluate": _said_or(said, "WantAdRevaluate", "true"),
+        "SiteEnvironment": _said_or(said, "SiteEnvironment", quote(environment)),
+        "Requirements": _requirements(site.requirements, said.get("requirements")),
+        "Rank": _said_or(said, "Rank", site.rank),
+        **_matches(site, load or Load(), said.get("maxmatches")),
     }
-    return build_ad(_expressions(site), values)
+    for name, text in parse_lines(site.attributes).items():
+        if name.lower() not in said:
+            ad[name] = Attribute(text, "configured")
+    for name, text in advertised.items():
+        if name.lower() not in RESERVED:
+            ad[name] = Attribute(text, "advertised")
+    return ad
+
+
+def _said_or(said: Mapping[str, str], name: str, configured: str) -> Attribute:
+    text = said.get(name.lower())
+    return Attribute(configured, "configured") if text is None else Attribute(text, "advertised")
+
+
+def _requirements(configured: str, said: str | None) -> Attribute:
+    if said is None:
+        return Attribute(configured, "configured")
+    # A comment at the end of one of them must not hide the parenthesis.
+    return Attribute(f"({configured}\n) && ({said}\n)", "both")
+
+
+def _matches(site: Site, load: Load, said: str | None) -> dict[str, Attribute]:
+    """What is bound to the site and what may be, in DAGs or in groups of jobs."""
+    most, source = site.max_matches, "configured"
+    if said is not None and int(said) < most:
+        most, source = int(said), "advertised"
+    if site.matches_unit == Site.MatchesUnit.DAGS:
+        return {
+            "CurMatches": Attribute(str(load.dags), "computed"),
+            "MaxMatches": Attribute(str(most), source),
+        }
+    groups = load.unfinished_nodes / site.group_size
+    return {
+        "CurMatches": Attribute(repr(groups), "computed"),
+        "MaxMatches": Attribute(repr(most / site.group_size), source),
+        "MatchUnit": Attribute(quote(site.matches_unit), "configured"),
+        "GroupSize": Attribute(str(site.group_size), "configured"),
+    }
+
+
+def check_merged(ad: Mapping[str, Attribute]) -> None:
+    """Raise AdError when the ad costs too much to evaluate, or is larger than may be published."""
+    check_cost({name: attribute.expression for name, attribute in ad.items()})
+    # Numbers that Pilotage sets grow by a few digits.
+    if len(_rendered(ad).encode()) > MAX_AD_BYTES - 256:
+        raise AdError(f"the site's ad would be larger than {MAX_AD_BYTES} bytes")
+
+
+def _rendered(ad: Mapping[str, Attribute]) -> str:
+    return render_lines(build_ad({name: attribute.expression for name, attribute in ad.items()}))
 
 
 def published_ad(ad: SiteAd) -> classad2.ClassAd:
-    """A stored ad as an object."""
+    """A stored ad as an object. Raises AdError."""
     return build_ad(parse_lines(ad.text))
 
 
-@transaction.atomic
-def publish_ads(cur_matches_by_site: Mapping[int, int], *, now: datetime) -> int:
-    """Publish the ads of all sites that are on, with larger sequence numbers; return how many.
+def read_ads(now: datetime) -> list[PublishedAd]:
+    """The ads that have not expired, by the sites' names, whatever the sites' standing.
 
-    A site that cannot be composed (its configuration was changed behind the admin's back) is left
-    out: its old ad expires.
+    One that cannot be read is left out, and no other suffers from it.
     """
-    sites = list(enabled_sites())
-    old = {
-        ad.site_id: ad.sequence for ad in SiteAd.objects.filter(site__in=sites).select_for_update()
-    }
+    stored = SiteAd.objects.filter(expires_at__gt=now).select_related("site")
+    ads = []
+    for each in stored.order_by("site__name"):
+        try:
+            ad = published_ad(each)
+        except AdError as error:
+            log.warning("site_ad_unreadable", site=each.site.name, error=str(error))
+            continue
+        counts_jobs = each.site.matches_unit == Site.MatchesUnit.JOBS
+        group_size = float(each.site.group_size) if counts_jobs else None
+        ads.append(PublishedAd(each.site_id, each.site.name, ad, group_size))
+    return ads
+
+
+@transaction.atomic
+def publish_ads(loads: Mapping[int, Load], *, now: datetime) -> int:
+    """Publish the ads of all sites with larger sequence numbers; return how many.
+
+    Those of closed sites as well: an explanation can then tell "never" from "not now". A site
+    whose ad cannot be made is left out: its old ad expires.
+    """
+    sites = list(Site.objects.select_related("advertisement"))
+    old = dict(SiteAd.objects.select_for_update().values_list("site_id", "sequence"))
     ads = []
     for site in sites:
+        load = loads.get(site.pk, Load())
         sequence = max(old.get(site.pk, 0) + 1, int(now.timestamp()))
-        count = cur_matches_by_site.get(site.pk, 0)
         try:
-            text = render_lines(compose_ad(site, cur_matches=count, sequence=sequence))
-        except (AdError, environments.BadEnvironment):
+            text = _rendered(
+                merge_ad(site, advertised_attributes(site), load=load, sequence=sequence)
+            )
+        except (AdError, environments.BadEnvironment) as error:
+            log.warning("site_ad_not_made", site=site.name, error=str(error))
             continue
+        counts_jobs = site.matches_unit == Site.MatchesUnit.JOBS
         ads.append(
             SiteAd(
                 site=site,
                 text=text,
                 sequence=sequence,
-                cur_matches=count,
+                cur_matches=load.unfinished_nodes if counts_jobs else load.dags,
                 published_at=now,
                 expires_at=now + AD_LIFETIME,
             )

@@ -8,6 +8,7 @@ from django.db.models.functions import Now
 
 from wms.core.models import EventRecord
 from wms.elements.registry import ELEMENTS
+from wms.sites.states import SiteState
 
 _NAME = RegexValidator(
     r"\A[A-Za-z0-9][A-Za-z0-9_.-]*\Z", "Use letters, digits, points, hyphens and underscores."
@@ -21,12 +22,46 @@ def _element_choices() -> list[tuple[str, str]]:
 class Site(models.Model):
     """A place with its own batch queues, to which whole DAGs are matched."""
 
+    class MatchesUnit(models.TextChoices):
+        """What `max_matches` counts."""
+
+        DAGS = "dags", "DAGs"
+        JOBS = "jobs", "jobs: a DAG counts with its unfinished nodes"
+
     name = models.CharField(max_length=64, unique=True, validators=[_NAME])
     is_enabled = models.BooleanField(
         default=True, help_text="A site that is off takes no DAG and no pilot."
     )
+    state = models.CharField(
+        max_length=16, choices=SiteState, default=SiteState.OPEN, db_default=SiteState.OPEN
+    )
+    state_since = models.DateTimeField(db_default=Now())
+    state_reason = models.TextField(blank=True, default="", db_default="")
+    state_by = models.CharField(
+        max_length=160, blank=True, default="", db_default="", help_text="Who put it in its state."
+    )
     max_matches = models.PositiveIntegerField(
-        default=2, help_text="How many DAGs may be bound to the site at once (MaxMatches)."
+        default=2,
+        help_text="How many DAGs, or jobs, may be bound to the site at once (MaxMatches).",
+    )
+    matches_unit = models.CharField(
+        max_length=8,
+        choices=MatchesUnit,
+        default=MatchesUnit.DAGS,
+        db_default=MatchesUnit.DAGS,
+        help_text="What MaxMatches counts.",
+    )
+    group_size = models.PositiveIntegerField(
+        default=50,
+        db_default=50,
+        validators=[MinValueValidator(1)],
+        help_text="Jobs that count as one match, where MaxMatches counts jobs.",
+    )
+    failure_threshold = models.PositiveIntegerField(
+        default=18,
+        db_default=18,
+        help_text="Failed DAGs and pilots in ten minutes; above it the site gets fewer matches, "
+        "then none, until successes return. 0: never.",
     )
     requirements = models.TextField(
         default="CurMatches < MaxMatches",
@@ -46,6 +81,18 @@ class Site(models.Model):
 
     class Meta:
         ordering = ["name"]
+        constraints = [
+            models.CheckConstraint(
+                condition=models.Q(state__in=SiteState.values), name="site_state_known"
+            ),
+            models.CheckConstraint(
+                condition=models.Q(state="open") | ~models.Q(state_reason=""),
+                name="site_closed_has_reason",
+            ),
+            models.CheckConstraint(
+                condition=models.Q(group_size__gte=1), name="site_group_size_positive"
+            ),
+        ]
 
     def __str__(self) -> str:
         return self.name
@@ -98,12 +145,82 @@ class SiteAd(models.Model):
     sequence = models.BigIntegerField(
         help_text="UpdateSequenceNumber: larger with each publication."
     )
-    cur_matches = models.PositiveIntegerField()
+    cur_matches = models.PositiveIntegerField(
+        help_text="What is bound to the site, in the unit of its max_matches."
+    )
     published_at = models.DateTimeField()
     expires_at = models.DateTimeField()
 
     def __str__(self) -> str:
         return f"ad of {self.site.name}, number {self.sequence}"
+
+
+class Advertisement(models.Model):
+    """What a site last said of itself at run time; it is merged into the site's ad.
+
+    It stays when it is invalidated: a replay is known by its sequence number.
+    """
+
+    site = models.OneToOneField(Site, on_delete=models.CASCADE, related_name="advertisement")
+    attributes = models.TextField(help_text="One `Name = expression` a line.")
+    sequence = models.BigIntegerField(help_text="UpdateSequenceNumber of the sender.")
+    lifetime_s = models.PositiveIntegerField(help_text="ClassAdLifetime.")
+    received_at = models.DateTimeField()
+    expires_at = models.DateTimeField()
+    advertised_by = models.CharField(max_length=160)
+    invalidated_at = models.DateTimeField(null=True, blank=True)
+    invalidated_by = models.CharField(max_length=160, blank=True)
+
+    def __str__(self) -> str:
+        return f"advertisement of {self.site.name}, number {self.sequence}"
+
+
+class Downtime(models.Model):
+    """A time in which a site gets nothing new; before it, a lead time without new DAGs."""
+
+    site = models.ForeignKey(Site, on_delete=models.CASCADE, related_name="downtimes")
+    start = models.DateTimeField(help_text="From now on no pilot is sent either.")
+    end = models.DateTimeField()
+    lead_time_s = models.PositiveIntegerField(
+        default=0, help_text="So long before the start the site takes no new DAG, in seconds."
+    )
+    reason = models.TextField()
+    author = models.CharField(max_length=160)
+    created_at = models.DateTimeField(db_default=Now())
+    cancelled_at = models.DateTimeField(null=True, blank=True)
+    cancelled_by = models.CharField(max_length=160, blank=True)
+
+    class Meta:
+        indexes = [
+            models.Index(
+                fields=["end"], condition=models.Q(cancelled_at=None), name="downtime_by_end"
+            ),
+        ]
+        constraints = [
+            models.CheckConstraint(
+                condition=models.Q(end__gt=models.F("start")), name="downtime_ends_after_start"
+            ),
+            models.CheckConstraint(condition=~models.Q(reason=""), name="downtime_has_reason"),
+        ]
+
+    def __str__(self) -> str:
+        return f"downtime of {self.site.name} from {self.start:%Y-%m-%d %H:%M}"
+
+
+class SiteThrottle(models.Model):
+    """How many new matches a site gets in a period of ten minutes, after its failures."""
+
+    site = models.OneToOneField(Site, on_delete=models.CASCADE, related_name="throttle")
+    judged_until = models.DateTimeField(help_text="End of the last period that was judged.")
+    allowance = models.FloatField(
+        null=True, blank=True, help_text="New matches in a period; empty: as many as there are."
+    )
+    matched = models.FloatField(default=0.0, help_text="New matches since `judged_until`.")
+    failures = models.PositiveIntegerField(default=0, help_text="In the last period judged.")
+    successes = models.PositiveIntegerField(default=0, help_text="In the last period judged.")
+
+    def __str__(self) -> str:
+        return f"throttle of {self.site.name}"
 
 
 class SiteEvent(EventRecord):

@@ -3,29 +3,58 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 
 from django.db.models import Exists, OuterRef, Prefetch, QuerySet
 
 from matching.needs import Resource
 from wms.core.conf import conf
+from wms.core.errors import NotFound
 from wms.core.models import User
 from wms.elements.protocol import Element
 from wms.elements.registry import element_for
-from wms.sites.models import Queue, Site, SiteEvent
+from wms.sites.models import Downtime, Queue, Site, SiteEvent
+from wms.sites.states import SiteState
 
 #: A pilot has called in within this time of its start, or something is wrong with its node.
 _START_UP_S = 60
 
 
-def enabled_queues() -> QuerySet[Queue]:
-    """The queues to which pilots may be sent, with their sites."""
-    return Queue.objects.filter(is_enabled=True, site__is_enabled=True).select_related("site")
+def enabled_queues(now: datetime) -> QuerySet[Queue]:
+    """The queues to which pilots may be sent, with their sites.
+
+    None of a site that is banned or in downtime; a draining site finishes what it has.
+    """
+    return (
+        Queue.objects.filter(is_enabled=True, site__is_enabled=True)
+        .exclude(site__state=SiteState.BANNED)
+        .exclude(site__in=downtimes_at(now).values("site"))
+        .select_related("site")
+    )
+
+
+def downtimes_at(now: datetime) -> QuerySet[Downtime]:
+    """The downtimes that have begun and not ended, of all sites; cancelled ones left out."""
+    return Downtime.objects.filter(cancelled_at=None, start__lte=now, end__gt=now)
+
+
+def downtimes_from(now: datetime) -> QuerySet[Downtime]:
+    """The downtimes that have not ended, of all sites, by start; cancelled ones left out."""
+    return Downtime.objects.filter(cancelled_at=None, end__gt=now).order_by("start", "pk")
 
 
 def open_sites() -> QuerySet[Site]:
     """The sites that can take DAGs: switched on, with a queue that is."""
     has_queue = Queue.objects.filter(site=OuterRef("pk"), is_enabled=True)
     return Site.objects.filter(Exists(has_queue), is_enabled=True)
+
+
+def find_site(name: str) -> Site:
+    """The site of this name. Raises NotFound."""
+    site = Site.objects.filter(name=name).first()
+    if site is None:
+        raise NotFound(f"There is no site {name}.")
+    return site
 
 
 def queues_of(site: Site) -> QuerySet[Queue]:

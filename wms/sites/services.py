@@ -1,4 +1,4 @@
-"""Configuring sites and their queues."""
+"""Configuring sites and their queues, and deciding by hand whether a site gets new work."""
 
 from __future__ import annotations
 
@@ -11,15 +11,17 @@ from django.db import models, transaction
 
 from wms.core.actors import Actor
 from wms.core.audit import record_action
-from wms.core.errors import Finding, InvalidInput
-from wms.core.models import Role
-from wms.core.policy import require_role
+from wms.core.errors import Conflict, Finding, InvalidInput
 from wms.elements.protocol import BadSettings
+from wms.sites import lifecycle
 from wms.sites.ads import check_site
 from wms.sites.models import Queue, Site, SiteEvent
-from wms.sites.selectors import element_of
+from wms.sites.policy import require_configuring, require_steering
+from wms.sites.selectors import element_of, find_site
 
 _Row = TypeVar("_Row", bound=models.Model)
+#: Columns that change by `ban_site` and its like only.
+_STATE = frozenset({"state", "state_since", "state_reason", "state_by"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,9 @@ class SiteSpec:
     name: str
     is_enabled: bool = True
     max_matches: int = 2
+    matches_unit: str = Site.MatchesUnit.DAGS
+    group_size: int = 50
+    failure_threshold: int = 18
     requirements: str = "CurMatches < MaxMatches"
     rank: str = "0.0"
     environment: str = ""
@@ -58,7 +63,7 @@ def configure_site(spec: SiteSpec, queues: Sequence[QueueSpec], *, actor: Actor)
 
     Raises NotPermitted, and InvalidInput with every fault; then nothing was changed.
     """
-    require_role(actor, Role.OPERATOR, "configure sites")
+    require_configuring(actor, "configure sites")
     site = Site.objects.select_for_update().filter(name=spec.name).first() or Site()
     save_site(_with_values(site, asdict(spec)), actor=actor)
     existing = {queue.name: queue for queue in site.queues.select_for_update(of=("self",))}
@@ -73,6 +78,44 @@ def configure_site(spec: SiteSpec, queues: Sequence[QueueSpec], *, actor: Actor)
     return site
 
 
+def ban_site(name: str, *, actor: Actor, reason: str) -> Site:
+    """Give the site nothing new: no DAG, no pilot. What runs there goes on.
+
+    Raises NotFound, NotPermitted, ReasonRequired, and Conflict when it is banned already.
+    """
+    return _steer("ban", name, actor=actor, reason=reason)
+
+
+def drain_site(name: str, *, actor: Actor, reason: str) -> Site:
+    """Give the site no new DAG; DAGs that are bound to it go on and get pilots.
+
+    Raises NotFound, NotPermitted, ReasonRequired, and Conflict when it is draining already.
+    """
+    return _steer("drain", name, actor=actor, reason=reason)
+
+
+def unban_site(name: str, *, actor: Actor, reason: str) -> Site:
+    """Open a banned or draining site again.
+
+    Raises NotFound, NotPermitted, ReasonRequired, and Conflict when it is open.
+    """
+    return _steer("unban", name, actor=actor, reason=reason)
+
+
+@transaction.atomic
+def _steer(event: str, name: str, *, actor: Actor, reason: str) -> Site:
+    require_steering(actor, f"{event} sites")
+    site = find_site(name)
+    applied, _ = lifecycle.SITES.apply(
+        event, [site.pk], actor=actor, reason=reason.strip(), state_by=actor.name
+    )
+    site.refresh_from_db()
+    if not applied.changed:
+        raise Conflict(f"{name} is {site.state}: {event} changes nothing.")
+    record_action(f"{event} site", target=f"site {name}", actor=actor, reason=reason.strip())
+    return site
+
+
 def _with_values(row: _Row, values: Mapping[str, Any]) -> _Row:
     for name, value in values.items():
         setattr(row, name, value)
@@ -82,7 +125,7 @@ def _with_values(row: _Row, values: Mapping[str, Any]) -> _Row:
 @transaction.atomic
 def save_site(site: Site, *, actor: Actor) -> None:
     """Check and store a site. Raises NotPermitted or InvalidInput."""
-    require_role(actor, Role.OPERATOR, "configure sites")
+    require_configuring(actor, "configure sites")
     # Browsers send text fields with the line ends of Windows: that alone is no change.
     site.environment = "\n".join(site.environment.splitlines())
     site.attributes = "\n".join(site.attributes.splitlines())
@@ -95,7 +138,7 @@ def save_site(site: Site, *, actor: Actor) -> None:
 @transaction.atomic
 def save_queue(queue: Queue, *, actor: Actor) -> None:
     """Check and store a queue. Raises NotPermitted or InvalidInput."""
-    require_role(actor, Role.OPERATOR, "configure queues")
+    require_configuring(actor, "configure queues")
     check_queue(queue)
     _check_name(queue, Queue.objects.filter(pk=queue.pk))
     _save_changes(queue, Queue, f"queue {queue}", queue.site, actor)
@@ -139,7 +182,11 @@ def _save_changes(
 ) -> None:
     """Store a row, with an event and an audit entry that tell what changed."""
     old = model._default_manager.filter(pk=row.pk).first() if row.pk else None
-    names = [f.attname for f in model._meta.concrete_fields if not f.primary_key]
+    names = [
+        f.attname
+        for f in model._meta.concrete_fields
+        if not f.primary_key and f.attname not in _STATE
+    ]
     changes = {
         name: [None if old is None else getattr(old, name), getattr(row, name)]
         for name in names
@@ -147,7 +194,7 @@ def _save_changes(
     }
     if not changes:
         return
-    row.save()
+    row.save(update_fields=None if old is None else list(changes))
     event = "create" if old is None else "change"
     # Everybody reads events; what a batch system needs to know is for operators, in the audit.
     told = {name: change if name != "settings" else "changed" for name, change in changes.items()}

@@ -1,0 +1,124 @@
+"""Calendar entries in which a site gets nothing new."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import transaction
+
+from wms.core.actors import Actor
+from wms.core.audit import record_action
+from wms.core.errors import Conflict, Finding, InvalidInput, NotFound
+from wms.sites.models import Downtime, Site, SiteEvent
+from wms.sites.policy import require_steering
+from wms.sites.selectors import find_site
+
+MAX_LEAD_TIME = timedelta(days=30)
+
+
+@transaction.atomic
+def add_downtime(
+    site_name: str,
+    *,
+    start: datetime,
+    end: datetime,
+    reason: str,
+    lead_time_s: int = 0,
+    actor: Actor,
+    now: datetime,
+) -> Downtime:
+    """Enter a downtime; it may have begun already. Raises NotFound, NotPermitted, InvalidInput."""
+    require_steering(actor, "enter downtimes")
+    downtime = Downtime(
+        site=find_site(site_name), start=start, end=end, lead_time_s=lead_time_s, reason=reason
+    )
+    save_downtime(downtime, actor=actor, now=now)
+    return downtime
+
+
+@transaction.atomic
+def save_downtime(downtime: Downtime, *, actor: Actor, now: datetime) -> None:
+    """Check and store a new downtime, or one that was changed, with an event and an audit entry.
+
+    Raises NotPermitted, InvalidInput, and Conflict when it was cancelled meanwhile.
+    """
+    require_steering(actor, "enter downtimes")
+    downtime.reason = downtime.reason.strip()
+    check_downtime(downtime, now=now)
+    if downtime.pk is None:
+        downtime.author = actor.name
+        downtime.save()
+        _record("add downtime", downtime, actor)
+        return
+    old = _locked(downtime.pk)
+    changed = [
+        name
+        for name in ("site_id", "start", "end", "lead_time_s", "reason")
+        if getattr(old, name) != getattr(downtime, name)
+    ]
+    if changed:
+        downtime.save(update_fields=changed)
+        _record("change downtime", downtime, actor)
+
+
+@transaction.atomic
+def cancel_downtime(downtime_id: int, *, actor: Actor, now: datetime) -> Downtime:
+    """Take a downtime out of the calendar; one that runs ends now.
+
+    Raises NotFound, NotPermitted, and Conflict when it is cancelled or over already.
+    """
+    require_steering(actor, "cancel downtimes")
+    downtime = _locked(downtime_id)
+    if downtime.end <= now:
+        raise Conflict(f"Downtime {downtime_id} is over.")
+    downtime.cancelled_at, downtime.cancelled_by = now, actor.name
+    downtime.save(update_fields=["cancelled_at", "cancelled_by"])
+    _record("cancel downtime", downtime, actor)
+    return downtime
+
+
+def check_downtime(downtime: Downtime, *, now: datetime) -> None:
+    """Raise InvalidInput with every fault of a downtime, by field."""
+    findings = []
+    if downtime.end <= downtime.start:
+        findings.append(Finding("must be after the start", field="end"))
+    elif downtime.end <= now:
+        findings.append(Finding("must be in the future", field="end"))
+    most_s = int(MAX_LEAD_TIME.total_seconds())
+    if not 0 <= downtime.lead_time_s <= most_s:
+        findings.append(Finding(f"must be from 0 to {most_s} seconds", field="lead_time_s"))
+    if not downtime.reason.strip():
+        findings.append(Finding("give a reason: it is shown with the site", field="reason"))
+    if findings:
+        raise InvalidInput(findings)
+
+
+def _locked(downtime_id: int) -> Downtime:
+    downtime = (
+        Downtime.objects.select_related("site")
+        .select_for_update(of=("self",))
+        .filter(pk=downtime_id)
+        .first()
+    )
+    if downtime is None:
+        raise NotFound(f"There is no downtime {downtime_id}.")
+    if downtime.cancelled_at is not None:
+        raise Conflict(f"Downtime {downtime_id} was cancelled by {downtime.cancelled_by}.")
+    return downtime
+
+
+def _record(action: str, downtime: Downtime, actor: Actor) -> None:
+    site: Site = downtime.site
+    facts: dict[str, Any] = {
+        "downtime": downtime.pk,
+        "start": downtime.start.isoformat(),
+        "end": downtime.end.isoformat(),
+        "lead_time_s": downtime.lead_time_s,
+    }
+    SiteEvent.objects.create(
+        site=site, event=action, actor=actor.name, reason=downtime.reason, facts=facts
+    )
+    record_action(
+        action, target=f"site {site.name}", actor=actor, reason=downtime.reason, facts=facts
+    )

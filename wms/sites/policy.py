@@ -1,0 +1,24 @@
+"""Who may do what with a site.
+
+- Everybody who is logged in sees every site, with its ad and what happened to it.
+- Shifters and above decide from hour to hour whether a site gets new work: they ban, drain and
+  unban it, and enter downtimes. A shift must be able to stop a site that eats jobs at night.
+- Operators and above configure sites and queues, and advertise: an advertised ad says which DAGs a
+  site takes, so it is configuration.
+"""
+
+from __future__ import annotations
+
+from wms.core.actors import Actor
+from wms.core.models import Role
+from wms.core.policy import require_role
+
+
+def require_steering(actor: Actor, action: str) -> None:
+    """Raise NotPermitted unless the actor may open and close sites."""
+    require_role(actor, Role.SHIFTER, action)
+
+
+def require_configuring(actor: Actor, action: str) -> None:
+    """Raise NotPermitted unless the actor may say what a site is."""
+    require_role(actor, Role.OPERATOR, action)

@@ -1,0 +1,119 @@
+"""Whether sites take new DAGs now, and if not, why: one answer for all who ask."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from django.db.models import Exists, OuterRef
+
+from wms.sites.models import Downtime, Queue, Site
+from wms.sites.selectors import downtimes_from
+from wms.sites.states import SiteState
+from wms.sites.throttling import PERIOD
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Whether a site takes new DAGs.
+
+    `kind` is empty for a site that does; else one of disabled, no queue, banned, draining,
+    downtime, expired, throttled. `reason` goes on after "the site is ...". `allowance` is how many
+    new matches its failures still leave it in this period; None means no bound.
+    """
+
+    site_id: int
+    name: str
+    kind: str = ""
+    reason: str = ""
+    allowance: float | None = None
+
+
+def standings(now: datetime) -> dict[int, Standing]:
+    """The standing of every site, by id: two queries, however many there are."""
+    has_queue = Queue.objects.filter(site=OuterRef("pk"), is_enabled=True)
+    sites = Site.objects.annotate(has_queue=Exists(has_queue)).select_related(
+        "advertisement", "throttle"
+    )
+    downtimes: dict[int, list[Downtime]] = {}
+    for downtime in downtimes_from(now):
+        downtimes.setdefault(downtime.site_id, []).append(downtime)
+    return {site.pk: _standing(site, downtimes.get(site.pk, ()), now) for site in sites}
+
+
+def standing_of(site: Site, now: datetime) -> Standing:
+    """The standing of one site."""
+    return standings(now)[site.pk]
+
+
+def _standing(site: Site, downtimes: Iterable[Downtime], now: datetime) -> Standing:
+    allowance = _allowance(site)
+    kind, reason = (
+        _configured(site)
+        or _decided(site)
+        or _planned(downtimes, now)
+        or _expired(site, now)
+        or _throttled(site, allowance)
+        or ("", "")
+    )
+    return Standing(site.pk, site.name, kind, reason, allowance)
+
+
+def _configured(site: Site) -> tuple[str, str] | None:
+    if not site.is_enabled:
+        return "disabled", "switched off in its configuration"
+    # Annotated by `standings`.
+    if not site.has_queue:  # type: ignore[attr-defined]
+        return "no queue", "without a queue that is switched on"
+    return None
+
+
+def _decided(site: Site) -> tuple[str, str] | None:
+    if site.state == SiteState.OPEN:
+        return None
+    since = f"by {site.state_by} since {_time(site.state_since)}: {site.state_reason}"
+    return site.state, f"{site.state} {since}"
+
+
+def _planned(downtimes: Iterable[Downtime], now: datetime) -> tuple[str, str] | None:
+    for downtime in downtimes:
+        if downtime.start - timedelta(seconds=downtime.lead_time_s) <= now:
+            where = "in" if downtime.start <= now else f"before (from {_time(downtime.start)}) its"
+            until = f"downtime until {_time(downtime.end)}"
+            return "downtime", f"{where} {until}, entered by {downtime.author}: {downtime.reason}"
+    return None
+
+
+def _expired(site: Site, now: datetime) -> tuple[str, str] | None:
+    advertisement = getattr(site, "advertisement", None)
+    if advertisement is None or advertisement.invalidated_at or advertisement.expires_at > now:
+        return None
+    return "expired", (
+        f"silent: what it advertised expired at {_time(advertisement.expires_at)} and was not "
+        "renewed"
+    )
+
+
+def _allowance(site: Site) -> float | None:
+    """Whole matches that are left in this period."""
+    throttle = getattr(site, "throttle", None)
+    if throttle is None or throttle.allowance is None:
+        return None
+    return max(0.0, float(math.floor(throttle.allowance - throttle.matched)))
+
+
+def _throttled(site: Site, allowance: float | None) -> tuple[str, str] | None:
+    if allowance is None or allowance > 0:
+        return None
+    throttle = site.throttle
+    return "throttled", (
+        f"throttled until {_time(throttle.judged_until + PERIOD)} at the earliest: "
+        f"{throttle.failures} failures and {throttle.successes} successes of DAGs and pilots in "
+        "the ten minutes before this period"
+    )
+
+
+def _time(at: datetime) -> str:
+    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
