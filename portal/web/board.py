@@ -12,13 +12,15 @@ from django_filters import FilterSet
 from portal.filters import DagFilter, JobFilter, PilotFilter
 from wms.core.models import User
 from wms.core.selectors import LoopHealth, LoopStatus, count_by_state, loop_statuses
+from wms.dags.demand import loads_by_site
 from wms.dags.models import Dag
-from wms.dags.selectors import listed_dags, running_dags_by_site, visible_dags
+from wms.dags.selectors import listed_dags, visible_dags
 from wms.dags.states import DagState
 from wms.jobs.selectors import visible_jobs
 from wms.jobs.states import JobState
 from wms.pilots.selectors import live_pilots_by_queue, visible_pilots
 from wms.pilots.states import PilotState
+from wms.sites.ads import Load
 from wms.sites.models import Site
 from wms.sites.selectors import listed_sites
 
@@ -117,12 +119,12 @@ def _tiles(states: Sequence[str], shown: FilterSet) -> list[Tile]:
 
 def site_lines(user: User, *, now: datetime) -> list[SiteLine]:
     """All sites with their DAGs and pilots of this moment: four queries."""
-    dags, pilots = running_dags_by_site(), live_pilots_by_queue()
-    return [_site_line(site, dags, pilots, now) for site in listed_sites(user)]
+    loads, pilots = loads_by_site(), live_pilots_by_queue()
+    return [_site_line(site, loads, pilots, now) for site in listed_sites(user)]
 
 
 def _site_line(
-    site: Site, dags: Mapping[int, int], pilots: Mapping[int, Mapping[str, int]], now: datetime
+    site: Site, loads: Mapping[int, Load], pilots: Mapping[int, Mapping[str, int]], now: datetime
 ) -> SiteLine:
     of_queues: list[Mapping[str, int]] = [pilots.get(queue.pk, {}) for queue in site.queues.all()]
 
@@ -132,7 +134,7 @@ def _site_line(
     ad: Any = getattr(site, "ad", None)
     return SiteLine(
         site=site,
-        dags=dags.get(site.pk, 0),
+        dags=loads[site.pk].dags if site.pk in loads else 0,
         queued_pilots=total(PilotState.SUBMITTED, PilotState.QUEUED),
         running_pilots=total(PilotState.RUNNING),
         stalled_pilots=total(PilotState.STALLED),

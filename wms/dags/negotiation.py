@@ -1,174 +1,115 @@
-"""The negotiator: publishes the sites' ads, matches idle DAGs with them, and binds."""
+"""The negotiator's cycle: publish the sites' ads, read who wants what, decide, carry out."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
 from typing import Any
 
-import structlog
-from django.db import transaction
+from matching.negotiation import Bounds, Decision, Request, decide
+from matching.places import Offer
+from wms.accounting.services import charge
+from wms.dags import demand
+from wms.dags.binding import carry_out
+from wms.dags.models import NegotiationCycle
+from wms.dags.outcomes import site_outcomes
+from wms.dags.policies import matchmaking_policy
+from wms.sites import throttling
+from wms.sites.ads import publish_ads, read_ads
+from wms.sites.standing import standings
 
-from matching import environments
-from matching.classads import AdError, build_ad, literal_values
-from matching.negotiation import Decision, Match, Offer, Request, negotiate
-from matching.substitution import Undefined, expand_attributes, expand_environment
-from wms.core.actors import Actor
-from wms.dags import lifecycle
-from wms.dags.models import Dag
-from wms.dags.selectors import running_dags_by_site
-from wms.dags.states import DagState
-from wms.sites.ads import publish_ads, published_ad
-from wms.sites.models import Site, SiteAd
-from wms.sites.selectors import open_sites
-
-log = structlog.get_logger(__name__)
-_ACTOR = Actor.system("negotiator")
-#: What `$ENV(PATH)` means in a DAG's own environment: nothing of the server's environment is used.
-_SUBMIT_PATH = "/usr/local/bin:/usr/bin:/bin"
-_TWO_SIDED = frozenset({"Requirements", "Rank", "CurrentRank"})
+#: What one cycle may take; DAGs that it had no time to look at come first in the next one.
+DECISION_S = 20.0
+#: What looking at all sites for one kind of request may take; whose ad takes longer is held.
+REQUEST_S = 2.0
+#: So long the records of cycles are kept.
+RECORDS_KEPT = timedelta(days=30)
 
 
 def run_cycle(now: datetime) -> dict[str, Any]:
-    """One cycle: publish, decide, carry out. A DAG held or removed meanwhile is not bound."""
-    published = publish_ads(running_dags_by_site(), now=now)
-    offers = read_offers(now)
-    dags = list(Dag.objects.filter(state=DagState.IDLE).select_related("owner").order_by("pk"))
-    requests = _requests(dags)
-    decision = negotiate(requests, offers)
-    closed = closed_sites()
-    for dag_id, reason in decision.unmatched.items():
-        decision.unmatched[dag_id] = f"{reason} {closed}".strip()
+    """One cycle; what it did and how long its phases took is stored as a `NegotiationCycle`."""
+    watch = _Phases(time.monotonic)
+    _judge_sites(now)
+    ads = publish_ads(demand.loads_by_site(), now=now)
+    publish_s = watch.lap()
+    charge(demand.used_slots(), half_life_s=matchmaking_policy().priority_half_life_s, now=now)
+    offers, requests = read_offers(now), demand.idle_requests()
+    usage, limits = demand.usage(offers), demand.concurrency_limits(requests)
+    read_s = watch.lap()
+    bounds = Bounds(time.monotonic, request_s=REQUEST_S, decision_s=DECISION_S)
+    decision = decide(requests, offers, usage, limits, now, bounds=bounds)
+    decide_s = watch.lap()
     bound = carry_out(decision, offers, now=now)
-    return {
-        "ads": published,
-        "requests": len(requests),
-        "matches": len(decision.matches),
-        "bound": bound,
-        "unmatched": len(decision.unmatched),
-    }
+    throttling.note_matches(_matches_by_site(decision), now=now)
+    cycle = NegotiationCycle.objects.create(
+        started_at=now,
+        publish_s=publish_s,
+        read_s=read_s,
+        decide_s=decide_s,
+        carry_out_s=watch.lap(),
+        ads=ads,
+        requests=len(requests),
+        autoclusters=decision.autoclusters,
+        matches=len(decision.matches),
+        bound=bound,
+        reasons=dict(Counter(left.kind.value for left in decision.unmatched.values())),
+    )
+    NegotiationCycle.objects.filter(started_at__lt=now - RECORDS_KEPT).delete()
+    return _report(cycle, requests)
 
 
-def _requests(dags: Iterable[Dag]) -> list[Request]:
-    """The DAGs with their ads; one whose ad cannot be made is held and stops no other."""
-    requests = []
-    for dag in dags:
-        try:
-            requests.append(Request(dag.pk, dag_ad(dag)))
-        except AdError as error:
-            reason = f"its ad cannot be made: {error}"
-            lifecycle.apply_to_dags("hold", [dag.pk], actor=_ACTOR, reason=reason)
-    return requests
+class _Phases:
+    """Measures one phase after another."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._last = clock()
+
+    def lap(self) -> float:
+        """The seconds since the last call."""
+        last, self._last = self._last, self._clock()
+        return self._last - last
+
+
+def _judge_sites(now: datetime) -> None:
+    """Throttle the sites that failed too much in the period that has ended, relax the others."""
+    since = throttling.throttle_due(now)
+    if since is not None:
+        until = since + throttling.PERIOD
+        throttling.adjust_throttles(site_outcomes(since, until), now=now)
 
 
 def read_offers(now: datetime) -> list[Offer]:
-    """The ads that may be matched: not expired, of sites that are on and have a queue."""
-    ads = (
-        SiteAd.objects.filter(site__in=open_sites(), expires_at__gt=now)
-        .select_related("site")
-        .defer("site__requirements", "site__attributes")
-    )
+    """All sites with an ad that has not expired; those that take no DAG now say why."""
+    standing = standings(now)
     offers = []
-    for ad in ads.order_by("site__name"):
-        try:
-            offers.append(Offer(ad.site_id, ad.site.name, published_ad(ad)))
-        except AdError as error:
-            log.warning("site_ad_unreadable", site=ad.site.name, error=str(error))
-    return offers
+    for published in read_ads(now):
+        site = standing[published.site_id]
+        offers.append(
+            Offer(
+                site_id=published.site_id,
+                name=published.name,
+                ad=published.ad,
+                closed=site.reason if site.kind else "",
+                allowance=site.allowance,
+                group_size=published.group_size,
+            )
+        )
+    return sorted(offers, key=lambda offer: offer.name)
 
 
-def closed_sites() -> str:
-    """The sites that take no DAG whatever their ads say, as a sentence; empty without such."""
-    names = [site.name for site in Site.objects.exclude(pk__in=open_sites()).order_by("name")]
-    return f"Switched off, or without a queue: {', '.join(names)}." if names else ""
+def _matches_by_site(decision: Decision) -> dict[int, float]:
+    return dict(Counter(match.site_id for match in decision.matches))
 
 
-def dag_ad(dag: Dag) -> Any:
-    """The ad under which a DAG is matched: its own attributes and what Pilotage knows of it."""
-    values = {
-        "MyType": "Job",
-        "TargetType": "Machine",
-        "Owner": dag.owner.username,
-        "DagName": dag.name,
-        "DagId": dag.pk,
-        "NodesTotal": dag.node_count,
+def _report(cycle: NegotiationCycle, requests: Sequence[Request]) -> dict[str, Any]:
+    return {
+        "ads": cycle.ads,
+        "requests": len(requests),
+        "autoclusters": cycle.autoclusters,
+        "matches": cycle.matches,
+        "bound": cycle.bound,
+        "unmatched": sum(cycle.reasons.values()),
     }
-    return build_ad(dag.ad_attributes, values)
-
-
-@transaction.atomic
-def carry_out(decision: Decision, offers: Sequence[Offer], *, now: datetime) -> int:
-    """Bind the matched DAGs that are still idle, and note why the others found no site."""
-    ads = {offer.site_id: _match_attributes(offer) for offer in offers}
-    matches = {match.dag_id: match for match in decision.matches}
-    idle = list(
-        Dag.objects.filter(pk__in=[*matches, *decision.unmatched], state=DagState.IDLE)
-        .select_related("owner")
-        .order_by("pk")
-        .select_for_update(of=("self",))
-    )
-    bound = [
-        dag
-        for dag in idle
-        if dag.pk in matches and _bind(dag, matches[dag.pk], ads[matches[dag.pk].site_id], now)
-    ]
-    Dag.objects.bulk_update(
-        bound,
-        ["site", "matched_at", "match_attributes", "environment", "unmatched_reason"],
-        batch_size=500,
-    )
-    _note_reasons(idle, decision.unmatched)
-    facts = {
-        dag.pk: {
-            "site": dag.match_attributes.get("Name", ""),
-            "dag_rank": matches[dag.pk].dag_rank,
-            "site_rank": matches[dag.pk].site_rank,
-        }
-        for dag in bound
-    }
-    lifecycle.apply_to_dags("match", [dag.pk for dag in bound], actor=_ACTOR, facts=facts)
-    return len(bound)
-
-
-def _note_reasons(idle: Iterable[Dag], reasons: Mapping[int, str]) -> None:
-    """Store why DAGs found no site, where that has changed."""
-    changed = []
-    for dag in idle:
-        if dag.pk in reasons and dag.unmatched_reason != reasons[dag.pk]:
-            dag.unmatched_reason = reasons[dag.pk]
-            changed.append(dag)
-    Dag.objects.bulk_update(changed, ["unmatched_reason"], batch_size=500)
-
-
-def _match_attributes(offer: Offer) -> dict[str, Any]:
-    """What a site's ad says by itself; its Requirements and Rank mean nothing without a DAG."""
-    values = literal_values(offer.ad)
-    return {name: value for name, value in values.items() if name not in _TWO_SIDED}
-
-
-def _bind(dag: Dag, match: Match, ad: Mapping[str, Any], now: datetime) -> bool:
-    """Set the DAG's site and environment; hold it when its description is undefined there."""
-    try:
-        environment = dag_environment(dag, ad)
-    except (Undefined, AdError, environments.BadEnvironment) as error:
-        reason = f"matched to {ad.get('Name')}, but its environment cannot be made: {error}"
-        lifecycle.apply_to_dags("hold", [dag.pk], actor=_ACTOR, reason=reason)
-        return False
-    dag.site_id = match.site_id
-    dag.matched_at = now
-    dag.match_attributes = dict(ad)
-    dag.environment = environment
-    dag.unmatched_reason = ""
-    return True
-
-
-def dag_environment(dag: Dag, ad: Mapping[str, Any]) -> dict[str, str]:
-    """What `$ENV(NAME)` means in the DAG's nodes: the environment of its description, filled in.
-
-    The description itself may use `$$(Attr)` of the site's ad and `$ENV(USER)`, `$ENV(PATH)`.
-    Raises Undefined, AdError or BadEnvironment.
-    """
-    base = {"USER": dag.owner.username, "PATH": _SUBMIT_PATH}
-    text = expand_environment(dag.environment_template, base)
-    text, _ = expand_attributes(text, ad)
-    return {**base, **environments.parse_environment(text)}

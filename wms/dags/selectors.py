@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 import rustworkx
-from django.db.models import Count, Prefetch, Q, QuerySet
+from django.db.models import Prefetch, Q, QuerySet
 
 from wms.core.errors import NotFound
 from wms.core.models import User
@@ -77,15 +77,6 @@ def needing_attention(dags: QuerySet[Dag], *, now: datetime) -> QuerySet[Dag]:
 def detailed_dags(user: User) -> QuerySet[Dag]:
     """Visible DAGs with what a DAG's page shows."""
     return visible_dags(user).select_related("owner", "site", "workspace")
-
-
-def running_dags_by_site() -> dict[int, int]:
-    """How many DAGs run at each site now (CurMatches), by the site's id.
-
-    A held DAG keeps its site but takes nobody's place there.
-    """
-    rows = Dag.objects.filter(state=DagState.RUNNING)
-    return dict(rows.order_by().values_list("site_id").annotate(count=Count("pk")))
 
 
 def nodes_of(dag: Dag) -> QuerySet[Node]:

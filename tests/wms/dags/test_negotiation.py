@@ -4,13 +4,16 @@ from datetime import timedelta
 
 import pytest
 
-from tests.wms.dags.driving import NOW, match, run_one
+from matching.negotiation import decide
+from tests.wms.dags.driving import NOW, advance, claim_one, match, run_one
+from wms.accounting.models import AccountingGroup, ConcurrencyLimit, Submitter
 from wms.core.actors import Actor
 from wms.core.models import User
-from wms.dags import negotiation
-from wms.dags.models import Dag
+from wms.dags import binding, demand, negotiation
+from wms.dags.binding import carry_out
+from wms.dags.models import Dag, MatchRecord, NegotiationCycle
 from wms.dags.services import hold_dags, release_dags
-from wms.sites.ads import published_ad
+from wms.sites.ads import Load, publish_ads, published_ad
 from wms.sites.models import Site, SiteAd
 from wms.sites.services import SiteSpec, configure_site
 
@@ -119,20 +122,22 @@ def test_a_dag_that_was_held_after_the_decision_is_not_bound(submit, make_site, 
     dag = submit(NODE)
     negotiation.run_cycle(NOW - timedelta(hours=1))
     dag = submit(NODE)
-    negotiation.publish_ads({}, now=NOW)
-    offers = negotiation.read_offers(NOW)
-    decision = negotiation.negotiate([negotiation.Request(dag.pk, negotiation.dag_ad(dag))], offers)
+    publish_ads({}, now=NOW)
+    offers, requests = negotiation.read_offers(NOW), demand.idle_requests()
+    decision = decide(requests, offers, demand.usage(offers), {}, NOW)
+    assert [match.dag_id for match in decision.matches] == [dag.pk]
 
     hold_dags([dag.pk], actor=Actor.person(sam), reason="wait")
-    bound = negotiation.carry_out(decision, offers, now=NOW)
+    bound = carry_out(decision, offers, now=NOW)
 
     dag.refresh_from_db()
     assert (bound, dag.state, dag.site) == (0, "held", None)
+    assert not MatchRecord.objects.filter(dag=dag).exists()
 
 
 def test_an_ad_that_was_not_renewed_is_not_matched(submit, make_site) -> None:
     make_site("site-a")
-    negotiation.publish_ads({}, now=NOW)
+    publish_ads({}, now=NOW)
 
     assert len(negotiation.read_offers(NOW + timedelta(seconds=899))) == 1
     assert negotiation.read_offers(NOW + timedelta(seconds=901)) == []
@@ -148,7 +153,8 @@ def test_sites_that_are_off_or_have_no_queue_take_no_dag_and_are_named(
 
     assert dag.state == "idle"
     assert dag.unmatched_reason == (
-        "No site is open for DAGs at present. Switched off, or without a queue: site-a, site-b."
+        "No site fits now: 2 of 2 closed (site-a: switched off in its configuration, "
+        "site-b: without a queue that is switched on)."
     )
 
 
@@ -175,3 +181,214 @@ def test_a_dag_that_could_not_start_looks_for_another_site_after_its_release(
 
     assert match(dag).state == "running"
     assert dag.site.name == "site-b"
+
+
+def test_where_a_site_counts_jobs_a_dag_weighs_as_much_as_it_has_unfinished_nodes(
+    submit, make_site
+) -> None:
+    site = make_site("site-a", max_matches=100, matches_unit="jobs", group_size=10)
+    dag = match(submit("JOB A step.sub\nJOB B step.sub\nJOB C step.sub"))
+
+    run_one("A")
+    advance(dag)
+
+    assert demand.loads_by_site() == {site.pk: Load(dags=1, unfinished_nodes=2)}
+    negotiation.run_cycle(NOW + timedelta(seconds=5))
+    ad = published_ad(SiteAd.objects.get())
+    assert (ad.eval("CurMatches"), ad.eval("MaxMatches")) == (0.2, 10.0)
+
+
+def test_small_and_large_groups_do_not_count_the_same(submit, make_site) -> None:
+    make_site("site-a", max_matches=10, matches_unit="jobs", group_size=5)
+    wide = "\n".join(f"JOB N{n} step.sub" for n in range(9))
+    small, large = submit(NODE), submit(wide)
+    late = submit(NODE)
+
+    negotiation.run_cycle(NOW)
+
+    states = Dag.objects.in_bulk([small.pk, large.pk, late.pk])
+    # 0.2 + 1.8 of 2 places: the third one finds the site full.
+    assert states[small.pk].state == states[large.pk].state == "running"
+    assert "full" in states[late.pk].unmatched_reason
+
+
+def test_each_match_is_recorded_with_its_ranks(submit, make_site) -> None:
+    site = make_site("site-a", rank="7")
+
+    dag = match(submit(NODE))
+
+    record = MatchRecord.objects.get(dag=dag)
+    assert (record.site, record.matched_at, record.site_rank) == (site, NOW, 7.0)
+    assert record.ended_at is None
+
+
+def test_a_dag_knows_its_last_sites_and_avoids_those_that_it_was_taken_from(
+    submit, make_site
+) -> None:
+    first, second = make_site("site-a"), make_site("site-b")
+    dag = submit(NODE)
+    for hours, site in ((2, first), (1, second)):
+        MatchRecord.objects.create(
+            dag=dag,
+            site=site,
+            matched_at=NOW - timedelta(hours=hours),
+            ended_at=NOW - timedelta(hours=hours - 1),
+            end="rematch",
+            avoided_until=NOW + timedelta(hours=1) if site == second else None,
+        )
+
+    (request,) = demand.idle_requests()
+
+    assert request.values["LastMatchName0"] == "site-b"
+    assert request.values["LastMatchName1"] == "site-a"
+    assert match(dag).site == first
+
+
+def test_the_last_sites_can_be_ruled_out_by_requirements(submit, make_site) -> None:
+    make_site("site-b", rank="1")
+    site = make_site("site-a", rank="2")
+    text = "requirements = TARGET.Name =!= MY.LastMatchName0\nqueue\n"
+    dag = submit(NODE, description_text=text, description_name="g.sub")
+    MatchRecord.objects.create(
+        dag=dag, site=site, matched_at=NOW, ended_at=NOW, end=MatchRecord.End.REMATCH
+    )
+
+    assert match(dag).site.name == "site-b"
+
+
+def test_concurrency_limits_are_kept_over_sites_and_cycles(submit, make_site) -> None:
+    make_site("site-a")
+    make_site("site-b")
+    ConcurrencyLimit.objects.create(name="db", maximum=2)
+    text = "concurrency_limits = db\nqueue\n"
+    dags = [submit(NODE, description_text=text, description_name="g.sub") for _ in range(3)]
+
+    negotiation.run_cycle(NOW)
+    negotiation.run_cycle(NOW + timedelta(seconds=5))
+
+    last = match(dags[2])
+    assert Dag.objects.filter(state="running").count() == 2
+    assert "concurrency limit db is used up: 2 of 2" in last.unmatched_reason
+
+
+def test_who_used_less_is_served_first(submit, make_site, alice: User, charlie: User) -> None:
+    make_site("site-a", max_matches=1)
+    Submitter.objects.create(user=alice, real_priority=50.0, charged_at=NOW)
+    Submitter.objects.create(user=charlie, real_priority=0.5, charged_at=NOW)
+    first, second = submit(NODE), submit(NODE, owner=charlie)
+
+    negotiation.run_cycle(NOW)
+
+    assert Dag.objects.get(pk=second.pk).state == "running"
+    assert Dag.objects.get(pk=first.pk).state == "idle"
+
+
+def test_running_jobs_are_charged_to_their_submitter(submit, make_site, alice: User) -> None:
+    make_site("site-a")
+    match(submit(NODE))
+    group = AccountingGroup.objects.create(name="physics", quota=1)
+    assert claim_one() is not None
+    Dag.objects.update(accounting_group=group)
+
+    assert demand.used_slots() == {(alice.pk, group.pk): 1.0}
+
+    negotiation.run_cycle(NOW + timedelta(hours=1))
+    assert Submitter.objects.get(user=alice, group=group).used_slots == 1.0
+
+
+def test_a_group_gets_no_more_than_its_quota(submit, make_site, alice: User) -> None:
+    make_site("site-a", max_matches=4)
+    group = AccountingGroup.objects.create(name="physics", quota=0.5, accepts_surplus=False)
+    dags = [submit(NODE) for _ in range(4)]
+    Dag.objects.update(accounting_group=group)
+
+    negotiation.run_cycle(NOW)
+    negotiation.run_cycle(NOW + timedelta(seconds=5))
+
+    assert Dag.objects.filter(state="running").count() == 2
+    dags[3].refresh_from_db()
+    assert "quota of the group physics is used up" in dags[3].unmatched_reason
+
+
+def test_each_cycle_leaves_a_record_and_old_records_go(submit, make_site) -> None:
+    make_site("site-a", max_matches=1)
+    submit(NODE)
+    submit(NODE)
+    negotiation.run_cycle(NOW - negotiation.RECORDS_KEPT - timedelta(seconds=1))
+    negotiation.run_cycle(NOW)
+
+    (cycle,) = NegotiationCycle.objects.all()
+    assert (cycle.started_at, cycle.ads, cycle.requests, cycle.autoclusters) == (NOW, 1, 1, 1)
+    assert (cycle.matches, cycle.bound, cycle.reasons) == (0, 0, {"fitting sites are full": 1})
+    assert min(cycle.publish_s, cycle.read_s, cycle.decide_s, cycle.carry_out_s) > 0
+
+
+def test_a_reason_that_did_not_change_is_not_written_again(submit, make_site) -> None:
+    make_site("site-a", is_enabled=False)
+    dag = match(submit(NODE))
+    seen = Dag.objects.filter(pk=dag.pk).extra(select={"xmin": "xmin::text"}).values_list("xmin")
+    before = list(seen)
+
+    match(dag)
+
+    assert list(seen) == before
+
+
+def test_an_ad_that_takes_too_long_to_evaluate_holds_its_dag_and_the_others_go_on(
+    submit, make_site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_site("site-a")
+    monkeypatch.setattr(negotiation, "REQUEST_S", 0.05)
+    slow = 'regexp("(a+)+$", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab")'
+    text = f"requirements = {slow} && TARGET.Name =!= 1\nqueue\n"
+    bad, good = submit(NODE, description_text=text, description_name="g.sub"), submit(NODE)
+
+    negotiation.run_cycle(NOW)
+
+    bad.refresh_from_db()
+    assert bad.state == "held"
+    assert "too long to evaluate" in bad.state_reason
+    assert Dag.objects.get(pk=good.pk).state == "running"
+
+
+def test_dags_that_there_was_no_time_for_come_first_the_next_time(
+    submit, make_site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_site("site-a", max_matches=0)
+    seen, unseen = submit(NODE), submit(NODE)
+    Dag.objects.filter(pk=unseen.pk).update(ad_attributes={"Requirements": "Speed > 1"})
+    monkeypatch.setattr(negotiation, "DECISION_S", -1.0)
+    negotiation.run_cycle(NOW)
+    assert set(Dag.objects.values_list("unmatched_reason", flat=True)) == {
+        "The negotiation had no time left to look at it."
+    }
+
+    Dag.objects.filter(pk=seen.pk).update(looked_at=NOW)
+
+    assert [request.dag_id for request in demand.idle_requests()] == [unseen.pk, seen.pk]
+
+
+def test_a_negotiation_that_is_killed_half_way_loses_and_doubles_nothing(
+    submit, make_site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_site("site-a", max_matches=9)
+    for _ in range(5):
+        submit(NODE)
+    monkeypatch.setattr(binding, "_BATCH", 2)
+    really, batches = binding._bind_batch, []
+
+    def bind_or_die(*arguments: object) -> int:
+        batches.append(arguments)
+        if len(batches) == 2:
+            raise KeyboardInterrupt
+        return really(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(binding, "_bind_batch", bind_or_die)
+    with pytest.raises(KeyboardInterrupt):
+        negotiation.run_cycle(NOW)
+    assert Dag.objects.filter(state="running").count() == 2
+
+    negotiation.run_cycle(NOW + timedelta(seconds=5))
+
+    assert Dag.objects.filter(state="running").count() == 5
+    assert MatchRecord.objects.filter(ended_at=None).count() == 5

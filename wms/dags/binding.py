@@ -1,0 +1,208 @@
+"""Carrying a negotiation out: binding DAGs to sites, noting why the others are left."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db import connection, transaction
+from psycopg.types.json import Jsonb
+
+from matching import environments
+from matching.classads import literal_values
+from matching.negotiation import Decision, Match, Request
+from matching.places import Offer
+from matching.reasons import Kind
+from matching.substitution import EXPRESSION_OPENING, Evaluator, expand_references
+from wms.core.actors import Actor
+from wms.dags import lifecycle
+from wms.dags.demand import requests_of
+from wms.dags.models import Dag, MatchRecord
+from wms.dags.states import DagState
+
+_ACTOR = Actor.system("negotiator")
+#: What `$ENV(PATH)` means in a DAG's own environment: nothing of the server's environment is used.
+_SUBMIT_PATH = "/usr/local/bin:/usr/bin:/bin"
+_TWO_SIDED = frozenset({"Requirements", "Rank", "CurrentRank"})
+#: So many DAGs are bound in one transaction: their rows are locked for a moment only.
+_BATCH = 1000
+
+# Each row gets values of its own; the ORM's bulk update, a CASE with a branch for every row and
+# column, takes some ten times as long.
+_BIND = """
+UPDATE dags_dag AS dag
+SET site_id = bound.site_id, matched_at = %(now)s, match_attributes = ad.attributes,
+    environment = bound.environment, substitutions = bound.substitutions, unmatched_reason = ''
+FROM unnest(
+    %(dags)s::bigint[], %(sites)s::bigint[], %(environments)s::jsonb[], %(substitutions)s::jsonb[]
+) AS bound(dag_id, site_id, environment, substitutions)
+JOIN unnest(%(ad_sites)s::bigint[], %(ads)s::jsonb[]) AS ad(site_id, attributes)
+    ON ad.site_id = bound.site_id
+WHERE dag.id = bound.dag_id
+"""
+# A reason that did not change is not written again.
+_NOTE = """
+UPDATE dags_dag AS dag
+SET unmatched_reason = note.reason
+FROM unnest(%(dags)s::bigint[], %(reasons)s::text[]) AS note(dag_id, reason)
+WHERE dag.id = note.dag_id AND dag.state = 'idle' AND dag.unmatched_reason <> note.reason
+"""
+
+
+def carry_out(decision: Decision, offers: Iterable[Offer], *, now: datetime) -> int:
+    """Bind the matched DAGs that are idle still, and note why others found no site.
+
+    A DAG held or removed meanwhile is not bound. Batch by batch: who is killed in between leaves
+    the rest idle, for the next cycle. Returns how many were bound.
+    """
+    ads = {offer.site_id: match_attributes(offer) for offer in offers}
+    _hold_faulty(decision)
+    _note_reasons(decision)
+    _note_looked_at(decision, now)
+    matches = decision.matches
+    return sum(
+        _bind_batch(matches[start : start + _BATCH], ads, now)
+        for start in range(0, len(matches), _BATCH)
+    )
+
+
+def match_attributes(offer: Offer) -> dict[str, Any]:
+    """What a site's ad says by itself; its Requirements and Rank mean nothing without a DAG."""
+    values = literal_values(offer.ad)
+    return {name: value for name, value in values.items() if name not in _TWO_SIDED}
+
+
+def _hold_faulty(decision: Decision) -> None:
+    faulty: dict[str, list[int]] = defaultdict(list)
+    for dag_id, leftover in decision.unmatched.items():
+        if leftover.kind is Kind.FAULT:
+            faulty[leftover.text].append(dag_id)
+    for reason, ids in faulty.items():
+        lifecycle.apply_to_dags("hold", ids, actor=_ACTOR, reason=reason)
+
+
+def _note_reasons(decision: Decision) -> None:
+    reasons = {dag_id: left.text for dag_id, left in sorted(decision.unmatched.items())}
+    if reasons:
+        with connection.cursor() as cursor:
+            cursor.execute(_NOTE, {"dags": list(reasons), "reasons": list(reasons.values())})
+
+
+def _note_looked_at(decision: Decision, now: datetime) -> None:
+    """Let those whom the negotiation had no time for come first the next time."""
+    if decision.is_cut:
+        looked_at = [
+            dag_id for dag_id, left in decision.unmatched.items() if left.kind is not Kind.UNSEEN
+        ]
+        Dag.objects.filter(pk__in=looked_at).update(looked_at=now)
+
+
+@transaction.atomic
+def _bind_batch(matches: Sequence[Match], ads: Mapping[int, dict[str, Any]], now: datetime) -> int:
+    by_dag = {match.dag_id: match for match in matches}
+    idle = (
+        Dag.objects.filter(pk__in=by_dag, state=DagState.IDLE)
+        .select_related("owner")
+        .defer("match_attributes", "environment")
+        .order_by("pk")
+        .select_for_update(of=("self",))
+    )
+    surroundings = _surroundings(list(idle), by_dag, ads)
+    bound = [by_dag[dag_id] for dag_id in surroundings]
+    _store(bound, surroundings, ads, now)
+    facts = {
+        match.dag_id: {
+            "site": ads[match.site_id].get("Name", ""),
+            "dag_rank": match.dag_rank,
+            "site_rank": match.site_rank,
+        }
+        for match in bound
+    }
+    lifecycle.apply_to_dags("match", [match.dag_id for match in bound], actor=_ACTOR, facts=facts)
+    MatchRecord.objects.bulk_create(
+        MatchRecord(
+            dag_id=match.dag_id,
+            site_id=match.site_id,
+            matched_at=now,
+            dag_rank=match.dag_rank,
+            site_rank=match.site_rank,
+        )
+        for match in bound
+    )
+    return len(bound)
+
+
+@dataclass(frozen=True, slots=True)
+class _Surroundings:
+    """The environment of a DAG at its site, and what `$$(...)` stood for in it."""
+
+    environment: dict[str, str]
+    substitutions: dict[str, str]
+
+
+def _surroundings(
+    dags: Iterable[Dag], matches: Mapping[int, Match], ads: Mapping[int, dict[str, Any]]
+) -> dict[int, _Surroundings]:
+    """The environments of the DAGs; one whose description is undefined at its site is held."""
+    found: dict[int, _Surroundings] = {}
+    own_ads = _own_ads(dags)
+    for dag in dags:
+        ad = ads[matches[dag.pk].site_id]
+        try:
+            environment, substitutions = dag_environment(dag, ad, own_ads.get(dag.pk))
+        except ValueError as error:
+            reason = f"matched to {ad.get('Name')}, but its environment cannot be made: {error}"
+            lifecycle.apply_to_dags("hold", [dag.pk], actor=_ACTOR, reason=reason)
+            continue
+        found[dag.pk] = _Surroundings(environment, substitutions)
+    return found
+
+
+def _own_ads(dags: Iterable[Dag]) -> dict[int, Request]:
+    """The ads of those DAGs whose environment needs them."""
+    ids = [dag.pk for dag in dags if EXPRESSION_OPENING in dag.environment_template]
+    if not ids:
+        return {}
+    return {request.dag_id: request for request in requests_of(Dag.objects.filter(pk__in=ids))}
+
+
+def _store(
+    bound: Sequence[Match],
+    surroundings: Mapping[int, _Surroundings],
+    ads: Mapping[int, dict[str, Any]],
+    now: datetime,
+) -> None:
+    if not bound:
+        return
+    sites = sorted({match.site_id for match in bound})
+    values = {
+        "now": now,
+        "dags": [match.dag_id for match in bound],
+        "sites": [match.site_id for match in bound],
+        "environments": [Jsonb(surroundings[match.dag_id].environment) for match in bound],
+        "substitutions": [Jsonb(surroundings[match.dag_id].substitutions) for match in bound],
+        "ad_sites": sites,
+        "ads": [Jsonb(ads[site]) for site in sites],
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(_BIND, values)
+
+
+def dag_environment(
+    dag: Dag, ad: Mapping[str, Any], own: Request | None
+) -> tuple[dict[str, str], dict[str, str]]:
+    """What `$ENV(NAME)` means in the DAG's nodes: the environment of its description, filled in.
+
+    The description itself may use `$$(Attr)` of the site's ad, `$$([expression])` of this ad and
+    the DAG's `own` one, and `$ENV(USER)`, `$ENV(PATH)`. Also returns what was used, as
+    `MATCH_<Attr>`. Raises Undefined, AdError, BadEnvironment or ValueError.
+    """
+    base = {"USER": dag.owner.username, "PATH": _SUBMIT_PATH}
+    evaluator = Evaluator(own.expressions if own else {}, own.values if own else {}, ad)
+    expanded = expand_references(
+        dag.environment_template, environment=base, target=ad, evaluator=evaluator
+    )
+    return {**base, **environments.parse_environment(expanded.text)}, expanded.used

@@ -1,0 +1,196 @@
+"""What the negotiator has to know of DAGs: who wants a site, and who holds what already."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from django.db.models import Count, F, IntegerField, QuerySet, Sum
+from django.db.models.fields.json import KeyTextTransform
+from django.db.models.functions import Cast
+
+from matching.fairshare import limit_of
+from matching.negotiation import Limit, Request, Share, Usage
+from matching.places import Offer
+from wms.accounting import selectors as accounting
+from wms.dags.lifecycle import JOB_TOPIC
+from wms.dags.models import Dag, MatchRecord
+from wms.dags.states import DagState
+from wms.jobs.models import Attempt
+from wms.sites.ads import Load
+
+#: So many of its last sites a DAG's ad names, as LastMatchName0 (the latest), LastMatchName1, ...
+LAST_MATCHES = 5
+_COLUMNS = (
+    "pk", "name", "owner_id", "owner__username", "accounting_group_id", "accounting_group__name",
+    "ad_attributes", "node_count", "done_count", "failed_count", "futile_count",
+    "concurrency_limits", "rematch_count",
+)  # fmt: skip
+
+
+@dataclass(slots=True)
+class _Past:
+    """Where a DAG was before: names of sites, latest first, and those that it avoids."""
+
+    names: list[str] = field(default_factory=list)
+    avoided: dict[int, datetime] = field(default_factory=dict)
+
+
+def idle_requests() -> list[Request]:
+    """The requests of all idle DAGs, in the order of submission.
+
+    DAGs that an earlier negotiation had no time for come first.
+    """
+    idle = Dag.objects.filter(state=DagState.IDLE)
+    return requests_of(idle.order_by(F("looked_at").asc(nulls_first=True), "pk"))
+
+
+def requests_of(dags: QuerySet[Dag]) -> list[Request]:
+    """The requests of these DAGs, whatever their states; two queries."""
+    pasts = _pasts(dags)
+    nothing = _Past()
+    return [
+        _request(row, pasts.get(row[0], nothing)) for row in dags.values_list(*_COLUMNS).iterator()
+    ]
+
+
+def _request(row: tuple[Any, ...], past: _Past) -> Request:
+    (
+        dag_id, name, owner_id, owner, group_id, group, expressions, nodes, done, failed, futile,
+        limits, rematches,
+    ) = row  # fmt: skip
+    unfinished = nodes - done - failed - futile
+    values = {
+        "MyType": "Job",
+        "TargetType": "Machine",
+        "Owner": owner,
+        "DagName": name,
+        "DagId": dag_id,
+        "NodesTotal": nodes,
+        "NodesUnfinished": unfinished,
+        "Rematches": rematches,
+    }
+    if group:
+        values["AccountingGroup"] = group
+    for number, site in enumerate(past.names[:LAST_MATCHES]):
+        values[f"LastMatchName{number}"] = site
+    return Request(
+        dag_id=dag_id,
+        expressions=expressions,
+        values=values,
+        submitter=submitter_key(owner_id, group_id),
+        group=group or "",
+        unfinished_nodes=max(1, unfinished),
+        limits=limits,
+        avoided=past.avoided,
+    )
+
+
+def _pasts(dags: QuerySet[Dag]) -> dict[int, _Past]:
+    records = MatchRecord.objects.filter(
+        dag__in=dags.order_by().values("pk"), ended_at__isnull=False
+    ).order_by("-matched_at", "-pk")
+    pasts: dict[int, _Past] = defaultdict(_Past)
+    columns = ("dag_id", "site_id", "site__name", "avoided_until")
+    for dag_id, site_id, name, until in records.values_list(*columns):
+        past = pasts[dag_id]
+        past.names.append(name)
+        if until is not None:
+            past.avoided[site_id] = max(until, past.avoided.get(site_id, until))
+    return dict(pasts)
+
+
+def submitter_key(user_id: int, group_id: int | None) -> str:
+    """Tells submitters apart; names of users may contain the points of groups' names."""
+    return f"{user_id}/{group_id or ''}"
+
+
+def loads_by_site() -> dict[int, Load]:
+    """What runs at each site now, by the site's id; one query.
+
+    A held DAG keeps its site but takes nobody's place there.
+    """
+    rows = Dag.objects.filter(state=DagState.RUNNING).order_by().values_list("site_id")
+    counted = rows.annotate(dags=Count("pk"), nodes=Sum(_UNFINISHED))
+    return {site_id: Load(dags=dags, unfinished_nodes=nodes) for site_id, dags, nodes in counted}
+
+
+_UNFINISHED = F("node_count") - F("done_count") - F("failed_count") - F("futile_count")
+
+
+def usage(offers: Iterable[Offer]) -> Usage:
+    """Who is to be served before whom: priorities, groups, and the matches held now."""
+    held_by_submitter, held_by_group = _held({offer.site_id: offer for offer in offers})
+    shares = {
+        submitter_key(share.user_id, share.group_id): Share(
+            share.effective_priority,
+            held_by_submitter.get(submitter_key(share.user_id, share.group_id), 0.0),
+        )
+        for share in accounting.submitters()
+    }
+    return Usage(shares, accounting.groups(), held_by_group)
+
+
+def _held(offers: Mapping[int, Offer]) -> tuple[dict[str, float], dict[str, float]]:
+    rows = (
+        Dag.objects.filter(state=DagState.RUNNING)
+        .order_by()
+        .values_list("owner_id", "accounting_group_id", "accounting_group__name", "site_id")
+        .annotate(dags=Count("pk"), nodes=Sum(_UNFINISHED))
+    )
+    by_submitter: dict[str, float] = defaultdict(float)
+    by_group: dict[str, float] = defaultdict(float)
+    for owner_id, group_id, group, site_id, dags, nodes in rows:
+        size = offers[site_id].group_size if site_id in offers else None
+        weight = float(dags) if size is None else nodes / size
+        by_submitter[submitter_key(owner_id, group_id)] += weight
+        by_group[group or ""] += weight
+    return dict(by_submitter), dict(by_group)
+
+
+def concurrency_limits(requests: Iterable[Request]) -> dict[str, Limit]:
+    """The limits that these requests are subject to, by the names that they use."""
+    wanted = {name for request in requests for name in request.limits}
+    if not wanted:
+        return {}
+    configured, used = accounting.limits(), limits_in_use()
+    found = {name: limit_of(name, configured)[1] for name in wanted}
+    return {
+        name: Limit(maximum, used.get(name, 0.0))
+        for name, maximum in found.items()
+        if maximum is not None
+    }
+
+
+def limits_in_use() -> dict[str, float]:
+    """How much of each concurrency limit the running DAGs take, by the names that they use."""
+    used: dict[str, float] = defaultdict(float)
+    rows = Dag.objects.filter(state=DagState.RUNNING).exclude(concurrency_limits={})
+    for limits in rows.values_list("concurrency_limits", flat=True):
+        for name, amount in limits.items():
+            used[name] += amount
+    return dict(used)
+
+
+def used_slots() -> dict[tuple[int, int | None], float]:
+    """The cores that each user's jobs have now, by user id and accounting group's id."""
+    cores = Cast(KeyTextTransform("cores", "job__needs"), IntegerField())
+    rows = list(
+        Attempt.objects.filter(outcome="")
+        .order_by()
+        .values_list("job__owner_id", "job__topic", "job__topic_key")
+        .annotate(cores=Sum(cores))
+    )
+    dags = {key for _, topic, key, _ in rows if topic == JOB_TOPIC}
+    groups = dict(
+        Dag.objects.filter(pk__in=dags, accounting_group__isnull=False).values_list(
+            "pk", "accounting_group_id"
+        )
+    )
+    used: dict[tuple[int, int | None], float] = defaultdict(float)
+    for owner_id, topic, key, count in rows:
+        used[owner_id, groups.get(key) if topic == JOB_TOPIC else None] += count
+    return dict(used)
