@@ -6,10 +6,10 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import BinaryIO
 
-from matching.adcost import check_cost
-from matching.classads import AdError
 from matching.substitution import expand_macros
 from wms.core.errors import Finding, PilotageError
+from wms.core.models import User
+from wms.dags.description import Description, read_description
 from wms.dags.graph import find_cycle
 from wms.dags.language import MAX_FINDINGS, DagFile, NodeSpec, parse_dag
 from wms.dags.rendering import NodeContext, file_list, render_job
@@ -27,7 +27,7 @@ class CheckedDag:
 
     dag: DagFile
     submit_files: dict[str, SubmitFile] = field(default_factory=dict)
-    description: SubmitFile = field(default_factory=SubmitFile)
+    description: Description = field(default_factory=Description)
     findings: list[Finding] = field(default_factory=list)
 
 
@@ -36,10 +36,11 @@ def check_dag(
     *,
     dag_name: str,
     files: Mapping[str, BinaryIO],
+    owner: User,
     description_text: str = "",
     description_name: str = "",
 ) -> CheckedDag:
-    """Parse and check everything that was submitted; all faults are found at once."""
+    """Parse and check everything that `owner` submitted; all faults are found at once."""
     dag = parse_dag(dag_text, file=dag_name)
     checked = CheckedDag(dag=dag, findings=list(dag.findings))
     if not dag.nodes and not dag.findings:
@@ -50,39 +51,13 @@ def check_dag(
     checked.findings += _cycle_faults(dag, dag_name)
     _read_submit_files(checked, dag_name, files)
     if description_text:
-        checked.description = parse_submit_file(description_text, file=description_name)
-        checked.findings += checked.description.findings
-        checked.findings += _ad_faults(checked.description, description_name)
+        checked.description, faults = read_description(
+            description_text, file=description_name, owner=owner
+        )
+        checked.findings += faults
     if not checked.findings:
         checked.findings += _file_faults(checked, dag_name, files.keys())
     return checked
-
-
-def ad_attributes(description: SubmitFile) -> dict[str, str]:
-    """The DAG's own ad: Requirements, Rank and `+Name` attributes of its description."""
-    attributes = dict(description.attributes)
-    for name, command in (("Requirements", "requirements"), ("Rank", "rank")):
-        if command in description.commands:
-            attributes[name] = description.commands[command]
-    return attributes
-
-
-def _ad_faults(description: SubmitFile, file: str) -> list[Finding]:
-    """What the negotiator could not evaluate: macros, and expressions that cost too much."""
-    attributes = ad_attributes(description)
-    lines = {name.lower(): line for name, line in description.lines.items()}
-    findings = [
-        Finding(f"{name}: macros cannot be used in the ad of a DAG", file, lines.get(name.lower()))
-        for name, text in attributes.items()
-        if "$" in text
-    ]
-    if findings or description.findings:
-        return findings
-    try:
-        check_cost(attributes)
-    except AdError as error:
-        return [Finding(str(error), file=file, line=lines.get(error.attribute.lower()))]
-    return []
 
 
 def _cycle_faults(dag: DagFile, dag_name: str) -> list[Finding]:

@@ -16,7 +16,7 @@ from wms.core.errors import Finding, InvalidInput
 from wms.core.loops import wake
 from wms.core.models import Role, User
 from wms.core.policy import require_role
-from wms.dags.checking import CheckedDag, ad_attributes, check_dag
+from wms.dags.checking import CheckedDag, check_dag
 from wms.dags.lifecycle import NEGOTIATE_TASK
 from wms.dags.models import Dag, DagEvent, Edge, Node, SubmitDescription
 from wms.dags.states import DagState
@@ -53,7 +53,7 @@ def submit_dag(submission: DagSubmission, *, owner: User, actor: Actor) -> Dag:
     known = _submitted_before(submission, owner)
     if known is not None:
         return known
-    checked = _checked(submission)
+    checked = _checked(submission, owner)
     blobs = _store_files(submission)
     try:
         return _store(submission, checked, blobs, owner=owner, actor=actor)
@@ -71,7 +71,7 @@ def _submitted_before(submission: DagSubmission, owner: User) -> Dag | None:
     return Dag.objects.filter(owner=owner, idempotency_key=submission.idempotency_key).first()
 
 
-def _checked(submission: DagSubmission) -> CheckedDag:
+def _checked(submission: DagSubmission, owner: User) -> CheckedDag:
     findings = []
     described = [submission.description_name] if submission.description_text else []
     for name in [submission.dag_name, *described, *submission.files]:
@@ -92,6 +92,7 @@ def _checked(submission: DagSubmission) -> CheckedDag:
         submission.dag_text,
         dag_name=submission.dag_name,
         files=submission.files,
+        owner=owner,
         description_text=submission.description_text,
         description_name=submission.description_name,
     )
@@ -129,11 +130,14 @@ def _store(
         owner=owner,
         workspace=create_workspace(owner, blobs),
         idempotency_key=submission.idempotency_key,
-        ad_attributes=ad_attributes(description),
+        ad_attributes=description.attributes,
+        accounting_group=description.group,
+        concurrency_limits=description.limits,
+        rematch_expression=description.rematch_expression,
         node_count=len(checked.dag.nodes),
         **(
-            {"environment_template": description.commands["environment"]}
-            if "environment" in description.commands
+            {"environment_template": description.environment}
+            if description.environment is not None
             else {}
         ),
     )

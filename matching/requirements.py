@@ -1,0 +1,57 @@
+"""Requirements that no site can ever fulfil, as far as that can be known without any site."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+import classad2
+
+from matching.classads import build_ad, evaluate, parse_expression
+
+#: What has another value later, so that nothing can be concluded from its value now.
+_CHANGING = re.compile(
+    r"\b(?:time|currenttime|random|formattime|splittime|userhome)\b", re.IGNORECASE
+)
+
+
+def constant_fault(text: str, attributes: Mapping[str, str]) -> str:
+    """Why an expression can never be a truth value; empty when it is one or depends on a site.
+
+    `attributes` are those of its own ad, all of them parsed before.
+    """
+    value = _constant(text, attributes)
+    if value is None or isinstance(value, bool):
+        return ""
+    if value is classad2.Value.Undefined:
+        return "it is undefined for every site"
+    if value is classad2.Value.Error:
+        return "it is an error for every site"
+    return f"it is {_shown(value)} for every site, which is neither true nor false"
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, list):
+        return "a list"
+    text = classad2.quote(value) if isinstance(value, str) else " ".join(str(value).split())
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def never_true(text: str, attributes: Mapping[str, str]) -> str:
+    """Why Requirements can never be true; empty when they can, or when that depends on a site."""
+    if _constant(text, attributes) is False:
+        return "it is false for every site"
+    return constant_fault(text, attributes)
+
+
+def _constant(text: str, attributes: Mapping[str, str]) -> object | None:
+    """The value of an expression if no other ad can change it; None otherwise."""
+    if any(_CHANGING.search(each) for each in (text, *attributes.values())):
+        return None
+    ad = build_ad(attributes)
+    value: object = ad.flatten(parse_expression(text))
+    if not isinstance(value, classad2.ExprTree):
+        return value
+    # The library lists one empty name where there is none.
+    is_constant = not any(ad.externalRefs(value))
+    return evaluate(value, ad) if is_constant else None
