@@ -1,8 +1,9 @@
-"""Macros of submit descriptions: `$(name)`, `$ENV(NAME)` and `$$(Attr)`.
+"""Macros of submit descriptions: `$(name)`, and references: `$ENV(NAME)` and `$$(Attr)`.
 
 Syntax and meaning follow HTCondor's: `$(name:default)`, `$ENV(NAME:default)`, `$$(Attr:default)`,
-`$$([expression])` and `$$(DOLLARDOLLAR)`. Every text is expanded once, from left to right: what a
-value contains is not looked at again, except for `$(name)`, whose values may use other macros.
+`$$([expression])` and `$$(DOLLARDOLLAR)`. Macros are filled in first, and their values may use
+other macros and references. References are filled in once, from left to right: what a value
+contains is not looked at again.
 """
 
 from __future__ import annotations
@@ -13,14 +14,17 @@ from dataclasses import dataclass
 
 import classad2
 
-from matching.classads import AdError, parse_expression
+from matching.adcost import check_cost
+from matching.classads import AdError, build_ad, evaluate, parse_expression
 
 _MACRO = re.compile(r"(?<!\$)\$\(([A-Za-z0-9_.+]+)(?::([^()$]*))?\)")
-_ENV = re.compile(r"\$ENV\(([A-Za-z_][A-Za-z0-9_]*)(?::([^()]*))?\)", re.IGNORECASE)
-_TARGET = re.compile(
-    r"\$\$\((?:\[(?P<expression>[^\]]{0,1000})\]"
+_REFERENCE = re.compile(
+    r"\$\$\((?:\[(?P<expression>.{0,1000}?)\]"
     r"|(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::(?P<default>[^()]*))?)\)"
+    r"|\$(?i:ENV)\((?P<variable>[A-Za-z_][A-Za-z0-9_]*)(?::(?P<otherwise>[^()]*))?\)"
 )
+#: How an expression begins that needs the DAG's own ad as well.
+EXPRESSION_OPENING = "$$(["
 _MAX_DEPTH = 20
 #: A value is at most this long, before and after its macros are filled in.
 MAX_TEXT_LENGTH = 128 * 1024
@@ -64,61 +68,93 @@ def expand_macros(text: str, values: Mapping[str, str]) -> str:
     raise ValueError(f"a macro uses itself, or more than {_MAX_DEPTH} are nested: {text[:80]}")
 
 
-def expand_environment(text: str, environment: Mapping[str, str]) -> str:
-    """Replace `$ENV(NAME)` from this environment only. Raises Undefined."""
+@dataclass(frozen=True, slots=True)
+class Expanded:
+    """A text without references, and what stood in the place of `$$(Attr)`, as `MATCH_<Attr>`."""
 
-    def replace(found: re.Match[str]) -> str:
-        value = environment.get(found.group(1), found.group(2))
-        if value is None:
-            raise Undefined("$ENV", found.group(1))
-        return value
-
-    return _ENV.sub(replace, text)
+    text: str
+    used: dict[str, str]
 
 
-def expand_attributes(
+@dataclass(frozen=True, slots=True)
+class Evaluator:
+    """Values of `$$([expression])`: MY is an ad of expressions and values, TARGET one of values."""
+
+    expressions: Mapping[str, str]
+    values: Mapping[str, object]
+    target: Mapping[str, object]
+
+    def __call__(self, text: str) -> str:
+        """The expression's value as text. Raises AdError, or Undefined without a plain value."""
+        check_cost({**self.expressions, "SubstitutedExpression": text})
+        my, target = build_ad(self.expressions, self.values), build_ad({}, self.target)
+        value = evaluate(parse_expression(text), my, target)
+        if isinstance(value, classad2.Value) or not isinstance(value, str | bool | int | float):
+            raise Undefined("$$", f"[{text}]")
+        return value_text(value)
+
+
+def expand_references(
     text: str,
-    target: Mapping[str, object],
     *,
-    evaluate: Callable[[classad2.ExprTree], object] | None = None,
-) -> tuple[str, dict[str, str]]:
-    """Replace `$$(Attr)` and `$$([expression])` by values of the matched ad `target`.
+    environment: Mapping[str, str],
+    target: Mapping[str, object],
+    evaluator: Callable[[str], str],
+) -> Expanded:
+    """Replace `$ENV(NAME)`, `$$(Attr)` and `$$([expression])`, all in one pass.
 
-    Attribute names have no case. Returns the text and what was used, as `MATCH_<Attr>`.
-    `evaluate` computes an expression against both ads. Raises Undefined and AdError.
+    What is inserted is not looked at again. Attribute names have no case. Raises Undefined for
+    what has neither value nor default, AdError for an expression, and ValueError for values that
+    grow beyond MAX_TEXT_LENGTH.
     """
-    lowered = {name.lower(): value for name, value in target.items()}
+    attributes = {name.lower(): (name, value) for name, value in target.items()}
     used: dict[str, str] = {}
+    made = 0
 
-    def replace(found: re.Match[str]) -> str:
+    def value_of(found: re.Match[str]) -> str:
+        if found["variable"] is not None:
+            name = found["variable"]
+            return _given("$ENV", name, environment.get(name, found["otherwise"]))
         if found["expression"] is not None:
-            return _evaluated(found["expression"], evaluate)
-        name = found["name"]
+            return evaluator(found["expression"])
+        name, value = attributes.get(found["name"].lower(), (found["name"], None))
         if name == "DOLLARDOLLAR":
             return "$$"
-        if name.lower() not in lowered:
-            return _default(found)
-        used[f"MATCH_{name}"] = value_text(lowered[name.lower()])
+        text = found["default"] if value is None else value_text(value)
+        used[f"MATCH_{name}"] = _given("$$", found["name"], text)
         return used[f"MATCH_{name}"]
 
-    # One pass over both forms: an inserted value is never expanded again.
-    return _TARGET.sub(replace, text), used
+    def replace(found: re.Match[str]) -> str:
+        nonlocal made
+        value = value_of(found)
+        made += len(value)
+        if made > MAX_TEXT_LENGTH:
+            raise ValueError(f"references expand to more than {MAX_TEXT_LENGTH} characters")
+        return value
+
+    return Expanded(_REFERENCE.sub(replace, text), used)
 
 
-def _default(found: re.Match[str]) -> str:
-    default: str | None = found["default"]
-    if default is None:
-        raise Undefined("$$", found["name"])
-    return default
+def _given(kind: str, name: str, value: str | None) -> str:
+    if value is None:
+        raise Undefined(kind, name)
+    return value
 
 
-def _evaluated(text: str, evaluate: Callable[[classad2.ExprTree], object] | None) -> str:
-    if evaluate is None:
-        raise AdError(f"an expression cannot be used here: $$([{text[:80]}])")
-    value = evaluate(parse_expression(text))
-    if isinstance(value, classad2.Value):
-        raise Undefined("$$", f"[{text}]")
-    return value_text(value)
+def reference_fault(text: str) -> str:
+    """What is wrong with a `$$([expression])` in the text, as far as its macros let know; or ""."""
+    for found in _REFERENCE.finditer(text):
+        expression = found["expression"]
+        if expression is None or "$" in expression:
+            continue
+        try:
+            parse_expression(expression)
+            check_cost({"SubstitutedExpression": expression})
+        except AdError as error:
+            return f"$$([{expression}]): {error.message}"
+    if EXPRESSION_OPENING in _REFERENCE.sub("", text):
+        return f"{EXPRESSION_OPENING} is not closed by ]) within 1000 characters"
+    return ""
 
 
 def value_text(value: object) -> str:

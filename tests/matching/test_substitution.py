@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Mapping
 
 import pytest
 from hypothesis import given
@@ -8,11 +9,28 @@ from hypothesis import strategies as st
 
 from matching.classads import AdError
 from matching.substitution import (
+    Evaluator,
+    Expanded,
     Undefined,
-    expand_attributes,
-    expand_environment,
     expand_macros,
+    expand_references,
+    reference_fault,
 )
+
+
+def expand(
+    text: str,
+    target: Mapping[str, object] | None = None,
+    *,
+    environment: Mapping[str, str] | None = None,
+    evaluator: Evaluator | None = None,
+) -> Expanded:
+    return expand_references(
+        text,
+        environment=environment or {},
+        target=target or {},
+        evaluator=evaluator or Evaluator({}, {}, target or {}),
+    )
 
 
 def test_macros_have_no_case_and_may_use_each_other() -> None:
@@ -37,12 +55,6 @@ def test_macros_that_multiply_are_refused() -> None:
         expand_macros("$(a)", values)
 
 
-def test_an_open_expression_is_passed_over_quickly() -> None:
-    text = "$$([" * 30_000
-
-    assert expand_attributes(text, {}) == (text, {})
-
-
 def test_macros_leave_the_references_to_the_site_alone() -> None:
     assert expand_macros("$$(Name) $ENV(X) $(y)", {"y": "1"}) == "$$(Name) $ENV(X) 1"
 
@@ -51,41 +63,113 @@ def test_the_environment_is_the_one_given_and_no_other(monkeypatch: pytest.Monke
     monkeypatch.setenv("DATABASE_PASSWORD", "secret")
 
     with pytest.raises(Undefined, match=r"\$ENV\(DATABASE_PASSWORD\) is not defined"):
-        expand_environment("$ENV(DATABASE_PASSWORD)", {})
-    assert expand_environment("$ENV(A)/$ENV(B:b)", {"A": "a"}) == "a/b"
+        expand("$ENV(DATABASE_PASSWORD)")
+    assert expand("$ENV(A)/$ENV(B:b)", environment={"A": "a"}).text == "a/b"
 
 
-def test_attributes_of_the_matched_ad_are_filled_in_and_recorded() -> None:
-    text, used = expand_attributes(
+def test_attributes_of_the_matched_ad_are_filled_in_and_recorded_under_their_names() -> None:
+    expanded = expand(
         "$$(name):$$(Port:80) $$(Is_Good) $$(DOLLARDOLLAR)(x)", {"Name": "uw", "Is_Good": True}
     )
 
-    assert text == "uw:80 true $$(x)"
-    assert used == {"MATCH_name": "uw", "MATCH_Is_Good": "true"}
+    assert expanded.text == "uw:80 true $$(x)"
+    assert expanded.used == {"MATCH_Name": "uw", "MATCH_Port": "80", "MATCH_Is_Good": "true"}
 
 
-def test_what_a_value_contains_is_not_expanded_again() -> None:
-    text, _ = expand_attributes("$$(A)", {"A": "$$(B) $ENV(C)", "B": "never"})
+@pytest.mark.parametrize("text", ["$$(A)", "$ENV(A)", "$$(None:$ENV)$$(A)$$([TARGET.A])$ENV(A)"])
+def test_what_a_value_contains_is_not_expanded_again(text: str) -> None:
+    value = "$$(B) $ENV(B) $$([B]) $(B)"
 
-    assert text == "$$(B) $ENV(C)"
+    expanded = expand(text, {"A": value, "B": "never"}, environment={"A": value, "B": "never"})
+
+    assert "never" not in expanded.text
+    assert expanded.text.endswith(value)
+
+
+def test_what_stands_beside_a_value_does_not_make_a_reference_of_it() -> None:
+    assert expand("$ENV(A)(B)", {"B": "never"}, environment={"A": "$$"}).text == "$$(B)"
 
 
 def test_an_attribute_without_value_and_default_is_named() -> None:
     with pytest.raises(Undefined) as caught:
-        expand_attributes("x $$(SiteWorkingArea)", {})
+        expand("x $$(SiteWorkingArea)")
 
     assert caught.value.name == "SiteWorkingArea"
 
 
-def test_an_expression_is_evaluated_where_there_is_somebody_to_do_it() -> None:
-    text, _ = expand_attributes("$$([1 + 2])", {}, evaluate=lambda expression: expression.eval())
+def test_an_expression_sees_both_ads() -> None:
+    evaluator = Evaluator({"Half": "Size / 2"}, {"Size": 10}, {"Name": "uw", "Port": 80})
 
-    assert text == "3"
-    with pytest.raises(AdError, match="cannot be used here"):
-        expand_attributes("$$([1 + 2])", {})
+    def value(text: str) -> str:
+        return expand(f"$$([{text}])", evaluator=evaluator).text
+
+    assert value("MY.Half + TARGET.Port") == "85"
+    assert value('strcat(Name, ":", Port > 79)') == "uw:true"
+    assert value("{1, 2}[1]") == "2"
+
+
+@pytest.mark.parametrize("text", ["TARGET.Nothing", "1 / 0", "{1, 2}", '"a" + 1'])
+def test_an_expression_without_a_plain_value_is_told_as_undefined(text: str) -> None:
+    with pytest.raises(Undefined) as caught:
+        expand(f"$$([{text}])")
+
+    assert text in str(caught.value)
+
+
+def test_an_expression_that_could_become_too_large_is_refused() -> None:
+    expressions = {"A0": '"' + "x" * 1000 + '"'}
+    for number in range(1, 8):
+        expressions[f"A{number}"] = "strcat(" + ",".join([f"A{number - 1}"] * 10) + ")"
+
+    with pytest.raises(AdError, match="too large"):
+        expand("$$([A7])", evaluator=Evaluator(expressions, {}, {}))
+    with pytest.raises(AdError, match="eval cannot be used"):
+        expand('$$([eval("1")])')
+
+
+def test_values_that_multiply_are_refused() -> None:
+    with pytest.raises(ValueError, match="expand to more than"):
+        expand("$$(A)" * 1000, {"A": "x" * 1000})
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("-n $$([TARGET.Cores * 2])", ""),
+        ("$$([ $(x) + 1 ])", ""),
+        ("$$(Name) $$(Port:80)", ""),
+        ("$$([1 + ])", "$$([1 + ]): not a ClassAd expression: 1 + "),
+        ("$$([a = 1])", "(to compare, write == or =?=)"),
+        ('$$([eval("1")])', "eval cannot be used"),
+        ("$$([1 + 2)", "is not closed"),
+    ],
+)
+def test_a_faulty_expression_can_be_told_before_there_is_a_site(text: str, fault: str) -> None:
+    found = reference_fault(text)
+
+    assert fault in found
+    assert bool(found) == bool(fault)
+
+
+def test_an_open_expression_is_passed_over_quickly() -> None:
+    text = "$$([" * 30_000
+
+    assert expand(text).text == text
 
 
 @given(st.text(alphabet="$(){}ENVab:[]", max_size=40))
 def test_any_text_is_expanded_or_refused_and_nothing_else(text: str) -> None:
+    reference_fault(text)
     with contextlib.suppress(Undefined, AdError, ValueError):
-        expand_attributes(expand_environment(expand_macros(text, {"a": "1"}), {"b": "2"}), {})
+        expand(expand_macros(text, {"a": "1"}), environment={"b": "2"})
+
+
+@given(st.text(alphabet="$(){}ENVab:[]", max_size=20))
+def test_an_inserted_value_stays_as_it_is(value: str) -> None:
+    expanded = expand(
+        "<$ENV(a)|$$(a)|$$([TARGET.a])>",
+        {"a": value, "b": "never"},
+        environment={"a": value, "b": "never"},
+    )
+
+    assert expanded.text == f"<{value}|{value}|{value}>"

@@ -8,10 +8,10 @@ The work is proportional to the events, not to the size of the DAG.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import structlog
@@ -19,15 +19,17 @@ from celery.exceptions import SoftTimeLimitExceeded
 from django.db import OperationalError, connection, transaction
 from django.db.models import F
 
+from matching.substitution import Evaluator
 from wms.core.actors import Actor
 from wms.core.loops import wake
 from wms.core.models import InboxEntry
 from wms.dags import lifecycle
+from wms.dags.demand import requests_of
 from wms.dags.models import Dag, MatchRecord, Node
 from wms.dags.rendering import CannotRender, NodeContext, render_job
 from wms.dags.states import DAG_TERMINAL, DagState, NodeState
+from wms.dags.steering import recall_strays
 from wms.dags.submitfile import from_dict
-from wms.dags.takeback import recall_strays
 from wms.jobs import services as jobs
 from wms.jobs.models import JobEvent
 from wms.jobs.services import JobSpec
@@ -237,6 +239,7 @@ def _hold(dag: Dag, reason: str, *, has_begun: bool) -> None:
 def _render(dag: Dag, nodes: Iterable[Node]) -> tuple[list[JobSpec], str]:
     specs: list[JobSpec] = []
     offers = [offered_resource(queue) for queue in queues_of(dag.site)] if dag.site else []
+    evaluator = _evaluator(dag)
     for node in nodes:
         context = NodeContext(
             node_name=node.name,
@@ -245,6 +248,7 @@ def _render(dag: Dag, nodes: Iterable[Node]) -> tuple[list[JobSpec], str]:
             variables=node.variables,
             environment=dag.environment,
             match_attributes=dag.match_attributes,
+            evaluator=evaluator,
         )
         try:
             spec = render_job(
@@ -261,6 +265,17 @@ def _render(dag: Dag, nodes: Iterable[Node]) -> tuple[list[JobSpec], str]:
             return specs, f"node {node.name}: no queue of {dag.site} can run it: {reasons}"
         specs.append(spec)
     return specs, ""
+
+
+def _evaluator(dag: Dag) -> Callable[[str], str]:
+    """Evaluates `$$([expression])`; the DAG's own ad is read when the first one is met."""
+
+    @cache
+    def made() -> Evaluator:
+        [request] = requests_of(Dag.objects.filter(pk=dag.pk))
+        return Evaluator(request.expressions, request.values, dag.match_attributes)
+
+    return cache(lambda text: made()(text))
 
 
 def _submit(dag: Dag, nodes: Sequence[Node], specs: Sequence[JobSpec]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
+from matching.substitution import reference_fault
 from wms.core.errors import Finding
 
 _RESERVED_NAMES = frozenset({"PARENT", "CHILD", "ALL_NODES"})
@@ -179,6 +180,8 @@ def _vars(dag: DagFile, _number: int, words: list[str]) -> None:
             raise _Fault(f'expected name="value", found: {pair}')
         if name.lower().startswith("queue"):
             raise _Fault(f"the name of a variable cannot begin with queue: {name}")
+        if fault := reference_fault(value):
+            raise _Fault(f"{name}: {fault}")
         node.variables[name] = value
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from matching import environments
 from matching.needs import CPU_SEGMENTS_S, Needs
-from matching.substitution import expand_attributes, expand_environment, expand_macros
+from matching.substitution import Evaluator, expand_macros, expand_references
 from wms.core.errors import PilotageError
 from wms.dags.submitfile import SubmitFile
 from wms.jobs.paths import checked_path
@@ -28,6 +28,7 @@ _MAX_MEMORY_MB = 1024**3
 #: What a job may carry to its pilot besides files.
 _MAX_TEXT_LENGTH = 128 * 1024
 _MAX_PATH_LENGTH = 1024
+_WITHOUT_ADS = Evaluator({}, {}, {})
 
 
 class CannotRender(PilotageError):
@@ -44,6 +45,7 @@ class NodeContext:
     variables: Mapping[str, str]
     environment: Mapping[str, str]
     match_attributes: Mapping[str, object]
+    evaluator: Callable[[str], str] = _WITHOUT_ADS
 
     def macros(self) -> dict[str, str]:
         """`$(name)` values: the node's VARS, and the names that DAGMan always provides."""
@@ -59,25 +61,36 @@ class NodeContext:
 def render_job(description: SubmitFile, context: NodeContext, *, owner: str, site: str) -> JobSpec:
     """The job of a node at its site. Raises CannotRender."""
     try:
-        values = _expanded(description, context)
-        return _job_spec(values, description, context, owner, site)
+        values, used = _expanded(description, context)
+        return _job_spec(values, used, description, context, owner, site)
     except CannotRender:
         raise
     except (ValueError, OverflowError, PilotageError) as error:
         raise CannotRender(f"node {context.node_name}: {error}") from error
 
 
-def _expanded(description: SubmitFile, context: NodeContext) -> dict[str, str]:
+def _expanded(
+    description: SubmitFile, context: NodeContext
+) -> tuple[dict[str, str], dict[str, str]]:
+    """The commands' values, and what of the site's ad they used, as `MATCH_<Attr>`."""
     macros = {**description.commands, **context.macros()}
     values: dict[str, str] = {}
+    used: dict[str, str] = {}
     for name, text in description.commands.items():
-        text = expand_environment(expand_macros(text, macros), context.environment)
-        values[name], _ = expand_attributes(text, context.match_attributes)
-    return values
+        expanded = expand_references(
+            expand_macros(text, macros),
+            environment=context.environment,
+            target=context.match_attributes,
+            evaluator=context.evaluator,
+        )
+        values[name] = expanded.text
+        used |= expanded.used
+    return values, used
 
 
 def _job_spec(
     values: Mapping[str, str],
+    used: Mapping[str, str],
     description: SubmitFile,
     context: NodeContext,
     owner: str,
@@ -112,6 +125,7 @@ def _job_spec(
         attributes={
             **attributes,
             **{name: value for name, value in values.items() if name not in _TAKEN},
+            **used,
         },
         wall_limit_s=_whole(values, "allowed_execute_duration", _WALL_LIMIT_S),
     )

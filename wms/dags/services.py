@@ -15,9 +15,8 @@ from wms.dags import lifecycle
 from wms.dags.models import Dag, MatchRecord
 from wms.dags.policies import matchmaking_policy
 from wms.dags.policy import require_steering
-from wms.dags.takeback import take_back
+from wms.dags.steering import hold, jobs_of, take_back
 from wms.jobs import services as jobs
-from wms.jobs.models import Job
 from wms.jobs.states import TERMINAL, JobState
 
 #: A DAG may be kept away from a site for thirty days at the most.
@@ -31,12 +30,7 @@ def hold_dags(dag_ids: Collection[int], *, actor: Actor, reason: str) -> Applied
     DAGs in a state that cannot be held are skipped. Raises NotFound, NotPermitted, ReasonRequired.
     """
     dags = _locked(dag_ids, actor)
-    applied = lifecycle.apply_to_dags("hold", [dag.pk for dag in dags], actor=actor, reason=reason)
-    jobs.hold_jobs(
-        _jobs(applied.changed, states={JobState.WAITING.value}),
-        actor=actor,
-        reason=f"the DAG is held: {reason}",
-    )
+    applied = hold([dag.pk for dag in dags], actor=actor, reason=reason)
     _audit("hold DAG", applied, actor, reason)
     return applied
 
@@ -55,7 +49,7 @@ def release_dags(dag_ids: Collection[int], *, actor: Actor, reason: str = "") ->
         lifecycle.apply_to_dags(event, ids, actor=actor, reason=reason, policy_rematch_count=0)
         for event, ids in (("resume", bound), ("release", free))
     )
-    jobs.release_jobs(_jobs(resumed.changed, states={JobState.HELD.value}), actor=actor)
+    jobs.release_jobs(jobs_of(resumed.changed, states={JobState.HELD.value}), actor=actor)
     applied = Applied(
         changed=resumed.changed + released.changed, skipped=resumed.skipped + released.skipped
     )
@@ -109,7 +103,7 @@ def remove_dags(dag_ids: Collection[int], *, actor: Actor, reason: str) -> Appli
     applied = lifecycle.apply_to_dags(
         "remove", [dag.pk for dag in dags], actor=actor, reason=reason, ended_at=Now()
     )
-    alive = _jobs(applied.changed, states=set(JobState.values) - TERMINAL)
+    alive = jobs_of(applied.changed, states=set(JobState.values) - TERMINAL)
     jobs.kill_jobs(alive, actor=actor, reason=f"the DAG was removed: {reason}")
     _audit("remove DAG", applied, actor, reason)
     return applied
@@ -127,14 +121,6 @@ def _locked(dag_ids: Collection[int], actor: Actor) -> list[Dag]:
         raise NotFound(f"There is no DAG {', '.join(map(str, missing))}.")
     require_steering(actor, dags)
     return dags
-
-
-def _jobs(dag_ids: Collection[int], *, states: set[str]) -> list[int]:
-    return list(
-        Job.objects.filter(
-            topic=lifecycle.JOB_TOPIC, topic_key__in=dag_ids, state__in=states
-        ).values_list("pk", flat=True)
-    )
 
 
 def _audit(action: str, applied: Applied, actor: Actor, reason: str) -> None:

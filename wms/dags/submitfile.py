@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from matching.classads import AdError, parse_expression
-from matching.substitution import MAX_TEXT_LENGTH
+from matching.substitution import MAX_TEXT_LENGTH, reference_fault
 from wms.core.errors import Finding
 
 _COMMAND = re.compile(r"([A-Za-z_][A-Za-z0-9_.]*)\s*=\s*(.*)\Z", re.DOTALL)
@@ -77,7 +77,10 @@ def _take(parsed: SubmitFile, number: int, line: str) -> str:
     name, value = command.group(1).lower(), command.group(2)
     parsed.commands[name] = value
     parsed.lines[name] = number
-    return _expression_fault(name, value) if name in _EXPRESSIONS else ""
+    if name in _EXPRESSIONS:
+        return _expression_fault(name, value)
+    fault = reference_fault(value)
+    return f"{name}: {fault}" if fault else ""
 
 
 def _expression_fault(name: str, text: str) -> str:

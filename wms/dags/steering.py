@@ -1,4 +1,4 @@
-"""Taking a match back: what has not begun leaves the site, and the DAG looks for another one."""
+"""What steering does to DAGs and their jobs, once somebody is permitted to, or a loop decides."""
 
 from __future__ import annotations
 
@@ -21,6 +21,33 @@ from wms.jobs.models import Job
 from wms.jobs.states import QUEUED, TERMINAL, JobState
 
 _ALIVE = frozenset(JobState.values) - TERMINAL
+
+
+def jobs_of(dag_ids: Collection[int], *, states: Collection[str]) -> list[int]:
+    """The jobs of these DAGs that are in one of these states."""
+    return list(
+        Job.objects.filter(
+            topic=lifecycle.JOB_TOPIC, topic_key__in=dag_ids, state__in=states
+        ).values_list("pk", flat=True)
+    )
+
+
+@transaction.atomic
+def hold(
+    dag_ids: Collection[int],
+    *,
+    actor: Actor,
+    reason: str,
+    facts: Mapping[int, Mapping[str, Any]] | None = None,
+) -> Applied:
+    """Hold DAGs, whose rows the caller has locked, and their waiting jobs; what runs goes on."""
+    applied = lifecycle.apply_to_dags("hold", dag_ids, actor=actor, reason=reason, facts=facts)
+    jobs.hold_jobs(
+        jobs_of(applied.changed, states={JobState.WAITING.value}),
+        actor=actor,
+        reason=f"the DAG is held: {reason}",
+    )
+    return applied
 
 
 @transaction.atomic

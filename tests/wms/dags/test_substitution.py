@@ -1,0 +1,129 @@
+"""What `$$(...)` and `$ENV(...)` become in a DAG's environment and in its jobs."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.wms.dags.driving import advance, assert_log_agrees, match, run_one, states
+from wms.core.errors import InvalidInput
+from wms.dags.models import Dag
+from wms.jobs.models import Job
+
+
+def step(*lines: str) -> dict[str, str]:
+    return {"step.sub": "\n".join(["executable = step.sh", *lines, "queue", ""])}
+
+
+def description(environment: str, *lines: str) -> dict:
+    return {
+        "description_text": "\n".join(
+            ["universe = grid", f"environment = {environment}", *lines, "queue", ""]
+        ),
+        "description_name": "group.sub",
+    }
+
+
+def test_an_environment_value_that_looks_like_a_reference_is_not_expanded_again(
+    submit, make_site
+) -> None:
+    make_site("site-a", environment="Pattern=$$(Name)-%d")
+    files = step("arguments = $ENV(Pattern)", "environment = P=$ENV(Pattern)")
+
+    match(submit("JOB A step.sub", files=files))
+
+    job = Job.objects.get()
+    assert job.arguments == ["$$(Name)-%d"]
+    assert job.environment == {"P": "$$(Name)-%d"}
+
+
+def test_what_a_job_used_of_the_site_is_kept_with_it(submit, make_site) -> None:
+    make_site("site-a", attributes='Port = "8443"')
+    files = step("arguments = $$(name) $$(Port) $$(Queue:short)", "universe = grid")
+
+    match(submit("JOB A step.sub", files=files))
+
+    attributes = Job.objects.get().attributes
+    assert attributes["MATCH_Name"] == "site-a"
+    assert attributes["MATCH_Port"] == "8443"
+    assert attributes["MATCH_Queue"] == "short"
+
+
+def test_a_retry_uses_what_held_when_the_dag_was_matched(submit, make_site) -> None:
+    make_site("site-a", attributes='Port = "8443"')
+    dag = match(submit("JOB A step.sub\nRETRY A 1", files=step("arguments = $$(Port)")))
+    make_site("site-a", attributes='Port = "9999"')
+
+    run_one("A", exit_code=1)
+    advance(dag)
+
+    assert list(Job.objects.values_list("arguments", flat=True)) == [["8443"], ["8443"]]
+
+
+def test_an_expression_in_a_job_sees_the_dag_and_the_site(submit, make_site) -> None:
+    make_site("site-a", attributes="CoresPerNode = 8")
+    files = step('arguments = $$([strcat(MY.DagName, "@", TARGET.Name)]) $$([CoresPerNode / 2])')
+
+    match(submit("JOB A step.sub", files=files, dag_name="mc.dag"))
+
+    assert Job.objects.get().arguments == ["mc@site-a", "4"]
+
+
+def test_an_expression_in_a_dags_environment_sees_both_sides(submit, make_site) -> None:
+    make_site("site-a", attributes="CoresPerNode = 8")
+    group = description("Cores=$$([TARGET.CoresPerNode / MY.Parts]);At=$$(name)", "+Parts = 2")
+
+    dag = match(submit("JOB A step.sub", files=step("arguments = $ENV(Cores) $ENV(At)"), **group))
+
+    assert Job.objects.get().arguments == ["4", "site-a"]
+    assert dag.substitutions == {"MATCH_Name": "site-a"}
+
+
+@pytest.mark.parametrize(
+    ("text", "name"), [("$$(Gatekeeper)", "Gatekeeper"), ("$$([TARGET.Gate])", "[TARGET.Gate]")]
+)
+def test_a_dag_whose_environment_is_undefined_at_the_site_is_held_with_the_name(
+    submit, make_site, text: str, name: str
+) -> None:
+    make_site("site-a")
+
+    dag = match(submit("JOB A step.sub", **description(f"A={text}")))
+
+    assert (dag.state, dag.site) == ("held", None)
+    assert f"$$({name}) is not defined and has no default" in dag.state_reason
+    assert dag.state_reason.startswith("matched to site-a, ")
+    assert_log_agrees(dag)
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("$ENV(Area)", "$ENV(Area)"),
+        ("$$(Gatekeeper)", "$$(Gatekeeper)"),
+        ("$$([TARGET.Gate])", "$$([TARGET.Gate])"),
+    ],
+)
+def test_a_dag_with_a_job_that_is_undefined_at_the_site_is_held_with_the_name(
+    submit, make_site, text: str, name: str
+) -> None:
+    make_site("site-a")
+
+    dag = match(submit("JOB A step.sub", files=step(f"arguments = {text}")))
+
+    assert dag.state == "held"
+    assert dag.state_reason == f"node A: {name} is not defined and has no default"
+    assert states(dag) == {"A": "ready"}
+    assert_log_agrees(dag)
+
+
+def test_a_faulty_expression_is_refused_at_submission_with_file_and_line(submit) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        submit(
+            'JOB A step.sub\nVARS A x="$$([2 *])"',
+            files=step("# a remark", "arguments = $$([1 +])"),
+            **description("A=$$([= 1])"),
+        )
+
+    places = {(finding.file, finding.line) for finding in caught.value.findings}
+    assert places == {("test.dag", 2), ("step.sub", 3), ("group.sub", 2)}
+    assert "arguments: $$([1 +]): not a ClassAd expression: 1 +" in str(caught.value)
+    assert not Dag.objects.exists()
