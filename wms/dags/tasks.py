@@ -1,4 +1,4 @@
-"""The negotiator's and the engine's periodic tasks."""
+"""The periodic tasks of negotiator, engine and rematcher."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from celery import shared_task
 
 from wms.core import loops
 from wms.core.conf import conf
-from wms.dags import engine, negotiation
+from wms.dags import engine, negotiation, rematching
 from wms.dags.lifecycle import ADVANCE_TASK, NEGOTIATE_TASK
 
 NEGOTIATOR = loops.register(
@@ -20,6 +20,9 @@ NEGOTIATOR = loops.register(
 ENGINE = loops.register(
     loops.Loop("dag-engine", ADVANCE_TASK, period_s=1, run_cycle=engine.run_cycle)
 )
+REMATCHER = loops.register(
+    loops.Loop("rematcher", "wms.dags.rematch", period_s=30, run_cycle=rematching.run_cycle)
+)
 
 
 @shared_task(name=NEGOTIATOR.task, soft_time_limit=55, time_limit=60)
@@ -32,3 +35,9 @@ def negotiate() -> None:
 def advance() -> None:
     """Move DAGs on; what is missed stays in the inbox until the next run."""
     loops.run(ENGINE)
+
+
+@shared_task(name=REMATCHER.task, soft_time_limit=55, time_limit=60)
+def rematch() -> None:
+    """Take DAGs from sites where they fare badly; a missed run leaves them there until the next."""
+    loops.run(REMATCHER)
