@@ -14,7 +14,7 @@ from matching.classads import AdError, evaluate
 from matching.clusters import Cluster, Grouping
 from matching.conjuncts import Conjunct
 from matching.expressions import references
-from matching.market import Fit, Market
+from matching.market import Fit, Market, TooExpensive
 from matching.negotiation import Bounds, Cycle, Limit, Request, Usage
 from matching.places import Offer, Place
 from matching.reasons import Stand, stand_of
@@ -31,6 +31,8 @@ class Verdict(StrEnum):
     NOT_ALLOWED = "not allowed"
     WAITING = "waiting its turn"
     NOT_LOOKED_AT = "not looked at yet"
+    BOUND = "has a site"
+    ENDED = "has ended"
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,18 +105,24 @@ def explain(
     usage: Usage,
     limits: Mapping[str, Limit],
     now: datetime,
+    *,
+    bounds: Bounds | None = None,
 ) -> Explanation:
     """Why the request would be matched now if it were alone, or why not.
 
     Takes what `decide` takes. A request that would match alone may still have to wait for others.
     """
-    cycle = Cycle([request], offers, usage, limits, now, Bounds())
+    cycle = Cycle([request], offers, usage, limits, now, bounds or Bounds())
     places = cycle.market.places
     try:
         cluster = Cluster(request.wish(now))
     except AdError as error:
         return Explanation(Verdict.NEVER, f"Its ad cannot be made: {error}.", len(places), 0)
-    fits = cycle.market.assess(cluster)
+    try:
+        fits = cycle.market.assess(cluster)
+    except TooExpensive:
+        text = "Its Requirements and Rank take too long to evaluate."
+        return Explanation(Verdict.NEVER, text, len(places), 0)
     stands = _stands(places, fits, cluster)
     obstacle = cycle.obstacle(request)
     verdict = _verdict(stands, is_held_up=obstacle is not None)

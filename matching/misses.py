@@ -13,8 +13,8 @@ from matching.classads import AdError, evaluate, quote
 from matching.clusters import Cluster
 from matching.conjuncts import Conjunct
 from matching.expressions import Reach
-from matching.market import Fit, Market
-from matching.negotiation import Request
+from matching.market import Fit, Market, TooExpensive
+from matching.negotiation import Bounds, Request
 from matching.places import Offer
 
 #: So many values are tried for each attribute, and so many of them are told.
@@ -44,25 +44,32 @@ class Miss:
     after: int
 
 
-def nearest_misses(request: Request, offers: Iterable[Offer], now: datetime) -> tuple[Miss, ...]:
+def nearest_misses(
+    request: Request, offers: Iterable[Offer], now: datetime, *, bounds: Bounds | None = None
+) -> tuple[Miss, ...]:
     """Single changes after which more sites fit, whatever these have to do now.
 
     Tried are: other values for the request's attributes that Requirements of either side refer to,
     other values for literals in its Requirements, and its Requirements without one conjunct. The
     values come from the sites' ads. For each, the nearest value with a gain is told, and those
-    with a larger one. A request whose ad cannot be made has none.
+    with a larger one. A request whose ad cannot be made has none; when the time of `bounds` is up,
+    the rest is not tried.
     """
     try:
-        return _Trial(request, Market(offers), now).misses()
-    except AdError:
+        return _Trial(request, offers, now, bounds or Bounds()).misses()
+    except (AdError, TooExpensive):
         return ()
 
 
 class _Trial:
     """Tries changes of one request on all sites."""
 
-    def __init__(self, request: Request, market: Market, now: datetime) -> None:
-        self._market = market
+    def __init__(
+        self, request: Request, offers: Iterable[Offer], now: datetime, bounds: Bounds
+    ) -> None:
+        self._clock = bounds.stopwatch or (lambda: 0.0)
+        self._deadline = self._clock() + bounds.decision_s
+        self._market = Market(offers, stopwatch=bounds.stopwatch, request_limit_s=bounds.request_s)
         self._cluster = Cluster(request.wish(now))
         self._conjuncts = self._cluster.conjuncts()
         self._before = self._fitting(self._cluster)
@@ -76,9 +83,11 @@ class _Trial:
         return sum(fit is Fit.WILLING for fit in self._market.assess(cluster))
 
     def _after(self, attribute: str, expression: str) -> int:
+        if self._clock() > self._deadline:
+            return 0
         try:
             return self._fitting(self._cluster.changed(attribute, expression))
-        except AdError:
+        except (AdError, TooExpensive):
             return 0
 
     def _of_attributes(self) -> Iterator[Miss]:

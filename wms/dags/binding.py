@@ -178,7 +178,7 @@ def _store(
     if not bound:
         return
     sites = sorted({match.site_id for match in bound})
-    values = {
+    values: dict[str, Any] = {
         "now": now,
         "dags": [match.dag_id for match in bound],
         "sites": [match.site_id for match in bound],

@@ -44,8 +44,7 @@ def idle_requests() -> list[Request]:
 
     DAGs that an earlier negotiation had no time for come first.
     """
-    idle = Dag.objects.filter(state=DagState.IDLE)
-    return requests_of(idle.order_by(F("looked_at").asc(nulls_first=True), "pk"))
+    return requests_of(_in_turn(Dag.objects.filter(state=DagState.IDLE)))
 
 
 def requests_of(dags: QuerySet[Dag]) -> list[Request]:
@@ -108,13 +107,26 @@ def submitter_key(user_id: int, group_id: int | None) -> str:
     return f"{user_id}/{group_id or ''}"
 
 
+def idle_by_submitter() -> dict[str, list[int]]:
+    """The ids of the idle DAGs of each submitter, in the order of their turns."""
+    found: dict[str, list[int]] = defaultdict(list)
+    rows = _in_turn(Dag.objects.filter(state=DagState.IDLE))
+    for dag_id, owner_id, group_id in rows.values_list("pk", "owner_id", "accounting_group_id"):
+        found[submitter_key(owner_id, group_id)].append(dag_id)
+    return dict(found)
+
+
+def _in_turn(dags: QuerySet[Dag]) -> QuerySet[Dag]:
+    return dags.order_by(F("looked_at").asc(nulls_first=True), "pk")
+
+
 def loads_by_site() -> dict[int, Load]:
     """What runs at each site now, by the site's id; one query.
 
     A held DAG keeps its site but takes nobody's place there.
     """
     rows = Dag.objects.filter(state=DagState.RUNNING).order_by().values_list("site_id")
-    counted = rows.annotate(dags=Count("pk"), nodes=Sum(_UNFINISHED))
+    counted = rows.annotate(dags=Count("pk"), unfinished=Sum(_UNFINISHED))
     return {site_id: Load(dags=dags, unfinished_nodes=nodes) for site_id, dags, nodes in counted}
 
 
@@ -139,7 +151,7 @@ def _held(offers: Mapping[int, Offer]) -> tuple[dict[str, float], dict[str, floa
         Dag.objects.filter(state=DagState.RUNNING)
         .order_by()
         .values_list("owner_id", "accounting_group_id", "accounting_group__name", "site_id")
-        .annotate(dags=Count("pk"), nodes=Sum(_UNFINISHED))
+        .annotate(dags=Count("pk"), unfinished=Sum(_UNFINISHED))
     )
     by_submitter: dict[str, float] = defaultdict(float)
     by_group: dict[str, float] = defaultdict(float)

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from django.db.models import Count
 
 from matching.needs import Needs
+from wms.core.errors import NotFound
+from wms.core.models import User
 from wms.taskqueues.models import TaskQueue
 
 
@@ -27,21 +29,32 @@ def demands() -> list[Demand]:
         .select_related("owner")
         .order_by("pk")
     )
-    return [
-        Demand(
-            task_queue_id=row.pk,
-            needs=Needs(
-                owner=row.owner.username,
-                owner_group=row.owner_group,
-                cpu_time_s=row.cpu_time_s,
-                cores=row.cores,
-                memory_mb=row.memory_mb,
-                sites=tuple(row.sites),
-                banned_sites=tuple(row.banned_sites),
-                platforms=tuple(row.platforms),
-                tags=tuple(row.tags),
-            ),
-            waiting_jobs=row.waiting,
-        )
-        for row in rows
-    ]
+    return [_demand(row, row.waiting) for row in rows]
+
+
+def find_task_queue(user: User, task_queue_id: int) -> Demand:
+    """One TaskQueue; everybody who is logged in sees all of them. Raises NotFound."""
+    visible = TaskQueue.objects.all() if user.is_active else TaskQueue.objects.none()
+    queues = visible.annotate(waiting=Count("waiting_jobs")).select_related("owner")
+    row = queues.filter(pk=task_queue_id).first()
+    if row is None:
+        raise NotFound(f"There is no TaskQueue {task_queue_id}: it may be empty by now.")
+    return _demand(row, row.waiting)
+
+
+def _demand(row: TaskQueue, waiting_jobs: int) -> Demand:
+    return Demand(
+        task_queue_id=row.pk,
+        needs=Needs(
+            owner=row.owner.username,
+            owner_group=row.owner_group,
+            cpu_time_s=row.cpu_time_s,
+            cores=row.cores,
+            memory_mb=row.memory_mb,
+            sites=tuple(row.sites),
+            banned_sites=tuple(row.banned_sites),
+            platforms=tuple(row.platforms),
+            tags=tuple(row.tags),
+        ),
+        waiting_jobs=waiting_jobs,
+    )

@@ -339,7 +339,7 @@ def test_an_ad_that_takes_too_long_to_evaluate_holds_its_dag_and_the_others_go_o
 ) -> None:
     make_site("site-a")
     monkeypatch.setattr(negotiation, "REQUEST_S", 0.05)
-    slow = 'regexp("(a+)+x", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab")'
+    slow = 'regexp("(a+)+[xy]", strcat("aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab", TARGET.Name))'
     text = f"requirements = {slow} && TARGET.Name =!= 1\nqueue\n"
     bad, good = submit(NODE, description_text=text, description_name="g.sub"), submit(NODE)
 

@@ -1,0 +1,230 @@
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from matching.explanation import Verdict
+from matching.misses import Miss
+from matching.reasons import Stand
+from tests.wms.dags.driving import NOW, claim_one, match, run_one
+from wms.core.actors import Actor
+from wms.core.errors import InvalidInput, NotFound
+from wms.core.models import User
+from wms.dags import negotiation
+from wms.dags.explaining import (
+    Changes,
+    Turn,
+    answer_for_ad,
+    answer_for_dag,
+    answer_for_job,
+    answer_for_site,
+    answer_for_task_queue,
+)
+from wms.dags.models import Dag
+from wms.dags.services import hold_dags
+from wms.jobs.models import Job
+from wms.sites.ads import publish_ads
+from wms.taskqueues.models import TaskQueue
+
+NODE = "JOB A step.sub"
+LATER = NOW + timedelta(days=3650)
+
+
+def wanting(text: str) -> dict[str, str]:
+    return {"description_text": f"{text}\nqueue\n", "description_name": "g.sub"}
+
+
+def test_a_dag_that_no_negotiation_has_seen_is_not_looked_at_yet(
+    submit, make_site, alice: User
+) -> None:
+    make_site("site-a")
+    publish_ads({}, now=NOW)
+    dag = submit(NODE)
+
+    answer = answer_for_dag(alice, dag.pk, now=NOW)
+
+    assert answer.verdict is Verdict.NOT_LOOKED_AT
+    assert "It would go to site-a" in answer.summary
+    assert answer.turn == Turn(submitter_place=1, submitters=1, own_place=1, own_dags=1)
+
+
+def test_a_dag_that_others_were_served_before_waits_its_turn(
+    submit, make_site, alice: User
+) -> None:
+    make_site("site-a")
+    dag = submit(NODE)
+    negotiation.run_cycle(LATER)
+    Dag.objects.filter(pk=dag.pk).update(state="idle", site=None)
+
+    assert answer_for_dag(alice, dag.pk, now=LATER).verdict is Verdict.WAITING
+
+
+def test_a_dag_that_no_site_can_ever_take_is_told_the_nearest_miss(
+    submit, make_site, alice: User
+) -> None:
+    make_site("small", attributes="Memory = 8192")
+    make_site("large", attributes="Memory = 12288")
+    dag = match(submit(NODE, **wanting("+Need = 16384\nrequirements = TARGET.Memory >= Need")))
+
+    answer = answer_for_dag(alice, dag.pk, now=NOW)
+
+    assert answer.verdict is Verdict.NEVER
+    assert answer.explanation.conjuncts[0].alone == 0
+    assert answer.misses[:2] == (
+        Miss("Need", "16384", "12288", before=0, after=1),
+        Miss("Need", "16384", "8192", before=0, after=2),
+    )
+
+
+def test_a_dag_whose_sites_are_all_full_or_closed_is_not_now(
+    submit, make_site, alice: User
+) -> None:
+    make_site("site-a", max_matches=0)
+    make_site("site-b", is_enabled=False)
+    dag = match(submit(NODE))
+
+    answer = answer_for_dag(alice, dag.pk, now=NOW)
+
+    assert answer.verdict is Verdict.NOT_NOW
+    assert answer.explanation.stands == {Stand.FULL: ("site-a",), Stand.CLOSED: ("site-b",)}
+
+
+@pytest.mark.parametrize(
+    ("state", "verdict"),
+    [("running", Verdict.BOUND), ("completed", Verdict.ENDED), ("removed", Verdict.ENDED)],
+)
+def test_a_dag_that_is_not_idle_is_told_its_state(
+    submit, make_site, alice: User, state: str, verdict: Verdict
+) -> None:
+    make_site("site-a")
+    dag = match(submit(NODE))
+    Dag.objects.filter(pk=dag.pk).update(state=state)
+
+    assert answer_for_dag(alice, dag.pk, now=NOW).verdict is verdict
+
+
+def test_a_held_dag_is_not_allowed(submit, make_site, alice: User) -> None:
+    make_site("site-a")
+    dag = submit(NODE)
+    hold_dags([dag.pk], actor=Actor.person(alice), reason="wait for data")
+
+    answer = answer_for_dag(alice, dag.pk, now=NOW)
+
+    assert answer.verdict is Verdict.NOT_ALLOWED
+    assert answer.summary == "The DAG is held: wait for data"
+
+
+def test_what_if_shows_counts_before_and_after_and_writes_nothing(
+    submit, make_site, alice: User, django_assert_num_queries
+) -> None:
+    make_site("site-a", attributes="Memory = 4096")
+    dag = match(submit(NODE, **wanting("requirements = TARGET.Memory >= 8192")))
+    before = list(Dag.objects.filter(pk=dag.pk).values())
+
+    of_dag = Changes(dag={"requirements": "TARGET.Memory >= 4096"})
+    of_site = Changes(sites={"site-a": {"Memory": "9000"}})
+
+    for changes in (of_dag, of_site):
+        answer = answer_for_dag(alice, dag.pk, now=NOW, changes=changes)
+        assert (answer.explanation.willing, answer.after.willing) == (0, 1)
+        assert answer.after.would_match
+    assert list(Dag.objects.filter(pk=dag.pk).values()) == before
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (Changes(dag={"Requirements": "((("}), "Requirements: not a ClassAd expression"),
+        (Changes(sites={"nowhere": {"Memory": "1"}}), "no ad of a site nowhere"),
+        (Changes(dag={"Rank": 'eval("1")'}), "eval cannot be used"),
+    ],
+)
+def test_changes_at_fault_are_refused(
+    submit, make_site, alice: User, changes: Changes, message: str
+) -> None:
+    make_site("site-a")
+    dag = match(submit(NODE))
+
+    with pytest.raises(InvalidInput, match=message.replace("(", r"\(")):
+        answer_for_dag(alice, dag.pk, now=NOW, changes=changes)
+
+
+def test_a_pasted_ad_is_explained_for_its_reader(make_site, alice: User) -> None:
+    make_site("site-a", requirements='CurMatches < MaxMatches && TARGET.Owner == "alice"')
+    publish_ads({}, now=NOW)
+
+    answer = answer_for_ad(alice, '[Requirements = Name == "site-a"]', now=NOW)
+
+    assert answer.verdict is Verdict.WOULD_MATCH
+
+
+def test_a_pasted_ad_at_fault_is_refused_with_its_line(alice: User) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        answer_for_ad(alice, "A = 1\nRequirements = ((\n", now=NOW)
+
+    assert caught.value.findings[0].line == 2
+
+
+def test_a_site_is_explained_by_the_idle_dags(submit, make_site, alice: User) -> None:
+    make_site("site-a", max_matches=0)
+    match(submit(NODE))
+    submit(NODE, **wanting('requirements = TARGET.Name == "elsewhere"'))
+
+    answer = answer_for_site(
+        alice, "site-a", now=NOW, changes=Changes(sites={"site-a": {"MaxMatches": "2"}})
+    )
+
+    assert answer.explanation.stands == {Stand.FULL: 1, Stand.REFUSED_BY_DAG: 1}
+    assert answer.after.stands == {Stand.FREE: 1, Stand.REFUSED_BY_DAG: 1}
+
+
+def test_a_job_that_waits_is_told_which_queues_could_run_it(submit, make_site, alice: User) -> None:
+    make_site("site-a")
+    make_site("site-b", queue={"cores": 2})
+    dag = match(submit(NODE))
+    job = Job.objects.get()
+
+    answer = answer_for_job(alice, job.pk, now=NOW)
+
+    assert answer.verdict is Verdict.WAITING
+    assert answer.summary.startswith("1 of 2 queues can run it")
+    assert answer.queues.queues[0].site == dag.site.name
+    assert answer.queues.queues[1].refusal == f"may run at {dag.site.name} only"
+    queue = TaskQueue.objects.get()
+    told = answer_for_task_queue(alice, queue.pk, now=NOW)
+    assert told.summary == f"1 job waits. {answer.summary}"
+
+
+def test_a_job_whose_site_was_closed_is_not_now(submit, make_site, alice: User) -> None:
+    make_site("site-a")
+    match(submit(NODE))
+    make_site("site-a", is_enabled=False)
+
+    answer = answer_for_job(alice, Job.objects.get().pk, now=NOW)
+
+    assert answer.verdict is Verdict.NOT_NOW
+    assert "site-a/main is closed: switched off" in answer.summary
+
+
+def test_a_job_that_no_pilot_waits_for_any_more_says_what_became_of_it(
+    submit, make_site, alice: User
+) -> None:
+    make_site("site-a")
+    match(submit("JOB A step.sub\nJOB B step.sub"))
+    run_one("A")
+    claim_one()
+
+    verdicts = [
+        answer_for_job(alice, job.pk, now=NOW).verdict for job in Job.objects.order_by("pk")
+    ]
+
+    assert verdicts == [Verdict.ENDED, Verdict.BOUND]
+
+
+def test_what_is_not_there_cannot_be_explained(alice: User) -> None:
+    for ask in (answer_for_dag, answer_for_job, answer_for_task_queue):
+        with pytest.raises(NotFound):
+            ask(alice, 4711, now=NOW)
+    with pytest.raises(NotFound):
+        answer_for_site(alice, "nowhere", now=NOW)

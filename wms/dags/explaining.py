@@ -1,0 +1,276 @@
+"""Answers to "why does this not run?" for DAGs, jobs, TaskQueues, sites and pasted ads.
+
+All of it is computed by the code that decides, from what the next negotiation would read. Nothing
+is written.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+import classad2
+
+from matching.adcost import check_cost
+from matching.adformats import parse_ad
+from matching.classads import AdError, parse_expression
+from matching.explanation import (
+    Explanation,
+    SiteExplanation,
+    Verdict,
+    explain,
+    explain_site,
+    with_changes,
+)
+from matching.misses import Miss, nearest_misses
+from matching.needs import Needs
+from matching.negotiation import Bounds, Request
+from matching.places import Offer
+from wms.accounting import selectors as accounting
+from wms.core.errors import Finding, InvalidInput, NotFound
+from wms.core.models import User
+from wms.dags import demand
+from wms.dags.models import Dag, NegotiationCycle
+from wms.dags.negotiation import read_offers
+from wms.dags.selectors import find_dag
+from wms.dags.states import DAG_TERMINAL, DagState
+from wms.jobs.models import Job
+from wms.jobs.selectors import find_job
+from wms.jobs.states import TERMINAL, WITH_PILOT, JobState
+from wms.pilots.explaining import NeedsExplanation, explain_needs
+from wms.sites.selectors import visible_sites
+from wms.sites.standing import Standing, standings
+from wms.taskqueues.selectors import find_task_queue
+
+#: What an answer may cost; a person waits for it.
+_BOUNDS = Bounds(time.monotonic, request_s=2.0, decision_s=3.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What if: attributes of the DAG, and of sites by name, as expressions; empty takes away."""
+
+    dag: Mapping[str, str] = field(default_factory=dict)
+    sites: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return bool(self.dag or self.sites)
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """Where a DAG is in the order of the idle ones; all count from 1.
+
+    `submitter_place` is the owner's place among those who have idle DAGs, best priority first;
+    `own_place` the DAG's among its submitter's.
+    """
+
+    submitter_place: int
+    submitters: int
+    own_place: int
+    own_dags: int
+
+
+@dataclass(frozen=True, slots=True)
+class DagAnswer:
+    """How a DAG, or a pasted ad, and the sites stand; `after` is the same with the changes."""
+
+    verdict: Verdict
+    summary: str
+    explanation: Explanation
+    misses: tuple[Miss, ...]
+    after: Explanation | None = None
+    turn: Turn | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class JobAnswer:
+    """Why a job, or the jobs of a TaskQueue, wait; `queues` is None for a job that does not."""
+
+    verdict: Verdict
+    summary: str
+    queues: NeedsExplanation | None = None
+    dag_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SiteAnswer:
+    """How a site and the idle DAGs stand; `after` is the same with the changes."""
+
+    standing: Standing
+    summary: str
+    explanation: SiteExplanation | None
+    after: SiteExplanation | None = None
+
+
+def answer_for_dag(
+    user: User, dag_id: int, *, now: datetime, changes: Changes | None = None
+) -> DagAnswer:
+    """Why a DAG has no site. Raises NotFound, and InvalidInput for changes at fault."""
+    dag = find_dag(user, dag_id)
+    (request,) = demand.requests_of(Dag.objects.filter(pk=dag.pk))
+    answer = _answer(request, changes or Changes(), now)
+    verdict, summary = _in_its_state(dag, answer)
+    turn = _turn(request) if dag.state == DagState.IDLE else None
+    return replace(answer, verdict=verdict, summary=summary, turn=turn)
+
+
+def answer_for_ad(
+    user: User, text: str, *, now: datetime, changes: Changes | None = None
+) -> DagAnswer:
+    """What would become of a DAG of the user with this ad. Raises InvalidInput."""
+    try:
+        expressions = parse_ad(text)
+        check_cost(expressions)
+    except AdError as error:
+        raise InvalidInput.of(error.message, field="ad", line=error.line) from error
+    request = Request(
+        dag_id=0,
+        expressions=expressions,
+        values={"MyType": "Job", "TargetType": "Machine", "Owner": user.username},
+        submitter=demand.submitter_key(user.pk, None),
+    )
+    return _answer(request, changes or Changes(), now)
+
+
+def answer_for_job(user: User, job_id: int, *, now: datetime) -> JobAnswer:
+    """Why a job does not run. Raises NotFound."""
+    job = find_job(user, job_id)
+    if job.state == JobState.WAITING:
+        found = explain_needs(Needs.from_dict(job.needs), now=now)
+        return JobAnswer(found.verdict, found.summary, found)
+    return _settled(job)
+
+
+def _settled(job: Job) -> JobAnswer:
+    reason = f": {job.state_reason}" if job.state_reason else ""
+    if job.state in TERMINAL:
+        return JobAnswer(Verdict.ENDED, f"The job is {job.state}{reason}.")
+    if job.state in WITH_PILOT:
+        return JobAnswer(Verdict.BOUND, f"The job is {job.state}: a pilot has it.")
+    return JobAnswer(Verdict.NOT_ALLOWED, f"The job is {job.state}{reason}.")
+
+
+def answer_for_task_queue(user: User, task_queue_id: int, *, now: datetime) -> JobAnswer:
+    """Why the jobs of a TaskQueue wait. Raises NotFound."""
+    queue = find_task_queue(user, task_queue_id)
+    found = explain_needs(queue.needs, now=now)
+    if not queue.waiting_jobs:
+        return JobAnswer(Verdict.ENDED, "No job waits in this TaskQueue.", found)
+    jobs = "1 job waits" if queue.waiting_jobs == 1 else f"{queue.waiting_jobs} jobs wait"
+    return JobAnswer(found.verdict, f"{jobs}. {found.summary}", found)
+
+
+def answer_for_site(
+    user: User, name: str, *, now: datetime, changes: Changes | None = None
+) -> SiteAnswer:
+    """Which idle DAGs a site would take now. Raises NotFound and InvalidInput."""
+    site = visible_sites(user).filter(name=name).first()
+    if site is None:
+        raise NotFound(f"There is no site {name!r}.")
+    standing = standings(now)[site.pk]
+    offers = [offer for offer in read_offers(now) if offer.site_id == site.pk]
+    if not offers:
+        return SiteAnswer(standing, "The site has no valid ad: it is not published.", None)
+    requests = demand.idle_requests()
+    before = explain_site(offers[0], requests, now)
+    after = None
+    if changes:
+        changed = [with_changes(request, _checked(changes.dag, "dag")) for request in requests]
+        after = explain_site(_changed(offers, changes)[0], changed, now)
+    return SiteAnswer(standing, _site_summary(standing, before), before, after)
+
+
+def _site_summary(standing: Standing, found: SiteExplanation) -> str:
+    state = f"The site is {standing.reason}." if standing.kind else "The site takes DAGs."
+    if not found.dags:
+        return f"{state} No DAG is idle."
+    counts = "; ".join(f"{count} {stand.value}" for stand, count in found.stands.items())
+    return f"{state} Of {found.dags} idle DAGs: {counts}."
+
+
+def _answer(request: Request, changes: Changes, now: datetime) -> DagAnswer:
+    offers = read_offers(now)
+    before = _explained(request, offers, now)
+    after = None
+    if changes:
+        changed = with_changes(request, _checked(changes.dag, "dag"))
+        after = _explained(changed, _changed(offers, changes), now)
+    misses = nearest_misses(request, offers, now, bounds=_BOUNDS)
+    return DagAnswer(before.verdict, before.summary, before, misses, after)
+
+
+def _explained(request: Request, offers: Sequence[Offer], now: datetime) -> Explanation:
+    usage, limits = demand.usage(offers), demand.concurrency_limits([request])
+    return explain(request, offers, usage, limits, now, bounds=_BOUNDS)
+
+
+def _in_its_state(dag: Dag, answer: DagAnswer) -> tuple[Verdict, str]:
+    """The verdict for a DAG that is really there, with what has happened to it so far."""
+    if dag.state in DAG_TERMINAL:
+        return Verdict.ENDED, f"The DAG is {dag.state}."
+    if dag.state == DagState.HELD:
+        return Verdict.NOT_ALLOWED, f"The DAG is held: {dag.state_reason}"
+    if dag.state == DagState.RUNNING:
+        return Verdict.BOUND, f"The DAG runs at {dag.site}."
+    if answer.verdict is not Verdict.WOULD_MATCH:
+        return answer.verdict, answer.summary
+    last = NegotiationCycle.objects.order_by("-started_at").first()
+    if last is None or last.started_at < dag.state_since:
+        return Verdict.NOT_LOOKED_AT, f"No negotiation has looked at it yet. {answer.summary}"
+    return Verdict.WAITING, f"Others came first in the last negotiation. {answer.summary}"
+
+
+def _turn(request: Request) -> Turn:
+    priorities = {
+        demand.submitter_key(share.user_id, share.group_id): share.effective_priority
+        for share in accounting.submitters()
+    }
+    idle = demand.idle_by_submitter()
+    order = sorted(idle, key=lambda key: (priorities.get(key, 0.0), key))
+    own = idle.get(request.submitter, [])
+    return Turn(
+        submitter_place=order.index(request.submitter) + 1 if own else 0,
+        submitters=len(order),
+        own_place=own.index(request.dag_id) + 1 if request.dag_id in own else 0,
+        own_dags=len(own),
+    )
+
+
+def _checked(expressions: Mapping[str, str], field_name: str) -> dict[str, str]:
+    """Changed attributes, parsed for their faults. Raises InvalidInput."""
+    findings = []
+    for name, text in expressions.items():
+        try:
+            if text.strip():
+                parse_expression(text)
+                check_cost({name: text})
+        except AdError as error:
+            findings.append(Finding(f"{name}: {error.message}", field=field_name))
+    if findings:
+        raise InvalidInput(findings)
+    return dict(expressions)
+
+
+def _changed(offers: Sequence[Offer], changes: Changes) -> list[Offer]:
+    unknown = sorted(set(changes.sites) - {offer.name for offer in offers})
+    if unknown:
+        raise InvalidInput.of(f"there is no ad of a site {', '.join(unknown)}", field="sites")
+    return [
+        replace(offer, ad=_changed_ad(offer, _checked(changes.sites[offer.name], "sites")))
+        if offer.name in changes.sites
+        else offer
+        for offer in offers
+    ]
+
+
+def _changed_ad(offer: Offer, changes: Mapping[str, str]) -> classad2.ClassAd:
+    ad = classad2.ClassAd(repr(offer.ad))
+    for name, text in changes.items():
+        if text.strip():
+            ad[name] = parse_expression(text)
+        else:
+            ad.pop(name, None)
+    return ad
