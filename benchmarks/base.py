@@ -48,7 +48,7 @@ def main(name: str, measure: Measure, description: str | None) -> None:
         "quick": options.quick,
         "seconds": round(time.monotonic() - began, 1),
         "host": {"cpus": os.cpu_count(), "python": platform.python_version()},
-        "results": results,
+        **results,
     }
     sys.stdout.write(json.dumps(found, indent=None if options.json else 2, default=str) + "\n")
 

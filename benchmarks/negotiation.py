@@ -1,0 +1,187 @@
+"""The negotiation with many idle DAGs and sites: the decision alone, and whole cycles.
+
+Costs should grow with groups x sites plus matches, not with DAGs x sites: 1,000, 10,000 and 100,000
+DAGs in 100 groups of equal requirements show it. DAGs that are all alike, and all different, are
+the best and the worst case; a cycle that had no time for all of them tells how many were unseen.
+Each scenario is measured in a process of its own, so that its peak of memory is its own.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import resource
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from benchmarks import base
+
+_USERS = 20
+_PLACES = 20
+_NODES = 50
+_BATCH = 5000
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """So many idle DAGs in so many groups of equal requirements, and so many sites."""
+
+    dags: int
+    groups: int
+    sites: int
+    runs: int = 3
+
+
+FULL = (
+    Scenario(1_000, 100, 500),
+    Scenario(10_000, 100, 500),
+    Scenario(100_000, 100, 500, runs=1),
+    Scenario(100_000, 100, 1_000, runs=1),
+    Scenario(10_000, 1, 500),
+    Scenario(1_000, 1_000, 500),
+    Scenario(10_000, 10_000, 500, runs=1),
+)
+QUICK = (Scenario(200, 10, 20, runs=1), Scenario(200, 200, 20, runs=1))
+
+
+def measure(is_quick: bool) -> dict[str, Any]:
+    """Run all scenarios, one after another."""
+    _in_a_process(_migrate)
+    return {"scenarios": [_run(scenario) for scenario in (QUICK if is_quick else FULL)]}
+
+
+def _run(scenario: Scenario) -> dict[str, Any]:
+    _in_a_process(_prepare, scenario)
+    found: dict[str, Any] = _in_a_process(_measure, scenario)
+    return found
+
+
+def _in_a_process(work: Callable[..., Any], *arguments: Any) -> Any:
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        return pool.apply(work, arguments)
+
+
+def _migrate() -> None:
+    base.load_django()
+    from django.core.management import call_command
+
+    call_command("migrate", verbosity=0)
+
+
+def _prepare(scenario: Scenario) -> None:
+    """Fill the database anew: sites with one queue each, idle DAGs without nodes."""
+    base.load_django()
+    from django.db import connection
+
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "TRUNCATE core_user, sites_site, jobs_workspace, core_inboxentry,"
+            " dags_negotiationcycle CASCADE"
+        )
+    _make_sites(scenario)
+    _make_dags(scenario)
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE")
+
+
+def _make_sites(scenario: Scenario) -> None:
+    from wms.sites.models import Queue, Site
+
+    sites = Site.objects.bulk_create(
+        Site(
+            name=f"site-{number:04}",
+            max_matches=_PLACES,
+            requirements="(CurMatches < MaxMatches) && (TARGET.WANT_USCMS_MATCHMAKER =?= TRUE)",
+            environment="SiteWorkingArea=/scratch/work\nSiteExportDir=/scratch/export",
+            attributes=f"Is_USCMS_Site = True\nMemory = {1024 * (number % 64 + 1)}",
+        )
+        for number in range(scenario.sites)
+    )
+    Queue.objects.bulk_create(Queue(site=site, name="main", element="local") for site in sites)
+
+
+def _make_dags(scenario: Scenario) -> None:
+    from wms.core.models import User
+    from wms.dags.models import Dag
+    from wms.jobs.models import Workspace
+
+    users = User.objects.bulk_create(User(username=f"user-{n:02}") for n in range(_USERS))
+    numbers = iter(range(scenario.dags))
+    while batch := list(islice(numbers, _BATCH)):
+        workspaces = Workspace.objects.bulk_create(
+            Workspace(owner=users[number % _USERS]) for number in batch
+        )
+        Dag.objects.bulk_create(
+            Dag(
+                name=f"dag-{number}",
+                owner=workspace.owner,
+                workspace=workspace,
+                node_count=_NODES,
+                ad_attributes={
+                    "WANT_USCMS_MATCHMAKER": "True",
+                    "RequestMemory": str(1024 * 48 * (number % scenario.groups) // scenario.groups),
+                    "Requirements": "Is_USCMS_Site =?= True && TARGET.Memory >= RequestMemory",
+                    "Rank": "-CurMatches / real(MaxMatches)",
+                },
+            )
+            for number, workspace in zip(batch, workspaces, strict=True)
+        )
+
+
+def _measure(scenario: Scenario) -> dict[str, Any]:
+    base.load_django()
+    from django.utils import timezone
+
+    from wms.dags.models import NegotiationCycle
+    from wms.dags.negotiation import run_cycle
+
+    run_cycle(timezone.now())
+    cycles: list[NegotiationCycle] = []
+    seconds: list[float] = []
+    for _ in range(scenario.runs):
+        _make_idle_again()
+        began = time.monotonic()
+        run_cycle(timezone.now())
+        seconds.append(time.monotonic() - began)
+        cycles.append(NegotiationCycle.objects.latest("started_at"))
+    peak_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    base.close_connections()
+    return {
+        "dags": scenario.dags,
+        "groups": scenario.groups,
+        "sites": scenario.sites,
+        "decide_s": _median(cycle.decide_s for cycle in cycles),
+        "cycle_s": _median(seconds),
+        "matched": cycles[-1].bound,
+        "unseen": cycles[-1].reasons.get("not looked at yet", 0),
+        "phases": {
+            name: _median(getattr(cycle, name) for cycle in cycles)
+            for name in ("publish_s", "read_s", "decide_s", "carry_out_s")
+        },
+        "autoclusters": cycles[-1].autoclusters,
+        "peak_mb": round(peak_kib / 1024, 1),
+    }
+
+
+def _median(values: Iterator[float] | list[float]) -> float:
+    return round(statistics.median(values), 3)
+
+
+def _make_idle_again() -> None:
+    """Take all matches back, as if the last cycle had not been; not part of what is measured."""
+    from django.db import connection
+
+    with connection.cursor() as cursor:
+        cursor.execute("TRUNCATE dags_matchrecord, dags_dagevent, core_inboxentry")
+        cursor.execute(
+            "UPDATE dags_dag SET state = 'idle', site_id = NULL, matched_at = NULL,"
+            " match_attributes = '{}', environment = '{}', unmatched_reason = '', looked_at = NULL"
+        )
+        cursor.execute("VACUUM ANALYZE dags_dag")
+
+
+if __name__ == "__main__":
+    base.main("negotiation", measure, __doc__)
