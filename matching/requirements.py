@@ -16,7 +16,7 @@ _CHANGING = re.compile(
 
 
 def constant_fault(text: str, attributes: Mapping[str, str]) -> str:
-    """Why an expression can never be a truth value; empty when it is one or depends on a site.
+    """Why an expression is never a truth value; empty when it is one, or depends on a site.
 
     `attributes` are those of its own ad, all of them parsed before.
     """
@@ -24,10 +24,10 @@ def constant_fault(text: str, attributes: Mapping[str, str]) -> str:
     if value is None or isinstance(value, bool):
         return ""
     if value is classad2.Value.Undefined:
-        return "it is undefined for every site"
+        return "it is undefined"
     if value is classad2.Value.Error:
-        return "it is an error for every site"
-    return f"it is {_shown(value)} for every site, which is neither true nor false"
+        return "it is an error"
+    return f"it is {_shown(value)}, which is neither true nor false"
 
 
 def _shown(value: object) -> str:
@@ -40,7 +40,7 @@ def _shown(value: object) -> str:
 def never_true(text: str, attributes: Mapping[str, str]) -> str:
     """Why Requirements can never be true; empty when they can, or when that depends on a site."""
     if _constant(text, attributes) is False:
-        return "it is false for every site"
+        return "it is false"
     return constant_fault(text, attributes)
 
 

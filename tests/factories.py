@@ -9,11 +9,14 @@ import io
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from types import SimpleNamespace
 
 from django.utils import timezone
 
 from matching.needs import Needs, Resource
+from wms.accounting.models import AccountingGroup, ConcurrencyLimit
+from wms.accounting.services import charge, save_group, save_limit
 from wms.core.accounts import ensure_account
 from wms.core.actors import Actor
 from wms.core.models import Role, User
@@ -26,7 +29,9 @@ from wms.jobs.models import Job
 from wms.jobs.services import JobSpec, create_workspace, submit_jobs
 from wms.pilots import services as pilots
 from wms.pilots.models import Pilot
-from wms.sites.models import Queue, Site
+from wms.sites.advertising import advertise
+from wms.sites.downtimes import add_downtime
+from wms.sites.models import Advertisement, Downtime, Queue, Site
 from wms.sites.selectors import offered_resource
 from wms.sites.services import QueueSpec, SiteSpec, configure_site
 
@@ -79,6 +84,34 @@ def site(name: str = "UW", *, queues: Sequence[str] = ("short",), max_matches: i
         SiteSpec(name=name, max_matches=max_matches, environment="SiteWorkingArea=/tmp"),
         [QueueSpec(name=queue, element="local", memory_mb=4000) for queue in queues],
         actor=SYSTEM,
+    )
+
+
+def accounting(user: User, name: str = "physics") -> AccountingGroup:
+    """A group of which the user is a member, charged for some use, and a limit, of this name."""
+    group = AccountingGroup(name=name, quota=0.01)
+    save_group(group, actor=SYSTEM, members=[user])
+    save_limit(ConcurrencyLimit(name=name, maximum=10), actor=SYSTEM)
+    charge({(user.pk, group.pk): 2.0}, half_life_s=86_400, now=timezone.now())
+    return group
+
+
+def advertisement(at: Site, *, sequence: int = 1) -> Advertisement:
+    """What a site says of itself, for a week."""
+    text = f'Name = "{at.name}"\nUpdateSequenceNumber = {sequence}\nClassAdLifetime = 604800'
+    return advertise(text, actor=SYSTEM, now=timezone.now()).advertisement
+
+
+def downtime(at: Site) -> Downtime:
+    """A downtime of an hour, in a year."""
+    start = timezone.now() + timedelta(days=365)
+    return add_downtime(
+        at.name,
+        start=start,
+        end=start + timedelta(hours=1),
+        reason="new disks",
+        actor=SYSTEM,
+        now=timezone.now(),
     )
 
 

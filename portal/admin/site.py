@@ -11,11 +11,15 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
 
+from portal.admin.accounting import GroupAdmin, LimitAdmin, SubmitterAdmin
 from portal.admin.accounts import OwnPasswordForm, TokenAdmin, UserAdmin
 from portal.admin.audit import AuditAdmin
+from portal.admin.matchmaking import PolicyAdmin
 from portal.admin.roles import role_of
 from portal.admin.sites import QueueAdmin, SiteAdmin
+from wms.accounting.models import AccountingGroup, ConcurrencyLimit, Submitter
 from wms.core.models import ApiToken, AuditEntry, Role, User
+from wms.dags.models import MatchmakingPolicy
 from wms.sites.models import Queue, Site
 
 
@@ -55,6 +59,10 @@ class Administration(AdminSite):
 site = Administration(name="admin")
 site.register(Site, SiteAdmin)
 site.register(Queue, QueueAdmin)
+site.register(AccountingGroup, GroupAdmin)
+site.register(Submitter, SubmitterAdmin)
+site.register(ConcurrencyLimit, LimitAdmin)
+site.register(MatchmakingPolicy, PolicyAdmin)
 site.register(User, UserAdmin)
 site.register(ApiToken, TokenAdmin)
 site.register(AuditEntry, AuditAdmin)

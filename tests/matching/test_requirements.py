@@ -12,20 +12,20 @@ OWN = {"No": "false", "Number": "5", "Words": '{"a", "b"}', "Here": 'TARGET.Name
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("5", "it is 5 for every site, which is neither true nor false"),
-        ('"abc"', 'it is "abc" for every site'),
-        ("undefined", "it is undefined for every site"),
-        ("error", "it is an error for every site"),
-        ("1/0", "it is an error for every site"),
-        ("false", "it is false for every site"),
-        ("TARGET.Memory > 5 && false", "it is false for every site"),
-        ("No", "it is false for every site"),
-        ("Number > 6", "it is false for every site"),
-        ("Number", "it is 5 for every site"),
-        ("Words", "it is a list for every site"),
-        ("Words[0]", 'it is "a" for every site'),
-        ("[a = 1]", "it is [ a = 1 ] for every site"),
-        ("1.5 + 1", "it is 2.5 for every site"),
+        ("5", "it is 5, which is neither true nor false"),
+        ('"abc"', 'it is "abc"'),
+        ("undefined", "it is undefined"),
+        ("error", "it is an error"),
+        ("1/0", "it is an error"),
+        ("false", "it is false"),
+        ("TARGET.Memory > 5 && false", "it is false"),
+        ("No", "it is false"),
+        ("Number > 6", "it is false"),
+        ("Number", "it is 5"),
+        ("Words", "it is a list"),
+        ("Words[0]", 'it is "a"'),
+        ("[a = 1]", "it is [ a = 1 ]"),
+        ("1.5 + 1", "it is 2.5"),
     ],
 )
 def test_what_is_never_true_is_told_with_its_value(text: str, words: str) -> None:
@@ -60,4 +60,4 @@ def test_what_changes_with_time_is_found_in_the_own_attributes_as_well() -> None
 
 def test_false_is_a_truth_value() -> None:
     assert constant_fault("false", {}) == ""
-    assert constant_fault("0", {}) == "it is 0 for every site, which is neither true nor false"
+    assert constant_fault("0", {}) == "it is 0, which is neither true nor false"

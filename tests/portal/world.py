@@ -7,15 +7,17 @@ from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any
 
+from django.db.models import Model
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
 
 from tests import factories
+from wms.accounting.models import AccountingGroup, ConcurrencyLimit, Submitter
 from wms.core.audit import record_action
 from wms.core.models import ApiToken, AuditEntry
 from wms.dags.models import Dag
 from wms.jobs.models import Job
 from wms.pilots.models import Pilot
-from wms.sites.models import Queue, Site
+from wms.sites.models import Downtime, Queue, Site
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,7 @@ class World:
     pilot: Pilot
     site: Site
     queue: Queue
+    downtime: Downtime
 
     def address(self, route: Route) -> str:
         """An address of the route that leads to something."""
@@ -80,6 +83,7 @@ class World:
             "pilot_id": self.pilot.pk,
             "uuid": self.pilot.uuid,
             "name": self.site.name,
+            "downtime_id": self.downtime.pk,
             "path": "run.sh",
             "number": self.job.attempt_number,
             "attempt": self.job.attempt_number,
@@ -95,13 +99,22 @@ class World:
 
     def _admin_object(self, name: str) -> int | None:
         objects = {
+            "accounting_accountinggroup": lambda: _first(AccountingGroup),
+            "accounting_submitter": lambda: _first(Submitter),
+            "accounting_concurrencylimit": lambda: _first(ConcurrencyLimit),
+            "dags_matchmakingpolicy": lambda: 1,
             "sites_site": lambda: self.site.pk,
             "sites_queue": lambda: self.queue.pk,
+            "sites_downtime": lambda: self.downtime.pk,
             "core_user": lambda: self.people.alice.pk,
             "core_apitoken": lambda: ApiToken.objects.values_list("pk", flat=True).last(),
             "core_auditentry": lambda: AuditEntry.objects.values_list("pk", flat=True).last(),
         }
         return next((find() for key, find in objects.items() if f":{key}_" in name), None)
+
+
+def _first(model: type[Model]) -> int:
+    return model._default_manager.order_by("pk").values_list("pk", flat=True)[0]
 
 
 _FILES = {"figure.svg": b"<svg xmlns='http://www.w3.org/2000/svg'/>"}
@@ -111,12 +124,15 @@ def small_world() -> World:
     """One DAG with one node, whose job was run by one pilot at one site."""
     people = factories.people()
     site = factories.site()
+    factories.advertisement(site)
+    downtime = factories.downtime(site)
     dag = factories.running_dag(people.alice, node_count=1, files=_FILES)
     pilot = factories.pilot(site.queues.get())
     job = factories.run_job(pilot)
     assert job is not None
     factories.token_for(people.olga)
-    return World(people, dag, job, pilot, site, site.queues.get())
+    factories.accounting(people.alice)
+    return World(people, dag, job, pilot, site, site.queues.get(), downtime)
 
 
 def grown(world: World, count: int) -> World:
@@ -130,8 +146,9 @@ def grown(world: World, count: int) -> World:
     factories.site(world.site.name, queues=[f"queue{number}" for number in range(count)])
     for number in range(count):
         factories.dag(owner, name=f"more{number}.dag", node_count=1)
-        factories.site(f"Site{number}")
-        factories.person(f"person{number}")
+        factories.advertisement(factories.site(f"Site{number}"))
+        factories.downtime(world.site)
+        factories.accounting(factories.person(f"person{number}"), f"group{number}")
         factories.token_for(world.people.olga)
         factories.queued_pilot(world.queue)
         record_action("look", target=f"thing {number}", actor=factories.SYSTEM)

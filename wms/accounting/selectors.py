@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db.models import F, FloatField, Prefetch, QuerySet, Sum, Value
-from django.db.models.functions import Coalesce
+from django.db.models import F, FloatField, Prefetch, QuerySet, Sum, Value, Window
+from django.db.models.functions import Coalesce, RowNumber
 
 from matching.fairshare import GroupShare
 from wms.accounting.models import AccountingGroup, ConcurrencyLimit, Submitter
@@ -40,17 +40,24 @@ def submitters() -> list[SubmitterShare]:
 
 
 def ranked_submitters() -> QuerySet[Submitter]:
-    """The rows of all submitters with their `effective_priority`, best first."""
+    """The rows of all submitters with their `effective_priority` and `place`, best first."""
+    order = [(F("real_priority") * F("factor")).asc(), F("pk").asc()]
     return (
         Submitter.objects.select_related("user", "group")
-        .annotate(effective_priority=F("real_priority") * F("factor"))
-        .order_by("effective_priority", "pk")
+        .annotate(
+            effective_priority=F("real_priority") * F("factor"),
+            place=Window(RowNumber(), order_by=order),
+        )
+        .order_by("place")
     )
 
 
-def visible_submitters(user: User) -> list[SubmitterShare]:
-    """The submitters that the user may see: at present all of them, best first."""
-    return submitters() if user.is_active else []
+def visible_submitters(user: User) -> QuerySet[Submitter]:
+    """The submitters that the user may see: at present all of them, best first.
+
+    Their places are those among all submitters, as long as nothing but places is filtered.
+    """
+    return ranked_submitters() if user.is_active else Submitter.objects.none()
 
 
 def _share(row: Submitter) -> SubmitterShare:

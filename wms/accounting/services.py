@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 
-from django.db import connection, transaction
-from django.db.models import ProtectedError
+from django.db import DEFAULT_DB_ALIAS, connection, transaction
+from django.db.models.deletion import Collector, ProtectedError
 
 from matching.fairshare import BEST_PRIORITY, decayed_priority
 from wms.accounting.models import AccountingGroup, ConcurrencyLimit, Submitter
@@ -124,25 +124,29 @@ def save_group(
         group.members.set(members)
 
 
-@transaction.atomic
-def delete_group(group: AccountingGroup, *, actor: Actor) -> None:
-    """Delete a group, with what its submitters have used.
-
-    Raises NotPermitted, and Conflict when DAGs were submitted in its name or it has children.
-    """
-    require_role(actor, Role.OPERATOR, "configure groups")
-    AccountingGroup.objects.select_for_update().filter(pk=group.pk).first()
+def check_group_deletion(group: AccountingGroup) -> None:
+    """Raise Conflict when DAGs were submitted in the name of a group, or it has children."""
     if AccountingGroup.objects.filter(name__startswith=f"{group.name}.").exists():
         raise Conflict(f"The group {group.name} has groups below it: delete those first.")
-    facts = {"quota": [group.quota, None], "quota_kind": [group.quota_kind, None]}
     try:
-        group.delete()
+        # Looks for rows that forbid it, in whichever app they are.
+        Collector(using=DEFAULT_DB_ALIAS, origin=group).collect([group])
     except ProtectedError as error:
         raise Conflict(
             f"DAGs were submitted in the name of the group {group.name}: it cannot be deleted. "
             "Take its members out instead."
         ) from error
+
+
+@transaction.atomic
+def delete_group(group: AccountingGroup, *, actor: Actor) -> None:
+    """Delete a group, with what its submitters have used. Raises NotPermitted or Conflict."""
+    require_role(actor, Role.OPERATOR, "configure groups")
+    AccountingGroup.objects.select_for_update().filter(pk=group.pk).first()
+    check_group_deletion(group)
+    facts = {"quota": [group.quota, None], "quota_kind": [group.quota_kind, None]}
     record_action("delete accounting group", target=f"group {group.name}", actor=actor, facts=facts)
+    group.delete()
 
 
 def check_limit(limit: ConcurrencyLimit) -> None:

@@ -105,10 +105,10 @@ def _meaning_faults(description: Description) -> list[_Fault]:
     by_name = {name.lower(): text for name, text in attributes.items()}
     why = never_true(by_name.get("requirements", "true"), attributes)
     if why:
-        faults.append(_Fault("requirements", f"Requirements can never be true: {why}"))
+        faults.append(_Fault("requirements", f"Requirements can never be true: {why}, whatever the site is"))
     why = constant_fault(rematch or "true", {})
     if why:
-        faults.append(_Fault(_REMATCH, f"{_REMATCH}: {why.replace(' for every site', '')}"))
+        faults.append(_Fault(_REMATCH, f"{_REMATCH}: {why}"))
     return faults
 
 

@@ -2,9 +2,48 @@
 
 from __future__ import annotations
 
+from django.db import transaction
+
+from matching.adcost import check_cost
+from matching.classads import AdError, parse_expression
+from matching.requirements import constant_fault
+from wms.core.actors import Actor
+from wms.core.errors import InvalidInput
+from wms.core.models import Role
+from wms.core.policy import require_role
+from wms.core.saving import check_row, save_audited
 from wms.dags.models import MatchmakingPolicy
 
 
 def matchmaking_policy() -> MatchmakingPolicy:
     """The policy in force; its defaults, unsaved, as long as nobody has set one."""
     return MatchmakingPolicy.objects.filter(pk=1).first() or MatchmakingPolicy(pk=1)
+
+
+def check_policy(policy: MatchmakingPolicy) -> None:
+    """Raise InvalidInput with the faults of a policy."""
+    check_row(policy)
+    if policy.rematch_expression.strip():
+        fault = rematch_fault(policy.rematch_expression)
+        if fault:
+            raise InvalidInput.of(fault, field="rematch_expression")
+
+
+def rematch_fault(text: str) -> str:
+    """Why DAGs cannot be rematched by this expression; empty when they can."""
+    try:
+        parse_expression(text)
+        check_cost({"rematch_expression": text})
+    except AdError as error:
+        return error.message.removeprefix("rematch_expression: ")
+    return constant_fault(text, {})
+
+
+@transaction.atomic
+def save_policy(policy: MatchmakingPolicy, *, actor: Actor) -> None:
+    """Check and store the policy. Raises NotPermitted or InvalidInput."""
+    require_role(actor, Role.OPERATOR, "configure matchmaking")
+    # Browsers send text fields with the line ends of Windows: that alone is no change.
+    policy.rematch_expression = "\n".join(policy.rematch_expression.split("\r\n")).strip()
+    check_policy(policy)
+    save_audited(policy, target="matchmaking policy", actor=actor)

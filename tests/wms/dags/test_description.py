@@ -62,7 +62,10 @@ def test_a_dag_without_description_has_none_of_them(submit) -> None:
         ("periodic_rematch = $(when)", "periodic_rematch: macros cannot be used"),
         ("periodic_rematch = 7200", "periodic_rematch: it is 7200, which is neither true"),
         ('periodic_rematch = eval("x")', "periodic_rematch: eval cannot be used"),
-        ("Requirements = 5", "Requirements can never be true: it is 5 for every site"),
+        (
+            "Requirements = 5",
+            "Requirements can never be true: it is 5, which is neither true nor false, whatever the site is",
+        ),
         ('Requirements = "abc"', 'Requirements can never be true: it is "abc"'),
         ("Requirements = undefined", "Requirements can never be true: it is undefined"),
         ("Requirements = error", "Requirements can never be true: it is an error"),

@@ -1,0 +1,195 @@
+"""Groups, submitters and limits in the administration: who shares the places, and how."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from django.contrib import admin
+from django.db.models import F, QuerySet
+from django.http import HttpRequest
+
+from portal.admin.roles import CheckedForm, RoleAdmin, actor_of, role_of
+from wms.accounting.models import AccountingGroup, ConcurrencyLimit, Submitter
+from wms.accounting.selectors import ranked_submitters
+from wms.accounting.services import (
+    check_group,
+    check_group_deletion,
+    check_limit,
+    delete_group,
+    delete_limit,
+    save_group,
+    save_limit,
+    save_submitter,
+)
+from wms.core.errors import Conflict
+from wms.core.models import User
+from wms.core.saving import check_row
+
+_EFFECTIVE_PRIORITY = F("real_priority") * F("factor")
+
+
+class DeletableAdmin(RoleAdmin):
+    """Objects that may be deleted one by one, if nothing needs them."""
+
+    actions = None
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Who may change them may delete them."""
+        return role_of(request, self.role)
+
+    def check_deletion(self, obj: Any) -> None:
+        """Raise Conflict when the object is needed."""
+
+    def get_deleted_objects(
+        self, objs: Any, request: HttpRequest
+    ) -> tuple[list[str], dict[str, int], set[str], list[str]]:
+        """Tell what would be deleted, and what is against it."""
+        refusals = []
+        for obj in objs:
+            try:
+                self.check_deletion(obj)
+            except Conflict as error:
+                refusals.append(str(error))
+        return [str(obj) for obj in objs], {}, set(), refusals
+
+
+class GroupForm(CheckedForm):
+    """A group whose parent exists."""
+
+    check = staticmethod(check_group)
+
+    class Meta:
+        model = AccountingGroup
+        fields = ("name", "quota_kind", "quota", "accepts_surplus", "members")
+        help_texts = {
+            "name": "Points lead from parent to child: physics.higgs belongs to physics.",
+        }
+
+
+class GroupAdmin(DeletableAdmin):
+    """Groups with their quotas and members."""
+
+    form = GroupForm
+    list_display = ("name", "quota", "quota_kind", "accepts_surplus")
+    search_fields = ("name",)
+    filter_horizontal = ("members",)
+
+    def formfield_for_manytomany(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        """Offer all accounts by name."""
+        return super().formfield_for_manytomany(
+            db_field, request, **{"queryset": User.objects.order_by("username"), **kwargs}
+        )
+
+    def save_model(
+        self, request: HttpRequest, obj: AccountingGroup, form: Any, change: bool
+    ) -> None:
+        """Store the group and its members with an audit entry."""
+        save_group(obj, actor=actor_of(request), members=form.cleaned_data["members"])
+
+    def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
+        """Do nothing: the members were stored with the group."""
+
+    def check_deletion(self, obj: AccountingGroup) -> None:
+        """Raise Conflict when DAGs or other groups belong to the group."""
+        check_group_deletion(obj)
+
+    def delete_model(self, request: HttpRequest, obj: AccountingGroup) -> None:
+        """Delete the group with an audit entry."""
+        delete_group(obj, actor=actor_of(request))
+
+
+class SubmitterForm(CheckedForm):
+    """A submitter's factor."""
+
+    check = staticmethod(check_row)
+
+    class Meta:
+        model = Submitter
+        fields = ("factor",)
+
+
+class SubmitterAdmin(RoleAdmin):
+    """Submitters in the order in which they are served. All but the factor follows from use."""
+
+    form = SubmitterForm
+    list_display = (
+        "name",
+        "effective_priority",
+        "real_priority",
+        "factor",
+        "used_slots",
+        "used_core_hours",
+        "charged_at",
+    )
+    readonly_fields = (
+        "user",
+        "group",
+        "effective_priority",
+        "real_priority",
+        "used_slots",
+        "used_core_hours",
+        "charged_at",
+    )
+    ordering = (_EFFECTIVE_PRIORITY,)
+    search_fields = ("user__username", "group__name")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Submitter]:
+        """Read users and groups with them."""
+        return ranked_submitters()
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        """They come into being when they first use something."""
+        return False
+
+    @admin.display(ordering="user__username")
+    def name(self, row: Submitter) -> str:
+        """Name the group, if any, and the user."""
+        return str(row)
+
+    @admin.display(ordering=_EFFECTIVE_PRIORITY)
+    def effective_priority(self, row: Submitter) -> str:
+        """Show the real priority times the factor; smaller is better."""
+        return f"{row.real_priority * row.factor:.2f}"
+
+    @admin.display(ordering="used_slot_s", description="core hours in all")
+    def used_core_hours(self, row: Submitter) -> str:
+        """Show what was used in all, in the usual unit."""
+        return f"{row.used_slot_s / 3600:.1f}"
+
+    def save_model(self, request: HttpRequest, obj: Submitter, form: Any, change: bool) -> None:
+        """Store the factor with an audit entry."""
+        save_submitter(obj, actor=actor_of(request))
+
+
+class LimitForm(CheckedForm):
+    """A concurrency limit."""
+
+    check = staticmethod(check_limit)
+
+    class Meta:
+        model = ConcurrencyLimit
+        fields = ("name", "maximum", "note")
+        widgets = {"note": forms.TextInput(attrs={"size": 80})}
+        help_texts = {
+            "name": "db, db.read, db.* for all of db that have none of their own, or * for all.",
+            "maximum": "So much may be in use at once, over all sites.",
+        }
+
+
+class LimitAdmin(DeletableAdmin):
+    """Concurrency limits."""
+
+    form = LimitForm
+    list_display = ("name", "maximum", "note")
+    search_fields = ("name", "note")
+
+    def save_model(
+        self, request: HttpRequest, obj: ConcurrencyLimit, form: Any, change: bool
+    ) -> None:
+        """Store the limit with an audit entry."""
+        save_limit(obj, actor=actor_of(request))
+
+    def delete_model(self, request: HttpRequest, obj: ConcurrencyLimit) -> None:
+        """Delete the limit with an audit entry."""
+        delete_limit(obj, actor=actor_of(request))
