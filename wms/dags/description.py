@@ -105,7 +105,8 @@ def _meaning_faults(description: Description) -> list[_Fault]:
     by_name = {name.lower(): text for name, text in attributes.items()}
     why = never_true(by_name.get("requirements", "true"), attributes)
     if why:
-        faults.append(_Fault("requirements", f"Requirements can never be true: {why}, whatever the site is"))
+        message = f"Requirements can never be true: whatever the site is, {why}"
+        faults.append(_Fault("requirements", message))
     why = constant_fault(rematch or "true", {})
     if why:
         faults.append(_Fault(_REMATCH, f"{_REMATCH}: {why}"))
