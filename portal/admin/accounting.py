@@ -116,17 +116,15 @@ class SubmitterAdmin(RoleAdmin):
     list_display = (
         "name",
         "effective_priority",
-        "real_priority",
+        "rounded_priority",
         "factor",
         "used_slots",
         "used_core_hours",
         "charged_at",
     )
     readonly_fields = (
-        "user",
-        "group",
         "effective_priority",
-        "real_priority",
+        "rounded_priority",
         "used_slots",
         "used_core_hours",
         "charged_at",
@@ -151,6 +149,11 @@ class SubmitterAdmin(RoleAdmin):
     def effective_priority(self, row: Submitter) -> str:
         """Show the real priority times the factor; smaller is better."""
         return f"{row.real_priority * row.factor:.2f}"
+
+    @admin.display(ordering="real_priority", description="real priority")
+    def rounded_priority(self, row: Submitter) -> str:
+        """Show the slots used of late."""
+        return f"{row.real_priority:.2f}"
 
     @admin.display(ordering="used_slot_s", description="core hours in all")
     def used_core_hours(self, row: Submitter) -> str:

@@ -21,10 +21,20 @@ class PolicyForm(CheckedForm):
     class Meta:
         model = MatchmakingPolicy
         fields = ("rematch_expression", "max_rematches", "avoid_s", "priority_half_life_s")
+        labels = {
+            "rematch_expression": "Take a match back if",
+            "max_rematches": "Rematches by policy at most",
+            "avoid_s": "Avoid the site for (seconds)",
+            "priority_half_life_s": "Half-life of priorities (seconds)",
+        }
         widgets = {
             "rematch_expression": forms.Textarea(
                 attrs={"rows": 3, "cols": 100, "spellcheck": "false"}
             ),
+        }
+        help_texts = {
+            "rematch_expression": "ClassAd expression over a running DAG's figures, such as "
+            "QueuedSeconds > 7200 && NodesRunning == 0. For DAGs without their own.",
         }
 
 
