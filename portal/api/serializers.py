@@ -70,7 +70,7 @@ class ReasonSerializer(serializers.Serializer[Any]):
 
     reason = serializers.CharField(
         required=False, default="", allow_blank=True, max_length=1000,
-        help_text="Recorded with the change; needed to hold and to remove.",
+        help_text="Recorded with the change; needed to hold, to rematch and to remove.",
     )  # fmt: skip
 
 
@@ -164,7 +164,7 @@ class DagDetailSerializer(DagSerializer):
     class Meta(DagSerializer.Meta):
         fields = [
             *DagSerializer.Meta.fields, "matched_at", "ad_attributes", "match_attributes",
-            "environment",
+            "environment", "rematch_expression", "rematch_count",
         ]  # fmt: skip
 
 

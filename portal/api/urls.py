@@ -6,7 +6,7 @@ from django.contrib.auth.decorators import login_required
 from django.urls import path, re_path
 
 from portal.api import schema
-from portal.api.views import dags, history, jobs, pilots, sites
+from portal.api.views import dags, history, jobs, matches, pilots, sites
 
 app_name = "api"
 
@@ -16,6 +16,7 @@ urlpatterns = [
     path("schema/", schema.Schema.as_view(), name="schema"),
     path("docs/", login_required(schema.Docs.as_view()), name="docs"),
     path("dags/", dags.DagList.as_view(), name="dags"),
+    path("dags/rematch/", matches.RematchSelection.as_view(), name="dags-rematch"),
     path(f"{_DAG}/", dags.DagDetail.as_view(), name="dag"),
     path(f"{_DAG}/nodes/", dags.NodeList.as_view(), name="dag-nodes"),
     path(f"{_DAG}/events/", dags.DagEventList.as_view(), name="dag-events"),
@@ -24,6 +25,8 @@ urlpatterns = [
     path(f"{_DAG}/files/<path:path>", dags.DagFile.as_view(), name="dag-file"),
     path(f"{_DAG}/hold/", dags.HoldDag.as_view(), name="dag-hold"),
     path(f"{_DAG}/release/", dags.ReleaseDag.as_view(), name="dag-release"),
+    path(f"{_DAG}/matches/", matches.MatchList.as_view(), name="dag-matches"),
+    path(f"{_DAG}/rematch/", matches.RematchDag.as_view(), name="dag-rematch"),
     path(f"{_DAG}/remove/", dags.RemoveDag.as_view(), name="dag-remove"),
     path("jobs/", jobs.JobList.as_view(), name="jobs"),
     path("jobs/<int:job_id>/", jobs.JobDetail.as_view(), name="job"),

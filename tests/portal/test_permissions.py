@@ -20,6 +20,7 @@ from django.urls import reverse
 
 from tests import factories
 from tests.portal.world import Route, World, routes, small_world
+from wms.dags.models import Dag
 
 #: Alice owns the DAG; Bob is another user.
 ROLES = ("anonymous", "vera", "bob", "alice", "sam", "olga", "ada")
@@ -44,6 +45,8 @@ GET = {
     "api:dag-hold": "Lmmmmmm",
     "api:dag-release": "Lmmmmmm",
     "api:dag-remove": "Lmmmmmm",
+    "api:dag-rematch": "Lmmmmmm",
+    "api:dags-rematch": "Lmmmmmm",
     "api:history": "Lbbbbbb",  # asked without naming a series
     "api:*": READ,
     "pilot_api:agent": OPEN,
@@ -68,6 +71,8 @@ POST = {
     "api:dag-hold": STEER,
     "api:dag-release": "Lffcccc",  # the DAG is not held
     "api:dag-remove": STEER,
+    "api:dag-rematch": STEER,
+    "api:dags-rematch": STEER,
     "web:submit": SUBMIT,
     "web:steer": STEER,
     "web:login": OPEN,
@@ -100,12 +105,18 @@ def _dag_parts(files: str) -> dict[str, Any]:
     }
 
 
+def _dag_ids() -> list[int]:
+    return list(Dag.objects.values_list("pk", flat=True))
+
+
 #: Bodies without which a request is refused before its permission is looked at.
 BODIES: dict[str, Callable[[], dict[str, Any]]] = {
     "api:dags": lambda: _dag_parts("file"),
     "web:submit": lambda: _dag_parts("files"),
     "api:dag-hold": lambda: {"reason": "look"},
     "api:dag-remove": lambda: {"reason": "look"},
+    "api:dag-rematch": lambda: {"reason": "look"},
+    "api:dags-rematch": lambda: {"reason": "look", "dags": _dag_ids()},
     "web:steer": lambda: {"reason": "look"},
 }
 

@@ -21,6 +21,8 @@ EXEMPT = {
     "api:dag-hold": "is posted to",
     "api:dag-release": "is posted to",
     "api:dag-remove": "is posted to",
+    "api:dag-rematch": "is posted to",
+    "api:dags-rematch": "is posted to",
     "web:login": "leads elsewhere for who is logged in",
     "web:logout": "is posted to",
     "web:steer": "is posted to",

@@ -11,7 +11,7 @@ from django.db.models import Prefetch, Q, QuerySet
 
 from wms.core.errors import NotFound
 from wms.core.models import User
-from wms.dags.models import Dag, DagEvent, Edge, Node, NodeEvent
+from wms.dags.models import Dag, DagEvent, Edge, MatchRecord, Node, NodeEvent
 from wms.dags.states import DagState, NodeState
 from wms.jobs.models import WorkspaceFile
 from wms.jobs.states import JobState
@@ -180,6 +180,17 @@ def nodes_with_parents(dag: Dag) -> QuerySet[Node]:
         .prefetch_related(Prefetch("parent_edges", edges.order_by("parent__ordinal")))
         .order_by("ordinal")
     )
+
+
+def matches_of(dag: Dag) -> QuerySet[MatchRecord]:
+    """The stays of a DAG at sites, latest first, with the sites' names."""
+    records = MatchRecord.objects.filter(dag=dag).select_related("site")
+    return records.defer("site__requirements", "site__attributes").order_by("-pk")
+
+
+def states_of(user: User, dag_ids: Collection[int]) -> dict[int, str]:
+    """The states of the visible ones of these DAGs."""
+    return dict(visible_dags(user).filter(pk__in=dag_ids).values_list("pk", "state"))
 
 
 def node_events(dag: Dag) -> QuerySet[NodeEvent]:

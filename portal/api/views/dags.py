@@ -156,27 +156,31 @@ class DagFile(APIView):
         return send_blob(file.blob, name=file.path)
 
 
-class _Steering(APIView):
+class Steering(APIView):
     """One change of one DAG, with a reason."""
 
     verb: str
+    body_class: type[serializers.ReasonSerializer] = serializers.ReasonSerializer
 
     def steer(self, request: Request, dag_id: int, change: Callable[..., Applied]) -> Response:
         """Carry the change out and answer with the DAG. Raises Conflict if its state forbids it."""
-        body = serializers.ReasonSerializer(data=request.data)
+        body = self.body_class(data=request.data)
         body.is_valid(raise_exception=True)
         user = caller(request)
-        applied = change([dag_id], actor=Actor.person(user), reason=body.validated_data["reason"])
+        applied = change([dag_id], actor=Actor.person(user), **body.validated_data)
         dag = selectors.find_dag(user, dag_id)
         if not applied.changed:
             raise Conflict(f"DAG {dag_id} is {dag.state}: it cannot be {self.verb}.")
         return Response(serializers.DagDetailSerializer(dag).data)
 
 
-def _steering_schema(summary: str) -> Callable[[Any], Any]:
+def steering_schema(
+    summary: str, body: type[serializers.ReasonSerializer] = serializers.ReasonSerializer
+) -> Callable[[Any], Any]:
+    """Describe a change of one DAG."""
     return extend_schema(
         summary=summary,
-        request=serializers.ReasonSerializer,
+        request=body,
         responses={
             200: serializers.DagDetailSerializer,
             **refusals(400, 403, 404, 409),
@@ -184,34 +188,34 @@ def _steering_schema(summary: str) -> Callable[[Any], Any]:
     )
 
 
-class HoldDag(_Steering):
+class HoldDag(Steering):
     """Hold a DAG."""
 
     verb = "held"
 
-    @_steering_schema("Let what runs finish and start nothing more")
+    @steering_schema("Let what runs finish and start nothing more")
     def post(self, request: Request, dag_id: int) -> Response:
         """Hold it; needs a reason."""
         return self.steer(request, dag_id, services.hold_dags)
 
 
-class ReleaseDag(_Steering):
+class ReleaseDag(Steering):
     """Release a DAG."""
 
     verb = "released"
 
-    @_steering_schema("Let a held DAG go on")
+    @steering_schema("Let a held DAG go on")
     def post(self, request: Request, dag_id: int) -> Response:
         """Release it."""
         return self.steer(request, dag_id, services.release_dags)
 
 
-class RemoveDag(_Steering):
+class RemoveDag(Steering):
     """Remove a DAG."""
 
     verb = "removed"
 
-    @_steering_schema("End a DAG for good and kill its jobs")
+    @steering_schema("End a DAG for good and kill its jobs")
     def post(self, request: Request, dag_id: int) -> Response:
         """Remove it; needs a reason."""
         return self.steer(request, dag_id, services.remove_dags)
