@@ -235,6 +235,6 @@ def _poured(amount: float, weights: Sequence[float], wanted: Sequence[float]) ->
     rest = max(0.0, amount)
     for number, place in enumerate(takers):
         weight_left = sum(weights[other] for other in takers[number:])
-        given[place] = min(wanted[place], rest * weights[place] / weight_left)
+        given[place] = min(wanted[place], rest * (weights[place] / weight_left))
         rest = max(0.0, rest - given[place])
     return given

@@ -108,6 +108,14 @@ def test_a_group_whose_parent_is_missing_belongs_to_the_next_one_above() -> None
     assert effective_quotas(groups, 50) == pytest.approx({"a": 10, "a.gone.x": 5, "lost.y": 20})
 
 
+def test_a_quota_next_to_nothing_gives_no_more_than_there_is() -> None:
+    held = allotments(
+        [static("a", 5e-324), static("b", 1, accepts_surplus=False)], 2, {"a": 1, "": 1.25}
+    )
+
+    assert held == pytest.approx({"": 1.25, "a": 0.75, "b": 0})
+
+
 @pytest.mark.parametrize("groups", [[], [static("a", 0), dynamic("b", 0)]])
 def test_no_place_is_no_trouble(groups: list[GroupShare]) -> None:
     names = ["", *(group.name for group in groups)]
@@ -161,6 +169,24 @@ def test_who_is_in_no_group_has_what_the_groups_leave() -> None:
 
     assert allotments(groups, 100, {"": 90, "a": 90}) == pytest.approx({"": 40, "a": 60})
     assert allotments(groups, 100, {"": 90, "a": 5}) == pytest.approx({"": 90, "a": 5})
+
+
+def test_the_example_of_the_documents_is_right() -> None:
+    groups = [
+        dynamic("physics", 0.5),
+        dynamic("physics.higgs", 0.4),
+        static("chemistry", 20, accepts_surplus=False),
+    ]
+    wanted = {"chemistry": 60, "physics": 10, "physics.higgs": 50, "": 30}
+    bob = decayed_priority(0.5, 8, DAY_S, DAY_S) * 1000
+
+    assert effective_quotas(groups, 100) == {"chemistry": 20, "physics": 40, "physics.higgs": 16}
+    assert allotments(groups, 100, wanted) == pytest.approx(
+        {"chemistry": 20, "physics": 10, "physics.higgs": 40, "": 30}
+    )
+    assert bob == 4250
+    assert shares({"alice": 500, "bob": bob}, 30)["bob"] == pytest.approx(3.2, abs=0.05)
+    assert shares({"alice": 500, "bob": bob / 10}, 30)["bob"] == pytest.approx(16.2, abs=0.05)
 
 
 @given(groups=some_groups(), total=AMOUNTS, demand=DEMANDS)
