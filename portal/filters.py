@@ -14,6 +14,7 @@ from wms.jobs.states import JobState
 from wms.pilots.models import Pilot
 from wms.pilots.states import PilotState
 from wms.sites.models import Site
+from wms.sites.states import SiteState
 
 
 class DagFilter(filters.FilterSet):
@@ -73,11 +74,12 @@ class PilotFilter(filters.FilterSet):
 
 
 class SiteFilter(filters.FilterSet):
-    """Sites by name, and whether they are in use."""
+    """Sites by name and state, and whether they are in use."""
 
     name = filters.CharFilter(lookup_expr="icontains", label="Name contains")
+    state = filters.MultipleChoiceFilter(choices=SiteState.choices, distinct=False)
     is_enabled = filters.BooleanFilter(label="In use")
 
     class Meta:
         model = Site
-        fields = ("name", "is_enabled")
+        fields = ("name", "state", "is_enabled")

@@ -195,6 +195,7 @@ SPECTACULAR_SETTINGS = {
         "NodeState": "wms.dags.states.NodeState",
         "JobState": "wms.jobs.states.JobState",
         "PilotState": "wms.pilots.states.PilotState",
+        "SiteState": "wms.sites.states.SiteState",
     },
 }
 

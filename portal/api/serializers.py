@@ -11,7 +11,7 @@ from wms.core.models import EventRecord
 from wms.dags.models import Dag, DagEvent, Node, NodeEvent
 from wms.jobs.models import Attempt, AttemptFile, Job, JobEvent, WorkspaceFile
 from wms.pilots.models import Pilot, PilotEvent
-from wms.sites.models import Queue, Site, SiteAd
+from wms.sites.models import SiteEvent
 
 _JSON_OBJECT = {"type": "object", "additionalProperties": {}}
 _TEXTS_BY_NAME = {"type": "object", "additionalProperties": {"type": "string"}}
@@ -126,6 +126,14 @@ class PilotEventSerializer(_EventSerializer):
 
     class Meta:
         model = PilotEvent
+        fields = _EVENT_FIELDS
+
+
+class SiteEventSerializer(_EventSerializer):
+    """One change of a site."""
+
+    class Meta:
+        model = SiteEvent
         fields = _EVENT_FIELDS
 
 
@@ -266,48 +274,6 @@ class JobDetailSerializer(JobSerializer):
         """Name the DAG; the view found it out."""
         dag_id: int | None = self.context.get("dag_id")
         return dag_id
-
-
-class QueueSerializer(serializers.ModelSerializer[Queue]):
-    """A queue of a site. Its element's settings are shown in the administration only."""
-
-    class Meta:
-        model = Queue
-        fields = [
-            "name", "element", "is_enabled", "max_pilots", "max_queued_pilots", "cores",
-            "memory_mb", "wall_time_s", "platform", "tags",
-        ]  # fmt: skip
-
-    tags = serializers.ListField(child=serializers.CharField(), read_only=True)
-
-
-class SiteAdSerializer(serializers.ModelSerializer[SiteAd]):
-    """The ad under which a site was last published."""
-
-    class Meta:
-        model = SiteAd
-        fields = ["text", "sequence", "cur_matches", "published_at", "expires_at"]
-
-
-class SiteSerializer(serializers.ModelSerializer[Site]):
-    """A site with its queues."""
-
-    queues = QueueSerializer(many=True, read_only=True)
-
-    class Meta:
-        model = Site
-        fields = ["name", "is_enabled", "max_matches", "queues"]
-
-
-class SiteDetailSerializer(SiteSerializer):
-    """A site with its expressions and its ad."""
-
-    ad = SiteAdSerializer(read_only=True, default=None, allow_null=True)
-
-    class Meta(SiteSerializer.Meta):
-        fields = [
-            *SiteSerializer.Meta.fields, "requirements", "rank", "environment", "attributes", "ad",
-        ]  # fmt: skip
 
 
 class PilotSerializer(serializers.ModelSerializer[Pilot]):

@@ -9,8 +9,9 @@ from django.core.files.uploadedfile import UploadedFile
 from django.http import HttpRequest, QueryDict
 from django.http.multipartparser import MultiPartParser as DjangoMultiPartParser
 from django.utils.datastructures import ImmutableList, MultiValueDict
-from rest_framework.parsers import DataAndFiles, MultiPartParser
+from rest_framework.parsers import BaseParser, DataAndFiles, MultiPartParser
 
+from matching.classads import MAX_AD_BYTES
 from wms.core.errors import InvalidInput, TooLarge
 
 
@@ -40,6 +41,34 @@ class PlainNamesUpload(MultiPartParser):
         """Return what was parsed already, for the CSRF check, or is parsed now."""
         request: HttpRequest = (parser_context or {})["request"]._request
         return DataAndFiles(request.POST, request.FILES)
+
+
+class AdText(BaseParser):
+    """An ad as it was sent: what format it has, its text tells."""
+
+    media_type = "text/plain"
+
+    def parse(
+        self,
+        stream: IO[Any],
+        media_type: str | None = None,
+        parser_context: Mapping[str, Any] | None = None,
+    ) -> str:
+        """Return the text. Raises TooLarge or InvalidInput."""
+        content: bytes = stream.read(MAX_AD_BYTES + 1)
+        if len(content) > MAX_AD_BYTES:
+            raise TooLarge(f"The ad is larger than {MAX_AD_BYTES} bytes.")
+        try:
+            return content.decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            line = content.count(b"\n", 0, error.start) + 1
+            raise InvalidInput.of("is not UTF-8", field="ad", line=line) from error
+
+
+class JsonAdText(AdText):
+    """An ad in JSON, whose repeated names and long numbers our own reader has to see."""
+
+    media_type = "application/json"
 
 
 def use_plain_names(request: HttpRequest) -> None:

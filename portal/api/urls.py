@@ -6,11 +6,13 @@ from django.contrib.auth.decorators import login_required
 from django.urls import path, re_path
 
 from portal.api import schema
-from portal.api.views import dags, history, jobs, matches, pilots, sites
+from portal.api.views import accounting, ads, dags, downtimes, history, jobs, matches, pilots, sites
 
 app_name = "api"
 
 _DAG = "dags/<int:dag_id>"
+_NAME = "(?P<name>[A-Za-z0-9_.-]+)"
+_SITE = f"^sites/{_NAME}"
 
 urlpatterns = [
     path("schema/", schema.Schema.as_view(), name="schema"),
@@ -33,10 +35,21 @@ urlpatterns = [
     path("jobs/<int:job_id>/stdout", jobs.JobStdout.as_view(), name="job-stdout"),
     path("jobs/<int:job_id>/stderr", jobs.JobStderr.as_view(), name="job-stderr"),
     path("sites/", sites.SiteList.as_view(), name="sites"),
-    re_path(r"^sites/(?P<name>[A-Za-z0-9_.-]+)/$", sites.SiteDetail.as_view(), name="site"),
+    re_path(f"{_SITE}/$", sites.SiteDetail.as_view(), name="site"),
+    re_path(f"{_SITE}/events/$", sites.SiteEventList.as_view(), name="site-events"),
+    re_path(f"{_SITE}/ban/$", sites.BanSite.as_view(), name="site-ban"),
+    re_path(f"{_SITE}/drain/$", sites.DrainSite.as_view(), name="site-drain"),
+    re_path(f"{_SITE}/unban/$", sites.UnbanSite.as_view(), name="site-unban"),
+    re_path(f"{_SITE}/downtimes/$", downtimes.DowntimeList.as_view(), name="site-downtimes"),
+    path("downtimes/<int:downtime_id>/", downtimes.DowntimeDetail.as_view(), name="downtime"),
+    path("ads/", ads.Advertise.as_view(), name="ads"),
+    re_path(f"^ads/{_NAME}/$", ads.Ad.as_view(), name="ad"),
     path("pilots/", pilots.PilotList.as_view(), name="pilots"),
     path("pilots/<uuid:uuid>/", pilots.PilotDetail.as_view(), name="pilot"),
     path("pilots/<uuid:uuid>/events/", pilots.PilotEventList.as_view(), name="pilot-events"),
     path("pilots/<uuid:uuid>/attempts/", pilots.PilotAttemptList.as_view(), name="pilot-attempts"),
+    path("submitters/", accounting.SubmitterList.as_view(), name="submitters"),
+    path("groups/", accounting.GroupList.as_view(), name="groups"),
+    path("limits/", accounting.LimitList.as_view(), name="limits"),
     path("history/", history.History.as_view(), name="history"),
 ]

@@ -32,6 +32,8 @@ STEER = "Lffoooo"
 OPERATE = "Lffffoo"
 ADMINISTER = "Lfffffo"
 NOBODY = "Lffffff"
+SHIFT = "Lfffooo"
+POSTED_TO = "Lmmmmmm"
 NO_GET = "mmmmmmm"
 
 GET = {
@@ -47,6 +49,10 @@ GET = {
     "api:dag-remove": "Lmmmmmm",
     "api:dag-rematch": "Lmmmmmm",
     "api:dags-rematch": "Lmmmmmm",
+    "api:site-ban": POSTED_TO,
+    "api:site-drain": POSTED_TO,
+    "api:site-unban": POSTED_TO,
+    "api:ads": POSTED_TO,
     "api:history": "Lbbbbbb",  # asked without naming a series
     "api:*": READ,
     "pilot_api:agent": OPEN,
@@ -57,6 +63,10 @@ GET = {
     "admin:core_user_delete": NOBODY,
     "admin:core_user_*": ADMINISTER,
     "admin:core_auditentry_add": NOBODY,
+    "admin:accounting_submitter_add": NOBODY,
+    "admin:accounting_submitter_delete": NOBODY,
+    "admin:accounting_*_delete": OPERATE,
+    "admin:dags_matchmakingpolicy_add": NOBODY,
     "admin:*_delete": NOBODY,
     "admin:autocomplete": NOBODY,
     "admin:view_on_site": "Lffffnn",
@@ -73,8 +83,14 @@ POST = {
     "api:dag-remove": STEER,
     "api:dag-rematch": STEER,
     "api:dags-rematch": STEER,
+    "api:site-ban": SHIFT,
+    "api:site-drain": SHIFT,
+    "api:site-unban": "Lfffccc",  # the site is open
+    "api:site-downtimes": SHIFT,
+    "api:ads": OPERATE,
     "web:submit": SUBMIT,
     "web:steer": STEER,
+    "web:rematch": STEER,
     "web:login": OPEN,
     "web:logout": OPEN,
     "pilot_api:register": "bbbbbbb",
@@ -84,6 +100,12 @@ POST = {
     "pilot_api:end": "LLLLLLL",
     "admin:logout": "Lffffoo",
     "admin:password_change": OPERATE,
+    "admin:accounting_submitter_add": NOBODY,
+    "admin:accounting_submitter_delete": NOBODY,
+    "admin:accounting_*_add": OPERATE,
+    "admin:accounting_*_change": OPERATE,
+    "admin:accounting_*_delete": OPERATE,
+    "admin:dags_matchmakingpolicy_change": OPERATE,
     "admin:sites_*_add": OPERATE,
     "admin:sites_*_change": OPERATE,
     "admin:*_changelist": OPERATE,
@@ -93,6 +115,8 @@ POST = {
 }
 #: Lists of the administration that only administrators see.
 POST = {"admin:core_user_changelist": ADMINISTER, **POST}
+
+DELETE = {"api:ad": OPERATE, "api:downtime": SHIFT}
 
 
 def _dag_parts(files: str) -> dict[str, Any]:
@@ -117,7 +141,19 @@ BODIES: dict[str, Callable[[], dict[str, Any]]] = {
     "api:dag-remove": lambda: {"reason": "look"},
     "api:dag-rematch": lambda: {"reason": "look"},
     "api:dags-rematch": lambda: {"reason": "look", "dags": _dag_ids()},
+    "api:site-ban": lambda: {"reason": "look"},
+    "api:site-drain": lambda: {"reason": "look"},
+    "api:site-unban": lambda: {"reason": "look"},
+    "api:site-downtimes": lambda: {
+        "start": "2100-01-01T00:00:00Z",
+        "end": "2100-01-02T00:00:00Z",
+        "reason": "look",
+    },
+    "api:ads": lambda: {"Name": "UW"},
     "web:steer": lambda: {"reason": "look"},
+    "web:rematch": lambda: {"reason": "look", "dag": _dag_ids()},
+    "admin:accounting_accountinggroup_delete": lambda: {"post": "yes"},
+    "admin:accounting_concurrencylimit_delete": lambda: {"post": "yes"},
 }
 
 
@@ -203,6 +239,20 @@ def test_every_change_is_made_by_who_may_make_it(db: None, role: str) -> None:
     assert outcomes == {route.name: (_rule(POST, route) or "")[place] for route in changing}
 
 
+@pytest.mark.parametrize("role", ROLES)
+def test_everything_is_deleted_by_who_may_delete_it(db: None, role: str) -> None:
+    world = small_world()
+    client = _client(world, role)
+
+    outcomes = {
+        route.name: _send(client, "DELETE", _address(world, route), {})
+        for route in routes()
+        if route.name in DELETE
+    }
+
+    assert outcomes == {name: rule[ROLES.index(role)] for name, rule in DELETE.items()}
+
+
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE"])
 @pytest.mark.parametrize("role", ["anonymous", "ada"])
 def test_no_other_request_goes_through(db: None, role: str, method: str) -> None:
@@ -214,6 +264,7 @@ def test_no_other_request_goes_through(db: None, role: str, method: str) -> None
         for route in routes()
         if not (route.name.startswith("admin:") or route.name == "web:login")
         and not (method == "POST" and _rule(POST, route))
+        and not (method == "DELETE" and route.name in DELETE)
     ]
 
     let_in = {

@@ -21,7 +21,7 @@ from matching.classads import (
     quote,
     render_lines,
 )
-from wms.core.errors import Finding, InvalidInput
+from wms.core.errors import Conflict, Finding, InvalidInput
 from wms.sites.models import Site, SiteAd
 
 log = structlog.get_logger(__name__)
@@ -212,6 +212,21 @@ def check_merged(ad: Mapping[str, Attribute]) -> None:
 
 def _rendered(ad: Mapping[str, Attribute]) -> str:
     return render_lines(build_ad({name: attribute.expression for name, attribute in ad.items()}))
+
+
+def current_ad(site: Site) -> dict[str, Attribute]:
+    """The ad as configuration and advertisement make it now, with the counts last published.
+
+    Raises Conflict when it cannot be made.
+    """
+    ad = getattr(site, "ad", None)
+    sequence, count = (ad.sequence, ad.cur_matches) if ad else (0, 0)
+    try:
+        return merge_ad(
+            site, advertised_attributes(site), load=Load(count, count), sequence=sequence
+        )
+    except (AdError, environments.BadEnvironment) as error:
+        raise Conflict(f"The ad of {site.name} cannot be made: {error}") from error
 
 
 def published_ad(ad: SiteAd) -> classad2.ClassAd:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -41,6 +42,8 @@ def add_downtime(
 def save_downtime(downtime: Downtime, *, actor: Actor, now: datetime) -> None:
     """Check and store a new downtime, or one that was changed, with an event and an audit entry.
 
+    It stays with its site.
+
     Raises NotPermitted, InvalidInput, and Conflict when it was cancelled meanwhile.
     """
     require_steering(actor, "enter downtimes")
@@ -51,10 +54,11 @@ def save_downtime(downtime: Downtime, *, actor: Actor, now: datetime) -> None:
         downtime.save()
         _record("add downtime", downtime, actor)
         return
-    old = _locked(downtime.pk)
+    [old] = _locked([downtime.pk])
+    _refuse_cancelled(old)
     changed = [
         name
-        for name in ("site_id", "start", "end", "lead_time_s", "reason")
+        for name in ("start", "end", "lead_time_s", "reason")
         if getattr(old, name) != getattr(downtime, name)
     ]
     if changed:
@@ -63,19 +67,21 @@ def save_downtime(downtime: Downtime, *, actor: Actor, now: datetime) -> None:
 
 
 @transaction.atomic
-def cancel_downtime(downtime_id: int, *, actor: Actor, now: datetime) -> Downtime:
-    """Take a downtime out of the calendar; one that runs ends now.
+def cancel_downtimes(downtime_ids: Collection[int], *, actor: Actor, now: datetime) -> None:
+    """Take downtimes out of the calendar; those that run end now.
 
-    Raises NotFound, NotPermitted, and Conflict when it is cancelled or over already.
+    Raises NotPermitted, NotFound, and Conflict when one is cancelled or over already; then none is
+    cancelled.
     """
     require_steering(actor, "cancel downtimes")
-    downtime = _locked(downtime_id)
-    if downtime.end <= now:
-        raise Conflict(f"Downtime {downtime_id} is over.")
-    downtime.cancelled_at, downtime.cancelled_by = now, actor.name
-    downtime.save(update_fields=["cancelled_at", "cancelled_by"])
-    _record("cancel downtime", downtime, actor)
-    return downtime
+    downtimes = _locked(downtime_ids)
+    for downtime in downtimes:
+        _refuse_cancelled(downtime)
+        if downtime.end <= now:
+            raise Conflict(f"Downtime {downtime.pk} is over.")
+    Downtime.objects.filter(pk__in=downtime_ids).update(cancelled_at=now, cancelled_by=actor.name)
+    for downtime in downtimes:
+        _record("cancel downtime", downtime, actor)
 
 
 def check_downtime(downtime: Downtime, *, now: datetime) -> None:
@@ -94,18 +100,22 @@ def check_downtime(downtime: Downtime, *, now: datetime) -> None:
         raise InvalidInput(findings)
 
 
-def _locked(downtime_id: int) -> Downtime:
-    downtime = (
+def _locked(downtime_ids: Collection[int]) -> list[Downtime]:
+    downtimes = list(
         Downtime.objects.select_related("site")
         .select_for_update(of=("self",))
-        .filter(pk=downtime_id)
-        .first()
+        .filter(pk__in=downtime_ids)
+        .order_by("pk")
     )
-    if downtime is None:
-        raise NotFound(f"There is no downtime {downtime_id}.")
+    missing = sorted(set(downtime_ids) - {downtime.pk for downtime in downtimes})
+    if missing:
+        raise NotFound(f"There is no downtime {', '.join(map(str, missing))}.")
+    return downtimes
+
+
+def _refuse_cancelled(downtime: Downtime) -> None:
     if downtime.cancelled_at is not None:
-        raise Conflict(f"Downtime {downtime_id} was cancelled by {downtime.cancelled_by}.")
-    return downtime
+        raise Conflict(f"Downtime {downtime.pk} was cancelled by {downtime.cancelled_by}.")
 
 
 def _record(action: str, downtime: Downtime, actor: Actor) -> None:

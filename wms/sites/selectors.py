@@ -94,8 +94,27 @@ def offered_resource(queue: Queue) -> Resource:
 
 
 def visible_sites(user: User) -> QuerySet[Site]:
-    """The sites that the user may see, with their ads."""
-    return Site.objects.select_related("ad") if user.is_active else Site.objects.none()
+    """The sites that the user may see, with their ads, advertisements and throttles."""
+    sites = Site.objects.select_related("ad", "advertisement", "throttle")
+    return sites if user.is_active else sites.none()
+
+
+def find_visible_site(user: User, name: str) -> Site:
+    """The site of this name, if the user may see it. Raises NotFound."""
+    site = visible_sites(user).filter(name=name).first()
+    if site is None:
+        raise NotFound(f"There is no site {name}.")
+    return site
+
+
+def visible_downtimes(user: User) -> QuerySet[Downtime]:
+    """The downtimes that the user may see, with their sites."""
+    return Downtime.objects.filter(site__in=visible_sites(user)).select_related("site")
+
+
+def downtimes_of_site(site: Site) -> QuerySet[Downtime]:
+    """All downtimes of a site, cancelled and past ones included."""
+    return Downtime.objects.filter(site=site).select_related("site")
 
 
 def listed_sites(user: User) -> QuerySet[Site]:

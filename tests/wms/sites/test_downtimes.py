@@ -10,7 +10,7 @@ import pytest
 from wms.core.actors import Actor
 from wms.core.errors import Conflict, InvalidInput, NotFound, NotPermitted
 from wms.core.models import AuditEntry, User
-from wms.sites.downtimes import add_downtime, cancel_downtime, save_downtime
+from wms.sites.downtimes import add_downtime, cancel_downtimes, save_downtime
 from wms.sites.models import Downtime, Site, SiteEvent
 from wms.sites.selectors import enabled_queues
 from wms.sites.standing import standings
@@ -69,12 +69,12 @@ def test_a_cancelled_downtime_closes_nothing(make_site, shifter: Actor) -> None:
     downtime = enter(shifter, start=NOW - HOUR)
     assert not enabled_queues(NOW).exists()
 
-    cancel_downtime(downtime.pk, actor=shifter, now=NOW)
+    cancel_downtimes([downtime.pk], actor=shifter, now=NOW)
 
     assert standings(NOW)[site.pk].kind == ""
     assert enabled_queues(NOW).exists()
     with pytest.raises(Conflict, match="was cancelled by sam"):
-        cancel_downtime(downtime.pk, actor=shifter, now=NOW)
+        cancel_downtimes([downtime.pk], actor=shifter, now=NOW)
 
 
 def test_one_of_several_downtimes_is_enough(make_site, shifter: Actor) -> None:
@@ -90,9 +90,9 @@ def test_a_downtime_that_is_over_cannot_be_cancelled(make_site, shifter: Actor) 
     downtime = enter(shifter)
 
     with pytest.raises(Conflict, match="is over"):
-        cancel_downtime(downtime.pk, actor=shifter, now=NOW + 4 * HOUR)
+        cancel_downtimes([downtime.pk], actor=shifter, now=NOW + 4 * HOUR)
     with pytest.raises(NotFound):
-        cancel_downtime(0, actor=shifter, now=NOW)
+        cancel_downtimes([0], actor=shifter, now=NOW)
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_entering_changing_and_cancelling_is_told_and_audited(make_site, shifter
     downtime.end += HOUR
     save_downtime(downtime, actor=shifter, now=NOW)
     save_downtime(downtime, actor=shifter, now=NOW)
-    cancel_downtime(downtime.pk, actor=shifter, now=NOW)
+    cancel_downtimes([downtime.pk], actor=shifter, now=NOW)
 
     told = ["add downtime", "change downtime", "cancel downtime"]
     events = SiteEvent.objects.filter(event__contains="downtime").order_by("pk")

@@ -1,0 +1,129 @@
+"""The shapes of answers about sites, their ads and downtimes, and of what is taken for them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
+
+from wms.sites.models import Advertisement, Downtime, Queue, Site, SiteAd, SiteThrottle
+from wms.sites.standing import Standing
+
+
+class QueueSerializer(serializers.ModelSerializer[Queue]):
+    """A queue of a site. Its element's settings are shown in the administration only."""
+
+    class Meta:
+        model = Queue
+        fields = [
+            "name", "element", "is_enabled", "max_pilots", "max_queued_pilots", "cores",
+            "memory_mb", "wall_time_s", "platform", "tags",
+        ]  # fmt: skip
+
+    tags = serializers.ListField(child=serializers.CharField(), read_only=True)
+
+
+class SiteAdSerializer(serializers.ModelSerializer[SiteAd]):
+    """The ad under which a site was last published."""
+
+    class Meta:
+        model = SiteAd
+        fields = ["text", "sequence", "cur_matches", "published_at", "expires_at"]
+
+
+class AdvertisementSerializer(serializers.ModelSerializer[Advertisement]):
+    """What a site last said of itself; what that is, is told with the merged ad."""
+
+    name = serializers.CharField(source="site.name", read_only=True)
+
+    class Meta:
+        model = Advertisement
+        fields = [
+            "name", "sequence", "lifetime_s", "received_at", "expires_at", "advertised_by",
+            "invalidated_at",
+        ]  # fmt: skip
+
+
+class ThrottleSerializer(serializers.ModelSerializer[SiteThrottle]):
+    """How many new matches failures leave the site, in periods of ten minutes."""
+
+    class Meta:
+        model = SiteThrottle
+        fields = ["allowance", "matched", "failures", "successes", "judged_until"]
+
+
+class StandingSerializer(serializers.Serializer[Standing]):
+    """Whether the site takes new DAGs now."""
+
+    kind = serializers.CharField(
+        help_text="Empty when it does; else disabled, no queue, banned, draining, downtime, "
+        "expired or throttled."
+    )
+    reason = serializers.CharField(help_text="Why not; goes on after: the site is ...")
+    allowance = serializers.FloatField(
+        allow_null=True, help_text="New matches that its failures leave it now; null: no bound."
+    )
+
+
+class SiteSerializer(serializers.ModelSerializer[Site]):
+    """A site with its queues, and whether it takes DAGs."""
+
+    queues = QueueSerializer(many=True, read_only=True)
+    standing = serializers.SerializerMethodField()
+    advertisement = AdvertisementSerializer(read_only=True, default=None, allow_null=True)
+    throttle = ThrottleSerializer(read_only=True, default=None, allow_null=True)
+
+    class Meta:
+        model = Site
+        fields = [
+            "name", "is_enabled", "state", "state_since", "state_reason", "state_by", "standing",
+            "max_matches", "matches_unit", "group_size", "failure_threshold", "throttle",
+            "advertisement", "queues",
+        ]  # fmt: skip
+
+    @extend_schema_field(StandingSerializer)
+    def get_standing(self, site: Site) -> dict[str, Any]:
+        """The view found out the standings of all sites."""
+        return StandingSerializer(self.context["view"].standings[site.pk]).data
+
+
+class SiteDetailSerializer(SiteSerializer):
+    """A site with its expressions and its ad."""
+
+    ad = SiteAdSerializer(read_only=True, default=None, allow_null=True)
+
+    class Meta(SiteSerializer.Meta):
+        fields = [
+            *SiteSerializer.Meta.fields, "requirements", "rank", "environment", "attributes", "ad",
+        ]  # fmt: skip
+
+
+class AdAttributeSerializer(serializers.Serializer[Any]):
+    """An attribute of a site's ad, and where it comes from."""
+
+    name = serializers.CharField()
+    expression = serializers.CharField()
+    source = serializers.ChoiceField(["configured", "advertised", "both", "computed"])
+
+
+class MergedAdSerializer(serializers.Serializer[Any]):
+    """A site's ad as its configuration and its advertisement make it now."""
+
+    name = serializers.CharField()
+    advertisement = AdvertisementSerializer(allow_null=True)
+    attributes = AdAttributeSerializer(many=True)
+
+
+class DowntimeSerializer(serializers.ModelSerializer[Downtime]):
+    """A downtime of a site."""
+
+    site = serializers.CharField(source="site.name", read_only=True)
+
+    class Meta:
+        model = Downtime
+        fields = [
+            "id", "site", "start", "end", "lead_time_s", "reason", "author", "created_at",
+            "cancelled_at", "cancelled_by",
+        ]  # fmt: skip
+        read_only_fields = ["author", "created_at", "cancelled_at", "cancelled_by"]
