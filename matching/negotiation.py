@@ -7,7 +7,7 @@ priorities, groups and limits ("spinning the pie"), as in HTCondor's negotiator.
 from __future__ import annotations
 
 import math
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -160,6 +160,8 @@ class Cycle:
         grouping = Grouping(self.market.asked)
         self._cluster_of: dict[int, int] = {}
         self._wishes: list[Wish] = []
+        #: How many requests of each cluster are still to be served.
+        self._alike: Counter[int] = Counter()
         #: The requests to be served, by group and submitter.
         self._queues: dict[str, dict[str, deque[Request]]] = {}
         for request in requests:
@@ -168,6 +170,7 @@ class Cycle:
             if number == len(self._wishes):
                 self._wishes.append(wish)
             self._cluster_of[request.dag_id] = number
+            self._alike[number] += 1
             queues = self._queues.setdefault(request.group, {})
             queues.setdefault(request.submitter, deque()).append(request)
 
@@ -267,13 +270,19 @@ class Cycle:
             return self._leave(request, lacking)
         number = self._cluster_of[request.dag_id]
         search = self._search(number)
+        self._alike[number] -= 1
+        if not self._alike[number]:
+            # Nobody will ask again, and where all are different these take much memory.
+            self._searches.pop(number, None)
         if isinstance(search, Leftover):
             return self._leave(request, search)
         found = search.best()
         if found is None:
             avoided = self._wishes[number].avoided
-            self._searches[number] = no_site(self.market.places, search.fits, avoided)
-            return self._try(request)
+            reason = no_site(self.market.places, search.fits, avoided)
+            if self._alike[number]:
+                self._searches[number] = reason
+            return self._leave(request, reason)
         place, dag_rank, site_rank = found
         weight = place.offer.weight(request.unfinished_nodes)
         self.market.take(place, weight)

