@@ -16,11 +16,11 @@ from portal.admin.accounts import OwnPasswordForm, TokenAdmin, UserAdmin
 from portal.admin.audit import AuditAdmin
 from portal.admin.matchmaking import PolicyAdmin
 from portal.admin.roles import role_of
-from portal.admin.sites import QueueAdmin, SiteAdmin
+from portal.admin.sites import DowntimeAdmin, QueueAdmin, SiteAdmin
 from wms.accounting.models import AccountingGroup, ConcurrencyLimit, Submitter
 from wms.core.models import ApiToken, AuditEntry, Role, User
 from wms.dags.models import MatchmakingPolicy
-from wms.sites.models import Queue, Site
+from wms.sites.models import Downtime, Queue, Site
 
 
 class Administration(AdminSite):
@@ -59,6 +59,7 @@ class Administration(AdminSite):
 site = Administration(name="admin")
 site.register(Site, SiteAdmin)
 site.register(Queue, QueueAdmin)
+site.register(Downtime, DowntimeAdmin)
 site.register(AccountingGroup, GroupAdmin)
 site.register(Submitter, SubmitterAdmin)
 site.register(ConcurrencyLimit, LimitAdmin)

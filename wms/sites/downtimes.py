@@ -87,6 +87,8 @@ def cancel_downtimes(downtime_ids: Collection[int], *, actor: Actor, now: dateti
 def check_downtime(downtime: Downtime, *, now: datetime) -> None:
     """Raise InvalidInput with every fault of a downtime, by field."""
     findings = []
+    if downtime.cancelled_at is not None:
+        findings.append(Finding(f"was cancelled by {downtime.cancelled_by}"))
     if downtime.end <= downtime.start:
         findings.append(Finding("must be after the start", field="end"))
     elif downtime.end <= now:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from django.db.models import Exists, OuterRef
+from django.db.models import Exists, OuterRef, QuerySet
 
 from wms.sites.models import Downtime, Queue, Site
 from wms.sites.selectors import downtimes_from
@@ -33,19 +33,21 @@ class Standing:
 
 def standings(now: datetime) -> dict[int, Standing]:
     """The standing of every site, by id: two queries, however many there are."""
-    has_queue = Queue.objects.filter(site=OuterRef("pk"), is_enabled=True)
-    sites = Site.objects.annotate(has_queue=Exists(has_queue)).select_related(
-        "advertisement", "throttle"
-    )
-    downtimes: dict[int, list[Downtime]] = {}
-    for downtime in downtimes_from(now):
-        downtimes.setdefault(downtime.site_id, []).append(downtime)
-    return {site.pk: _standing(site, downtimes.get(site.pk, ()), now) for site in sites}
+    return _standings(Site.objects.all(), now)
 
 
 def standing_of(site: Site, now: datetime) -> Standing:
     """The standing of one site."""
-    return standings(now)[site.pk]
+    return _standings(Site.objects.filter(pk=site.pk), now)[site.pk]
+
+
+def _standings(chosen: QuerySet[Site], now: datetime) -> dict[int, Standing]:
+    has_queue = Queue.objects.filter(site=OuterRef("pk"), is_enabled=True)
+    sites = chosen.annotate(has_queue=Exists(has_queue)).select_related("advertisement", "throttle")
+    downtimes: dict[int, list[Downtime]] = {}
+    for downtime in downtimes_from(now):
+        downtimes.setdefault(downtime.site_id, []).append(downtime)
+    return {site.pk: _standing(site, downtimes.get(site.pk, ()), now) for site in sites}
 
 
 def _standing(site: Site, downtimes: Iterable[Downtime], now: datetime) -> Standing:

@@ -11,12 +11,16 @@ from django.test import Client
 from tests import factories
 from wms.core.models import AuditEntry
 from wms.sites.models import Queue, Site, SiteEvent
+from wms.sites.services import ban_site
 
 ADD = "/admin/sites/site/add/"
 SITE = {
     "name": "Florida",
     "is_enabled": "on",
     "max_matches": "2",
+    "matches_unit": "dags",
+    "group_size": "50",
+    "failure_threshold": "18",
     "requirements": "TARGET.ImageSize < 1000 && CurMatches < MaxMatches",
     "rank": "TARGET.Priority",
     "environment": "SiteWorkingArea=/work\nSiteName=Florida",
@@ -65,6 +69,8 @@ def test_a_site_is_stored_with_its_event_and_its_audit_entry(olga: Client) -> No
         ("environment", "A=1\nnot an assignment", "line 2: "),
         ("name", "../etc", "Use letters"),
         ("max_matches", "-1", "greater than or equal to 0"),
+        ("group_size", "0", "greater than or equal to 1"),
+        ("matches_unit", "pilots", "not one of the available choices"),
     ],
 )
 def test_a_fault_is_shown_at_its_field_and_line(
@@ -112,6 +118,22 @@ def test_the_published_ad_is_shown(olga: Client) -> None:
     assert "not published yet" in olga.get(address).content.decode()
     factories.turn()
     assert "Name = &quot;Florida&quot;" in olga.get(address).content.decode()
+
+
+def test_how_a_site_stands_is_shown(olga: Client) -> None:
+    site = factories.site("Florida")
+    address = f"/admin/sites/site/{site.pk}/change/"
+
+    before = olga.get(address).content.decode()
+    factories.advertisement(site, sequence=7)
+    ban_site("Florida", actor=factories.SYSTEM, reason="eats jobs")
+    factories.turn()
+    after = olga.get(address).content.decode()
+
+    assert "not judged yet" in before
+    assert "no: banned by system:test since " in after
+    assert "number 7 by system:test" in after
+    assert "0 failed, 0 ended well until " in after
 
 
 def test_a_queue_is_stored(olga: Client) -> None:
