@@ -78,10 +78,21 @@ def token_for(user: User) -> str:
     return create_token(user, name="test", actor=SYSTEM)
 
 
-def site(name: str = "UW", *, queues: Sequence[str] = ("short",), max_matches: int = 100) -> Site:
+def site(
+    name: str = "UW",
+    *,
+    queues: Sequence[str] = ("short",),
+    max_matches: int = 100,
+    attributes: str = "",
+) -> Site:
     """A site with local queues, which takes every DAG."""
     return configure_site(
-        SiteSpec(name=name, max_matches=max_matches, environment="SiteWorkingArea=/tmp"),
+        SiteSpec(
+            name=name,
+            max_matches=max_matches,
+            environment="SiteWorkingArea=/tmp",
+            attributes=attributes,
+        ),
         [QueueSpec(name=queue, element="local", memory_mb=4000) for queue in queues],
         actor=SYSTEM,
     )

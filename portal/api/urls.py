@@ -6,7 +6,18 @@ from django.contrib.auth.decorators import login_required
 from django.urls import path, re_path
 
 from portal.api import schema
-from portal.api.views import accounting, ads, dags, downtimes, history, jobs, matches, pilots, sites
+from portal.api.views import (
+    accounting,
+    ads,
+    dags,
+    downtimes,
+    explain,
+    history,
+    jobs,
+    matches,
+    pilots,
+    sites,
+)
 
 app_name = "api"
 
@@ -51,5 +62,6 @@ urlpatterns = [
     path("submitters/", accounting.SubmitterList.as_view(), name="submitters"),
     path("groups/", accounting.GroupList.as_view(), name="groups"),
     path("limits/", accounting.LimitList.as_view(), name="limits"),
+    path("explain/", explain.Explain.as_view(), name="explain"),
     path("history/", history.History.as_view(), name="history"),
 ]

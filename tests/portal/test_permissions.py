@@ -53,6 +53,7 @@ GET = {
     "api:site-drain": POSTED_TO,
     "api:site-unban": POSTED_TO,
     "api:ads": POSTED_TO,
+    "api:explain": POSTED_TO,
     "api:history": "Lbbbbbb",  # asked without naming a series
     "api:*": READ,
     "pilot_api:agent": OPEN,
@@ -88,6 +89,7 @@ POST = {
     "api:site-unban": "Lfffccc",  # the site is open
     "api:site-downtimes": SHIFT,
     "api:ads": OPERATE,
+    "api:explain": READ,
     "web:submit": SUBMIT,
     "web:steer": STEER,
     "web:rematch": STEER,
@@ -150,6 +152,7 @@ BODIES: dict[str, Callable[[], dict[str, Any]]] = {
         "reason": "look",
     },
     "api:ads": lambda: {"Name": "UW"},
+    "api:explain": lambda: {"ad": "Requirements = true"},
     "web:steer": lambda: {"reason": "look"},
     "web:rematch": lambda: {"reason": "look", "dag": _dag_ids()},
     "admin:accounting_accountinggroup_delete": lambda: {"post": "yes"},

@@ -30,6 +30,7 @@ EXEMPT = {
     "api:site-drain": "is posted to",
     "api:site-unban": "is posted to",
     "api:ads": "is posted to",
+    "api:explain": "is posted to",
     "web:login": "leads elsewhere for who is logged in",
     "web:logout": "is posted to",
     "web:steer": "is posted to",

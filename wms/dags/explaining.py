@@ -15,7 +15,7 @@ import classad2
 
 from matching.adcost import check_cost
 from matching.adformats import parse_ad
-from matching.classads import AdError, parse_expression
+from matching.classads import AdError, build_ad, parse_expression
 from matching.explanation import (
     Explanation,
     SiteExplanation,
@@ -244,9 +244,8 @@ def _checked(expressions: Mapping[str, str], field_name: str) -> dict[str, str]:
     findings = []
     for name, text in expressions.items():
         try:
-            if text.strip():
-                parse_expression(text)
-                check_cost({name: text})
+            build_ad({name: text.strip() or "undefined"})
+            check_cost({name: text})
         except AdError as error:
             findings.append(Finding(f"{name}: {error.message}", field=field_name))
     if findings:

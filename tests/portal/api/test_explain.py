@@ -1,0 +1,82 @@
+"""Questions why something does not run, at the API."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+from django.utils import timezone
+from rest_framework.test import APIClient
+
+from tests import factories
+from wms.dags.demand import loads_by_site
+from wms.jobs.models import Job
+from wms.sites.ads import publish_ads
+
+
+@pytest.fixture
+def alice(people: SimpleNamespace, as_user) -> APIClient:
+    factories.site("UW", attributes="Memory = 12288")
+    publish_ads(loads_by_site(), now=timezone.now())
+    return as_user(people.alice)
+
+
+def ask(client: APIClient, **question: object):
+    return client.post("/api/v1/explain/", question, format="json")
+
+
+def test_a_pasted_ad_is_explained_with_the_nearest_miss(alice: APIClient) -> None:
+    answer = ask(alice, ad="Need = 16384\nRequirements = TARGET.Memory >= Need").json()
+
+    assert answer["verdict"] == "never"
+    assert answer["explanation"]["conjuncts"] == [
+        {"text": "TARGET.Memory >= Need", "alone": 0, "together": 0}
+    ]
+    assert answer["misses"][0] == {
+        "attribute": "Need", "old": "16384", "new": "12288", "before": 0, "after": 1,
+    }  # fmt: skip
+    assert answer["explanation"]["stands"] == {"ruled out by the Requirements of the DAG": ["UW"]}
+
+
+def test_what_if_tells_the_counts_after_the_change(alice: APIClient) -> None:
+    answer = ask(
+        alice,
+        ad="Requirements = TARGET.Memory >= 16384",
+        changes={"sites": {"UW": {"Memory": "20000"}}},
+    ).json()
+
+    assert answer["explanation"]["willing"] == 0
+    assert answer["after"]["willing"] == 1
+    assert answer["after"]["would_match"] is True
+
+
+def test_dags_jobs_task_queues_and_sites_can_be_asked_about(
+    people: SimpleNamespace, alice: APIClient
+) -> None:
+    dag = factories.running_dag(people.alice)
+    job = Job.objects.order_by("pk").first()
+
+    assert ask(alice, dag=dag.pk).json()["verdict"] == "has a site"
+    assert ask(alice, job=job.pk).json()["queues"][0]["site"] == "UW"
+    assert ask(alice, site="UW").json()["explanation"]["dags"] == 0
+    assert ask(alice, task_queue=4711).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("question", "fault"),
+    [
+        ({}, "name exactly one of"),
+        ({"dag": 1, "site": "UW"}, "name exactly one of"),
+        ({"ad": "Requirements = (("}, "not a ClassAd expression"),
+        ({"job": 1, "changes": {"dag": {"A": "1"}}}, "are for DAGs"),
+        ({"ad": "A = 1", "changes": {"dag": {"A b": "1"}}}, "not an attribute name"),
+        ({"site": "UW", "changes": {"sites": {"UW": {"Memory": "(("}}}}, "Memory"),
+    ],
+)
+def test_questions_at_fault_are_refused_with_the_reason(
+    alice: APIClient, question: dict[str, object], fault: str
+) -> None:
+    answer = ask(alice, **question)
+
+    assert answer.status_code == 400
+    assert fault in answer.content.decode()
