@@ -5,7 +5,17 @@ from __future__ import annotations
 from django.contrib.auth.views import LoginView, LogoutView
 from django.urls import path, re_path
 
-from portal.web.views import dags, dashboard, files, history, jobs, pilots, sites, submission
+from portal.web.views import (
+    dags,
+    dashboard,
+    files,
+    history,
+    jobs,
+    pilots,
+    rematch,
+    sites,
+    submission,
+)
 
 app_name = "web"
 urlpatterns = [
@@ -18,6 +28,7 @@ urlpatterns = [
     path("", dashboard.dashboard, name="dashboard"),
     path("dags/", dags.dag_list, name="dags"),
     path("dags/submit/", submission.submit, name="submit"),
+    path("dags/rematch/", rematch.rematch, name="rematch"),
     path("dags/<int:dag_id>/", dags.dag_page, name="dag"),
     path("dags/<int:dag_id>/steer/<slug:event>/", dags.steer, name="steer"),
     path("dags/<int:dag_id>/files/<path:path>", files.dag_file, name="dag-file"),

@@ -1,5 +1,5 @@
 // Refreshes the region #live of a page: polls while the tab is visible, keeps scroll positions,
-// focus and opened details, leaves the page alone while text is selected, and says when the data
+// focus, opened details and ticked boxes, leaves the page alone while text is selected, and says when the data
 // are old. Without this script the page is simply as old as its last load.
 (function () {
   "use strict";
@@ -39,6 +39,7 @@
   function remember() {
     kept = {
       open: [...region.querySelectorAll("details[id]")].map((box) => [box.id, box.open]),
+      ticked: [...region.querySelectorAll("input[type=checkbox][id]:checked")].map((box) => box.id),
       scrolled: [...region.querySelectorAll("[data-keep-scroll][id]")].map((box) => [
         box.id, box.scrollLeft, box.scrollTop,
       ]),
@@ -49,6 +50,10 @@
     for (const [id, isOpen] of kept.open) {
       const box = document.getElementById(id);
       if (box) box.open = isOpen;
+    }
+    for (const id of kept.ticked) {
+      const box = document.getElementById(id);
+      if (box) box.checked = true;
     }
     for (const [id, left, top] of kept.scrolled) {
       const box = document.getElementById(id);

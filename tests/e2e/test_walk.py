@@ -38,6 +38,8 @@ def pages_of(made: Production) -> dict[str, str]:
         "dag-failed": reverse("web:dag", args=[made.failed.pk]),
         "dag-held": reverse("web:dag", args=[made.held.pk]),
         "dag-idle": reverse("web:dag", args=[made.idle.pk]),
+        "rematch": reverse("web:rematch") + f"?dag={made.running.pk}&dag={made.failed.pk}",
+        "rematch-none": reverse("web:rematch"),
         "submit": reverse("web:submit"),
         "jobs": reverse("web:jobs"),
         "job": reverse("web:job", args=[made.job.pk]),

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import Any
 
 import rustworkx
-from django.db.models import Prefetch, Q, QuerySet
+from django.db.models import Count, Prefetch, Q, QuerySet
 
 from wms.core.errors import NotFound
 from wms.core.models import User
 from wms.dags.models import Dag, DagEvent, Edge, MatchRecord, Node, NodeEvent
 from wms.dags.states import DagState, NodeState
 from wms.jobs.models import WorkspaceFile
-from wms.jobs.states import JobState
+from wms.jobs.states import QUEUED, WITH_PILOT, JobState
 
 #: A DAG that waits so long for a site wants to be looked at.
 _IDLE_TOO_LONG = timedelta(minutes=10)
@@ -32,7 +33,10 @@ _TELLING = frozenset({JobState.RUNNING.value, JobState.STALLED.value, JobState.H
 
 @dataclass(frozen=True, slots=True)
 class DagEventLine:
-    """One event of a DAG or of one of its nodes; `subject` names the node."""
+    """One event of a DAG or of one of its nodes; `subject` names the node.
+
+    `facts` are those of the DAG's own events.
+    """
 
     created_at: datetime
     event: str
@@ -41,6 +45,7 @@ class DagEventLine:
     actor: str
     reason: str
     subject: str = ""
+    facts: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,11 +118,14 @@ def dag_event_lines(dag: Dag, *, limit: int) -> list[DagEventLine]:
             "event", "from_state", "to_state", "actor", "reason", "created_at", "node__name"
         ).order_by("-pk")[:limit]
     )  # fmt: skip
-    lines = [_line(event) for event in own] + [_line(event, event.node.name) for event in of_nodes]
+    lines = [_line(event, facts=event.facts) for event in own]
+    lines += [_line(event, event.node.name) for event in of_nodes]
     return sorted(lines, key=lambda line: line.created_at, reverse=True)[:limit]
 
 
-def _line(event: DagEvent | NodeEvent, subject: str = "") -> DagEventLine:
+def _line(
+    event: DagEvent | NodeEvent, subject: str = "", facts: Mapping[str, Any] | None = None
+) -> DagEventLine:
     return DagEventLine(
         created_at=event.created_at,
         event=event.event,
@@ -126,6 +134,7 @@ def _line(event: DagEvent | NodeEvent, subject: str = "") -> DagEventLine:
         actor=event.actor,
         reason=event.reason,
         subject=subject,
+        facts=facts or {},
     )
 
 
@@ -180,6 +189,24 @@ def nodes_with_parents(dag: Dag) -> QuerySet[Node]:
         .prefetch_related(Prefetch("parent_edges", edges.order_by("parent__ordinal")))
         .order_by("ordinal")
     )
+
+
+@dataclass(frozen=True, slots=True)
+class JobCounts:
+    """The jobs of a DAG that have not ended: in no pilot yet, and in one."""
+
+    queued: int = 0
+    running: int = 0
+
+
+def unfinished_jobs(dag_ids: Collection[int]) -> dict[int, JobCounts]:
+    """How many unfinished jobs each of these DAGs has; a DAG without any is absent."""
+    rows = Node.objects.filter(dag_id__in=dag_ids, state=NodeState.SUBMITTED).order_by()
+    counted = rows.values_list("dag_id").annotate(
+        queued=Count("pk", filter=Q(job__state__in=QUEUED)),
+        running=Count("pk", filter=Q(job__state__in=WITH_PILOT)),
+    )
+    return {dag_id: JobCounts(queued, running) for dag_id, queued, running in counted}
 
 
 def matches_of(dag: Dag) -> QuerySet[MatchRecord]:

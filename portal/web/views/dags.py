@@ -13,7 +13,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from portal.filters import DagFilter
 from portal.web.downloads import is_picture
-from portal.web.forms import ReasonForm
+from portal.web.forms import ReasonForm, RematchForm
 from portal.web.listing import Facet, listing_of
 from portal.web.looks import LOOKS
 from portal.web.pages import page, render_page
@@ -23,6 +23,7 @@ from wms.core.errors import Conflict, NotFound, NotPermitted, PilotageError
 from wms.core.selectors import count_by_state
 from wms.core.transitions import Applied
 from wms.dags.models import Dag
+from wms.dags.policies import matchmaking_policy
 from wms.dags.policy import may_steer
 from wms.dags.selectors import (
     dag_event_lines,
@@ -30,14 +31,16 @@ from wms.dags.selectors import (
     find_dag,
     levels_of,
     listed_dags,
+    matches_of,
     nodes_of,
 )
-from wms.dags.services import hold_dags, release_dags, remove_dags
+from wms.dags.services import hold_dags, release_dags, rematch_dags, remove_dags
 from wms.dags.states import DAG_TRANSITIONS, DagState, NodeState
 
 _EVENTS_SHOWN = 100
 _FILES_SHOWN = 300
 _NODES_SHOWN = 200
+_STAYS_SHOWN = 20
 #: Up to so many nodes are drawn as marks, level by level.
 _NODES_DRAWN = 400
 
@@ -51,6 +54,7 @@ class Steering:
     explanation: str
     done: str
     service: Callable[..., Applied]
+    form_class: type[ReasonForm] = ReasonForm
 
     @property
     def needs_reason(self) -> bool:
@@ -59,6 +63,8 @@ class Steering:
 
     def is_possible(self, dag: Dag) -> bool:
         """True when the DAG is in a state in which it can be done."""
+        if self.event == "rematch" and dag.site_id is None:
+            return False
         return dag.state in DAG_TRANSITIONS[self.event].sources
 
 
@@ -77,6 +83,15 @@ STEERINGS = {
         done="is released",
         service=release_dags,
     ),
+    "rematch": Steering(
+        event="rematch",
+        label="Rematch",
+        explanation="Takes the DAG from its site. Its queued jobs leave the queues at once, what "
+        "is done stays done, and it looks for another site.",
+        done="is taken from its site",
+        service=rematch_dags,
+        form_class=RematchForm,
+    ),
     "remove": Steering(
         event="remove",
         label="Remove",
@@ -92,7 +107,13 @@ STEERINGS = {
 def dag_list(request: HttpRequest) -> HttpResponse:
     """DAGs by state, owner and name, latest first."""
     listing = listing_of(request, DagFilter, listed_dags(request.user), DagState.values)
-    return render_page(request, "dags", {"listing": listing})
+    rematch = STEERINGS["rematch"]
+    selectable = {
+        dag.pk
+        for dag in listing.page.rows
+        if rematch.is_possible(dag) and may_steer(request.user, dag)
+    }
+    return render_page(request, "dags", {"listing": listing, "selectable": selectable})
 
 
 @require_safe
@@ -123,7 +144,9 @@ def _dag_page(
         "steerings": _steerings(request, dag),
         "opened": opened,
         "error": error,
-        "reason_form": ReasonForm(request.POST or None),
+        "steer_form": RematchForm(request.POST or None),
+        "avoid_s": matchmaking_policy().avoid_s,
+        "stays": list(matches_of(dag).filter(ended_at__isnull=False)[:_STAYS_SHOWN]),
         "levels": levels,
         "states_drawn": _states_in(levels),
         "wanted": wanted,
@@ -172,7 +195,7 @@ def _node_facets(dag: Dag, wanted: str) -> list[Facet]:
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def steer(request: HttpRequest, dag_id: int, event: str) -> HttpResponse:
-    """Hold, release or remove a DAG; a refusal is shown at the form that was sent.
+    """Hold, release, rematch or remove a DAG; a refusal is shown at the form that was sent.
 
     Whoever had to log in again comes here by GET, and is led to the form.
     """
@@ -182,10 +205,9 @@ def steer(request: HttpRequest, dag_id: int, event: str) -> HttpResponse:
     if request.method != "POST":
         return redirect("web:dag", dag_id=find_dag(request.user, dag_id).pk)
     dag = find_dag(request.user, dag_id)
-    form = ReasonForm(request.POST)
-    reason = form.cleaned_data["reason"] if form.is_valid() else ""
     try:
-        applied = steering.service([dag.pk], actor=Actor.person(request.user), reason=reason)
+        options = steering.form_class(request.POST).options()
+        applied = steering.service([dag.pk], actor=Actor.person(request.user), **options)
         if not applied.changed:
             raise Conflict(f"Nothing was done: the DAG is {dag.state}.")
     except (NotPermitted, NotFound):
