@@ -33,7 +33,9 @@ def constant_fault(text: str, attributes: Mapping[str, str]) -> str:
 def _shown(value: object) -> str:
     if isinstance(value, list):
         return "a list"
-    text = classad2.quote(value) if isinstance(value, str) else " ".join(str(value).split())
+    if isinstance(value, classad2.ClassAd):
+        return "a nested ad"
+    text = classad2.quote(value) if isinstance(value, str) else str(value)
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
@@ -49,7 +51,11 @@ def _constant(text: str, attributes: Mapping[str, str]) -> object | None:
     if any(_CHANGING.search(each) for each in (text, *attributes.values())):
         return None
     ad = build_ad(attributes)
-    value: object = ad.flatten(parse_expression(text))
+    try:
+        value: object = ad.flatten(parse_expression(text))
+    except (classad2.ClassAdException, UnicodeDecodeError):
+        # Too deep for the library, or a string that is not UTF-8; see `classads.evaluate`.
+        return classad2.Value.Error
     if not isinstance(value, classad2.ExprTree):
         return value
     # The library lists one empty name where there is none.

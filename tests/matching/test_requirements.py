@@ -24,7 +24,9 @@ OWN = {"No": "false", "Number": "5", "Words": '{"a", "b"}', "Here": 'TARGET.Name
         ("Number", "it is 5"),
         ("Words", "it is a list"),
         ("Words[0]", 'it is "a"'),
-        ("[a = 1]", "it is [ a = 1 ]"),
+        ("[a = 1]", "it is a nested ad"),
+        (r'"\377"', "it is an error"),
+        (r'[a = "\377"]', "it is a nested ad"),
         ("1.5 + 1", "it is 2.5"),
     ],
 )

@@ -43,6 +43,14 @@ def group_for(user: User, name: str) -> AccountingGroup:
     return group
 
 
+def ensure_submitter(user: User, group: AccountingGroup | None) -> None:
+    """Make a submitter with the best real priority, if there is none.
+
+    Called at submission: so a factor can be set before anything is used.
+    """
+    Submitter.objects.bulk_create([Submitter(user=user, group=group)], ignore_conflicts=True)
+
+
 @transaction.atomic
 def charge(
     used_slots: Mapping[tuple[int, int | None], float], *, half_life_s: float, now: datetime

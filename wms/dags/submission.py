@@ -9,6 +9,7 @@ from typing import BinaryIO
 
 from django.db import IntegrityError, transaction
 
+from wms.accounting.services import ensure_submitter
 from wms.core.actors import Actor
 from wms.core.audit import record_action
 from wms.core.conf import conf
@@ -142,6 +143,7 @@ def _store(
         ),
     )
     _store_nodes(dag, checked)
+    ensure_submitter(owner, description.group)
     DagEvent.objects.create(dag=dag, event="submit", to_state=DagState.IDLE, actor=actor.name)
     record_action("submit DAG", target=f"DAG {dag.pk}", actor=actor, facts={"name": dag.name})
     transaction.on_commit(partial(wake, NEGOTIATE_TASK))

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, TypeVar
 
-from django.core.exceptions import ValidationError
 from django.db import models, transaction
 
 from wms.core.actors import Actor
 from wms.core.audit import record_action
-from wms.core.errors import Conflict, Finding, InvalidInput
+from wms.core.errors import Conflict, InvalidInput
+from wms.core.saving import check_row, check_same_name
 from wms.elements.protocol import BadSettings
 from wms.sites import lifecycle
 from wms.sites.ads import check_site
@@ -129,8 +129,8 @@ def save_site(site: Site, *, actor: Actor) -> None:
     # Browsers send text fields with the line ends of Windows: that alone is no change.
     site.environment = "\n".join(site.environment.splitlines())
     site.attributes = "\n".join(site.attributes.splitlines())
-    _check_model(site)
-    _check_name(site, Site.objects.filter(pk=site.pk))
+    check_row(site)
+    check_same_name(site)
     check_site(site)
     _save_changes(site, Site, f"site {site.name}", site, actor)
 
@@ -140,20 +140,13 @@ def save_queue(queue: Queue, *, actor: Actor) -> None:
     """Check and store a queue. Raises NotPermitted or InvalidInput."""
     require_configuring(actor, "configure queues")
     check_queue(queue)
-    _check_name(queue, Queue.objects.filter(pk=queue.pk))
+    check_same_name(queue)
     _save_changes(queue, Queue, f"queue {queue}", queue.site, actor)
-
-
-def _check_name(row: Site | Queue, stored: models.QuerySet[Any]) -> None:
-    """Refuse a new name: waiting jobs and running pilots know the old one."""
-    old = stored.values_list("name", flat=True).first()
-    if old is not None and old != row.name:
-        raise InvalidInput.of(f"the name {old} cannot be changed", field="name")
 
 
 def check_queue(queue: Queue) -> None:
     """Raise InvalidInput with the faults of a queue, those of its element's settings included."""
-    _check_model(queue)
+    check_row(queue)
     if not isinstance(queue.settings, dict):
         raise InvalidInput.of("must be a JSON object", field="settings")
     if not isinstance(queue.tags, list) or not all(isinstance(tag, str) for tag in queue.tags):
@@ -162,19 +155,6 @@ def check_queue(queue: Queue) -> None:
         element_of(queue)
     except BadSettings as error:
         raise InvalidInput.of(str(error), field="settings") from error
-
-
-def _check_model(row: models.Model) -> None:
-    try:
-        row.full_clean()
-    except ValidationError as error:
-        raise InvalidInput(
-            [
-                Finding(message, field="" if name == "__all__" else name)
-                for name, messages in error.message_dict.items()
-                for message in messages
-            ]
-        ) from error
 
 
 def _save_changes(

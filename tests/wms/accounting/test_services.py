@@ -53,6 +53,24 @@ def test_a_submitter_is_charged_for_the_time_in_which_the_slots_were_held(alice:
     assert row.used_slots == 2.0
 
 
+def test_who_submits_is_a_submitter_before_anything_is_used(
+    submit, alice: User, olga: User
+) -> None:
+    physics = group(olga, members=[alice])
+
+    for _ in range(2):
+        submit("JOB A step.sub")
+        submit(
+            "JOB A step.sub", description_text="accounting_group=physics", description_name="x.sub"
+        )
+
+    assert {(each.user_id, each.group_id) for each in selectors.submitters()} == {
+        (alice.pk, None),
+        (alice.pk, physics.pk),
+    }
+    assert {each.effective_priority for each in selectors.submitters()} == {500.0}
+
+
 def test_who_uses_nothing_any_more_comes_back_to_the_best_priority(alice: User) -> None:
     charge({(alice.pk, None): 100.0})
     charge({}, NOW + DAY)

@@ -27,6 +27,7 @@ def _site(make_site) -> None:
         ("+X = $$(Y)", "macros cannot be used"),
         ('rank = eval("CurMatches")', "eval cannot be used"),
         ("+A = B\n+B = A", "in a circle"),
+        ('requirements = "\\377"', "can never be true"),
     ],
 )
 def test_an_ad_that_cannot_be_evaluated_is_refused_with_its_line(
@@ -41,7 +42,12 @@ def test_an_ad_that_cannot_be_evaluated_is_refused_with_its_line(
 
 @pytest.mark.parametrize(
     "description",
-    ['rank = real("NaN")', 'rank = real("INF")', 'requirements = "\\377"', 'rank = "\\377"'],
+    [
+        'rank = real("NaN")',
+        'rank = real("INF")',
+        'requirements = TARGET.Name == "\\377"',
+        'rank = "\\377"',
+    ],
 )
 def test_strange_values_in_one_ad_do_not_stop_the_negotiation(submit, description: str) -> None:
     submit(NODE, description_text=f"{description}\nqueue", description_name="d.sub")
