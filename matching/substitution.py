@@ -25,6 +25,8 @@ _REFERENCE = re.compile(
 )
 #: How an expression begins that needs the DAG's own ad as well.
 EXPRESSION_OPENING = "$$(["
+#: Everything that looks like a macro, the kinds that are not understood included.
+_ANY_MACRO = re.compile(r"\$[$A-Za-z_]*\(")
 _MAX_DEPTH = 20
 #: A value is at most this long, before and after its macros are filled in.
 MAX_TEXT_LENGTH = 128 * 1024
@@ -39,6 +41,11 @@ class Undefined(ValueError):
 
     def __str__(self) -> str:
         return f"{self.kind}({self.name}) is not defined and has no default"
+
+
+def uses_macros(text: str) -> bool:
+    """True when a text has something like `$(x)`, `$$(x)` or `$ENV(x)`; a lone `$` is none."""
+    return _ANY_MACRO.search(text) is not None
 
 
 def expand_macros(text: str, values: Mapping[str, str]) -> str:

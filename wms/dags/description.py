@@ -9,6 +9,7 @@ from matching.adcost import check_cost
 from matching.classads import AdError, parse_expression
 from matching.fairshare import parse_limits
 from matching.requirements import constant_fault, never_true
+from matching.substitution import uses_macros
 from wms.accounting.models import AccountingGroup
 from wms.accounting.services import group_for
 from wms.core.errors import Finding, InvalidInput
@@ -81,7 +82,7 @@ def _syntax_faults(description: Description) -> list[_Fault]:
     faults = []
     expressions = {**description.attributes, _REMATCH: description.rematch_expression}
     for name, text in expressions.items():
-        if "$" in text:
+        if uses_macros(text):
             message = f"{name}: macros cannot be used in the ad of a DAG"
             faults.append(_Fault(name, message))
         if _RESERVED.match(name):

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from matching.classads import AdError, parse_expression
-from matching.substitution import MAX_TEXT_LENGTH, reference_fault
+from matching.substitution import MAX_TEXT_LENGTH, reference_fault, uses_macros
 from wms.core.errors import Finding
 
 _COMMAND = re.compile(r"([A-Za-z_][A-Za-z0-9_.]*)\s*=\s*(.*)\Z", re.DOTALL)
@@ -85,7 +85,7 @@ def _take(parsed: SubmitFile, number: int, line: str) -> str:
 
 def _expression_fault(name: str, text: str) -> str:
     # With macros in it the expression is known only when a node is submitted.
-    if "$" in text:
+    if uses_macros(text):
         return ""
     try:
         parse_expression(text)

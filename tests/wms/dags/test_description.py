@@ -122,3 +122,11 @@ def test_whatever_the_negotiator_sets_is_reserved(submit, physics, alice: User) 
     for name in [*request.values, "LastMatchName0"]:
         _, findings = read_description(f"+{name} = 1", file="group.sub", owner=alice)
         assert [finding.message for finding in findings] == [f"{name} is set by Pilotage"]
+
+
+def test_a_dollar_that_ends_a_pattern_is_no_macro(submit) -> None:
+    text = 'Requirements = regexp("^uw-.*$", TARGET.Name)\n'
+
+    dag = submit("JOB A step.sub", description_text=text, description_name="group.sub")
+
+    assert dag.ad_attributes["Requirements"] == 'regexp("^uw-.*$", TARGET.Name)'
