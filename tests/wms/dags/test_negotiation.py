@@ -392,3 +392,15 @@ def test_a_negotiation_that_is_killed_half_way_loses_and_doubles_nothing(
 
     assert Dag.objects.filter(state="running").count() == 5
     assert MatchRecord.objects.filter(ended_at=None).count() == 5
+
+
+def test_one_decision_carried_out_twice_binds_each_dag_once(submit, make_site) -> None:
+    make_site("site-a")
+    dag = submit(NODE)
+    publish_ads({}, now=NOW)
+    offers = negotiation.read_offers(NOW)
+    decision = decide(demand.idle_requests(), offers, demand.usage(offers), {}, NOW)
+
+    assert [carry_out(decision, offers, now=NOW) for _ in range(2)] == [1, 0]
+    assert MatchRecord.objects.filter(dag=dag).count() == 1
+    assert dag.events.filter(event="match").count() == 1

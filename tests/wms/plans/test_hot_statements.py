@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 from django.db import connection
+from psycopg.types.json import Jsonb
 
+from tests.wms.dags.driving import NOW
 from wms.core.models import User
-from wms.dags import engine
+from wms.dags import binding, engine
 from wms.dags.models import Dag, SubmitDescription
 from wms.history import services as history
 from wms.history.models import Series
@@ -171,3 +173,50 @@ def test_storing_a_sample_touches_one_bin_of_each_series() -> None:
     assert not scanned_whole(steps, "history_bin")
     (insert,) = [step for step in steps if step["Node Type"] == "ModifyTable"]
     assert insert["Conflicting Tuples"] == 100
+
+
+@pytest.fixture
+def idle_dags(alice: User) -> list[int]:
+    """20,000 idle DAGs; the ids of the first hundred."""
+    run(
+        """
+        WITH made AS (
+            INSERT INTO jobs_workspace (owner_id)
+            SELECT %s FROM generate_series(1, 20000) RETURNING id, owner_id
+        )
+        INSERT INTO dags_dag (name, owner_id, workspace_id, state, state_reason, ad_attributes,
+            environment_template, match_attributes, environment, concurrency_limits,
+            rematch_expression, unmatched_reason, node_count, done_count, failed_count,
+            futile_count, submitted_count)
+        SELECT 'd', owner_id, id, 'idle', '', '{}', '', '{}', '{}', '{}', '', '', 1, 0, 0, 0, 0
+        FROM made
+        """,
+        [alice.pk],
+    )
+    run("ANALYZE dags_dag")
+    return list(Dag.objects.order_by("pk").values_list("pk", flat=True)[:100])
+
+
+def test_binding_costs_what_is_bound_whatever_the_number_of_idle_dags(
+    idle_dags: list[int], make_site
+) -> None:
+    site = make_site("site-a")
+    rows = [
+        {"dag_id": pk, "site_id": site.pk, "environment": {}, "substitutions": {}}
+        for pk in idle_dags
+    ]
+    ads = [{"site_id": site.pk, "attributes": {"Name": "site-a"}}]
+
+    steps = explain(binding._BIND, {"now": NOW, "bound": Jsonb(rows), "ads": Jsonb(ads)})
+
+    assert not scanned_whole(steps, "dags_dag")
+    assert rows_read(steps, "dags_dag") == 100
+
+
+def test_noting_reasons_costs_what_is_noted(idle_dags: list[int]) -> None:
+    values = {"dags": idle_dags, "places": [1] * 100, "reasons": ["No site fits now."]}
+
+    steps = explain(binding._NOTE, values)
+
+    assert not scanned_whole(steps, "dags_dag")
+    assert rows_read(steps, "dags_dag") == 100
