@@ -14,6 +14,7 @@ from wms.pilots.models import Pilot, PilotEvent
 from wms.sites.models import SiteEvent
 
 _JSON_OBJECT = {"type": "object", "additionalProperties": {}}
+_AMOUNTS_BY_NAME = {"type": "object", "additionalProperties": {"type": "number"}}
 _TEXTS_BY_NAME = {"type": "object", "additionalProperties": {"type": "string"}}
 _NEEDS = {
     "type": "object",
@@ -39,6 +40,11 @@ class ObjectField(serializers.JSONField):
 @extend_schema_field(_TEXTS_BY_NAME)
 class TextsByNameField(serializers.JSONField):
     """A JSON object of texts."""
+
+
+@extend_schema_field(_AMOUNTS_BY_NAME)
+class AmountsByNameField(serializers.JSONField):
+    """A JSON object of numbers."""
 
 
 @extend_schema_field(_NEEDS)
@@ -168,11 +174,16 @@ class DagDetailSerializer(DagSerializer):
     ad_attributes = TextsByNameField(read_only=True)
     match_attributes = ObjectField(read_only=True)
     environment = TextsByNameField(read_only=True)
+    accounting_group = serializers.CharField(
+        source="accounting_group.name", default=None, read_only=True, allow_null=True
+    )
+    concurrency_limits = AmountsByNameField(read_only=True)
 
     class Meta(DagSerializer.Meta):
         fields = [
             *DagSerializer.Meta.fields, "matched_at", "ad_attributes", "match_attributes",
-            "environment", "rematch_expression", "rematch_count",
+            "environment", "accounting_group", "concurrency_limits", "rematch_expression",
+            "rematch_count",
         ]  # fmt: skip
 
 

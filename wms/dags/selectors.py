@@ -81,7 +81,7 @@ def needing_attention(dags: QuerySet[Dag], *, now: datetime) -> QuerySet[Dag]:
 
 def detailed_dags(user: User) -> QuerySet[Dag]:
     """Visible DAGs with what a DAG's page shows."""
-    return visible_dags(user).select_related("owner", "site", "workspace")
+    return visible_dags(user).select_related("owner", "site", "workspace", "accounting_group")
 
 
 def nodes_of(dag: Dag) -> QuerySet[Node]:

@@ -90,6 +90,17 @@ def test_limits_tell_what_running_dags_take_of_them(
     }
 
 
+def test_a_dag_tells_its_group_and_limits(alice: APIClient, people: SimpleNamespace) -> None:
+    group, plain = factories.accounting(people.alice), factories.dag(people.alice)
+    dag = factories.dag(people.alice)
+    Dag.objects.filter(pk=dag.pk).update(accounting_group=group, concurrency_limits={"db": 2})
+
+    told = [alice.get(f"/api/v1/dags/{each.pk}/").json() for each in (dag, plain)]
+
+    assert [each["accounting_group"] for each in told] == ["physics", None]
+    assert [each["concurrency_limits"] for each in told] == [{"db": 2}, {}]
+
+
 def test_limits_are_paged_by_name(alice: APIClient) -> None:
     for name in ("*", "db.*", "db.read"):
         save_limit(ConcurrencyLimit(name=name, maximum=1), actor=factories.SYSTEM)
