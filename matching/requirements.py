@@ -60,4 +60,5 @@ def _constant(text: str, attributes: Mapping[str, str]) -> object | None:
         return value
     # The library lists one empty name where there is none.
     is_constant = not any(ad.externalRefs(value))
-    return evaluate(value, ad) if is_constant else None
+    result: object = evaluate(value, ad) if is_constant else None
+    return result
