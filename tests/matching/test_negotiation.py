@@ -373,6 +373,73 @@ def test_the_decision_is_that_of_the_plain_rules(
     assert [(m.dag_id, m.site_id) for m in decision.matches] == plainly_matched(requests, offers)
 
 
+_ROOMY = "CurMatches < MaxMatches"
+
+
+@pytest.mark.parametrize(
+    ("site", "wishes"),
+    [
+        # A site that becomes better by a match for one kind of DAG does so for the other kinds.
+        ({}, [{"Rank": "CurMatches"}, {"Rank": "CurMatches", "Requirements": "Kind =!= 2"}]),
+        # Its own Rank rises with its matches.
+        ({"Rank": "CurMatches"}, [{}, {"Requirements": "Kind =!= 2"}]),
+        # What it asks of the DAG follows its own matches.
+        ({"Rank": "TARGET.Liking"}, [{"Liking": "TARGET.CurMatches"}, {"Liking": "0"}]),
+        # It opens by its first match.
+        ({"Requirements": f"{_ROOMY} && CurMatches >= TARGET.Least"}, [{"Least": "1"}, {}]),
+    ],
+)
+def test_a_site_that_becomes_better_by_a_match_is_preferred_at_once(
+    site: dict[str, str], wishes: list[dict[str, str]]
+) -> None:
+    offers = [offer(n, f"s{n}", 0, 9, **({"Least": "0"} | site)) for n in range(2)]
+    # The second kind takes s1 in between.
+    only_s1 = {**wishes[1], "Requirements": "SiteNumber =?= 1"}
+    offers[1].ad["SiteNumber"] = 1
+    order = [wishes[0], only_s1, wishes[0], wishes[1], only_s1, wishes[0], wishes[1]]
+    requests = [request(n, **({"Least": "0"} | wish)) for n, wish in enumerate(order)]
+
+    decision = match(requests, offers)
+
+    assert [(m.dag_id, m.site_id) for m in decision.matches] == plainly_matched(requests, offers)
+
+
+_MOVING_SITES = st.fixed_dictionaries(
+    {
+        "Rank": st.sampled_from(["0", "CurMatches", "TARGET.Liking", "-CurMatches"]),
+        "Requirements": st.sampled_from(
+            [_ROOMY, f"{_ROOMY} && TARGET.Liking >= 0", "CurMatches =!= 2", "Odd || CurMatches < 3"]
+        ),
+        "Odd": st.sampled_from(["CurMatches == 1", "true", "TARGET.Kind == CurMatches"]),
+    }
+)
+_MOVING_DAGS = st.fixed_dictionaries(
+    {
+        "Rank": st.sampled_from(["CurMatches", "-CurMatches", "Odd", "Kind"]),
+        "Requirements": st.sampled_from(["true", "CurMatches >= 1", "Odd", "CurMatches =!= 1"]),
+        "Liking": st.sampled_from(["TARGET.CurMatches", "-TARGET.CurMatches", "1"]),
+        "Kind": st.sampled_from(["0", "1", "2"]),
+    }
+)
+
+
+@settings(max_examples=300)
+@given(
+    st.lists(_MOVING_SITES, min_size=2, max_size=3),
+    st.lists(_MOVING_DAGS, min_size=2, max_size=3, unique_by=lambda wish: tuple(wish.items())),
+    st.lists(st.integers(0, 2), min_size=6, max_size=12),
+)
+def test_the_decision_is_that_of_the_plain_rules_where_everything_moves(
+    sites: list[dict[str, str]], kinds: list[dict[str, str]], order: list[int]
+) -> None:
+    offers = [offer(n, f"s{n}", n % 2, 9, **attributes) for n, attributes in enumerate(sites)]
+    requests = [request(n, **kinds[kind % len(kinds)]) for n, kind in enumerate(order)]
+
+    decision = match(requests, offers)
+
+    assert [(m.dag_id, m.site_id) for m in decision.matches] == plainly_matched(requests, offers)
+
+
 @given(
     st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), max_size=5),
     st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2)), max_size=12),
