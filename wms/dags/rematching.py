@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -31,6 +32,27 @@ _COLUMNS = ("rematch_expression", "ad_attributes", "match_attributes", "policy_r
 
 #: A DAG whose expression is true, and the stay by which it is.
 _Fired = tuple[int, Stay]
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """What the rematcher thinks of a running DAG now."""
+
+    expression: str
+    figures: Figures
+    decision: Decision
+
+
+def outlook_of(dag: Dag, policy: MatchmakingPolicy, *, now: datetime) -> Outlook | None:
+    """How the policy for rematches judges this DAG; None where there is nothing to judge."""
+    expression = dag.rematch_expression or policy.rematch_expression
+    if dag.state != DagState.RUNNING or not expression:
+        return None
+    stay = stays_of(Dag.objects.filter(pk=dag.pk), now=now).get(dag.pk)
+    if stay is None:
+        return None
+    decision = _decide_safely(dag, expression, stay.figures, policy)
+    return Outlook(expression, stay.figures, decision)
 
 
 def run_cycle(now: datetime) -> dict[str, Any]:

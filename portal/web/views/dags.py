@@ -9,6 +9,7 @@ from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
+from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_safe
 
 from portal.filters import DagFilter
@@ -25,6 +26,7 @@ from wms.core.transitions import Applied
 from wms.dags.models import Dag
 from wms.dags.policies import matchmaking_policy
 from wms.dags.policy import may_steer
+from wms.dags.rematching import outlook_of
 from wms.dags.selectors import (
     dag_event_lines,
     files_of,
@@ -139,13 +141,15 @@ def _dag_page(
     files = list(files_of(dag).order_by("-modified_at", "path")[: _FILES_SHOWN + 1])
     events = dag_event_lines(dag, limit=_EVENTS_SHOWN + 1)
     levels = levels_of(dag, limit=_NODES_DRAWN)
+    policy = matchmaking_policy()
     context = {
         "dag": dag,
         "steerings": _steerings(request, dag),
         "opened": opened,
         "error": error,
         "steer_form": RematchForm(request.POST or None),
-        "avoid_s": matchmaking_policy().avoid_s,
+        "avoid_s": policy.avoid_s,
+        "outlook": outlook_of(dag, policy, now=timezone.now()),
         "stays": list(matches_of(dag).filter(ended_at__isnull=False)[:_STAYS_SHOWN]),
         "levels": levels,
         "states_drawn": _states_in(levels),

@@ -10,7 +10,7 @@ from django.urls import reverse
 
 from tests import factories
 from wms.core.models import AuditEntry, User
-from wms.dags.models import DagEvent, MatchRecord
+from wms.dags.models import Dag, DagEvent, MatchRecord
 from wms.jobs.models import Job
 
 ADDRESS = reverse("web:rematch")
@@ -170,6 +170,21 @@ def test_without_a_selection_the_page_leads_back(alice: Client) -> None:
     page = alice.get(ADDRESS).content.decode()
 
     assert "No DAG is selected" in page
+
+
+def test_a_running_dag_shows_its_policy_with_the_figures_of_the_moment(
+    alice: Client, people: SimpleNamespace
+) -> None:
+    dag = factories.running_dag(people.alice)
+    address = reverse("web:dag", args=[dag.pk])
+    assert "Rematched by policy" not in alice.get(address).content.decode()
+
+    Dag.objects.filter(pk=dag.pk).update(rematch_expression="NodesQueud > 5")
+    page = alice.get(address).content.decode()
+
+    assert "<code>NodesQueud &gt; 5</code>" in page
+    assert "This takes nothing away: its value is undefined, not a truth value" in page
+    assert "NodesRunning 0, NodesQueued 2, NodesDone 0" in page
 
 
 def test_the_figures_that_fired_a_rematch_are_shown(alice: Client, people: SimpleNamespace) -> None:
