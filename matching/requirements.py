@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from typing import Any
 
 import classad2
 
@@ -46,13 +47,13 @@ def never_true(text: str, attributes: Mapping[str, str]) -> str:
     return constant_fault(text, attributes)
 
 
-def _constant(text: str, attributes: Mapping[str, str]) -> object | None:
+def _constant(text: str, attributes: Mapping[str, str]) -> Any:
     """The value of an expression if no other ad can change it; None otherwise."""
     if any(_CHANGING.search(each) for each in (text, *attributes.values())):
         return None
     ad = build_ad(attributes)
     try:
-        value: object = ad.flatten(parse_expression(text))
+        value = ad.flatten(parse_expression(text))
     except (classad2.ClassAdException, UnicodeDecodeError):
         # Too deep for the library, or a string that is not UTF-8; see `classads.evaluate`.
         return classad2.Value.Error
@@ -60,5 +61,4 @@ def _constant(text: str, attributes: Mapping[str, str]) -> object | None:
         return value
     # The library lists one empty name where there is none.
     is_constant = not any(ad.externalRefs(value))
-    result: object = evaluate(value, ad) if is_constant else None
-    return result
+    return evaluate(value, ad) if is_constant else None
