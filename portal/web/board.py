@@ -23,10 +23,12 @@ from wms.pilots.states import PilotState
 from wms.sites.ads import Load
 from wms.sites.models import Site
 from wms.sites.selectors import listed_sites
+from wms.sites.standing import Standing, standings
 
 #: So many lines of a kind fit on the board; the lists behind it have them all.
 _LINES = 8
 _ALARMING = frozenset({"held", "failed", "stalled"})
+_UNWANTED = frozenset({"late", "expired", "throttled"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,18 +45,23 @@ class SiteLine:
     """A site with what it has to do now."""
 
     site: Site
-    dags: int
+    load: Load
     queued_pilots: int
     running_pilots: int
     stalled_pilots: int
     has_live_ad: bool
+    standing: Standing
 
     @property
     def state(self) -> str:
         """The word for the site as a whole."""
-        if not self.site.is_enabled:
-            return "disabled"
-        return "enabled" if self.has_live_ad else "late"
+        return self.standing.kind or ("enabled" if self.has_live_ad else "late")
+
+    @property
+    def matched(self) -> int:
+        """What is bound to the site, in the unit of its `max_matches`."""
+        counts_jobs = self.site.matches_unit == Site.MatchesUnit.JOBS
+        return self.load.unfinished_nodes if counts_jobs else self.load.dags
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +89,8 @@ class Board:
 
     @property
     def needy_sites(self) -> list[SiteLine]:
-        """The sites that are in use but publish no ad, so that nothing is matched to them."""
-        return [line for line in self.sites if line.state == "late"]
+        """The sites to which nothing is matched though nobody wanted that."""
+        return [line for line in self.sites if line.state in _UNWANTED]
 
     @property
     def is_calm(self) -> bool:
@@ -118,13 +125,20 @@ def _tiles(states: Sequence[str], shown: FilterSet) -> list[Tile]:
 
 
 def site_lines(user: User, *, now: datetime) -> list[SiteLine]:
-    """All sites with their DAGs and pilots of this moment: four queries."""
-    loads, pilots = loads_by_site(), live_pilots_by_queue()
-    return [_site_line(site, loads, pilots, now) for site in listed_sites(user)]
+    """All sites with their DAGs and pilots of this moment: six queries."""
+    loads, pilots, standing = loads_by_site(), live_pilots_by_queue(), standings(now)
+    return [
+        _site_line(site, loads.get(site.pk, Load()), pilots, standing[site.pk], now)
+        for site in listed_sites(user)
+    ]
 
 
 def _site_line(
-    site: Site, loads: Mapping[int, Load], pilots: Mapping[int, Mapping[str, int]], now: datetime
+    site: Site,
+    load: Load,
+    pilots: Mapping[int, Mapping[str, int]],
+    standing: Standing,
+    now: datetime,
 ) -> SiteLine:
     of_queues: list[Mapping[str, int]] = [pilots.get(queue.pk, {}) for queue in site.queues.all()]
 
@@ -134,9 +148,10 @@ def _site_line(
     ad: Any = getattr(site, "ad", None)
     return SiteLine(
         site=site,
-        dags=loads[site.pk].dags if site.pk in loads else 0,
+        load=load,
         queued_pilots=total(PilotState.SUBMITTED, PilotState.QUEUED),
         running_pilots=total(PilotState.RUNNING),
         stalled_pilots=total(PilotState.STALLED),
         has_live_ad=ad is not None and ad.expires_at > now,
+        standing=standing,
     )

@@ -32,7 +32,9 @@ LOOKS = {
     "stalled": _LATE, "late": _LATE, "lost": _LATE,
     "failed": _BAD, "failing": _BAD, "unmatched": _LATE,
     "futile": _OFF, "removed": _OFF, "killed": _OFF, "aborted": _OFF, "not_run": _OFF,
-    "disabled": _OFF,
+    "disabled": _OFF, "banned": _OFF, "no queue": _OFF,
+    "draining": _PAUSED, "downtime": _PAUSED,
+    "expired": _LATE, "throttled": _LATE,
 }  # fmt: skip
 
 _UNKNOWN = Look("ring", "wait")
@@ -93,6 +95,13 @@ MEANINGS = {
     "site": {
         "enabled": "Takes DAGs and pilots.",
         "disabled": "Switched off: takes no DAG and no pilot.",
+        "no queue": "No queue is switched on, so it takes no DAG.",
+        "open": "A person lets it take new work.",
+        "banned": "Closed by a person: takes no DAG and no pilot.",
+        "draining": "Closed by a person: takes no DAG; those bound to it go on.",
+        "downtime": "Takes no DAG before and in a downtime, and no pilot in it.",
+        "expired": "It did not renew what it advertised: takes no DAG.",
+        "throttled": "Failed too much: takes no DAG for a while.",
     },
 }
 

@@ -42,6 +42,7 @@ urlpatterns = [
     ),
     path("sites/", sites.site_list, name="sites"),
     path("sites/<str:name>/", sites.site_page, name="site"),
+    path("sites/<str:name>/steer/<slug:event>/", sites.steer, name="steer-site"),
     path("pilots/", pilots.pilot_list, name="pilots"),
     path("pilots/<int:pilot_id>/", pilots.pilot_page, name="pilot"),
     path("pilots/<int:pilot_id>/log/", pilots.pilot_log, name="pilot-log"),

@@ -34,6 +34,7 @@ EXEMPT = {
     "web:login": "leads elsewhere for who is logged in",
     "web:logout": "is posted to",
     "web:steer": "is posted to",
+    "web:steer-site": "is posted to",
 }
 #: What must be asked for.
 QUERIES = {"api:history": {"series": ["jobs.running", "jobs.waiting"]}}

@@ -73,6 +73,7 @@ class World:
             ("web:attempt-file", "path"): "stdout",
             ("web:dag-picture", "path"): "figure.svg",
             ("web:pilot", "pilot_id"): self.pilot.pk,
+            ("web:steer-site", "event"): "ban",
             ("pilot_api:sent-file", "path"): "stdout",
             ("admin:app_list", "app_label"): "core",
         }

@@ -222,6 +222,11 @@ class SiteThrottle(models.Model):
     def __str__(self) -> str:
         return f"throttle of {self.site.name}"
 
+    @property
+    def ended(self) -> int:
+        """What ended in the last period judged."""
+        return self.failures + self.successes
+
 
 class SiteEvent(EventRecord):
     """One change of a site's configuration or state."""

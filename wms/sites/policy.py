@@ -10,8 +10,13 @@
 from __future__ import annotations
 
 from wms.core.actors import Actor
-from wms.core.models import Role
-from wms.core.policy import require_role
+from wms.core.models import Role, User
+from wms.core.policy import has_role, require_role
+
+
+def may_steer(user: User) -> bool:
+    """True when the user may open and close sites."""
+    return has_role(user, Role.SHIFTER)
 
 
 def require_steering(actor: Actor, action: str) -> None:

@@ -49,6 +49,11 @@ def open_sites() -> QuerySet[Site]:
     return Site.objects.filter(Exists(has_queue), is_enabled=True)
 
 
+def planned_downtimes(site: Site, now: datetime) -> QuerySet[Downtime]:
+    """The downtimes of a site that have not ended, by start."""
+    return downtimes_from(now).filter(site=site)
+
+
 def find_site(name: str) -> Site:
     """The site of this name. Raises NotFound."""
     site = Site.objects.filter(name=name).first()
@@ -121,6 +126,14 @@ def listed_sites(user: User) -> QuerySet[Site]:
     """Visible sites by name, with their ads and queues."""
     queues = Queue.objects.order_by("name")
     return visible_sites(user).prefetch_related(Prefetch("queues", queues)).order_by("name")
+
+
+def find_listed_site(user: User, name: str) -> Site:
+    """The site of this name with its queues, if the user may see it. Raises NotFound."""
+    site = listed_sites(user).filter(name=name).first()
+    if site is None:
+        raise NotFound(f"There is no site {name}.")
+    return site
 
 
 def events_of_site(site: Site) -> QuerySet[SiteEvent]:

@@ -12,6 +12,7 @@ from wms.dags.states import DagState, NodeState
 from wms.jobs.models import Attempt
 from wms.jobs.states import JobState
 from wms.pilots.states import PilotState
+from wms.sites.states import SiteState
 
 KINDS = {
     "dag": DagState.values,
@@ -20,6 +21,15 @@ KINDS = {
     "pilot": PilotState.values,
     "attempt": [*Attempt.Outcome.values, "open"],
     "loop": [health.value for health in LoopHealth],
+    "site": [
+        *SiteState.values,
+        "enabled",
+        "disabled",
+        "no queue",
+        "downtime",
+        "expired",
+        "throttled",
+    ],
 }
 
 

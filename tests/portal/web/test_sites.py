@@ -1,0 +1,123 @@
+"""The pages of sites: how a site stands and why, and closing it by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from types import SimpleNamespace
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from matching.throttle import Outcomes
+from tests import factories
+from wms.core.models import User
+from wms.sites.downtimes import add_downtime
+from wms.sites.models import Advertisement, Site
+from wms.sites.services import ban_site
+from wms.sites.throttling import adjust_throttles, note_matches
+
+PAGE = "/sites/UW/"
+
+
+@pytest.fixture
+def site(db: None) -> Site:
+    made = factories.site("UW")
+    factories.turn()
+    return made
+
+
+@pytest.fixture
+def sam(people: SimpleNamespace, browser_of: Callable[[User], Client]) -> Client:
+    return browser_of(people.sam)
+
+
+def text(client: Client, address: str = PAGE) -> str:
+    return client.get(address).content.decode()
+
+
+def test_a_shifter_closes_and_opens_a_site(site: Site, sam: Client) -> None:
+    banned = sam.post(f"{PAGE}steer/ban/", {"reason": "eats jobs"}, follow=True).content.decode()
+    opened = sam.post(f"{PAGE}steer/unban/", {"reason": "repaired"}, follow=True).content.decode()
+
+    assert "UW is banned." in banned
+    assert "Takes no new DAG: the site is banned by sam since " in banned
+    assert 'id="steer-unban"' in banned
+    assert 'id="steer-ban"' not in banned
+    assert "UW is open." in opened
+    assert "repaired" in opened
+
+
+def test_a_refusal_is_shown_at_its_form(site: Site, sam: Client) -> None:
+    without_reason = sam.post(f"{PAGE}steer/drain/", {"reason": " "})
+    conflict = sam.post(f"{PAGE}steer/unban/", {"reason": "why"})
+
+    assert without_reason.status_code == 400
+    assert 'id="fault-drain"' in without_reason.content.decode()
+    assert conflict.status_code == 409
+    assert "UW is open: unban changes nothing." in conflict.content.decode()
+    assert sam.get(f"{PAGE}steer/ban/", follow=True).redirect_chain == [(PAGE, 302)]
+    assert sam.get(f"{PAGE}steer/burn/").status_code == 404
+    assert Site.objects.get().state == "open"
+
+
+def test_who_may_not_steer_sees_no_forms(site: Site, alice: Client) -> None:
+    assert 'id="steer-ban"' not in text(alice)
+    assert alice.post(f"{PAGE}steer/ban/", {"reason": "why"}).status_code == 403
+
+
+def test_the_page_tells_why_a_site_takes_no_dag(site: Site, alice: Client) -> None:
+    assert "Takes no new DAG" not in text(alice)
+
+    adjust_throttles({site.pk: Outcomes(40, 2)}, timezone.now() + timedelta(seconds=600))
+    assert "New matches now" in text(alice)
+    note_matches({site.pk: 100}, timezone.now())
+
+    assert "the site is throttled until " in text(alice)
+    assert "throttled" in text(alice, "/sites/")
+    assert "throttled" in text(alice, "/")
+
+
+def test_an_expired_advertisement_shows_on_all_boards(site: Site, alice: Client) -> None:
+    factories.advertisement(site, sequence=7)
+    assert "number 7 by system:test" in text(alice)
+
+    Advertisement.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
+
+    assert "the site is silent: what it advertised expired at " in text(alice)
+    assert "It is silent: what it advertised expired at " in text(alice, "/")
+    assert "expired" in text(alice, "/sites/")
+
+
+def test_planned_downtimes_are_listed(site: Site, alice: Client) -> None:
+    assert "None is planned." in text(alice)
+    now = timezone.now()
+
+    add_downtime(
+        "UW",
+        start=now,
+        end=now + timedelta(hours=1),
+        reason="new disks <b>",
+        actor=factories.SYSTEM,
+        now=now,
+    )
+
+    page = text(alice)
+    assert "new disks &lt;b&gt;" in page
+    assert "in downtime until " in page
+
+
+def test_a_closed_site_is_no_alarm(site: Site, alice: Client) -> None:
+    ban_site("UW", actor=factories.SYSTEM, reason="moves house")
+
+    assert 'id="needy-UW"' not in text(alice, "/")
+    assert "banned" in text(alice, "/sites/")
+
+
+def test_a_site_that_counts_jobs_says_so(site: Site, alice: Client) -> None:
+    Site.objects.update(matches_unit="jobs", max_matches=500, group_size=20)
+
+    assert "in groups of 20" in text(alice)
+    assert "of 500 jobs" in text(alice, "/sites/")
+    assert "of 500 jobs" in text(alice, "/")
