@@ -6,10 +6,14 @@ from datetime import timedelta
 from django.utils import timezone
 
 from tests.wms.pilots.fake_element import FakeElement
+from wms.core.actors import Actor
 from wms.elements.protocol import Refused, Unreachable
 from wms.pilots import director, monitor
 from wms.pilots.models import Pilot
 from wms.pilots.services import register_pilot, secret_digest
+from wms.sites.services import ban_site, drain_site
+
+SYSTEM = Actor.system("test")
 
 
 def test_one_pilot_is_sent_for_each_waiting_job_and_no_more(make_queue, add_jobs, elements) -> None:
@@ -36,6 +40,18 @@ def test_the_limits_of_the_queue_and_the_batch_system_hold(make_queue, add_jobs,
     assert Pilot.objects.filter(queue__site__name="few").count() == 2
     assert Pilot.objects.filter(queue__site__name="small").count() == 1
     assert report["queues"]["few/main"]["reason"] == "at most 2 pilots"
+
+
+def test_a_banned_site_is_sent_no_pilot_and_a_draining_one_is(make_queue, add_jobs) -> None:
+    make_queue("banned")
+    make_queue("draining")
+    ban_site("banned", actor=SYSTEM, reason="eats jobs")
+    drain_site("draining", actor=SYSTEM, reason="moves house")
+    add_jobs(2)
+
+    director.run_cycle(timezone.now())
+
+    assert set(Pilot.objects.values_list("queue__site__name", flat=True)) == {"draining"}
 
 
 def test_a_job_that_fits_two_queues_is_not_counted_twice(make_queue, add_jobs) -> None:
