@@ -87,6 +87,8 @@ class Search:
         self._read_of_taste = len(taste.improved)
         self._read_of_market = len(market.improved)
         self._read_of_log = len(market.log)
+        willing = [p for p in market.places if fits[p.index] is Fit.WILLING and p.is_free]
+        market.rank_all(taste, willing)
         for place in market.places:
             self._put(place)
 
@@ -134,8 +136,8 @@ class Search:
 class Market:
     """All sites of a cycle, with what happened to them so far.
 
-    `request_limit_s` bounds what the first look of one cluster at all sites may take, by
-    `stopwatch`.
+    `request_limit_s` bounds what the Requirements of one cluster, and then its Rank, may take for
+    all sites, by `stopwatch`.
     """
 
     def __init__(
@@ -151,7 +153,7 @@ class Market:
         #: Names that sites look up in requests' ads.
         self.asked = frozenset[str]().union(*(place.asked for place in self.places))
         self._echoed = frozenset[str]().union(*(place.echoed for place in self.places))
-        self._stopwatch = stopwatch
+        self._clock = stopwatch or _no_clock
         self._request_limit_s = request_limit_s
         self._tastes: dict[tuple[object, ...], Taste] = {}
         #: The sites that got matches, and those that matches made better for some or all.
@@ -168,18 +170,29 @@ class Market:
 
     def assess(self, cluster: Cluster) -> list[Fit]:
         """How each site and the cluster stand to each other. Raises TooExpensive."""
-        clock = self._stopwatch or _no_clock
-        latest = clock() + self._request_limit_s
         fits = []
+        spent_s = 0.0
         for place in self.places:
-            if not cluster.accepts(place.ad):
+            began_s = self._clock()
+            is_accepted = cluster.accepts(place.ad)
+            # What the site's own expressions take is not the request's fault.
+            spent_s += self._clock() - began_s
+            if spent_s > self._request_limit_s:
+                raise TooExpensive
+            if not is_accepted:
                 fits.append(Fit.REFUSED_BY_DAG)
             else:
                 is_let_in, _ = place.view(cluster)
                 fits.append(Fit.WILLING if is_let_in else Fit.REFUSED_BY_SITE)
-            if clock() > latest:
-                raise TooExpensive
         return fits
+
+    def rank_all(self, taste: Taste, places: Iterable[Place]) -> None:
+        """Have sites ranked for the first time. Raises TooExpensive."""
+        latest_s = self._clock() + self._request_limit_s
+        for place in places:
+            taste.value(place)
+            if self._clock() > latest_s:
+                raise TooExpensive
 
     def take(self, place: Place, weight: float) -> None:
         """Count a match at a site."""

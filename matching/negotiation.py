@@ -21,6 +21,9 @@ from matching.reasons import Kind, Leftover, no_site
 
 #: Quotas are shared out anew so many times, with what the groups before did not use.
 _ALLOTMENT_ROUNDS = 3
+_NO_TIME = Leftover(Kind.UNSEEN, "The negotiation had no time left to look at it.")
+#: The effective priority of who has never used anything: HTCondor's floor times its factor.
+NEWCOMER_PRIORITY = 500.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +62,8 @@ class Share:
 class Usage:
     """Who is to be served before whom.
 
-    `submitters` by name; one who is missing counts as the best priority of all. `held_by_group`
-    are the matches held in the name of each group, its children's apart.
+    `submitters` by name; one who is missing has never used anything. `held_by_group` are the
+    matches held in the name of each group, its children's apart.
     """
 
     submitters: Mapping[str, Share] = field(default_factory=dict)
@@ -250,7 +253,7 @@ class Cycle:
 
     def _priority(self, submitter: str) -> float:
         share = self._usage.submitters.get(submitter)
-        return 1.0 if share is None else share.effective_priority
+        return NEWCOMER_PRIORITY if share is None else share.effective_priority
 
     def _serve(self, group: str, submitter: str, portion: float, allotted: float) -> None:
         """Serve a submitter while its portion and the group's allotment are not used up."""
@@ -265,6 +268,8 @@ class Cycle:
 
     def _try(self, request: Request) -> float:
         """Match one request or note why not; return how many places it got."""
+        if self._clock() > self._deadline:
+            return self._leave(request, _NO_TIME)
         lacking = self._lacking_limit(request)
         if lacking is not None:
             return self._leave(request, lacking)
@@ -296,8 +301,6 @@ class Cycle:
     def _search(self, number: int) -> Search | Leftover:
         """The search of a cluster, or why it finds nothing."""
         search = self._searches.get(number)
-        if search is None and self._clock() > self._deadline:
-            return Leftover(Kind.UNSEEN, "The negotiation had no time left to look at it.")
         if search is None:
             try:
                 search = self.market.search(Cluster(self._wishes[number]))

@@ -468,3 +468,30 @@ def test_no_site_gets_more_than_its_limit_and_no_free_fitting_site_is_missed(
         wish = wishes[dag_id][0]
         fitting = [n for n in used if wish > 1 or n % 2 == wish]
         assert all(used[n] >= sites[n][1] for n in fitting)
+
+
+def test_who_has_never_used_anything_has_the_share_of_the_best_priority() -> None:
+    requests = [*submitted_by("new", range(4)), *submitted_by("known", range(4, 8))]
+    usage = Usage({"known": Share(500.0)})
+
+    decision = match(requests, [offer(1, "a", 0, 4)], usage)
+
+    assert sorted(m.dag_id for m in decision.matches) == [0, 1, 4, 5]
+
+
+def test_a_rank_that_takes_too_long_is_the_fault_of_its_dag() -> None:
+    class SlowRank:
+        """A clock that stands still until the Requirements have been evaluated."""
+
+        def __init__(self) -> None:
+            self.reads = 0
+
+        def __call__(self) -> float:
+            self.reads += 1
+            return max(0.0, self.reads - 5.0)
+
+    bounds = Bounds(SlowRank(), request_s=0.5, decision_s=99)
+
+    decision = decide([request(Rank="1")], [offer(1, "a")], Usage(), {}, NOW, bounds=bounds)
+
+    assert decision.unmatched[1].kind is Kind.FAULT

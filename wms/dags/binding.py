@@ -197,7 +197,7 @@ def _store(
     ]
     sites = {match.site_id for match in bound}
     attributes = [{"site_id": site, "attributes": ads[site]} for site in sorted(sites)]
-    values = {"now": now, "bound": Jsonb(rows), "ads": Jsonb(attributes)}
+    values: dict[str, Any] = {"now": now, "bound": Jsonb(rows), "ads": Jsonb(attributes)}
     with connection.cursor() as cursor:
         cursor.execute(_BIND, values)
 

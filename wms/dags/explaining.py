@@ -26,7 +26,7 @@ from matching.explanation import (
 )
 from matching.misses import Miss, nearest_misses
 from matching.needs import Needs
-from matching.negotiation import Bounds, Request
+from matching.negotiation import NEWCOMER_PRIORITY, Bounds, Request
 from matching.places import Offer
 from wms.accounting import selectors as accounting
 from wms.core.errors import Finding, InvalidInput, NotFound
@@ -229,7 +229,7 @@ def _turn(request: Request) -> Turn:
         for share in accounting.submitters()
     }
     idle = demand.idle_by_submitter()
-    order = sorted(idle, key=lambda key: (priorities.get(key, 0.0), key))
+    order = sorted(idle, key=lambda key: (priorities.get(key, NEWCOMER_PRIORITY), key))
     own = idle.get(request.submitter, [])
     return Turn(
         submitter_place=order.index(request.submitter) + 1 if own else 0,
