@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import UTC, datetime
 
 import classad2
 
@@ -40,6 +40,7 @@ from wms.jobs.models import Job
 from wms.jobs.selectors import find_job
 from wms.jobs.states import TERMINAL, WITH_PILOT, JobState
 from wms.pilots.explaining import NeedsExplanation, explain_needs
+from wms.sites.models import Site
 from wms.sites.selectors import visible_sites
 from wms.sites.standing import Standing, standings
 from wms.taskqueues.selectors import find_task_queue
@@ -113,6 +114,8 @@ def answer_for_dag(
     (request,) = demand.requests_of(Dag.objects.filter(pk=dag.pk))
     answer = _answer(request, changes or Changes(), now)
     verdict, summary = _in_its_state(dag, answer)
+    if dag.state == DagState.IDLE:
+        summary = " ".join([summary, *_avoided(request, now)])
     turn = _turn(request) if dag.state == DagState.IDLE else None
     return replace(answer, verdict=verdict, summary=summary, turn=turn)
 
@@ -221,6 +224,16 @@ def _in_its_state(dag: Dag, answer: DagAnswer) -> tuple[Verdict, str]:
     if last is None or last.started_at < dag.state_since:
         return Verdict.NOT_LOOKED_AT, f"No negotiation has looked at it yet. {answer.summary}"
     return Verdict.WAITING, f"Others came first in the last negotiation. {answer.summary}"
+
+
+def _avoided(request: Request, now: datetime) -> list[str]:
+    """Until when it keeps away from which sites."""
+    names = dict(Site.objects.filter(pk__in=request.avoided).values_list("pk", "name"))
+    return [
+        f"It avoids {names[site_id]} until {until.astimezone(UTC):%Y-%m-%d %H:%M} UTC."
+        for site_id, until in sorted(request.avoided.items())
+        if until > now
+    ]
 
 
 def _turn(request: Request) -> Turn:

@@ -21,7 +21,7 @@ from wms.dags.explaining import (
     answer_for_site,
     answer_for_task_queue,
 )
-from wms.dags.models import Dag
+from wms.dags.models import Dag, MatchRecord
 from wms.dags.services import hold_dags
 from wms.jobs.models import Job
 from wms.sites.ads import publish_ads
@@ -228,3 +228,18 @@ def test_what_is_not_there_cannot_be_explained(alice: User) -> None:
             ask(alice, 4711, now=NOW)
     with pytest.raises(NotFound):
         answer_for_site(alice, "nowhere", now=NOW)
+
+
+def test_a_dag_that_avoids_a_site_is_told_until_when(submit, make_site, alice: User) -> None:
+    site = make_site("site-a")
+    dag = submit(NODE)
+    until = NOW + timedelta(hours=1)
+    MatchRecord.objects.create(
+        dag=dag, site=site, matched_at=NOW, ended_at=NOW, end="rematch", avoided_until=until
+    )
+    publish_ads({}, now=NOW)
+
+    answer = answer_for_dag(alice, dag.pk, now=NOW)
+
+    assert answer.verdict is Verdict.NOT_NOW
+    assert answer.summary.endswith("It avoids site-a until 2026-11-20 13:00 UTC.")
