@@ -49,21 +49,12 @@ def by_alice(alice: User) -> dict:
 def half_done(submit) -> tuple[Dag, Attempt]:
     """A DAG at site-a: A is done, the job of B runs, that of C waits."""
     dag = match(submit(DIAMOND))
-    record(dag)
     run_one("A")
     advance(dag)
     running = claim_one()
     assert running is not None
     assert running.job.name == "B"
     return dag, running
-
-
-def record(dag: Dag) -> MatchRecord:
-    """The open record of the DAG's stay."""
-    found, _ = MatchRecord.objects.get_or_create(
-        dag=dag, ended_at=None, defaults={"site_id": dag.site_id, "matched_at": dag.matched_at}
-    )
-    return found
 
 
 def move_to(dag: Dag, site: str) -> Dag:
@@ -352,7 +343,6 @@ def test_without_a_time_of_its_own_that_of_the_policy_holds(
 )
 def test_the_end_of_a_dag_ends_its_stay(submit, by_alice, steer: str, ending: str) -> None:
     dag = match(submit("JOB A step.sub"))
-    record(dag)
     if steer == "remove":
         remove_dags([dag.pk], **by_alice)
     else:
@@ -369,8 +359,6 @@ def test_a_dag_that_cannot_even_start_leaves_its_site_and_its_stay_ends(submit) 
     text = "executable = step.sh\narguments = $$(Gatekeeper)\nqueue\n"
     dag = submit("JOB A step.sub", files={"step.sub": text})
     negotiation.run_cycle(NOW)
-    dag.refresh_from_db()
-    record(dag)
     advance(dag)
 
     assert (dag.state, dag.site, dag.match_attributes) == ("held", None, {})

@@ -41,11 +41,6 @@ def matched(submit):
         match(dag)
         matched_at = timezone.now() - timedelta(hours=1)
         Dag.objects.filter(pk=dag.pk).update(rematch_expression=expression, matched_at=matched_at)
-        MatchRecord.objects.get_or_create(
-            dag=dag,
-            ended_at=None,
-            defaults={"site_id": dag.site_id, "matched_at": dag.matched_at},
-        )
         dag.refresh_from_db()
         return dag
 
