@@ -72,7 +72,12 @@ def _event(
         "successes": outcomes.successes,
         "threshold": site.failure_threshold,
     }
-    return SiteEvent(site=site, event="throttle", actor=_ACTOR.name, facts=facts)
+    bound = "as many as there are" if allowance is None else f"at most {allowance:.3g}"
+    reason = (
+        f"{outcomes.failures} failures and {outcomes.successes} successes in ten minutes; new "
+        f"matches in the next ones: {bound}"
+    )
+    return SiteEvent(site=site, event="throttle", actor=_ACTOR.name, reason=reason, facts=facts)
 
 
 def _store(rows: list[SiteThrottle]) -> None:

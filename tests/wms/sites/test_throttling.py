@@ -95,6 +95,9 @@ def test_a_change_of_the_allowance_is_told(make_site) -> None:
     events = SiteEvent.objects.filter(event="throttle").order_by("pk")
     assert [event.facts["allowance"] for event in events] == [[None, 18], [18, 9]]
     assert events[0].facts["failures"] == 40
+    assert events[0].reason == (
+        "40 failures and 0 successes in ten minutes; new matches in the next ones: at most 18"
+    )
     assert events[0].actor == "system:negotiator"
 
 
