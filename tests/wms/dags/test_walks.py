@@ -118,6 +118,7 @@ class _Walk:
         raise AssertionError(f"the DAG does not end: {self.dag.state}")
 
 
+@pytest.mark.slow
 @settings(
     max_examples=20,
     deadline=None,
