@@ -9,6 +9,7 @@ from datetime import datetime
 from enum import StrEnum
 
 import classad2
+from classad2 import Value
 
 from matching.classads import AdError, evaluate
 from matching.clusters import Cluster, Grouping
@@ -37,11 +38,17 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ConjunctCount:
-    """One conjunct: how many pass it alone, and how many it and all before it."""
+    """One conjunct: how many pass it alone, and how many it and all before it.
+
+    Of those that do not pass, for so many it is undefined, an error, or no truth value at all.
+    """
 
     text: str
     alone: int
     together: int
+    undefined: int = 0
+    error: int = 0
+    no_truth: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,18 +217,28 @@ def count_conjuncts(
     conjuncts: Sequence[Conjunct], pairs: Sequence[Pair]
 ) -> tuple[ConjunctCount, ...]:
     """How many pairs pass each conjunct alone, and it together with all before it."""
-    passing = list(pairs)
+    passing = [True] * len(pairs)
     counts = []
     for conjunct in conjuncts:
-        alone = [p for p in pairs if evaluate(conjunct.expression, p.ad, p.target) is True]
-        kept = set(map(id, alone))
-        passing = [pair for pair in passing if id(pair) in kept]
-        counts.append(ConjunctCount(conjunct.text, _number(alone), _number(passing)))
+        values = [evaluate(conjunct.expression, pair.ad, pair.target) for pair in pairs]
+        passing = [so_far and value is True for so_far, value in zip(passing, values, strict=True)]
+        counts.append(
+            ConjunctCount(
+                text=conjunct.text,
+                alone=_number(pairs, [value is True for value in values]),
+                together=_number(pairs, passing),
+                undefined=_number(pairs, [value is Value.Undefined for value in values]),
+                error=_number(pairs, [value is Value.Error for value in values]),
+                no_truth=_number(pairs, [not isinstance(value, bool | Value) for value in values]),
+            )
+        )
     return tuple(counts)
 
 
-def _number(pairs: Iterable[Pair]) -> int:
-    return sum(pair.count for pair in pairs)
+def _number(pairs: Sequence[Pair], are_counted: Sequence[bool]) -> int:
+    return sum(
+        pair.count for pair, is_counted in zip(pairs, are_counted, strict=True) if is_counted
+    )
 
 
 def _refusals(
@@ -291,7 +308,7 @@ def explain_site(offer: Offer, requests: Sequence[Request], now: datetime) -> Si
         stands[stand] = stands.get(stand, 0) + count
     pairs = [Pair(place.ad, cluster.ad, count) for cluster, count in clusters]
     return SiteExplanation(
-        dags=_number(pairs),
+        dags=sum(pair.count for pair in pairs),
         stands=stands,
         conjuncts=count_conjuncts(place.conjuncts(), pairs),
     )

@@ -60,11 +60,17 @@ class QuestionSerializer(serializers.Serializer[Any]):
 
 
 class ConjunctSerializer(serializers.Serializer[Any]):
-    """One conjunct of Requirements: how many pass it alone, and with all those before it."""
+    """One conjunct of Requirements: how many pass it alone, and with all those before it.
+
+    For so many of the others it is undefined, an error, or no truth value.
+    """
 
     text = serializers.CharField()
     alone = serializers.IntegerField()
     together = serializers.IntegerField()
+    undefined = serializers.IntegerField()
+    error = serializers.IntegerField()
+    no_truth = serializers.IntegerField()
 
 
 class RefusalSerializer(serializers.Serializer[Any]):

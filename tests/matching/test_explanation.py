@@ -52,6 +52,14 @@ def test_each_conjunct_is_counted_alone_and_together_with_those_before() -> None
     )
 
 
+def test_what_is_neither_true_nor_false_is_counted() -> None:
+    sites = [offer(1, "a", Memory="1"), offer(2, "b"), offer(3, "c", Memory="error")]
+
+    found = explained(request(Requirements="Memory"), *sites)
+
+    assert found.conjuncts == (ConjunctCount("Memory", 0, 0, undefined=1, error=1, no_truth=1),)
+
+
 def test_sites_that_refuse_are_named_with_the_conjunct_of_theirs() -> None:
     picky = "CurMatches < MaxMatches && TARGET.Project == MyProject"
     sites = [offer(n, f"s{n}", Requirements=picky, MyProject=f'"p{n}"') for n in range(3)]

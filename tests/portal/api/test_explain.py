@@ -29,9 +29,9 @@ def test_a_pasted_ad_is_explained_with_the_nearest_miss(alice: APIClient) -> Non
     answer = ask(alice, ad="Need = 16384\nRequirements = TARGET.Memory >= Need").json()
 
     assert answer["verdict"] == "never"
-    assert answer["explanation"]["conjuncts"] == [
-        {"text": "TARGET.Memory >= Need", "alone": 0, "together": 0}
-    ]
+    (conjunct,) = answer["explanation"]["conjuncts"]
+    assert conjunct["text"] == "TARGET.Memory >= Need"
+    assert (conjunct["alone"], conjunct["together"], conjunct["undefined"]) == (0, 0, 0)
     assert answer["misses"][0] == {
         "attribute": "Need", "old": "16384", "new": "12288", "before": 0, "after": 1,
     }  # fmt: skip
