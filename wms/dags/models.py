@@ -296,3 +296,13 @@ class NegotiationCycle(models.Model):
 
     def __str__(self) -> str:
         return f"negotiation of {self.started_at:%Y-%m-%d %H:%M:%S}"
+
+    @property
+    def duration_s(self) -> float:
+        """The time of all phases."""
+        return self.publish_s + self.read_s + self.decide_s + self.carry_out_s
+
+    @property
+    def unmatched(self) -> int:
+        """How many DAGs were left over."""
+        return sum(self.reasons.values())
