@@ -24,17 +24,21 @@ TABLE_ROWS = 60
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """One chart: things by state. The folded states only grow, so they are shown when asked for."""
+    """One chart: things by state. The folded states only grow, so they are shown when asked for.
+
+    `source` is the first part of the series' names, where that is not the chart's own name.
+    """
 
     name: str
     title: str
     states: tuple[str, ...]
-    folded: frozenset[str]
+    folded: frozenset[str] = frozenset()
+    source: str = ""
 
     @property
     def series(self) -> dict[str, str]:
         """The series of each state."""
-        return {state: f"{self.name}.{state}" for state in self.states}
+        return {state: f"{self.source or self.name}.{state}" for state in self.states}
 
 
 PANELS = {
@@ -48,6 +52,8 @@ PANELS = {
             frozenset({DagState.COMPLETED.value, DagState.REMOVED.value, DagState.FAILED.value}),
         ),
         Panel("pilots", "Pilots by state", tuple(PilotState.values), PILOT_TERMINAL),
+        Panel("negotiation", "DAGs in a negotiation", ("requests", "matches", "unmatched")),
+        Panel("duration", "Seconds of a negotiation", ("seconds",), source="negotiation"),
     )
 }
 

@@ -35,6 +35,7 @@ LOOKS = {
     "disabled": _OFF, "banned": _OFF, "no queue": _OFF,
     "draining": _PAUSED, "downtime": _PAUSED,
     "expired": _LATE, "throttled": _LATE,
+    "requests": _WAIT, "matches": _GOOD, "seconds": _NEXT,
 }  # fmt: skip
 
 _UNKNOWN = Look("ring", "wait")

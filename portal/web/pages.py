@@ -13,6 +13,8 @@ from django.utils.cache import get_conditional_response, patch_vary_headers, set
 from django_htmx.http import HttpResponseClientRefresh
 
 from wms.core.errors import PilotageError
+from wms.core.models import Role
+from wms.core.policy import has_role
 
 View = Callable[..., HttpResponseBase]
 
@@ -72,3 +74,8 @@ def render_page(
         request, etag=response["ETag"], response=response
     )
     return answer
+
+
+def may_configure(request: HttpRequest) -> bool:
+    """True when the page should lead to the administration."""
+    return request.user.is_staff and has_role(request.user, Role.OPERATOR)

@@ -8,11 +8,14 @@ from django.urls import path, re_path
 from portal.web.views import (
     dags,
     dashboard,
+    explain,
     files,
     history,
     jobs,
+    negotiation,
     pilots,
     rematch,
+    shares,
     sites,
     submission,
 )
@@ -46,6 +49,9 @@ urlpatterns = [
     path("pilots/", pilots.pilot_list, name="pilots"),
     path("pilots/<int:pilot_id>/", pilots.pilot_page, name="pilot"),
     path("pilots/<int:pilot_id>/log/", pilots.pilot_log, name="pilot-log"),
+    path("explain/", explain.explain, name="explain"),
+    path("negotiation/", negotiation.negotiation, name="negotiation"),
+    path("shares/", shares.shares, name="shares"),
     path("history/", history.history, name="history"),
     re_path(
         r"^history/(?P<panel>[a-z]+)-(?P<archive>[0-9a-z]+)\.(?P<form>json|csv)$",

@@ -6,7 +6,7 @@
   const REFRESH_MS = 60000;
   const DASHES = {
     running: "solid", waiting: "dash", idle: "dash", queued: "dash", submitted: "dot", matched: "dot", received: "dot",
-    held: "longdash", stalled: "dashdot", failed: "longdashdot",
+    held: "longdash", stalled: "dashdot", failed: "longdashdot", requests: "dash", unmatched: "dot",
   };
   const CONFIG = {
     displaylogo: false,
@@ -30,6 +30,10 @@
     const units = [[86400, "day"], [3600, "h"], [60, "min"], [1, "s"]];
     const [size, unit] = units.find(([length]) => stepS >= length);
     return `${stepS / size} ${unit}`;
+  }
+
+  function short(figure) {
+    return String(Number(figure.toFixed(Math.abs(figure) < 1 ? 2 : 1)));
   }
 
   // A bin that is missing breaks the line: a gap stays a gap.
@@ -86,7 +90,7 @@
           mode: bins.x.length > 2 ? "lines" : "lines+markers",
           line: { color: colour, width: 2, dash: DASHES[series.state] || "solid" },
           customdata: bins.min.map((low, k) => [low, bins.max[k]]),
-          hovertemplate: `%{y:.1f} (%{customdata[0]} to %{customdata[1]})`,
+          hovertemplate: `%{y:.2~f} (%{customdata[0]:.2~f} to %{customdata[1]:.2~f})`,
         },
       ];
     });
@@ -105,7 +109,7 @@
       hoverlabel: { bgcolor: token("--raised"), bordercolor: token("--line-strong"), font: { color: token("--ink") } },
       uirevision: data.archive,
       xaxis: { ...axis, type: "date", range: rangeOf(data), hoverformat: "%Y-%m-%d %H:%M UTC", tickangle: 0, nticks: isNarrow ? 4 : 9 },
-      yaxis: { ...axis, rangemode: "tozero", automargin: true, tickformat: "~s", fixedrange: isNarrow },
+      yaxis: { ...axis, rangemode: "tozero", automargin: true, tickformat: peakOf(data) < 10 ? "~g" : "~s", fixedrange: isNarrow },
       dragmode: isNarrow ? false : "zoom",
       legend: {
         orientation: "h", x: 0, y: 1.02, yanchor: "bottom", xanchor: "left",
@@ -116,6 +120,10 @@
         font: { color: ink },
       },
     };
+  }
+
+  function peakOf(data) {
+    return Math.max(0, ...data.series.flatMap((series) => series.max));
   }
 
   // Shows what there is: a portal that runs for an hour is not drawn as an empty day.
@@ -132,7 +140,7 @@
     const parts = data.series.flatMap((series) => {
       const last = series.avg[series.avg.length - 1];
       if (series.is_folded || !last) return [];
-      return [`${series.state} ${last % 1 ? last.toFixed(1) : last} (peak ${Math.max(...series.max)})`];
+      return [`${series.state} ${short(last)} (peak ${short(Math.max(...series.max))})`];
     });
     if (!parts.length) return "Nothing is under way.";
     return `Last ${stepName(data.step_s)} on average: ${parts.join(", ")}.`;

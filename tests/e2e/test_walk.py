@@ -28,6 +28,7 @@ _IS_SETTLED = """() => document.fonts.status === "loaded"
 
 def pages_of(made: Production) -> dict[str, str]:
     """Every page that a person can open, by the name of its picture."""
+    explain = reverse("web:explain")
     return {
         "dashboard": reverse("web:dashboard"),
         "dags": reverse("web:dags"),
@@ -48,6 +49,14 @@ def pages_of(made: Production) -> dict[str, str]:
         "pilots": reverse("web:pilots"),
         "pilot": reverse("web:pilot", args=[made.pilot.pk]),
         "pilot-log": reverse("web:pilot-log", args=[made.pilot.pk]),
+        "explain": reverse("web:explain"),
+        "explain-dag": f"{explain}?dag={made.idle.pk}",
+        "explain-what-if": f"{explain}?dag={made.idle.pk}&change=Requirements+%3D+false",
+        "explain-running": f"{explain}?dag={made.running.pk}",
+        "explain-job": f"{explain}?job={made.job.pk}",
+        "explain-site": f"{explain}?site={made.site.name}&site_change=MaxMatches+%3D+9",
+        "negotiation": reverse("web:negotiation"),
+        "shares": reverse("web:shares"),
         "history": reverse("web:history"),
         "refusal": reverse("web:dag", args=[0]),
         "not-found": "/nowhere/",

@@ -94,6 +94,7 @@ POST = {
     "web:steer": STEER,
     "web:rematch": STEER,
     "web:steer-site": SHIFT,
+    "web:explain": READ,  # writes nothing
     "web:login": OPEN,
     "web:logout": OPEN,
     "pilot_api:register": "bbbbbbb",
@@ -156,6 +157,7 @@ BODIES: dict[str, Callable[[], dict[str, Any]]] = {
     "api:explain": lambda: {"ad": "Requirements = true"},
     "web:steer": lambda: {"reason": "look"},
     "web:steer-site": lambda: {"reason": "look"},
+    "web:explain": lambda: {"ad": "Requirements = true"},
     "web:rematch": lambda: {"reason": "look", "dag": _dag_ids()},
     "admin:accounting_accountinggroup_delete": lambda: {"post": "yes"},
     "admin:accounting_concurrencylimit_delete": lambda: {"post": "yes"},

@@ -37,7 +37,10 @@ EXEMPT = {
     "web:steer-site": "is posted to",
 }
 #: What must be asked for.
-QUERIES = {"api:history": {"series": ["jobs.running", "jobs.waiting"]}}
+QUERIES = {
+    "api:history": {"series": ["jobs.running", "jobs.waiting"]},
+    "web:explain": {"site": ["UW"]},
+}
 
 
 def _measured_routes() -> list[Route]:

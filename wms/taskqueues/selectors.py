@@ -9,7 +9,7 @@ from django.db.models import Count
 from matching.needs import Needs
 from wms.core.errors import NotFound
 from wms.core.models import User
-from wms.taskqueues.models import TaskQueue
+from wms.taskqueues.models import TaskQueue, WaitingJob
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +40,12 @@ def find_task_queue(user: User, task_queue_id: int) -> Demand:
     if row is None:
         raise NotFound(f"There is no TaskQueue {task_queue_id}: it may be empty by now.")
     return _demand(row, row.waiting)
+
+
+def task_queue_of(job_id: int) -> int | None:
+    """The id of the TaskQueue in which a job waits; None when it does not wait."""
+    waiting = WaitingJob.objects.filter(job_id=job_id)
+    return waiting.values_list("task_queue_id", flat=True).first()
 
 
 def _demand(row: TaskQueue, waiting_jobs: int) -> Demand:

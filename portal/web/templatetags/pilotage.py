@@ -165,3 +165,10 @@ def progress(dag: Any, is_large: bool = False) -> Mapping[str, Any]:
         "percent": 100 * dag.done_count // total,
         "is_large": is_large,
     }
+
+
+@register.inclusion_tag("components/share.html")
+def share(count: float, total: float, needs_some: bool = False) -> Mapping[str, Any]:
+    """How many of all, as a bar and in words; none stands out where that is a trouble."""
+    percent = min(100.0, round(100 * count / total, 2)) if total else 0.0
+    return {"count": count, "total": total, "percent": percent, "needs_some": needs_some}

@@ -14,11 +14,9 @@ from django.views.decorators.http import require_http_methods, require_safe
 from portal.filters import DagFilter, PilotFilter
 from portal.web.board import site_lines
 from portal.web.forms import ReasonForm
-from portal.web.pages import page, render_page
+from portal.web.pages import may_configure, page, render_page
 from wms.core.actors import Actor
 from wms.core.errors import NotFound, NotPermitted, PilotageError
-from wms.core.models import Role
-from wms.core.policy import has_role
 from wms.dags.selectors import listed_dags
 from wms.dags.states import DAG_ACTIVE
 from wms.pilots.selectors import listed_pilots, live_pilots_by_queue
@@ -75,7 +73,7 @@ STEERINGS = {
 def site_list(request: HttpRequest) -> HttpResponse:
     """All sites with what they have to do now."""
     lines = site_lines(request.user, now=timezone.now())
-    return render_page(request, "sites", {"lines": lines, "may_configure": _may_configure(request)})
+    return render_page(request, "sites", {"lines": lines, "may_configure": may_configure(request)})
 
 
 @require_safe
@@ -109,7 +107,7 @@ def _site_page(
         "pilots": pilots.qs[:_LINES],
         "events": events[:_EVENTS_SHOWN],
         "events_cut": len(events) > _EVENTS_SHOWN,
-        "may_configure": _may_configure(request),
+        "may_configure": may_configure(request),
     }
     return render_page(request, "site", context, status=error.status if error else 200)
 
@@ -157,7 +155,3 @@ def _queue_lines(site: Site) -> list[dict[str, object]]:
         for queue in site.queues.all()
         for counts in [live.get(queue.pk, {})]
     ]
-
-
-def _may_configure(request: HttpRequest) -> bool:
-    return request.user.is_staff and has_role(request.user, Role.OPERATOR)

@@ -1,0 +1,225 @@
+"""Answers of `wms.dags.explaining` as the explain page shows them: in order, counted and cut."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Generic, TypeVar
+
+from matching.explanation import Candidate, ConjunctCount, Explanation, Refusal
+from matching.misses import Miss
+from matching.reasons import Stand
+from portal.web.verdicts import DAGS, SITES, Meaning
+from wms.dags.explaining import DagAnswer, SiteAnswer
+from wms.pilots.explaining import NeedsExplanation, QueueFit
+
+_T = TypeVar("_T")
+#: So many names of a long list are shown at once; the others unfold.
+_NAMES = 24
+_CANDIDATES = 15
+_QUEUES = 50
+_REFUSALS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Cut(Generic[_T]):
+    """A list of which the first ones are shown."""
+
+    shown: Sequence[_T]
+    rest: Sequence[_T]
+
+    @property
+    def total(self) -> int:
+        """How many there are."""
+        return len(self.shown) + len(self.rest)
+
+
+def cut(items: Iterable[_T], limit: int = _NAMES) -> Cut[_T]:
+    """The first `limit` of a list; a single one more is not hidden."""
+    whole = list(items)
+    limit = limit if len(whole) > limit + 1 else limit + 1
+    return Cut(whole[:limit], whole[limit:])
+
+
+@dataclass(frozen=True, slots=True)
+class ConjunctLine:
+    """A conjunct with its counts; `ends_all` where nothing is left from here on."""
+
+    text: str
+    alone: int
+    together: int
+    ends_all: bool
+
+
+def conjunct_lines(counts: Sequence[ConjunctCount], total: int) -> list[ConjunctLine]:
+    """The conjuncts in their order, the one marked after which nobody is left."""
+    before = [total, *(count.together for count in counts)]
+    return [
+        ConjunctLine(count.text, count.alone, count.together, bool(left and not count.together))
+        for left, count in zip(before, counts, strict=False)
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class NamedSite:
+    """A site, with what there is to say of it."""
+
+    name: str
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The sites that stand to the DAG in one way."""
+
+    meaning: Meaning
+    sites: Cut[NamedSite]
+    has_notes: bool
+
+
+def groups(found: Explanation, notes: Mapping[Stand, Mapping[str, str]]) -> list[Group]:
+    """All sites by standing; `notes` tell more of some of them."""
+    stands = found.stands or {}
+    return [
+        _group(stand, stands[stand], notes.get(stand, {})) for stand in SITES if stand in stands
+    ]
+
+
+def _group(stand: Stand, names: Sequence[str], notes: Mapping[str, str]) -> Group:
+    sites = [NamedSite(name, notes.get(name, "")) for name in sorted(names)]
+    return Group(SITES[stand], cut(sites), any(site.note for site in sites))
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """How many stand in one way, before and after a change."""
+
+    meaning: Meaning
+    before: int
+    after: int
+
+
+def changes_of_sites(answer: DagAnswer) -> list[Change]:
+    """How the sites stand before and after the what-if."""
+    before = {stand: len(names) for stand, names in (answer.explanation.stands or {}).items()}
+    stands = answer.after.stands if answer.after else None
+    return _changes(SITES, before, {stand: len(names) for stand, names in (stands or {}).items()})
+
+
+def changes_of_dags(answer: SiteAnswer) -> list[Change]:
+    """How the idle DAGs stand before and after the what-if; `after` is 0 without one."""
+    before = answer.explanation.stands if answer.explanation else {}
+    return _changes(DAGS, before, answer.after.stands if answer.after else {})
+
+
+def _changes(
+    meanings: Mapping[Stand, Meaning], before: Mapping[Stand, int], after: Mapping[Stand, int]
+) -> list[Change]:
+    return [
+        Change(meaning, before.get(stand, 0), after.get(stand, 0))
+        for stand, meaning in meanings.items()
+        if stand in before or stand in after
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class RefusalLine:
+    """A conjunct of sites' Requirements, and who refuses by it."""
+
+    text: str
+    sites: Cut[NamedSite]
+    otherwise_fitting: int
+
+
+def refusal_lines(refusals: Sequence[Refusal]) -> Cut[RefusalLine]:
+    """The refusals by most sites first."""
+    lines = [
+        RefusalLine(each.text, cut(map(NamedSite, each.sites), 6), each.otherwise_fitting)
+        for each in refusals
+    ]
+    return cut(lines, _REFUSALS)
+
+
+def candidates(found: Explanation) -> Cut[Candidate]:
+    """The sites that would take it now, best first."""
+    return cut(found.candidates, _CANDIDATES)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A change that would let so many sites fit; `line` is it as a what-if."""
+
+    new: str
+    after: int
+    line: str
+
+
+@dataclass(frozen=True, slots=True)
+class MissLine:
+    """What is asked for now, and the steps away from it, the nearest first."""
+
+    attribute: str
+    old: str
+    before: int
+    steps: Sequence[Step]
+
+    @property
+    def is_requirement(self) -> bool:
+        """True for a conjunct of Requirements, false for another attribute."""
+        return self.attribute == "Requirements"
+
+
+def miss_lines(answer: DagAnswer) -> list[MissLine]:
+    """The nearest misses, those of one attribute or conjunct in one line."""
+    conjuncts = [conjunct.text for conjunct in answer.explanation.conjuncts]
+    together = groupby(answer.misses, key=lambda miss: (miss.attribute, miss.old))
+    lines: dict[tuple[str, str], MissLine] = {}
+    for key, found in together:
+        misses = list(found)
+        steps = [Step(miss.new, miss.after, _what_if(miss, conjuncts)) for miss in misses]
+        earlier = lines[key].steps if key in lines else ()
+        lines[key] = MissLine(*key, misses[0].before, [*earlier, *steps])
+    return list(lines.values())
+
+
+def _what_if(miss: Miss, conjuncts: Sequence[str]) -> str:
+    if miss.attribute != "Requirements":
+        return f"{miss.attribute} = {miss.new}"
+    kept = [miss.new if text == miss.old else text for text in conjuncts]
+    text = " && ".join(f"({text})" for text in kept if text) or "true"
+    return f"Requirements = {' '.join(text.split())}"
+
+
+@dataclass(frozen=True, slots=True)
+class RefusingQueues:
+    """Queues that can never run the job, for one reason."""
+
+    reason: str
+    names: Cut[str]
+
+
+@dataclass(frozen=True, slots=True)
+class QueueLines:
+    """The queues by what they can do for a job."""
+
+    usable: Cut[QueueFit]
+    closed: Cut[QueueFit]
+    refusing: Sequence[RefusingQueues]
+    total: int
+
+
+def queue_lines(found: NeedsExplanation) -> QueueLines:
+    """Queues that can run the job first, then closed ones, then the others by their reason."""
+    reasons: dict[str, list[str]] = {}
+    for fit in found.queues:
+        if fit.refusal:
+            reasons.setdefault(fit.refusal, []).append(f"{fit.site}/{fit.queue}")
+    by_size = sorted(reasons.items(), key=lambda item: (-len(item[1]), item[0]))
+    fitting = [fit for fit in found.queues if not fit.refusal]
+    return QueueLines(
+        usable=cut((fit for fit in fitting if not fit.closed), _QUEUES),
+        closed=cut((fit for fit in fitting if fit.closed), _QUEUES),
+        refusing=[RefusingQueues(reason, cut(names)) for reason, names in by_size],
+        total=len(found.queues),
+    )

@@ -1,0 +1,46 @@
+"""The records of negotiations as their page shows them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from wms.dags.models import NegotiationCycle
+
+#: The phases in their order, with the tones of their stretches.
+PHASES = (("publish", "wait"), ("read", "next"), ("decide", "go"), ("carry out", "good"))
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """A phase of a negotiation as a stretch of its bar, in percent of the bar's room."""
+
+    name: str
+    tone: str
+    seconds: float
+    x: float
+    width: float
+
+
+@dataclass(frozen=True, slots=True)
+class CycleLine:
+    """A negotiation with the bar of its phases."""
+
+    cycle: NegotiationCycle
+    phases: Sequence[Phase]
+
+
+def cycle_lines(cycles: Sequence[NegotiationCycle]) -> list[CycleLine]:
+    """The negotiations; their bars have one scale, so that lengths can be compared."""
+    longest = max((cycle.duration_s for cycle in cycles), default=0.0) or 1.0
+    return [CycleLine(cycle, _phases(cycle, longest)) for cycle in cycles]
+
+
+def _phases(cycle: NegotiationCycle, longest_s: float) -> list[Phase]:
+    times = (cycle.publish_s, cycle.read_s, cycle.decide_s, cycle.carry_out_s)
+    phases, x = [], 0.0
+    for (name, tone), seconds in zip(PHASES, times, strict=True):
+        width = 100 * seconds / longest_s
+        phases.append(Phase(name, tone, seconds, round(x, 2), round(width, 2)))
+        x += width
+    return phases

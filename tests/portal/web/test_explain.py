@@ -1,0 +1,319 @@
+"""The page that tells why something does not run, and what would help."""
+
+from __future__ import annotations
+
+import io
+from types import SimpleNamespace
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from tests import factories
+from tests.query_counts import statements_of
+from wms.core.actors import Actor
+from wms.dags.demand import loads_by_site
+from wms.dags.models import Dag
+from wms.dags.services import rematch_dags
+from wms.dags.submission import DagSubmission, submit_dag
+from wms.jobs.models import Job
+from wms.sites.ads import publish_ads
+from wms.sites.services import ban_site
+from wms.taskqueues.models import TaskQueue
+
+ADDRESS = reverse("web:explain")
+GREEDY = '+Need = 16384\nrequirements = TARGET.Memory >= Need && TARGET.Arch == "x86_64"'
+
+
+def _submit(people: SimpleNamespace, description: str, name: str = "greedy.dag") -> Dag:
+    files = {"job.sub": factories.SUBMIT_FILE.encode(), "run.sh": b"#!/bin/sh\n"}
+    submission = DagSubmission(
+        dag_name=name,
+        dag_text=factories.dag_text(1),
+        files={path: io.BytesIO(data) for path, data in files.items()},
+        description_text=f"{description}\nqueue\n",
+        description_name="whole.sub",
+    )
+    return submit_dag(submission, owner=people.alice, actor=Actor.person(people.alice))
+
+
+def _sites(**memory: int) -> None:
+    for name, megabytes in memory.items():
+        factories.site(name, attributes=f'Memory = {megabytes}\nArch = "x86_64"')
+    publish_ads(loads_by_site(), now=timezone.now())
+
+
+def _page(client: Client, expected: int = 200, **query: object) -> str:
+    answer = client.get(ADDRESS, query)
+    assert answer.status_code == expected
+    return " ".join(answer.content.decode().split())
+
+
+def test_a_dag_that_no_site_can_take_is_told_the_nearest_miss(
+    alice: Client, people: SimpleNamespace
+) -> None:
+    _sites(Large=12288, Small=4096)
+    dag = _submit(people, GREEDY)
+
+    page = _page(alice, dag=dag.pk)
+
+    assert '<h2 id="verdict">Never</h2>' in page
+    assert "2 sites ruled out by the Requirements of the DAG." in page
+    assert "<b>0</b> of 2" in page
+    assert "nothing is left from here on" in page
+    assert "<code>Need = 16384</code>: <b>0</b> of 2 sites" in page
+    assert "<code>Need = 12288</code>: <b>1</b> site<" in page
+    assert "<code>Need = 4096</code>: <b>2</b> sites" in page
+    assert f'href="?dag={dag.pk}&amp;change=Need%20%3D%2012288"' in page
+    assert "<b>alice</b> is number <b>1</b> of 1" in page
+
+
+def test_when_no_single_change_is_enough_the_page_says_so(
+    alice: Client, people: SimpleNamespace
+) -> None:
+    _sites(Small=4096)
+    dag = _submit(
+        people, '+Need = 9000\n+Cpu = "x"\nrequirements = TARGET.Memory >= Need && my.Cpu'
+    )
+    other = _submit(people, "requirements = TARGET.Memory == 1 && TARGET.Arch == Memory")
+
+    assert "more than one thing has to change" in _page(alice, dag=other.pk)
+    assert '<h2 id="verdict">Never</h2>' in _page(alice, dag=dag.pk)
+
+
+def test_what_if_shows_before_and_after_and_writes_nothing(
+    alice: Client, people: SimpleNamespace
+) -> None:
+    _sites(Large=12288, Small=4096)
+    dag = _submit(people, GREEDY)
+    query = {"dag": dag.pk, "change": "Need = 12000", "at": "Small", "site_change": "Memory = 1"}
+
+    statements = statements_of(lambda: alice.get(ADDRESS, query))
+    page = _page(alice, **query)
+
+    assert [sql for sql in statements if not sql.startswith(("SELECT", "DECLARE"))] == []
+    assert '<th scope="row">Both sides agree</th><td class="num">0 of 2</td>' in page
+    assert "<b>1</b> of 2</td></tr>" in page
+    assert "Changed: It would go to Large" in page
+    assert "Requirements with the change" in page
+
+
+def test_a_posted_what_if_leads_to_an_address_that_can_be_kept(
+    alice: Client, people: SimpleNamespace
+) -> None:
+    _sites(Large=12288)
+    dag = _submit(people, GREEDY)
+
+    short = alice.post(ADDRESS, {"dag": dag.pk, "change": "Need = 12000"})
+    long = alice.post(ADDRESS, {"dag": dag.pk, "change": "Need = 12000\n" + "# more\n" * 600})
+
+    assert short["Location"] == f"{ADDRESS}?dag={dag.pk}&change=Need+%3D+12000"
+    assert long.status_code == 200
+    assert "Would match now" in long.content.decode()
+
+
+def test_faults_of_a_what_if_stand_at_their_field_with_the_line(
+    alice: Client, people: SimpleNamespace
+) -> None:
+    _sites(Large=12288)
+    dag = _submit(people, GREEDY)
+
+    page = _page(
+        alice,
+        400,
+        dag=dag.pk,
+        change="# so\nNeed = = 1\nNeed\nArch =\narch = 2",
+        site_change="Memory = (",
+    )
+    nowhere = _page(alice, 400, dag=dag.pk, at="Nowhere", site_change="Memory = 1")
+
+    assert "Line 2: Need: not a ClassAd expression" in page
+    assert "Line 3: Write Name = expression." in page
+    assert "Line 5: arch is given twice." in page
+    assert "Line 1: Memory: not a ClassAd expression" in page
+    assert "Name the site that these attributes are for." in page
+    assert '<h2 id="verdict">Never</h2>' in page
+    assert 'id="fault-at">there is no ad of a site Nowhere' in nowhere
+
+
+@pytest.mark.parametrize(
+    "ad",
+    [
+        "Need = 16384\nRequirements = TARGET.Memory >= Need",
+        "[ Need = 16384; Requirements = TARGET.Memory >= Need ]",
+        '{"Need": 16384, "Requirements": "/Expr(TARGET.Memory >= Need)/"}',
+    ],
+)
+def test_a_pasted_ad_is_explained_in_every_format_and_can_be_tried(alice: Client, ad: str) -> None:
+    _sites(Large=12288)
+
+    page = " ".join(alice.post(ADDRESS, {"ad": ad}).content.decode().split())
+    tried = alice.post(ADDRESS, {"ad": ad, "change": "Need = 1", "attempt": "Need = 12288"})
+
+    assert "A pasted ad" in page
+    assert 'form="what-if" name="attempt" value="Need = 12288"' in page
+    assert "It would go to Large" in tried.content.decode()
+    assert ">Need = 12288</textarea>" in tried.content.decode()
+
+
+def test_a_faulty_ad_comes_back_with_its_line(alice: Client) -> None:
+    answer = alice.post(ADDRESS, {"ad": "Need = 1\nRequirements = ("})
+
+    page = answer.content.decode()
+    assert answer.status_code == 400
+    assert "Line 2: " in page
+    assert "Requirements = (</textarea>" in page
+
+
+def test_closed_and_avoided_sites_tell_why(alice: Client, people: SimpleNamespace) -> None:
+    _sites(Here=4096)
+    dag = _submit(people, "requirements = TARGET.Memory >= 1")
+    factories.turn()
+    rematch_dags([dag.pk], actor=Actor.person(people.alice), reason="slow", avoid_s=3600)
+
+    avoided = _page(alice, dag=dag.pk)
+    ban_site("Here", actor=Actor.person(people.sam), reason="the roof <b>leaks")
+    closed = _page(alice, dag=dag.pk)
+
+    assert "Avoided" in avoided
+    assert "until 20" in avoided
+    assert '<h2 id="verdict">Not now</h2>' in closed
+    assert "the roof &lt;b&gt;leaks" in closed
+    assert "banned by sam since" in closed
+
+
+def test_what_nobody_defines_is_named_with_what_may_be_meant(
+    alice: Client, people: SimpleNamespace
+) -> None:
+    _sites(Here=4096)
+    dag = _submit(people, "requirements = TARGET.Memroy >= 1")
+
+    page = _page(alice, dag=dag.pk)
+
+    assert "Nobody defines <code>memroy</code>" in page
+    assert "Did you mean <code>Memory</code>?" in page
+
+
+def test_the_other_side_is_told_with_names(alice: Client, people: SimpleNamespace) -> None:
+    site = factories.site("Picky")
+    type(site).objects.update(requirements="TARGET.WantIt =?= true")
+    publish_ads({}, now=timezone.now())
+    dag = _submit(people, "+Other = 1")
+
+    page = _page(alice, dag=dag.pk)
+
+    assert "<code>TARGET.WantIt is true</code>" in page
+    assert "Refuse the DAG" in page
+    assert '<code>WantIt</code> <span class="quiet">is not given</span>' in page
+    assert "<code>WantIt = true</code>: <b>1</b> site<" in page
+
+
+def test_a_running_dag_has_a_site_and_an_ended_one_is_over(
+    alice: Client, people: SimpleNamespace
+) -> None:
+    dag = factories.running_dag(people.alice)
+    assert "The DAG runs at UW." in _page(alice, dag=dag.pk)
+
+    alice.post(reverse("web:steer", args=[dag.pk, "remove"]), {"reason": "no use"})
+
+    assert "Has ended" in _page(alice, dag=dag.pk)
+
+
+def test_a_job_and_its_task_queue_tell_which_queues_can_run_it(
+    alice: Client, people: SimpleNamespace
+) -> None:
+    factories.site("Other")
+    dag = factories.running_dag(people.alice)
+    job, queue = Job.objects.filter(state="waiting")[0], TaskQueue.objects.get()
+
+    of_job, of_queue = _page(alice, job=job.pk), _page(alice, task_queue=queue.pk)
+
+    assert "Waiting its turn" in of_job
+    assert f'href="{ADDRESS}?task_queue={queue.pk}"' in of_job
+    assert f'href="{ADDRESS}?dag={dag.pk}"' in of_job
+    assert f'TaskQueue <span class="number">{queue.pk}</span>' in of_queue
+    assert "2 jobs wait." in of_queue
+
+
+def test_a_site_tells_which_idle_dags_it_would_take(alice: Client, people: SimpleNamespace) -> None:
+    _sites(Small=4096)
+    _submit(people, GREEDY)
+    _submit(people, "requirements = true", name="modest.dag")
+
+    page = _page(alice, site="Small")
+    after = _page(alice, site="Small", site_change="Memory = 20000")
+
+    assert "2 look for a site" in page
+    assert "It would take now" in page
+    assert "Rule the site out" in page
+    assert "Requirements with the change" in after
+    assert '<td class="num">1</td><td class="num"><b>2</b></td>' in after
+
+
+def test_without_a_question_the_page_offers_what_waits(
+    alice: Client, people: SimpleNamespace
+) -> None:
+    factories.running_dag(people.alice, name="busy.dag")
+    dag = _submit(people, GREEDY)
+    factories.turn()
+
+    page = _page(alice)
+
+    assert f'href="?dag={dag.pk}"' in page
+    assert f'href="?task_queue={TaskQueue.objects.get().pk}"' in page
+    assert '<option value="UW">' in page
+
+
+@pytest.mark.parametrize(
+    ("query", "status", "fault"),
+    [
+        ({"dag": "seven"}, 400, "Give the number of the DAG."),
+        ({"dag": "0"}, 400, "Give the number of the DAG."),
+        ({"job": "9" * 30}, 400, "Give the number of the job."),
+        ({"dag": "1", "site": "UW"}, 400, "Ask about one thing at a time."),
+        ({"dag": "987654"}, 404, "There is no DAG 987654"),
+        ({"job": "987654"}, 404, "There is no job 987654"),
+        ({"task_queue": "987654"}, 404, "There is no TaskQueue 987654"),
+        ({"site": "Nowhere"}, 404, "There is no site &#x27;Nowhere&#x27;"),
+    ],
+)
+def test_a_question_at_fault_comes_back_with_its_field(
+    alice: Client, query: dict[str, str], status: int, fault: str
+) -> None:
+    page = _page(alice, status, **query)
+
+    assert fault in page
+    assert 'aria-invalid="true"' in page
+
+
+def test_the_pages_of_what_waits_lead_to_the_explanation(
+    alice: Client, people: SimpleNamespace
+) -> None:
+    factories.running_dag(people.alice)
+    job, dag = Job.objects.filter(state="waiting")[0], _submit(people, GREEDY)
+    factories.turn()
+
+    of_dag = alice.get(reverse("web:dag", args=[dag.pk])).content.decode()
+    of_job = alice.get(reverse("web:job", args=[job.pk])).content.decode()
+    of_site = alice.get(reverse("web:site", args=["UW"])).content.decode()
+
+    assert f'href="{ADDRESS}?dag={dag.pk}"' in of_dag
+    assert f'href="{ADDRESS}?job={job.pk}"' in of_job
+    assert f'href="{ADDRESS}?site=UW"' in of_site
+
+
+def test_many_sites_and_dags_take_no_more_queries_and_long_lists_are_cut(
+    alice: Client, people: SimpleNamespace
+) -> None:
+    _sites(Here=4096)
+    dag = _submit(people, GREEDY)
+    few = statements_of(lambda: alice.get(ADDRESS, {"dag": dag.pk}))
+
+    _sites(**{f"Site{number}": 2048 for number in range(60)})
+    for number in range(5):
+        _submit(people, GREEDY, name=f"more{number}.dag")
+    many = statements_of(lambda: alice.get(ADDRESS, {"dag": dag.pk}))
+
+    assert len(many) == len(few)
+    assert "and 37 more" in _page(alice, dag=dag.pk)

@@ -1,0 +1,107 @@
+"""The page of the negotiations, and the charts of their history."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from types import SimpleNamespace
+
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from portal.web.negotiations import cycle_lines
+from portal.web.paging import PAGE_SIZE
+from tests import factories
+from wms.dags.models import NegotiationCycle
+from wms.history.services import store_samples
+
+ADDRESS = reverse("web:negotiation")
+
+
+def _cycle(**facts: object) -> NegotiationCycle:
+    usual = {
+        "started_at": timezone.now(),
+        "publish_s": 0.1,
+        "read_s": 0.2,
+        "decide_s": 0.4,
+        "carry_out_s": 0.1,
+        "ads": 2,
+        "requests": 5,
+        "autoclusters": 1,
+        "matches": 2,
+        "bound": 2,
+        "reasons": {"no site fits": 3},
+    }
+    return NegotiationCycle.objects.create(**usual | facts)
+
+
+def test_the_last_negotiations_are_listed_with_what_was_left_over(
+    alice: Client, people: SimpleNamespace
+) -> None:
+    _cycle(matches=2, bound=1)
+
+    page = " ".join(alice.get(ADDRESS).content.decode().split())
+
+    assert "<b>3</b> no site fits" in page
+    assert 'aria-label="publish 0.1 s, read 0.2 s, decide 0.4 s, carry out 0.1 s"' in page
+    assert '2<span class="faint">, 1 bound</span>' in page
+    assert 'data-chart="/history/negotiation-1min.json"' in page
+
+
+def test_those_without_any_request_can_be_left_out(alice: Client, people: SimpleNamespace) -> None:
+    busy, _ = _cycle(), _cycle(requests=0, reasons={})
+
+    assert len(alice.get(ADDRESS).context["lines"]) == 2
+    lines = alice.get(ADDRESS, {"busy": "true"}).context["lines"]
+    assert [line.cycle for line in lines] == [busy]
+
+
+def test_many_are_paged(alice: Client, people: SimpleNamespace) -> None:
+    NegotiationCycle.objects.bulk_create(
+        NegotiationCycle(
+            started_at=timezone.now() - timedelta(seconds=5 * number), publish_s=0, read_s=0,
+            decide_s=0, carry_out_s=0, ads=0, requests=0, autoclusters=0, matches=0, bound=0,
+        )
+        for number in range(PAGE_SIZE + 3)
+    )  # fmt: skip
+
+    page = alice.get(ADDRESS).context["page"]
+
+    assert len(page.rows) == PAGE_SIZE
+    assert len(alice.get(ADDRESS + page.older).context["lines"]) == 3
+
+
+def test_the_bars_of_all_lines_have_one_scale() -> None:
+    short = NegotiationCycle(publish_s=0.1, read_s=0.0, decide_s=0.1, carry_out_s=0.0)
+    long = NegotiationCycle(publish_s=0.2, read_s=0.2, decide_s=0.2, carry_out_s=0.2)
+
+    lines = cycle_lines([short, long])
+
+    assert [phase.width for phase in lines[0].phases] == [12.5, 0.0, 12.5, 0.0]
+    assert [phase.x for phase in lines[1].phases] == [0.0, 25.0, 50.0, 75.0]
+    assert cycle_lines([NegotiationCycle(publish_s=0, read_s=0, decide_s=0, carry_out_s=0)])
+
+
+def test_before_the_first_negotiation_the_page_tells_where_to_look(alice: Client) -> None:
+    assert "No negotiation has taken place yet." in alice.get(ADDRESS).content.decode()
+
+
+def test_the_history_shows_negotiations_and_how_long_they_take(alice: Client) -> None:
+    now = timezone.now()
+    store_samples({"negotiation.requests": 7, "negotiation.seconds": 0.25}, now=now)
+
+    place = {"archive": "1min", "form": "json"}
+    counts = alice.get(reverse("web:history-data", kwargs=place | {"panel": "negotiation"})).json()
+    times = alice.get(reverse("web:history-data", kwargs=place | {"panel": "duration"})).json()
+
+    assert [series["state"] for series in counts["series"]] == ["requests"]
+    assert times["series"][0]["avg"] == [0.25]
+    assert "Seconds of a negotiation" in alice.get(reverse("web:history")).content.decode()
+
+
+def test_the_negotiators_line_on_the_dashboard_leads_to_the_page(
+    alice: Client, people: SimpleNamespace
+) -> None:
+    factories.turn()
+
+    assert f'id="loop-negotiator" href="{ADDRESS}"' in alice.get("/").content.decode()

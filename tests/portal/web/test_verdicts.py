@@ -1,0 +1,29 @@
+from __future__ import annotations
+
+import pytest
+
+from matching.explanation import Verdict
+from matching.reasons import Stand
+from portal.web.explained import cut
+from portal.web.looks import LOOKS
+from portal.web.verdicts import DAGS, SITES, VERDICTS
+
+
+@pytest.mark.parametrize(("known", "shown"), [(Verdict, VERDICTS), (Stand, SITES), (Stand, DAGS)])
+def test_every_answer_has_a_look_and_a_meaning(known: type, shown: dict) -> None:
+    assert set(shown) == set(known)
+
+
+def test_a_shape_has_the_same_tone_as_in_the_states() -> None:
+    tones = {look.shape: look.tone for look in LOOKS.values()}
+    looks = [meaning.look for table in (VERDICTS, SITES, DAGS) for meaning in table.values()]
+
+    assert {look.shape: look.tone for look in looks}.items() <= tones.items()
+
+
+@pytest.mark.parametrize(("length", "shown"), [(0, 0), (3, 3), (4, 4), (5, 3), (500, 3)])
+def test_a_long_list_is_cut_but_never_for_a_single_one_more(length: int, shown: int) -> None:
+    found = cut(range(length), 3)
+
+    assert len(found.shown) == shown
+    assert found.total == length
