@@ -27,6 +27,7 @@ from wms.sites.standing import Standing, standings
 
 #: So many lines of a kind fit on the board; the lists behind it have them all.
 _LINES = 8
+_SITES = 12
 _ALARMING = frozenset({"held", "failed", "stalled"})
 _UNWANTED = frozenset({"late", "expired", "throttled"})
 
@@ -60,8 +61,7 @@ class SiteLine:
     @property
     def matched(self) -> int:
         """What is bound to the site, in the unit of its `max_matches`."""
-        counts_jobs = self.site.matches_unit == Site.MatchesUnit.JOBS
-        return self.load.unfinished_nodes if counts_jobs else self.load.dags
+        return matched_at(self.site, self.load)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +93,11 @@ class Board:
         return [line for line in self.sites if line.state in _UNWANTED]
 
     @property
+    def first_sites(self) -> list[SiteLine]:
+        """As many sites as fit, those that take no DAG first."""
+        return sorted(self.sites, key=lambda line: line.state == "enabled")[:_SITES]
+
+    @property
     def is_calm(self) -> bool:
         """True when nothing needs a person."""
         return not (self.attention or self.failing_loops or self.late_loops or self.needy_sites)
@@ -122,6 +127,12 @@ def _tiles(states: Sequence[str], shown: FilterSet) -> list[Tile]:
         Tile(state, counts.get(state, 0), state in _ALARMING and counts.get(state, 0) > 0)
         for state in states
     ]
+
+
+def matched_at(site: Site, load: Load) -> int:
+    """What is bound to a site, in the unit of its `max_matches`."""
+    counts_jobs = site.matches_unit == Site.MatchesUnit.JOBS
+    return load.unfinished_nodes if counts_jobs else load.dags
 
 
 def site_lines(user: User, *, now: datetime) -> list[SiteLine]:

@@ -8,6 +8,7 @@ from django.urls import path, re_path
 from portal.web.views import (
     dags,
     dashboard,
+    downtimes,
     explain,
     files,
     history,
@@ -45,6 +46,12 @@ urlpatterns = [
     ),
     path("sites/", sites.site_list, name="sites"),
     path("sites/<str:name>/", sites.site_page, name="site"),
+    path("sites/<str:name>/downtimes/", downtimes.add, name="site-downtimes"),
+    path(
+        "sites/<str:name>/downtimes/<int:downtime_id>/cancel/",
+        downtimes.cancel,
+        name="cancel-downtime",
+    ),
     path("sites/<str:name>/steer/<slug:event>/", sites.steer, name="steer-site"),
     path("pilots/", pilots.pilot_list, name="pilots"),
     path("pilots/<int:pilot_id>/", pilots.pilot_page, name="pilot"),

@@ -75,6 +75,8 @@ def build() -> Production:
     idle = factories.dag(people.alice, name="higgs-4l.dag", node_count=3)
     factories.turn()
     factories.queued_pilot(_queue(Dag.objects.get(pk=busy.pk)))
+    factories.downtime(sites[0])
+    factories.advertisement(sites[0])
     now = timezone.now()
     Dag.objects.filter(pk=idle.pk).update(state_since=now - timedelta(hours=2))
     _loops(now)

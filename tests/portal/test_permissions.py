@@ -94,6 +94,8 @@ POST = {
     "web:steer": STEER,
     "web:rematch": STEER,
     "web:steer-site": SHIFT,
+    "web:site-downtimes": SHIFT,
+    "web:cancel-downtime": SHIFT,
     "web:explain": READ,  # writes nothing
     "web:login": OPEN,
     "web:logout": OPEN,
@@ -157,6 +159,11 @@ BODIES: dict[str, Callable[[], dict[str, Any]]] = {
     "api:explain": lambda: {"ad": "Requirements = true"},
     "web:steer": lambda: {"reason": "look"},
     "web:steer-site": lambda: {"reason": "look"},
+    "web:site-downtimes": lambda: {
+        "start": "2100-01-01T00:00",
+        "end": "2100-01-02T00:00",
+        "reason": "look",
+    },
     "web:explain": lambda: {"ad": "Requirements = true"},
     "web:rematch": lambda: {"reason": "look", "dag": _dag_ids()},
     "admin:accounting_accountinggroup_delete": lambda: {"post": "yes"},

@@ -35,6 +35,8 @@ EXEMPT = {
     "web:logout": "is posted to",
     "web:steer": "is posted to",
     "web:steer-site": "is posted to",
+    "web:site-downtimes": "is posted to",
+    "web:cancel-downtime": "is posted to",
 }
 #: What must be asked for.
 QUERIES = {

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
@@ -12,15 +14,19 @@ from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_safe
 
 from portal.filters import DagFilter, PilotFilter
-from portal.web.board import site_lines
-from portal.web.forms import ReasonForm
+from portal.web.board import SiteLine, matched_at, site_lines
+from portal.web.forms import DowntimeForm, ReasonForm
+from portal.web.listing import Facet
+from portal.web.looks import MEANINGS
 from portal.web.pages import may_configure, page, render_page
 from wms.core.actors import Actor
-from wms.core.errors import NotFound, NotPermitted, PilotageError
+from wms.core.errors import Conflict, InvalidInput, NotFound, NotPermitted, PilotageError
+from wms.dags.demand import loads_by_site
 from wms.dags.selectors import listed_dags
 from wms.dags.states import DAG_ACTIVE
 from wms.pilots.selectors import listed_pilots, live_pilots_by_queue
 from wms.pilots.states import ALIVE
+from wms.sites.ads import Attribute, Load, current_ad
 from wms.sites.models import Site
 from wms.sites.policy import may_steer
 from wms.sites.selectors import events_of_site, find_listed_site, planned_downtimes
@@ -71,36 +77,72 @@ STEERINGS = {
 @require_safe
 @page
 def site_list(request: HttpRequest) -> HttpResponse:
-    """All sites with what they have to do now."""
-    lines = site_lines(request.user, now=timezone.now())
-    return render_page(request, "sites", {"lines": lines, "may_configure": may_configure(request)})
+    """All sites with what they have to do now, or those of one state or with a part of a name."""
+    wanted, name = request.GET.get("state", ""), request.GET.get("name", "").strip()
+    named = [
+        line
+        for line in site_lines(request.user, now=timezone.now())
+        if name.lower() in line.site.name.lower()
+    ]
+    context = {
+        "lines": [line for line in named if wanted in ("", line.state)],
+        "total": len(named),
+        "wanted": wanted,
+        "name": name,
+        "facets": _facets(request, named, wanted),
+        "may_configure": may_configure(request),
+    }
+    return render_page(request, "sites", context)
+
+
+def _facets(request: HttpRequest, lines: Sequence[SiteLine], wanted: str) -> list[Facet]:
+    """The states in which there are sites, with their numbers."""
+    counts = Counter(line.state for line in lines)
+    query = request.GET.copy()
+    facets = []
+    for state in sorted({*counts, wanted} - {""}):
+        if state not in MEANINGS["site"] and state != "late":
+            raise NotFound(f"There is no state {state!r} of sites.")
+        query["state"] = state
+        facets.append(Facet(state, counts[state], f"?{query.urlencode()}", state == wanted))
+    return facets
 
 
 @require_safe
 @page
 def site_page(request: HttpRequest, name: str) -> HttpResponse:
     """A site's standing, ad, queues, pilots, DAGs and events."""
-    return _site_page(request, find_listed_site(request.user, name))
+    return show_site(request, find_listed_site(request.user, name))
 
 
-def _site_page(
+def show_site(
     request: HttpRequest, site: Site, *, opened: str = "", error: PilotageError | None = None
 ) -> HttpResponse:
+    """The site's page; with an error, the form of the steering `opened` is open and shows it."""
     now, user = timezone.now(), request.user
     dags = DagFilter({"site": site.name, "state": sorted(DAG_ACTIVE)}, queryset=listed_dags(user))
     pilots = PilotFilter({"site": site.name, "state": sorted(ALIVE)}, queryset=listed_pilots(user))
     events = list(events_of_site(site)[: _EVENTS_SHOWN + 1])
+    downtimes = list(planned_downtimes(site, now)[: _LINES + 1])
+    ad_lines, ad_fault = _merged_ad(site)
     context = {
         "site": site,
         "ad": getattr(site, "ad", None),
         "advertisement": getattr(site, "advertisement", None),
         "throttle": getattr(site, "throttle", None),
         "standing": standing_of(site, now),
-        "downtimes": list(planned_downtimes(site, now)[:_LINES]),
+        "downtimes": downtimes[:_LINES],
+        "downtimes_cut": len(downtimes) > _LINES,
         "steerings": _steerings(request, site),
         "opened": opened,
         "error": error,
         "form": ReasonForm(request.POST or None),
+        "downtime_form": _downtime_form(request, opened, now),
+        "downtime_faults": _downtime_faults(opened, error),
+        "may_steer": may_steer(user),
+        "matched": matched_at(site, loads_by_site().get(site.pk, Load())),
+        "ad_lines": ad_lines,
+        "ad_fault": ad_fault,
         "now": now,
         "queues": _queue_lines(site),
         "dags": dags.qs[:_LINES],
@@ -110,6 +152,28 @@ def _site_page(
         "may_configure": may_configure(request),
     }
     return render_page(request, "site", context, status=error.status if error else 200)
+
+
+def _downtime_form(request: HttpRequest, opened: str, now: datetime) -> DowntimeForm:
+    if opened == "downtime":
+        return DowntimeForm(request.POST)
+    return DowntimeForm(initial={"start": now.replace(second=0, microsecond=0), "lead_min": 0})
+
+
+def _downtime_faults(opened: str, error: PilotageError | None) -> dict[str, str]:
+    """What is wrong with the downtime that was sent, by the form's fields."""
+    if opened != "downtime" or not isinstance(error, InvalidInput):
+        return {}
+    renamed = {"lead_time_s": "lead_min"}
+    return {renamed.get(each.field, each.field): each.message for each in error.findings}
+
+
+def _merged_ad(site: Site) -> tuple[dict[str, Attribute], str]:
+    """The ad by attribute, in alphabetical order, or why it cannot be made."""
+    try:
+        return dict(sorted(current_ad(site).items(), key=lambda line: line[0].lower())), ""
+    except Conflict as error:
+        return {}, str(error)
 
 
 def _steerings(request: HttpRequest, site: Site) -> list[Steering]:
@@ -138,7 +202,7 @@ def steer(request: HttpRequest, name: str, event: str) -> HttpResponse:
     except (NotPermitted, NotFound):
         raise
     except PilotageError as error:
-        return _site_page(request, site, opened=event, error=error)
+        return show_site(request, site, opened=event, error=error)
     messages.success(request, f"{site.name} {steering.done}.")
     return redirect("web:site", name=site.name)
 
