@@ -17,6 +17,7 @@ from wms.pilots.explaining import NeedsExplanation, QueueFit
 _T = TypeVar("_T")
 #: So many names of a long list are shown at once; the others unfold.
 _NAMES = 24
+_NOTED_NAMES = 10
 _CANDIDATES = 15
 _QUEUES = 50
 _REFUSALS = 20
@@ -88,7 +89,8 @@ def groups(found: Explanation, notes: Mapping[Stand, Mapping[str, str]]) -> list
 
 def _group(stand: Stand, names: Sequence[str], notes: Mapping[str, str]) -> Group:
     sites = [NamedSite(name, notes.get(name, "")) for name in sorted(names)]
-    return Group(SITES[stand], cut(sites), any(site.note for site in sites))
+    has_notes = any(site.note for site in sites)
+    return Group(SITES[stand], cut(sites, _NOTED_NAMES if has_notes else _NAMES), has_notes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,6 +222,6 @@ def queue_lines(found: NeedsExplanation) -> QueueLines:
     return QueueLines(
         usable=cut((fit for fit in fitting if not fit.closed), _QUEUES),
         closed=cut((fit for fit in fitting if fit.closed), _QUEUES),
-        refusing=[RefusingQueues(reason, cut(names)) for reason, names in by_size],
+        refusing=[RefusingQueues(reason, cut(names, 12)) for reason, names in by_size],
         total=len(found.queues),
     )

@@ -36,6 +36,7 @@ from wms.sites.states import TRANSITIONS
 
 _EVENTS_SHOWN = 50
 _LINES = 25
+_SITES_SHOWN = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +85,13 @@ def site_list(request: HttpRequest) -> HttpResponse:
         for line in site_lines(request.user, now=timezone.now())
         if name.lower() in line.site.name.lower()
     ]
+    chosen = [line for line in named if wanted in ("", line.state)]
+    names = [line.site.name for line in chosen]
+    start = names.index(request.GET["from"]) if request.GET.get("from") in names else 0
     context = {
-        "lines": [line for line in named if wanted in ("", line.state)],
+        "lines": chosen[start : start + _SITES_SHOWN],
+        "first": _way(request, "") if start else "",
+        "following": "".join(_way(request, name) for name in names[start + _SITES_SHOWN :][:1]),
         "total": len(named),
         "wanted": wanted,
         "name": name,
@@ -95,10 +101,20 @@ def site_list(request: HttpRequest) -> HttpResponse:
     return render_page(request, "sites", context)
 
 
+def _way(request: HttpRequest, name: str) -> str:
+    """To the part of the list that begins with this site."""
+    query = request.GET.copy()
+    query.pop("from", None)
+    if name:
+        query["from"] = name
+    return f"?{query.urlencode()}"
+
+
 def _facets(request: HttpRequest, lines: Sequence[SiteLine], wanted: str) -> list[Facet]:
     """The states in which there are sites, with their numbers."""
     counts = Counter(line.state for line in lines)
     query = request.GET.copy()
+    query.pop("from", None)
     facets = []
     for state in sorted({*counts, wanted} - {""}):
         if state not in MEANINGS["site"] and state != "late":

@@ -214,10 +214,10 @@ def test_the_ad_tells_where_each_attribute_comes_from(site: Site, alice: Client)
 
     page = " ".join(text(alice).split())
 
-    assert '<code>500</code></td><td class="quiet">advertised</td>' in page
-    assert '<td class="mono">Requirements</td>' in page
-    assert '<td class="quiet">both</td>' in page
-    assert '<td class="quiet">computed</td>' in page
+    assert '<code>500</code></td><td role="cell" class="quiet badge-cell">advertised</td>' in page
+    assert 'class="mono first">Requirements</td>' in page
+    assert 'badge-cell">both</td>' in page
+    assert 'badge-cell">computed</td>' in page
 
 
 def test_an_ad_that_cannot_be_made_tells_why(site: Site, alice: Client) -> None:
@@ -251,3 +251,17 @@ def test_of_many_sites_the_board_shows_first_those_that_take_no_dag(alice: Clien
     assert [line.site.name for line in board.first_sites[:2]] == ["Site14", "Site00"]
     assert len(board.first_sites) == 12
     assert "All 15 sites" in text(alice, "/")
+
+
+def test_a_long_list_of_sites_is_paged(alice: Client) -> None:
+    for number in range(105):
+        factories.site(f"Site{number:03}")
+
+    first = alice.get("/sites/", {"name": "site"}).context
+    second = alice.get("/sites/" + first["following"]).context
+
+    assert [len(part["lines"]) for part in (first, second)] == [100, 5]
+    assert second["lines"][0].site.name == "Site100"
+    assert (first["first"], second["first"]) == ("", "?name=site")
+    assert second["following"] == ""
+    assert len(alice.get("/sites/", {"from": "Nowhere"}).context["lines"]) == 100
