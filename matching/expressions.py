@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from matching.classads import parse_expression
 
 _TOKEN = re.compile(
-    r"""(?P<string>"(?:\\.|[^"\\])*")|'(?P<quoted>(?:\\.|[^'\\])*)'"""
-    r"""|(?P<number>\d[\w.]*(?:(?<=[eE])[+-]\d+)?)|(?P<word>[A-Za-z_]\w*)|(?P<other>&&|\|\||=\?=|\S)"""
+    r"""(?P<comment>//[^\n]*|/\*.*?\*/)|(?P<string>"(?:\\.|[^"\\])*")|'(?P<quoted>(?:\\.|[^'\\])*)'"""
+    r"""|(?P<number>\d[\w.]*(?:(?<=[eE])[+-]\d+)?)|(?P<word>[A-Za-z_]\w*)|(?P<other>&&|\|\||=\?=|\S)""",
+    re.DOTALL,
 )
 _LITERALS = frozenset({"true", "false", "undefined", "error", "is", "isnt"})
 _SCOPES = frozenset({"my", "target"})
@@ -43,7 +44,7 @@ def references(text: str) -> list[Reference]:
     Of `a.b` both names count, unless `a` is a scope: which of them is an attribute of the ad
     cannot be told from the text. Names of functions are left out.
     """
-    tokens = list(_TOKEN.finditer(text))
+    tokens = [token for token in _TOKEN.finditer(text) if not token["comment"]]
     found: list[Reference] = []
     for place, token in enumerate(tokens):
         name = token["word"] or token["quoted"]

@@ -21,7 +21,9 @@ from matching.reasons import Kind, Leftover, no_site
 
 #: Quotas are shared out anew so many times, with what the groups before did not use.
 _ALLOTMENT_ROUNDS = 3
-_NO_TIME = Leftover(Kind.UNSEEN, "The negotiation had no time left to look at it.")
+NO_TIME = Leftover(Kind.UNSEEN, "The negotiation had no time left to look at it.")
+#: Limits are sums of decimal numbers, which are not exact.
+_ROUNDING = 1e-9
 #: The effective priority of who has never used anything: HTCondor's floor times its factor.
 NEWCOMER_PRIORITY = 500.0
 
@@ -150,6 +152,9 @@ class Cycle:
         self._clock = bounds.stopwatch or (lambda: 0.0)
         self._deadline = self._clock() + bounds.decision_s
         self.market = Market(offers, stopwatch=bounds.stopwatch, request_limit_s=bounds.request_s)
+        self._least_group_size = min(
+            (place.offer.group_size or math.inf for place in self.market.places), default=math.inf
+        )
         self._usage = usage
         self._maxima = {name: limit.maximum for name, limit in limits.items()}
         self._used = {name: limit.used for name, limit in limits.items()}
@@ -202,7 +207,10 @@ class Cycle:
         if not groups:
             return [(name, math.inf) for name in sorted(waiting)]
         total = self._places()
-        wanted = {name: float(sum(map(len, queues.values()))) for name, queues in waiting.items()}
+        wanted = {
+            name: sum(self._most_weight(request) for queue in queues.values() for request in queue)
+            for name, queues in waiting.items()
+        }
         demand = {
             name: self._held.get(name, 0.0) + wanted.get(name, 0.0)
             for name in {*self._held, *wanted}
@@ -214,11 +222,18 @@ class Cycle:
     def _places(self) -> float:
         """All places of all sites; one that sets no maximum counts as large as the demand."""
         demand = sum(self._held.values()) + len(self._cluster_of)
-        return sum(
-            place.most if math.isfinite(place.most) else demand
-            for place in self.market.places
-            if not place.offer.closed
-        )
+        found = 0.0
+        for place in self.market.places:
+            if place.offer.closed:
+                # Nothing new goes there, but what it has is held by somebody.
+                found += place.current
+            else:
+                found += place.most if math.isfinite(place.most) else demand
+        return found
+
+    def _most_weight(self, request: Request) -> float:
+        """How many places a request takes at the most, at the site that counts it highest."""
+        return max(1.0, request.unfinished_nodes / self._least_group_size)
 
     def _held_with_children(self) -> dict[str, float]:
         held: dict[str, float] = {}
@@ -259,17 +274,27 @@ class Cycle:
         """Serve a submitter while its portion and the group's allotment are not used up."""
         queue = self._queues[group][submitter]
         taken = 0.0
+        slice_end = self._clock() + self._time_slice()
         while queue and taken < portion and self._held.get(group, 0.0) < allotted:
             weight = self._try(queue.popleft())
             taken += weight
             self._held[group] = self._held.get(group, 0.0) + weight
+            if self._clock() > slice_end:
+                break
+        held = self._held_by_submitter.get(submitter, 0.0)
+        self._held_by_submitter[submitter] = held + taken
         if not queue:
             del self._queues[group][submitter]
+
+    def _time_slice(self) -> float:
+        """What one submitter may use of the time that is left, so that it lasts for all."""
+        waiting = sum(len(queues) for queues in self._queues.values())
+        return max(0.0, self._deadline - self._clock()) / max(1, waiting)
 
     def _try(self, request: Request) -> float:
         """Match one request or note why not; return how many places it got."""
         if self._clock() > self._deadline:
-            return self._leave(request, _NO_TIME)
+            return self._leave(request, NO_TIME)
         lacking = self._lacking_limit(request)
         if lacking is not None:
             return self._leave(request, lacking)
@@ -325,7 +350,7 @@ class Cycle:
     def _lacking_limit(self, request: Request) -> Leftover | None:
         for name, amount in request.limits.items():
             maximum, used = self._maxima.get(name, math.inf), self._used.get(name, 0.0)
-            if used + amount > maximum:
+            if used + amount > maximum + _ROUNDING:
                 text = (
                     f"The concurrency limit {name} is used up: {used:g} of {maximum:g} in use, "
                     f"the DAG takes {amount:g}."

@@ -99,6 +99,9 @@ class Place:
         """Whether the site lets the cluster in, its room apart, and its Rank for it."""
         answers = cluster.answers(self._asks)
         seen: tuple[object, ...] = answers.texts
+        if not answers.foreign.isdisjoint(self.definitions):
+            # The answers depend on attributes of the site, which may ask back for others.
+            seen = (*seen, cluster.answers(self.echoed).texts)
         if self.is_fickle or not answers.foreign.isdisjoint(self.moving):
             seen = (self.version, *seen)
         if seen not in self._views:

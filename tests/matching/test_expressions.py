@@ -77,3 +77,13 @@ def test_an_expression_is_true_exactly_if_all_its_conjuncts_count_as_true(text: 
     whole = evaluate(parse_expression(text), ad) is True
 
     assert whole == all(evaluate(parse_expression(shape.format(p)), ad) is True for p in parts)
+
+
+def test_what_stands_in_comments_is_no_reference_and_hides_none() -> None:
+    text = "/* don't */ TARGET.Memory >= Need /* can't */ // x\n && Least"
+
+    assert references(text) == [
+        Reference("target", "memory"),
+        Reference("", "need"),
+        Reference("", "least"),
+    ]

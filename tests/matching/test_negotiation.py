@@ -495,3 +495,60 @@ def test_a_rank_that_takes_too_long_is_the_fault_of_its_dag() -> None:
     decision = decide([request(Rank="1")], [offer(1, "a")], Usage(), {}, NOW, bounds=bounds)
 
     assert decision.unmatched[1].kind is Kind.FAULT
+
+
+def test_dags_are_told_apart_by_what_stands_between_comments() -> None:
+    text = "/* don't */ TARGET.Memory >= Need /* can't */"
+    requests = [request(n, Requirements=text, Need=str(need)) for n, need in enumerate((9, 1))]
+
+    decision = match(requests, [offer(1, "a", Memory="5")])
+
+    assert [m.dag_id for m in decision.matches] == [1]
+
+
+def test_dags_are_told_apart_by_what_a_site_asks_for_by_way_of_their_answers() -> None:
+    site = offer(1, "a", Requirements="CurMatches < MaxMatches && TARGET.A < 100", B="TARGET.C")
+    requests = [request(n, A="TARGET.B", C=str(c)) for n, c in enumerate((5000, 10))]
+
+    assert [m.dag_id for m in match(requests, [site]).matches] == [1]
+
+
+def test_who_takes_all_the_time_leaves_some_to_the_others() -> None:
+    slow = [request(n, Requirements=f"Speed > {n}") for n in range(30)]
+    requests = [
+        *(replace(r, submitter="slow") for r in slow),
+        *submitted_by("quick", range(30, 31)),
+    ]
+    usage = Usage({"slow": Share(500.0), "quick": Share(501.0)})
+    bounds = Bounds(Clock(1.0), decision_s=60)
+
+    decision = decide(requests, [offer(1, "a", Speed="-1")], usage, {}, NOW, bounds=bounds)
+
+    assert decision.is_cut
+    assert [m.dag_id for m in decision.matches] == [30]
+
+
+def test_a_group_with_heavy_dags_is_not_taken_for_a_small_one() -> None:
+    group = GroupShare("g", 1.0, is_fraction=True, accepts_surplus=True)
+    site = replace(offer(1, "a", 0, 10_000), group_size=5.0)
+    requests = [replace(r, unfinished_nodes=500) for r in submitted_by("a", range(20), group="g")]
+
+    assert len(match(requests, [site], Usage(groups=[group])).matches) == 20
+
+
+def test_what_a_group_holds_at_a_closed_site_does_not_eat_its_part_of_the_open_ones() -> None:
+    group = GroupShare("g", 0.5, is_fraction=True, accepts_surplus=False)
+    sites = [replace(offer(1, "a", 50, 50), closed="draining"), offer(2, "b", 0, 50)]
+    usage = Usage(groups=[group], held_by_group={"g": 40.0})
+
+    decision = match(submitted_by("a", range(20), group="g"), sites, usage)
+
+    assert len(decision.matches) == 10
+
+
+def test_limits_of_decimal_amounts_are_used_to_the_full() -> None:
+    requests = [replace(request(n), limits={"sw": 0.1}) for n in range(4)]
+
+    decision = match(requests, [offer(1, "a", 0, 9)], limits={"sw": Limit(0.3)})
+
+    assert len(decision.matches) == 3
