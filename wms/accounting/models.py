@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from django.conf import settings
-from django.core.validators import MinValueValidator, RegexValidator
+from django.core.validators import MaxValueValidator, MinValueValidator, RegexValidator
 from django.db import models
 from django.db.models.functions import Now
 
+#: More than anybody means, and small enough to be added and multiplied.
+_MOST = 1e12
 _GROUP_NAME = RegexValidator(
     r"\A[A-Za-z][A-Za-z0-9_-]*(\.[A-Za-z][A-Za-z0-9_-]*)*\Z",
     "Use words of letters, digits, hyphens and underscores, joined by points.",
@@ -32,7 +34,7 @@ class AccountingGroup(models.Model):
     )
     quota = models.FloatField(
         default=0.0,
-        validators=[MinValueValidator(0.0)],
+        validators=[MinValueValidator(0.0), MaxValueValidator(_MOST)],
         help_text="Places (matches held at once), or the fraction of the parent's from 0 to 1.",
     )
     accepts_surplus = models.BooleanField(
@@ -69,7 +71,7 @@ class Submitter(models.Model):
     )
     factor = models.FloatField(
         default=1000.0,
-        validators=[MinValueValidator(1.0)],
+        validators=[MinValueValidator(1.0), MaxValueValidator(_MOST)],
         help_text="The effective priority is the real one times this; smaller is better.",
     )
     used_slots = models.FloatField(default=0.0, help_text="Cores in use now.")
@@ -94,7 +96,7 @@ class ConcurrencyLimit(models.Model):
     """How much of something may be in use at once, over all sites: licences, connections."""
 
     name = models.CharField(max_length=64, unique=True, validators=[_LIMIT_NAME])
-    maximum = models.FloatField(validators=[MinValueValidator(0.0)])
+    maximum = models.FloatField(validators=[MinValueValidator(0.0), MaxValueValidator(_MOST)])
     note = models.CharField(max_length=200, blank=True, help_text="What it protects.")
 
     class Meta:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+import structlog
 from django.db import connection, transaction
 from psycopg.types.json import Jsonb
 
@@ -22,7 +23,9 @@ from wms.dags import lifecycle
 from wms.dags.demand import requests_of
 from wms.dags.models import Dag, MatchRecord
 from wms.dags.states import DagState
+from wms.sites.throttling import note_matches
 
+log = structlog.get_logger(__name__)
 _ACTOR = Actor.system("negotiator")
 #: What `$ENV(PATH)` means in a DAG's own environment: nothing of the server's environment is used.
 _SUBMIT_PATH = "/usr/local/bin:/usr/bin:/bin"
@@ -101,8 +104,13 @@ def _note_reasons(decision: Decision) -> None:
 
 
 def _note_looked_at(decision: Decision, now: datetime) -> None:
-    """Let those whom the negotiation had no time for come first the next time."""
-    if decision.is_cut:
+    """Let those whom the negotiation had no time for come first the next time.
+
+    Once there is time for all, the order is that of the submission again.
+    """
+    if not decision.is_cut:
+        Dag.objects.filter(looked_at__isnull=False).update(looked_at=None)
+    else:
         looked_at = [
             dag_id for dag_id, left in decision.unmatched.items() if left.kind is not Kind.UNSEEN
         ]
@@ -131,6 +139,7 @@ def _bind_batch(matches: Sequence[Match], ads: Mapping[int, dict[str, Any]], now
         for match in bound
     }
     lifecycle.apply_to_dags("match", [match.dag_id for match in bound], actor=_ACTOR, facts=facts)
+    note_matches(Counter(match.site_id for match in bound), now=now)
     MatchRecord.objects.bulk_create(
         MatchRecord(
             dag_id=match.dag_id,
@@ -162,7 +171,10 @@ def _surroundings(
         ad = ads[matches[dag.pk].site_id]
         try:
             environment, substitutions = dag_environment(dag, ad, own_ads.get(dag.pk))
-        except ValueError as error:
+        except Exception as error:
+            # Whatever it is, it is the affair of this DAG: the others are bound.
+            if not isinstance(error, ValueError):
+                log.exception("dag_environment_failed", dag=dag.pk)
             reason = f"matched to {ad.get('Name')}, but its environment cannot be made: {error}"
             lifecycle.apply_to_dags("hold", [dag.pk], actor=_ACTOR, reason=reason)
             continue

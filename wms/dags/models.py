@@ -85,6 +85,11 @@ class Dag(models.Model):
         indexes = [
             models.Index(fields=["state", "id"], name="dag_by_state"),
             models.Index(fields=["site", "state"], name="dag_by_site_and_state"),
+            models.Index(
+                fields=["looked_at"],
+                condition=models.Q(looked_at__isnull=False),
+                name="dag_looked_at",
+            ),
         ]
         constraints = [
             models.CheckConstraint(

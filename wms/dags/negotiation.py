@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from matching.negotiation import Bounds, Decision, Request, decide
+from matching.negotiation import Bounds, Request, decide
 from matching.places import Offer
 from wms.accounting.services import charge
 from wms.dags import demand
@@ -42,7 +42,6 @@ def run_cycle(now: datetime) -> dict[str, Any]:
     decision = decide(requests, offers, usage, limits, now, bounds=bounds)
     decide_s = watch.lap()
     bound = carry_out(decision, offers, now=now)
-    throttling.note_matches(_matches_by_site(decision), now=now)
     cycle = NegotiationCycle.objects.create(
         started_at=now,
         publish_s=publish_s,
@@ -86,7 +85,10 @@ def read_offers(now: datetime) -> list[Offer]:
     standing = standings(now)
     offers = []
     for published in read_ads(now):
-        site = standing[published.site_id]
+        site = standing.get(published.site_id)
+        if site is None:
+            # It was made between the two queries: the next cycle knows it.
+            continue
         offers.append(
             Offer(
                 site_id=published.site_id,
@@ -98,10 +100,6 @@ def read_offers(now: datetime) -> list[Offer]:
             )
         )
     return sorted(offers, key=lambda offer: offer.name)
-
-
-def _matches_by_site(decision: Decision) -> dict[int, float]:
-    return dict(Counter(match.site_id for match in decision.matches))
 
 
 def _report(cycle: NegotiationCycle, requests: Sequence[Request]) -> dict[str, Any]:

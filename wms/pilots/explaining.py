@@ -44,7 +44,7 @@ def explain_needs(needs: Needs, *, now: datetime) -> NeedsExplanation:
         _fit(
             queue,
             needs,
-            closed="" if queue.pk in open_queues else _closed(queue, standing[queue.site_id]),
+            closed="" if queue.pk in open_queues else _closed(queue, standing.get(queue.site_id)),
             pilots=pilots.get(queue.pk, {}),
         )
         for queue in Queue.objects.select_related("site").order_by("site__name", "name")
@@ -54,8 +54,10 @@ def explain_needs(needs: Needs, *, now: datetime) -> NeedsExplanation:
     return NeedsExplanation(verdict, summary, tuple(fits))
 
 
-def _closed(queue: Queue, standing: Standing) -> str:
-    return standing.reason if queue.is_enabled else "the queue is switched off"
+def _closed(queue: Queue, standing: Standing | None) -> str:
+    if standing is None or not queue.is_enabled:
+        return "the queue is switched off"
+    return standing.reason
 
 
 def _fit(queue: Queue, needs: Needs, *, closed: str, pilots: dict[str, int]) -> QueueFit:

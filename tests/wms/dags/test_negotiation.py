@@ -14,7 +14,7 @@ from wms.dags.binding import carry_out
 from wms.dags.models import Dag, MatchRecord, NegotiationCycle
 from wms.dags.services import hold_dags, release_dags
 from wms.sites.ads import Load, publish_ads, published_ad
-from wms.sites.models import Site, SiteAd
+from wms.sites.models import Site, SiteAd, SiteThrottle
 from wms.sites.services import SiteSpec, configure_site
 
 NODE = "JOB A step.sub"
@@ -367,6 +367,10 @@ def test_dags_that_there_was_no_time_for_come_first_the_next_time(
 
     assert [request.dag_id for request in demand.idle_requests()] == [unseen.pk, seen.pk]
 
+    monkeypatch.setattr(negotiation, "DECISION_S", 60.0)
+    negotiation.run_cycle(NOW)
+    assert [request.dag_id for request in demand.idle_requests()] == [seen.pk, unseen.pk]
+
 
 def test_a_negotiation_that_is_killed_half_way_loses_and_doubles_nothing(
     submit, make_site, monkeypatch: pytest.MonkeyPatch
@@ -404,3 +408,16 @@ def test_one_decision_carried_out_twice_binds_each_dag_once(submit, make_site) -
     assert [carry_out(decision, offers, now=NOW) for _ in range(2)] == [1, 0]
     assert MatchRecord.objects.filter(dag=dag).count() == 1
     assert dag.events.filter(event="match").count() == 1
+
+
+def test_matches_count_against_the_allowance_of_a_throttled_site(submit, make_site) -> None:
+    site = make_site("site-a", max_matches=9)
+    negotiation.run_cycle(NOW)
+    SiteThrottle.objects.filter(site=site).update(allowance=2.0)
+    for _ in range(3):
+        submit(NODE)
+
+    negotiation.run_cycle(NOW)
+
+    assert SiteThrottle.objects.get(site=site).matched == 2.0
+    assert Dag.objects.filter(state="running").count() == 2

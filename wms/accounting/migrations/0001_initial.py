@@ -51,7 +51,10 @@ class Migration(migrations.Migration):
                     models.FloatField(
                         default=0.0,
                         help_text="Places (matches held at once), or the fraction of the parent's from 0 to 1.",
-                        validators=[django.core.validators.MinValueValidator(0.0)],
+                        validators=[
+                            django.core.validators.MinValueValidator(0.0),
+                            django.core.validators.MaxValueValidator(1000000000000.0),
+                        ],
                     ),
                 ),
                 (
@@ -99,7 +102,12 @@ class Migration(migrations.Migration):
                 ),
                 (
                     "maximum",
-                    models.FloatField(validators=[django.core.validators.MinValueValidator(0.0)]),
+                    models.FloatField(
+                        validators=[
+                            django.core.validators.MinValueValidator(0.0),
+                            django.core.validators.MaxValueValidator(1000000000000.0),
+                        ]
+                    ),
                 ),
                 (
                     "note",
@@ -136,7 +144,10 @@ class Migration(migrations.Migration):
                     models.FloatField(
                         default=1000.0,
                         help_text="The effective priority is the real one times this; smaller is better.",
-                        validators=[django.core.validators.MinValueValidator(1.0)],
+                        validators=[
+                            django.core.validators.MinValueValidator(1.0),
+                            django.core.validators.MaxValueValidator(1000000000000.0),
+                        ],
                     ),
                 ),
                 ("used_slots", models.FloatField(default=0.0, help_text="Cores in use now.")),
