@@ -31,7 +31,19 @@ _TOKEN = re.compile(
     r"""|(?P<number>\d[\w.]*)|(?P<word>[A-Za-z_]\w*)|(?P<other>[=!<>?]+|\S)"""
 )
 _CONSTANTS = frozenset({"true", "false", "undefined", "error"})
-_WORDS = _CONSTANTS | {"is", "isnt", "my", "target"}
+_SCOPES = frozenset({"my", "target"})
+_WORDS = _CONSTANTS | _SCOPES | {"is", "isnt"}
+#: What the library knows besides attributes: whole ads, and the outcome of the match itself. By
+#: way of these, `self["A"]`, an attribute reaches itself unseen, and that ends the process.
+_WHOLE_ADS = frozenset(
+    {
+        "ad", "lctx", "left", "leftmatchesright", "leftrankvalue", "other", "parent", "rctx",
+        "right", "rightmatchesleft", "rightrankvalue", "root", "self", "symmetricmatch",
+        "toplevel",
+    }
+)  # fmt: skip
+#: They refer back to the ad that asks, so that nobody knows what they cost.
+_MATCHING = frozenset({"requirements", "rank"})
 _PATTERNS = frozenset({"regexp"})
 _PRODUCTS = frozenset(
     {
@@ -39,11 +51,12 @@ _PRODUCTS = frozenset(
         "stringlistisubsetmatch", "stringlistsubsetmatch", "stringlistsintersect",
     }
 )  # fmt: skip
-#: What `eval` refers to, or how often these match a pattern, cannot be known beforehand.
+#: What `eval` refers to, or how often these match a pattern, cannot be known beforehand; and an
+#: account's home on this host is nobody's business.
 _REFUSED = frozenset(
     {
         "eval", "regexpmember", "regexps", "replace", "replaceall", "stringlistregexpmember",
-        "unresolved",
+        "unresolved", "userhome",
     }
 )  # fmt: skip
 
@@ -91,10 +104,11 @@ def _use(text: str, names: Mapping[str, str]) -> _Use:
     tokens = list(_TOKEN.finditer(plain))
     references: list[str | None] = []
     calls: list[str] = []
-    for token, following in zip(tokens, [*tokens[1:], None], strict=True):
-        name, symbol = _name(token), following.group() if following else ""
+    for place, token in enumerate(tokens):
+        name, symbol = _name(token), _text(tokens, place + 1)
         if not name or symbol == "=":
             continue
+        _check_scope(tokens, place, is_own=name in names)
         if token["word"] and symbol == "(":
             calls.append(name)
         elif token["quoted"] or name not in _WORDS:
@@ -111,12 +125,28 @@ def _use(text: str, names: Mapping[str, str]) -> _Use:
     )
 
 
+def _check_scope(tokens: Sequence[re.Match[str]], place: int, *, is_own: bool) -> None:
+    """Raise AdError for a whole ad as a value, and for Requirements or Rank of the other ad."""
+    name, is_selected = _name(tokens[place]), _text(tokens, place - 1) == "."
+    is_call = _text(tokens, place + 1) == "("
+    is_scope = _text(tokens, place + 1) == "." and not is_selected
+    if (name in _WHOLE_ADS and not is_call) or (name in _SCOPES and not is_scope):
+        raise AdError(f"{name} cannot be used as a value: write MY.Name or TARGET.Name")
+    if name in _MATCHING:
+        scope = _name(tokens[place - 2]) if is_selected and place > 1 else ""
+        if scope == "target" or (not is_own and scope != "my"):
+            raise AdError(f"the {name} of the other ad cannot be used")
+
+
+def _text(tokens: Sequence[re.Match[str]], place: int) -> str:
+    return tokens[place].group() if 0 <= place < len(tokens) else ""
+
+
 def _check_nested_ads(tokens: Sequence[re.Match[str]]) -> None:
     """Raise AdError when a nested ad, `[a = 1; b = 2]`, refers to anything or calls a function."""
     is_ad = [False]
     for place, token in enumerate(tokens):
-        symbol = tokens[place + 1].group() if place + 1 < len(tokens) else ""
-        name = _name(token)
+        symbol, name = _text(tokens, place + 1), _name(token)
         if token["other"] == "[":
             is_ad.append(False)
         elif token["other"] == "]":

@@ -15,6 +15,9 @@ MAX_NESTING = 100
 #: Selections (`a.b`) in one ad: the library evaluates a chain of them by recursion without a bound
 #: of its own, and some ten thousand end the process.
 MAX_SELECTIONS = 2000
+#: Operators in one expression: the library prints a chain of them by recursion, and some twenty
+#: thousand end the process.
+MAX_OPERATORS = 10_000
 
 _ATTRIBUTE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _LINE = re.compile(r"\+?([A-Za-z_][A-Za-z0-9_]*)\s*=(?!=)\s*(\S.*)\Z")
@@ -26,6 +29,7 @@ _BRACKET = re.compile(
     r"""|[\[({]|[\])}]|\.(?!\d)""",
     re.DOTALL,
 )
+_OPERATOR = re.compile(r"[-+*/%<>=!&|^~?:]+")
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _SENTINEL = "PilotageEndOfExpression"
 
@@ -55,15 +59,17 @@ def parse_expression(text: str) -> classad2.ExprTree:
     if "\0" in text:
         raise AdError("the expression contains a zero byte")
     check_nesting(text)
+    _check_operators(text)
     # The library stops reading at the end of the first complete record; the attribute behind the
     # expression proves that the text was read to its end.
     try:
         ad = classad2.ClassAd(f"[Expression = ({text}\n); {_SENTINEL} = true]")
+        bare = classad2.ClassAd(f"[Expression = {text}\n]")
     except classad2.ClassAdException:
         raise AdError(f"not a ClassAd expression: {_shortened(text)}{_hint(text)}") from None
     if set(ad.keys()) != {"Expression", _SENTINEL}:
         raise AdError(f"not a single ClassAd expression: {_shortened(text)}")
-    return classad2.ClassAd(f"[Expression = {text}\n]").lookup("Expression")
+    return bare.lookup("Expression")
 
 
 def check_nesting(text: str) -> int:
@@ -85,6 +91,15 @@ def check_nesting(text: str) -> int:
         if selections > MAX_SELECTIONS:
             raise AdError(f"more than {MAX_SELECTIONS} selections (a.b)")
     return selections
+
+
+def _check_operators(text: str) -> None:
+    if len(text) <= MAX_OPERATORS:
+        return
+    # Strings become brackets for the purpose: what is in them does not count.
+    bare = _BRACKET.sub("()", text)
+    if sum(1 for _ in _OPERATOR.finditer(bare)) > MAX_OPERATORS:
+        raise AdError(f"more than {MAX_OPERATORS} operators")
 
 
 def _shortened(text: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -119,7 +120,8 @@ def explain(
 
     Takes what `decide` takes. A request that would match alone may still have to wait for others.
     """
-    cycle = Cycle([request], offers, usage, limits, now, bounds or Bounds())
+    bounds = bounds or Bounds()
+    cycle = Cycle([request], offers, usage, limits, now, bounds)
     places = cycle.market.places
     try:
         cluster = Cluster(request.wish(now))
@@ -146,6 +148,7 @@ def explain(
         conjuncts=count_conjuncts(
             cluster.conjuncts(),
             [Pair(cluster.ad, place.ad) for place in places],
+            bounds=bounds,
         ),
         refusals=_refusals(cluster, places, fits),
         undefined=_undefined(cluster, places),
@@ -214,13 +217,23 @@ class Pair:
 
 
 def count_conjuncts(
-    conjuncts: Sequence[Conjunct], pairs: Sequence[Pair]
+    conjuncts: Sequence[Conjunct], pairs: Sequence[Pair], *, bounds: Bounds | None = None
 ) -> tuple[ConjunctCount, ...]:
-    """How many pairs pass each conjunct alone, and it together with all before it."""
+    """How many pairs pass each conjunct alone, and it together with all before it.
+
+    Alone a conjunct can take much longer than behind others that are false: those that are not
+    counted within the `request_s` of `bounds` are left out, with all that come after.
+    """
+    clock = (bounds and bounds.stopwatch) or (lambda: 0.0)
+    deadline = clock() + (bounds.request_s if bounds else math.inf)
     passing = [True] * len(pairs)
-    counts = []
+    counts: list[ConjunctCount] = []
     for conjunct in conjuncts:
-        values = [evaluate(conjunct.expression, pair.ad, pair.target) for pair in pairs]
+        values = []
+        for pair in pairs:
+            if clock() > deadline:
+                return tuple(counts)
+            values.append(evaluate(conjunct.expression, pair.ad, pair.target))
         passing = [so_far and value is True for so_far, value in zip(passing, values, strict=True)]
         counts.append(
             ConjunctCount(

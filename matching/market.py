@@ -137,7 +137,8 @@ class Market:
     """All sites of a cycle, with what happened to them so far.
 
     `request_limit_s` bounds what the Requirements of one cluster, and then its Rank, may take for
-    all sites, by `stopwatch`.
+    all sites, by `stopwatch`. What the sites' own expressions take counts as well where they
+    evaluate expressions of the cluster.
     """
 
     def __init__(
@@ -172,18 +173,23 @@ class Market:
         """How each site and the cluster stand to each other. Raises TooExpensive."""
         fits = []
         spent_s = 0.0
+        # What the site's own expressions take is not the request's fault, unless they call
+        # functions of its ad.
+        is_to_blame = any("(" in text for _, text in cluster.answers(self.asked).texts)
         for place in self.places:
             began_s = self._clock()
             is_accepted = cluster.accepts(place.ad)
-            # What the site's own expressions take is not the request's fault.
-            spent_s += self._clock() - began_s
+            if not is_to_blame:
+                spent_s += self._clock() - began_s
+            fit = Fit.REFUSED_BY_DAG
+            if is_accepted:
+                is_let_in, _ = place.view(cluster)
+                fit = Fit.WILLING if is_let_in else Fit.REFUSED_BY_SITE
+            if is_to_blame:
+                spent_s += self._clock() - began_s
             if spent_s > self._request_limit_s:
                 raise TooExpensive
-            if not is_accepted:
-                fits.append(Fit.REFUSED_BY_DAG)
-            else:
-                is_let_in, _ = place.view(cluster)
-                fits.append(Fit.WILLING if is_let_in else Fit.REFUSED_BY_SITE)
+            fits.append(fit)
         return fits
 
     def rank_all(self, taste: Taste, places: Iterable[Place]) -> None:

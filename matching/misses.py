@@ -139,6 +139,8 @@ class _Trial:
         for conjunct in self._conjuncts:
             for literal in _LITERAL.finditer(conjunct.text):
                 old = _value(literal)
+                if old is None or self._clock() > self._deadline:
+                    continue
                 values = _tried(self._values_of(conjunct.reach), old)
                 start, end = literal.span()
                 texts = {
@@ -196,7 +198,7 @@ def _literal(cluster: Cluster, name: str) -> Literal | None:
 
 
 def _literals(text: str) -> list[Literal]:
-    return [_value(found) for found in _LITERAL.finditer(text)]
+    return [value for found in _LITERAL.finditer(text) if (value := _value(found)) is not None]
 
 
 def _own_values(ad: classad2.ClassAd, found: Reach) -> list[Literal]:
@@ -208,9 +210,12 @@ def _is_literal(value: object) -> bool:
     return isinstance(value, str | bool | int | float) and not isinstance(value, classad2.Value)
 
 
-def _value(found: re.Match[str]) -> Literal:
+def _value(found: re.Match[str]) -> Literal | None:
     if found["string"]:
-        return str(classad2.unquote(found["string"]))
+        try:
+            return str(classad2.unquote(found["string"]))
+        except UnicodeDecodeError:
+            return None
     if found["truth"]:
         return found["truth"].lower() == "true"
     text = found["number"]

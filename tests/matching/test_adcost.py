@@ -39,6 +39,29 @@ def test_attributes_that_refer_to_each_other_in_a_circle_are_refused(ad: dict[st
         check_cost(ad)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        'self["A"]', 'my["A"]', 'TARGET["A"]', "'my'[\"A\"]", '{my}[0]["A"]', 'TARGET.self["A"]',
+        'TARGET.my["A"]', 'other["A"]', 'LEFT["A"]', '.LEFT["A"]', 'ad["A"]', "toplevel",
+        'evalInEachContext(self["A"], {self, self})', "symmetricMatch",
+    ],
+)  # fmt: skip
+def test_whole_ads_by_way_of_which_an_attribute_reaches_itself_are_refused(text: str) -> None:
+    with pytest.raises(AdError, match="cannot be used as a value"):
+        check_cost({"A": text})
+
+
+@pytest.mark.parametrize("text", ["TARGET.Requirements", "requirements", "target.Rank + 1"])
+def test_what_the_other_ad_thinks_of_this_one_cannot_be_used(text: str) -> None:
+    with pytest.raises(AdError, match="of the other ad cannot be used"):
+        check_cost({"A": text})
+
+
+def test_the_own_requirements_can_be_used() -> None:
+    check_cost({"Requirements": "true", "A": "MY.Requirements", "B": "Requirements"})
+
+
 @pytest.mark.parametrize("text", ['eval("A")', 'EVAL ("A")', '1 + Eval\n("A")'])
 def test_eval_is_refused(text: str) -> None:
     with pytest.raises(AdError, match="eval cannot be used"):

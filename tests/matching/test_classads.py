@@ -126,10 +126,22 @@ def test_any_text_either_parses_or_is_refused(text: str) -> None:
 
 
 def test_an_expression_that_is_nested_too_deeply_refuses_instead_of_failing() -> None:
-    deep = build_ad({"Requirements": "1" + "+1" * 20_000, "Rank": "1" + "+1" * 20_000})
+    deep = build_ad({"Requirements": "1" + "+1" * 9_999, "Rank": "1" + "+1" * 9_999})
 
     assert not requirement_holds(deep, build_ad({}))
     assert rank_value(deep, build_ad({})) == 0.0
+
+
+def test_more_operators_than_the_library_can_print_are_refused() -> None:
+    with pytest.raises(AdError, match="more than 10000 operators"):
+        parse_expression("1" + "+1" * 30_000)
+    assert parse_expression('"' + "+" * 30_000 + '"')
+
+
+@pytest.mark.parametrize("text", ["true) || (true", "1)+(2", "1); Expression = (2"])
+def test_parentheses_that_close_what_is_around_the_expression_are_refused(text: str) -> None:
+    with pytest.raises(AdError, match="not a ClassAd expression"):
+        parse_expression(text)
 
 
 @given(st.text(st.characters(blacklist_categories=["Cs", "Cc"]), max_size=60))

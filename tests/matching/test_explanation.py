@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from datetime import timedelta
 
@@ -16,9 +17,9 @@ from matching.explanation import (
     with_changes,
 )
 from matching.fairshare import GroupShare
-from matching.negotiation import Limit, Request, Share, Usage
+from matching.negotiation import Bounds, Limit, Request, Share, Usage, decide
 from matching.places import Offer
-from matching.reasons import Stand
+from matching.reasons import Kind, Stand
 from tests.matching.matchmaking import NOW, match, offer, request
 from tests.matching.test_negotiation import dag_ads, site_ads
 
@@ -217,3 +218,27 @@ def test_explain_says_would_match_exactly_if_the_negotiator_matches(
     assert found.would_match == bool(decision.matches)
     if decision.matches:
         assert found.candidates[0].site == f"s{decision.matches[0].site_id}"
+
+
+_PATTERN = 'regexp("^(a|a)*(a|a)*(a|a)*$", "' + "a" * 40 + '!")'
+
+
+def test_conjuncts_that_take_long_alone_are_counted_as_far_as_time_allows() -> None:
+    sites = [offer(n, f"s{n}") for n in range(20)]
+    asking = request(1, Requirements=f"TARGET.Nope =?= 1 && {_PATTERN} && true")
+    bounds = Bounds(time.monotonic, request_s=0.2, decision_s=1.0)
+
+    found = explain(asking, sites, Usage(), {}, NOW, bounds=bounds)
+
+    assert found.verdict is Verdict.NEVER
+    assert [count.text for count in found.conjuncts] == ["TARGET.Nope =?= 1"]
+
+
+def test_an_ad_that_is_slow_for_the_sites_to_look_at_is_at_fault() -> None:
+    sites = [offer(n, f"s{n}", Requirements="TARGET.Slow is true") for n in range(20)]
+    asking = request(1, Slow=f"{_PATTERN} =?= 1")
+    bounds = Bounds(time.monotonic, request_s=0.2, decision_s=1.0)
+
+    decision = decide([asking], sites, Usage(), {}, NOW, bounds=bounds)
+
+    assert decision.unmatched[1].kind is Kind.FAULT

@@ -54,3 +54,9 @@ def test_where_two_things_are_wrong_no_single_change_helps() -> None:
 
 def test_an_ad_that_does_not_parse_has_no_near_misses() -> None:
     assert misses(Requirements="(((") == []
+
+
+def test_a_text_that_is_not_utf_8_is_left_as_it_is() -> None:
+    found = misses(Requirements='TARGET.Memory == "a\\377b"')
+
+    assert [(miss.new, miss.after) for miss in found] == [("", len(SITES))]

@@ -7,7 +7,7 @@ is written.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
@@ -181,8 +181,9 @@ def answer_for_site(
     before = explain_site(offers[0], requests, now)
     after = None
     if changes:
-        changed = [with_changes(request, _checked(changes.dag, "dag")) for request in requests]
-        after = explain_site(_changed(offers, changes)[0], changed, now)
+        given = _checked(changes.dag, "dag")
+        changed = [with_changes(request, given) for request in requests]
+        after = explain_site(_changed(offers, changes, changed)[0], changed, now)
     return SiteAnswer(standing, _site_summary(standing, before), before, after)
 
 
@@ -200,7 +201,7 @@ def _answer(request: Request, changes: Changes, now: datetime) -> DagAnswer:
     after = None
     if changes:
         changed = with_changes(request, _checked(changes.dag, "dag"))
-        after = _explained(changed, _changed(offers, changes), now)
+        after = _explained(changed, _changed(offers, changes, [changed]), now)
     misses = nearest_misses(request, offers, now, bounds=_BOUNDS)
     return DagAnswer(before.verdict, before.summary, before, misses, after)
 
@@ -258,7 +259,6 @@ def _checked(expressions: Mapping[str, str], field_name: str) -> dict[str, str]:
     for name, text in expressions.items():
         try:
             build_ad({name: text.strip() or "undefined"})
-            check_cost({name: text})
         except AdError as error:
             findings.append(Finding(f"{name}: {error.message}", field=field_name))
     if findings:
@@ -266,16 +266,47 @@ def _checked(expressions: Mapping[str, str], field_name: str) -> dict[str, str]:
     return dict(expressions)
 
 
-def _changed(offers: Sequence[Offer], changes: Changes) -> list[Offer]:
+def _changed(offers: Sequence[Offer], changes: Changes, requests: Iterable[Request]) -> list[Offer]:
+    """The offers with the changes; `requests` are those with theirs. Raises InvalidInput."""
     unknown = sorted(set(changes.sites) - {offer.name for offer in offers})
     if unknown:
         raise InvalidInput.of(f"there is no ad of a site {', '.join(unknown)}", field="sites")
-    return [
-        replace(offer, ad=_changed_ad(offer, _checked(changes.sites[offer.name], "sites")))
-        if offer.name in changes.sites
-        else offer
+    changed = {
+        offer.name: _changed_ad(offer, _checked(changes.sites[offer.name], "sites"))
         for offer in offers
-    ]
+        if offer.name in changes.sites
+    }
+    _check_costs(requests, changed.values())
+    return [replace(offer, ad=changed.get(offer.name, offer.ad)) for offer in offers]
+
+
+def _check_costs(requests: Iterable[Request], sites: Iterable[classad2.ClassAd]) -> None:
+    """Raise InvalidInput when changed ads cost too much, alone or each towards the other side.
+
+    Who writes both sides of a match could multiply the costs of the two.
+    """
+    site_ads = [{name: str(ad.lookup(name)) for name in list(ad)} for ad in sites]
+    dag_ads = {tuple(request.expressions.items()): request.expressions for request in requests}
+    try:
+        for dag_ad in dag_ads.values():
+            check_cost(dag_ad)
+        for site_ad in site_ads:
+            check_cost(site_ad)
+            for dag_ad in dag_ads.values():
+                check_cost(_both(dag_ad, site_ad))
+    except AdError as error:
+        raise InvalidInput.of(error.message, field="sites" if site_ads else "dag") from error
+
+
+def _both(one: Mapping[str, str], other: Mapping[str, str]) -> dict[str, str]:
+    """One ad that costs at least what each attribute costs towards the other ad."""
+    texts: dict[str, list[str]] = {}
+    for name, text in [*one.items(), *other.items()]:
+        texts.setdefault(name.lower(), []).append(text)
+    return {
+        name: each[0] if len(each) == 1 else "{ " + ", ".join(f"({t}\n)" for t in each) + " }"
+        for name, each in texts.items()
+    }
 
 
 def _changed_ad(offer: Offer, changes: Mapping[str, str]) -> classad2.ClassAd:

@@ -150,6 +150,29 @@ def test_changes_at_fault_are_refused(
         answer_for_dag(alice, dag.pk, now=NOW, changes=changes)
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [
+        Changes(dag={"A": "MY.B", "B": "MY.A"}),
+        Changes(dag={f"A{n}": f"A{n + 1} + A{n + 1}" for n in range(40)}),
+        Changes(sites={"site-a": {"A": "MY.B", "B": "MY.A"}}),
+        Changes(
+            dag={"Rank": "+".join(["TARGET.Many"] * 400), "X": '"' + "x" * 1000 + '"'},
+            sites={"site-a": {"Many": "strcat(TARGET.X, TARGET.X)"}},
+        ),
+    ],
+)
+def test_changes_that_cost_too_much_together_are_refused(
+    submit, make_site, alice: User, changes: Changes
+) -> None:
+    make_site("site-a")
+    publish_ads({}, now=NOW)
+    dag = submit(NODE)
+
+    with pytest.raises(InvalidInput, match=r"in a circle|too large or take too long"):
+        answer_for_dag(alice, dag.pk, now=NOW, changes=changes)
+
+
 def test_a_pasted_ad_is_explained_for_its_reader(make_site, alice: User) -> None:
     make_site("site-a", requirements='CurMatches < MaxMatches && TARGET.Owner == "alice"')
     publish_ads({}, now=NOW)
