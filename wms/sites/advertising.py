@@ -12,7 +12,7 @@ from django.db import transaction
 
 from matching import environments
 from matching.adformats import parse_ad
-from matching.classads import AdError, build_ad
+from matching.classads import AdError, attribute_value, build_ad
 from wms.core.actors import Actor
 from wms.core.audit import record_action
 from wms.core.errors import Conflict, Finding, InvalidInput, NotFound
@@ -170,7 +170,7 @@ def _string(expression: str) -> str | None:
     """The value of a string literal; None for any other expression."""
     if not _STRING.match(expression):
         return None
-    value = build_ad({"Value": expression}).eval("Value")
+    value = attribute_value(build_ad({"Value": expression}), "Value", None)
     return value if isinstance(value, str) else None
 
 

@@ -16,6 +16,8 @@ from wms.sites.policy import require_steering
 from wms.sites.selectors import find_site
 
 MAX_LEAD_TIME = timedelta(days=30)
+#: How far from now a downtime may begin or end; with dates of other millennia nobody can count.
+MAX_DISTANCE = timedelta(days=36_525)
 
 
 @transaction.atomic
@@ -93,6 +95,11 @@ def check_downtime(downtime: Downtime, *, now: datetime) -> None:
         findings.append(Finding("must be after the start", field="end"))
     elif downtime.end <= now:
         findings.append(Finding("must be in the future", field="end"))
+    findings += [
+        Finding("must be within a hundred years from now", field=name)
+        for name in ("start", "end")
+        if abs(getattr(downtime, name) - now) > MAX_DISTANCE
+    ]
     most_s = int(MAX_LEAD_TIME.total_seconds())
     if not 0 <= downtime.lead_time_s <= most_s:
         findings.append(Finding(f"must be from 0 to {most_s} seconds", field="lead_time_s"))

@@ -81,7 +81,7 @@ def _decided(site: Site) -> tuple[str, str] | None:
 
 def _planned(downtimes: Iterable[Downtime], now: datetime) -> tuple[str, str] | None:
     for downtime in downtimes:
-        if downtime.start - timedelta(seconds=downtime.lead_time_s) <= now:
+        if downtime.start - now <= timedelta(seconds=downtime.lead_time_s):
             where = "in" if downtime.start <= now else f"before (from {_time(downtime.start)}) its"
             until = f"downtime until {_time(downtime.end)}"
             return "downtime", f"{where} {until}, entered by {downtime.author}: {downtime.reason}"

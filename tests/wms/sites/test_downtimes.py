@@ -64,6 +64,22 @@ def test_the_reason_says_until_when_and_who_entered_it(make_site, shifter: Actor
     )
 
 
+@pytest.mark.parametrize(
+    "when",
+    [
+        {"start": datetime(1, 1, 1, tzinfo=UTC), "lead_time_s": 86_400},
+        {"end": datetime(9999, 12, 31, 23, 59, tzinfo=UTC)},
+    ],
+)
+def test_dates_that_cannot_be_counted_with_are_refused(
+    make_site, shifter: Actor, when: dict[str, Any]
+) -> None:
+    make_site()
+
+    with pytest.raises(InvalidInput, match="within a hundred years"):
+        enter(shifter, **when)
+
+
 def test_a_cancelled_downtime_closes_nothing(make_site, shifter: Actor) -> None:
     site = make_site()
     downtime = enter(shifter, start=NOW - HOUR)
