@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cache
 from typing import Any
 
@@ -28,12 +28,16 @@ CycleReport = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """A periodic task: its name is also its lock; `run_cycle(now)` returns what it did."""
+    """A periodic task: its name is also its lock; `run_cycle(now)` returns what it did.
+
+    One that `rests` pauses after a cycle as long as the cycle took, however often it is woken.
+    """
 
     name: str
     task: str
     period_s: float
     run_cycle: Callable[[datetime], CycleReport]
+    rests: bool = False
 
 
 LOOPS: dict[str, Loop] = {}
@@ -57,14 +61,16 @@ def known_loops() -> Mapping[str, Loop]:
 
 
 def run(loop: Loop) -> bool:
-    """Run one cycle unless another process is at it; store its report. True when it ran here.
+    """Run one cycle unless another process is at it, or the loop rests; store its report.
 
-    An exception of the cycle is stored with the loop and raised again.
+    True when it ran here. An exception of the cycle is stored with the loop and raised again.
     """
     with advisory_lock(f"loop:{loop.name}") as is_held:
         if not is_held:
             return False
         now, started = timezone.now(), time.monotonic()
+        if loop.rests and _is_resting(loop, now):
+            return False
         try:
             report = dict(loop.run_cycle(now))
         except Exception as error:
@@ -72,6 +78,13 @@ def run(loop: Loop) -> bool:
             raise
         _store(loop, now, started, report=report)
     return True
+
+
+def _is_resting(loop: Loop, now: datetime) -> bool:
+    row = ControlLoop.objects.filter(name=loop.name, started_at__lte=now).first()
+    if row is None or row.started_at is None or row.duration_s is None:
+        return False
+    return now - row.started_at < timedelta(seconds=2 * row.duration_s)
 
 
 def _store(

@@ -15,6 +15,8 @@ NEGOTIATOR = loops.register(
         NEGOTIATE_TASK,
         period_s=conf().negotiation_period_s,
         run_cycle=negotiation.run_cycle,
+        # Every submission wakes it: thousands in a row must not keep a worker busy with it alone.
+        rests=True,
     )
 )
 ENGINE = loops.register(

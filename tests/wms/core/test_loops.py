@@ -6,16 +6,20 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from datetime import datetime
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+import time_machine
 from celery import current_app
 from django.db import connections
 
 from wms.core import loops
 from wms.core.locks import advisory_lock
 from wms.core.models import ControlLoop
+
+NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 
 
 def loop(run_cycle: Any) -> loops.Loop:
@@ -45,6 +49,18 @@ def test_a_loop_runs_once_at_a_time() -> None:
     assert loops.run(loop(cycle))
     assert ControlLoop.objects.get(name="test-loop").report == {"inner": False}
     assert in_thread(lambda: loops.run(loop(lambda _: {})))
+
+
+@pytest.mark.django_db
+def test_a_loop_that_rests_pauses_as_long_as_its_cycle_took() -> None:
+    resting = replace(loop(lambda _: {}), rests=True)
+    with time_machine.travel(NOW, tick=False):
+        assert loops.run(resting)
+    ControlLoop.objects.update(duration_s=4.0)
+
+    for after_s, has_run in ((7.9, False), (8.0, True)):
+        with time_machine.travel(NOW + timedelta(seconds=after_s), tick=False):
+            assert loops.run(resting) is has_run
 
 
 @pytest.mark.django_db
