@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -18,6 +17,7 @@ from matching.conjuncts import Conjunct
 from matching.expressions import references
 from matching.market import Fit, Market, TooExpensive
 from matching.negotiation import Bounds, Cycle, Limit, Request, Usage
+from matching.patience import Patience
 from matching.places import Offer, Place
 from matching.reasons import Stand, stand_of
 
@@ -88,7 +88,8 @@ class Explanation:
     """How a request and all sites stand to each other at this moment.
 
     `willing` counts the sites where both sides' requirements hold, whatever they have to do now.
-    `candidates` are those that would take it now, best first; `stands` are names by standing.
+    `candidates` are those that would take it now, best first; `stands` are names by standing. With
+    `is_cut` there was no time to count all conjuncts and refusals.
     """
 
     verdict: Verdict
@@ -100,6 +101,7 @@ class Explanation:
     undefined: tuple[UndefinedName, ...] = ()
     candidates: tuple[Candidate, ...] = ()
     stands: Mapping[Stand, tuple[str, ...]] | None = None
+    is_cut: bool = False
 
     @property
     def would_match(self) -> bool:
@@ -128,7 +130,7 @@ def explain(
     except AdError as error:
         return Explanation(Verdict.NEVER, f"Its ad cannot be made: {error}.", len(places), 0)
     try:
-        fits = cycle.market.assess(cluster)
+        fits = cycle.market.search(cluster).fits
     except TooExpensive:
         text = "Its Requirements and Rank take too long to evaluate."
         return Explanation(Verdict.NEVER, text, len(places), 0)
@@ -137,23 +139,23 @@ def explain(
     verdict = _verdict(stands, is_held_up=obstacle is not None)
     if obstacle is not None and _is_out_of_reach(request, limits):
         verdict = Verdict.NOT_ALLOWED
-    candidates = _candidates(cycle.market, cluster, stands.get(Stand.FREE, ()))
+    candidates = _candidates(cluster, stands.get(Stand.FREE, ()))
     willing = sum(fit is Fit.WILLING for fit in fits)
     summary = obstacle.text if obstacle is not None else _summary(verdict, candidates, stands)
+    patience = Patience(bounds.stopwatch, bounds.decision_s)
+    conjuncts = cluster.conjuncts()
+    counts = count_conjuncts(conjuncts, [Pair(cluster.ad, p.ad) for p in places], patience)
     return Explanation(
         verdict=verdict,
         summary=summary,
         sites=len(places),
         willing=willing,
-        conjuncts=count_conjuncts(
-            cluster.conjuncts(),
-            [Pair(cluster.ad, place.ad) for place in places],
-            bounds=bounds,
-        ),
-        refusals=_refusals(cluster, places, fits),
+        conjuncts=counts,
+        refusals=_refusals(cluster, places, fits, patience),
         undefined=_undefined(cluster, places),
         candidates=candidates,
         stands={stand: tuple(p.offer.name for p in found) for stand, found in stands.items()},
+        is_cut=patience.is_over or len(counts) < len(conjuncts),
     )
 
 
@@ -194,7 +196,7 @@ def _sites(count: int) -> str:
     return "1 site" if count == 1 else f"{count} sites"
 
 
-def _candidates(market: Market, cluster: Cluster, free: Sequence[Place]) -> tuple[Candidate, ...]:
+def _candidates(cluster: Cluster, free: Sequence[Place]) -> tuple[Candidate, ...]:
     found = [
         Candidate(
             site=place.offer.name,
@@ -217,21 +219,19 @@ class Pair:
 
 
 def count_conjuncts(
-    conjuncts: Sequence[Conjunct], pairs: Sequence[Pair], *, bounds: Bounds | None = None
+    conjuncts: Sequence[Conjunct], pairs: Sequence[Pair], patience: Patience
 ) -> tuple[ConjunctCount, ...]:
     """How many pairs pass each conjunct alone, and it together with all before it.
 
-    Alone a conjunct can take much longer than behind others that are false: those that are not
-    counted within the `request_s` of `bounds` are left out, with all that come after.
+    Alone a conjunct can take much longer than behind others that are false: the one at which the
+    patience ends is left out, with all that come after.
     """
-    clock = (bounds and bounds.stopwatch) or (lambda: 0.0)
-    deadline = clock() + (bounds.request_s if bounds else math.inf)
     passing = [True] * len(pairs)
     counts: list[ConjunctCount] = []
     for conjunct in conjuncts:
         values = []
         for pair in pairs:
-            if clock() > deadline:
+            if patience.is_over:
                 return tuple(counts)
             values.append(evaluate(conjunct.expression, pair.ad, pair.target))
         passing = [so_far and value is True for so_far, value in zip(passing, values, strict=True)]
@@ -255,10 +255,12 @@ def _number(pairs: Sequence[Pair], are_counted: Sequence[bool]) -> int:
 
 
 def _refusals(
-    cluster: Cluster, places: Sequence[Place], fits: Sequence[Fit]
+    cluster: Cluster, places: Sequence[Place], fits: Sequence[Fit], patience: Patience
 ) -> tuple[Refusal, ...]:
     refusing: dict[str, list[tuple[str, bool]]] = {}
     for place, fit in zip(places, fits, strict=True):
+        if patience.is_over:
+            break
         for conjunct in place.conjuncts():
             if evaluate(conjunct.expression, place.ad, cluster.ad) is not True:
                 told = (place.offer.name, fit is not Fit.REFUSED_BY_DAG)
@@ -290,40 +292,52 @@ def _undefined(cluster: Cluster, places: Sequence[Place]) -> tuple[UndefinedName
 
 @dataclass(frozen=True, slots=True)
 class SiteExplanation:
-    """How a site and the DAGs that want one stand to each other; all numbers count DAGs."""
+    """How a site and the DAGs that want one stand to each other; all numbers count DAGs.
+
+    `unseen` are those that there was no time for.
+    """
 
     dags: int
     stands: Mapping[Stand, int]
     conjuncts: tuple[ConjunctCount, ...]
+    unseen: int = 0
 
 
-def explain_site(offer: Offer, requests: Sequence[Request], now: datetime) -> SiteExplanation:
+def explain_site(
+    offer: Offer, requests: Sequence[Request], now: datetime, *, bounds: Bounds | None = None
+) -> SiteExplanation:
     """Which of the requests a site would take now, and why not the others.
 
     A DAG whose ad cannot be made is left out.
     """
+    bounds = bounds or Bounds()
+    patience = Patience(bounds.stopwatch, bounds.decision_s)
     market = Market([offer])
     (place,) = market.places
     grouping = Grouping(market.asked)
     members: dict[int, list[Request]] = {}
     for request in requests:
         members.setdefault(grouping.number(request.wish(now)), []).append(request)
-    clusters: list[tuple[Cluster, int]] = []
+    stands: dict[Stand, int] = {}
+    pairs: list[Pair] = []
+    unseen = 0
     for alike in members.values():
+        if patience.is_over:
+            unseen += len(alike)
+            continue
         try:
-            clusters.append((Cluster(alike[0].wish(now)), len(alike)))
+            cluster = Cluster(alike[0].wish(now))
         except AdError:
             continue
-    stands: dict[Stand, int] = {}
-    for cluster, count in clusters:
         (fit,) = market.assess(cluster)
         stand = stand_of(place, fit, cluster.avoided)
-        stands[stand] = stands.get(stand, 0) + count
-    pairs = [Pair(place.ad, cluster.ad, count) for cluster, count in clusters]
+        stands[stand] = stands.get(stand, 0) + len(alike)
+        pairs.append(Pair(place.ad, cluster.ad, len(alike)))
     return SiteExplanation(
-        dags=sum(pair.count for pair in pairs),
+        dags=sum(stands.values()),
         stands=stands,
-        conjuncts=count_conjuncts(place.conjuncts(), pairs),
+        conjuncts=count_conjuncts(place.conjuncts(), pairs, patience),
+        unseen=unseen,
     )
 
 

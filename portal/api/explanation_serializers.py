@@ -161,6 +161,7 @@ class SitesSerializer(serializers.Serializer[Any]):
     undefined = UndefinedNameSerializer(many=True)
     candidates = CandidateSerializer(many=True)
     stands = NamesByStandField()
+    is_cut = serializers.BooleanField(help_text="There was no time to count everything.")
 
 
 class DagsSerializer(serializers.Serializer[Any]):
@@ -168,6 +169,7 @@ class DagsSerializer(serializers.Serializer[Any]):
 
     dags = serializers.IntegerField()
     stands = CountsByStandField()
+    unseen = serializers.IntegerField(help_text="DAGs that there was no time for.")
     conjuncts = ConjunctSerializer(many=True)
 
 

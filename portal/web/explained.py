@@ -45,21 +45,40 @@ def cut(items: Iterable[_T], limit: int = _NAMES) -> Cut[_T]:
 
 @dataclass(frozen=True, slots=True)
 class ConjunctLine:
-    """A conjunct with its counts; `ends_all` where nothing is left from here on."""
+    """A conjunct with its counts; `ends_all` where nothing is left from here on.
+
+    `notes` tell for how many it is undefined, an error, or no truth value.
+    """
 
     text: str
     alone: int
     together: int
     ends_all: bool
+    notes: Sequence[str] = ()
 
 
 def conjunct_lines(counts: Sequence[ConjunctCount], total: int) -> list[ConjunctLine]:
     """The conjuncts in their order, the one marked after which nobody is left."""
     before = [total, *(count.together for count in counts)]
     return [
-        ConjunctLine(count.text, count.alone, count.together, bool(left and not count.together))
+        ConjunctLine(
+            count.text,
+            count.alone,
+            count.together,
+            ends_all=bool(left and not count.together),
+            notes=_notes(count),
+        )
         for left, count in zip(before, counts, strict=False)
     ]
+
+
+def _notes(count: ConjunctCount) -> list[str]:
+    numbers = {
+        "undefined": count.undefined,
+        "an error": count.error,
+        "neither true nor false": count.no_truth,
+    }
+    return [f"{what} for {number}" for what, number in numbers.items() if number]
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +194,11 @@ class MissLine:
 def miss_lines(answer: DagAnswer) -> list[MissLine]:
     """The nearest misses, those of one attribute or conjunct in one line."""
     conjuncts = [conjunct.text for conjunct in answer.explanation.conjuncts]
-    together = groupby(answer.misses, key=lambda miss: (miss.attribute, miss.old))
+    # With conjuncts missing nobody can say what the changed Requirements would be.
+    known = [
+        m for m in answer.misses if m.attribute != "Requirements" or not answer.explanation.is_cut
+    ]
+    together = groupby(known, key=lambda miss: (miss.attribute, miss.old))
     lines: dict[tuple[str, str], MissLine] = {}
     for key, found in together:
         misses = list(found)

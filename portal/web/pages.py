@@ -27,6 +27,7 @@ _TITLES = {
     404: "There is nothing here",
     409: "This has changed meanwhile",
     413: "This is too large",
+    429: "One at a time",
 }
 
 

@@ -50,6 +50,12 @@ class NotAuthenticated(PilotageError):
     status = 401
 
 
+class TooMany(PilotageError):
+    """The actor asks for more at once than one may."""
+
+    status = 429
+
+
 class TooLarge(PilotageError):
     """The upload is larger than allowed."""
 

@@ -7,9 +7,11 @@ is written.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import wraps
+from typing import ParamSpec, TypeVar
 
 import classad2
 
@@ -26,10 +28,11 @@ from matching.explanation import (
 )
 from matching.misses import Miss, nearest_misses
 from matching.needs import Needs
-from matching.negotiation import NEWCOMER_PRIORITY, Bounds, Request
+from matching.negotiation import NEWCOMER_PRIORITY, NO_TIME, Bounds, Request
 from matching.places import Offer
 from wms.accounting import selectors as accounting
-from wms.core.errors import Finding, InvalidInput, NotFound
+from wms.core.errors import Finding, InvalidInput, NotFound, TooMany
+from wms.core.locks import advisory_lock
 from wms.core.models import User
 from wms.dags import demand
 from wms.dags.models import Dag, NegotiationCycle
@@ -45,8 +48,12 @@ from wms.sites.selectors import visible_sites
 from wms.sites.standing import Standing, standings
 from wms.taskqueues.selectors import find_task_queue
 
+_Asked = ParamSpec("_Asked")
+_Answer = TypeVar("_Answer")
 #: What an answer may cost; a person waits for it.
 _BOUNDS = Bounds(time.monotonic, request_s=2.0, decision_s=3.0)
+#: So many different ads of idle DAGs are looked at for one question about a site.
+_ADS_LOOKED_AT = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +100,6 @@ class JobAnswer:
     verdict: Verdict
     summary: str
     queues: NeedsExplanation | None = None
-    dag_id: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +112,22 @@ class SiteAnswer:
     after: SiteExplanation | None = None
 
 
+def _alone(answer: Callable[_Asked, _Answer]) -> Callable[_Asked, _Answer]:
+    """Let each user have one question at a time: an answer can take a processor some seconds."""
+
+    @wraps(answer)
+    def asked(*args: _Asked.args, **kwargs: _Asked.kwargs) -> _Answer:
+        user = args[0]
+        assert isinstance(user, User)
+        with advisory_lock(f"explain:{user.pk}") as is_free:
+            if not is_free:
+                raise TooMany("Another question of yours is being answered: ask again in a moment.")
+            return answer(*args, **kwargs)
+
+    return asked
+
+
+@_alone
 def answer_for_dag(
     user: User, dag_id: int, *, now: datetime, changes: Changes | None = None
 ) -> DagAnswer:
@@ -120,6 +142,7 @@ def answer_for_dag(
     return replace(answer, verdict=verdict, summary=summary, turn=turn)
 
 
+@_alone
 def answer_for_ad(
     user: User, text: str, *, now: datetime, changes: Changes | None = None
 ) -> DagAnswer:
@@ -166,6 +189,7 @@ def answer_for_task_queue(user: User, task_queue_id: int, *, now: datetime) -> J
     return JobAnswer(found.verdict, f"{jobs}. {found.summary}", found)
 
 
+@_alone
 def answer_for_site(
     user: User, name: str, *, now: datetime, changes: Changes | None = None
 ) -> SiteAnswer:
@@ -177,22 +201,40 @@ def answer_for_site(
     offers = [offer for offer in read_offers(now) if offer.site_id == site.pk]
     if not offers:
         return SiteAnswer(standing, "The site has no valid ad: it is not published.", None)
-    requests = demand.idle_requests()
-    before = explain_site(offers[0], requests, now)
+    idle = demand.idle_requests()
+    requests = _of_few_ads(idle)
+    left_out = len(idle) - len(requests)
+    before = explain_site(offers[0], requests, now, bounds=_BOUNDS)
     after = None
     if changes:
         given = _checked(changes.dag, "dag")
         changed = [with_changes(request, given) for request in requests]
-        after = explain_site(_changed(offers, changes, changed)[0], changed, now)
+        offer = _changed(offers, changes, changed)[0]
+        after = explain_site(offer, changed, now, bounds=_BOUNDS)
+        after = replace(after, unseen=after.unseen + left_out)
+    before = replace(before, unseen=before.unseen + left_out)
     return SiteAnswer(standing, _site_summary(standing, before), before, after)
+
+
+def _of_few_ads(requests: Sequence[Request]) -> list[Request]:
+    """The requests with the first few different ads: a person waits for the answer."""
+    ads: set[tuple[tuple[str, str], ...]] = set()
+    kept = []
+    for request in requests:
+        ad = tuple(request.expressions.items())
+        if ad in ads or len(ads) < _ADS_LOOKED_AT:
+            ads.add(ad)
+            kept.append(request)
+    return kept
 
 
 def _site_summary(standing: Standing, found: SiteExplanation) -> str:
     state = f"The site is {standing.reason}." if standing.kind else "The site takes DAGs."
+    unseen = f" {found.unseen} more were not looked at." if found.unseen else ""
     if not found.dags:
-        return f"{state} No DAG is idle."
+        return f"{state}{unseen or ' No DAG is idle.'}"
     counts = "; ".join(f"{count} {stand.value}" for stand, count in found.stands.items())
-    return f"{state} Of {found.dags} idle DAGs: {counts}."
+    return f"{state} Of {found.dags} idle DAGs: {counts}.{unseen}"
 
 
 def _answer(request: Request, changes: Changes, now: datetime) -> DagAnswer:
@@ -222,7 +264,8 @@ def _in_its_state(dag: Dag, answer: DagAnswer) -> tuple[Verdict, str]:
     if answer.verdict is not Verdict.WOULD_MATCH:
         return answer.verdict, answer.summary
     last = NegotiationCycle.objects.order_by("-started_at").first()
-    if last is None or last.started_at < dag.state_since:
+    is_seen = last is not None and last.started_at >= dag.state_since
+    if not is_seen or dag.unmatched_reason == NO_TIME.text:
         return Verdict.NOT_LOOKED_AT, f"No negotiation has looked at it yet. {answer.summary}"
     return Verdict.WAITING, f"Others came first in the last negotiation. {answer.summary}"
 

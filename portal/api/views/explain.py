@@ -34,7 +34,7 @@ class Explain(APIView):
                 serializers=[DagAnswerSerializer, JobAnswerSerializer, SiteAnswerSerializer],
                 resource_type_field_name=None,
             ),
-            **refusals(400, 404),
+            **refusals(400, 404, 429),
         },
     )
     def post(self, request: Request) -> Response:

@@ -1,17 +1,20 @@
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
+from django.db import connections
 
 from matching.explanation import Verdict
 from matching.misses import Miss
 from matching.reasons import Stand
 from tests.wms.dags.driving import NOW, claim_one, match, run_one
 from wms.core.actors import Actor
-from wms.core.errors import InvalidInput, NotFound
+from wms.core.errors import InvalidInput, NotFound, TooMany
+from wms.core.locks import advisory_lock
 from wms.core.models import User
-from wms.dags import negotiation
+from wms.dags import explaining, negotiation
 from wms.dags.explaining import (
     Changes,
     Turn,
@@ -266,3 +269,51 @@ def test_a_dag_that_avoids_a_site_is_told_until_when(submit, make_site, alice: U
 
     assert answer.verdict is Verdict.NOT_NOW
     assert answer.summary.endswith("It avoids site-a until 2026-11-20 13:00 UTC.")
+
+
+def test_a_dag_that_the_negotiation_had_no_time_for_is_not_looked_at_yet(
+    submit, make_site, alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_site("site-a")
+    dag = submit(NODE)
+    monkeypatch.setattr(negotiation, "DECISION_S", -1.0)
+    negotiation.run_cycle(LATER)
+
+    assert answer_for_dag(alice, dag.pk, now=LATER).verdict is Verdict.NOT_LOOKED_AT
+
+
+def test_of_very_many_different_dags_the_first_are_looked_at(
+    submit, make_site, alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_site("site-a")
+    publish_ads({}, now=NOW)
+    for number in range(4):
+        submit(NODE, **wanting(f"requirements = TARGET.Speed =!= {number}"))
+    monkeypatch.setattr(explaining, "_ADS_LOOKED_AT", 3)
+
+    answer = answer_for_site(alice, "site-a", now=NOW)
+
+    assert (answer.explanation.dags, answer.explanation.unseen) == (3, 1)
+    assert answer.summary.endswith("1 more were not looked at.")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_each_user_has_one_question_at_a_time(make_site, alice: User, charlie: User) -> None:
+    make_site("site-a")
+    publish_ads({}, now=NOW)
+
+    def ask_at_the_same_time() -> list[str]:
+        found = []
+        for user in (alice, charlie):
+            try:
+                found.append(answer_for_ad(user, "Rank = 1", now=NOW).verdict.value)
+            except TooMany as error:
+                found.append(str(error))
+        connections["default"].close()
+        return found
+
+    with advisory_lock(f"explain:{alice.pk}"), ThreadPoolExecutor(1) as pool:
+        refused, answered = pool.submit(ask_at_the_same_time).result()
+
+    assert refused.startswith("Another question of yours is being answered")
+    assert answered == Verdict.WOULD_MATCH.value
