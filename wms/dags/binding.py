@@ -22,6 +22,7 @@ from wms.core.actors import Actor
 from wms.dags import lifecycle
 from wms.dags.demand import requests_of
 from wms.dags.models import Dag, MatchRecord
+from wms.dags.references import bounded
 from wms.dags.states import DagState
 from wms.sites.throttling import note_matches
 
@@ -226,6 +227,6 @@ def dag_environment(
     base = {"USER": dag.owner.username, "PATH": _SUBMIT_PATH}
     evaluator = Evaluator(own.expressions if own else {}, own.values if own else {}, ad)
     expanded = expand_references(
-        dag.environment_template, environment=base, target=ad, evaluator=evaluator
+        dag.environment_template, environment=base, target=ad, evaluator=bounded(evaluator)
     )
     return {**base, **environments.parse_environment(expanded.text)}, expanded.used

@@ -26,6 +26,7 @@ from wms.core.models import InboxEntry
 from wms.dags import lifecycle
 from wms.dags.demand import requests_of
 from wms.dags.models import Dag, MatchRecord, Node
+from wms.dags.references import bounded
 from wms.dags.rendering import CannotRender, NodeContext, render_job
 from wms.dags.states import DAG_TERMINAL, DagState, NodeState
 from wms.dags.steering import recall_strays
@@ -275,7 +276,7 @@ def _evaluator(dag: Dag) -> Callable[[str], str]:
         [request] = requests_of(Dag.objects.filter(pk=dag.pk))
         return Evaluator(request.expressions, request.values, dag.match_attributes)
 
-    return cache(lambda text: made()(text))
+    return bounded(lambda text: made()(text))
 
 
 def _submit(dag: Dag, nodes: Sequence[Node], specs: Sequence[JobSpec]) -> None:

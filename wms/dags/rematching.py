@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -24,6 +25,8 @@ from wms.dags.states import DagState
 
 log = structlog.get_logger(__name__)
 _ACTOR = Actor.system("rematcher")
+#: A DAG whose own expression takes longer to evaluate is held.
+SLOW_S = 0.5
 #: So many DAGs are changed in one transaction: their rows are locked for a moment only.
 _BATCH = 100
 #: So many expressions without a truth value are told in the loop's report.
@@ -62,21 +65,37 @@ def run_cycle(now: datetime) -> dict[str, Any]:
     stays = stays_of(dags, now=now)
     fired: dict[tuple[Action, str], list[_Fired]] = defaultdict(list)
     unclear: list[str] = []
+    slow: list[int] = []
     for dag in dags.filter(pk__in=stays).only(*_COLUMNS).iterator(chunk_size=1000):
         expression = dag.rematch_expression or policy.rematch_expression
+        began_s = time.monotonic()
         decision = _decide_safely(dag, expression, stays[dag.pk].figures, policy)
-        if decision.action is Action.UNCLEAR:
+        if dag.rematch_expression and time.monotonic() - began_s > SLOW_S:
+            slow.append(dag.pk)
+        elif decision.action is Action.UNCLEAR:
             unclear.append(f"DAG {dag.pk}: {decision.fault}")
         elif decision.action is not Action.STAY:
             fired[decision.action, expression].append((dag.pk, stays[dag.pk]))
     changed = _carry_out(fired, policy)
+    _hold_slow(slow)
     return {
         "dags": len(stays),
         "rematched": changed[Action.REMATCH],
-        "held": changed[Action.HOLD],
+        "held": changed[Action.HOLD] + len(slow),
         "unclear": len(unclear),
         **({"first_unclear": unclear[:_TOLD]} if unclear else {}),
     }
+
+
+@transaction.atomic
+def _hold_slow(dag_ids: Sequence[int]) -> None:
+    """Hold DAGs whose own expressions would keep the others waiting in every cycle."""
+    running = Dag.objects.filter(pk__in=dag_ids, state=DagState.RUNNING).order_by("pk")
+    steering.hold(
+        [dag.pk for dag in running.select_for_update(of=("self",))],
+        actor=_ACTOR,
+        reason=f"its periodic_rematch takes longer than {SLOW_S:g} s to evaluate",
+    )
 
 
 def _judged(policy: MatchmakingPolicy) -> QuerySet[Dag]:

@@ -248,3 +248,15 @@ def test_steering_holds_dags_with_their_waiting_jobs(matched) -> None:
     steering.hold([dag.pk], actor=Actor.system("test"), reason="wait")
 
     assert set(Job.objects.values_list("state", flat=True)) == {"held"}
+
+
+def test_a_dag_whose_own_expression_is_slow_is_held(matched, monkeypatch) -> None:
+    monkeypatch.setattr(rematching, "SLOW_S", -1.0)
+    dag, other = matched("MatchedSeconds > 99999"), matched("")
+
+    assert cycle()["held"] == 1
+
+    dag.refresh_from_db()
+    other.refresh_from_db()
+    assert (dag.state, other.state) == ("held", "running")
+    assert "its periodic_rematch takes longer" in dag.state_reason

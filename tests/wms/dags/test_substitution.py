@@ -6,6 +6,7 @@ import pytest
 
 from tests.wms.dags.driving import advance, assert_log_agrees, match, run_one, states
 from wms.core.errors import InvalidInput
+from wms.dags import references
 from wms.dags.models import Dag
 from wms.jobs.models import Job
 
@@ -127,3 +128,22 @@ def test_a_faulty_expression_is_refused_at_submission_with_file_and_line(submit)
     assert places == {("test.dag", 2), ("step.sub", 3), ("group.sub", 2)}
     assert "arguments: $$([1 +]): not a ClassAd expression: 1 +" in str(caught.value)
     assert not Dag.objects.exists()
+
+
+def test_expressions_that_take_too_long_hold_the_dag(submit, make_site, monkeypatch) -> None:
+    monkeypatch.setattr(references, "LIMIT_S", -1.0)
+    make_site("site-a")
+
+    text = "executable = /bin/echo\narguments = $$([1 + 1])\nqueue\n"
+    dag = match(submit("JOB A step.sub", files={"step.sub": text}))
+
+    assert dag.state == "held"
+    assert "its $$([...]) take longer" in dag.state_reason
+
+
+def test_an_expression_is_evaluated_once_for_all_nodes() -> None:
+    asked = []
+    value_of = references.bounded(lambda text: asked.append(text) or text.upper())
+
+    assert [value_of("a"), value_of("b"), value_of("a")] == ["A", "B", "A"]
+    assert asked == ["a", "b"]
