@@ -88,6 +88,8 @@ def check_cost(attributes: Mapping[str, str]) -> None:
     if sum(check_nesting(text) for text in attributes.values()) > MAX_SELECTIONS:
         raise AdError(f"the ad has more than {MAX_SELECTIONS} selections (a.b)")
     names = {name.lower(): name for name in attributes}
+    for name in names.keys() & (_SCOPES | _WHOLE_ADS):
+        raise AdError(f"{names[name]} cannot be the name of an attribute", attribute=names[name])
     uses: dict[str, _Use] = {}
     for name, text in attributes.items():
         try:

@@ -155,3 +155,9 @@ def test_names_are_found_however_they_are_written() -> None:
 def test_a_name_with_a_backslash_is_refused() -> None:
     with pytest.raises(AdError, match="cannot be used"):
         check_cost({"Rank": r"'a\'b' + 1"})
+
+
+@pytest.mark.parametrize("name", ["Target", "MY", "self", "Other"])
+def test_an_attribute_cannot_have_the_name_of_a_scope(name: str) -> None:
+    with pytest.raises(AdError, match=f"{name} cannot be the name of an attribute"):
+        check_cost({name: "[Foo = 10]", "Rank": "1"})
