@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import classad2
 
+from matching.adcost import check_cost
 from matching.classads import as_rank, build_ad, evaluate
 from matching.conjuncts import Conjunct, conjuncts_of
 from matching.expressions import Reach, reach
@@ -41,6 +42,9 @@ class Cluster:
     """The common ad of requests that look the same to every site."""
 
     def __init__(self, wish: Wish) -> None:
+        """Make the ad. Raises AdError for one that cannot be made, or is not safe to evaluate."""
+        # Whoever stored it has checked it: by the rules of that time.
+        check_cost(wish.expressions)
         self.ad = build_ad(wish.expressions, wish.values)
         self.avoided = wish.avoided
         self.definitions = {name.lower(): str(self.ad.lookup(name)) for name in list(self.ad)}

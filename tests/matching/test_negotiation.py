@@ -552,3 +552,9 @@ def test_limits_of_decimal_amounts_are_used_to_the_full() -> None:
     decision = match(requests, [offer(1, "a", 0, 9)], limits={"sw": Limit(0.3)})
 
     assert len(decision.matches) == 3
+
+
+def test_an_ad_from_before_that_is_not_safe_to_evaluate_is_at_fault() -> None:
+    decision = match([request(1, B='MY["B"]', Rank='MY["B"]')], [offer(1, "a")])
+
+    assert decision.unmatched[1].kind is Kind.FAULT
