@@ -8,6 +8,8 @@ from datetime import UTC, datetime
 import classad2
 
 from matching.classads import build_ad, rank_value, requirement_holds
+from matching.clusters import Grouping
+from matching.market import Market
 from matching.negotiation import Decision, Limit, Request, Usage, decide
 from matching.places import Offer, number_of
 
@@ -44,15 +46,17 @@ def match(
 def plainly_matched(requests: Sequence[Request], offers: Sequence[Offer]) -> list[tuple[int, int]]:
     """What the rules say for requests of one submitter, found without any cleverness.
 
-    Every pair is evaluated anew for every request. As in a cycle, a request that looks just like
-    one that found no site is not tried again.
+    Every pair is evaluated anew for every request. As in a cycle, a request of the autocluster of
+    one that found no site is not tried again, even if a match has opened a site since.
     """
+    grouping = Grouping(Market(offers).asked)
     ads = [classad2.ClassAd(repr(offer.ad)) for offer in offers]
     given = [0] * len(offers)
-    hopeless: list[dict[str, str]] = []
+    hopeless: set[int] = set()
     matches = []
     for request in requests:
-        if dict(request.expressions) in hopeless:
+        cluster = grouping.number(request.wish(NOW))
+        if cluster in hopeless:
             continue
         ad = build_ad(request.expressions, request.values)
         keys = []
@@ -66,7 +70,7 @@ def plainly_matched(requests: Sequence[Request], offers: Sequence[Offer]) -> lis
                 ranks = (-rank_value(ad, ads[place]), -rank_value(ads[place], ad))
                 keys.append((*ranks, load, offer.name, place))
         if not keys:
-            hopeless.append(dict(request.expressions))
+            hopeless.add(cluster)
             continue
         place = min(keys)[-1]
         given[place] += 1
