@@ -199,7 +199,7 @@ def test_the_other_side_is_told_with_names(alice: Client, people: SimpleNamespac
     site = factories.site("Picky")
     type(site).objects.update(requirements="TARGET.WantIt =?= true")
     publish_ads({}, now=timezone.now())
-    dag = _submit(people, "+Other = 1")
+    dag = _submit(people, "+Elsewhere = 1")
 
     page = _page(alice, dag=dag.pk)
 
