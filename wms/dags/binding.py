@@ -140,7 +140,7 @@ def _bind_batch(matches: Sequence[Match], ads: Mapping[int, dict[str, Any]], now
         for match in bound
     }
     lifecycle.apply_to_dags("match", [match.dag_id for match in bound], actor=_ACTOR, facts=facts)
-    note_matches(Counter(match.site_id for match in bound), now=now)
+    note_matches(Counter(match.site_id for match in bound))
     MatchRecord.objects.bulk_create(
         MatchRecord(
             dag_id=match.dag_id,

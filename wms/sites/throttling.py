@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import F, Q
 
 from matching.throttle import Outcomes, next_allowance
 from wms.core.actors import Actor
@@ -91,11 +92,12 @@ def _store(rows: list[SiteThrottle]) -> None:
 
 
 @transaction.atomic
-def note_matches(counts: Mapping[int, float], now: datetime) -> None:
+def note_matches(counts: Mapping[int, float]) -> None:
     """Count the new matches of sites against their allowances of this period."""
-    rows = list(
-        SiteThrottle.objects.filter(site_id__in=counts).order_by("site_id").select_for_update()
-    )
-    for row in rows:
-        row.matched += counts[row.site_id]
-    SiteThrottle.objects.bulk_update(rows, ["matched"], batch_size=1000)
+    # Few different numbers for many sites: one statement for each number.
+    sites_by_count: dict[float, list[int]] = defaultdict(list)
+    for site_id, count in counts.items():
+        sites_by_count[count].append(site_id)
+    for count, site_ids in sorted(sites_by_count.items()):
+        throttles = SiteThrottle.objects.filter(site_id__in=site_ids)
+        throttles.update(matched=F("matched") + count)

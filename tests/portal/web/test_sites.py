@@ -73,7 +73,7 @@ def test_the_page_tells_why_a_site_takes_no_dag(site: Site, alice: Client) -> No
 
     adjust_throttles({site.pk: Outcomes(40, 2)}, timezone.now() + timedelta(seconds=600))
     assert "New matches now" in text(alice)
-    note_matches({site.pk: 100}, timezone.now())
+    note_matches({site.pk: 100})
 
     assert "the site is throttled until " in text(alice)
     assert "throttled" in text(alice, "/sites/")

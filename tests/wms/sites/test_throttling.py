@@ -51,11 +51,11 @@ def test_matches_are_counted_against_the_allowance(make_site) -> None:
     adjust_throttles({site.pk: BAD}, NOW)
     assert standings(NOW)[site.pk].allowance == 3
 
-    note_matches({site.pk: 2, other.pk: 1}, NOW)
+    note_matches({site.pk: 2, other.pk: 1})
     assert standings(NOW)[site.pk].allowance == 1
     assert standings(NOW)[site.pk].kind == ""
 
-    note_matches({site.pk: 1}, NOW)
+    note_matches({site.pk: 1})
     standing = standings(NOW)[site.pk]
     assert (standing.kind, standing.allowance) == ("throttled", 0)
     assert standing.reason == (
@@ -79,7 +79,7 @@ def test_a_site_falls_to_nothing_and_recovers_by_itself(make_site) -> None:
 def test_what_a_free_site_got_is_the_measure_of_its_first_allowance(make_site) -> None:
     site = make_site()
     adjust_throttles({}, NOW)
-    note_matches({site.pk: 8}, NOW)
+    note_matches({site.pk: 8})
 
     adjust_throttles({site.pk: BAD}, NOW + PERIOD)
 
@@ -117,4 +117,4 @@ def test_judging_takes_few_queries(make_site, django_assert_max_num_queries) -> 
     with django_assert_max_num_queries(7):
         adjust_throttles({site.pk: BAD for site in sites}, NOW + PERIOD)
     with django_assert_max_num_queries(5):
-        note_matches({site.pk: 1 for site in sites}, NOW)
+        note_matches({site.pk: 1 for site in sites})
