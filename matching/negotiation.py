@@ -194,7 +194,7 @@ class Cycle:
         for group, queues in self._queues.items():
             for queue in queues.values():
                 for request in queue:
-                    self._leave(request, self._over_quota(group))
+                    self._leave(request, self._why_not_tried(request, group))
         return Decision(
             self._decision.matches, self._decision.unmatched, autoclusters=len(self._wishes)
         )
@@ -347,22 +347,42 @@ class Cycle:
                 return None
         return self._over_quota(request.group)
 
+    def _why_not_tried(self, request: Request, group: str) -> Leftover:
+        """Why a request is left that its group's allotment kept from being tried.
+
+        If no site would have taken it anyhow, that is the reason: a larger quota would not help.
+        """
+        if self._clock() > self._deadline:
+            return NO_TIME
+        lacking = self._lacking_limit(request)
+        if lacking is not None:
+            return lacking
+        number = self._cluster_of[request.dag_id]
+        search = self._search(number)
+        if isinstance(search, Search) and search.best() is None:
+            avoided = self._wishes[number].avoided
+            search = self._searches[number] = no_site(self.market.places, search.fits, avoided)
+        return search if isinstance(search, Leftover) else self._over_quota(group)
+
     def _lacking_limit(self, request: Request) -> Leftover | None:
         for name, amount in request.limits.items():
             maximum, used = self._maxima.get(name, math.inf), self._used.get(name, 0.0)
             if used + amount > maximum + _ROUNDING:
                 text = (
-                    f"The concurrency limit {name} is used up: {used:g} of {maximum:g} in use, "
-                    f"the DAG takes {amount:g}."
+                    f"The DAG takes {amount:g} of the concurrency limit {name}, more than there "
+                    f"is ({maximum:g})."
+                    if amount > maximum + _ROUNDING
+                    else f"The concurrency limit {name} is used up: {used:g} of {maximum:g} in "
+                    f"use, the DAG takes {amount:g}."
                 )
                 return Leftover(Kind.LIMIT, text)
         return None
 
     def _over_quota(self, group: str) -> Leftover:
         held = self._held.get(group, 0.0)
-        whose = f"The quota of the group {group}" if group else "What the groups' quotas leave"
+        whose = f"The quota of the group {group}" if group else "What all groups' quotas leave"
         return Leftover(
-            Kind.QUOTA, f"{whose} is used up, with the surplus of others: {held:g} places are held."
+            Kind.QUOTA, f"{whose} is used up, with the surplus of others: it holds {held:g} places."
         )
 
     def _leave(self, request: Request, leftover: Leftover) -> float:

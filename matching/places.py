@@ -68,6 +68,7 @@ class Place:
         self._asks = frozenset[str]().union(*(part.foreign for part in wanted))
         #: True when the site's view of a request follows CurMatches.
         self.is_fickle = any(not part.own.isdisjoint(self.moving) for part in wanted)
+        self._has_room_when_empty: bool | None = None
         self._views: dict[tuple[object, ...], tuple[bool, float]] = {}
         self.is_free = self._is_free()
 
@@ -94,6 +95,15 @@ class Place:
     def has_room(self) -> bool:
         """True when those conjuncts hold that look at the site alone, its count among them."""
         return all(evaluate(guard, self.ad) is True for guard in self._guards)
+
+    @property
+    def has_room_when_empty(self) -> bool:
+        """True when those conjuncts would hold if nothing were bound to the site."""
+        if self._has_room_when_empty is None:
+            empty = classad2.ClassAd(repr(self.ad))
+            empty["CurMatches"] = 0
+            self._has_room_when_empty = all(evaluate(g, empty) is True for g in self._guards)
+        return self._has_room_when_empty
 
     def view(self, cluster: Cluster) -> tuple[bool, float]:
         """Whether the site lets the cluster in, its room apart, and its Rank for it."""

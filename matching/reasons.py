@@ -49,7 +49,8 @@ def stand_of(place: Place, fit: Fit, avoided: Collection[int]) -> Stand:
     if fit is not Fit.WILLING:
         return Stand.REFUSED_BY_DAG if fit is Fit.REFUSED_BY_DAG else Stand.REFUSED_BY_SITE
     if not place.has_room:
-        return Stand.FULL if place.load >= 1 else Stand.REFUSED_BY_SITE
+        is_full = place.most <= 0 or place.has_room_when_empty
+        return Stand.FULL if is_full else Stand.REFUSED_BY_SITE
     if place.offer.closed:
         return Stand.CLOSED
     if place.offer.site_id in avoided:

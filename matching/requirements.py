@@ -59,6 +59,10 @@ def _constant(text: str, attributes: Mapping[str, str]) -> Any:
         return classad2.Value.Error
     if not isinstance(value, classad2.ExprTree):
         return value
-    # The library lists one empty name where there is none.
-    is_constant = not any(ad.externalRefs(value))
+    try:
+        # The library lists one empty name where there is none.
+        is_constant = not any(ad.externalRefs(value))
+    except ValueError:
+        # It does not want to tell what this refers to.
+        return None
     return evaluate(value, ad) if is_constant else None

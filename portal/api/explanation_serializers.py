@@ -9,13 +9,14 @@ from rest_framework import serializers
 
 from matching.classads import MAX_AD_BYTES
 from matching.explanation import Verdict
+from portal.api.serializers import StrictSerializer
 
 _MAX_ID = 2**63 - 1
 _MAX_CHANGES = 100
 _SUBJECTS = ("dag", "job", "task_queue", "site", "ad")
 
 
-class ChangesSerializer(serializers.Serializer[Any]):
+class ChangesSerializer(StrictSerializer):
     """What if: attributes with other expressions; an empty one takes the attribute away."""
 
     dag = serializers.DictField(
@@ -37,7 +38,7 @@ class ChangesSerializer(serializers.Serializer[Any]):
         return attrs
 
 
-class QuestionSerializer(serializers.Serializer[Any]):
+class QuestionSerializer(StrictSerializer):
     """What is to be explained: exactly one of `dag`, `job`, `task_queue`, `site` and `ad`."""
 
     dag = serializers.IntegerField(required=False, min_value=1, max_value=_MAX_ID)

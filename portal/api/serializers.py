@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from drf_spectacular.utils import extend_schema_field
@@ -71,7 +72,21 @@ class ProblemSerializer(serializers.Serializer[Any]):
     findings = FindingSerializer(many=True)
 
 
-class ReasonSerializer(serializers.Serializer[Any]):
+class StrictSerializer(serializers.Serializer[Any]):
+    """A body in which an unknown name is a fault: it may be a misspelt one that matters."""
+
+    def to_internal_value(self, data: Any) -> Any:
+        """The values. Raises ValidationError for names that nobody asked for."""
+        unknown = sorted(set(data) - set(self.fields)) if isinstance(data, Mapping) else []
+        if unknown:
+            known = ", ".join(self.fields)
+            raise serializers.ValidationError(
+                {name: [f"unknown; known are {known}"] for name in unknown}
+            )
+        return super().to_internal_value(data)
+
+
+class ReasonSerializer(StrictSerializer):
     """The body of a steering request."""
 
     reason = serializers.CharField(

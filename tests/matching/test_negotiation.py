@@ -554,3 +554,34 @@ def test_an_ad_from_before_that_is_not_safe_to_evaluate_is_at_fault() -> None:
     decision = match([request(1, B='MY["B"]', Rank='MY["B"]')], [offer(1, "a")])
 
     assert decision.unmatched[1].kind is Kind.FAULT
+
+
+def test_who_fits_nowhere_is_told_so_even_if_the_quota_is_used_up() -> None:
+    group = GroupShare("g", 0.5, is_fraction=True, accepts_surplus=False)
+    requests = [
+        *submitted_by("a", range(2), group="g"),
+        *submitted_by("a", range(2, 3), group="g", Requirements="Missing > 1"),
+        *submitted_by("a", range(3, 4), group="g"),
+    ]
+
+    decision = match(requests, [offer(1, "a", 0, 4)], Usage(groups=[group]))
+
+    kinds = {dag_id: left.kind for dag_id, left in decision.unmatched.items()}
+    assert kinds == {2: Kind.NO_SITE, 3: Kind.QUOTA}
+
+
+def test_a_dag_that_takes_more_of_a_limit_than_there_is_is_told_so() -> None:
+    wish = replace(request(), limits={"db": 2.0})
+
+    decision = match([wish], [offer(1, "a")], limits={"db": Limit(1.0)})
+
+    assert "takes 2 of the concurrency limit db, more than there is (1)" in (
+        decision.unmatched[1].text
+    )
+
+
+def test_a_site_that_would_refuse_even_if_it_were_empty_is_not_called_full() -> None:
+    decision = match([request()], [offer(1, "a", 2, 2, Requirements="false")])
+
+    assert decision.unmatched[1].kind is Kind.NO_SITE
+    assert "refusing the DAG by their own Requirements (a)" in decision.unmatched[1].text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from dataclasses import dataclass, field
 
@@ -17,6 +18,10 @@ from wms.core.models import User
 from wms.dags.submitfile import SubmitFile, parse_submit_file
 
 _GROUP, _LIMITS, _REMATCH = "accounting_group", "concurrency_limits", "periodic_rematch"
+_COMMANDS = frozenset({"requirements", "rank", "environment", _GROUP, _LIMITS, _REMATCH})
+#: HTCondor's commands that are like one of those, and mean nothing for a DAG as a whole.
+_MEANINGLESS = frozenset({"accounting_group_user", "preempt_rank", "periodic_remove"})
+_CLOSE = 0.8
 #: Attributes that the negotiator sets in the ad of every DAG.
 _RESERVED = re.compile(
     r"(?:MyType|TargetType|Owner|AccountingGroup|DagName|DagId|NodesTotal|NodesUnfinished"
@@ -61,9 +66,21 @@ def read_description(text: str, *, file: str, owner: User) -> tuple[Description,
         faults += _meaning_faults(description)
     faults += _read_group(parsed, description, owner)
     faults += _read_limits(parsed, description)
+    faults += _misspelt(parsed)
     lines = {name.lower(): line for name, line in parsed.lines.items()}
     findings = [Finding(f.message, file=file, line=lines.get(f.name.lower())) for f in faults]
     return description, [*parsed.findings, *findings]
+
+
+def _misspelt(parsed: SubmitFile) -> list[_Fault]:
+    """Commands that look like one that has a meaning here, but are none of HTCondor's."""
+    faults = []
+    for command in parsed.commands.keys() - _COMMANDS - _MEANINGLESS:
+        close = difflib.get_close_matches(command, _COMMANDS, 1, _CLOSE)
+        if close:
+            message = f"{command} is no command; did you mean {close[0]}?"
+            faults.append(_Fault(command, message))
+    return faults
 
 
 def _ad_attributes(parsed: SubmitFile) -> dict[str, str]:

@@ -59,6 +59,9 @@ def apply_to_dags(
 
     When the event ends a DAG for good, its stay at its site ends as well.
     """
+    if event in _ENDS_MATCH:
+        # It may have been looking for another site while its last jobs ran.
+        changes["unmatched_reason"] = ""
     applied, events = _DAGS.apply(
         event, dag_ids, actor=actor, reason=reason, facts=facts, **changes
     )

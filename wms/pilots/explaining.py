@@ -71,6 +71,10 @@ def _fit(queue: Queue, needs: Needs, *, closed: str, pilots: dict[str, int]) -> 
     )
 
 
+def _closed_queues(fits: list[QueueFit]) -> str:
+    return f"{'; '.join(f'{fit.site}/{fit.queue} is closed: {fit.closed}' for fit in fits[:5])}."
+
+
 def _judged(fits: list[QueueFit]) -> tuple[Verdict, str]:
     if not fits:
         return Verdict.NEVER, "There is no queue."
@@ -79,9 +83,14 @@ def _judged(fits: list[QueueFit]) -> tuple[Verdict, str]:
         reasons = dict.fromkeys(fit.refusal for fit in fits)
         return Verdict.NEVER, f"No queue can run it: {'; '.join(list(reasons)[:5])}."
     usable = [fit for fit in fitting if not fit.closed]
+    running_on = sum(fit.running_pilots for fit in fitting if fit.closed)
+    if not usable and running_on:
+        return Verdict.WAITING, (
+            f"{_closed_queues(fitting)} No new pilot is sent, but {running_on} that run there may "
+            "still take it."
+        )
     if not usable:
-        closed = [f"{fit.site}/{fit.queue} is closed: {fit.closed}" for fit in fitting[:5]]
-        return Verdict.NOT_NOW, f"{'; '.join(closed)}."
+        return Verdict.NOT_NOW, _closed_queues(fitting)
     pending = sum(fit.pending_pilots for fit in usable)
     running = sum(fit.running_pilots for fit in usable)
     return Verdict.WAITING, (

@@ -21,6 +21,7 @@ from matching.classads import (
     quote,
     render_lines,
 )
+from matching.requirements import constant_fault
 from wms.core.errors import Conflict, Finding, InvalidInput
 from wms.sites.models import Site, SiteAd
 
@@ -96,7 +97,17 @@ def _expression_faults(field: str, text: str) -> list[Finding]:
         parse_expression(text)
     except AdError as error:
         return [Finding(error.message, field=field)]
-    return []
+    return requirements_faults(text, field=field) if field == "requirements" else []
+
+
+def requirements_faults(text: str, *, field: str) -> list[Finding]:
+    """What is wrong with a site's Requirements that are neither true nor false for every DAG."""
+    try:
+        check_cost({"Requirements": text})
+    except AdError as error:
+        return [Finding(error.message, field=field)]
+    why = constant_fault(text, {})
+    return [Finding(f"can never be true: {why.replace('site', 'DAG')}", field=field)] if why else []
 
 
 def _environment_faults(text: str) -> list[Finding]:

@@ -16,7 +16,7 @@ from matching.classads import AdError, attribute_value, build_ad
 from wms.core.actors import Actor
 from wms.core.audit import record_action
 from wms.core.errors import Conflict, Finding, InvalidInput, NotFound
-from wms.sites.ads import check_merged, merge_ad
+from wms.sites.ads import check_merged, merge_ad, requirements_faults
 from wms.sites.models import Advertisement, Site, SiteEvent
 from wms.sites.policy import require_configuring
 from wms.sites.selectors import find_site
@@ -32,6 +32,7 @@ _REFUSED = {
 }
 #: Attributes that speak of the advertisement; they are not merged.
 _ENVELOPE = frozenset({"name", "mytype", "targettype", "updatesequencenumber", "classadlifetime"})
+_DAY_S = 86_400
 _INTEGER = re.compile(r"[0-9]{1,19}\Z")
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"\Z', re.DOTALL)
 
@@ -49,7 +50,7 @@ class _Message:
     """An advertised ad: whose it is, and what is to be merged."""
 
     name: str
-    sequence: int
+    sequence: int | None
     lifetime_s: int
     attributes: Mapping[str, str]
 
@@ -62,23 +63,30 @@ class _Message:
 def advertise(text: str, *, actor: Actor, now: datetime) -> Advertised:
     """Merge an ad, in any of the three formats, into the ad of the site that it names.
 
-    It holds for its ClassAdLifetime, 900 s by default. Without UpdateSequenceNumber it has the Unix
-    time of its arrival.
+    It holds for its ClassAdLifetime, 900 s by default. Without UpdateSequenceNumber it has the one
+    after the last. A number is at most the Unix time of the next day: a larger one would keep all
+    later ads out.
 
     Raises NotPermitted; InvalidInput with every fault, by attribute or line; Conflict when the
     number is not larger than that of the last one, also of an invalidated one. Then nothing was
     changed.
     """
     require_configuring(actor, "advertise ads of sites")
-    message = _read(text, now)
+    message = _read(text)
     # Two at once for the same site come one after the other.
     site = Site.objects.filter(name=message.name).select_for_update(no_key=True).first()
     if site is None:
         raise InvalidInput.of(f"no site {message.name} is configured", field="Name")
     old = Advertisement.objects.filter(site=site).first()
-    if old is not None and message.sequence <= old.sequence:
+    last = 0 if old is None else old.sequence
+    sequence = last + 1 if message.sequence is None else message.sequence
+    if sequence > now.timestamp() + _DAY_S:
+        latest = int(now.timestamp() + _DAY_S)
+        fault = f"must be at most {latest}, the Unix time of the next day"
+        raise InvalidInput.of(fault, field="UpdateSequenceNumber")
+    if old is not None and sequence <= old.sequence:
         raise Conflict(
-            f"The UpdateSequenceNumber {message.sequence} is not larger than {old.sequence}, the "
+            f"The UpdateSequenceNumber {sequence} is not larger than {old.sequence}, the "
             f"last one of {site.name}; nothing was changed."
         )
     _check_merged(site, message)
@@ -86,7 +94,7 @@ def advertise(text: str, *, actor: Actor, now: datetime) -> Advertised:
         site=site,
         defaults={
             "attributes": message.lines,
-            "sequence": message.sequence,
+            "sequence": sequence,
             "lifetime_s": message.lifetime_s,
             "received_at": now,
             "expires_at": now + timedelta(seconds=message.lifetime_s),
@@ -129,7 +137,7 @@ def _record(event: str, site: Site, row: Advertisement, actor: Actor, **facts: A
     record_action(f"{event} ad", target=f"site {site.name}", actor=actor, facts=facts)
 
 
-def _read(text: str, now: datetime) -> _Message:
+def _read(text: str) -> _Message:
     try:
         attributes = parse_ad(text)
     except AdError as error:
@@ -148,16 +156,19 @@ def _read(text: str, now: datetime) -> _Message:
         for name, check in _CHECKS.items()
         if name in by_name and (fault := check(by_name[name][1]))
     ]
+    if "requirements" in by_name:
+        name, expression = by_name["requirements"]
+        findings += requirements_faults(expression, field=name)
     if findings:
         raise InvalidInput(findings)
 
-    def number(name: str, default: int) -> int:
-        return int(by_name[name][1]) if name in by_name else default
+    def number(name: str) -> int | None:
+        return int(by_name[name][1]) if name in by_name else None
 
     return _Message(
         name=_string(by_name["name"][1]) or "",
-        sequence=number("updatesequencenumber", int(now.timestamp())),
-        lifetime_s=number("classadlifetime", DEFAULT_LIFETIME_S),
+        sequence=number("updatesequencenumber"),
+        lifetime_s=number("classadlifetime") or DEFAULT_LIFETIME_S,
         attributes={
             name: expression
             for name, expression in attributes.items()

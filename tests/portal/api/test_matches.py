@@ -92,10 +92,25 @@ def test_a_rematch_without_a_reason_is_refused(
 ) -> None:
     dag = factories.running_dag(people.alice)
 
-    answer = alice.post(URL + address.format(dag=dag.pk), {"dags": [dag.pk]}, format="json")
+    body = {} if "dag" in address else {"dags": [dag.pk]}
+    answer = alice.post(URL + address.format(dag=dag.pk), body, format="json")
 
     assert answer.status_code == 400
     assert "Give a reason" in answer.json()["detail"]
+
+
+def test_a_misspelt_wish_is_refused_and_changes_nothing(
+    alice: APIClient, people: SimpleNamespace
+) -> None:
+    dag = factories.running_dag(people.alice)
+
+    body = {"reason": "slow", "let_finish": True}
+    answer = alice.post(f"{URL}{dag.pk}/rematch/", body, format="json")
+
+    assert answer.status_code == 400
+    assert "let_finish: unknown; known are reason, lets_finish, avoid_s" in answer.json()["detail"]
+    dag.refresh_from_db()
+    assert dag.state == "running"
 
 
 def test_a_selection_is_rematched_and_says_what_was_left_as_it_is(

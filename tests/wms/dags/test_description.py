@@ -130,3 +130,10 @@ def test_a_dollar_that_ends_a_pattern_is_no_macro(submit) -> None:
     dag = submit("JOB A step.sub", description_text=text, description_name="group.sub")
 
     assert dag.ad_attributes["Requirements"] == 'regexp("^uw-.*$", TARGET.Name)'
+
+
+def test_a_misspelt_command_is_refused_with_what_was_meant(submit) -> None:
+    (fault,) = faults(submit, "universe = vanilla\nRequirments = TARGET.Memory > 5\n")
+
+    assert fault.message == "requirments is no command; did you mean requirements?"
+    assert fault.line == 2

@@ -9,6 +9,7 @@ from django.db import connections
 from matching.explanation import Verdict
 from matching.misses import Miss
 from matching.reasons import Stand
+from tests import factories
 from tests.wms.dags.driving import NOW, claim_one, match, run_one
 from wms.core.actors import Actor
 from wms.core.errors import InvalidInput, NotFound, TooMany
@@ -231,6 +232,20 @@ def test_a_job_whose_site_was_closed_is_not_now(submit, make_site, alice: User) 
 
     assert answer.verdict is Verdict.NOT_NOW
     assert "site-a/main is closed: switched off" in answer.summary
+
+
+def test_a_job_at_a_closed_site_may_still_be_taken_by_a_pilot_that_runs_there(
+    submit, make_site, alice: User
+) -> None:
+    site = make_site("site-a")
+    match(submit(NODE))
+    factories.pilot(site.queues.get())
+    make_site("site-a", is_enabled=False)
+
+    answer = answer_for_job(alice, Job.objects.get().pk, now=NOW)
+
+    assert answer.verdict is Verdict.WAITING
+    assert "1 that run there may still take it" in answer.summary
 
 
 def test_a_job_that_no_pilot_waits_for_any_more_says_what_became_of_it(

@@ -110,15 +110,35 @@ def test_a_number_that_is_not_larger_is_refused_and_changes_nothing(
     assert Advertisement.objects.values().get() == before
 
 
-def test_the_number_is_the_time_of_arrival_unless_given(make_site, operator: Actor) -> None:
+def test_the_number_is_the_one_after_the_last_unless_given(make_site, operator: Actor) -> None:
+    make_site()
+    numbers = []
+
+    for line in ("", "", "UpdateSequenceNumber = 12", ""):
+        sent = advertise(f'Name = "site-a"\n{line}', actor=operator, now=NOW)
+        numbers.append(sent.advertisement.sequence)
+
+    assert numbers == [1, 2, 12, 13]
+
+
+def test_a_number_that_would_keep_later_ads_out_is_refused(make_site, operator: Actor) -> None:
+    make_site()
+    tomorrow = int(NOW.timestamp()) + 86_400
+
+    advertise(f'Name = "site-a"\nUpdateSequenceNumber = {tomorrow}', actor=operator, now=NOW)
+    with pytest.raises(InvalidInput, match="Unix time of the next day"):
+        advertise(
+            f'Name = "site-a"\nUpdateSequenceNumber = {tomorrow + 1}', actor=operator, now=NOW
+        )
+
+
+def test_requirements_that_are_no_truth_value_are_refused(make_site, operator: Actor) -> None:
     make_site()
 
-    first = advertise('Name = "site-a"', actor=operator, now=NOW)
-
-    assert first.advertisement.sequence == int(NOW.timestamp())
-    with pytest.raises(Conflict):
-        advertise('Name = "site-a"', actor=operator, now=NOW)
-    advertise('Name = "site-a"', actor=operator, now=NOW + timedelta(seconds=1))
+    with pytest.raises(InvalidInput, match="Requirements: can never be true: it is 5, which"):
+        advertise('Name = "site-a"\nRequirements = 5', actor=operator, now=NOW)
+    with pytest.raises(InvalidInput, match="requirements: can never be true"):
+        make_site("site-b", requirements='"yes"')
 
 
 @pytest.mark.parametrize(
