@@ -23,13 +23,13 @@ from matching.substitution import Evaluator
 from wms.core.actors import Actor
 from wms.core.loops import wake
 from wms.core.models import InboxEntry
-from wms.dags import lifecycle
+from wms.dags import lifecycle, steering
 from wms.dags.demand import requests_of
 from wms.dags.models import Dag, MatchRecord, Node
+from wms.dags.policies import matchmaking_policy
 from wms.dags.references import bounded
 from wms.dags.rendering import CannotRender, NodeContext, render_job
 from wms.dags.states import DAG_TERMINAL, DagState, NodeState
-from wms.dags.steering import recall_strays
 from wms.dags.submitfile import from_dict
 from wms.jobs import services as jobs
 from wms.jobs.models import JobEvent
@@ -121,7 +121,7 @@ def advance(dag_id: int, *, now: datetime) -> bool:
         changes = _settle(dag, _outcome(dag, events))
         returned = [event.job_id for event in events if event.event == "reschedule"]
         if returned and dag.state not in DAG_TERMINAL:
-            changes["submitted_count"] -= recall_strays(dag, returned, actor=_ACTOR)
+            changes["submitted_count"] -= steering.recall_strays(dag, returned, actor=_ACTOR)
         if dag.state == DagState.RUNNING:
             if is_told:
                 _start_roots(dag)
@@ -221,23 +221,45 @@ def _submit_ready(dag: Dag) -> int:
         return 0
     specs, fault = _render(dag, nodes[:_BATCH])
     _submit(dag, nodes[: len(specs)], specs)
-    if fault:
-        _hold(dag, fault, has_begun=bool(specs))
+    if fault is not None:
+        _stop(dag, fault, has_begun=bool(specs))
     elif len(nodes) > _BATCH:
         lifecycle.tell_engine(dag.pk)
     return len(specs)
 
 
-def _hold(dag: Dag, reason: str, *, has_begun: bool) -> None:
-    """Hold a DAG; if nothing of it has run yet, its release lets it look for another site."""
+@dataclass(frozen=True, slots=True)
+class _Fault:
+    """Why a node cannot be submitted, and whether another site might run it."""
+
+    reason: str
+    is_of_site: bool = False
+
+
+def _stop(dag: Dag, fault: _Fault, *, has_begun: bool) -> None:
+    """Hold a DAG of which a node cannot be submitted.
+
+    If nothing of it has run yet, it looks for another site instead, as often as the policy lets
+    it; or its release lets it do so.
+    """
+    reason, policy = fault.reason, matchmaking_policy()
     if has_begun or dag.done_count or dag.failed_count or dag.submitted_count:
         lifecycle.apply_to_dags("hold", [dag.pk], actor=_ACTOR, reason=reason)
+    elif fault.is_of_site and dag.policy_rematch_count < policy.max_rematches:
+        steering.take_back(
+            [dag],
+            end=MatchRecord.End.UNFIT,
+            actor=_ACTOR,
+            reason=reason,
+            avoid_s=policy.avoid_s,
+            policy_rematch_count=F("policy_rematch_count") + 1,
+        )
     else:
         lifecycle.apply_to_dags("hold", [dag.pk], actor=_ACTOR, reason=reason, **lifecycle.UNBOUND)
         lifecycle.end_matches([dag.pk], end=MatchRecord.End.HOLD, reason=reason)
 
 
-def _render(dag: Dag, nodes: Iterable[Node]) -> tuple[list[JobSpec], str]:
+def _render(dag: Dag, nodes: Iterable[Node]) -> tuple[list[JobSpec], _Fault | None]:
     specs: list[JobSpec] = []
     offers = [offered_resource(queue) for queue in queues_of(dag.site)] if dag.site else []
     evaluator = _evaluator(dag)
@@ -259,13 +281,14 @@ def _render(dag: Dag, nodes: Iterable[Node]) -> tuple[list[JobSpec], str]:
                 site=dag.site.name if dag.site else "",
             )
         except CannotRender as error:
-            return specs, str(error)
+            return specs, _Fault(str(error))
         refusals = [offer.refusal(spec.needs) for offer in offers]
         if all(refusals):
             reasons = "; ".join(dict.fromkeys(refusals)) or "it has no queue"
-            return specs, f"node {node.name}: no queue of {dag.site} can run it: {reasons}"
+            reason = f"node {node.name}: no queue of {dag.site} can run it: {reasons}"
+            return specs, _Fault(reason, is_of_site=True)
         specs.append(spec)
-    return specs, ""
+    return specs, None
 
 
 def _evaluator(dag: Dag) -> Callable[[str], str]:

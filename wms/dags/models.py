@@ -120,6 +120,7 @@ class MatchRecord(models.Model):
         FAIL = "fail", "failed"
         REMOVE = "remove", "removed"
         HOLD = "hold", "held before it began"
+        UNFIT = "unfit", "no queue could run it"
         REMATCH = "rematch", "rematched by hand"
         POLICY = "policy", "rematched by policy"
 

@@ -92,7 +92,6 @@ def test_strange_site_attributes_do_not_stop_the_negotiation(submit, make_site) 
             f"environment = A=$$(M:x){'z' * 60_000}",
             "arguments and environment exceed",
         ),
-        ("executable = /bin/true\nrequest_cpus = $$(C:8)", "needs 8 cores, offered are 1"),
     ],
 )
 def test_a_node_that_cannot_become_a_job_holds_its_dag_only(

@@ -5,13 +5,13 @@ from datetime import timedelta
 import pytest
 
 from matching.negotiation import decide
-from tests.wms.dags.driving import NOW, advance, claim_one, match, run_one
+from tests.wms.dags.driving import NOW, advance, assert_log_agrees, claim_one, match, run_one
 from wms.accounting.models import AccountingGroup, ConcurrencyLimit, Submitter
 from wms.core.actors import Actor
 from wms.core.models import User
 from wms.dags import binding, demand, negotiation
 from wms.dags.binding import carry_out
-from wms.dags.models import Dag, MatchRecord, NegotiationCycle
+from wms.dags.models import Dag, MatchmakingPolicy, MatchRecord, NegotiationCycle
 from wms.dags.services import hold_dags, release_dags
 from wms.sites.ads import Load, publish_ads, published_ad
 from wms.sites.models import Site, SiteAd, SiteThrottle
@@ -166,21 +166,38 @@ def test_a_held_dag_takes_nobodys_place(submit, make_site, sam: User) -> None:
     assert match(submit(NODE)).state == "running"
 
 
-def test_a_dag_that_could_not_start_looks_for_another_site_after_its_release(
-    submit, make_site, sam: User
-) -> None:
+EIGHT_CORES = "executable = step.sh\nrequest_cpus = $$(Cores:8)\nqueue\n"
+
+
+def test_a_dag_that_no_queue_of_its_site_can_run_looks_for_another_site(submit, make_site) -> None:
     make_site("site-a", rank="1")
-    text = "executable = step.sh\nrequest_cpus = $$(Cores:8)\nqueue\n"
-    dag = match(submit(NODE, files={"step.sub": text}))
-    assert (dag.state, dag.site) == ("held", None)
-    assert "no queue of site-a can run it: needs 8 cores" in dag.state_reason
-
-    make_site("site-a", is_enabled=False)
     make_site("site-b", queue={"cores": 8})
-    release_dags([dag.pk], actor=Actor.person(sam))
 
+    dag = match(submit(NODE, files={"step.sub": EIGHT_CORES}))
+
+    assert (dag.state, dag.site) == ("idle", None)
+    assert "no queue of site-a can run it: needs 8 cores" in dag.state_reason
+    assert MatchRecord.objects.get(dag=dag).end == MatchRecord.End.UNFIT
     assert match(dag).state == "running"
     assert dag.site.name == "site-b"
+    assert_log_agrees(dag)
+
+
+def test_a_dag_that_fits_no_queue_is_held_after_as_many_sites_as_the_policy_allows(
+    submit, make_site, sam: User
+) -> None:
+    for name in ("site-a", "site-b"):
+        make_site(name)
+    MatchmakingPolicy.objects.create(pk=1, max_rematches=1)
+
+    dag = submit(NODE, files={"step.sub": EIGHT_CORES})
+    states = [match(dag).state for _ in range(2)]
+
+    assert states == ["idle", "held"]
+    make_site("site-c", queue={"cores": 8}, rank="2")
+    release_dags([dag.pk], actor=Actor.person(sam))
+    assert match(dag).state == "running"
+    assert dag.site.name == "site-c"
 
 
 def test_where_a_site_counts_jobs_a_dag_weighs_as_much_as_it_has_unfinished_nodes(

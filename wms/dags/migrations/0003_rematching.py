@@ -33,6 +33,7 @@ class Migration(migrations.Migration):
                     ("fail", "failed"),
                     ("remove", "removed"),
                     ("hold", "held before it began"),
+                    ("unfit", "no queue could run it"),
                     ("rematch", "rematched by hand"),
                     ("policy", "rematched by policy"),
                 ],
