@@ -382,7 +382,7 @@ class Cycle:
         held = self._held.get(group, 0.0)
         whose = f"The quota of the group {group}" if group else "What all groups' quotas leave"
         return Leftover(
-            Kind.QUOTA, f"{whose} is used up, with the surplus of others: it holds {held:g} places."
+            Kind.QUOTA, f"{whose} is used up, with the surplus of others: {held:g} held."
         )
 
     def _leave(self, request: Request, leftover: Leftover) -> float:
