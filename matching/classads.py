@@ -217,14 +217,6 @@ def attribute_value(
     return evaluate(expression, ad, target)
 
 
-def requirement_holds(ad: classad2.ClassAd, target: classad2.ClassAd) -> bool:
-    """True when the `Requirements` of `ad`, seen towards `target`, is exactly true.
-
-    A missing Requirements accepts everybody; undefined and error refuse, as in HTCondor.
-    """
-    return attribute_value(ad, "Requirements", True, target) is True
-
-
 def rank_value(ad: classad2.ClassAd, target: classad2.ClassAd) -> float:
     """The `Rank` of `ad` for `target`; 0.0 when it is missing or not a number, as in HTCondor."""
     return as_rank(attribute_value(ad, "Rank", 0.0, target))

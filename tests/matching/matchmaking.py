@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import classad2
 
-from matching.classads import build_ad, rank_value, requirement_holds
+from matching.classads import attribute_value, build_ad, rank_value
 from matching.clusters import Grouping
 from matching.market import Market
 from matching.negotiation import Decision, Limit, Request, Usage, decide
@@ -41,6 +41,14 @@ def match(
 ) -> Decision:
     """The decision at a fixed time."""
     return decide(requests, offers, usage or Usage(), limits or {}, NOW)
+
+
+def requirement_holds(ad: classad2.ClassAd, target: classad2.ClassAd) -> bool:
+    """True when the `Requirements` of `ad`, seen towards `target`, is exactly true.
+
+    A missing Requirements accepts everybody; undefined and error refuse, as in HTCondor.
+    """
+    return attribute_value(ad, "Requirements", True, target) is True
 
 
 def plainly_matched(requests: Sequence[Request], offers: Sequence[Offer]) -> list[tuple[int, int]]:

@@ -14,8 +14,8 @@ from matching.classads import (
     parse_lines,
     rank_value,
     render_lines,
-    requirement_holds,
 )
+from tests.matching.matchmaking import requirement_holds
 
 
 @pytest.mark.parametrize(

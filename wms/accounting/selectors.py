@@ -101,11 +101,6 @@ def visible_groups(user: User) -> QuerySet[AccountingGroup]:
     )
 
 
-def groups_of(user: User) -> QuerySet[AccountingGroup]:
-    """The groups in whose name the user may submit, by name."""
-    return AccountingGroup.objects.filter(members=user)
-
-
 def limits() -> dict[str, float]:
     """The maximum of each concurrency limit by name."""
     return dict(ConcurrencyLimit.objects.values_list("name", "maximum"))

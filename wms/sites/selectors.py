@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 
-from django.db.models import Exists, OuterRef, Prefetch, QuerySet
+from django.db.models import Prefetch, QuerySet
 
 from matching.needs import Resource
 from wms.core.conf import conf
@@ -43,12 +43,6 @@ def downtimes_from(now: datetime) -> QuerySet[Downtime]:
     return Downtime.objects.filter(cancelled_at=None, end__gt=now).order_by("start", "pk")
 
 
-def open_sites() -> QuerySet[Site]:
-    """The sites that can take DAGs: switched on, with a queue that is."""
-    has_queue = Queue.objects.filter(site=OuterRef("pk"), is_enabled=True)
-    return Site.objects.filter(Exists(has_queue), is_enabled=True)
-
-
 def planned_downtimes(site: Site, now: datetime) -> QuerySet[Downtime]:
     """The downtimes of a site that have not ended, by start."""
     return downtimes_from(now).filter(site=site)
@@ -65,11 +59,6 @@ def find_site(name: str) -> Site:
 def queues_of(site: Site) -> QuerySet[Queue]:
     """The queues of a site, those that are switched off at present included."""
     return Queue.objects.filter(site=site).select_related("site")
-
-
-def enabled_sites() -> QuerySet[Site]:
-    """The sites that may be matched."""
-    return Site.objects.filter(is_enabled=True)
 
 
 def element_settings(queue: Queue) -> dict[str, object]:
