@@ -16,7 +16,7 @@ from matching.classads import AdError
 from matching.clusters import Cluster, Grouping, Wish
 from matching.fairshare import GroupShare, allotments, effective_quotas, shares, starvation_order
 from matching.market import Market, Search, Stopwatch, TooExpensive
-from matching.places import Offer
+from matching.places import Offer, Place
 from matching.reasons import Kind, Leftover, no_site
 
 #: Quotas are shared out anew so many times, with what the groups before did not use.
@@ -293,26 +293,9 @@ class Cycle:
 
     def _try(self, request: Request) -> float:
         """Match one request or note why not; return how many places it got."""
-        if self._clock() > self._deadline:
-            return self._leave(request, NO_TIME)
-        lacking = self._lacking_limit(request)
-        if lacking is not None:
-            return self._leave(request, lacking)
-        number = self._cluster_of[request.dag_id]
-        search = self._search(number)
-        self._alike[number] -= 1
-        if not self._alike[number]:
-            # Nobody will ask again, and where all are different these take much memory.
-            self._searches.pop(number, None)
-        if isinstance(search, Leftover):
-            return self._leave(request, search)
-        found = search.best()
-        if found is None:
-            avoided = self._wishes[number].avoided
-            reason = no_site(self.market.places, search.fits, avoided)
-            if self._alike[number]:
-                self._searches[number] = reason
-            return self._leave(request, reason)
+        found = self._best(request)
+        if isinstance(found, Leftover):
+            return self._leave(request, found)
         place, dag_rank, site_rank = found
         weight = place.offer.weight(request.unfinished_nodes)
         self.market.take(place, weight)
@@ -322,6 +305,32 @@ class Cycle:
             Match(request.dag_id, place.offer.site_id, dag_rank, site_rank)
         )
         return weight
+
+    def _best(self, request: Request) -> tuple[Place, float, float] | Leftover:
+        """The best site for a request with the ranks of both, or why there is none now."""
+        if self._clock() > self._deadline:
+            return NO_TIME
+        lacking = self._lacking_limit(request)
+        if lacking is not None:
+            return lacking
+        number = self._cluster_of[request.dag_id]
+        search = self._search(number)
+        found: tuple[Place, float, float] | Leftover
+        if isinstance(search, Leftover):
+            found = search
+        else:
+            found = search.best() or self._give_up(number, search)
+        self._alike[number] -= 1
+        if not self._alike[number]:
+            # Nobody will ask again, and where all are different these take much memory.
+            del self._searches[number]
+        return found
+
+    def _give_up(self, number: int, search: Search) -> Leftover:
+        """Why a cluster finds nothing; it is not tried again."""
+        reason = no_site(self.market.places, search.fits, self._wishes[number].avoided)
+        self._searches[number] = reason
+        return reason
 
     def _search(self, number: int) -> Search | Leftover:
         """The search of a cluster, or why it finds nothing."""
@@ -352,17 +361,8 @@ class Cycle:
 
         If no site would have taken it anyhow, that is the reason: a larger quota would not help.
         """
-        if self._clock() > self._deadline:
-            return NO_TIME
-        lacking = self._lacking_limit(request)
-        if lacking is not None:
-            return lacking
-        number = self._cluster_of[request.dag_id]
-        search = self._search(number)
-        if isinstance(search, Search) and search.best() is None:
-            avoided = self._wishes[number].avoided
-            search = self._searches[number] = no_site(self.market.places, search.fits, avoided)
-        return search if isinstance(search, Leftover) else self._over_quota(group)
+        found = self._best(request)
+        return found if isinstance(found, Leftover) else self._over_quota(group)
 
     def _lacking_limit(self, request: Request) -> Leftover | None:
         for name, amount in request.limits.items():

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import classad2
+from hypothesis import strategies as st
 
 from matching.classads import attribute_value, build_ad, rank_value
 from matching.clusters import Grouping
@@ -31,6 +33,22 @@ def offer(site_id: int, name: str, current: float = 0, most: float = 2, **attrib
         **attributes,
     }
     return Offer(site_id, name, build_ad(expressions))
+
+
+def submitted_by(name: str, dag_ids: range, group: str = "", **attributes: str) -> list[Request]:
+    """Requests of one submitter, with these expressions."""
+    return [replace(request(n, **attributes), submitter=name, group=group) for n in dag_ids]
+
+
+class Clock:
+    """A stopwatch that goes on by the same step whenever it is read."""
+
+    def __init__(self, step_s: float) -> None:
+        self.time_s, self.step_s = 0.0, step_s
+
+    def __call__(self) -> float:
+        self.time_s += self.step_s
+        return self.time_s
 
 
 def match(
@@ -85,3 +103,49 @@ def plainly_matched(requests: Sequence[Request], offers: Sequence[Offer]) -> lis
         ads[place]["CurMatches"] = int(number_of(ads[place], "CurMatches", 0.0)) + 1
         matches.append((request.dag_id, offers[place].site_id))
     return matches
+
+
+site_requirements = st.sampled_from(
+    [
+        "CurMatches < MaxMatches",
+        "(CurMatches < MaxMatches) && (TARGET.Kind =!= 1)",
+        "CurMatches < MaxMatches && TARGET.Kind <= CurMatches",
+        "TARGET.Wish is undefined || TARGET.Wish",
+        "CurMatches =!= 1",
+        "MaxMatches",
+        "1 && CurMatches < MaxMatches",
+        "Room",
+        "Kind < 2 && Room",
+    ]
+)
+dag_requirements = st.sampled_from(
+    [
+        "true",
+        "Speed >= Kind",
+        "CurMatches >= 1",
+        "TARGET.CurMatches < 2 && Speed =!= 1",
+        "Busy || Speed > 1",
+        "Fond",
+        'regexp("^s[01]", Name)',
+        "1",
+        "Missing > 2",
+    ]
+)
+ranks = st.sampled_from(
+    ["0.0", "-CurMatches/real(MaxMatches)", "CurMatches", "Speed", "Kind * Speed", "Fond", '"x"']
+)
+site_ads = st.fixed_dictionaries(
+    {
+        "Requirements": site_requirements,
+        "Rank": st.sampled_from(["0", "TARGET.Kind", "CurMatches", "TARGET.Kind * CurMatches"]),
+        "Speed": st.sampled_from(["0", "1", "2"]),
+        "WantAdRevaluate": st.sampled_from(["True", "True", "False"]),
+        "Room": st.just("CurMatches < MaxMatches"),
+        "Busy": st.just("CurMatches > 0"),
+        "Fond": st.sampled_from(["TARGET.Kind > 0", "CurMatches < 2"]),
+    }
+)
+dag_ads = st.fixed_dictionaries(
+    {"Requirements": dag_requirements, "Rank": ranks, "Kind": st.sampled_from(["0", "1", "2"])},
+    optional={"Wish": st.sampled_from(["TARGET.CurMatches < 1", "TARGET.Speed > 0"])},
+)

@@ -20,8 +20,7 @@ from matching.fairshare import GroupShare
 from matching.negotiation import Bounds, Limit, Request, Share, Usage, decide
 from matching.places import Offer
 from matching.reasons import Kind, Stand
-from tests.matching.matchmaking import NOW, match, offer, request
-from tests.matching.test_negotiation import dag_ads, site_ads
+from tests.matching.matchmaking import NOW, dag_ads, match, offer, request, site_ads
 
 
 def explained(
