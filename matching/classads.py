@@ -171,6 +171,14 @@ def render_lines(ad: classad2.ClassAd) -> str:
     )
 
 
+def canonical_text(text: str) -> str:
+    """The expression as the library prints it, on one line: its spaces and brackets are uniform.
+
+    Raises AdError when it is not exactly one ClassAd expression.
+    """
+    return _plain(parse_expression(text))
+
+
 def _plain(expression: Any) -> str:
     """Text of an expression, floats in the short form that people write."""
     # On one line, which `str` is not when there are lists or nested ads.

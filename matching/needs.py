@@ -4,124 +4,199 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
 from typing import Any
+
+from matching.adcost import check_cost
+from matching.classads import AdError, canonical_text, parse_expression
+from matching.requirements import never_true
 
 #: Upper ends of the CPU time segments in seconds (DIRAC TaskQueue matching, 2009).
 CPU_SEGMENTS_S = (500, 5_000, 50_000, 300_000)
 
+#: The largest number of each kind that is believed.
+MOST = {
+    "cpu_time_s": 2**31 - 1,
+    "cores": 100_000,
+    "max_cores": 100_000,
+    "memory_mb": 2**30,
+    "gpus": 10_000,
+}
+_LISTS = (
+    "sites", "banned_sites", "queues", "platforms", "pilot_types", "submit_pools", "middlewares",
+    "tags",
+)  # fmt: skip
+_LONGEST_LIST = 500
+_LONGEST_WORD = 130
+_LONGEST_EXPRESSION = 4000
+#: What a resource can say of itself as its kind.
+PILOT_TYPES = ("generic", "private")
 
-def cpu_segment(cpu_time_s: float, segments_s: tuple[int, ...] = CPU_SEGMENTS_S) -> int:
+
+class BadNeeds(ValueError):
+    """Needs that nothing can meet, or that are no needs; `fields` names what is wrong."""
+
+    def __init__(self, message: str, *fields: str) -> None:
+        super().__init__(message)
+        self.fields = fields
+
+
+def cpu_segment(cpu_time_s: float, segments_s: Sequence[int] = CPU_SEGMENTS_S) -> int:
     """The smallest segment that holds `cpu_time_s`; a longer time is cut to the last segment."""
     return next((end for end in segments_s if cpu_time_s <= end), segments_s[-1])
 
 
-def _words(values: Iterable[str]) -> tuple[str, ...]:
-    return tuple(sorted({value.strip() for value in values if value.strip()}))
+def _words(name: str, values: Iterable[str]) -> tuple[str, ...]:
+    words = tuple(sorted({value.strip() for value in values if value.strip()}))
+    if len(words) > _LONGEST_LIST:
+        raise BadNeeds(f"{name} has more than {_LONGEST_LIST} entries", name)
+    if any(len(word) > _LONGEST_WORD for word in words):
+        raise BadNeeds(f"{name} has an entry of more than {_LONGEST_WORD} characters", name)
+    return words
 
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """The needs of a job. An empty list of sites, platforms or tags means no such need."""
+    """The needs of a job. An empty list or text means no such need.
+
+    `queues` are named `SITE/QUEUE`. `max_cores` is what the job can make use of, at least `cores`.
+    `submit_pools` and `middlewares` count where pilots are sent, not when one asks for a job.
+    `requirements` is a ClassAd expression over the pilot's ad.
+    """
 
     owner: str
     owner_group: str = ""
+    setup: str = ""
     cpu_time_s: int = CPU_SEGMENTS_S[0]
     cores: int = 1
+    max_cores: int = 1
     memory_mb: int = 0
+    gpus: int = 0
     sites: tuple[str, ...] = ()
     banned_sites: tuple[str, ...] = ()
+    queues: tuple[str, ...] = ()
     platforms: tuple[str, ...] = ()
+    pilot_types: tuple[str, ...] = ()
+    submit_pools: tuple[str, ...] = ()
+    middlewares: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
+    job_type: str = ""
+    requirements: str = ""
 
     @classmethod
     def of(
         cls,
         owner: str,
         *,
-        owner_group: str = "",
         cpu_time_s: float = CPU_SEGMENTS_S[0],
         cores: int = 1,
-        memory_mb: int = 0,
-        sites: Iterable[str] = (),
-        banned_sites: Iterable[str] = (),
-        platforms: Iterable[str] = (),
-        tags: Iterable[str] = (),
+        max_cores: int | None = None,
+        segments_s: Sequence[int] = CPU_SEGMENTS_S,
+        **others: Any,
     ) -> Needs:
         """Normalised needs: lists sorted without repetition, CPU time rounded up to its segment.
 
-        Raises ValueError, with the field's name, for a contradiction or an absurd number.
+        Raises BadNeeds, with the fields' names, for a contradiction or an absurd value.
         """
-        if cores < 1 or memory_mb < 0 or cpu_time_s < 0:
-            raise ValueError("cores must be at least 1, memory_mb and cpu_time_s not negative")
-        wanted, banned = _words(sites), _words(banned_sites)
-        if wanted and not set(wanted) - set(banned):
-            raise ValueError("sites and banned_sites contradict each other: no site is left")
-        return cls(
-            owner=owner,
-            owner_group=owner_group,
-            cpu_time_s=cpu_segment(cpu_time_s),
-            cores=cores,
-            memory_mb=memory_mb,
-            sites=wanted,
-            banned_sites=banned,
-            platforms=_words(platforms),
-            tags=_words(tags),
-        )
+        numbers = {
+            "cpu_time_s": cpu_time_s,
+            "cores": cores,
+            "max_cores": cores if max_cores is None else max_cores,
+            **{name: others.pop(name, 0) for name in ("memory_mb", "gpus")},
+        }
+        _check_numbers(numbers)
+        lists = {name: _words(name, others.pop(name, ())) for name in _LISTS}
+        _check_lists(lists)
+        texts = {name: _text(name, value) for name, value in others.items()}
+        if texts.get("requirements"):
+            texts["requirements"] = _checked_requirements(texts["requirements"])
+        numbers["cpu_time_s"] = cpu_segment(cpu_time_s, segments_s)
+        return cls(owner=owner, **numbers, **lists, **texts)  # type: ignore[arg-type]
 
     def as_dict(self) -> dict[str, Any]:
         """The needs as JSON values, in a fixed order."""
-        return {
-            "owner": self.owner,
-            "owner_group": self.owner_group,
-            "cpu_time_s": self.cpu_time_s,
-            "cores": self.cores,
-            "memory_mb": self.memory_mb,
-            "sites": list(self.sites),
-            "banned_sites": list(self.banned_sites),
-            "platforms": list(self.platforms),
-            "tags": list(self.tags),
-        }
+        values = asdict(self)
+        return {name: list(value) if name in _LISTS else value for name, value in values.items()}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Needs:
-        """The needs that `as_dict` described."""
-        return cls.of(**values)
+        """The needs that `as_dict` described; what was not known then has its default."""
+        known = {name: tuple(value) if name in _LISTS else value for name, value in values.items()}
+        return cls(**{"max_cores": values.get("cores", 1), **known})
 
     def key(self) -> str:
-        """SHA-256 of the canonical form: equal exactly for equal needs."""
-        return hashlib.sha256(json.dumps(self.as_dict(), sort_keys=True).encode()).hexdigest()
+        """SHA-256 of the canonical form: equal exactly for equal needs.
+
+        What has its default is left out, so that a new kind of need changes no key.
+        """
+        given = {
+            field.name: getattr(self, field.name)
+            for field in fields(self)
+            if getattr(self, field.name) != field.default
+        }
+        return hashlib.sha256(json.dumps(given, sort_keys=True).encode()).hexdigest()
 
 
-@dataclass(frozen=True, slots=True)
-class Resource:
-    """What a pilot, or a site's queue, offers to jobs."""
+def _check_numbers(numbers: Mapping[str, float]) -> None:
+    for name, value in numbers.items():
+        least = 1 if name in {"cores", "max_cores"} else 0
+        if not least <= value <= MOST[name]:
+            raise BadNeeds(f"{name} must be from {least} to {MOST[name]}, not {value}", name)
+    if numbers["cores"] > numbers["max_cores"]:
+        raise BadNeeds(
+            f"cores ({numbers['cores']}) is more than max_cores ({numbers['max_cores']})",
+            "cores",
+            "max_cores",
+        )
 
-    site: str
-    cpu_time_s: int
-    cores: int = 1
-    memory_mb: int = 0
-    platform: str = ""
-    tags: tuple[str, ...] = ()
 
-    def refusal(self, needs: Needs) -> str:
-        """Why these needs cannot be met here, or an empty string when they can."""
-        if needs.cpu_time_s > self.cpu_time_s:
-            return f"needs {needs.cpu_time_s} s of CPU time, offered are {self.cpu_time_s} s"
-        if needs.cores > self.cores:
-            return f"needs {needs.cores} cores, offered are {self.cores}"
-        if needs.memory_mb > self.memory_mb:
-            return f"needs {needs.memory_mb} MB of memory, offered are {self.memory_mb} MB"
-        if needs.sites and self.site not in needs.sites:
-            return f"may run at {', '.join(needs.sites)} only"
-        if self.site in needs.banned_sites:
-            return f"may not run at {self.site}"
-        if needs.platforms and self.platform not in needs.platforms:
-            return (
-                f"needs platform {' or '.join(needs.platforms)}, here is {self.platform or 'none'}"
-            )
-        missing = set(needs.tags) - set(self.tags)
-        if missing:
-            return f"needs the tags {', '.join(sorted(missing))}"
-        return ""
+def _check_lists(lists: Mapping[str, tuple[str, ...]]) -> None:
+    both = sorted(set(lists["sites"]) & set(lists["banned_sites"]))
+    if both:
+        raise BadNeeds(
+            f"sites and banned_sites contradict each other: both name {', '.join(both)}",
+            "sites",
+            "banned_sites",
+        )
+    unknown = sorted(set(lists["pilot_types"]) - set(PILOT_TYPES))
+    if unknown:
+        raise BadNeeds(
+            f"pilot_types: {', '.join(unknown)} is not one of {', '.join(PILOT_TYPES)}",
+            "pilot_types",
+        )
+    _check_queues(lists)
+
+
+def _check_queues(lists: Mapping[str, tuple[str, ...]]) -> None:
+    """Queues all of which are at sites that are not wanted."""
+    at = {queue.partition("/")[0] for queue in lists["queues"] if "/" in queue}
+    if not at or any("/" not in queue for queue in lists["queues"]):
+        return
+    if lists["sites"] and not at & set(lists["sites"]):
+        raise BadNeeds("queues names only queues of sites that are not in sites", "queues", "sites")
+    if at <= set(lists["banned_sites"]):
+        raise BadNeeds(
+            "queues names only queues of sites in banned_sites", "queues", "banned_sites"
+        )
+
+
+def _text(name: str, value: str) -> str:
+    text = value.strip()
+    longest = _LONGEST_EXPRESSION if name == "requirements" else 64
+    if len(text) > longest:
+        raise BadNeeds(f"{name} has more than {longest} characters", name)
+    return text
+
+
+def _checked_requirements(text: str) -> str:
+    """The expression in the form that the library prints, so that equal ones are equal texts."""
+    try:
+        parse_expression(text)
+        check_cost({"PilotRequirements": text})
+    except AdError as error:
+        raise BadNeeds(f"requirements: {error.message}", "requirements") from error
+    fault = never_true(text, {})
+    if fault:
+        raise BadNeeds(f"requirements can never be true: {fault}", "requirements")
+    return canonical_text(text)

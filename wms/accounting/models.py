@@ -40,6 +40,19 @@ class AccountingGroup(models.Model):
     accepts_surplus = models.BooleanField(
         default=True, help_text="May use what other groups leave unused, beyond its quota."
     )
+    share = models.FloatField(
+        default=1000.0,
+        db_default=1000.0,
+        validators=[MinValueValidator(1e-3), MaxValueValidator(_MOST)],
+        help_text="Its part in the draws of TaskQueues, relative to other groups; divided equally "
+        "among its users that have jobs waiting.",
+    )
+    has_job_sharing = models.BooleanField(
+        default=False,
+        db_default=False,
+        help_text="JOB_SHARING: the share belongs to the group as a whole, and a private pilot of "
+        "one member runs the jobs of all.",
+    )
     members = models.ManyToManyField(
         settings.AUTH_USER_MODEL,
         blank=True,
@@ -51,6 +64,7 @@ class AccountingGroup(models.Model):
         ordering = ["name"]
         constraints = [
             models.CheckConstraint(condition=models.Q(quota__gte=0), name="group_quota_positive"),
+            models.CheckConstraint(condition=models.Q(share__gt=0), name="group_share_positive"),
         ]
 
     def __str__(self) -> str:

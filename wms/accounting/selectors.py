@@ -90,6 +90,11 @@ def groups() -> list[GroupShare]:
     ]
 
 
+def groups_in_draws() -> list[tuple[str, float, bool]]:
+    """Name, share and job sharing of all groups, for the draws of TaskQueues."""
+    return list(AccountingGroup.objects.values_list("name", "share", "has_job_sharing"))
+
+
 def visible_groups(user: User) -> QuerySet[AccountingGroup]:
     """The groups that the user may see, by name, with members and `used_slots`."""
     if not user.is_active:

@@ -80,6 +80,12 @@ def run(loop: Loop) -> bool:
     return True
 
 
+def last_report(name: str) -> CycleReport:
+    """What the last cycle of a loop that did not fail reported; empty before the first."""
+    reports = ControlLoop.objects.filter(name=name).values_list("report", flat=True)
+    return reports.first() or {}
+
+
 def _is_resting(loop: Loop, now: datetime) -> bool:
     row = ControlLoop.objects.filter(name=loop.name, started_at__lte=now).first()
     if row is None or row.started_at is None or row.duration_s is None:

@@ -8,7 +8,7 @@ from typing import Any
 from django.db import models
 from django.db.models import Count
 
-from wms.core.models import ControlLoop
+from wms.core.loops import last_report
 from wms.dags.cycles import CycleFigures, figures_since
 from wms.dags.models import Dag
 from wms.dags.states import DagState
@@ -46,9 +46,7 @@ def run_cycle(now: datetime) -> dict[str, Any]:
 
 
 def _last_sampled() -> int | None:
-    reports = ControlLoop.objects.filter(name=LOOP).values_list("report", flat=True)
-    report: dict[str, Any] = reports.first() or {}
-    number = report.get("negotiation")
+    number = last_report(LOOP).get("negotiation")
     return number if isinstance(number, int) else None
 
 

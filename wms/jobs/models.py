@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
+from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models.functions import Now
 
+from matching.resources import JobKind
 from wms.core.models import EventRecord
 from wms.jobs.states import JobState
+from wms.sites.models import Site
 
 
 class Blob(models.Model):
@@ -55,6 +58,11 @@ class Job(models.Model):
     stdout_name = models.CharField(max_length=255, blank=True, help_text="Name in the workspace.")
     stderr_name = models.CharField(max_length=255, blank=True, help_text="Name in the workspace.")
     needs = models.JSONField()
+    priority = models.PositiveSmallIntegerField(
+        default=1,
+        db_default=1,
+        help_text="From 0 to 10: how much more likely it is drawn than others of its TaskQueue.",
+    )
     attributes = models.JSONField(default=dict, help_text="Other keys of the submit description.")
     wall_limit_s = models.PositiveIntegerField()
     max_attempts = models.PositiveSmallIntegerField(default=5)
@@ -81,6 +89,7 @@ class Job(models.Model):
                 | models.Q(attempt_number__gte=1),
                 name="job_with_pilot_has_attempt",
             ),
+            models.CheckConstraint(condition=models.Q(priority__lte=10), name="job_priority_known"),
             models.CheckConstraint(
                 condition=~models.Q(state="held") | ~models.Q(state_reason=""),
                 name="job_held_has_reason",
@@ -108,6 +117,17 @@ class Attempt(models.Model):
     pilot_id = models.BigIntegerField(db_index=True)
     site_name = models.CharField(max_length=64)
     host = models.CharField(max_length=255, blank=True)
+    claim_key = models.CharField(
+        max_length=64,
+        blank=True,
+        db_default="",
+        help_text="Chosen by the pilot for the claim: the same one is given the same attempt.",
+    )
+    job_type = models.CharField(max_length=64, blank=True, db_default="")
+    owner_group = models.CharField(max_length=64, blank=True, db_default="")
+    cores = models.PositiveIntegerField(db_default=1, help_text="What it may use of its pilot.")
+    memory_mb = models.PositiveIntegerField(db_default=0)
+    gpus = models.PositiveIntegerField(db_default=0)
     matched_at = models.DateTimeField(db_default=Now())
     started_at = models.DateTimeField(null=True)
     ended_at = models.DateTimeField(null=True)
@@ -129,10 +149,66 @@ class Attempt(models.Model):
             models.UniqueConstraint(
                 fields=["job"], condition=models.Q(outcome=""), name="job_has_one_open_attempt"
             ),
+            models.UniqueConstraint(
+                fields=["pilot_id", "claim_key"],
+                condition=~models.Q(claim_key=""),
+                name="claim_key_used_once",
+            ),
+        ]
+        indexes = [
+            # What running limits count.
+            models.Index(
+                fields=["site_name", "job_type", "owner_group"],
+                condition=models.Q(outcome=""),
+                name="attempt_open_by_kind",
+            ),
         ]
 
     def __str__(self) -> str:
         return f"attempt {self.number} of job {self.job_id}"
+
+
+class RunningLimit(models.Model):
+    """How many jobs of a kind may run at once, and how soon after one another they may start.
+
+    An empty site, job type or group stands for any: without a site the limit is over all sites
+    together. The claim keeps it exactly; see `wms.jobs.limits`.
+    """
+
+    site = models.ForeignKey(
+        Site, null=True, blank=True, on_delete=models.CASCADE, related_name="running_limits"
+    )
+    job_type = models.CharField(max_length=64, blank=True)
+    owner_group = models.CharField(max_length=64, blank=True)
+    maximum = models.PositiveIntegerField(
+        null=True, blank=True, help_text="Jobs with a pilot at once: matched, running or stalled."
+    )
+    min_interval_s = models.FloatField(
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(0.0), MaxValueValidator(86_400.0)],
+        help_text="Seconds between two matches.",
+    )
+    last_match_at = models.DateTimeField(null=True, editable=False)
+    note = models.CharField(max_length=200, blank=True, help_text="What it protects.")
+
+    class Meta:
+        ordering = ["site__name", "job_type", "owner_group"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["site", "job_type", "owner_group"],
+                name="running_limit_unique",
+                nulls_distinct=False,
+            ),
+            models.CheckConstraint(
+                condition=models.Q(maximum__isnull=False) | models.Q(min_interval_s__isnull=False),
+                name="running_limit_limits",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        kind = JobKind(self.job_type, self.owner_group)
+        return f"{kind} at {self.site.name if self.site else 'all sites together'}"
 
 
 class AttemptFile(models.Model):

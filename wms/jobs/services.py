@@ -36,6 +36,7 @@ class JobSpec:
     attributes: Mapping[str, Any] = field(default_factory=dict)
     wall_limit_s: int = 86_400
     max_attempts: int = 5
+    priority: int = 1
 
 
 def create_workspace(owner: User, files: Mapping[str, Blob]) -> Workspace:
@@ -76,6 +77,7 @@ def submit_jobs(
                 stdout_name=spec.stdout_name,
                 stderr_name=spec.stderr_name,
                 needs=spec.needs.as_dict(),
+                priority=spec.priority,
                 attributes=dict(spec.attributes),
                 wall_limit_s=spec.wall_limit_s,
                 max_attempts=spec.max_attempts,
@@ -88,7 +90,12 @@ def submit_jobs(
     )
     ids = [job.pk for job in jobs]
     lifecycle.apply("enqueue", ids, actor=actor)
-    taskqueues.enqueue({pk: spec.needs for pk, spec in zip(ids, specs, strict=True)})
+    taskqueues.enqueue(
+        [
+            taskqueues.Entry(pk, spec.needs, spec.priority)
+            for pk, spec in zip(ids, specs, strict=True)
+        ]
+    )
     return ids
 
 
@@ -225,5 +232,8 @@ def _open_jobs(pilot_ids: Collection[int]) -> list[int]:
 def _enqueue_again(job_ids: Collection[int]) -> None:
     waiting = Job.objects.filter(pk__in=job_ids, state=JobState.WAITING)
     taskqueues.enqueue(
-        {pk: Needs.from_dict(needs) for pk, needs in waiting.values_list("pk", "needs")}
+        [
+            taskqueues.Entry(pk, Needs.from_dict(needs), priority)
+            for pk, needs, priority in waiting.values_list("pk", "needs", "priority")
+        ]
     )

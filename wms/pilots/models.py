@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import uuid
 
+from django.conf import settings
 from django.db import models
 from django.db.models.functions import Now
 
+from wms.accounting.models import AccountingGroup
 from wms.core.models import EventRecord
 from wms.pilots.states import PilotState
 from wms.sites.models import Queue
@@ -26,6 +28,16 @@ class Pilot(models.Model):
         help_text="Name of the batch job that the pilot was submitted in.",
     )
     native_id = models.CharField(max_length=128, blank=True, help_text="The batch system's own id.")
+    owner = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        null=True,
+        on_delete=models.PROTECT,
+        related_name="+",
+        help_text="A private pilot's; it keeps the identity that it was submitted with.",
+    )
+    owner_group = models.ForeignKey(
+        AccountingGroup, null=True, on_delete=models.PROTECT, related_name="+"
+    )
     secret_sha256 = models.CharField(
         max_length=64, help_text="One-time secret for the registration."
     )

@@ -6,7 +6,8 @@ from django.core.validators import MinValueValidator, RegexValidator
 from django.db import models
 from django.db.models.functions import Now
 
-from wms.core.models import EventRecord
+from wms.accounting.models import AccountingGroup
+from wms.core.models import EventRecord, User
 from wms.elements.registry import ELEMENTS
 from wms.sites.states import SiteState
 
@@ -125,12 +126,53 @@ class Queue(models.Model):
     tags = models.JSONField(
         default=list, blank=True, help_text="Tags that jobs may require, as a JSON list."
     )
+    required_tags = models.JSONField(
+        default=list,
+        blank=True,
+        help_text="Only jobs that carry all of these tags are taken, as a JSON list.",
+    )
+    gpus = models.PositiveIntegerField(default=0, db_default=0, help_text="GPUs of a pilot.")
+    setup = models.CharField(
+        max_length=64,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="Only jobs of this setup are taken; empty: those of none.",
+    )
+    submit_pool = models.CharField(
+        max_length=64,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="Pilots are sent for jobs that name this pool, or none.",
+    )
+    owner = models.ForeignKey(
+        User,
+        null=True,
+        blank=True,
+        on_delete=models.PROTECT,
+        related_name="+",
+        help_text="Private pilots: they run only this user's jobs.",
+    )
+    owner_group = models.ForeignKey(
+        AccountingGroup,
+        null=True,
+        blank=True,
+        on_delete=models.PROTECT,
+        related_name="+",
+        help_text="The group in whose name private pilots run; with job sharing, they run the jobs "
+        "of all its members.",
+    )
 
     class Meta:
         ordering = ["site__name", "name"]
         constraints = [
             models.UniqueConstraint(fields=["site", "name"], name="queue_name_unique_in_site"),
             models.CheckConstraint(condition=models.Q(cores__gte=1), name="queue_has_a_core"),
+            models.CheckConstraint(
+                condition=models.Q(owner_group=None) | models.Q(owner__isnull=False),
+                name="queue_private_has_owner",
+            ),
         ]
 
     def __str__(self) -> str:

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from django.db.models import Prefetch, QuerySet
 
-from matching.needs import Resource
+from matching.resources import Resource
 from wms.core.conf import conf
 from wms.core.errors import NotFound
 from wms.core.models import User

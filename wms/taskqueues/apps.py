@@ -9,3 +9,10 @@ class TaskQueuesConfig(AppConfig):
     name = "wms.taskqueues"
     label = "taskqueues"
     default_auto_field = "django.db.models.BigAutoField"
+
+    def ready(self) -> None:
+        """Have priorities computed anew when TaskQueues appear or go."""
+        from wms.core.inbox import register_reader
+        from wms.taskqueues.priorities import RECOMPUTE_TASK, TOPIC
+
+        register_reader(TOPIC, RECOMPUTE_TASK)

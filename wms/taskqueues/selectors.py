@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Any
 
-from django.db.models import Count
+from django.db.models import OuterRef, QuerySet, Subquery, Sum
+from django.db.models.functions import Coalesce
 
 from matching.needs import Needs
 from wms.core.errors import NotFound
 from wms.core.models import User
-from wms.taskqueues.models import TaskQueue, WaitingJob
+from wms.taskqueues.models import Tally, TaskQueue, WaitingJob
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,23 +25,33 @@ class Demand:
 
 def demands() -> list[Demand]:
     """All TaskQueues that have waiting jobs, with their needs, in the order of their ids."""
-    rows = (
-        TaskQueue.objects.annotate(waiting=Count("waiting_jobs"))
-        .filter(waiting__gt=0)
-        .select_related("owner")
-        .order_by("pk")
-    )
+    rows = counted(TaskQueue.objects.all()).filter(waiting__gt=0).order_by("pk")
     return [_demand(row, row.waiting) for row in rows]
+
+
+def counted(rows: QuerySet[TaskQueue]) -> QuerySet[Any]:
+    """TaskQueues with their owners, and with `waiting`: how many jobs wait in each."""
+    jobs = (
+        Tally.objects.filter(task_queue_id=OuterRef("pk"))
+        .order_by()
+        .values("task_queue_id")
+        .annotate(total=Sum("jobs"))
+        .values("total")
+    )
+    return rows.annotate(waiting=Coalesce(Subquery(jobs), 0)).select_related("owner")
 
 
 def find_task_queue(user: User, task_queue_id: int) -> Demand:
     """One TaskQueue; everybody who is logged in sees all of them. Raises NotFound."""
-    visible = TaskQueue.objects.all() if user.is_active else TaskQueue.objects.none()
-    queues = visible.annotate(waiting=Count("waiting_jobs")).select_related("owner")
-    row = queues.filter(pk=task_queue_id).first()
+    row = counted(visible_task_queues(user)).filter(pk=task_queue_id).first()
     if row is None:
         raise NotFound(f"There is no TaskQueue {task_queue_id}: it may be empty by now.")
     return _demand(row, row.waiting)
+
+
+def visible_task_queues(user: User) -> QuerySet[TaskQueue]:
+    """The TaskQueues that the user may see: at present all of them."""
+    return TaskQueue.objects.all() if user.is_active else TaskQueue.objects.none()
 
 
 def task_queue_of(job_id: int) -> int | None:
@@ -48,19 +60,13 @@ def task_queue_of(job_id: int) -> int | None:
     return waiting.values_list("task_queue_id", flat=True).first()
 
 
-def _demand(row: TaskQueue, waiting_jobs: int) -> Demand:
-    return Demand(
-        task_queue_id=row.pk,
-        needs=Needs(
-            owner=row.owner.username,
-            owner_group=row.owner_group,
-            cpu_time_s=row.cpu_time_s,
-            cores=row.cores,
-            memory_mb=row.memory_mb,
-            sites=tuple(row.sites),
-            banned_sites=tuple(row.banned_sites),
-            platforms=tuple(row.platforms),
-            tags=tuple(row.tags),
-        ),
-        waiting_jobs=waiting_jobs,
+def needs_of(row: TaskQueue) -> Needs:
+    """The needs that a TaskQueue stands for; its owner has been read with it."""
+    names = (field.name for field in fields(Needs) if field.name != "owner")
+    return Needs.from_dict(
+        {"owner": row.owner.username, **{name: getattr(row, name) for name in names}}
     )
+
+
+def _demand(row: TaskQueue, waiting_jobs: int) -> Demand:
+    return Demand(task_queue_id=row.pk, needs=needs_of(row), waiting_jobs=waiting_jobs)

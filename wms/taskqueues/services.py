@@ -2,142 +2,198 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import json
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 from django.db import connection, transaction
 
-from matching.needs import Needs, Resource
+from matching.needs import Needs
+from matching.resources import JobKind, Resource, pilot_ad, requirements_value
 from wms.core.models import User
-from wms.taskqueues.models import TaskQueue, WaitingJob
+from wms.taskqueues import waiting
+from wms.taskqueues.draw import Draw
+from wms.taskqueues.priorities import announce_change, issue_tickets
 
-# Touching the row of an existing TaskQueue takes its lock: `remove_empty` cannot delete it before
-# the jobs that are about to join it are committed.
-_JOIN = """
+# In the order of the keys, so that two submissions that make the same TaskQueues do not wait for
+# each other in a circle.
+_MAKE = """
 INSERT INTO taskqueues_taskqueue
-    (key, owner_id, owner_group, cpu_time_s, cores, memory_mb, sites, banned_sites, platforms, tags)
-VALUES (%s, %s, %s, %s, %s, %s, %s::varchar[], %s::varchar[], %s::varchar[], %s::varchar[])
-ON CONFLICT (key) DO UPDATE SET key = excluded.key
+    (key, owner_id, owner_group, setup, cpu_time_s, cores, max_cores, memory_mb, gpus, sites,
+     banned_sites, queues, platforms, pilot_types, submit_pools, middlewares, tags, job_type,
+     requirements)
+SELECT key, owner_id, owner_group, setup, cpu_time_s, cores, max_cores, memory_mb, gpus, sites,
+     banned_sites, queues, platforms, pilot_types, submit_pools, middlewares, tags, job_type,
+     requirements
+FROM jsonb_to_recordset(%s::jsonb) AS needs(
+    key text, owner_id bigint, owner_group text, setup text, cpu_time_s integer, cores integer,
+    max_cores integer, memory_mb integer, gpus integer, sites varchar[], banned_sites varchar[],
+    queues varchar[], platforms varchar[], pilot_types varchar[], submit_pools varchar[],
+    middlewares varchar[], tags varchar[], job_type text, requirements text)
+ORDER BY key
+ON CONFLICT (key) DO NOTHING
 RETURNING id
 """
 
-# One statement draws a TaskQueue and takes a job out of it. `fitting` lists the TaskQueues that
-# this resource can serve, the highest CPU segment first and, within it, in the order of the draw:
-# -ln(U) / w is an exponential variate, so the chance of being first is in proportion to the
-# priority w. The lateral join reads `fitting` in its order and stops at the first TaskQueue that
-# has a job which nobody else is claiming at this moment: SKIP LOCKED never waits for another claim.
-_CLAIM = """
-WITH fitting AS MATERIALIZED (
-    SELECT q.id
-    FROM taskqueues_taskqueue q
-    WHERE q.cpu_time_s <= %(cpu_time_s)s
-      AND q.cores <= %(cores)s
-      AND q.memory_mb <= %(memory_mb)s
-      AND (q.sites = '{}' OR q.sites @> ARRAY[%(site)s]::varchar[])
-      AND NOT q.banned_sites @> ARRAY[%(site)s]::varchar[]
-      AND (q.platforms = '{}' OR q.platforms @> ARRAY[%(platform)s]::varchar[])
-      AND q.tags <@ %(tags)s::varchar[]
-      AND EXISTS (SELECT 1 FROM taskqueues_waitingjob w WHERE w.task_queue_id = q.id)
-    ORDER BY q.cpu_time_s DESC, -ln(1 - random()) / q.priority
-), taken AS (
-    SELECT free.job_id
-    FROM fitting
-    CROSS JOIN LATERAL (
-        SELECT w.job_id
-        FROM taskqueues_waitingjob w
-        WHERE w.task_queue_id = fitting.id
-        ORDER BY w.job_id
-        LIMIT 1
-        FOR UPDATE SKIP LOCKED
-    ) AS free
-    LIMIT 1
+# The lock keeps `remove_empty` away until the jobs that are about to join are committed. It is
+# shared: submissions to one TaskQueue do not wait for each other.
+_LOCK = """
+SELECT key, id FROM taskqueues_taskqueue WHERE key = ANY(%s) ORDER BY key FOR KEY SHARE
+"""
+
+# By the count, which is read in a moment however many jobs wait.
+_SEEM_EMPTY = """
+SELECT q.id FROM taskqueues_taskqueue AS q
+WHERE coalesce(
+    (SELECT sum(t.jobs) FROM taskqueues_tally AS t WHERE t.task_queue_id = q.id), 0) <= 0
+"""
+_LOCK_TO_REMOVE = """
+SELECT q.id
+FROM taskqueues_taskqueue AS q JOIN taskqueues_ticket AS t ON t.task_queue_id = q.id
+WHERE q.id = ANY(%s) ORDER BY q.id FOR UPDATE SKIP LOCKED
+"""
+_REMOVE = """
+WITH gone AS (
+    DELETE FROM taskqueues_taskqueue AS q
+    WHERE q.id = ANY(%s)
+      AND NOT EXISTS (SELECT FROM taskqueues_waitingjob AS w WHERE w.task_queue_id = q.id)
+    RETURNING q.id
+), uncounted AS (
+    DELETE FROM taskqueues_tally AS t USING gone WHERE t.task_queue_id = gone.id
 )
-DELETE FROM taskqueues_waitingjob w USING taken WHERE w.job_id = taken.job_id
-RETURNING w.job_id
+DELETE FROM taskqueues_ticket AS t USING gone WHERE t.task_queue_id = gone.id
 """
 
 
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A job that is to wait."""
+
+    job_id: int
+    needs: Needs
+    priority: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """A job that was drawn and taken out of its TaskQueue."""
+
+    job_id: int
+    needs: Needs
+
+
 @transaction.atomic
-def enqueue(needs_by_job: Mapping[int, Needs]) -> None:
+def enqueue(entries: Collection[Entry]) -> None:
     """Put each job into the TaskQueue whose needs equal its own, making TaskQueues where missing.
 
-    Jobs that wait already stay where they are.
+    Jobs that wait already stay where they are. So many statements whatever the number of jobs.
     """
-    by_key: dict[str, Needs] = {needs.key(): needs for needs in needs_by_job.values()}
-    owners = dict(
-        User.objects.filter(username__in={n.owner for n in by_key.values()}).values_list(
-            "username", "pk"
-        )
+    if not entries:
+        return
+    keys = {needs: needs.key() for needs in {entry.needs for entry in entries}}
+    ids, made = _task_queues({key: needs for needs, key in keys.items()})
+    ordered = sorted(entries, key=lambda entry: entry.job_id)
+    waiting.join(
+        [entry.job_id for entry in ordered],
+        [ids[keys[entry.needs]] for entry in ordered],
+        [entry.priority for entry in ordered],
     )
+    if made:
+        issue_tickets(made)
+
+
+def _task_queues(needs_by_key: Mapping[str, Needs]) -> tuple[dict[str, int], list[int]]:
+    """The locked TaskQueues' ids by key, and the ids of those that were made for it."""
+    names = {needs.owner for needs in needs_by_key.values()}
+    owners = dict(User.objects.filter(username__in=names).values_list("username", "pk"))
+    rows = {
+        key: {"key": key, "owner_id": owners[needs.owner], **needs.as_dict()}
+        for key, needs in needs_by_key.items()
+    }
+    made: list[int] = []
     ids: dict[str, int] = {}
     with connection.cursor() as cursor:
-        # In the order of the keys, so that two submissions never wait for each other's TaskQueues.
-        for key in sorted(by_key):
-            n = by_key[key]
-            cursor.execute(
-                _JOIN,
-                [
-                    key,
-                    owners[n.owner],
-                    n.owner_group,
-                    n.cpu_time_s,
-                    n.cores,
-                    n.memory_mb,
-                    *(list(words) for words in (n.sites, n.banned_sites, n.platforms, n.tags)),
-                ],
-            )
-            ids[key] = cursor.fetchone()[0]
-    WaitingJob.objects.bulk_create(
-        [
-            WaitingJob(job_id=job, task_queue_id=ids[needs.key()])
-            for job, needs in needs_by_job.items()
-        ],
-        ignore_conflicts=True,
-        batch_size=1000,
-    )
+        # More than one round only when a TaskQueue that was there is removed at this moment.
+        while len(ids) < len(rows):
+            missing = [row for key, row in rows.items() if key not in ids]
+            cursor.execute(_LOCK, [[row["key"] for row in missing]])
+            ids |= dict(cursor.fetchall())
+            missing = [row for row in missing if row["key"] not in ids]
+            if missing:
+                cursor.execute(_MAKE, [json.dumps(missing)])
+                made += [row[0] for row in cursor.fetchall()]
+    return ids, made
 
 
+@transaction.atomic
 def withdraw(job_ids: Collection[int]) -> None:
     """Take jobs out of their TaskQueues, so that no claim finds them.
 
     Whoever changes waiting jobs calls this first and changes the jobs' rows after it: the claim
     takes its locks in the same order, so the two cannot wait for each other.
     """
-    WaitingJob.objects.filter(job_id__in=job_ids).delete()
+    left = waiting.leave(job_ids)
+    if left:
+        transaction.on_commit(partial(remove_empty, left))
 
 
-def claim(resource: Resource) -> int | None:
+def _nothing(_needs: Needs) -> JobKind | None:
+    return None
+
+
+def claim(
+    resource: Resource,
+    *,
+    facts: Mapping[str, Any] | None = None,
+    refuses: Callable[[Needs], JobKind | None] = _nothing,
+) -> Claimed | None:
     """Draw a waiting job that this resource can run, and take it out; None when there is none.
 
-    The caller binds the job in the same transaction.
+    TaskQueues are drawn until one passes: `facts` of the pilot's node are what its requirements may
+    refer to; `refuses` may name a kind of job that is left out then. The caller is in a transaction
+    and binds the job in it.
     """
-    with connection.cursor() as cursor:
-        cursor.execute(
-            _CLAIM,
-            {
-                "site": resource.site,
-                "cpu_time_s": resource.cpu_time_s,
-                "cores": resource.cores,
-                "memory_mb": resource.memory_mb,
-                "platform": resource.platform,
-                "tags": list(resource.tags),
-            },
-        )
-        row = cursor.fetchone()
-    return None if row is None else int(row[0])
+    draw = Draw(resource)
+    while (drawn := draw.next()) is not None:
+        if not _is_accepted(drawn.needs, resource, facts or {}):
+            continue
+        kind = refuses(drawn.needs)
+        if kind is not None:
+            draw.exclude(kind)
+            continue
+        taken = waiting.take(drawn.task_queue_id, draw.law)
+        if taken is None or taken.is_last:
+            transaction.on_commit(partial(remove_empty, {drawn.task_queue_id}))
+        if taken is not None:
+            return Claimed(taken.job_id, drawn.needs)
+    return None
+
+
+def _is_accepted(needs: Needs, resource: Resource, facts: Mapping[str, Any]) -> bool:
+    if not needs.requirements:
+        return True
+    return requirements_value(needs, pilot_ad(resource, facts)) is True
 
 
 @transaction.atomic
-def remove_empty() -> int:
-    """Delete the TaskQueues that no job waits in; return how many.
+def remove_empty(task_queue_ids: Collection[int] | None = None) -> int:
+    """Delete those of the TaskQueues, or of all, that no job waits in; return how many.
 
-    A TaskQueue that is being joined at this moment is locked and passed over. The second statement
-    looks again under the lock: a job that joined just before it keeps its TaskQueue.
+    A TaskQueue that is being joined or recomputed at this moment is locked and passed over. The
+    second look is under the lock: a job that joined just before it keeps its TaskQueue.
     """
-    empty = TaskQueue.objects.filter(waiting_jobs=None)
-    locked = list(
-        TaskQueue.objects.filter(pk__in=empty.values("pk"))
-        .select_for_update(skip_locked=True)
-        .values_list("pk", flat=True)
-    )
-    count, _ = TaskQueue.objects.filter(pk__in=locked, waiting_jobs=None).delete()
-    return count
+    with connection.cursor() as cursor:
+        if task_queue_ids is None:
+            cursor.execute(_SEEM_EMPTY)
+            task_queue_ids = [row[0] for row in cursor.fetchall()]
+        cursor.execute(_LOCK_TO_REMOVE, [list(task_queue_ids)])
+        locked = [row[0] for row in cursor.fetchall()]
+        if not locked:
+            return 0
+        cursor.execute(_REMOVE, [locked])
+        removed = int(cursor.rowcount)
+    if removed:
+        announce_change()
+    return removed

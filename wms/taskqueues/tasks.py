@@ -1,4 +1,4 @@
-"""The periodic sweep of empty TaskQueues."""
+"""The periodic tasks of TaskQueues: priorities, and the sweep of empty ones."""
 
 from __future__ import annotations
 
@@ -7,16 +7,38 @@ from datetime import datetime
 from celery import shared_task
 
 from wms.core import loops
-from wms.taskqueues import services
+from wms.core.loops import last_report
+from wms.taskqueues import priorities, services
+
+
+def _recompute(now: datetime) -> loops.CycleReport:
+    at = last_report("task-queue-priorities").get("recomputed_at")
+    return priorities.run_cycle(now, last=datetime.fromisoformat(at) if at else None)
 
 
 def _sweep(_now: datetime) -> loops.CycleReport:
     return {"removed": services.remove_empty()}
 
 
+PRIORITIES = loops.register(
+    loops.Loop(
+        "task-queue-priorities",
+        priorities.RECOMPUTE_TASK,
+        period_s=5,
+        run_cycle=_recompute,
+        # Every new TaskQueue wakes it: thousands in a row must not keep a worker busy with it.
+        rests=True,
+    )
+)
 SWEEPER = loops.register(
     loops.Loop("taskqueue-sweeper", "wms.taskqueues.sweep", period_s=60, run_cycle=_sweep)
 )
+
+
+@shared_task(name=PRIORITIES.task, soft_time_limit=110, time_limit=120)
+def recompute() -> None:
+    """Compute priorities anew; a missed run leaves them as they are until the next."""
+    loops.run(PRIORITIES)
 
 
 @shared_task(name=SWEEPER.task, soft_time_limit=50, time_limit=60)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from matching.needs import Resource
+from matching.resources import Resource
 from wms.core.actors import Actor
 from wms.dags import engine, negotiation
 from wms.dags.models import Dag, Node

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 import pytest
 from django.utils import timezone
 
-from matching.needs import Resource
+from matching.resources import Resource
 from wms.core.errors import NotAuthenticated
 from wms.elements.protocol import BatchState, PilotState, Unreachable
 from wms.jobs.models import Attempt, Job

@@ -1,0 +1,183 @@
+"""What a pilot, or a site's queue, offers to jobs; and why it cannot take some of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import classad2
+
+from matching.classads import build_ad, evaluate, parse_expression
+from matching.needs import Needs
+
+
+@dataclass(frozen=True, slots=True)
+class JobKind:
+    """What running limits tell apart; an empty text stands for any."""
+
+    job_type: str = ""
+    owner_group: str = ""
+
+    def covers(self, needs: Needs) -> bool:
+        """Whether a job with these needs is of this kind."""
+        return self.job_type in {"", needs.job_type} and self.owner_group in {
+            "",
+            needs.owner_group,
+        }
+
+    def __str__(self) -> str:
+        words = [self.job_type, "jobs"] if self.job_type else ["jobs"]
+        return " ".join([*words, "of", self.owner_group] if self.owner_group else words)
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """What is offered now: `cores`, `memory_mb` and `gpus` are those that are free.
+
+    A generic pilot has neither `owner` nor `owner_groups`; a private one has both, or only its
+    group where the members of the group share their pilots. `required_tags` are those that a job
+    must carry. Kinds in `excluded` have reached a running limit.
+    """
+
+    site: str
+    cpu_time_s: int
+    cores: int = 1
+    memory_mb: int = 0
+    gpus: int = 0
+    queue: str = ""
+    platform: str = ""
+    setup: str = ""
+    submit_pool: str = ""
+    middleware: str = ""
+    tags: tuple[str, ...] = ()
+    required_tags: tuple[str, ...] = ()
+    pilot_type: str = "generic"
+    owner: str = ""
+    owner_groups: tuple[str, ...] = ()
+    excluded: tuple[JobKind, ...] = ()
+
+    def refusal(self, needs: Needs) -> str:
+        """Why these needs cannot be met here, or an empty string when they can.
+
+        The requirements expression is not looked at: see `requirements_value`.
+        """
+        return next(filter(None, (check(self, needs) for check in _CHECKS)), "")
+
+    def sending_refusal(self, needs: Needs) -> str:
+        """Why no pilot is sent here for these needs, or an empty string when one may be."""
+        if needs.submit_pools and self.submit_pool not in needs.submit_pools:
+            return f"is for the submit pools {', '.join(needs.submit_pools)}"
+        if needs.middlewares and self.middleware not in needs.middlewares:
+            return f"is for pilots sent by {', '.join(needs.middlewares)}"
+        return self.refusal(needs)
+
+
+def _check_amounts(here: Resource, needs: Needs) -> str:
+    for what, needed, offered in (
+        ("s of CPU time", needs.cpu_time_s, here.cpu_time_s),
+        ("cores", needs.cores, here.cores),
+        ("MB of memory", needs.memory_mb, here.memory_mb),
+        ("GPUs", needs.gpus, here.gpus),
+    ):
+        if needed > offered:
+            return f"needs {needed} {what}, offered are {offered}"
+    return ""
+
+
+def _check_place(here: Resource, needs: Needs) -> str:
+    if needs.setup != here.setup:
+        return f"belongs to the setup {needs.setup or '(none)'}, here is {here.setup or '(none)'}"
+    if needs.sites and here.site not in needs.sites:
+        return f"may run at {', '.join(needs.sites)} only"
+    if here.site in needs.banned_sites:
+        return f"may not run at {here.site}"
+    if needs.queues and here.queue not in needs.queues:
+        return f"may run in the queues {', '.join(needs.queues)} only"
+    if needs.platforms and here.platform not in needs.platforms:
+        return f"needs platform {' or '.join(needs.platforms)}, here is {here.platform or 'none'}"
+    return ""
+
+
+def _check_tags(here: Resource, needs: Needs) -> str:
+    missing = sorted(set(needs.tags) - set(here.tags))
+    if missing:
+        return f"needs the tags {', '.join(missing)}"
+    required = sorted(set(here.required_tags) - set(needs.tags))
+    if required:
+        return f"only jobs with the tags {', '.join(required)} are taken"
+    return ""
+
+
+def _check_identity(here: Resource, needs: Needs) -> str:
+    if needs.pilot_types and here.pilot_type not in needs.pilot_types:
+        return f"is for {' or '.join(needs.pilot_types)} pilots"
+    if here.owner and needs.owner != here.owner:
+        return f"only jobs of {here.owner} are taken"
+    if here.owner_groups and needs.owner_group not in here.owner_groups:
+        names = ", ".join(name or "(no group)" for name in here.owner_groups)
+        return f"only jobs of the groups {names} are taken"
+    return ""
+
+
+def _check_limits(here: Resource, needs: Needs) -> str:
+    reached = [str(kind) for kind in here.excluded if kind.covers(needs)]
+    return f"no more {reached[0]} may start at {here.site} now" if reached else ""
+
+
+_CHECKS: tuple[Callable[[Resource, Needs], str], ...] = (
+    _check_amounts,
+    _check_place,
+    _check_tags,
+    _check_identity,
+    _check_limits,
+)
+
+
+def pilot_ad(resource: Resource, facts: Mapping[str, Any]) -> classad2.ClassAd:
+    """A pilot's ad: what it offers, under HTCondor's names where it has one, and its node's facts.
+
+    `facts` are what the pilot told of its node (`hostname`, `python`, ...), plain values.
+    """
+    system, _, machine = resource.platform.partition("-")
+    values: dict[str, Any] = {
+        **{f"Node{name.title().replace('_', '')}": value for name, value in facts.items()},
+        "Machine": str(facts.get("hostname", "")),
+        "Site": resource.site,
+        "Queue": resource.queue,
+        "Platform": resource.platform,
+        "OpSys": system.upper(),
+        "Arch": machine.upper(),
+        "Setup": resource.setup,
+        "Cpus": resource.cores,
+        "Memory": resource.memory_mb,
+        "Gpus": resource.gpus,
+        "CpuTimeLeft": resource.cpu_time_s,
+        "PilotType": resource.pilot_type,
+        "Middleware": resource.middleware,
+        "Tags": list(resource.tags),
+    }
+    return build_ad({}, values)
+
+
+def needs_ad(needs: Needs) -> classad2.ClassAd:
+    """The job's side of the match with a pilot: what all jobs of a TaskQueue have in common."""
+    return build_ad(
+        {},
+        {
+            "Owner": needs.owner,
+            "AccountingGroup": needs.owner_group,
+            "RequestCpus": needs.cores,
+            "RequestMemory": needs.memory_mb,
+            "RequestGpus": needs.gpus,
+            "CpuTime": needs.cpu_time_s,
+            "JobType": needs.job_type,
+        },
+    )
+
+
+def requirements_value(needs: Needs, ad: classad2.ClassAd) -> Any:
+    """The value of the requirements towards a pilot's ad; True where there are none."""
+    if not needs.requirements:
+        return True
+    return evaluate(parse_expression(needs.requirements), needs_ad(needs), ad)

@@ -1,0 +1,209 @@
+"""The first half of the claim: which TaskQueue a resource draws.
+
+The documented steps (DIRAC TaskQueue matching, 2009): all TaskQueues that the resource fits; of
+these the highest CPU segment; of that one, drawn by priority. Nothing here is locked or changed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from django.db import connection
+
+from matching.draws import Law
+from matching.needs import Needs
+from matching.resources import JobKind, Resource
+
+#: So many points are thrown before the TaskQueues of the segment are read one by one.
+_POINTS = 100
+#: So many TaskQueues are read ahead in the order of the draw.
+_AHEAD = 10
+
+_NEEDS = ", ".join(
+    "u.username" if field.name == "owner" else f"q.{field.name}" for field in fields(Needs)
+)
+
+# What `matching.resources.Resource.refusal` asks, in the same order of columns as it is quickest.
+_ALWAYS = """
+    q.cores <= %(cores)s AND q.memory_mb <= %(memory_mb)s AND q.gpus <= %(gpus)s
+    AND q.setup = %(setup)s
+    AND (q.platforms = '{}' OR %(platform)s = ANY(q.platforms))
+    AND q.tags <@ %(tags)s::varchar[]
+    AND (q.sites = '{}' OR %(site)s = ANY(q.sites))
+    AND NOT %(site)s = ANY(q.banned_sites)
+    AND (q.queues = '{}' OR %(queue)s = ANY(q.queues))
+    AND (q.pilot_types = '{}' OR %(pilot_type)s = ANY(q.pilot_types))
+"""
+_SOMETIMES = {
+    "required_tags": "q.tags @> %(required_tags)s::varchar[]",
+    "owner": "q.owner_id = (SELECT id FROM core_user WHERE username = %(owner)s)",
+    "owner_groups": "q.owner_group = ANY(%(owner_groups)s)",
+    "excluded": """NOT EXISTS (
+        SELECT FROM unnest(%(excluded_types)s::text[], %(excluded_groups)s::text[])
+            AS kind(job_type, owner_group)
+        WHERE kind.job_type IN ('', q.job_type) AND kind.owner_group IN ('', q.owner_group))""",
+    "tried": "q.id <> ALL(%(tried)s)",
+}
+
+# The tickets of a segment lie side by side, each as long as its TaskQueue's priority. A random
+# point in their sum hits one of them in proportion to its priority, found by the index however
+# many there are. A point that hits a TaskQueue that does not fit, or a gap that a removed one left,
+# is thrown again: so those that fit keep their proportions among each other. Tickets without a
+# place yet are few; those that fit lie behind the others. The points are looked at one after the
+# other, because the scalar subquery stands in the list of columns, and only up to the first hit.
+_THROW = """
+WITH top AS MATERIALIZED (
+    SELECT max(cpu_time_s) AS cpu_time_s FROM taskqueues_ticket WHERE cpu_time_s <= %(cpu_time_s)s
+), fresh AS MATERIALIZED (
+    SELECT q.id, t.priority, sum(t.priority) OVER (ORDER BY q.id) AS ends_at
+    FROM taskqueues_ticket AS t JOIN taskqueues_taskqueue AS q ON q.id = t.task_queue_id
+    WHERE t.cpu_time_s = (SELECT cpu_time_s FROM top) AND t.starts_at IS NULL AND {fits}
+), whole AS MATERIALIZED (
+    SELECT coalesce((
+            SELECT t.starts_at + t.priority FROM taskqueues_ticket AS t
+            WHERE t.cpu_time_s = (SELECT cpu_time_s FROM top) AND t.starts_at IS NOT NULL
+            ORDER BY t.starts_at DESC LIMIT 1
+        ), 0) AS placed,
+        coalesce((SELECT max(ends_at) FROM fresh), 0) AS fresh
+), thrown AS MATERIALIZED (
+    SELECT random() * (placed + fresh) AS point FROM whole, generate_series(1, %(points)s)
+), hit AS (
+    SELECT id FROM (
+        SELECT coalesce((
+            SELECT q.id
+            FROM (
+                SELECT t.task_queue_id, t.starts_at + t.priority AS ends_at
+                FROM taskqueues_ticket AS t
+                WHERE t.cpu_time_s = (SELECT cpu_time_s FROM top) AND t.starts_at <= thrown.point
+                ORDER BY t.starts_at DESC LIMIT 1
+            ) AS under JOIN taskqueues_taskqueue AS q ON q.id = under.task_queue_id
+            WHERE thrown.point < under.ends_at AND {fits}
+        ), (
+            SELECT id FROM fresh, whole
+            WHERE thrown.point - placed >= fresh.ends_at - fresh.priority
+              AND thrown.point - placed < fresh.ends_at
+            LIMIT 1
+        )) AS id
+        FROM thrown
+        OFFSET 0
+    ) AS points
+    WHERE id IS NOT NULL
+    LIMIT 1
+)
+SELECT top.cpu_time_s, (SELECT law FROM taskqueues_taskqueuepolicy WHERE id = 1), q.id, {needs}
+FROM top LEFT JOIN (hit
+    JOIN taskqueues_taskqueue AS q ON q.id = hit.id JOIN core_user AS u ON u.id = q.owner_id
+) ON true
+"""
+
+# Every TaskQueue of the segment is looked at: for resources that few of them fit, which points hit
+# too rarely, and for the other law, which has no such intervals.
+_SCAN = """
+SELECT q.id, {needs}
+FROM taskqueues_taskqueue AS q
+JOIN taskqueues_ticket AS t ON t.task_queue_id = q.id
+JOIN core_user AS u ON u.id = q.owner_id
+WHERE q.cpu_time_s = %(segment_s)s AND {fits}
+ORDER BY {variate}
+LIMIT %(ahead)s
+"""
+#: `matching.draws.variate`.
+_VARIATES = {
+    Law.EXPONENTIAL: "-ln(1 - random()) / t.priority",
+    Law.UNIFORM: "random() / t.priority",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A TaskQueue that was drawn."""
+
+    task_queue_id: int
+    needs: Needs
+
+
+class Draw:
+    """The TaskQueues that a resource fits, in the order of one draw, the highest segment first."""
+
+    def __init__(self, resource: Resource) -> None:
+        self.law = Law.EXPONENTIAL
+        self._resource = resource
+        self._bound_s = resource.cpu_time_s
+        self._tried: list[int] = []
+        self._ahead: list[Candidate] = []
+
+    def exclude(self, kind: JobKind) -> None:
+        """Leave out jobs of this kind from now on, and draw anew."""
+        self._resource = replace(self._resource, excluded=(*self._resource.excluded, kind))
+        self._ahead = []
+
+    def next(self) -> Candidate | None:
+        """The next TaskQueue; None when there is none that fits and was not drawn before."""
+        while not self._ahead:
+            segment_s, self._ahead = self._throw()
+            if segment_s is None:
+                return None
+            if not self._ahead:
+                self._ahead = self._scan(segment_s)
+            if not self._ahead:
+                self._bound_s = segment_s - 1
+        found = self._ahead.pop(0)
+        self._tried.append(found.task_queue_id)
+        return found
+
+    def _throw(self) -> tuple[int | None, list[Candidate]]:
+        [(segment_s, law, *columns)] = self._rows(_THROW)
+        self.law = Law(law or Law.EXPONENTIAL)
+        if columns[0] is None or self.law is not Law.EXPONENTIAL:
+            return segment_s, []
+        return segment_s, [_candidate(columns)]
+
+    def _scan(self, segment_s: int) -> list[Candidate]:
+        rows = self._rows(_SCAN, segment_s=segment_s, variate=_VARIATES[self.law])
+        return [_candidate(row) for row in rows]
+
+    def _rows(self, sql: str, *, segment_s: int = 0, variate: str = "") -> list[Any]:
+        statement, parameters = bound(
+            sql, self._resource, bound_s=self._bound_s, tried=self._tried, variate=variate
+        )
+        with connection.cursor() as cursor:
+            cursor.execute(statement, {**parameters, "segment_s": segment_s})
+            rows: list[Any] = cursor.fetchall()
+        return rows
+
+
+def bound(
+    sql: str, resource: Resource, *, bound_s: int, tried: list[int], variate: str = ""
+) -> tuple[str, dict[str, Any]]:
+    """A statement with the conditions that this resource makes, and its parameters."""
+    given = {
+        "required_tags": list(resource.required_tags),
+        "owner": resource.owner,
+        "owner_groups": list(resource.owner_groups),
+        "excluded": resource.excluded,
+        "tried": tried,
+    }
+    fits = " AND ".join([_ALWAYS, *(_SOMETIMES[name] for name in given if given[name])])
+    parameters = {
+        **given,
+        **{
+            name: getattr(resource, name)
+            for name in ("site", "queue", "platform", "setup", "pilot_type", "cores", "memory_mb")
+        },
+        "gpus": resource.gpus,
+        "tags": list(resource.tags),
+        "excluded_types": [kind.job_type for kind in resource.excluded],
+        "excluded_groups": [kind.owner_group for kind in resource.excluded],
+        "cpu_time_s": bound_s,
+        "points": _POINTS,
+        "ahead": _AHEAD,
+    }
+    del parameters["excluded"]
+    return sql.format(fits=fits, needs=_NEEDS, variate=variate), parameters
+
+
+def _candidate(columns: Any) -> Candidate:
+    task_queue_id, *values = columns
+    named = {field.name: value for field, value in zip(fields(Needs), values, strict=True)}
+    return Candidate(task_queue_id, Needs.from_dict(named))

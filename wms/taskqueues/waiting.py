@@ -1,0 +1,135 @@
+"""The waiting jobs' rows: in, out, and the count that goes with them, in one statement each."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from django.db import connection
+
+from matching.draws import JOB_WEIGHTS, Law
+
+# Jobs that wait already are neither moved nor counted again.
+_JOIN = """
+WITH joined AS (
+    INSERT INTO taskqueues_waitingjob (job_id, task_queue_id, priority)
+    SELECT * FROM unnest(%s::bigint[], %s::bigint[], %s::smallint[])
+    ON CONFLICT (job_id) DO NOTHING
+    RETURNING task_queue_id, priority
+)
+INSERT INTO taskqueues_tally (task_queue_id, priority, jobs)
+SELECT task_queue_id, priority, count(*) FROM joined GROUP BY task_queue_id, priority
+"""
+
+# Locked in the order of their ids, as everybody does who takes several.
+_LEAVE = """
+WITH locked AS MATERIALIZED (
+    SELECT job_id FROM taskqueues_waitingjob WHERE job_id = ANY(%s) ORDER BY job_id FOR UPDATE
+), gone AS (
+    DELETE FROM taskqueues_waitingjob AS w USING locked WHERE w.job_id = locked.job_id
+    RETURNING w.task_queue_id, w.priority
+)
+INSERT INTO taskqueues_tally (task_queue_id, priority, jobs)
+SELECT task_queue_id, priority, -count(*) FROM gone GROUP BY task_queue_id, priority
+RETURNING task_queue_id
+"""
+
+# The second half of the claim: a priority is drawn, in which every job counts with its weight; of
+# that priority the oldest ten are tried in random order. SKIP LOCKED passes over jobs that another
+# claim is taking at this moment and never waits for it. Only if all ten are being taken, the next
+# free one is looked for, and then the other priorities: a queue with a free job always gives one.
+_TAKE = """
+WITH level AS MATERIALIZED (
+    SELECT priority, sum(jobs) AS jobs
+    FROM taskqueues_tally WHERE task_queue_id = %(task_queue)s
+    GROUP BY priority HAVING sum(jobs) > 0
+), drawn AS MATERIALIZED (
+    SELECT priority FROM level ORDER BY {variate}
+), taken AS MATERIALIZED (
+    SELECT free.job_id
+    FROM drawn
+    CROSS JOIN LATERAL (
+        SELECT job_id FROM (
+            SELECT w.job_id FROM taskqueues_waitingjob AS w
+            WHERE w.job_id = ANY(ARRAY(
+                SELECT oldest.job_id FROM taskqueues_waitingjob AS oldest
+                WHERE oldest.task_queue_id = %(task_queue)s AND oldest.priority = drawn.priority
+                ORDER BY oldest.job_id LIMIT 10
+            ))
+            ORDER BY random() LIMIT 1 FOR UPDATE SKIP LOCKED
+        ) AS of_ten
+        UNION ALL
+        SELECT job_id FROM (
+            SELECT w.job_id FROM taskqueues_waitingjob AS w
+            WHERE w.task_queue_id = %(task_queue)s AND w.priority = drawn.priority
+            ORDER BY w.job_id LIMIT 1 FOR UPDATE SKIP LOCKED
+        ) AS of_all
+        LIMIT 1
+    ) AS free
+    LIMIT 1
+), gone AS (
+    DELETE FROM taskqueues_waitingjob AS w USING taken WHERE w.job_id = taken.job_id
+    RETURNING w.job_id, w.priority
+), counted AS (
+    INSERT INTO taskqueues_tally (task_queue_id, priority, jobs)
+    SELECT %(task_queue)s, priority, -1 FROM gone
+)
+SELECT gone.job_id, (SELECT sum(jobs) FROM level) FROM gone
+"""
+
+#: `matching.draws.smallest_of` for the jobs of one priority, each with its weight w.
+_VARIATES = {
+    Law.EXPONENTIAL: "-ln(1 - random()) / (jobs * (%(weights)s::float8[])[priority + 1])",
+    Law.UNIFORM: "(1 - power(1 - random(), 1.0 / jobs)) / (%(weights)s::float8[])[priority + 1]",
+}
+_TAKE_BY = {law: _TAKE.format(variate=variate) for law, variate in _VARIATES.items()}
+
+# All entries of one TaskQueue and priority become one. Entries that are added meanwhile stay.
+_FOLD = """
+WITH gone AS (
+    DELETE FROM taskqueues_tally WHERE (task_queue_id, priority) IN (
+        SELECT task_queue_id, priority FROM taskqueues_tally
+        GROUP BY task_queue_id, priority HAVING count(*) > 1 OR sum(jobs) = 0
+    )
+    RETURNING task_queue_id, priority, jobs
+)
+INSERT INTO taskqueues_tally (task_queue_id, priority, jobs)
+SELECT task_queue_id, priority, sum(jobs) FROM gone
+GROUP BY task_queue_id, priority HAVING sum(jobs) <> 0
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """A job that was taken out of its TaskQueue; whether it was seen to be the last one."""
+
+    job_id: int
+    is_last: bool
+
+
+def join(job_ids: Sequence[int], task_queue_ids: Sequence[int], priorities: Sequence[int]) -> None:
+    """Let jobs wait in TaskQueues, whose rows the caller has locked against their removal."""
+    with connection.cursor() as cursor:
+        cursor.execute(_JOIN, [list(job_ids), list(task_queue_ids), list(priorities)])
+
+
+def leave(job_ids: Collection[int]) -> set[int]:
+    """Take jobs out of their TaskQueues; the ids of those in which some did wait."""
+    with connection.cursor() as cursor:
+        cursor.execute(_LEAVE, [list(job_ids)])
+        return {row[0] for row in cursor.fetchall()}
+
+
+def take(task_queue_id: int, law: Law) -> Taken | None:
+    """Draw a job of this TaskQueue and take it out; None when there is none that is free."""
+    with connection.cursor() as cursor:
+        cursor.execute(_TAKE_BY[law], {"task_queue": task_queue_id, "weights": list(JOB_WEIGHTS)})
+        row = cursor.fetchone()
+    return None if row is None else Taken(job_id=row[0], is_last=row[1] <= 1)
+
+
+def fold_tally() -> int:
+    """Sum up the entries of the count; how many rows are written."""
+    with connection.cursor() as cursor:
+        cursor.execute(_FOLD)
+        return int(cursor.rowcount)
