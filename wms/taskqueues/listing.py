@@ -1,0 +1,303 @@
+"""What waits in which TaskQueue, for lists and details: quick however many there are.
+
+Everything is counted from tallies, never from the waiting jobs. The age of a TaskQueue is that of
+its oldest job, found by one look into an index for each job priority that occurs in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, fields
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Self
+
+from django.db.models import Count, F, Max, Min, OuterRef, Q, QuerySet, Subquery, Sum
+from django.utils.dateparse import parse_datetime
+
+from matching.draws import job_weight
+from matching.needs import Needs
+from wms.accounting.models import AccountingGroup
+from wms.core.errors import NotFound
+from wms.core.models import User
+from wms.taskqueues.models import Tally, TaskQueue, Ticket, WaitingJob
+from wms.taskqueues.policies import task_queue_policy
+
+_OLDEST = WaitingJob.objects.filter(
+    task_queue=OuterRef("task_queue_id"), priority=OuterRef("priority")
+).order_by("job_id")
+_TICKET = Ticket.objects.filter(task_queue=OuterRef("task_queue_id"))
+
+
+class Order(StrEnum):
+    """By what a list of TaskQueues is ordered; what matters most comes first."""
+
+    WAITING = "waiting"
+    OLDEST = "oldest"
+    PRIORITY = "priority"
+
+
+_KEYS = {
+    Order.WAITING: Sum("jobs"),
+    Order.OLDEST: Min(Subquery(_OLDEST.values("enqueued_at")[:1])),
+    Order.PRIORITY: Max(Subquery(_TICKET.values("priority")[:1])),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Border:
+    """The place in an ordered list behind which a page begins; its text can stand in an address."""
+
+    key: Any
+    task_queue_id: int
+
+    @classmethod
+    def parse(cls, text: str, order: Order) -> Self | None:
+        """The border that `str` made, for the same order; None for any other text."""
+        key, _, number = text.rpartition("_")
+        try:
+            found = _PARSERS[order](key)
+        except ValueError:
+            return None
+        is_number = number.isascii() and number.isdigit() and len(number) < 19
+        return cls(found, int(number)) if found is not None and is_number else None
+
+    def __str__(self) -> str:
+        key = self.key.isoformat() if isinstance(self.key, datetime) else repr(self.key)
+        return f"{key}_{self.task_queue_id}"
+
+
+def _count(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else None
+
+
+def _moment(text: str) -> datetime | None:
+    found = parse_datetime(text)
+    return found if found is not None and found.tzinfo else None
+
+
+_PARSERS: dict[Order, Callable[[str], Any]] = {
+    Order.WAITING: _count,
+    Order.OLDEST: _moment,
+    Order.PRIORITY: float,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TaskQueueLine:
+    """A TaskQueue of a list. `share` is the part of its priority in the sum of all, up to 1.
+
+    `oldest_at` tells since when the oldest of its jobs waits.
+    """
+
+    id: int
+    needs: Needs
+    waiting_jobs: int
+    oldest_at: datetime | None
+    priority: float
+    share: float
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class TaskQueuePage:
+    """Some TaskQueues of an ordered list, and where the next ones begin, if there are any."""
+
+    lines: Sequence[TaskQueueLine]
+    following: Border | None
+
+
+def visible_task_queues(user: User) -> QuerySet[TaskQueue]:
+    """The TaskQueues that the user may see: at present all of them."""
+    queues = TaskQueue.objects.select_related("owner", "ticket")
+    return queues if user.is_active else queues.none()
+
+
+def task_queue_page(
+    chosen: QuerySet[TaskQueue], *, order: Order, after: Border | None, limit: int
+) -> TaskQueuePage:
+    """The first TaskQueues behind a border of those chosen that have waiting jobs. Four queries."""
+    counted = _counted(chosen).annotate(key=_KEYS[order])
+    if after is not None:
+        counted = counted.filter(_behind(after, order))
+    falling = order is not Order.OLDEST
+    key, pk = F("key"), F("task_queue_id")
+    found = counted.order_by(
+        key.desc(nulls_last=True) if falling else key.asc(nulls_last=True),
+        pk.desc() if falling else pk.asc(),
+    ).values_list("task_queue_id", "key")[: limit + 1]
+    borders = [Border(key, pk) for pk, key in found]
+    lines = _lines([border.task_queue_id for border in borders[:limit]])
+    return TaskQueuePage(lines, borders[limit - 1] if len(borders) > limit else None)
+
+
+def _counted(chosen: QuerySet[TaskQueue]) -> QuerySet[Any, Any]:
+    """The ids of those chosen that have waiting jobs, with their number."""
+    rows = Tally.objects.filter(task_queue_id__in=chosen.order_by().values("pk"))
+    return rows.values("task_queue_id").annotate(waiting=Sum("jobs")).filter(waiting__gt=0)
+
+
+def _behind(border: Border, order: Order) -> Q:
+    side = "gt" if order is Order.OLDEST else "lt"
+    beside = Q(key=border.key) & Q(**{f"task_queue_id__{side}": border.task_queue_id})
+    return Q(**{f"key__{side}": border.key}) | beside
+
+
+def _lines(ids: Sequence[int]) -> list[TaskQueueLine]:
+    """The TaskQueues with these ids, in this order; what is gone by now is left out."""
+    counts = _counts(ids)
+    rows = TaskQueue.objects.select_related("owner", "ticket").in_bulk(list(counts))
+    whole = _sum_of_priorities()
+    return [_line(rows[pk], counts[pk], whole) for pk in ids if pk in rows]
+
+
+def _counts(ids: Collection[int]) -> dict[int, tuple[int, datetime | None]]:
+    rows = Tally.objects.filter(task_queue_id__in=ids).values("task_queue_id")
+    oldest = _KEYS[Order.OLDEST]
+    counted = rows.annotate(waiting=Sum("jobs"), oldest=oldest).order_by()
+    found = counted.values_list("task_queue_id", "waiting", "oldest")
+    return {pk: (waiting, oldest_at) for pk, waiting, oldest_at in found}
+
+
+def _sum_of_priorities() -> float:
+    return float(Ticket.objects.aggregate(whole=Sum("priority"))["whole"] or 0.0)
+
+
+def needs_of(row: TaskQueue) -> Needs:
+    """The needs of a TaskQueue that was read with its owner."""
+    values = {field.name: getattr(row, field.name) for field in fields(Needs)}
+    return Needs.from_dict({**values, "owner": row.owner.get_username()})
+
+
+def _line(row: TaskQueue, counted: tuple[int, datetime | None], whole: float) -> TaskQueueLine:
+    ticket = getattr(row, "ticket", None)
+    priority = ticket.priority if ticket else 0.0
+    return TaskQueueLine(
+        id=row.pk,
+        needs=needs_of(row),
+        waiting_jobs=counted[0],
+        oldest_at=counted[1],
+        priority=priority,
+        share=priority / whole if whole else 0.0,
+        created_at=row.created_at,
+    )
+
+
+def counts_by_segment(chosen: QuerySet[TaskQueue]) -> dict[int, int]:
+    """How many of those chosen have waiting jobs, by CPU segment in seconds."""
+    full = TaskQueue.objects.filter(pk__in=_counted(chosen).values("task_queue_id"))
+    rows = full.order_by("cpu_time_s").values_list("cpu_time_s").annotate(Count("pk"))
+    return dict(rows)
+
+
+@dataclass(frozen=True, slots=True)
+class JobPriority:
+    """The waiting jobs of one priority; `part` of the weight of all that wait beside them."""
+
+    priority: int
+    jobs: int
+    weight: float
+    part: float
+
+
+@dataclass(frozen=True, slots=True)
+class OldJob:
+    """A job that waits."""
+
+    job_id: int
+    priority: int
+    enqueued_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """How a priority came about: the group's share, divided among its users, then by weights.
+
+    `part` is what each of them has without correction by use. The sums are of priorities: of the
+    TaskQueues that share that part (`pool`), of the group's, and of all.
+    """
+
+    group_share: float
+    has_job_sharing: bool
+    users: int
+    part: float
+    pool_task_queues: int
+    pool_priority: float
+    group_priority: float
+    whole: float
+    uses_feedback: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TaskQueueDetail:
+    """Everything about one TaskQueue."""
+
+    line: TaskQueueLine
+    origin: Origin
+    priorities: Sequence[JobPriority]
+    oldest: Sequence[OldJob]
+
+
+def find_task_queue_detail(user: User, task_queue_id: int, *, oldest: int = 10) -> TaskQueueDetail:
+    """One TaskQueue, with so many of its oldest jobs. Seven queries. Raises NotFound."""
+    row = visible_task_queues(user).filter(pk=task_queue_id).first()
+    if row is None:
+        raise NotFound(f"There is no TaskQueue {task_queue_id}: it may be empty by now.")
+    counted = _counts([row.pk]).get(row.pk, (0, None))
+    whole = _sum_of_priorities()
+    priorities = _job_priorities(row.pk)
+    return TaskQueueDetail(
+        line=_line(row, counted, whole),
+        origin=_origin(row, whole),
+        priorities=priorities,
+        oldest=_oldest_jobs(row.pk, [line.priority for line in priorities], oldest),
+    )
+
+
+def _job_priorities(task_queue_id: int) -> list[JobPriority]:
+    rows = Tally.objects.filter(task_queue_id=task_queue_id).values("priority")
+    counted = rows.annotate(waiting=Sum("jobs")).filter(waiting__gt=0).order_by("-priority")
+    counts = dict(counted.values_list("priority", "waiting"))
+    weights = {priority: job_weight(priority) for priority in counts}
+    whole = sum(weights[priority] * jobs for priority, jobs in counts.items())
+    return [
+        JobPriority(priority, jobs, weights[priority], weights[priority] * jobs / whole)
+        for priority, jobs in counts.items()
+    ]
+
+
+def _oldest_jobs(task_queue_id: int, priorities: Sequence[int], limit: int) -> list[OldJob]:
+    """The oldest jobs, from the oldest of each priority: so an index has them in order."""
+    of_each = [
+        WaitingJob.objects.filter(task_queue=task_queue_id, priority=priority)
+        .order_by("job_id")
+        .values_list("job_id", "priority", "enqueued_at")[:limit]
+        for priority in priorities
+    ]
+    if not of_each:
+        return []
+    found = sorted(of_each[0].union(*of_each[1:], all=True))
+    return [OldJob(*values) for values in found[:limit]]
+
+
+def _origin(row: TaskQueue, whole: float) -> Origin:
+    policy = task_queue_policy()
+    group = AccountingGroup.objects.filter(name=row.owner_group).first()
+    share = group.share if group else policy.default_share
+    is_shared = group is not None and group.has_job_sharing
+    in_group = Q(owner_group=row.owner_group)
+    pool = in_group if is_shared else Q(owner=row.owner)
+    sums = TaskQueue.objects.filter(in_group).aggregate(
+        users=Count("owner", distinct=True),
+        pool_task_queues=Count("pk", filter=pool),
+        pool_priority=Sum("ticket__priority", filter=pool, default=0.0),
+        group_priority=Sum("ticket__priority", default=0.0),
+    )
+    return Origin(
+        group_share=share,
+        has_job_sharing=is_shared,
+        part=share if is_shared else share / max(1, sums["users"]),
+        whole=whole,
+        uses_feedback=policy.uses_feedback,
+        **sums,
+    )
