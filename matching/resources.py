@@ -142,7 +142,6 @@ def pilot_ad(resource: Resource, facts: Mapping[str, Any]) -> classad2.ClassAd:
     system, _, machine = resource.platform.partition("-")
     values: dict[str, Any] = {
         **{f"Node{name.title().replace('_', '')}": value for name, value in facts.items()},
-        "Machine": str(facts.get("hostname", "")),
         "Site": resource.site,
         "Queue": resource.queue,
         "Platform": resource.platform,
@@ -157,6 +156,9 @@ def pilot_ad(resource: Resource, facts: Mapping[str, Any]) -> classad2.ClassAd:
         "Middleware": resource.middleware,
         "Tags": list(resource.tags),
     }
+    # Undefined as long as the node is not known.
+    if "hostname" in facts:
+        values["Machine"] = str(facts["hostname"])
     return build_ad({}, values)
 
 
@@ -181,3 +183,14 @@ def requirements_value(needs: Needs, ad: classad2.ClassAd) -> Any:
     if not needs.requirements:
         return True
     return evaluate(parse_expression(needs.requirements), needs_ad(needs), ad)
+
+
+def offer_refusal(offer: Resource, needs: Needs) -> str:
+    """Why no pilot of a queue can take these needs, or an empty string when one may.
+
+    As long as nothing is known of its node, only requirements that are false there refuse it.
+    """
+    refusal = offer.sending_refusal(needs)
+    if not refusal and requirements_value(needs, pilot_ad(offer, {})) is False:
+        return f"has requirements that are false here: {needs.requirements[:200]}"
+    return refusal
