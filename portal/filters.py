@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import django_filters as filters
-from django.db.models import QuerySet
+from django import forms
+from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from wms.dags.models import Dag, Node
@@ -15,6 +16,8 @@ from wms.pilots.models import Pilot
 from wms.pilots.states import PilotState
 from wms.sites.models import Site
 from wms.sites.states import SiteState
+from wms.taskqueues.listing import Order
+from wms.taskqueues.models import TaskQueue
 
 
 class DagFilter(filters.FilterSet):
@@ -59,6 +62,68 @@ class JobFilter(filters.FilterSet):
     class Meta:
         model = Job
         fields = ("state", "owner", "dag", "name")
+
+
+class TaskQueueFilter(filters.FilterSet):
+    """TaskQueues by whose jobs they are and what these need.
+
+    `site` and `platform` are where the jobs may run: those that name none are found as well.
+    """
+
+    owner = filters.CharFilter(field_name="owner__username", label="Owner")
+    group = filters.CharFilter(field_name="owner_group", label="Group")
+    site = filters.CharFilter(method="filter_site", max_length=64, label="May run at")
+    platform = filters.CharFilter(method="filter_platform", max_length=64, label="Platform")
+    tag = filters.CharFilter(method="filter_tag", max_length=64, label="Needs the tag")
+    job_type = filters.CharFilter(label="Job type")
+    setup = filters.CharFilter(label="Setup")
+    cpu_time_s = filters.NumberFilter(
+        min_value=1,
+        max_value=2**31 - 1,
+        decimal_places=0,
+        label="CPU segment",
+        widget=forms.HiddenInput,
+    )
+    sort = filters.ChoiceFilter(
+        choices=[(order.value, order.value) for order in Order],
+        method="keep_all",
+        label="Order",
+        widget=forms.HiddenInput,
+    )
+
+    class Meta:
+        model = TaskQueue
+        fields = (
+            "owner", "group", "site", "platform", "tag", "job_type", "setup", "cpu_time_s", "sort",
+        )  # fmt: skip
+
+    @property
+    def order(self) -> Order:
+        """The order that was asked for; what waits most comes first unless it was another."""
+        return Order(self.form.cleaned_data["sort"] or Order.WAITING)
+
+    def filter_site(
+        self, queryset: QuerySet[TaskQueue], name: str, value: str
+    ) -> QuerySet[TaskQueue]:
+        """Those whose jobs name the site or none, and do not rule it out."""
+        named = Q(sites=[]) | Q(sites__contains=[value])
+        return queryset.filter(named).exclude(banned_sites__contains=[value])
+
+    def filter_platform(
+        self, queryset: QuerySet[TaskQueue], name: str, value: str
+    ) -> QuerySet[TaskQueue]:
+        """Those whose jobs name the platform or none."""
+        return queryset.filter(Q(platforms=[]) | Q(platforms__contains=[value]))
+
+    def filter_tag(
+        self, queryset: QuerySet[TaskQueue], name: str, value: str
+    ) -> QuerySet[TaskQueue]:
+        """Those whose jobs need the tag."""
+        return queryset.filter(tags__contains=[value])
+
+    def keep_all(self, queryset: QuerySet[TaskQueue], name: str, value: str) -> QuerySet[TaskQueue]:
+        """The order leaves all; the list itself follows it."""
+        return queryset
 
 
 class PilotFilter(filters.FilterSet):

@@ -63,11 +63,11 @@ def render_page(
 
     A live part that did not change is answered by 304, so that nothing in the page moves.
     """
-    is_part = request.htmx and request.htmx.target == LIVE_TARGET
-    template = f"web/{name}_live.html" if is_part else f"web/{name}.html"
+    is_live = is_part(request)
+    template = f"web/{name}_live.html" if is_live else f"web/{name}.html"
     response = render(request, template, {**context, "refresh_s": REFRESH_S}, status=status)
     patch_vary_headers(response, ("HX-Request", "HX-Target"))
-    if not is_part:
+    if not is_live:
         return response
     response["Cache-Control"] = "no-store"
     set_response_etag(response)
@@ -75,6 +75,11 @@ def render_page(
         request, etag=response["ETag"], response=response
     )
     return answer
+
+
+def is_part(request: HttpRequest) -> bool:
+    """True when the page is open and asks to refresh its live part."""
+    return bool(request.htmx and request.htmx.target == LIVE_TARGET)
 
 
 def may_configure(request: HttpRequest) -> bool:

@@ -19,6 +19,7 @@ from portal.web.views import (
     shares,
     sites,
     submission,
+    task_queues,
 )
 
 app_name = "web"
@@ -44,6 +45,8 @@ urlpatterns = [
         files.attempt_file,
         name="attempt-file",
     ),
+    path("task-queues/", task_queues.task_queue_list, name="task-queues"),
+    path("task-queues/<int:task_queue_id>/", task_queues.task_queue_page, name="task-queue"),
     path("sites/", sites.site_list, name="sites"),
     path("sites/<str:name>/", sites.site_page, name="site"),
     path("sites/<str:name>/downtimes/", downtimes.add, name="site-downtimes"),

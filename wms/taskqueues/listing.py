@@ -7,7 +7,7 @@ its oldest job, found by one look into an index for each job priority that occur
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Self
@@ -22,6 +22,7 @@ from wms.core.errors import NotFound
 from wms.core.models import User
 from wms.taskqueues.models import Tally, TaskQueue, Ticket, WaitingJob
 from wms.taskqueues.policies import task_queue_policy
+from wms.taskqueues.selectors import needs_of
 
 _OLDEST = WaitingJob.objects.filter(
     task_queue=OuterRef("task_queue_id"), priority=OuterRef("priority")
@@ -161,12 +162,6 @@ def _counts(ids: Collection[int]) -> dict[int, tuple[int, datetime | None]]:
 
 def _sum_of_priorities() -> float:
     return float(Ticket.objects.aggregate(whole=Sum("priority"))["whole"] or 0.0)
-
-
-def needs_of(row: TaskQueue) -> Needs:
-    """The needs of a TaskQueue that was read with its owner."""
-    values = {field.name: getattr(row, field.name) for field in fields(Needs)}
-    return Needs.from_dict({**values, "owner": row.owner.get_username()})
 
 
 def _line(row: TaskQueue, counted: tuple[int, datetime | None], whole: float) -> TaskQueueLine:

@@ -172,3 +172,19 @@ def share(count: float, total: float, needs_some: bool = False) -> Mapping[str, 
     """How many of all, as a bar and in words; none stands out where that is a trouble."""
     percent = min(100.0, round(100 * count / total, 2)) if total else 0.0
     return {"count": count, "total": total, "percent": percent, "needs_some": needs_some}
+
+
+@register.inclusion_tag("components/portion.html")
+def portion(part: float) -> Mapping[str, Any]:
+    """A part of a whole, up to 1, as a bar and in percent."""
+    percent = 100 * part
+    text = "< 0.1" if 0 < percent < 0.1 else f"{percent:.1f}".removesuffix(".0")
+    return {"width": min(100.0, round(percent, 2)), "percent": text}
+
+
+@register.filter
+def amount(value: float) -> str:
+    """A number of any size in three or four digits: a priority, a weight."""
+    if value == 0 or abs(value) >= 1000:
+        return f"{value:.0f}"
+    return f"{value:.3g}" if abs(value) < 100 else f"{value:.1f}".removesuffix(".0")

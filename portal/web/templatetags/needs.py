@@ -1,0 +1,16 @@
+"""The needs of jobs in templates."""
+
+from __future__ import annotations
+
+from django import template
+
+from matching.needs import Needs
+from portal.web.needs import words_of
+
+register = template.Library()
+
+
+@register.filter
+def needs_in_words(needs: Needs) -> str:
+    """The needs of a job in a line, without whose they are."""
+    return words_of(needs)
