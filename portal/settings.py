@@ -92,7 +92,8 @@ def _database(url: str) -> dict[str, object]:
         "CONN_MAX_AGE": 60,
         # A connection that died with the server is replaced instead of failing its first query.
         "CONN_HEALTH_CHECKS": True,
-        "OPTIONS": {"connect_timeout": 5},
+        # `prepare_threshold` allows prepared statements; only `prepared_rows` asks for them.
+        "OPTIONS": {"connect_timeout": 5, "prepare_threshold": 5},
     }
 
 

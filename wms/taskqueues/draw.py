@@ -9,11 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from django.db import connection
-
 from matching.draws import Law
 from matching.needs import Needs
 from matching.resources import JobKind, Resource
+from wms.core.statements import prepared_rows
 
 #: So many points are thrown before the TaskQueues of the segment are read one by one.
 _POINTS = 100
@@ -38,12 +37,12 @@ _ALWAYS = """
 _SOMETIMES = {
     "required_tags": "q.tags @> %(required_tags)s::varchar[]",
     "owner": "q.owner_id = (SELECT id FROM core_user WHERE username = %(owner)s)",
-    "owner_groups": "q.owner_group = ANY(%(owner_groups)s)",
+    "owner_groups": "q.owner_group = ANY(%(owner_groups)s::text[])",
     "excluded": """NOT EXISTS (
         SELECT FROM unnest(%(excluded_types)s::text[], %(excluded_groups)s::text[])
             AS kind(job_type, owner_group)
         WHERE kind.job_type IN ('', q.job_type) AND kind.owner_group IN ('', q.owner_group))""",
-    "tried": "q.id <> ALL(%(tried)s)",
+    "tried": "q.id <> ALL(%(tried)s::bigint[])",
 }
 
 # The tickets of a segment lie side by side, each as long as its TaskQueue's priority. A random
@@ -164,16 +163,22 @@ class Draw:
         return [_candidate(row) for row in rows]
 
     def _rows(self, sql: str, *, segment_s: int = 0, variate: str = "") -> list[Any]:
-        statement, parameters = bound(
+        statement, parameters = _bound(
             sql, self._resource, bound_s=self._bound_s, tried=self._tried, variate=variate
         )
-        with connection.cursor() as cursor:
-            cursor.execute(statement, {**parameters, "segment_s": segment_s})
-            rows: list[Any] = cursor.fetchall()
-        return rows
+        return prepared_rows(statement, {**parameters, "segment_s": segment_s})
 
 
-def bound(
+def explained(name: str, resource: Resource, segment_s: int) -> tuple[str, dict[str, Any]]:
+    """One of the statements, `throw` or `scan`, as it is sent: for tests and benchmarks of plans."""
+    sql = _THROW if name == "throw" else _SCAN
+    statement, parameters = _bound(
+        sql, resource, bound_s=segment_s, tried=[], variate=_VARIATES[Law.EXPONENTIAL]
+    )
+    return statement, {**parameters, "segment_s": segment_s}
+
+
+def _bound(
     sql: str, resource: Resource, *, bound_s: int, tried: list[int], variate: str = ""
 ) -> tuple[str, dict[str, Any]]:
     """A statement with the conditions that this resource makes, and its parameters."""

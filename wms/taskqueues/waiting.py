@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from django.db import connection
 
 from matching.draws import JOB_WEIGHTS, Law
+from wms.core.statements import prepared_rows
 
 # Jobs that wait already are neither moved nor counted again.
 _JOIN = """
@@ -82,7 +84,8 @@ _VARIATES = {
     Law.EXPONENTIAL: "-ln(1 - random()) / (jobs * (%(weights)s::float8[])[priority + 1])",
     Law.UNIFORM: "(1 - power(1 - random(), 1.0 / jobs)) / (%(weights)s::float8[])[priority + 1]",
 }
-_TAKE_BY = {law: _TAKE.format(variate=variate) for law, variate in _VARIATES.items()}
+#: The statement for each law, with `take_parameters`.
+TAKE_BY = {law: _TAKE.format(variate=variate) for law, variate in _VARIATES.items()}
 
 # All entries of one TaskQueue and priority become one. Entries that are added meanwhile stay.
 _FOLD = """
@@ -122,10 +125,13 @@ def leave(job_ids: Collection[int]) -> set[int]:
 
 def take(task_queue_id: int, law: Law) -> Taken | None:
     """Draw a job of this TaskQueue and take it out; None when there is none that is free."""
-    with connection.cursor() as cursor:
-        cursor.execute(_TAKE_BY[law], {"task_queue": task_queue_id, "weights": list(JOB_WEIGHTS)})
-        row = cursor.fetchone()
-    return None if row is None else Taken(job_id=row[0], is_last=row[1] <= 1)
+    rows = prepared_rows(TAKE_BY[law], take_parameters(task_queue_id))
+    return Taken(job_id=rows[0][0], is_last=rows[0][1] <= 1) if rows else None
+
+
+def take_parameters(task_queue_id: int) -> dict[str, Any]:
+    """What the statement of `take` is sent with."""
+    return {"task_queue": task_queue_id, "weights": list(JOB_WEIGHTS)}
 
 
 def fold_tally() -> int:
