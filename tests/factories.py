@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import itertools
+import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -255,7 +256,8 @@ class Claimed:
 def claim(by: Pilot, resource: Resource | None = None) -> Claimed | None:
     """The next job for the pilot, or None."""
     offered = resource or offered_resource(by.queue)
-    work = pilots.claim_job(by, offered, now=timezone.now())
+    key = secrets.token_hex(16)
+    work = pilots.claim_job(by, offered, claim_key=key, now=timezone.now()).work
     return None if work is None else Claimed(work.job, work.attempt.number, by)
 
 

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
-from matching.needs import Resource
+from matching.needs import MOST
+from matching.resources import Resource
 from portal.pilot_api.bodies import MAX_AMOUNT, Fields
 from wms.jobs.attempts import PayloadEnd
 from wms.pilots.models import Pilot
-from wms.pilots.services import AttemptRef, HeartbeatAnswer, Work
+from wms.pilots.services import AttemptRef, ClaimAnswer, HeartbeatAnswer
+from wms.sites.selectors import queue_offer, with_identity
 
 
 def read_node(fields: Fields) -> dict[str, Any]:
     """The facts of a worker node; unknown ones are dropped."""
     texts = ("hostname", "platform", "python", "agent_version")
-    numbers = ("cores", "memory_mb", "disk_mb")
+    numbers = ("cores", "memory_mb", "disk_mb", "slot_cores", "slot_memory_mb", "slot_gpus")
     return {
         **{name: fields.text(name, max_length=255) for name in texts},
         **{name: fields.integer(name, maximum=MAX_AMOUNT) for name in numbers},
@@ -29,22 +32,41 @@ def read_attempts(fields: Fields) -> list[AttemptRef]:
     ]
 
 
+def read_claim_key(fields: Fields) -> str:
+    """The pilot's own name for its claim, under which it may repeat it."""
+    return fields.text("claim", pattern="[0-9a-f]{32}")
+
+
 def read_resource(fields: Fields, pilot: Pilot) -> Resource:
     """What the pilot offers now: never more than its queue does.
 
-    Whoever holds a pilot's token cannot draw jobs that the queue was not made for. Only the name
-    of the platform is the node's, where the queue leaves it open.
+    Whoever holds a pilot's token cannot draw jobs that the queue was not made for, nor those of
+    another identity than the pilot was submitted with. Only the name of the platform is the node's,
+    where the queue leaves it open; and a pilot may take fewer jobs, by requiring more tags.
     """
-    queue = pilot.queue
+    offer = queue_offer(pilot.queue)
+    said = _read_amounts(fields)
+    platform = fields.text("platform", max_length=64)
     fields.texts("tags")
-    return Resource(
-        site=queue.site.name,
-        cpu_time_s=min(fields.amount("cpu_time_s"), queue.wall_time_s),
-        cores=min(fields.integer("cores"), queue.cores),
-        memory_mb=min(fields.amount("memory_mb"), queue.memory_mb),
-        platform=queue.platform or fields.text("platform", max_length=64),
-        tags=tuple(sorted(queue.tags)),
+    required = {*offer.required_tags, *fields.texts("required_tags")}
+    mine = replace(
+        offer,
+        **{name: min(said[name], getattr(offer, name)) for name in said},
+        platform=offer.platform or platform,
+        required_tags=tuple(sorted(required)),
     )
+    return with_identity(mine, pilot.owner, pilot.owner_group)
+
+
+def _read_amounts(fields: Fields) -> dict[str, int]:
+    """What is free of the pilot's slot, and the time that is left."""
+    fields.amount("disk_mb")
+    return {
+        "cpu_time_s": fields.amount("cpu_time_s"),
+        "cores": fields.integer("cores", maximum=MOST["cores"]),
+        "memory_mb": fields.amount("memory_mb"),
+        "gpus": fields.integer("gpus", maximum=MOST["gpus"]),
+    }
 
 
 def read_end(fields: Fields) -> PayloadEnd:
@@ -70,10 +92,11 @@ def heartbeat_json(answer: HeartbeatAnswer) -> dict[str, Any]:
     return {"commands": commands}
 
 
-def work_json(work: Work | None) -> dict[str, Any]:
-    """A claimed job, or that there is none."""
+def claim_json(answer: ClaimAnswer) -> dict[str, Any]:
+    """A claimed job, or why there is none."""
+    work = answer.work
     if work is None:
-        return {"job": None, "reason": "no waiting job fits this pilot"}
+        return {"job": None, "reason": answer.reason}
     job = work.job
     inputs = [
         {"path": path, "sha256": blob.sha256, "size_bytes": blob.size_bytes}
@@ -90,5 +113,8 @@ def work_json(work: Work | None) -> dict[str, Any]:
             "inputs": inputs,
             "outputs": job.output_files,
             "wall_limit_s": job.wall_limit_s,
+            "cores": work.cores,
+            "memory_mb": work.memory_mb,
+            "gpus": work.gpus,
         }
     }

@@ -59,9 +59,11 @@ def heartbeat(request: HttpRequest, pilot: Pilot) -> HttpResponse:
 @for_pilot
 def claim(request: HttpRequest, pilot: Pilot) -> HttpResponse:
     """The pilot asks for a job."""
-    resource = messages.read_resource(read_body(request), pilot)
-    work = services.claim_job(pilot, resource, now=timezone.now())
-    return JsonResponse(messages.work_json(work))
+    body = read_body(request)
+    claim_key = messages.read_claim_key(body)
+    resource = messages.read_resource(body, pilot)
+    answer = services.claim_job(pilot, resource, claim_key=claim_key, now=timezone.now())
+    return JsonResponse(messages.claim_json(answer))
 
 
 @endpoint("GET")

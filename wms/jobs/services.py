@@ -101,9 +101,20 @@ def submit_jobs(
 
 @transaction.atomic
 def bind_to_pilot(
-    job_id: int, *, pilot_id: int, site_name: str, host: str, actor: Actor
+    claimed: taskqueues.Claimed,
+    *,
+    pilot_id: int,
+    site_name: str,
+    host: str,
+    free_cores: int,
+    actor: Actor,
+    claim_key: str = "",
 ) -> Attempt | None:
-    """Begin a new attempt of a job that was just claimed; None when it is waiting no longer."""
+    """Begin a new attempt of a job that was just claimed; None when it is waiting no longer.
+
+    It holds what it needs of its pilot until its end, and as many of the free cores as it can use.
+    """
+    job_id, needs = claimed.job_id, claimed.needs
     applied = lifecycle.apply(
         "match",
         [job_id],
@@ -115,7 +126,17 @@ def bind_to_pilot(
         return None
     number = Job.objects.values_list("attempt_number", flat=True).get(pk=job_id)
     return Attempt.objects.create(
-        job_id=job_id, number=number, pilot_id=pilot_id, site_name=site_name, host=host
+        job_id=job_id,
+        number=number,
+        pilot_id=pilot_id,
+        site_name=site_name,
+        host=host,
+        claim_key=claim_key,
+        job_type=needs.job_type,
+        owner_group=needs.owner_group,
+        cores=max(needs.cores, min(needs.max_cores, free_cores)),
+        memory_mb=needs.memory_mb,
+        gpus=needs.gpus,
     )
 
 

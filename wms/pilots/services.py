@@ -5,19 +5,21 @@ from __future__ import annotations
 import hashlib
 import hmac
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from django.db import transaction
+from django.db.models import Sum
 
-from matching.needs import Resource
+from matching.resources import Resource
 from wms.core.actors import Actor
 from wms.core.conf import conf
 from wms.core.errors import NotAuthenticated
 from wms.jobs import services as jobs
 from wms.jobs.attempts import input_blobs, missing_inputs
+from wms.jobs.limits import Gate
 from wms.jobs.models import Attempt, Blob, Job
 from wms.pilots import lifecycle
 from wms.pilots.models import Pilot
@@ -45,11 +47,22 @@ class AttemptRef:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """A claimed job: everything the pilot must know to run it."""
+    """A claimed job: everything the pilot must know to run it, and what it may use."""
 
     attempt: AttemptRef
     job: Job
     inputs: Mapping[str, Blob]
+    cores: int
+    memory_mb: int
+    gpus: int
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimAnswer:
+    """A job, or the reason why there is none."""
+
+    work: Work | None = None
+    reason: str = ""
 
 
 def secret_digest(secret: str) -> str:
@@ -106,8 +119,9 @@ def register_pilot(
 
 
 def authenticate_pilot(uuid: UUID, token: str) -> Pilot:
-    """The pilot that holds this token, with its queue and site. Raises NotAuthenticated."""
-    pilot = Pilot.objects.filter(uuid=uuid).select_related("queue__site").first()
+    """The pilot that holds this token, with all that it can offer. Raises NotAuthenticated."""
+    with_offer = Pilot.objects.select_related("queue__site", "owner", "owner_group")
+    pilot = with_offer.filter(uuid=uuid).first()
     if pilot is None or not pilot.token_sha256:
         raise NotAuthenticated
     if not hmac.compare_digest(pilot.token_sha256, secret_digest(token)):
@@ -144,50 +158,102 @@ def record_heartbeat(
     return HeartbeatAnswer(kill=gone, is_drained=pilot.state in TERMINAL)
 
 
-def claim_job(pilot: Pilot, resource: Resource, *, now: datetime) -> Work | None:
-    """Give the pilot a job that fits, bound to it from this moment on; None when there is none.
+def claim_job(pilot: Pilot, resource: Resource, *, claim_key: str, now: datetime) -> ClaimAnswer:
+    """Give the pilot a job that fits, bound to it from this moment on, or tell why there is none.
 
-    A pilot that has a job and asks for one did not get the answer: it is given the same job again.
+    `resource` is what the pilot says it has free; what its open attempts hold of the queue's offer
+    is left out in any case. `claim_key` is the pilot's own name for this claim. Asking again under
+    the same key gives the same job, as long as its attempt is open, and never another one.
+    Raises NotAuthenticated when the pilot has ended.
     """
     if pilot.state in TERMINAL:
         raise NotAuthenticated("This pilot has ended; it gets no more work.")
-    attempt = _bind_job(pilot, resource, now)
-    return None if attempt is None else _work(pilot, attempt)
+    found = _bind_job(pilot, resource, claim_key, now)
+    return ClaimAnswer(reason=found) if isinstance(found, str) else _answer(pilot, found)
 
 
 @transaction.atomic
-def _bind_job(pilot: Pilot, resource: Resource, now: datetime) -> Attempt | None:
-    # The pilot's row first: of two claims at once, after a time-out, the second gets the same job.
+def _bind_job(pilot: Pilot, resource: Resource, claim_key: str, now: datetime) -> Attempt | str:
+    # The pilot's row first: two claims at once wait for each other here, so that one key never gets
+    # two jobs, and no core is given away twice.
     living = Pilot.objects.filter(pk=pilot.pk).exclude(state__in=TERMINAL)
     if not living.update(heartbeat_at=now):
-        return None
-    given = Attempt.objects.filter(pilot_id=pilot.pk, outcome="").select_related("job").first()
-    if given is not None:
-        return given
-    job_id = taskqueues.claim(resource)
-    if job_id is None:
-        return None
-    return jobs.bind_to_pilot(
-        job_id,
+        return "the pilot has ended"
+    given = Attempt.objects.filter(pilot_id=pilot.pk, claim_key=claim_key).select_related("job")
+    if attempt := given.first():
+        return f"the job of this claim is closed: {attempt.outcome}" if attempt.outcome else attempt
+    gate = Gate.at(pilot.queue.site.name, now)
+    free = replace(_free(pilot, resource), excluded=gate.reached())
+    if not free.cores:
+        return f"no core is free: the pilot's jobs use all of {pilot.queue.cores}"
+    claimed = taskqueues.claim(free, facts=pilot.node, refuses=gate.refuses)
+    if claimed is None:
+        return _why_none(free)
+    bound = jobs.bind_to_pilot(
+        claimed,
         pilot_id=pilot.pk,
         site_name=pilot.queue.site.name,
         host=str(pilot.node.get("hostname", "")),
+        free_cores=free.cores,
         actor=pilot_actor(pilot),
+        claim_key=claim_key,
+    )
+    if bound is None:
+        return "the job that was drawn is not waiting any more"
+    gate.matched(claimed.needs)
+    return bound
+
+
+def _free(pilot: Pilot, resource: Resource) -> Resource:
+    """What the pilot says it has free, but no more than its open attempts leave of its queue's."""
+    held = Attempt.objects.filter(pilot_id=pilot.pk, outcome="").aggregate(
+        cores=Sum("cores", default=0),
+        memory_mb=Sum("memory_mb", default=0),
+        gpus=Sum("gpus", default=0),
+    )
+    queue = pilot.queue
+    return replace(
+        resource,
+        cores=_left(queue.cores, held["cores"], resource.cores),
+        memory_mb=_left(queue.memory_mb, held["memory_mb"], resource.memory_mb),
+        gpus=_left(queue.gpus, held["gpus"], resource.gpus),
     )
 
 
-def _work(pilot: Pilot, attempt: Attempt) -> Work | None:
+def _left(offered: int, held: int, said: int) -> int:
+    return max(0, min(offered - held, said))
+
+
+def _why_none(free: Resource) -> str:
+    here = (
+        f"{free.cores} cores, {free.memory_mb} MB of memory, {free.gpus} GPUs and "
+        f"{free.cpu_time_s} s at {free.queue}"
+    )
+    reason = f"no waiting job fits {here}"
+    if free.excluded:
+        reached = ", ".join(dict.fromkeys(map(str, free.excluded)))
+        reason += f"; running limits let no more of these start: {reached}"
+    return reason
+
+
+def _answer(pilot: Pilot, attempt: Attempt) -> ClaimAnswer:
     job = attempt.job
     inputs = input_blobs(job)
     missing = missing_inputs(job, list(inputs))
     if missing:
-        jobs.fail_unrunnable(
-            attempt,
-            actor=pilot_actor(pilot),
-            reason=f"input files do not exist: {', '.join(missing)}",
+        reason = f"input files do not exist: {', '.join(missing)}"
+        jobs.fail_unrunnable(attempt, actor=pilot_actor(pilot), reason=reason)
+        return ClaimAnswer(reason=f"job {job.pk} cannot be run: {reason}")
+    return ClaimAnswer(
+        Work(
+            AttemptRef(job.pk, attempt.number),
+            job,
+            inputs,
+            cores=attempt.cores,
+            memory_mb=attempt.memory_mb,
+            gpus=attempt.gpus,
         )
-        return None
-    return Work(AttemptRef(job.pk, attempt.number), job, inputs)
+    )
 
 
 @transaction.atomic

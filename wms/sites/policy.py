@@ -4,7 +4,8 @@
 - Shifters and above decide from hour to hour whether a site gets new work: they ban, drain and
   unban it, and enter downtimes. A shift must be able to stop a site that eats jobs at night.
 - Operators and above configure sites and queues, and advertise: an advertised ad says which DAGs a
-  site takes, so it is configuration.
+  site takes, so it is configuration. They also say whose private pilots a queue sends: it gives
+  that user's jobs places that others do not get.
 """
 
 from __future__ import annotations

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
 
 from django.db.models import Prefetch, QuerySet
 
 from matching.resources import Resource
+from wms.accounting.models import AccountingGroup
 from wms.core.conf import conf
 from wms.core.errors import NotFound
 from wms.core.models import User
@@ -29,7 +31,7 @@ def enabled_queues(now: datetime) -> QuerySet[Queue]:
         Queue.objects.filter(is_enabled=True, site__is_enabled=True)
         .exclude(site__state=SiteState.BANNED)
         .exclude(site__in=downtimes_at(now).values("site"))
-        .select_related("site")
+        .select_related("site", "owner", "owner_group")
     )
 
 
@@ -58,7 +60,7 @@ def find_site(name: str) -> Site:
 
 def queues_of(site: Site) -> QuerySet[Queue]:
     """The queues of a site, those that are switched off at present included."""
-    return Queue.objects.filter(site=site).select_related("site")
+    return Queue.objects.filter(site=site).select_related("site", "owner", "owner_group")
 
 
 def element_settings(queue: Queue) -> dict[str, object]:
@@ -76,14 +78,47 @@ def element_of(queue: Queue) -> Element:
 
 
 def offered_resource(queue: Queue) -> Resource:
-    """What a fresh pilot of this queue offers to jobs; starting up costs it some of its time."""
+    """What a fresh pilot of this queue offers to jobs; starting up costs it some of its time.
+
+    Reads the queue's site, owner and group: select them with it.
+    """
+    offer = replace(queue_offer(queue), cpu_time_s=max(0, queue.wall_time_s - _START_UP_S))
+    return with_identity(offer, queue.owner, queue.owner_group)
+
+
+def queue_offer(queue: Queue) -> Resource:
+    """All that a pilot of this queue may offer, whoever it is for. Reads the queue's site."""
     return Resource(
         site=queue.site.name,
-        cpu_time_s=max(0, queue.wall_time_s - _START_UP_S),
+        cpu_time_s=queue.wall_time_s,
         cores=queue.cores,
         memory_mb=queue.memory_mb,
+        gpus=queue.gpus,
+        queue=str(queue),
         platform=queue.platform,
-        tags=tuple(queue.tags),
+        setup=queue.setup,
+        submit_pool=queue.submit_pool,
+        middleware=queue.element,
+        tags=tuple(sorted(queue.tags)),
+        required_tags=tuple(sorted(queue.required_tags)),
+    )
+
+
+def with_identity(
+    resource: Resource, owner: User | None, group: AccountingGroup | None
+) -> Resource:
+    """The resource for the jobs of this owner, submitted in the name of this group (or of none).
+
+    In a group with job sharing, for those of all its members. Without an owner it is for everybody.
+    """
+    if owner is None:
+        return resource
+    shares = group is not None and group.has_job_sharing
+    return replace(
+        resource,
+        pilot_type="private",
+        owner="" if shares else owner.get_username(),
+        owner_groups=("" if group is None else group.name,),
     )
 
 
@@ -113,7 +148,7 @@ def downtimes_of_site(site: Site) -> QuerySet[Downtime]:
 
 def listed_sites(user: User) -> QuerySet[Site]:
     """Visible sites by name, with their ads and queues."""
-    queues = Queue.objects.order_by("name")
+    queues = Queue.objects.select_related("owner", "owner_group").order_by("name")
     return visible_sites(user).prefetch_related(Prefetch("queues", queues)).order_by("name")
 
 

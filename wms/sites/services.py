@@ -8,9 +8,12 @@ from typing import Any, TypeVar
 
 from django.db import models, transaction
 
+from matching.needs import MOST
+from wms.accounting.models import AccountingGroup
 from wms.core.actors import Actor
 from wms.core.audit import record_action
 from wms.core.errors import Conflict, InvalidInput
+from wms.core.models import User
 from wms.core.saving import check_row, check_same_name
 from wms.elements.protocol import BadSettings
 from wms.sites import lifecycle
@@ -22,11 +25,16 @@ from wms.sites.selectors import element_of, find_site
 _Row = TypeVar("_Row", bound=models.Model)
 #: Columns that change by `ban_site` and its like only.
 _STATE = frozenset({"state", "state_since", "state_reason", "state_by"})
+#: What can be stored of the needs of a job.
+_LONGEST_WORD = 64
 
 
 @dataclass(frozen=True, slots=True)
 class QueueSpec:
-    """A queue to be configured; what the fields mean is told in `models.Queue`."""
+    """A queue to be configured; what the fields mean is told in `models.Queue`.
+
+    The owner and the group of private pilots are given by name.
+    """
 
     name: str
     element: str
@@ -39,6 +47,12 @@ class QueueSpec:
     wall_time_s: int = 86_400
     platform: str = ""
     tags: Sequence[str] = ()
+    required_tags: Sequence[str] = ()
+    gpus: int = 0
+    setup: str = ""
+    submit_pool: str = ""
+    owner: str = ""
+    owner_group: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +87,9 @@ def configure_site(spec: SiteSpec, queues: Sequence[QueueSpec], *, actor: Actor)
             **asdict(queue_spec),
             "settings": dict(queue_spec.settings),
             "tags": list(queue_spec.tags),
+            "required_tags": list(queue_spec.required_tags),
+            "owner": _named(User, "username", queue_spec.owner, "owner"),
+            "owner_group": _named(AccountingGroup, "name", queue_spec.owner_group, "owner_group"),
         }
         save_queue(_with_values(queue, values), actor=actor)
     return site
@@ -116,6 +133,15 @@ def _steer(event: str, name: str, *, actor: Actor, reason: str) -> Site:
     return site
 
 
+def _named(model: type[_Row], key: str, name: str, field_name: str) -> _Row | None:
+    if not name:
+        return None
+    row = model._default_manager.filter(**{key: name}).first()
+    if row is None:
+        raise InvalidInput.of(f"there is no {model._meta.verbose_name} {name}", field=field_name)
+    return row
+
+
 def _with_values(row: _Row, values: Mapping[str, Any]) -> _Row:
     for name, value in values.items():
         setattr(row, name, value)
@@ -146,15 +172,54 @@ def save_queue(queue: Queue, *, actor: Actor) -> None:
 
 def check_queue(queue: Queue) -> None:
     """Raise InvalidInput with the faults of a queue, those of its element's settings included."""
+    _check_identity(queue)
     check_row(queue)
     if not isinstance(queue.settings, dict):
         raise InvalidInput.of("must be a JSON object", field="settings")
-    if not isinstance(queue.tags, list) or not all(isinstance(tag, str) for tag in queue.tags):
-        raise InvalidInput.of("must be a JSON list of words", field="tags")
+    _check_offer(queue)
     try:
         element_of(queue)
     except BadSettings as error:
         raise InvalidInput.of(str(error), field="settings") from error
+
+
+def _check_identity(queue: Queue) -> None:
+    """Refuse private pilots that nobody's jobs could be for."""
+    owner, group = queue.owner, queue.owner_group
+    if group is None:
+        return
+    if owner is None:
+        raise InvalidInput.of("pilots of a group need an owner", field="owner")
+    if not group.members.filter(pk=owner.pk).exists():
+        message = f"{owner} is not a member of {group} and submits nothing in its name"
+        raise InvalidInput.of(message, field="owner_group")
+
+
+def _check_offer(queue: Queue) -> None:
+    """Refuse words that no job could carry or name, and tags that no job could carry together."""
+    for name in ("tags", "required_tags"):
+        words = getattr(queue, name)
+        if not isinstance(words, list) or not all(map(_is_word, words)):
+            message = f"must be a JSON list of words without commas, up to {_LONGEST_WORD} letters"
+            raise InvalidInput.of(message, field=name)
+    for name in ("platform", "setup", "submit_pool"):
+        if getattr(queue, name) and not _is_word(getattr(queue, name)):
+            raise InvalidInput.of("must be a word without commas and outer spaces", field=name)
+    if queue.gpus > MOST["gpus"]:
+        raise InvalidInput.of(f"must be from 0 to {MOST['gpus']}", field="gpus")
+    missing = sorted(set(queue.required_tags) - set(queue.tags))
+    if missing:
+        message = f"{', '.join(missing)} must be among the tags too, or no job could be taken"
+        raise InvalidInput.of(message, field="required_tags")
+
+
+def _is_word(value: object) -> bool:
+    return (
+        isinstance(value, str)
+        and 0 < len(value) <= _LONGEST_WORD
+        and value == value.strip()
+        and "," not in value
+    )
 
 
 def _save_changes(

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -39,22 +40,33 @@ def registered(fresh: PilotClient) -> PilotClient:
 
 
 @pytest.fixture
-def job_id() -> int:
+def make_job() -> Callable[..., int]:
+    """Submit one job of Alice's with these needs; returns its id."""
     alice = User.objects.create_user("alice")
     stored = {"run.sh": blobs.store_bytes(b"#!/bin/sh\n"), "in.txt": blobs.store_bytes(b"in")}
-    spec = services.JobSpec(
-        name="analysis",
-        executable="run.sh",
-        needs=Needs.of("alice"),
-        arguments=("1",),
-        environment={"A": "b"},
-        input_files=("in.txt",),
-        output_files=("out.txt",),
-        wall_limit_s=60,
-    )
-    workspace = services.create_workspace(alice, stored)
-    [pk] = services.submit_jobs([spec], owner=alice, workspace=workspace, actor=Actor.person(alice))
-    return pk
+
+    def make(**needs: Any) -> int:
+        spec = services.JobSpec(
+            name="analysis",
+            executable="run.sh",
+            needs=Needs.of("alice", **needs),
+            arguments=("1",),
+            environment={"A": "b"},
+            input_files=("in.txt",),
+            output_files=("out.txt",),
+            wall_limit_s=60,
+        )
+        workspace = services.create_workspace(alice, stored)
+        actor = Actor.person(alice)
+        [pk] = services.submit_jobs([spec], owner=alice, workspace=workspace, actor=actor)
+        return pk
+
+    return make
+
+
+@pytest.fixture
+def job_id(make_job: Callable[..., int]) -> int:
+    return make_job()
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import secrets
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +21,9 @@ NODE = {
     "cores": 8,
     "memory_mb": 16000,
     "disk_mb": 50000,
+    "slot_cores": 8,
+    "slot_memory_mb": 16000,
+    "slot_gpus": 0,
     "python": "3.9.2",
     "agent_version": "0.1.0",
 }
@@ -28,8 +32,10 @@ OFFER = {
     "cores": 1,
     "memory_mb": 2000,
     "disk_mb": 1000,
+    "gpus": 0,
     "platform": "linux-x86_64",
     "tags": [],
+    "required_tags": [],
 }
 ENDED = {
     "event": "ended",
@@ -68,6 +74,10 @@ class PilotClient:
         body = {"pilot": str(self.pilot.uuid), "secret": SECRET, "token": self.token, "node": NODE}
         return self.post("register", body | changes)
 
-    def claim(self) -> dict[str, Any]:
-        job: dict[str, Any] = self.post("claim", OFFER).json()["job"]
+    def ask(self, **changes: Any) -> HttpResponse:
+        """Ask for a job, with a key of its own where none is given."""
+        return self.post("claim", OFFER | {"claim": secrets.token_hex(16)} | changes)
+
+    def claim(self, **changes: Any) -> dict[str, Any]:
+        job: dict[str, Any] = self.ask(**changes).json()["job"]
         return job

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from tests.portal.pilot_api.pilot_client import NODE, OFFER, PilotClient
 from wms.pilots.models import Pilot
-from wms.taskqueues.models import TaskQueue
+from wms.sites.models import Queue
+from wms.taskqueues.models import TaskQueue, WaitingJob
 
 pytestmark = pytest.mark.django_db
 
@@ -29,23 +31,37 @@ def test_a_claimed_job_comes_with_all_that_is_needed_to_run_it(
         "environment": {"A": "b"},
         "outputs": ["out.txt"],
         "wall_limit_s": 60,
+        "cores": 1,
+        "memory_mb": 0,
+        "gpus": 0,
     }
     assert inputs["in.txt"] == {"sha256": hashlib.sha256(b"in").hexdigest(), "size_bytes": 2}
     assert set(inputs) == {"in.txt", "run.sh"}
 
 
 def test_without_work_the_answer_gives_a_reason(registered: PilotClient) -> None:
-    answer = registered.post("claim", OFFER).json()
+    answer = registered.ask().json()
 
     assert answer["job"] is None
-    assert answer["reason"]
+    assert answer["reason"] == (
+        "no waiting job fits 1 cores, 2000 MB of memory, 0 GPUs and 3600 s at UW/short"
+    )
 
 
 @pytest.mark.parametrize(
     ("changes", "field"),
     [
-        ({"cores": 2**31}, "cores"),
+        ({"cores": 10**9}, "cores"),
+        ({"cores": [1]}, "cores"),
+        ({"cores": -1}, "cores"),
         ({"cpu_time_s": 1.5}, "cpu_time_s"),
+        ({"cpu_time_s": -1}, "cpu_time_s"),
+        ({"gpus": 10**9}, "gpus"),
+        ({"disk_mb": "much"}, "disk_mb"),
+        ({"claim": "AB" * 16}, "claim"),
+        ({"claim": "ab" * 32}, "claim"),
+        ({"claim": 7}, "claim"),
+        ({"required_tags": [["gpu"]]}, "required_tags.0"),
         ({"memory_mb": 2**53 + 1}, "memory_mb"),
         ({"tags": "gpu"}, "tags"),
         ({"tags": ["gpu", 1]}, "tags.1"),
@@ -54,13 +70,28 @@ def test_without_work_the_answer_gives_a_reason(registered: PilotClient) -> None
         ({"tags": ["gpu", "\ud800"]}, "tags.1"),
     ],
 )
-def test_a_faulty_offer_is_told_its_field(
-    registered: PilotClient, changes: dict[str, Any], field: str
+def test_a_faulty_offer_is_told_its_field_and_given_nothing(
+    registered: PilotClient, job_id: int, changes: dict[str, Any], field: str
 ) -> None:
-    answer = registered.post("claim", OFFER | changes)
+    answer = registered.ask(**changes)
 
     assert answer.status_code == 400
     assert answer.json()["errors"][0]["field"] == field
+    assert WaitingJob.objects.filter(job_id=job_id).exists()
+
+
+@pytest.mark.parametrize("field", ["claim", *OFFER])
+def test_an_offer_that_lacks_something_is_told_what(
+    registered: PilotClient, job_id: int, field: str
+) -> None:
+    body = OFFER | {"claim": "ab" * 16}
+    del body[field]
+
+    answer = registered.post("claim", body)
+
+    assert answer.status_code == 400
+    assert answer.json()["errors"] == [{"field": field, "message": "is missing"}]
+    assert WaitingJob.objects.filter(job_id=job_id).exists()
 
 
 def test_a_node_with_a_scratch_of_petabytes_may_have_pilots(
@@ -69,7 +100,7 @@ def test_a_node_with_a_scratch_of_petabytes_may_have_pilots(
     large = {"memory_mb": 3 * 1024**3, "disk_mb": 2**53}
 
     assert fresh.register(node=NODE | large).status_code == 200
-    claimed = fresh.post("claim", OFFER | large | {"cpu_time_s": 2**40})
+    claimed = fresh.ask(**large, cpu_time_s=2**40)
 
     assert claimed.json()["job"]["job"] == job_id
     fresh.pilot.refresh_from_db()
@@ -91,7 +122,7 @@ def test_a_pilot_that_was_given_up_is_to_stop_everything(registered: PilotClient
     answer = registered.post("heartbeat", {"jobs": []})
 
     assert answer.json() == {"commands": [{"command": "drain"}]}
-    assert registered.post("claim", OFFER).status_code == 401
+    assert registered.ask().status_code == 401
 
 
 def test_a_faulty_heartbeat_is_told_its_field(registered: PilotClient) -> None:
@@ -105,6 +136,77 @@ def test_a_pilot_gets_no_job_that_its_queue_was_not_made_for(
 ) -> None:
     TaskQueue.objects.update(cores=64, memory_mb=999_999, tags=["gpu"])
 
-    greedy = OFFER | {"cores": 64, "memory_mb": 999_999, "tags": ["gpu"]}
+    assert registered.claim(cores=64, memory_mb=999_999, tags=["gpu"]) is None
 
-    assert registered.post("claim", greedy).json()["job"] is None
+
+def test_the_same_key_gives_the_same_job_and_another_key_another_one(
+    registered: PilotClient, make_job: Callable[..., int]
+) -> None:
+    Queue.objects.update(cores=2)
+    jobs = [make_job(), make_job()]
+
+    first = registered.claim(cores=2, claim="ab" * 16)
+    again = registered.claim(cores=2, claim="ab" * 16)
+    other = registered.claim(cores=1)
+
+    assert first == again
+    assert sorted([first["job"], other["job"]]) == jobs
+
+
+def test_a_job_learns_what_it_may_use(
+    registered: PilotClient, make_job: Callable[..., int]
+) -> None:
+    Queue.objects.update(cores=4, gpus=2)
+    make_job(max_cores=8, memory_mb=500, gpus=1)
+
+    job = registered.claim(cores=3, gpus=2)
+
+    assert (job["cores"], job["memory_mb"], job["gpus"]) == (3, 500, 1)
+
+
+def test_a_full_pilot_is_told_so(registered: PilotClient, make_job: Callable[..., int]) -> None:
+    make_job()
+    make_job()
+    registered.claim()
+
+    answer = registered.ask()
+
+    assert answer.json() == {
+        "job": None,
+        "reason": "no core is free: the pilot's jobs use all of 1",
+    }
+
+
+def test_a_pilot_may_take_only_jobs_with_more_tags_than_its_queue_demands(
+    registered: PilotClient, make_job: Callable[..., int]
+) -> None:
+    Queue.objects.update(tags=["ssd", "test"], required_tags=["ssd"])
+    make_job()
+    make_job(tags=["ssd"])
+    tagged = make_job(tags=["ssd", "test"])
+
+    assert registered.claim(required_tags=["test"])["job"] == tagged
+
+
+def test_a_claim_whose_job_was_given_back_gets_no_second_one(
+    registered: PilotClient, make_job: Callable[..., int]
+) -> None:
+    make_job()
+    make_job()
+    job = registered.claim(claim="ab" * 16)
+    report = {"event": "not_run", "reason": "disk full"}
+    registered.post(f"jobs/{job['job']}/1/report", report)
+
+    answer = registered.ask(claim="ab" * 16)
+
+    assert answer.json() == {"job": None, "reason": "the job of this claim is closed: not_run"}
+
+
+def test_requirements_are_judged_by_what_the_pilot_told_of_its_node(
+    registered: PilotClient, make_job: Callable[..., int]
+) -> None:
+    make_job(requirements='NodePython == "2.7"')
+    fits = make_job(requirements='Machine == "wn1" && NodeSlotCores == 8')
+
+    assert registered.claim()["job"] == fits
+    assert registered.claim() is None

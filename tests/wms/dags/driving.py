@@ -32,10 +32,12 @@ def advance(dag: Dag) -> Dag:
 
 
 def claim_one(site: str = "site-a", *, pilot_id: int = 1) -> Attempt | None:
-    job_id = claim(Resource(site=site, **ANYTHING))
-    if job_id is None:
+    claimed = claim(Resource(site=site, **ANYTHING))
+    if claimed is None:
         return None
-    return bind_to_pilot(job_id, pilot_id=pilot_id, site_name=site, host="node1", actor=PILOT)
+    return bind_to_pilot(
+        claimed, pilot_id=pilot_id, site_name=site, host="node1", free_cores=1, actor=PILOT
+    )
 
 
 def end(attempt: Attempt, exit_code: int = 0) -> None:

@@ -60,9 +60,11 @@ def job(alice: User) -> Job:
 
 
 def take(pilot_id: int = 1) -> Attempt:
-    job_id = claim(Resource("site-a", cpu_time_s=10**6))
-    assert job_id is not None
-    attempt = bind_to_pilot(job_id, pilot_id=pilot_id, site_name="site-a", host="n", actor=PILOT)
+    claimed = claim(Resource("site-a", cpu_time_s=10**6))
+    assert claimed is not None
+    attempt = bind_to_pilot(
+        claimed, pilot_id=pilot_id, site_name="site-a", host="n", free_cores=1, actor=PILOT
+    )
     assert attempt is not None
     return attempt
 

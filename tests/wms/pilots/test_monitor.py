@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import secrets
 from datetime import datetime, timedelta
 
 import pytest
@@ -13,6 +14,7 @@ from wms.pilots import director, monitor
 from wms.pilots.models import Pilot
 from wms.pilots.services import (
     AttemptRef,
+    Work,
     authenticate_pilot,
     claim_job,
     end_pilot,
@@ -45,6 +47,10 @@ def fresh(pilot: Pilot) -> Pilot:
     return authenticate_pilot(pilot.uuid, "t" * 64)
 
 
+def claimed(pilot: Pilot, now: datetime) -> Work | None:
+    return claim_job(pilot, RESOURCE, claim_key=secrets.token_hex(16), now=now).work
+
+
 def test_a_registration_is_answered_again_for_the_same_token_only(pilot: Pilot, now) -> None:
     register_pilot(pilot.uuid, secret="secret", token="t" * 64, node={}, now=now)
 
@@ -56,22 +62,8 @@ def test_a_registration_is_answered_again_for_the_same_token_only(pilot: Pilot, 
         authenticate_pilot(pilot.uuid, "u" * 64)
 
 
-def test_a_claim_whose_answer_was_lost_gives_the_same_job_again(
-    pilot: Pilot, add_jobs, now: datetime
-) -> None:
-    add_jobs(1)
-
-    first = claim_job(pilot, RESOURCE, now=now)
-    again = claim_job(fresh(pilot), RESOURCE, now=now)
-
-    assert first is not None
-    assert again is not None
-    assert first.attempt == again.attempt
-    assert Attempt.objects.count() == 1
-
-
 def test_a_silent_pilot_is_stalled_and_welcomed_back(pilot: Pilot, now: datetime) -> None:
-    work = claim_job(pilot, RESOURCE, now=now)
+    work = claimed(pilot, now)
     assert work is not None
     later = now + timedelta(seconds=31)
 
@@ -99,7 +91,7 @@ def other(pilot: Pilot, now: datetime) -> Pilot:
 
 
 def test_while_nobody_is_heard_silence_may_last_much_longer(pilot: Pilot, now: datetime) -> None:
-    work = claim_job(pilot, RESOURCE, now=now)
+    work = claimed(pilot, now)
     assert work is not None
     monitor.stall_silent(now + timedelta(seconds=31))
 
@@ -128,7 +120,7 @@ def test_pilots_get_time_to_be_heard_after_an_outage(
 def test_the_job_of_a_pilot_that_stays_silent_runs_elsewhere(
     pilot: Pilot, other: Pilot, now: datetime
 ) -> None:
-    work = claim_job(pilot, RESOURCE, now=now)
+    work = claimed(pilot, now)
     assert work is not None
     monitor.stall_silent(now + timedelta(seconds=31))
 
@@ -142,11 +134,11 @@ def test_the_job_of_a_pilot_that_stays_silent_runs_elsewhere(
     assert late.kill == (work.attempt,)
     assert late.is_drained
     with pytest.raises(NotAuthenticated):
-        claim_job(fresh(pilot), RESOURCE, now=now)
+        claimed(fresh(pilot), now)
 
 
 def test_an_outage_of_our_own_costs_no_pilot(pilot: Pilot, now: datetime) -> None:
-    work = claim_job(pilot, RESOURCE, now=now)
+    work = claimed(pilot, now)
     assert work is not None
     Pilot.objects.update(heartbeat_at=now - timedelta(hours=1))
 
@@ -161,7 +153,7 @@ def test_an_outage_of_our_own_costs_no_pilot(pilot: Pilot, now: datetime) -> Non
 def test_a_pilot_that_the_batch_system_reports_dead_frees_its_job_at_once(
     pilot: Pilot, elements, now: datetime
 ) -> None:
-    claim_job(pilot, RESOURCE, now=now)
+    claimed(pilot, now)
     elements["site-a"].states[pilot.native_id] = PilotState(BatchState.FAILED, exit_code=137)
 
     monitor.run_cycle(now + timedelta(seconds=11))
@@ -189,7 +181,7 @@ def test_a_pilot_that_was_heard_a_moment_ago_may_still_say_goodbye(
 def test_without_an_answer_of_the_batch_system_nothing_changes(
     pilot: Pilot, elements, now: datetime
 ) -> None:
-    claim_job(pilot, RESOURCE, now=now)
+    claimed(pilot, now)
     elements["site-a"].fail_with = Unreachable("time-out")
 
     report = monitor.run_cycle(now + timedelta(seconds=6))
@@ -222,7 +214,7 @@ def test_a_pilot_is_taken_for_gone_only_after_three_answers_without_it(
 def test_a_pilot_that_is_heard_lives_whatever_the_batch_system_says(
     pilot: Pilot, elements, now: datetime
 ) -> None:
-    work = claim_job(pilot, RESOURCE, now=now)
+    work = claimed(pilot, now)
     assert work is not None
     elements["site-a"].states.clear()
 
@@ -250,7 +242,7 @@ def test_a_pilot_that_never_called_in_is_aborted(make_queue, add_jobs, elements,
 
 
 def test_a_heartbeat_is_answered_with_the_attempts_to_stop(pilot: Pilot, now: datetime) -> None:
-    work = claim_job(pilot, RESOURCE, now=now)
+    work = claimed(pilot, now)
     assert work is not None
     strange = AttemptRef(work.attempt.job_id, 7)
 
@@ -261,7 +253,7 @@ def test_a_heartbeat_is_answered_with_the_attempts_to_stop(pilot: Pilot, now: da
 
 
 def test_a_pilot_that_says_goodbye_gives_its_job_back(pilot: Pilot, now: datetime) -> None:
-    claim_job(pilot, RESOURCE, now=now)
+    claimed(pilot, now)
 
     end_pilot(fresh(pilot), reason="terminated", detail="SIGTERM", now=now)
     end_pilot(fresh(pilot), reason="terminated", detail="SIGTERM", now=now)
@@ -287,7 +279,7 @@ def test_a_job_whose_input_does_not_exist_fails_with_its_name(
 ) -> None:
     Job.objects.update(input_files=["gone.dat"])
 
-    assert claim_job(pilot, RESOURCE, now=now) is None
+    assert claimed(pilot, now) is None
 
     job = Job.objects.get()
     assert (job.state, job.state_reason) == ("failed", "input files do not exist: gone.dat")

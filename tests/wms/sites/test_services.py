@@ -1,12 +1,15 @@
 from __future__ import annotations
 
 import pytest
+from django.utils import timezone
 
+from matching.resources import Resource
+from wms.accounting.models import AccountingGroup
 from wms.core.actors import Actor
 from wms.core.errors import InvalidInput, NotPermitted
 from wms.core.models import AuditEntry, User
 from wms.sites.models import Queue, Site, SiteEvent
-from wms.sites.selectors import element_settings
+from wms.sites.selectors import element_settings, enabled_queues, offered_resource
 from wms.sites.services import QueueSpec, SiteSpec, configure_site, save_queue, save_site
 
 
@@ -47,6 +50,18 @@ def test_a_site_whose_ad_would_not_parse_is_refused_by_field_and_line(
         ({"settings": {"directory": "relative"}}, "settings"),
         ({"cores": 0}, "cores"),
         ({"tags": [1]}, "tags"),
+        ({"tags": ["a,b"]}, "tags"),
+        ({"tags": [" "]}, "tags"),
+        ({"tags": ["a" * 65]}, "tags"),
+        ({"required_tags": [1]}, "required_tags"),
+        ({"tags": ["a"], "required_tags": ["a", "b"]}, "required_tags"),
+        ({"setup": " production"}, "setup"),
+        ({"submit_pool": "one,two"}, "submit_pool"),
+        ({"platform": "linux "}, "platform"),
+        ({"gpus": 10**6}, "gpus"),
+        ({"gpus": -1}, "gpus"),
+        ({"owner": "nobody"}, "owner"),
+        ({"owner_group": "nobody"}, "owner_group"),
     ],
 )
 def test_a_queue_that_cannot_work_is_refused_and_so_is_its_new_site(
@@ -109,3 +124,90 @@ def test_a_local_queue_needs_no_settings(make_site) -> None:
 
     assert settings["slots"] == 3
     assert str(settings["directory"]).endswith("/pilots/x/main")
+
+
+@pytest.fixture
+def physics(alice: User) -> AccountingGroup:
+    group = AccountingGroup.objects.create(name="physics")
+    group.members.add(alice)
+    return group
+
+
+def test_a_queue_of_private_pilots_has_an_owner_who_is_in_its_group(
+    make_site, alice: User, charlie: User, physics: AccountingGroup
+) -> None:
+    make_site("x", queue={"owner": "alice", "owner_group": "physics"})
+
+    queue = Queue.objects.select_related("owner", "owner_group").get()
+    assert (queue.owner, queue.owner_group) == (alice, physics)
+    with pytest.raises(InvalidInput, match="charlie is not a member of physics"):
+        make_site("x", queue={"owner": "charlie", "owner_group": "physics"})
+    with pytest.raises(InvalidInput, match="pilots of a group need an owner"):
+        make_site("x", queue={"owner_group": "physics"})
+
+
+def test_what_a_queue_offers_is_what_its_fresh_pilots_offer(
+    make_site, alice: User, physics: AccountingGroup
+) -> None:
+    make_site(
+        "x",
+        queue={
+            "cores": 8,
+            "memory_mb": 16_000,
+            "gpus": 2,
+            "wall_time_s": 3660,
+            "platform": "linux-x86_64",
+            "tags": ["ssd", "a100"],
+            "required_tags": ["ssd"],
+            "setup": "production",
+            "submit_pool": "main",
+            "owner": "alice",
+            "owner_group": "physics",
+        },
+    )
+
+    assert offered_resource(Queue.objects.get()) == Resource(
+        site="x",
+        cpu_time_s=3600,
+        cores=8,
+        memory_mb=16_000,
+        gpus=2,
+        queue="x/main",
+        platform="linux-x86_64",
+        setup="production",
+        submit_pool="main",
+        middleware="local",
+        tags=("a100", "ssd"),
+        required_tags=("ssd",),
+        pilot_type="private",
+        owner="alice",
+        owner_groups=("physics",),
+    )
+
+
+@pytest.mark.parametrize(
+    ("has_job_sharing", "group", "owner", "groups"),
+    [(False, "", "alice", ("",)), (False, "physics", "alice", ("physics",)),
+     (True, "physics", "", ("physics",))],
+)  # fmt: skip
+def test_the_jobs_of_a_private_queue_are_those_of_its_owner_or_of_all_who_share(
+    make_site, physics: AccountingGroup, has_job_sharing, group, owner, groups
+) -> None:
+    AccountingGroup.objects.update(has_job_sharing=has_job_sharing)
+    make_site("x", queue={"owner": "alice", "owner_group": group})
+
+    offer = offered_resource(Queue.objects.get())
+
+    assert (offer.pilot_type, offer.owner, offer.owner_groups) == ("private", owner, groups)
+
+
+def test_the_offers_of_all_queues_take_one_query(
+    make_site, django_assert_num_queries, physics: AccountingGroup
+) -> None:
+    for name in ("x", "y"):
+        make_site(name, queue={"owner": "alice", "owner_group": "physics"})
+
+    with django_assert_num_queries(1):
+        offers = [offered_resource(queue) for queue in enabled_queues(timezone.now())]
+
+    assert len(offers) == 2

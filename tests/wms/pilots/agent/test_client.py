@@ -15,6 +15,9 @@ NODE = {
     "cores": 1,
     "memory_mb": 1000,
     "disk_mb": 1000,
+    "slot_cores": 1,
+    "slot_memory_mb": 1000,
+    "slot_gpus": 0,
     "python": "3.9.2",
     "agent_version": "0.1.0",
 }

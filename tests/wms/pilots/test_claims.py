@@ -1,0 +1,410 @@
+"""The claim as a whole: what is free, whose jobs, one key and one job, and the way back."""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+from django.db import connections
+
+from matching.needs import Needs
+from wms.accounting.models import AccountingGroup
+from wms.core.actors import Actor
+from wms.core.errors import NotAuthenticated
+from wms.core.models import User
+from wms.jobs.attempts import PayloadEnd, end_attempt, return_job
+from wms.jobs.limits import save_limit
+from wms.jobs.models import Attempt, Job, RunningLimit
+from wms.jobs.services import JobSpec, create_workspace, submit_jobs
+from wms.pilots import services
+from wms.pilots.models import Pilot
+from wms.pilots.services import ClaimAnswer, claim_job, end_pilot
+from wms.sites.models import Queue
+from wms.sites.selectors import queue_offer, with_identity
+from wms.taskqueues.models import WaitingJob
+
+NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
+SYSTEM = Actor.system("test")
+
+pytestmark = pytest.mark.django_db
+
+
+def running_pilot(queue: Queue, **identity: object) -> Pilot:
+    made = Pilot.objects.create(
+        queue=queue,
+        batch="batch",
+        state="running",
+        secret_sha256="x",
+        token_sha256=services.secret_digest("t" * 64),
+        node={"hostname": "n1"},
+        **identity,
+    )
+    return services.authenticate_pilot(made.uuid, "t" * 64)
+
+
+def ask(pilot: Pilot, *, key: str | None = None, **said: object) -> ClaimAnswer:
+    """A claim by a pilot that says it has all of its queue's offer free, apart from `said`."""
+    offer = with_identity(queue_offer(pilot.queue), pilot.owner, pilot.owner_group)
+    claim_key = key or secrets.token_hex(16)
+    return claim_job(pilot, replace(offer, **said), claim_key=claim_key, now=NOW)  # type: ignore[arg-type]
+
+
+def job_of(answer: ClaimAnswer) -> int | None:
+    return answer.work.job.pk if answer.work else None
+
+
+def submit(owner: User, group: str = "", **needs: object) -> int:
+    wanted = Needs.of(owner.username, owner_group=group, **needs)
+    workspace = create_workspace(owner, {})
+    spec = JobSpec(name="run", executable="/bin/true", needs=wanted)
+    [pk] = submit_jobs([spec], owner=owner, workspace=workspace, actor=Actor.person(owner))
+    return pk
+
+
+def members(name: str, *people: User, has_job_sharing: bool = False) -> AccountingGroup:
+    group = AccountingGroup.objects.create(name=name, has_job_sharing=has_job_sharing)
+    group.members.set(people)
+    return group
+
+
+def in_threads(*works: Callable[[], object]) -> None:
+    """Run all at once; fails when one does."""
+    errors: list[BaseException] = []
+    start = threading.Barrier(len(works))
+
+    def guarded(work: Callable[[], object]) -> None:
+        try:
+            start.wait()
+            work()
+        except Exception as error:  # noqa: BLE001 - told by the assertion below
+            errors.append(error)
+        finally:
+            connections["default"].close()
+
+    threads = [threading.Thread(target=guarded, args=(work,)) for work in works]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert errors == []
+
+
+# One key, one job.
+
+
+def test_the_same_key_is_given_the_same_attempt_while_it_is_open(make_queue, add_jobs) -> None:
+    pilot = running_pilot(make_queue(cores=4))
+    add_jobs(2)
+
+    first = ask(pilot, key="a" * 32)
+    again = ask(pilot, key="a" * 32)
+    other = ask(pilot, key="b" * 32)
+
+    assert first == again
+    assert job_of(other) not in {None, job_of(first)}
+    assert Attempt.objects.count() == 2
+
+
+def test_the_same_key_is_given_its_job_again_even_when_nothing_is_free_any_more(
+    make_queue, add_jobs
+) -> None:
+    pilot = running_pilot(make_queue(cores=1))
+    add_jobs(2)
+
+    assert job_of(ask(pilot, key="a" * 32)) == job_of(ask(pilot, key="a" * 32, cores=0))
+
+
+def test_a_key_whose_attempt_was_closed_gets_no_second_job(make_queue, add_jobs) -> None:
+    pilot = running_pilot(make_queue(cores=4))
+    add_jobs(2)
+    work = ask(pilot, key="a" * 32).work
+    assert work is not None
+    return_job(
+        work.job.pk, work.attempt.number, pilot_id=pilot.pk, reason="disk full", actor=SYSTEM
+    )
+
+    answer = ask(pilot, key="a" * 32)
+
+    assert answer == ClaimAnswer(reason="the job of this claim is closed: not_run")
+    assert WaitingJob.objects.count() == 2
+
+
+def test_a_key_of_another_pilot_is_another_key(make_queue, add_jobs) -> None:
+    queue = make_queue()
+    add_jobs(2)
+
+    first = ask(running_pilot(queue), key="a" * 32)
+    second = ask(running_pilot(queue), key="a" * 32)
+
+    assert {job_of(first), job_of(second)} == set(Job.objects.values_list("pk", flat=True))
+
+
+@pytest.mark.django_db(transaction=True)
+def test_claims_at_once_under_one_key_get_one_job(make_queue, add_jobs) -> None:
+    pilot = running_pilot(make_queue(cores=8))
+    add_jobs(8)
+    found: list[int | None] = []
+
+    in_threads(*[lambda: found.append(job_of(ask(pilot, key="a" * 32)))] * 6)
+
+    assert len(found) == 6
+    assert len(set(found)) == 1
+    assert Attempt.objects.count() == 1
+
+
+# What is free.
+
+
+def test_a_pilot_claims_until_it_is_full_and_goes_on_when_a_job_has_ended(
+    make_queue, add_jobs
+) -> None:
+    pilot = running_pilot(make_queue(cores=3))
+    add_jobs(5)
+
+    works = [ask(pilot).work for _ in range(3)]
+    full = ask(pilot)
+
+    assert full == ClaimAnswer(reason="no core is free: the pilot's jobs use all of 3")
+    assert works[0] is not None
+    ended = PayloadEnd(exit_code=0)
+    attempt = works[0].attempt
+    end_attempt(attempt.job_id, attempt.number, pilot_id=pilot.pk, end=ended, actor=SYSTEM, now=NOW)
+    assert job_of(ask(pilot)) is not None
+    assert ask(pilot).work is None
+
+
+def test_a_job_gets_as_many_free_cores_as_it_can_use(make_queue, alice: User) -> None:
+    pilot = running_pilot(make_queue(cores=8))
+    for most in (3, 16, 1):
+        submit(alice, cores=1, max_cores=most)
+
+    given = {}
+    while work := ask(pilot).work:
+        given[work.job.needs["max_cores"]] = work.cores
+
+    # Which job comes first is drawn; each takes what it can, and the large one all that is left.
+    assert sum(given.values()) == 8
+    assert all(cores <= most for most, cores in given.items())
+    assert given == dict(Attempt.objects.values_list("job__needs__max_cores", "cores"))
+
+
+@pytest.mark.parametrize(
+    ("offer", "needs", "taken"),
+    [
+        ({"cores": 4, "memory_mb": 4000}, {"memory_mb": 1500}, 2),
+        ({"cores": 4, "memory_mb": 4000}, {"cores": 2}, 2),
+        ({"cores": 4, "memory_mb": 4000, "gpus": 3}, {"gpus": 1}, 3),
+        ({"cores": 4, "memory_mb": 4000, "gpus": 0}, {"gpus": 1}, 0),
+    ],
+)
+def test_cores_memory_and_gpus_are_never_given_twice(
+    make_queue, add_jobs, offer: dict[str, int], needs: dict[str, int], taken: int
+) -> None:
+    pilot = running_pilot(make_queue(**offer))
+    add_jobs(6, **needs)
+
+    answers = [ask(pilot) for _ in range(6)]
+
+    assert [job_of(answer) is not None for answer in answers] == [True] * taken + [False] * (
+        6 - taken
+    )
+
+
+def test_a_pilot_that_says_it_has_less_gets_less(make_queue, add_jobs) -> None:
+    pilot = running_pilot(make_queue(cores=8, memory_mb=8000))
+    add_jobs(1, cores=4, memory_mb=4000)
+
+    assert ask(pilot, cores=3).work is None
+    assert ask(pilot, memory_mb=3999).work is None
+    assert ask(pilot, cores=4, memory_mb=4000).work is not None
+
+
+def test_a_pilot_that_says_it_has_more_than_its_queue_gets_no_more(make_queue, add_jobs) -> None:
+    pilot = running_pilot(make_queue(cores=2))
+    add_jobs(1, cores=4)
+
+    answer = ask(pilot, cores=64)
+
+    assert answer.work is None
+    assert answer.reason.startswith("no waiting job fits 2 cores, 2000 MB of memory, 0 GPUs")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_claims_at_once_never_give_more_than_the_pilot_has(make_queue, add_jobs) -> None:
+    pilot = running_pilot(make_queue(cores=5, memory_mb=4000))
+    add_jobs(10, memory_mb=1000)
+
+    in_threads(*[lambda: ask(pilot)] * 10)
+
+    assert Attempt.objects.count() == 4
+
+
+def test_a_job_whose_inputs_are_gone_fails_and_the_pilot_is_told(make_queue, alice: User) -> None:
+    pilot = running_pilot(make_queue())
+    spec = JobSpec("run", "/bin/true", Needs.of("alice"), input_files=("gone.txt",))
+    workspace = create_workspace(alice, {})
+    submit_jobs([spec], owner=alice, workspace=workspace, actor=Actor.person(alice))
+
+    answer = ask(pilot)
+
+    assert answer.work is None
+    assert "input files do not exist: gone.txt" in answer.reason
+    assert Job.objects.get().state == "failed"
+
+
+# Whose jobs.
+
+
+def test_a_generic_pilot_takes_the_jobs_of_all(make_queue, alice: User, charlie: User) -> None:
+    members("physics", alice)
+    wanted = {submit(alice, "physics"), submit(alice), submit(charlie)}
+    pilot = running_pilot(make_queue(cores=8))
+
+    assert {job_of(ask(pilot)) for _ in range(4)} == {*wanted, None}
+
+
+def test_a_private_pilot_takes_the_jobs_of_its_owner_in_the_name_of_its_group_only(
+    make_queue, alice: User, charlie: User
+) -> None:
+    physics = members("physics", alice, charlie)
+    members("biology", alice)
+    mine = submit(alice, "physics")
+    for owner, group in ((alice, ""), (alice, "biology"), (charlie, "physics"), (charlie, "")):
+        submit(owner, group)
+    pilot = running_pilot(make_queue(cores=8), owner=alice, owner_group=physics)
+
+    assert [job_of(ask(pilot)) for _ in range(2)] == [mine, None]
+
+
+def test_a_private_pilot_without_a_group_takes_what_its_owner_submits_without_one(
+    make_queue, alice: User
+) -> None:
+    members("physics", alice)
+    submit(alice, "physics")
+    mine = submit(alice)
+    pilot = running_pilot(make_queue(cores=8), owner=alice)
+
+    assert [job_of(ask(pilot)) for _ in range(2)] == [mine, None]
+
+
+def test_where_members_share_their_jobs_a_private_pilot_takes_those_of_all(
+    make_queue, alice: User, charlie: User
+) -> None:
+    physics = members("physics", alice, charlie, has_job_sharing=True)
+    shared = {submit(alice, "physics"), submit(charlie, "physics")}
+    submit(alice)
+    pilot = running_pilot(make_queue(cores=8), owner=alice, owner_group=physics)
+
+    assert {job_of(ask(pilot)) for _ in range(3)} == {*shared, None}
+
+
+def test_a_job_may_ask_for_one_kind_of_pilot(make_queue, alice: User) -> None:
+    queue = make_queue(cores=8)
+    private_only = submit(alice, pilot_types=["private"])
+    generic_only = submit(alice, pilot_types=["generic"])
+
+    private = running_pilot(queue, owner=alice)
+    assert [job_of(ask(private)) for _ in range(2)] == [private_only, None]
+    assert job_of(ask(running_pilot(queue))) == generic_only
+
+
+def test_a_pilot_keeps_the_identity_that_it_was_submitted_with(
+    make_queue, alice: User, charlie: User
+) -> None:
+    queue = make_queue(cores=8)
+    generic = running_pilot(queue)
+    private = running_pilot(queue, owner=charlie)
+    Queue.objects.update(owner=alice)
+    job = submit(charlie)
+
+    assert job_of(ask(services.authenticate_pilot(private.uuid, "t" * 64))) == job
+    job = submit(charlie)
+    assert job_of(ask(services.authenticate_pilot(generic.uuid, "t" * 64))) == job
+
+
+# Limits.
+
+
+def limit(site: str, **values: object) -> None:
+    row = RunningLimit(site=Queue.objects.get(site__name=site).site, **values)
+    save_limit(row, actor=SYSTEM)
+
+
+def test_a_kind_that_has_reached_its_limit_is_left_out_and_told(make_queue, alice: User) -> None:
+    pilot = running_pilot(make_queue(cores=8))
+    limit("site-a", job_type="User", maximum=1)
+    submit(alice, job_type="User")
+    assert ask(pilot).work is not None
+    submit(alice, job_type="User")
+    other = submit(alice, job_type="Test")
+
+    assert job_of(ask(pilot)) == other
+    assert ask(pilot).reason.endswith("running limits let no more of these start: User jobs")
+
+
+def test_the_time_between_two_matches_begins_with_the_claim(make_queue, alice: User) -> None:
+    pilot = running_pilot(make_queue(cores=8))
+    limit("site-a", job_type="User", min_interval_s=60)
+    submit(alice, job_type="User")
+    submit(alice, job_type="User")
+
+    assert ask(pilot).work is not None
+    assert ask(pilot).work is None
+    assert RunningLimit.objects.get().last_match_at == NOW
+
+
+def test_a_fruitless_claim_begins_no_interval(make_queue, alice: User) -> None:
+    pilot = running_pilot(make_queue())
+    limit("site-a", job_type="User", min_interval_s=60)
+    submit(alice, job_type="Test")
+
+    ask(pilot)
+
+    assert RunningLimit.objects.get().last_match_at is None
+
+
+@pytest.mark.django_db(transaction=True)
+def test_claims_of_many_pilots_at_once_never_exceed_a_limit(make_queue, alice: User) -> None:
+    queue = make_queue()
+    limit("site-a", job_type="User", maximum=3)
+    for _ in range(12):
+        submit(alice, job_type="User")
+    pilots = [running_pilot(queue) for _ in range(8)]
+
+    in_threads(*[lambda pilot=pilot: ask(pilot) for pilot in pilots])
+
+    assert Attempt.objects.count() == 3
+    assert WaitingJob.objects.count() == 9
+
+
+# The way back.
+
+
+def test_a_job_whose_pilot_dies_before_it_starts_waits_at_its_old_place(
+    make_queue, add_jobs
+) -> None:
+    queue = make_queue()
+    dying = running_pilot(queue)
+    ids = add_jobs(11)
+    assert job_of(ask(dying)) in ids[:10]
+
+    end_pilot(dying, reason="terminated", detail="", now=NOW)
+
+    waiting = WaitingJob.objects.order_by("job_id").values_list("job_id", flat=True)
+    assert list(waiting) == ids
+    # One of the ten oldest is drawn: the job that came back is one of them again.
+    assert job_of(ask(running_pilot(queue))) in ids[:10]
+
+
+def test_a_pilot_that_has_ended_gets_nothing(make_queue, add_jobs) -> None:
+    pilot = running_pilot(make_queue())
+    add_jobs(1)
+    end_pilot(pilot, reason="idle", detail="", now=NOW)
+
+    assert ask(pilot).reason == "the pilot has ended"
+    with pytest.raises(NotAuthenticated):
+        ask(services.authenticate_pilot(pilot.uuid, "t" * 64))
