@@ -3,17 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import BinaryIO
 
-from matching.substitution import expand_macros
+from matching.needs import Needs
+from matching.substitution import expand_macros, uses_macros
 from wms.core.errors import Finding, PilotageError
 from wms.core.models import User
 from wms.dags.description import Description, read_description
 from wms.dags.graph import find_cycle
 from wms.dags.language import MAX_FINDINGS, DagFile, NodeSpec, parse_dag
-from wms.dags.rendering import NodeContext, file_list, render_job
+from wms.dags.rendering import (
+    CannotRender,
+    Identity,
+    NodeContext,
+    attributes_of,
+    file_list,
+    render_job,
+)
 from wms.dags.submitfile import SubmitFile, parse_submit_file
+from wms.dags.warnings import place_of, warnings_of
+from wms.jobs.services import JobSpec
+from wms.sites.words import offered_words
+from wms.taskqueues.policies import task_queue_policy
 
 #: Submit files and DAG files are text that people write; larger ones are a mistake.
 MAX_TEXT_BYTES = 1024 * 1024
@@ -23,12 +36,16 @@ MAX_NODES = 200_000
 
 @dataclass(slots=True)
 class CheckedDag:
-    """A DAG and its submit files after parsing; `findings` is empty when all is well."""
+    """A DAG and its submit files after parsing; `findings` is empty when all is well.
+
+    `warnings` tell what is accepted but may not be meant.
+    """
 
     dag: DagFile
     submit_files: dict[str, SubmitFile] = field(default_factory=dict)
     description: Description = field(default_factory=Description)
     findings: list[Finding] = field(default_factory=list)
+    warnings: list[Finding] = field(default_factory=list)
 
 
 def check_dag(
@@ -56,7 +73,7 @@ def check_dag(
         )
         checked.findings += faults
     if not checked.findings:
-        checked.findings += _file_faults(checked, dag_name, files.keys())
+        _check_nodes(checked, dag_name, files.keys(), owner)
     return checked
 
 
@@ -102,37 +119,83 @@ def read_text(stream: BinaryIO, *, limit_bytes: int = MAX_TEXT_BYTES) -> tuple[s
     return ("", "the file contains a zero byte") if "\0" in text else (text, "")
 
 
-def _file_faults(checked: CheckedDag, dag_name: str, uploaded: Collection[str]) -> list[Finding]:
-    """Inputs that were neither uploaded nor are made by another node, as far as can be known now.
+def _check_nodes(
+    checked: CheckedDag, dag_name: str, uploaded: Collection[str], owner: User
+) -> None:
+    """Find what is wrong with the nodes as far as can be known now, and what may not be meant.
 
-    Names that depend on the site are known only after the match.
+    What depends on the site is known only after the match.
     """
-    findings: list[Finding] = []
-    made: set[str] = set()
-    wanted: list[tuple[NodeSpec, str, str]] = []
+    group = checked.description.group
+    identity = Identity(
+        owner=owner.get_username(),
+        group=group.name if group else "",
+        cpu_segments_s=task_queue_policy().cpu_segments_s,
+    )
+    files = _FileNames()
+    needs: dict[Needs, NodeSpec] = {}
+    faults: list[Finding] = []
     for node in checked.dag.nodes.values():
         submit_file = checked.submit_files[node.submit_file]
         try:
-            made |= _known_names(node, submit_file, "transfer_output_files")
-            for command in ("executable", "transfer_input_files"):
-                wanted += [(node, command, n) for n in _known_names(node, submit_file, command)]
-            _try_rendering(node, submit_file)
+            texts = _expanded(node, submit_file)
+            files.add(node, submit_file, texts)
+            spec = _try_rendering(node, submit_file, texts, identity)
+            needs.setdefault(spec.needs, node)
         except (ValueError, OverflowError, PilotageError) as error:
-            findings.append(
-                Finding(
-                    str(error).removeprefix(f"node {node.name}: "), file=dag_name, line=node.line
-                )
-            )
-    for node, command, name in wanted:
-        if len(findings) >= MAX_FINDINGS:
+            faults.append(_placed(error, node, submit_file, dag_name))
+        if len(faults) >= MAX_FINDINGS:
             break
-        if name not in made and name not in uploaded and not name.startswith("/"):
-            message = (
-                f"{command} of node {node.name} was not uploaded, and no node makes it: {name}"
+    # Nodes that share a description share its faults.
+    checked.findings = [*dict.fromkeys(faults), *files.faults(checked.submit_files, uploaded)]
+    checked.warnings = warnings_of(
+        checked.submit_files, needs.items(), offered_words(), dag_name=dag_name
+    )
+
+
+def _placed(error: Exception, node: NodeSpec, submit_file: SubmitFile, dag_name: str) -> Finding:
+    """The fault with its place, and with the node's name where other nodes may be without it."""
+    names = error.names if isinstance(error, CannotRender) else ()
+    file, line = place_of(names, node, submit_file, dag_name=dag_name)
+    texts = [submit_file.commands.get(name, "") for name in names]
+    texts += [text for name, text in submit_file.attributes.items() if f"+{name}" in names]
+    message = str(error)
+    if file == dag_name or not any(map(uses_macros, texts)):
+        message = message.removeprefix(f"node {node.name}: ")
+    return Finding(message, file=file, line=line)
+
+
+@dataclass(slots=True)
+class _FileNames:
+    """The names of files that the nodes make and want, where they are known."""
+
+    made: set[str] = field(default_factory=set)
+    wanted: list[tuple[NodeSpec, str, str]] = field(default_factory=list)
+
+    def add(self, node: NodeSpec, submit_file: SubmitFile, texts: Mapping[str, str]) -> None:
+        """Take in those of a node."""
+        self.made |= _known_names(submit_file, texts, "transfer_output_files")
+        for command in ("executable", "transfer_input_files"):
+            names = _known_names(submit_file, texts, command)
+            self.wanted += [(node, command, name) for name in names]
+
+    def faults(
+        self, submit_files: Mapping[str, SubmitFile], uploaded: Collection[str]
+    ) -> list[Finding]:
+        """Inputs that were neither uploaded nor are made by another node."""
+        missing = (
+            (node, command, name)
+            for node, command, name in self.wanted
+            if name not in self.made and name not in uploaded and not name.startswith("/")
+        )
+        return [
+            Finding(
+                f"{command} of node {node.name} was not uploaded, and no node makes it: {name}",
+                file=node.submit_file,
+                line=submit_files[node.submit_file].lines.get(command),
             )
-            line = checked.submit_files[node.submit_file].lines.get(command)
-            findings.append(Finding(message, file=node.submit_file, line=line))
-    return findings
+            for node, command, name in islice(missing, MAX_FINDINGS)
+        ]
 
 
 def _context(node: NodeSpec) -> NodeContext:
@@ -146,14 +209,15 @@ def _context(node: NodeSpec) -> NodeContext:
     )
 
 
-def _expanded(node: NodeSpec, submit_file: SubmitFile, command: str) -> str:
+def _expanded(node: NodeSpec, submit_file: SubmitFile) -> dict[str, str]:
+    """The commands' texts with the macros filled in; references stay."""
     macros = {**submit_file.commands, **_context(node).macros()}
-    return expand_macros(submit_file.commands.get(command, ""), macros)
+    return {name: expand_macros(text, macros) for name, text in submit_file.commands.items()}
 
 
-def _known_names(node: NodeSpec, submit_file: SubmitFile, command: str) -> set[str]:
+def _known_names(submit_file: SubmitFile, texts: Mapping[str, str], command: str) -> set[str]:
     """The file names in a command that do not depend on the site or on the DAG's number."""
-    names = _expanded(node, submit_file, command)
+    names = texts.get(command, "")
     if "$" in names or "dagmanjobid" in submit_file.commands.get(command, "").lower():
         return set()
     if command == "executable":
@@ -161,13 +225,19 @@ def _known_names(node: NodeSpec, submit_file: SubmitFile, command: str) -> set[s
     return set(file_list(names))
 
 
-def _try_rendering(node: NodeSpec, submit_file: SubmitFile) -> None:
-    """Find bad numbers, quotes and paths now, if the description does not depend on the site."""
-    commands = {
-        name: text
-        for name, text in submit_file.commands.items()
-        if "$" not in _expanded(node, submit_file, name)
-    }
-    if "executable" in commands:
-        known = SubmitFile(commands=commands, attributes=submit_file.attributes)
-        render_job(known, _context(node), owner="", site="")
+def _try_rendering(
+    node: NodeSpec, submit_file: SubmitFile, texts: Mapping[str, str], identity: Identity
+) -> JobSpec:
+    """The node's job as far as it does not depend on the site: bad values are found now."""
+    context = _context(node)
+    attributes = attributes_of(submit_file, context)
+    known = SubmitFile(
+        commands={
+            # One that is known later is no fault.
+            "executable": "/",
+            **{name: text for name, text in texts.items() if "$" not in text},
+        },
+        attributes={name: text for name, text in attributes.items() if "$" not in text},
+    )
+    variables = {n: value for n, value in node.variables.items() if not n.startswith("+")}
+    return render_job(known, replace(context, variables=variables), identity)

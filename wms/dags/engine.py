@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cache, partial
 from typing import Any
@@ -19,6 +19,8 @@ from celery.exceptions import SoftTimeLimitExceeded
 from django.db import OperationalError, connection, transaction
 from django.db.models import F
 
+from matching.needs import Needs
+from matching.resources import offer_refusal
 from matching.substitution import Evaluator
 from wms.core.actors import Actor
 from wms.core.loops import wake
@@ -28,7 +30,7 @@ from wms.dags.demand import requests_of
 from wms.dags.models import Dag, MatchRecord, Node
 from wms.dags.policies import matchmaking_policy
 from wms.dags.references import bounded
-from wms.dags.rendering import CannotRender, NodeContext, render_job
+from wms.dags.rendering import CannotRender, Identity, NodeContext, render_job
 from wms.dags.states import DAG_TERMINAL, DagState, NodeState
 from wms.dags.submitfile import from_dict
 from wms.jobs import services as jobs
@@ -36,6 +38,7 @@ from wms.jobs.models import JobEvent
 from wms.jobs.services import JobSpec
 from wms.pilots.director import DIRECT_TASK
 from wms.sites.selectors import offered_resource, queues_of
+from wms.taskqueues.policies import task_queue_policy
 
 log = structlog.get_logger(__name__)
 _ACTOR = Actor.system("dag-engine")
@@ -111,7 +114,7 @@ def advance(dag_id: int, *, now: datetime) -> bool:
     with transaction.atomic():
         dag = (
             Dag.objects.select_for_update(skip_locked=True, of=("self",))
-            .select_related("owner", "site", "workspace")
+            .select_related("owner", "site", "workspace", "accounting_group")
             .filter(pk=dag_id)
             .first()
         )
@@ -261,7 +264,12 @@ def _stop(dag: Dag, fault: _Fault, *, has_begun: bool) -> None:
 
 def _render(dag: Dag, nodes: Iterable[Node]) -> tuple[list[JobSpec], _Fault | None]:
     specs: list[JobSpec] = []
-    offers = [offered_resource(queue) for queue in queues_of(dag.site)] if dag.site else []
+    identity = Identity(
+        owner=dag.owner.username,
+        group=dag.accounting_group.name if dag.accounting_group else "",
+        cpu_segments_s=task_queue_policy().cpu_segments_s,
+    )
+    refusal_of = _refusals_at(dag)
     evaluator = _evaluator(dag)
     for node in nodes:
         context = NodeContext(
@@ -274,21 +282,34 @@ def _render(dag: Dag, nodes: Iterable[Node]) -> tuple[list[JobSpec], _Fault | No
             evaluator=evaluator,
         )
         try:
-            spec = render_job(
-                from_dict(node.submit_description.content),
-                context,
-                owner=dag.owner.username,
-                site=dag.site.name if dag.site else "",
-            )
+            spec = render_job(from_dict(node.submit_description.content), context, identity)
         except CannotRender as error:
             return specs, _Fault(str(error))
-        refusals = [offer.refusal(spec.needs) for offer in offers]
-        if all(refusals):
-            reasons = "; ".join(dict.fromkeys(refusals)) or "it has no queue"
-            reason = f"node {node.name}: no queue of {dag.site} can run it: {reasons}"
+        refusal = refusal_of(spec.needs)
+        if refusal:
+            reason = f"node {node.name}: no queue of {dag.site} can run it: {refusal}"
             return specs, _Fault(reason, is_of_site=True)
-        specs.append(spec)
+        specs.append(_bound(spec, dag))
     return specs, None
+
+
+def _refusals_at(dag: Dag) -> Callable[[Needs], str]:
+    """Tells why no queue of the DAG's site can run a job with some needs; empty when one can."""
+    offers = [offered_resource(queue) for queue in queues_of(dag.site)] if dag.site else []
+
+    @cache
+    def refusal_of(needs: Needs) -> str:
+        refusals = [offer_refusal(offer, needs) for offer in offers]
+        reasons = "; ".join(dict.fromkeys(refusals)) or "it has no queue"
+        return reasons if all(refusals) else ""
+
+    return refusal_of
+
+
+def _bound(spec: JobSpec, dag: Dag) -> JobSpec:
+    """The job for pilots of the DAG's site only, whatever else its description allows."""
+    sites = (dag.site.name,) if dag.site else ()
+    return replace(spec, needs=replace(spec.needs, sites=sites))
 
 
 def _evaluator(dag: Dag) -> Callable[[str], str]:

@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from matching import environments
-from matching.needs import CPU_SEGMENTS_S, Needs
+from matching.needs import CPU_SEGMENTS_S, BadNeeds
 from matching.substitution import Evaluator, expand_macros, expand_references
 from wms.core.errors import PilotageError
+from wms.dags.needs import COMMANDS, is_need, read_needs, read_priority, whole
 from wms.dags.submitfile import SubmitFile
 from wms.jobs.paths import checked_path
 from wms.jobs.services import JobSpec
 
-_MEMORY = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,9})?)\s*([KMGT]?)B?\Z", re.IGNORECASE)
-_MB_PER_UNIT = {"K": 1 / 1024, "": 1.0, "M": 1.0, "G": 1024.0, "T": 1024.0**2}
 #: Commands that become fields of the job; all others are kept as attributes.
 _TAKEN = frozenset(
     {
         "executable", "arguments", "environment", "transfer_input_files", "transfer_output_files",
-        "output", "error", "request_cpus", "request_memory", "allowed_execute_duration",
+        "output", "error", "priority", "allowed_execute_duration", *COMMANDS.values(),
     }
 )  # fmt: skip
 _WALL_LIMIT_S = 86_400
-_MAX_MEMORY_MB = 1024**3
 #: What a job may carry to its pilot besides files.
 _MAX_TEXT_LENGTH = 128 * 1024
 _MAX_PATH_LENGTH = 1024
@@ -32,7 +29,14 @@ _WITHOUT_ADS = Evaluator({}, {}, {})
 
 
 class CannotRender(PilotageError):
-    """A job cannot be made of this node; the message says which value is wrong."""
+    """A job cannot be made of this node; the message says which value is wrong.
+
+    `names` are the commands and attributes at fault, where they are known.
+    """
+
+    def __init__(self, message: str, *names: str) -> None:
+        super().__init__(message)
+        self.names = names
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,50 +62,67 @@ class NodeContext:
         }
 
 
-def render_job(description: SubmitFile, context: NodeContext, *, owner: str, site: str) -> JobSpec:
-    """The job of a node at its site. Raises CannotRender."""
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """In whose name jobs are made, and the CPU time segments in force."""
+
+    owner: str
+    group: str = ""
+    cpu_segments_s: Sequence[int] = CPU_SEGMENTS_S
+
+
+def render_job(description: SubmitFile, context: NodeContext, identity: Identity) -> JobSpec:
+    """The job of a node, with the needs that its description names. Raises CannotRender."""
     try:
-        values, used = _expanded(description, context)
-        return _job_spec(values, used, description, context, owner, site)
-    except CannotRender:
-        raise
+        expanded = _expanded(description, context)
+        return _job_spec(expanded, context, identity)
+    except BadNeeds as error:
+        raise CannotRender(f"node {context.node_name}: {error}", *error.fields) from error
     except (ValueError, OverflowError, PilotageError) as error:
         raise CannotRender(f"node {context.node_name}: {error}") from error
 
 
-def _expanded(
-    description: SubmitFile, context: NodeContext
-) -> tuple[dict[str, str], dict[str, str]]:
-    """The commands' values, and what of the site's ad they used, as `MATCH_<Attr>`."""
-    macros = {**description.commands, **context.macros()}
-    values: dict[str, str] = {}
+@dataclass(frozen=True, slots=True)
+class _Expanded:
+    """Commands and attributes with their macros filled in, and what of the site's ad they used."""
+
+    commands: Mapping[str, str]
+    attributes: Mapping[str, str]
+    used: Mapping[str, str]
+
+
+def _expanded(description: SubmitFile, context: NodeContext) -> _Expanded:
     used: dict[str, str] = {}
-    for name, text in description.commands.items():
+
+    def without_references(text: str) -> str:
         expanded = expand_references(
-            expand_macros(text, macros),
+            text,
             environment=context.environment,
             target=context.match_attributes,
             evaluator=context.evaluator,
         )
-        values[name] = expanded.text
-        used |= expanded.used
-    return values, used
+        used.update(expanded.used)
+        return expanded.text
+
+    macros = {**description.commands, **context.macros()}
+    commands = {
+        name: without_references(expand_macros(text, macros))
+        for name, text in description.commands.items()
+    }
+    attributes = {
+        name: without_references(text) if is_need(name) else text
+        for name, text in attributes_of(description, context).items()
+    }
+    return _Expanded(commands, attributes, used)
 
 
-def _job_spec(
-    values: Mapping[str, str],
-    used: Mapping[str, str],
-    description: SubmitFile,
-    context: NodeContext,
-    owner: str,
-    site: str,
-) -> JobSpec:
+def _job_spec(expanded: _Expanded, context: NodeContext, identity: Identity) -> JobSpec:
+    values = expanded.commands
     executable = values.get("executable", "").strip()
     if not executable:
-        raise CannotRender(f"node {context.node_name}: the submit description names no executable")
+        raise ValueError("the submit description names no executable")
     if len(executable) > _MAX_PATH_LENGTH:
         raise ValueError(f"executable is longer than {_MAX_PATH_LENGTH} characters")
-    attributes = _attributes(description, context)
     arguments = values.get("arguments", "")
     environment = values.get("environment", "")
     if len(arguments) + len(environment) > _MAX_TEXT_LENGTH:
@@ -109,12 +130,12 @@ def _job_spec(
     return JobSpec(
         name=context.node_name,
         executable=executable if executable.startswith("/") else checked_path(executable),
-        needs=Needs.of(
-            owner,
-            cpu_time_s=_whole(attributes, "CPUTimeSeconds", CPU_SEGMENTS_S[0]),
-            cores=_whole(values, "request_cpus", 1),
-            memory_mb=parse_memory_mb(values.get("request_memory", "0")),
-            sites=[site] if site else [],
+        needs=read_needs(
+            values,
+            expanded.attributes,
+            owner=identity.owner,
+            group=identity.group,
+            segments_s=identity.cpu_segments_s,
         ),
         arguments=tuple(environments.parse_arguments(arguments)),
         environment=environments.parse_environment(environment),
@@ -123,22 +144,16 @@ def _job_spec(
         stdout_name=_optional_path(values.get("output", "")),
         stderr_name=_optional_path(values.get("error", "")),
         attributes={
-            **attributes,
+            **expanded.attributes,
             **{name: value for name, value in values.items() if name not in _TAKEN},
-            **used,
+            **expanded.used,
         },
-        wall_limit_s=_whole(values, "allowed_execute_duration", _WALL_LIMIT_S),
+        priority=read_priority(values),
+        wall_limit_s=whole(values, "allowed_execute_duration", _WALL_LIMIT_S),
     )
 
 
-def _whole(values: Mapping[str, str], name: str, default: int) -> int:
-    text = values.get(name, str(default)).strip()
-    if not text.isascii() or not text.isdigit() or len(text) > 9:
-        raise ValueError(f"{name} is not a whole number: {text[:80]}")
-    return int(text)
-
-
-def _attributes(description: SubmitFile, context: NodeContext) -> dict[str, str]:
+def attributes_of(description: SubmitFile, context: NodeContext) -> dict[str, str]:
     """`+Name` attributes of the description and of the node's VARS, which win."""
     given = {
         **description.attributes,
@@ -154,14 +169,3 @@ def _optional_path(text: str) -> str:
 def file_list(text: str) -> tuple[str, ...]:
     """Names separated by commas, each checked to stay inside the workspace."""
     return tuple(checked_path(name.strip()) for name in text.split(",") if name.strip())
-
-
-def parse_memory_mb(text: str) -> int:
-    """A `request_memory` value in MB: a plain number is MB, suffixes K, M, G, T are understood."""
-    found = _MEMORY.match(text.strip())
-    if found is None:
-        raise ValueError(f"request_memory is not an amount of memory: {text[:80]}")
-    amount_mb = float(found.group(1)) * _MB_PER_UNIT[found.group(2).upper()]
-    if amount_mb > _MAX_MEMORY_MB:
-        raise ValueError(f"request_memory is more than {_MAX_MEMORY_MB} MB: {text}")
-    return round(amount_mb)

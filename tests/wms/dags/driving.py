@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+from django.db import transaction
+
 from matching.resources import Resource
 from wms.core.actors import Actor
 from wms.dags import engine, negotiation
 from wms.dags.models import Dag, Node
 from wms.dags.rebuild import rebuild_dag
 from wms.jobs.attempts import PayloadEnd, end_attempt
-from wms.jobs.models import Attempt
+from wms.jobs.models import Attempt, Job
 from wms.jobs.services import bind_to_pilot
 from wms.taskqueues.services import claim
 
@@ -51,12 +53,21 @@ def end(attempt: Attempt, exit_code: int = 0) -> None:
     )
 
 
+def claim_of(name: str, site: str = "site-a") -> Attempt:
+    """Claim until the job of the node `name` is drawn; the others wait as before."""
+    assert Job.objects.filter(name=name, state="waiting").exists(), f"no job of {name} is waiting"
+    while True:
+        with transaction.atomic():
+            attempt = claim_one(site)
+            assert attempt is not None, f"{site} cannot run the job of {name}"
+            if attempt.job.name == name:
+                return attempt
+            transaction.set_rollback(True)
+
+
 def run_one(name: str, exit_code: int = 0) -> None:
-    """Claim the next job, which must be that of the node `name`, and end it."""
-    attempt = claim_one()
-    assert attempt is not None, f"no job is waiting, expected {name}"
-    assert attempt.job.name == name
-    end(attempt, exit_code)
+    """Claim the job of the node `name`, and end it."""
+    end(claim_of(name), exit_code)
 
 
 def states(dag: Dag) -> dict[str, str]:

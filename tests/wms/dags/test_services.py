@@ -2,7 +2,15 @@ from __future__ import annotations
 
 import pytest
 
-from tests.wms.dags.driving import advance, assert_log_agrees, claim_one, end, match, states
+from tests.wms.dags.driving import (
+    advance,
+    assert_log_agrees,
+    claim_of,
+    claim_one,
+    end,
+    match,
+    states,
+)
 from wms.core.actors import Actor
 from wms.core.errors import NotFound, NotPermitted, ReasonRequired
 from wms.core.models import AuditEntry, User
@@ -22,8 +30,7 @@ def _site(make_site) -> None:
 
 def test_a_held_dag_starts_nothing_more_and_lets_what_runs_finish(submit, alice: User) -> None:
     dag = match(submit(TWO))
-    running = claim_one()
-    assert running is not None
+    running = claim_of("A")
 
     hold_dags([dag.pk], actor=Actor.person(alice), reason="wrong input")
 

@@ -116,8 +116,8 @@ def test_the_submit_file_of_the_uscms_report_describes_a_dag(submit) -> None:
         (
             "JOB A a.sub",
             {"a.sub": "executable = step.sh\nrequest_memory = much\nqueue"},
-            "test.dag",
-            1,
+            "a.sub",
+            2,
             "request_memory is not an amount of memory: much",
         ),
         (
@@ -130,8 +130,8 @@ def test_the_submit_file_of_the_uscms_report_describes_a_dag(submit) -> None:
         (
             "JOB A a.sub",
             {"a.sub": "executable = step.sh\nrequest_cpus = two\nqueue"},
-            "test.dag",
-            1,
+            "a.sub",
+            2,
             "request_cpus is not a whole number: two",
         ),
         (

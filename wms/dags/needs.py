@@ -1,0 +1,175 @@
+"""From the commands and attributes of a submit description to the needs of a job."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+import classad2
+
+from matching.adcost import check_cost
+from matching.classads import AdError, build_ad, evaluate, parse_expression
+from matching.draws import MAX_JOB_PRIORITY
+from matching.needs import BadNeeds, Needs
+
+#: The commands that say what a job needs.
+COMMANDS = {
+    "cores": "request_cpus",
+    "memory_mb": "request_memory",
+    "gpus": "request_gpus",
+    "requirements": "requirements",
+}
+_LISTS = {
+    "sites": "Sites",
+    "banned_sites": "BannedSites",
+    "queues": "Queues",
+    "platforms": "Platforms",
+    "pilot_types": "PilotTypes",
+    "submit_pools": "SubmitPools",
+    "middlewares": "Middlewares",
+    "tags": "Tags",
+}
+_TEXTS = {"setup": "Setup", "job_type": "JobType"}
+_NUMBERS = {"max_cores": "MaxCpus", "cpu_time_s": "CPUTimeSeconds"}
+#: The attributes that do, as `+Name`, in any case.
+ATTRIBUTES = {**_LISTS, **_TEXTS, **_NUMBERS}
+_ATTRIBUTE_NAMES = frozenset(name.lower() for name in ATTRIBUTES.values())
+
+_MEMORY = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,9})?)\s*([KMGT]?)B?\Z", re.IGNORECASE)
+_MB_PER_UNIT = {"K": 1 / 1024, "": 1.0, "M": 1.0, "G": 1024.0, "T": 1024.0**2}
+_NOTHING = build_ad({})
+
+
+def is_need(attribute: str) -> bool:
+    """Whether an attribute of this name says what a job needs."""
+    return attribute.lower() in _ATTRIBUTE_NAMES
+
+
+def read_needs(
+    commands: Mapping[str, str],
+    attributes: Mapping[str, str],
+    *,
+    owner: str,
+    group: str,
+    segments_s: Sequence[int],
+) -> Needs:
+    """What a description with these commands and attributes asks for, their macros filled in.
+
+    Raises BadNeeds, whose message and `fields` have the names that the description uses.
+    """
+    given = {name: commands[name] for name in COMMANDS.values() if name in commands}
+    named = {name.lower(): text for name, text in attributes.items() if is_need(name)}
+    return _read(
+        tuple(given.items()), tuple(sorted(named.items())), owner, group, tuple(segments_s)
+    )
+
+
+# A DAG has thousands of nodes that need the same.
+@lru_cache(maxsize=1024)
+def _read(
+    commands: tuple[tuple[str, str], ...],
+    attributes: tuple[tuple[str, str], ...],
+    owner: str,
+    group: str,
+    segments_s: tuple[int, ...],
+) -> Needs:
+    try:
+        return Needs.of(
+            owner,
+            owner_group=group,
+            segments_s=segments_s,
+            **_of_commands(dict(commands)),
+            **_of_attributes(dict(attributes)),
+        )
+    except BadNeeds as error:
+        names = [written_name(name) for name in error.fields]
+        told = str(error)
+        if not told.startswith(tuple(names)):
+            told = f"{' and '.join(names)}: {told}"
+        raise BadNeeds(told, *names) from error
+
+
+def written_name(field: str) -> str:
+    """A field of the needs as people write it: a command, or `+Name`."""
+    return COMMANDS.get(field) or f"+{ATTRIBUTES.get(field, field)}"
+
+
+def _of_commands(commands: Mapping[str, str]) -> dict[str, Any]:
+    numbers = {
+        "cores": whole(commands, COMMANDS["cores"], 1, field="cores"),
+        "memory_mb": parse_memory_mb(commands.get(COMMANDS["memory_mb"], "0")),
+        "gpus": whole(commands, COMMANDS["gpus"], 0, field="gpus"),
+    }
+    return {**numbers, "requirements": commands.get(COMMANDS["requirements"], "")}
+
+
+def _of_attributes(attributes: Mapping[str, str]) -> dict[str, Any]:
+    """The values of those attributes that are given."""
+    values = {}
+    for names, read in ((_LISTS, _words), (_TEXTS, _text), (_NUMBERS, _number)):
+        for field, name in names.items():
+            if name.lower() in attributes:
+                values[field] = read(field, attributes[name.lower()])
+    return values
+
+
+def _value(field: str, text: str) -> Any:
+    """The value of an attribute: a ClassAd expression that refers to nothing else."""
+    try:
+        check_cost({ATTRIBUTES[field]: text})
+        return evaluate(parse_expression(text), _NOTHING)
+    except AdError as error:
+        raise BadNeeds(f"+{ATTRIBUTES[field]}: {error.message}", field) from error
+
+
+def _words(field: str, text: str) -> list[str]:
+    value = _value(field, text)
+    words = value.split(",") if isinstance(value, str) else value
+    if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+        raise BadNeeds(
+            f'+{ATTRIBUTES[field]} must be words in quotes, as in "a, b" or {{"a", "b"}}, '
+            f"not {text[:80]}",
+            field,
+        )
+    return words
+
+
+def _text(field: str, text: str) -> str:
+    value = _value(field, text)
+    if not isinstance(value, str):
+        raise BadNeeds(f"+{ATTRIBUTES[field]} must be a text in quotes, not {text[:80]}", field)
+    return value
+
+
+def _number(field: str, text: str) -> int:
+    value = _value(field, text)
+    if not isinstance(value, int) or isinstance(value, bool | classad2.Value):
+        raise BadNeeds(f"+{ATTRIBUTES[field]} is not a whole number: {text[:80]}", field)
+    return value
+
+
+def read_priority(commands: Mapping[str, str]) -> int:
+    """The job's priority among its owner's. Raises BadNeeds."""
+    priority = whole(commands, "priority", 1, field="priority")
+    if priority > MAX_JOB_PRIORITY:
+        message = f"priority must be from 0 to {MAX_JOB_PRIORITY}, not {priority}"
+        raise BadNeeds(message, "priority")
+    return priority
+
+
+def whole(commands: Mapping[str, str], name: str, default: int, *, field: str = "") -> int:
+    """The whole number that a command gives. Raises BadNeeds, which names `field`."""
+    text = commands.get(name, str(default)).strip()
+    if not text.isascii() or not text.isdigit() or len(text) > 9:
+        raise BadNeeds(f"{name} is not a whole number: {text[:80]}", field or name)
+    return int(text)
+
+
+def parse_memory_mb(text: str) -> int:
+    """A `request_memory` value in MB: a plain number is MB, suffixes K, M, G, T are understood."""
+    found = _MEMORY.match(text.strip())
+    if found is None:
+        raise BadNeeds(f"request_memory is not an amount of memory: {text[:80]}", "memory_mb")
+    return round(float(found.group(1)) * _MB_PER_UNIT[found.group(2).upper()])

@@ -1,0 +1,86 @@
+"""What is accepted at submission but may not be meant: words unknown today, misspelt names."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Iterator
+
+from matching.needs import Needs
+from wms.core.errors import Finding
+from wms.dags.language import MAX_FINDINGS, NodeSpec
+from wms.dags.needs import ATTRIBUTES, COMMANDS, is_need, written_name
+from wms.dags.submitfile import SubmitFile
+from wms.sites.words import OfferedWords
+
+_CLOSE = 0.8
+_ATTRIBUTE_OF = {name.lower(): name for name in ATTRIBUTES.values()}
+_COMMANDS = frozenset({*COMMANDS.values(), "priority", "allowed_execute_duration"})
+
+
+def warnings_of(
+    submit_files: dict[str, SubmitFile],
+    wanted: Iterable[tuple[Needs, NodeSpec]],
+    words: OfferedWords,
+    *,
+    dag_name: str,
+) -> list[Finding]:
+    """The warnings about a DAG without a fault, each once, with file and line.
+
+    `wanted` has the different needs of the nodes, each with a node that has them.
+    """
+    found = [warning for name, each in submit_files.items() for warning in _misspelt(each, name)]
+    for needs, node in wanted:
+        submit_file = submit_files[node.submit_file]
+        for word in words.unknown(needs):
+            name = written_name(word.field)
+            file, line = place_of([name], node, submit_file, dag_name=dag_name)
+            found.append(Finding(f"{name}: {word.message}", file=file, line=line))
+    return list(dict.fromkeys(found))[:MAX_FINDINGS]
+
+
+def place_of(
+    names: Iterable[str], node: NodeSpec, submit_file: SubmitFile, *, dag_name: str
+) -> tuple[str, int]:
+    """Where the first of these commands and attributes of a node stands, as file and line.
+
+    It is the node's own line in the DAG file for what its VARS set, and for what is not given.
+    """
+    lines = {name.lower(): line for name, line in submit_file.lines.items()}
+    own = {name.lower() for name in node.variables}
+    for name in names:
+        bare = name.removeprefix("+").lower()
+        if bare in lines and name.lower() not in own:
+            return node.submit_file, lines[bare]
+    return dag_name, node.line
+
+
+def _misspelt(submit_file: SubmitFile, file: str) -> Iterator[Finding]:
+    """Names that look like one that says what a job needs, but say nothing."""
+    macros = " ".join([*submit_file.commands.values(), *submit_file.attributes.values()]).lower()
+    meant = {
+        **{name: _meant_attribute(name) for name in submit_file.attributes},
+        **{
+            name: _meant_command(name) for name in submit_file.commands if f"$({name}" not in macros
+        },
+    }
+    for name, better in meant.items():
+        if better:
+            written = f"+{name}" if name in submit_file.attributes else name
+            message = f"{written} means nothing here; did you mean {better}?"
+            yield Finding(message, file=file, line=submit_file.lines.get(name))
+
+
+def _meant_attribute(name: str) -> str:
+    if is_need(name):
+        return ""
+    close = difflib.get_close_matches(name.lower(), _ATTRIBUTE_OF, 1, _CLOSE)
+    return f"+{_ATTRIBUTE_OF[close[0]]}" if close else ""
+
+
+def _meant_command(name: str) -> str:
+    if name in _COMMANDS:
+        return ""
+    if name in _ATTRIBUTE_OF:
+        return f"+{_ATTRIBUTE_OF[name]}"
+    close = difflib.get_close_matches(name, _COMMANDS, 1, _CLOSE)
+    return close[0] if close else ""

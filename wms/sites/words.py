@@ -1,0 +1,71 @@
+"""The words by which jobs choose where they run, and which of them any queue offers today."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from matching.needs import Needs
+from wms.sites.models import Queue, Site
+
+#: How the absence of a word is told, by the field of the needs that has it.
+_SENTENCES = {
+    "sites": "there is no site {word} today",
+    "banned_sites": "there is no site {word} today",
+    "queues": "no site has a queue {word} today",
+    "platforms": "no queue offers the platform {word} today",
+    "submit_pools": "no queue is in the submit pool {word} today",
+    "middlewares": "no queue gets its pilots by {word} today",
+    "tags": "no queue offers the tag {word} today",
+    "setup": "no queue belongs to the setup {word} today",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownWord:
+    """A word of a job's needs, by their field, that means nothing anywhere today."""
+
+    field: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class OfferedWords:
+    """The words that mean something today, by the fields of a job's needs."""
+
+    by_field: Mapping[str, frozenset[str]]
+
+    def unknown(self, needs: Needs) -> tuple[UnknownWord, ...]:
+        """The words of these needs that are not among them. They may be tomorrow."""
+        return tuple(
+            UnknownWord(field, sentence.format(word=word))
+            for field, sentence in _SENTENCES.items()
+            for word in _words(needs, field)
+            if word not in self.by_field[field]
+        )
+
+
+def _words(needs: Needs, field: str) -> tuple[str, ...]:
+    value = getattr(needs, field)
+    if isinstance(value, str):
+        return (value,) if value else ()
+    return tuple(value)
+
+
+def offered_words() -> OfferedWords:
+    """What sites and queues that are not switched off offer. Two queries."""
+    sites = dict(Site.objects.values_list("name", "is_enabled"))
+    queues = Queue.objects.filter(is_enabled=True, site__is_enabled=True).select_related("site")
+    offers = list(queues)
+    return OfferedWords(
+        {
+            "sites": frozenset(name for name, is_enabled in sites.items() if is_enabled),
+            "banned_sites": frozenset(sites),
+            "queues": frozenset(str(queue) for queue in offers),
+            "platforms": frozenset(queue.platform for queue in offers),
+            "submit_pools": frozenset(queue.submit_pool for queue in offers),
+            "middlewares": frozenset(queue.element for queue in offers),
+            "tags": frozenset(tag for queue in offers for tag in queue.tags),
+            "setup": frozenset(queue.setup for queue in offers),
+        }
+    )
