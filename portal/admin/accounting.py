@@ -61,17 +61,20 @@ class GroupForm(CheckedForm):
 
     class Meta:
         model = AccountingGroup
-        fields = ("name", "quota_kind", "quota", "accepts_surplus", "members")
+        fields = (
+            "name", "quota_kind", "quota", "accepts_surplus", "share", "has_job_sharing", "members",
+        )  # fmt: skip
+        labels = {"has_job_sharing": "Job sharing"}
         help_texts = {
             "name": "Points lead from parent to child: physics.higgs belongs to physics.",
         }
 
 
 class GroupAdmin(DeletableAdmin):
-    """Groups with their quotas and members."""
+    """Groups with their quotas, shares and members."""
 
     form = GroupForm
-    list_display = ("name", "quota", "quota_kind", "accepts_surplus")
+    list_display = ("name", "quota", "quota_kind", "accepts_surplus", "share", "has_job_sharing")
     search_fields = ("name",)
     filter_horizontal = ("members",)
 

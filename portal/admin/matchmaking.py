@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from django import forms
-from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect
 
-from portal.admin.roles import CheckedForm, RoleAdmin, actor_of
+from portal.admin.policies import PolicyAdmin
+from portal.admin.roles import CheckedForm
 from wms.dags.models import MatchmakingPolicy
 from wms.dags.policies import check_policy, matchmaking_policy, save_policy
 
 
-class PolicyForm(CheckedForm):
+class MatchmakingPolicyForm(CheckedForm):
     """A policy whose expression can be evaluated."""
 
     check = staticmethod(check_policy)
@@ -38,29 +35,9 @@ class PolicyForm(CheckedForm):
         }
 
 
-class PolicyAdmin(RoleAdmin):
-    """What holds for all DAGs. There is one policy: its list leads to it."""
+class MatchmakingPolicyAdmin(PolicyAdmin[MatchmakingPolicy]):
+    """What holds for all DAGs."""
 
-    form = PolicyForm
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        """There is one already."""
-        return False
-
-    def get_object(
-        self, request: HttpRequest, object_id: str, from_field: str | None = None
-    ) -> MatchmakingPolicy | None:
-        """Find the policy in force, which nobody may have set yet."""
-        return matchmaking_policy() if object_id == "1" else None
-
-    def changelist_view(
-        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
-    ) -> HttpResponse:
-        """Lead to the policy."""
-        return redirect("admin:dags_matchmakingpolicy_change", 1)
-
-    def save_model(
-        self, request: HttpRequest, obj: MatchmakingPolicy, form: Any, change: bool
-    ) -> None:
-        """Store the policy with an audit entry."""
-        save_policy(obj, actor=actor_of(request))
+    form = MatchmakingPolicyForm
+    current = staticmethod(matchmaking_policy)
+    store = staticmethod(save_policy)

@@ -14,13 +14,16 @@ from django.urls import reverse
 from portal.admin.accounting import GroupAdmin, LimitAdmin, SubmitterAdmin
 from portal.admin.accounts import OwnPasswordForm, TokenAdmin, UserAdmin
 from portal.admin.audit import AuditAdmin
-from portal.admin.matchmaking import PolicyAdmin
+from portal.admin.matchmaking import MatchmakingPolicyAdmin
 from portal.admin.roles import role_of
 from portal.admin.sites import DowntimeAdmin, QueueAdmin, SiteAdmin
+from portal.admin.task_queues import RunningLimitAdmin, TaskQueueAdmin, TaskQueuePolicyAdmin
 from wms.accounting.models import AccountingGroup, ConcurrencyLimit, Submitter
 from wms.core.models import ApiToken, AuditEntry, Role, User
 from wms.dags.models import MatchmakingPolicy
+from wms.jobs.models import RunningLimit
 from wms.sites.models import Downtime, Queue, Site
+from wms.taskqueues.models import TaskQueue, TaskQueuePolicy
 
 
 class Administration(AdminSite):
@@ -63,7 +66,10 @@ site.register(Downtime, DowntimeAdmin)
 site.register(AccountingGroup, GroupAdmin)
 site.register(Submitter, SubmitterAdmin)
 site.register(ConcurrencyLimit, LimitAdmin)
-site.register(MatchmakingPolicy, PolicyAdmin)
+site.register(MatchmakingPolicy, MatchmakingPolicyAdmin)
+site.register(TaskQueue, TaskQueueAdmin)
+site.register(TaskQueuePolicy, TaskQueuePolicyAdmin)
+site.register(RunningLimit, RunningLimitAdmin)
 site.register(User, UserAdmin)
 site.register(ApiToken, TokenAdmin)
 site.register(AuditEntry, AuditAdmin)

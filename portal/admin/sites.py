@@ -113,8 +113,10 @@ class QueueForm(CheckedForm):
         model = Queue
         fields = (
             "site", "name", "element", "settings", "is_enabled", "max_pilots", "max_queued_pilots",
-            "cores", "memory_mb", "wall_time_s", "platform", "tags",
+            "cores", "memory_mb", "gpus", "wall_time_s", "platform", "tags", "required_tags",
+            "setup", "submit_pool", "owner", "owner_group",
         )  # fmt: skip
+        labels = {"gpus": "GPUs"}
 
 
 class QueueAdmin(RoleAdmin):

@@ -1,4 +1,7 @@
-"""The needs of jobs in words: in short for lists, and one by one for the pages of one thing."""
+"""The needs of jobs in words: in short for lists, and one by one for the pages of one thing.
+
+And what queues offer to them.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ from dataclasses import dataclass
 
 from matching.needs import Needs
 from portal.web.templatetags.pilotage import span
+from wms.sites.models import Queue
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +26,7 @@ def cores_of(needs: Needs) -> str:
     """How many cores: the least, and the most where that is more."""
     if needs.max_cores > needs.cores:
         return f"{needs.cores} to {needs.max_cores} cores"
-    return f"{needs.cores} core{'' if needs.cores == 1 else 's'}"
+    return _counted(needs.cores, "core")
 
 
 def words_of(needs: Needs) -> str:
@@ -40,7 +44,7 @@ def words_of(needs: Needs) -> str:
     parts = [
         cores_of(needs),
         f"{needs.memory_mb} MB" if needs.memory_mb else "",
-        f"{needs.gpus} GPU{'' if needs.gpus == 1 else 's'}" if needs.gpus else "",
+        _counted(needs.gpus, "GPU") if needs.gpus else "",
         f"{span(needs.cpu_time_s)} of CPU",
         needs.job_type and f"type {needs.job_type}",
         needs.setup and f"setup {needs.setup}",
@@ -48,6 +52,10 @@ def words_of(needs: Needs) -> str:
         needs.requirements and f"where {needs.requirements}",
     ]
     return ", ".join(filter(None, parts))
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def _some(values: tuple[str, ...]) -> str:
@@ -78,3 +86,32 @@ def facts_of(needs: Needs) -> list[Fact]:
         Fact("Requirements", needs.requirements, is_broad=True, is_code=True),
     ]
     return usual + [fact for fact in special if fact.text]
+
+
+def offer_of(queue: Queue) -> str:
+    """What a pilot of the queue offers."""
+    parts = [
+        _counted(queue.cores, "core"),
+        f"{queue.memory_mb} MB",
+        _counted(queue.gpus, "GPU") if queue.gpus else "",
+        span(queue.wall_time_s),
+        queue.platform,
+        f"tags {_some(tuple(queue.tags))}" if queue.tags else "",
+    ]
+    return ", ".join(filter(None, parts))
+
+
+def reserved_for(queue: Queue) -> str:
+    """Whose or which jobs alone a pilot of the queue takes; empty when it takes any.
+
+    Reads the queue's owner and group.
+    """
+    group = queue.owner_group
+    whose = "all members" if group and group.has_job_sharing else queue.owner
+    parts = [
+        f"jobs of {whose}{f' in {group}' if group else ''}" if queue.owner else "",
+        f"jobs with the tags {' and '.join(queue.required_tags)}" if queue.required_tags else "",
+        f"the setup {queue.setup}" if queue.setup else "",
+        f"the submit pool {queue.submit_pool}" if queue.submit_pool else "",
+    ]
+    return ", ".join(filter(None, parts))

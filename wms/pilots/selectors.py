@@ -41,7 +41,7 @@ def listed_pilots(user: User) -> QuerySet[Pilot]:
 
 def detailed_pilots(user: User) -> QuerySet[Pilot]:
     """Visible pilots with what a pilot's page shows."""
-    return visible_pilots(user).select_related("queue__site")
+    return visible_pilots(user).select_related("queue__site", "owner", "owner_group")
 
 
 def live_pilots_by_queue() -> dict[int, dict[str, int]]:

@@ -22,7 +22,7 @@ from wms.core.errors import NotFound
 from wms.core.models import User
 from wms.taskqueues.models import Tally, TaskQueue, Ticket, WaitingJob
 from wms.taskqueues.policies import task_queue_policy
-from wms.taskqueues.selectors import needs_of
+from wms.taskqueues.selectors import counted, needs_of
 
 _OLDEST = WaitingJob.objects.filter(
     task_queue=OuterRef("task_queue_id"), priority=OuterRef("priority")
@@ -118,12 +118,12 @@ def task_queue_page(
     chosen: QuerySet[TaskQueue], *, order: Order, after: Border | None, limit: int
 ) -> TaskQueuePage:
     """The first TaskQueues behind a border of those chosen that have waiting jobs. Four queries."""
-    counted = _counted(chosen).annotate(key=_KEYS[order])
+    waiting = _with_jobs(chosen).annotate(key=_KEYS[order])
     if after is not None:
-        counted = counted.filter(_behind(after, order))
+        waiting = waiting.filter(_behind(after, order))
     falling = order is not Order.OLDEST
     key, pk = F("key"), F("task_queue_id")
-    found = counted.order_by(
+    found = waiting.order_by(
         key.desc(nulls_last=True) if falling else key.asc(nulls_last=True),
         pk.desc() if falling else pk.asc(),
     ).values_list("task_queue_id", "key")[: limit + 1]
@@ -132,7 +132,7 @@ def task_queue_page(
     return TaskQueuePage(lines, borders[limit - 1] if len(borders) > limit else None)
 
 
-def _counted(chosen: QuerySet[TaskQueue]) -> QuerySet[Any, Any]:
+def _with_jobs(chosen: QuerySet[TaskQueue]) -> QuerySet[Any, Any]:
     """The ids of those chosen that have waiting jobs, with their number."""
     rows = Tally.objects.filter(task_queue_id__in=chosen.order_by().values("pk"))
     return rows.values("task_queue_id").annotate(waiting=Sum("jobs")).filter(waiting__gt=0)
@@ -155,8 +155,11 @@ def _lines(ids: Sequence[int]) -> list[TaskQueueLine]:
 def _counts(ids: Collection[int]) -> dict[int, tuple[int, datetime | None]]:
     rows = Tally.objects.filter(task_queue_id__in=ids).values("task_queue_id")
     oldest = _KEYS[Order.OLDEST]
-    counted = rows.annotate(waiting=Sum("jobs"), oldest=oldest).order_by()
-    found = counted.values_list("task_queue_id", "waiting", "oldest")
+    found = (
+        rows.annotate(waiting=Sum("jobs"), oldest=oldest)
+        .order_by()
+        .values_list("task_queue_id", "waiting", "oldest")
+    )
     return {pk: (waiting, oldest_at) for pk, waiting, oldest_at in found}
 
 
@@ -164,23 +167,31 @@ def _sum_of_priorities() -> float:
     return float(Ticket.objects.aggregate(whole=Sum("priority"))["whole"] or 0.0)
 
 
-def _line(row: TaskQueue, counted: tuple[int, datetime | None], whole: float) -> TaskQueueLine:
+def _line(row: TaskQueue, waiting: tuple[int, datetime | None], whole: float) -> TaskQueueLine:
     ticket = getattr(row, "ticket", None)
     priority = ticket.priority if ticket else 0.0
     return TaskQueueLine(
         id=row.pk,
         needs=needs_of(row),
-        waiting_jobs=counted[0],
-        oldest_at=counted[1],
+        waiting_jobs=waiting[0],
+        oldest_at=waiting[1],
         priority=priority,
         share=priority / whole if whole else 0.0,
         created_at=row.created_at,
     )
 
 
+def with_counts(rows: QuerySet[TaskQueue]) -> QuerySet[Any]:
+    """TaskQueues with `waiting` and `oldest_at`, looked up one by one: for the rows of a page."""
+    tallies = Tally.objects.filter(task_queue_id=OuterRef("pk")).order_by().values("task_queue_id")
+    oldest = tallies.annotate(oldest=_KEYS[Order.OLDEST]).values("oldest")
+    found: QuerySet[Any] = counted(rows).annotate(oldest_at=Subquery(oldest))
+    return found
+
+
 def counts_by_segment(chosen: QuerySet[TaskQueue]) -> dict[int, int]:
     """How many of those chosen have waiting jobs, by CPU segment in seconds."""
-    full = TaskQueue.objects.filter(pk__in=_counted(chosen).values("task_queue_id"))
+    full = TaskQueue.objects.filter(pk__in=_with_jobs(chosen).values("task_queue_id"))
     rows = full.order_by("cpu_time_s").values_list("cpu_time_s").annotate(Count("pk"))
     return dict(rows)
 
@@ -238,11 +249,11 @@ def find_task_queue_detail(user: User, task_queue_id: int, *, oldest: int = 10) 
     row = visible_task_queues(user).filter(pk=task_queue_id).first()
     if row is None:
         raise NotFound(f"There is no TaskQueue {task_queue_id}: it may be empty by now.")
-    counted = _counts([row.pk]).get(row.pk, (0, None))
+    waiting = _counts([row.pk]).get(row.pk, (0, None))
     whole = _sum_of_priorities()
     priorities = _job_priorities(row.pk)
     return TaskQueueDetail(
-        line=_line(row, counted, whole),
+        line=_line(row, waiting, whole),
         origin=_origin(row, whole),
         priorities=priorities,
         oldest=_oldest_jobs(row.pk, [line.priority for line in priorities], oldest),
@@ -251,8 +262,8 @@ def find_task_queue_detail(user: User, task_queue_id: int, *, oldest: int = 10) 
 
 def _job_priorities(task_queue_id: int) -> list[JobPriority]:
     rows = Tally.objects.filter(task_queue_id=task_queue_id).values("priority")
-    counted = rows.annotate(waiting=Sum("jobs")).filter(waiting__gt=0).order_by("-priority")
-    counts = dict(counted.values_list("priority", "waiting"))
+    rows = rows.annotate(waiting=Sum("jobs")).filter(waiting__gt=0).order_by("-priority")
+    counts = dict(rows.values_list("priority", "waiting"))
     weights = {priority: job_weight(priority) for priority in counts}
     whole = sum(weights[priority] * jobs for priority, jobs in counts.items())
     return [

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
+from matching.needs import Needs
 from portal.filters import JobFilter
 from portal.web.listing import listing_of
+from portal.web.needs import facts_of
 from portal.web.pages import page, render_page
 from wms.core.errors import NotFound
 from wms.dags.models import Dag, Node
@@ -23,6 +25,7 @@ from wms.jobs.selectors import (
     listed_jobs,
 )
 from wms.jobs.states import JobState
+from wms.taskqueues.selectors import task_queue_of
 
 _EVENTS_SHOWN = 100
 _TAIL_BYTES = 32 * 1024
@@ -77,6 +80,8 @@ def job_page(request: HttpRequest, job_id: int) -> HttpResponse:
     events = list(events_of_job(job)[: _EVENTS_SHOWN + 1])
     context = {
         "job": job,
+        "needs": facts_of(Needs.from_dict(job.needs)),
+        "task_queue": task_queue_of(job.pk),
         "dag": dags_of_workspaces({job.workspace_id}).get(job.workspace_id),
         "node": nodes_of_jobs([job.pk]).get(job.pk),
         "attempts": attempts,

@@ -15,6 +15,8 @@ from wms.accounting.models import AccountingGroup, ConcurrencyLimit, Submitter
 from wms.accounting.selectors import visible_groups, visible_limits, visible_submitters
 from wms.core.models import User
 from wms.dags.usage import DagCounts, Places, dags_by_submitter, places_in_use, uses_by_limit
+from wms.jobs import limits as running_limits
+from wms.taskqueues.policies import task_queue_policy
 
 _SUBMITTERS_SHOWN = 100
 _SECONDS_PER_HOUR = 3600
@@ -59,7 +61,7 @@ class LimitLine:
 @require_safe
 @page
 def shares(request: HttpRequest) -> HttpResponse:
-    """Submitters in the order in which they are served, groups with quotas, and limits."""
+    """Submitters in the order in which they are served, groups with quotas and shares, limits."""
     now = timezone.now()
     places = places_in_use(now)
     ranked = visible_submitters(request.user)
@@ -67,6 +69,8 @@ def shares(request: HttpRequest) -> HttpResponse:
     counts = dags_by_submitter()
     nothing = DagCounts()
     context = {
+        "policy": task_queue_policy(),
+        "running_limits": list(running_limits.visible_limits(request.user)),
         "now": now,
         "places": places,
         "stretch": stretch,

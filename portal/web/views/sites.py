@@ -18,6 +18,7 @@ from portal.web.board import SiteLine, matched_at, site_lines
 from portal.web.forms import DowntimeForm, ReasonForm
 from portal.web.listing import Facet
 from portal.web.looks import MEANINGS
+from portal.web.needs import offer_of, reserved_for
 from portal.web.pages import may_configure, page, render_page
 from wms.core.actors import Actor
 from wms.core.errors import Conflict, InvalidInput, NotFound, NotPermitted, PilotageError
@@ -228,6 +229,8 @@ def _queue_lines(site: Site) -> list[dict[str, object]]:
     return [
         {
             "queue": queue,
+            "offer": offer_of(queue),
+            "reserved_for": reserved_for(queue),
             "queued": counts.get("submitted", 0) + counts.get("queued", 0),
             "running": counts.get("running", 0),
             "stalled": counts.get("stalled", 0),

@@ -20,10 +20,11 @@ from wms.core.errors import Finding, InvalidInput
 from wms.core.models import Role
 from wms.core.policy import has_role
 from wms.dags.checking import MAX_DAG_TEXT_BYTES
-from wms.dags.submission import submit_dag
+from wms.dags.submission import submission_warnings, submit_dag
 
 #: So many faults are quoted; the rest is counted.
 _FINDINGS_SHOWN = 50
+_WARNINGS_SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +51,18 @@ def submit(request: HttpRequest) -> HttpResponse:
     except InvalidInput as error:
         return _answer(request, form, error.findings)
     messages.success(request, f"DAG {dag.pk} is submitted and waits for a site.")
+    _tell_warnings(request, submission_warnings(dag))
     if request.htmx:
         return HttpResponseClientRedirect(reverse("web:dag", args=[dag.pk]))
     return redirect("web:dag", dag_id=dag.pk)
+
+
+def _tell_warnings(request: HttpRequest, warnings: Sequence[Finding]) -> None:
+    for warning in warnings[:_WARNINGS_SHOWN]:
+        messages.warning(request, f"Not meant? {warning}.")
+    more = len(warnings) - _WARNINGS_SHOWN
+    if more > 0:
+        messages.warning(request, f"{more} more such warnings are among the DAG's events.")
 
 
 def _answer(request: HttpRequest, form: SubmitForm, findings: Sequence[Finding]) -> HttpResponse:

@@ -23,6 +23,7 @@ GROUP = {
     "quota_kind": "dynamic",
     "quota": "0.25",
     "accepts_surplus": "on",
+    "share": "1000",
 }
 SETTINGS = {
     "rematch_expression": "QueuedSeconds > 7200 && NodesRunning == 0",

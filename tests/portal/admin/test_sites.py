@@ -34,6 +34,7 @@ QUEUE = {
     "max_pilots": "10",
     "max_queued_pilots": "5",
     "cores": "1",
+    "gpus": "0",
     "memory_mb": "2000",
     "wall_time_s": "3600",
     "platform": "",

@@ -230,7 +230,7 @@ def test_a_job_and_its_task_queue_tell_which_queues_can_run_it(
     of_job, of_queue = _page(alice, job=job.pk), _page(alice, task_queue=queue.pk)
 
     assert "Waiting its turn" in of_job
-    assert f'href="{ADDRESS}?task_queue={queue.pk}"' in of_job
+    assert f'href="{reverse("web:task-queue", args=[queue.pk])}"' in of_job
     assert f'href="{ADDRESS}?dag={dag.pk}"' in of_job
     assert f'TaskQueue <span class="number">{queue.pk}</span>' in of_queue
     assert "2 jobs wait." in of_queue

@@ -15,6 +15,10 @@ from wms.accounting.models import AccountingGroup, ConcurrencyLimit, Submitter
 from wms.accounting.services import save_group, save_limit
 from wms.core.models import User
 from wms.dags.models import Dag
+from wms.jobs import limits as running_limits
+from wms.jobs.models import RunningLimit
+from wms.taskqueues.models import TaskQueuePolicy
+from wms.taskqueues.policies import save_policy
 
 ADDRESS = reverse("web:shares")
 
@@ -59,6 +63,39 @@ def test_groups_tell_their_quota_and_what_they_hold_with_their_children(
     assert held["physics.higgs"] == (10, 1)
     assert answer.context["places"].total == 100
     assert "20 % of its parent" in answer.content.decode()
+
+
+def test_groups_tell_their_share_in_the_draws(alice: Client, people: SimpleNamespace) -> None:
+    save_group(
+        AccountingGroup(name="physics", share=2500, has_job_sharing=True), actor=factories.SYSTEM
+    )
+    save_policy(TaskQueuePolicy(pk=1, default_share=700), actor=factories.SYSTEM)
+
+    page = _page(alice)
+
+    assert '2500 <small class="faint">JOB_SHARING</small>' in page
+    assert "Users without a group have together 700. Recent use corrects nothing." in page
+
+
+def test_running_limits_tell_how_many_run_and_how_often_they_match(
+    alice: Client, people: SimpleNamespace
+) -> None:
+    at = factories.site("UW")
+    limit = RunningLimit(site=at, maximum=3, min_interval_s=90, note="<b>disk")
+    running_limits.save_limit(limit, actor=factories.SYSTEM)
+    running_limits.save_limit(
+        RunningLimit(job_type="User", min_interval_s=5), actor=factories.SYSTEM
+    )
+    factories.job(people.alice)
+    factories.claim(factories.pilot(at.queues.get()))
+
+    page = _page(alice)
+
+    assert "jobs at UW <small>&lt;b&gt;disk</small>" in page
+    assert "<b>1</b> of 3" in page
+    assert "at least 1 min 30 s between two matches" in page
+    assert "User jobs at all sites together" in page
+    assert "0 run now" in page
 
 
 def test_limits_tell_what_is_in_use_of_each_name(alice: Client, people: SimpleNamespace) -> None:

@@ -184,7 +184,7 @@ def test_the_oldest_jobs_are_found_by_the_index(people: SimpleNamespace) -> None
     _fill("alice", 9000, 50, cores=2)
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE taskqueues_waitingjob")
-    page = listing._counted(TaskQueue.objects.all()).annotate(key=listing._KEYS[Order.OLDEST])
+    page = listing._with_jobs(TaskQueue.objects.all()).annotate(key=listing._KEYS[Order.OLDEST])
 
     plan = page.order_by("key").explain()
 

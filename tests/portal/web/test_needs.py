@@ -1,0 +1,124 @@
+"""What jobs need and what queues offer, in words; and where pages say it."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from matching.needs import Needs
+from portal.web.needs import facts_of, offer_of, reserved_for, words_of
+from tests import factories
+from wms.accounting.models import AccountingGroup
+from wms.core.models import User
+from wms.jobs.models import Attempt, Job
+from wms.sites.models import Queue
+
+
+@pytest.mark.parametrize(
+    ("needs", "words"),
+    [
+        ({}, "1 core, 8 min 20 s of CPU"),
+        ({"cores": 2, "memory_mb": 2000, "gpus": 2}, "2 cores, 2000 MB, 2 GPUs, 8 min 20 s of CPU"),
+        ({"job_type": "User", "setup": "test"}, "1 core, 8 min 20 s of CPU, type User, setup test"),
+        ({"sites": ["A", "B"]}, "1 core, 8 min 20 s of CPU, at A or B"),
+        ({"banned_sites": list("ABCDE")}, "1 core, 8 min 20 s of CPU, not at A B and 3 more"),
+    ],
+)
+def test_needs_are_told_in_a_line(needs: dict[str, object], words: str) -> None:
+    assert words_of(Needs.of("alice", **needs)) == words  # type: ignore[arg-type]
+
+
+def test_every_need_is_told_one_by_one() -> None:
+    needs = Needs.of(
+        "alice", cores=1, max_cores=4, gpus=1, memory_mb=10, sites=["A"], banned_sites=["B"],
+        queues=["A/q"], platforms=["linux-x86_64"], pilot_types=["private"], submit_pools=["p"],
+        middlewares=["slurm"], tags=["ssd"], job_type="User", setup="s", requirements="true || x",
+    )  # fmt: skip
+
+    told = {fact.label: fact.text for fact in facts_of(needs)}
+
+    assert told == {
+        "Cores": "1 to 4", "Memory": "10 MB", "CPU time": "up to 8 min 20 s", "Sites": "A",
+        "Platforms": "linux-x86_64", "GPUs": "1", "Not at": "B", "Queues": "A/q", "Tags": "ssd",
+        "Job type": "User", "Setup": "s", "Pilots": "private", "Submit pools": "p",
+        "Pilots sent by": "slurm", "Requirements": needs.requirements,
+    }  # fmt: skip
+
+
+def test_usual_needs_are_told_even_when_there_are_none() -> None:
+    told = {fact.label: fact.text for fact in facts_of(Needs.of("alice"))}
+
+    assert told == {
+        "Cores": "1", "Memory": "any", "CPU time": "up to 8 min 20 s", "Sites": "any",
+        "Platforms": "any",
+    }  # fmt: skip
+
+
+def test_a_queue_tells_what_it_offers_and_for_whom() -> None:
+    open_to_all = Queue(cores=8, memory_mb=16_000, gpus=1, wall_time_s=86_400, tags=["ssd"])
+    group = AccountingGroup(name="physics")
+    private = Queue(owner=User(username="alice"), owner_group=group, required_tags=["a", "b"],
+                    setup="test", submit_pool="big")  # fmt: skip
+
+    assert offer_of(open_to_all) == "8 cores, 16000 MB, 1 GPU, 1 d, tags ssd"
+    assert reserved_for(open_to_all) == ""
+    assert reserved_for(private) == (
+        "jobs of alice in physics, jobs with the tags a and b, the setup test, the submit pool big"
+    )
+    group.has_job_sharing = True
+    assert reserved_for(private).startswith("jobs of all members in physics, ")
+
+
+def test_the_page_of_a_site_tells_for_whom_its_queues_are(
+    alice: Client, people: SimpleNamespace
+) -> None:
+    site = factories.site()
+    Queue.objects.filter(site=site).update(gpus=2, owner=people.bob)
+
+    page = alice.get(reverse("web:site", args=[site.name])).content.decode()
+
+    assert "1 core, 4000 MB, 2 GPUs, 1 d" in page
+    assert "only for jobs of bob" in page
+
+
+def test_the_page_of_a_job_tells_priority_type_and_what_it_was_given(
+    alice: Client, people: SimpleNamespace
+) -> None:
+    job = factories.job(people.alice)
+    Job.objects.filter(pk=job.pk).update(
+        priority=7, needs=Needs.of("alice", max_cores=4, job_type="User").as_dict()
+    )
+    assert factories.claim(factories.pilot()) is not None
+    Attempt.objects.filter(job=job).update(cores=4, memory_mb=2000, gpus=1)
+
+    page = " ".join(alice.get(reverse("web:job", args=[job.pk])).content.decode().split())
+
+    assert "<dt>Priority</dt><dd>7 " in page
+    assert "<dt>Job type</dt><dd>User</dd>" in page
+    assert "<dt>Cores</dt><dd>1 to 4</dd>" in page
+    assert "4 cores, 2000 MB, 1 GPU" in page
+
+
+def test_the_page_of_a_waiting_job_leads_to_its_task_queue(
+    alice: Client, people: SimpleNamespace
+) -> None:
+    job = factories.job(people.alice)
+
+    page = alice.get(reverse("web:job", args=[job.pk])).content.decode()
+
+    assert "Its TaskQueue" in page
+    assert 'href="/task-queues/' in page
+
+
+def test_the_page_of_a_private_pilot_tells_whose_it_is(
+    alice: Client, people: SimpleNamespace
+) -> None:
+    pilot = factories.queued_pilot()
+    type(pilot).objects.filter(pk=pilot.pk).update(owner=people.bob)
+
+    page = alice.get(reverse("web:pilot", args=[pilot.pk])).content.decode()
+
+    assert "only for jobs of bob" in page
