@@ -15,7 +15,7 @@ from matching.resources import JobKind, Resource
 from wms.core.statements import prepared_rows
 
 #: So many points are thrown before the TaskQueues of the segment are read one by one.
-_POINTS = 100
+_POINTS = 200
 #: So many TaskQueues are read ahead in the order of the draw.
 _AHEAD = 10
 
@@ -34,6 +34,9 @@ _ALWAYS = """
     AND (q.queues = '{}' OR %(queue)s = ANY(q.queues))
     AND (q.pilot_types = '{}' OR %(pilot_type)s = ANY(q.pilot_types))
 """
+_COLUMNS = (
+    "site", "queue", "platform", "setup", "pilot_type", "cores", "memory_mb", "gpus",
+)  # fmt: skip
 _SOMETIMES = {
     "required_tags": "q.tags @> %(required_tags)s::varchar[]",
     "owner": "q.owner_id = (SELECT id FROM core_user WHERE username = %(owner)s)",
@@ -96,15 +99,15 @@ FROM top LEFT JOIN (hit
 ) ON true
 """
 
-# Every TaskQueue of the segment is looked at: for resources that few of them fit, which points hit
-# too rarely, and for the other law, which has no such intervals.
+# Every TaskQueue between two segments is looked at: for resources that few of them fit, which
+# points hit too rarely, and for the other law, which has no such intervals.
 _SCAN = """
 SELECT q.id, {needs}
 FROM taskqueues_taskqueue AS q
 JOIN taskqueues_ticket AS t ON t.task_queue_id = q.id
 JOIN core_user AS u ON u.id = q.owner_id
-WHERE q.cpu_time_s = %(segment_s)s AND {fits}
-ORDER BY {variate}
+WHERE q.cpu_time_s BETWEEN %(least_s)s AND %(segment_s)s AND {fits}
+ORDER BY q.cpu_time_s DESC, VARIATE
 LIMIT %(ahead)s
 """
 #: `matching.draws.variate`.
@@ -112,6 +115,7 @@ _VARIATES = {
     Law.EXPONENTIAL: "-ln(1 - random()) / t.priority",
     Law.UNIFORM: "random() / t.priority",
 }
+_SCAN_BY = {law: _SCAN.replace("VARIATE", variate) for law, variate in _VARIATES.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +132,10 @@ class Draw:
     def __init__(self, resource: Resource) -> None:
         self.law = Law.EXPONENTIAL
         self._resource = resource
+        # An index leads to the few TaskQueues of one owner; no point would ever hit one. Another
+        # one leads to those that carry certain tags, which may be few.
+        self._points = 0 if resource.owner else _POINTS
+        self._is_indexed = bool(resource.owner or resource.required_tags)
         self._bound_s = resource.cpu_time_s
         self._tried: list[int] = []
         self._ahead: list[Candidate] = []
@@ -144,68 +152,57 @@ class Draw:
             if segment_s is None:
                 return None
             if not self._ahead:
-                self._ahead = self._scan(segment_s)
-            if not self._ahead:
-                self._bound_s = segment_s - 1
+                least_s = 0 if self._is_indexed else segment_s
+                self._ahead = self._scan(least_s, segment_s)
+                if not self._ahead:
+                    self._bound_s = least_s - 1
         found = self._ahead.pop(0)
         self._tried.append(found.task_queue_id)
         return found
 
     def _throw(self) -> tuple[int | None, list[Candidate]]:
-        [(segment_s, law, *columns)] = self._rows(_THROW)
+        [(segment_s, law, *columns)] = self._rows(_THROW, points=self._points)
         self.law = Law(law or Law.EXPONENTIAL)
         if columns[0] is None or self.law is not Law.EXPONENTIAL:
             return segment_s, []
         return segment_s, [_candidate(columns)]
 
-    def _scan(self, segment_s: int) -> list[Candidate]:
-        rows = self._rows(_SCAN, segment_s=segment_s, variate=_VARIATES[self.law])
+    def _scan(self, least_s: int, segment_s: int) -> list[Candidate]:
+        statement = _SCAN_BY[self.law]
+        rows = self._rows(statement, least_s=least_s, segment_s=segment_s, ahead=_AHEAD)
         return [_candidate(row) for row in rows]
 
-    def _rows(self, sql: str, *, segment_s: int = 0, variate: str = "") -> list[Any]:
-        statement, parameters = _bound(
-            sql, self._resource, bound_s=self._bound_s, tried=self._tried, variate=variate
-        )
-        return prepared_rows(statement, {**parameters, "segment_s": segment_s})
+    def _rows(self, sql: str, **parameters: int) -> list[Any]:
+        statement, values = _bound(sql, self._resource, self._tried)
+        return prepared_rows(statement, {**values, "cpu_time_s": self._bound_s, **parameters})
 
 
 def explained(name: str, resource: Resource, segment_s: int) -> tuple[str, dict[str, Any]]:
-    """One of the statements, `throw` or `scan`, as it is sent: for tests and benchmarks of plans."""
-    sql = _THROW if name == "throw" else _SCAN
-    statement, parameters = _bound(
-        sql, resource, bound_s=segment_s, tried=[], variate=_VARIATES[Law.EXPONENTIAL]
-    )
-    return statement, {**parameters, "segment_s": segment_s}
+    """The statement `throw` or `scan` as it is sent: for tests and benchmarks of plans."""
+    sql = _THROW if name == "throw" else _SCAN_BY[Law.EXPONENTIAL]
+    statement, values = _bound(sql, resource, [])
+    segment = {"least_s": segment_s, "segment_s": segment_s, "cpu_time_s": segment_s}
+    return statement, {**values, **segment, "points": _POINTS, "ahead": _AHEAD}
 
 
-def _bound(
-    sql: str, resource: Resource, *, bound_s: int, tried: list[int], variate: str = ""
-) -> tuple[str, dict[str, Any]]:
-    """A statement with the conditions that this resource makes, and its parameters."""
-    given = {
+def _bound(sql: str, resource: Resource, tried: list[int]) -> tuple[str, dict[str, Any]]:
+    """A statement with the conditions that this resource makes, and their parameters."""
+    sometimes: dict[str, Any] = {
         "required_tags": list(resource.required_tags),
         "owner": resource.owner,
         "owner_groups": list(resource.owner_groups),
         "excluded": resource.excluded,
         "tried": tried,
     }
-    fits = " AND ".join([_ALWAYS, *(_SOMETIMES[name] for name in given if given[name])])
-    parameters = {
-        **given,
-        **{
-            name: getattr(resource, name)
-            for name in ("site", "queue", "platform", "setup", "pilot_type", "cores", "memory_mb")
-        },
-        "gpus": resource.gpus,
+    fits = " AND ".join([_ALWAYS, *(_SOMETIMES[name] for name in sometimes if sometimes[name])])
+    values = {name: getattr(resource, name) for name in _COLUMNS} | {
         "tags": list(resource.tags),
         "excluded_types": [kind.job_type for kind in resource.excluded],
         "excluded_groups": [kind.owner_group for kind in resource.excluded],
-        "cpu_time_s": bound_s,
-        "points": _POINTS,
-        "ahead": _AHEAD,
+        **sometimes,
     }
-    del parameters["excluded"]
-    return sql.format(fits=fits, needs=_NEEDS, variate=variate), parameters
+    del values["excluded"]
+    return sql.format(fits=fits, needs=_NEEDS), values
 
 
 def _candidate(columns: Any) -> Candidate:
