@@ -1,4 +1,4 @@
-"""What the outside wants of the pilot, and how the main thread learns of it without polling."""
+"""What the outside wants of the pilot, and how its threads learn of it without polling."""
 
 from __future__ import annotations
 
@@ -37,9 +37,10 @@ class Bell:
 
 
 class Control:
-    """The wishes of signal handlers, heartbeats and server answers; the main thread obeys them.
+    """The wishes of signal handlers, heartbeats and server answers; all threads obey them.
 
-    Wishes are only ever added, so plain attributes need no lock.
+    Wishes are only ever added, so plain attributes need no lock. `bell` is the main thread's; each
+    attempt at hand has one of its own, since a ring wakes one thread only.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -49,7 +50,10 @@ class Control:
         self.is_draining = False
         self.is_locked_out = False
         self._killed: set[Attempt] = set()
-        self._attempt: Attempt | None = None
+        # Replaced and never changed: a signal handler reads it at any moment, without a lock.
+        self._bells: dict[Attempt, Bell] = {}
+        # Used again and never closed: who rings late must not write into another's file.
+        self._spare: list[Bell] = []
         self._lock = threading.Lock()
 
     @property
@@ -61,40 +65,48 @@ class Control:
         """End soon: called by the signal handler."""
         if self.terminated_at is None:
             self.terminated_at = self.clock()
-        self.bell.ring()
+        self._ring_all()
 
     def drain(self) -> None:
-        """End after the current job."""
+        """End after the jobs at hand."""
         self.is_draining = True
-        self.bell.ring()
+        self._ring_all()
 
     def lock_out(self) -> None:
         """The server no longer knows this pilot: end at once, without a word to it."""
         self.is_locked_out = True
-        self.bell.ring()
+        self._ring_all()
 
     def kill(self, attempt: Attempt) -> None:
         """Stop this attempt of a job if it still runs."""
         self._killed.add(attempt)
-        self.bell.ring()
+        self._ring_all()
 
     def is_killed(self, attempt: Attempt) -> bool:
         """Tell whether somebody asked to stop this attempt."""
         return attempt in self._killed
 
-    def hold(self, attempt: Attempt | None) -> None:
-        """Note the attempt at hand (or none), for the heartbeats."""
+    def hold(self, attempt: Attempt) -> Bell:
+        """Note an attempt at hand, for the heartbeats; return the bell of the thread that runs it.
+
+        It may ring for no reason.
+        """
         with self._lock:
-            self._attempt = attempt
+            bell = self._spare.pop() if self._spare else Bell()
+            self._bells = {**self._bells, attempt: bell}
+            return bell
+
+    def release(self, attempt: Attempt) -> None:
+        """The attempt is over; the main thread is told."""
+        with self._lock:
+            bells = dict(self._bells)
+            self._spare.append(bells.pop(attempt))
+            self._bells = bells
+        self.bell.ring()
 
     def held(self) -> list[Attempt]:
         """Return the attempts at hand."""
-        with self._lock:
-            return [] if self._attempt is None else [self._attempt]
-
-    def pause(self, seconds: float) -> None:
-        """Let time pass, but return early when there is a new wish."""
-        self.bell.wait(seconds)
+        return list(self._bells)
 
     def give_up_at(self, started: float, patience_s: float) -> float:
         """Return when to stop trying to reach the server: soon, once the pilot is terminated."""
@@ -102,3 +114,8 @@ class Control:
         if self.terminated_at is None:
             return limit
         return min(limit, self.terminated_at + GOODBYE_S)
+
+    def _ring_all(self) -> None:
+        self.bell.ring()
+        for bell in self._bells.values():
+            bell.ring()

@@ -12,7 +12,8 @@ from typing import Any
 
 from . import payload, sandbox
 from .client import Client, HashMismatch, NodeFault, Rejected, Superseded
-from .control import Attempt, Control
+from .control import Attempt, Bell, Control
+from .node import Share
 
 #: What a payload sees of the pilot's own environment; the job's own variables come on top.
 PASSED_ON = ("PATH", "LANG", "LC_ALL", "TZ")
@@ -48,6 +49,7 @@ class Job:
     inputs: tuple[Input, ...]
     outputs: tuple[str, ...]
     wall_limit_s: float | None
+    share: Share
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Job:
@@ -63,6 +65,7 @@ class Job:
             inputs=tuple(Input(str(e["path"]), str(e["sha256"])) for e in data.get("inputs", ())),
             outputs=tuple(str(each) for each in data.get("outputs", ())),
             wall_limit_s=None if limit is None else float(limit),
+            share=Share(int(data["cores"]), int(data["memory_mb"]), int(data["gpus"])),
         )
 
     @property
@@ -90,17 +93,20 @@ def _are_names_bad(error: Exception) -> bool:
 
 
 class JobRun:
-    """Carries one attempt through: fetch, run, send back, report.
+    """Carries one attempt through: fetch, run, send back, report. `bell` is its thread's.
 
     Raises the client's exceptions, and `NotRun` after it was reported: whoever asked for another
     job would be given the same one, and use up its attempts. An attempt that the server gave to
     somebody else is dropped in silence.
     """
 
-    def __init__(self, job: Job, *, client: Client, control: Control, work_dir: Path) -> None:
+    def __init__(
+        self, job: Job, *, client: Client, control: Control, bell: Bell, work_dir: Path
+    ) -> None:
         self._job = job
         self._client = client
         self._control = control
+        self._bell = bell
         self._home = work_dir / f"job-{job.job}-{job.attempt}"
         self._sandbox = self._home / "sandbox"
         self._stdout = self._home / "stdout"
@@ -108,13 +114,11 @@ class JobRun:
 
     def run(self) -> None:
         """Do all of it; afterwards nothing is left of the job on this node."""
-        self._control.hold(self._job.key)
         try:
             self._run()
         except Superseded as error:
             log.warning("job %d attempt %d is no longer ours: %s", *self._job.key, error)
         finally:
-            self._control.hold(None)
             sandbox.remove(self._home)
 
     def _run(self) -> None:
@@ -207,6 +211,7 @@ class JobRun:
             wall_limit_s=self._job.wall_limit_s,
             attempt=self._job.key,
             control=self._control,
+            bell=self._bell,
         )
 
     def _environment(self) -> dict[str, str]:
@@ -217,6 +222,10 @@ class JobRun:
             "TMPDIR": str(self._home / "tmp"),
             "PILOTAGE_JOB": str(self._job.job),
             "PILOTAGE_ATTEMPT": str(self._job.attempt),
+            "PILOTAGE_CORES": str(self._job.share.cores),
+            "PILOTAGE_MEMORY_MB": str(self._job.share.memory_mb),
+            "PILOTAGE_GPUS": str(self._job.share.gpus),
+            "OMP_NUM_THREADS": str(self._job.share.cores),
             **self._job.environment,
         }
 

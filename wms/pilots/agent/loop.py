@@ -1,4 +1,4 @@
-"""The pilot's life: register, pull jobs one after another, say good-bye."""
+"""The pilot's life: register, pull jobs as long as something is free, say good-bye."""
 
 from __future__ import annotations
 
@@ -12,9 +12,18 @@ from typing import Any
 
 from . import node
 from .beats import Heartbeats
-from .client import BadAnswer, Client, Rejected, Unauthorised, Unavailable, understanding
-from .control import Control
-from .job import Job, JobRun, NotRun
+from .client import (
+    TIMEOUT_S,
+    BadAnswer,
+    Client,
+    Rejected,
+    Unauthorised,
+    Unavailable,
+    understanding,
+)
+from .control import Bell, Control
+from .job import Job, NotRun
+from .runs import Runs
 
 #: The pause between fruitless claims grows up to this multiple.
 MAX_POLL_FACTOR = 3.0
@@ -74,7 +83,7 @@ class End:
 
 
 class Agent:
-    """One pilot."""
+    """One pilot. Claims are made one after another; the jobs run side by side."""
 
     def __init__(self, mission: Mission, control: Control) -> None:
         self._mission = mission
@@ -83,6 +92,13 @@ class Agent:
         self._token = secrets.token_hex(32)
         self._client = self._new_client()
         self._started = control.clock()
+        self._slot = node.slot(os.environ)
+        self._runs = Runs(
+            self._slot,
+            control,
+            new_client=lambda bell: self._new_client(bell=bell),
+            work_dir=mission.work_dir,
+        )
 
     def run(self) -> int:
         """Live and return the exit code."""
@@ -110,16 +126,23 @@ class Agent:
             beats.stop()
         return self._say_goodbye(end)
 
-    def _new_client(self, **options: float) -> Client:
+    def _new_client(self, *, bell: Bell | None = None, timeout_s: float = TIMEOUT_S) -> Client:
         mission = self._mission
-        return Client(mission.server_url, mission.pilot, self._token, self._control, **options)
+        return Client(
+            mission.server_url,
+            mission.pilot,
+            self._token,
+            self._control,
+            bell=bell,
+            timeout_s=timeout_s,
+        )
 
     def _register(self) -> Terms:
         body = {
             "pilot": self._mission.pilot,
             "secret": self._mission.secret,
             "token": self._token,
-            "node": node.describe_node(self._mission.work_dir),
+            "node": node.describe_node(self._mission.work_dir, self._slot),
         }
         answer = self._client.call("register", body, is_authorised=False)
         with understanding("register"):
@@ -128,47 +151,55 @@ class Agent:
         return terms
 
     def _work(self, terms: Terms) -> End:
-        """Run jobs until there is a reason to end; a server that stays away is one."""
+        """Run jobs until there is a reason to end, and those at hand to theirs."""
         try:
-            return self._pull_jobs(terms)
-        except Unavailable as error:
-            if self._control.is_terminated:
-                return End("terminated")
-            return End("error", f"the server was away for too long: {error}")
-        except Rejected as error:
-            return End("error", f"the server refused a request: {error}")
-        except NotRun as error:
-            if self._control.is_terminated:
-                return End("terminated")
-            return End("error", f"a job was not run: {error}")
-        except BadAnswer as error:
-            return End("error", f"the server's answer cannot be understood: {error}")
+            end = self._pull_jobs(terms)
+        except Unauthorised:
+            self._control.lock_out()
+            self._runs.join()
+            raise
+        except (Unavailable, Rejected, BadAnswer) as error:
+            end = _ended_by(error)
+        self._runs.join()
+        # In the meantime there may have come a reason that goes before this one.
+        if self._control.is_locked_out:
+            raise Unauthorised("told so while the last jobs came to their end")
+        if self._control.is_terminated:
+            return End("terminated")
+        return end if self._runs.fault is None else _ended_by(self._runs.fault)
 
     def _pull_jobs(self, terms: Terms) -> End:
+        """Claim and start jobs until there is a reason to claim no more."""
         idle_s = 0.0
         pause_s = terms.poll_s
         while True:
+            if self._runs.collect():
+                pause_s = terms.poll_s
             end = self._why_end(terms, idle_s)
             if end is not None:
                 return end
-            job = self._claim(terms)
-            if job is None:
-                before = self._control.clock()
-                self._control.pause(pause_s * random.uniform(0.8, 1.2))
-                # Only these pauses count: a server that was away had no chance to give work.
-                idle_s += self._control.clock() - before
-                pause_s = min(pause_s * _GROWTH, terms.poll_s * MAX_POLL_FACTOR)
+            free = self._runs.free()
+            if not free.cores:
+                self._control.bell.wait(None)
                 continue
-            JobRun(
-                job, client=self._client, control=self._control, work_dir=self._mission.work_dir
-            ).run()
-            idle_s, pause_s = 0.0, terms.poll_s
+            job = self._claim(terms, free)
+            if job is not None:
+                self._runs.start(job)
+                idle_s, pause_s = 0.0, terms.poll_s
+                continue
+            before = self._control.clock()
+            self._control.bell.wait(pause_s * random.uniform(0.8, 1.2))
+            # Only these pauses count: a server that was away had no chance to give work.
+            idle_s = idle_s + self._control.clock() - before if self._runs.are_over() else 0.0
+            pause_s = min(pause_s * _GROWTH, terms.poll_s * MAX_POLL_FACTOR)
 
     def _why_end(self, terms: Terms, idle_s: float) -> End | None:
         if self._control.is_locked_out:
-            raise Unauthorised("told so by the answer to a heartbeat")
+            raise Unauthorised("told so by the answer to another request")
         if self._control.is_terminated:
             return End("terminated")
+        if self._runs.fault is not None:
+            return _ended_by(self._runs.fault)
         if self._control.is_draining:
             return End("drained")
         if self._left_s(terms) <= 0:
@@ -180,12 +211,18 @@ class Agent:
     def _left_s(self, terms: Terms) -> float:
         return terms.lifetime_s - (self._control.clock() - self._started)
 
-    def _claim(self, terms: Terms) -> Job | None:
+    def _claim(self, terms: Terms, free: node.Share) -> Job | None:
         body = {
+            # The same in every repetition: so it gets one job, however many answers are lost.
+            "claim": secrets.token_hex(16),
             "cpu_time_s": max(0, int(self._left_s(terms))),
+            "cores": free.cores,
+            "memory_mb": free.memory_mb,
+            "gpus": free.gpus,
+            "disk_mb": node.free_disk_mb(self._mission.work_dir),
             "platform": node.platform_name(),
             "tags": [],
-            **node.slot(self._mission.work_dir, os.environ),
+            "required_tags": [],
         }
         answer = self._client.call("claim", body)
         with understanding("claim"):
@@ -199,3 +236,16 @@ class Agent:
         except (Unavailable, Unauthorised, Rejected, BadAnswer) as error:
             log.warning("the server did not take the good-bye: %s", error)
         return end.exit_code
+
+
+def _ended_by(fault: Exception) -> End:
+    """Return why a pilot ends that cannot go on."""
+    if isinstance(fault, Unavailable):
+        return End("error", f"the server was away for too long: {fault}")
+    if isinstance(fault, Rejected):
+        return End("error", f"the server refused a request: {fault}")
+    if isinstance(fault, NotRun):
+        return End("error", f"a job was not run: {fault}")
+    if isinstance(fault, BadAnswer):
+        return End("error", f"the server's answer cannot be understood: {fault}")
+    return End("error", f"the pilot itself failed: {fault!r}")

@@ -6,7 +6,8 @@ import os
 import platform
 import shutil
 import socket
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +16,17 @@ from . import __version__
 _MB = 1024 * 1024
 
 
-def describe_node(work_dir: Path) -> dict[str, Any]:
-    """Return the facts of the whole node, as sent when the pilot registers."""
+def describe_node(work_dir: Path, slot: Share) -> dict[str, Any]:
+    """Return the facts of the whole node and of the slot, as sent when the pilot registers."""
     return {
         "hostname": socket.gethostname(),
         "platform": platform_name(),
         "cores": usable_cores(),
         "memory_mb": total_memory_mb(),
         "disk_mb": free_disk_mb(work_dir),
+        "slot_cores": slot.cores,
+        "slot_memory_mb": slot.memory_mb,
+        "slot_gpus": slot.gpus,
         "python": platform.python_version(),
         "agent_version": __version__,
     }
@@ -48,13 +52,34 @@ def free_disk_mb(work_dir: Path) -> int:
     return shutil.disk_usage(work_dir).free // _MB
 
 
-def slot(work_dir: Path, environment: Mapping[str, str]) -> dict[str, int]:
-    """Return what a job may use now: the slot the batch system gave, or else the whole node."""
-    return {
-        "cores": _number(environment, "PILOTAGE_CORES", usable_cores()),
-        "memory_mb": _number(environment, "PILOTAGE_MEMORY_MB", total_memory_mb()),
-        "disk_mb": free_disk_mb(work_dir),
-    }
+@dataclass(frozen=True)
+class Share:
+    """Cores, memory and GPUs: of the slot, of a job, or what is free."""
+
+    cores: int
+    memory_mb: int
+    gpus: int
+
+    def minus(self, others: Iterable[Share]) -> Share:
+        """What is left when others have their part; never less than nothing."""
+        taken = list(others)
+        return Share(
+            cores=max(0, self.cores - sum(each.cores for each in taken)),
+            memory_mb=max(0, self.memory_mb - sum(each.memory_mb for each in taken)),
+            gpus=max(0, self.gpus - sum(each.gpus for each in taken)),
+        )
+
+
+def slot(environment: Mapping[str, str]) -> Share:
+    """Return what is the pilot's: the slot the batch system gave, or else the whole node.
+
+    GPUs are only those that the batch system gave: the node's may be somebody else's.
+    """
+    return Share(
+        cores=_number(environment, "PILOTAGE_CORES", usable_cores()),
+        memory_mb=_number(environment, "PILOTAGE_MEMORY_MB", total_memory_mb()),
+        gpus=_number(environment, "PILOTAGE_GPUS", 0),
+    )
 
 
 def load(work_dir: Path) -> dict[str, float]:

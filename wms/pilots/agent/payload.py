@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from .control import Attempt, Control
+from .control import Attempt, Bell, Control
 
 #: From the polite signal to the hard one.
 GRACE_S = 10.0
@@ -59,12 +59,14 @@ def run_payload(
     wall_limit_s: float | None,
     attempt: Attempt,
     control: Control,
+    bell: Bell,
 ) -> Outcome:
     """Run `command` to its end, or until its limit, a kill command or the pilot's own end.
 
     The payload leads its own session. It inherits no descriptor and no variable of the pilot. When
     it returns, every process of its group is gone; one that left the group is not followed.
-    Must be called from the main thread: the kernel's death signal is tied to the starting thread.
+    The calling thread has `bell` for itself; the kernel's death signal for the payload is tied to
+    this thread, which does not end before it.
     Raises OSError when it is this node that fails.
     """
     started = control.clock()
@@ -87,7 +89,9 @@ def run_payload(
                     raise
                 return Outcome.not_started(_why_not_started(command[0], error))
         try:
-            reason = _wait(process.pid, started, wall_limit_s, attempt, control)
+            limit_at = None if wall_limit_s is None else started + wall_limit_s
+            watch = _Watch(process.pid, attempt, control, bell, limit_at, wall_limit_s)
+            reason = watch.run()
         finally:
             # The dead leader is not reaped yet, so its number cannot belong to anybody else.
             _signal_group(process.pid, signal.SIGKILL)
@@ -133,59 +137,69 @@ def _guard() -> Iterator[int]:
             guard.communicate(b"over\n")
 
 
-def _wait(
-    pid: int, started: float, wall_limit_s: float | None, attempt: Attempt, control: Control
-) -> str:
-    """Return when the leader has ended, with the reason if it was us who ended it."""
-    has_ended = threading.Event()
+class _Watch:
+    """Waits for the end of a payload, and brings it about where somebody wants it."""
 
-    def watch() -> None:
-        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
-        has_ended.set()
-        control.bell.ring()
+    def __init__(
+        self,
+        pid: int,
+        attempt: Attempt,
+        control: Control,
+        bell: Bell,
+        limit_at: float | None,
+        limit_s: float | None,
+    ) -> None:
+        self._pid = pid
+        self._attempt = attempt
+        self._control = control
+        self._bell = bell
+        self._limit_at = limit_at
+        self._limit_s = limit_s
+        self._has_ended = threading.Event()
 
-    threading.Thread(target=watch, daemon=True).start()
-    limit_at = None if wall_limit_s is None else started + wall_limit_s
-    reason = ""
-    while not has_ended.is_set() and not reason:
-        reason = _why_stop(attempt, control, limit_at, wall_limit_s)
-        if not reason:
-            _wait_for_bell(control, limit_at)
-    if reason:
-        _stop(pid, has_ended, control)
-    return reason
+    def run(self) -> str:
+        """Return when the leader has ended, with the reason if it was us who ended it."""
+        threading.Thread(target=self._await_end, daemon=True).start()
+        reason = ""
+        while not self._has_ended.is_set() and not reason:
+            reason = self._why_stop()
+            if not reason:
+                self._sleep(self._limit_at)
+        if reason:
+            self._stop()
+        return reason
 
+    def _await_end(self) -> None:
+        os.waitid(os.P_PID, self._pid, os.WEXITED | os.WNOWAIT)
+        self._has_ended.set()
+        self._bell.ring()
 
-def _stop(pid: int, has_ended: threading.Event, control: Control) -> None:
-    """Ask the payload's group to end, and after a grace make it."""
-    _signal_group(pid, signal.SIGTERM)
-    kill_at = control.clock() + GRACE_S
-    while not has_ended.is_set():
-        if control.terminated_at is not None:
-            kill_at = min(kill_at, control.terminated_at + GOODBYE_GRACE_S)
-        if control.clock() >= kill_at:
-            _signal_group(pid, signal.SIGKILL)
-            has_ended.wait()
-            return
-        _wait_for_bell(control, kill_at)
+    def _sleep(self, until: float | None) -> None:
+        self._bell.wait(None if until is None else max(0.0, until - self._control.clock()))
 
+    def _stop(self) -> None:
+        """Ask the payload's group to end, and after a grace make it."""
+        _signal_group(self._pid, signal.SIGTERM)
+        kill_at = self._control.clock() + GRACE_S
+        while not self._has_ended.is_set():
+            if self._control.terminated_at is not None:
+                kill_at = min(kill_at, self._control.terminated_at + GOODBYE_GRACE_S)
+            if self._control.clock() >= kill_at:
+                _signal_group(self._pid, signal.SIGKILL)
+                self._has_ended.wait()
+                return
+            self._sleep(kill_at)
 
-def _wait_for_bell(control: Control, until: float | None) -> None:
-    control.bell.wait(None if until is None else max(0.0, until - control.clock()))
-
-
-def _why_stop(
-    attempt: Attempt, control: Control, limit_at: float | None, limit_s: float | None
-) -> str:
-    if control.is_terminated:
-        return "the pilot was terminated"
-    if control.is_locked_out:
-        return "the pilot lost its credential"
-    if control.is_killed(attempt):
-        return "killed on request"
-    if limit_at is not None and control.clock() >= limit_at:
-        return f"wall-clock limit of {limit_s:g} s exceeded"
-    return ""
+    def _why_stop(self) -> str:
+        if self._control.is_terminated:
+            return "the pilot was terminated"
+        if self._control.is_locked_out:
+            return "the pilot lost its credential"
+        if self._control.is_killed(self._attempt):
+            return "killed on request"
+        if self._limit_at is not None and self._control.clock() >= self._limit_at:
+            return f"wall-clock limit of {self._limit_s:g} s exceeded"
+        return ""
 
 
 def _reap(process: subprocess.Popen[bytes], wall_s: float, reason: str) -> Outcome:

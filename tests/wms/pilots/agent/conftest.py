@@ -76,6 +76,8 @@ class World:
         outputs: tuple[str, ...] = (),
         arguments: tuple[str, ...] = (),
         wall_limit_s: int = 60,
+        environment: dict[str, str] | None = None,
+        **needs: Any,
     ) -> Job:
         """Submit a job that runs this script."""
         files = {"run.sh": script.encode(), **(inputs or {})}
@@ -83,9 +85,9 @@ class World:
         spec = services.JobSpec(
             name="test",
             executable="run.sh",
-            needs=Needs.of("alice"),
+            needs=Needs.of("alice", **needs),
             arguments=arguments,
-            environment={"COLOUR": "blue"},
+            environment={"COLOUR": "blue", **(environment or {})},
             input_files=tuple(inputs or ()),
             output_files=outputs,
             wall_limit_s=wall_limit_s,
@@ -96,8 +98,15 @@ class World:
         )
         return Job.objects.get(pk=job_id)
 
-    def start(self, *, secret: str = SECRET, pilot: Pilot | None = None) -> RunningAgent:
-        """Start an agent as a batch system would."""
+    def start(
+        self,
+        *,
+        secret: str = SECRET,
+        pilot: Pilot | None = None,
+        slot: dict[str, int] | None = None,
+    ) -> RunningAgent:
+        """Start an agent as a batch system would: with one core, where `slot` says nothing else."""
+        variables = {"PILOTAGE_INDEX": 0, "PILOTAGE_CORES": 1, **(slot or {})}
         number = len(self.agents)
         work_dir = self.directory / f"work-{number}"
         work_dir.mkdir()
@@ -120,7 +129,11 @@ class World:
                 stdout=log,
                 stderr=log,
                 cwd=self.directory,
-                env={"PATH": os.environ["PATH"], "PILOTAGE_CORES": "1", "LANG": "C.UTF-8"},
+                env={
+                    "PATH": os.environ["PATH"],
+                    "LANG": "C.UTF-8",
+                    **{name: str(value) for name, value in variables.items()},
+                },
                 start_new_session=True,
             )
         assert process.stdin is not None

@@ -26,6 +26,7 @@ def run(
     control: Control | None = None,
     wall_limit_s: float | None = 60.0,
 ) -> Outcome:
+    control = control or Control()
     return run_payload(
         ["/bin/sh", "-c", script],
         environment={"PATH": "/usr/bin:/bin"},
@@ -34,7 +35,8 @@ def run(
         stderr=directory / "stderr",
         wall_limit_s=wall_limit_s,
         attempt=ATTEMPT,
-        control=control or Control(),
+        control=control,
+        bell=control.hold(ATTEMPT),
     )
 
 
@@ -166,6 +168,7 @@ def test_what_cannot_be_executed_is_explained(
         program.write_text(content)
         program.chmod(0o700)
 
+    control = Control()
     outcome = run_payload(
         [str(program)],
         environment={},
@@ -174,7 +177,8 @@ def test_what_cannot_be_executed_is_explained(
         stderr=tmp_path / "stderr",
         wall_limit_s=None,
         attempt=ATTEMPT,
-        control=Control(),
+        control=control,
+        bell=control.bell,
     )
 
     assert outcome.exit_code is None
@@ -192,9 +196,11 @@ def test_nothing_of_the_payload_survives_the_pilots_sudden_death(
         "from wms.pilots.agent.control import Control\n"
         "from wms.pilots.agent.payload import run_payload\n"
         "here = Path('.').resolve()\n"
+        "control = Control()\n"
         f"run_payload(['/bin/sh', '-c', {script!r}],\n"
         "            environment={'PATH': '/usr/bin:/bin'}, directory=here, stdout=here / 'o',\n"
-        "            stderr=here / 'e', wall_limit_s=None, attempt=(1, 1), control=Control())\n"
+        "            stderr=here / 'e', wall_limit_s=None, attempt=(1, 1),\n"
+        "            control=control, bell=control.bell)\n"
     )
     pilot = subprocess.Popen(
         [sys.executable, "-c", program],
