@@ -38,7 +38,10 @@ class GroupSerializer(serializers.ModelSerializer[AccountingGroup]):
 
     class Meta:
         model = AccountingGroup
-        fields = ["name", "quota_kind", "quota", "accepts_surplus", "members", "used_slots"]
+        fields = [
+            "name", "quota_kind", "quota", "accepts_surplus", "share", "has_job_sharing",
+            "members", "used_slots",
+        ]  # fmt: skip
 
 
 class LimitUseSerializer(serializers.Serializer[Any]):

@@ -23,12 +23,21 @@ _NEEDS = {
         "owner": {"type": "string"},
         "owner_group": {"type": "string"},
         "cpu_time_s": {"type": "integer"},
-        "cores": {"type": "integer"},
-        "memory_mb": {"type": "integer"},
+        **{name: {"type": "integer"} for name in ("cores", "max_cores", "memory_mb", "gpus")},
         **{
             name: {"type": "array", "items": {"type": "string"}}
-            for name in ("sites", "banned_sites", "platforms", "tags")
+            for name in (
+                "sites",
+                "banned_sites",
+                "queues",
+                "platforms",
+                "pilot_types",
+                "submit_pools",
+                "middlewares",
+                "tags",
+            )
         },
+        **{name: {"type": "string"} for name in ("setup", "job_type", "requirements")},
     },
 }
 
@@ -269,8 +278,9 @@ class AttemptSerializer(serializers.ModelSerializer[Attempt]):
     class Meta:
         model = Attempt
         fields = [
-            "number", "pilot", "site_name", "host", "matched_at", "started_at", "ended_at",
-            "outcome", "reason", "exit_code", "signal", "wall_s", "cpu_s", "max_rss_mb", "files",
+            "number", "pilot", "site_name", "host", "cores", "memory_mb", "gpus", "matched_at",
+            "started_at", "ended_at", "outcome", "reason", "exit_code", "signal", "wall_s",
+            "cpu_s", "max_rss_mb", "files",
         ]  # fmt: skip
 
     def get_pilot(self, attempt: Attempt) -> str | None:
@@ -291,9 +301,9 @@ class JobDetailSerializer(JobSerializer):
 
     class Meta(JobSerializer.Meta):
         fields = [
-            *JobSerializer.Meta.fields, "dag", "needs", "executable", "arguments", "environment",
-            "input_files", "output_files", "stdout_name", "stderr_name", "attributes",
-            "wall_limit_s", "attempts", "events",
+            *JobSerializer.Meta.fields, "dag", "needs", "priority", "executable", "arguments",
+            "environment", "input_files", "output_files", "stdout_name", "stderr_name",
+            "attributes", "wall_limit_s", "attempts", "events",
         ]  # fmt: skip
 
     def get_dag(self, job: Job) -> int | None:
@@ -318,10 +328,17 @@ class PilotSerializer(serializers.ModelSerializer[Pilot]):
 
 
 class PilotDetailSerializer(PilotSerializer):
-    """A pilot with the batch that it was submitted in."""
+    """A pilot with the batch that it was submitted in, and whose it is, if it is private."""
+
+    owner = serializers.CharField(
+        source="owner.username", default=None, read_only=True, allow_null=True
+    )
+    owner_group = serializers.CharField(
+        source="owner_group.name", default=None, read_only=True, allow_null=True
+    )
 
     class Meta(PilotSerializer.Meta):
-        fields = [*PilotSerializer.Meta.fields, "batch"]
+        fields = [*PilotSerializer.Meta.fields, "batch", "owner", "owner_group"]
 
 
 class PilotAttemptSerializer(serializers.ModelSerializer[Attempt]):

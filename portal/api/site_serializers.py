@@ -14,14 +14,23 @@ from wms.sites.standing import Standing
 class QueueSerializer(serializers.ModelSerializer[Queue]):
     """A queue of a site. Its element's settings are shown in the administration only."""
 
+    tags = serializers.ListField(child=serializers.CharField(), read_only=True)
+    required_tags = serializers.ListField(child=serializers.CharField(), read_only=True)
+    owner = serializers.CharField(
+        source="owner.username", default=None, read_only=True, allow_null=True,
+        help_text="Whose jobs alone are taken: private pilots.",
+    )  # fmt: skip
+    owner_group = serializers.CharField(
+        source="owner_group.name", default=None, read_only=True, allow_null=True
+    )
+
     class Meta:
         model = Queue
         fields = [
             "name", "element", "is_enabled", "max_pilots", "max_queued_pilots", "cores",
-            "memory_mb", "wall_time_s", "platform", "tags",
+            "memory_mb", "gpus", "wall_time_s", "platform", "tags", "required_tags", "setup",
+            "submit_pool", "owner", "owner_group",
         ]  # fmt: skip
-
-    tags = serializers.ListField(child=serializers.CharField(), read_only=True)
 
 
 class SiteAdSerializer(serializers.ModelSerializer[SiteAd]):

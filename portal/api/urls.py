@@ -16,7 +16,9 @@ from portal.api.views import (
     jobs,
     matches,
     pilots,
+    running_limits,
     sites,
+    task_queues,
 )
 
 app_name = "api"
@@ -45,6 +47,13 @@ urlpatterns = [
     path("jobs/<int:job_id>/", jobs.JobDetail.as_view(), name="job"),
     path("jobs/<int:job_id>/stdout", jobs.JobStdout.as_view(), name="job-stdout"),
     path("jobs/<int:job_id>/stderr", jobs.JobStderr.as_view(), name="job-stderr"),
+    path("task-queues/", task_queues.TaskQueueList.as_view(), name="task-queues"),
+    path(
+        "task-queues/<int:task_queue_id>/",
+        task_queues.TaskQueueDetail.as_view(),
+        name="task-queue",
+    ),
+    path("task-queue-policy/", task_queues.Policy.as_view(), name="task-queue-policy"),
     path("sites/", sites.SiteList.as_view(), name="sites"),
     re_path(f"{_SITE}/$", sites.SiteDetail.as_view(), name="site"),
     re_path(f"{_SITE}/events/$", sites.SiteEventList.as_view(), name="site-events"),
@@ -62,6 +71,12 @@ urlpatterns = [
     path("submitters/", accounting.SubmitterList.as_view(), name="submitters"),
     path("groups/", accounting.GroupList.as_view(), name="groups"),
     path("limits/", accounting.LimitList.as_view(), name="limits"),
+    path("running-limits/", running_limits.RunningLimitList.as_view(), name="running-limits"),
+    path(
+        "running-limits/<int:limit_id>/",
+        running_limits.RunningLimitDetail.as_view(),
+        name="running-limit",
+    ),
     path("explain/", explain.Explain.as_view(), name="explain"),
     path("history/", history.History.as_view(), name="history"),
 ]
