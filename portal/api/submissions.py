@@ -1,17 +1,39 @@
-"""Reading a submission out of a multipart request."""
+"""Reading a submission out of a multipart request, and answering it."""
 
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import asdict
+from typing import Any
 
 from django.core.files.uploadedfile import UploadedFile
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
 from rest_framework.request import Request
 
+from portal.api.serializers import DagDetailSerializer, FindingSerializer
 from wms.core.errors import Finding, InvalidInput
 from wms.dags.checking import MAX_DAG_TEXT_BYTES, MAX_TEXT_BYTES, read_text
-from wms.dags.submission import DagSubmission
+from wms.dags.models import Dag
+from wms.dags.submission import DagSubmission, submission_warnings
 
 _PARTS = ("dag", "description", "file")
+
+
+class SubmittedDagSerializer(DagDetailSerializer):
+    """A DAG that was accepted, with what may not have been meant."""
+
+    warnings = serializers.SerializerMethodField(
+        help_text="What is accepted but may not be meant, such as a tag that no queue offers."
+    )
+
+    class Meta(DagDetailSerializer.Meta):
+        fields = [*DagDetailSerializer.Meta.fields, "warnings"]
+
+    @extend_schema_field(FindingSerializer(many=True))
+    def get_warnings(self, dag: Dag) -> list[dict[str, Any]]:
+        """Those that were told at the submission, also when it is repeated."""
+        return [asdict(warning) for warning in submission_warnings(dag)]
 
 
 def read_submission(request: Request) -> DagSubmission:

@@ -32,6 +32,8 @@ from wms.taskqueues.policies import task_queue_policy
 MAX_TEXT_BYTES = 1024 * 1024
 MAX_DAG_TEXT_BYTES = 64 * 1024 * 1024
 MAX_NODES = 200_000
+#: Each makes a TaskQueue.
+MAX_DIFFERENT_NEEDS = 10_000
 
 
 @dataclass(slots=True)
@@ -144,6 +146,10 @@ def _check_nodes(
             needs.setdefault(spec.needs, node)
         except (ValueError, OverflowError, PilotageError) as error:
             faults.append(_placed(error, node, submit_file, dag_name))
+        if len(needs) > MAX_DIFFERENT_NEEDS:
+            message = f"the nodes of a DAG have at most {MAX_DIFFERENT_NEEDS} different needs"
+            faults.append(Finding(message, file=dag_name, line=node.line))
+            break
         if len(faults) >= MAX_FINDINGS:
             break
     # Nodes that share a description share its faults.

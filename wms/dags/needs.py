@@ -117,11 +117,12 @@ def _of_attributes(attributes: Mapping[str, str]) -> dict[str, Any]:
 
 def _value(field: str, text: str) -> Any:
     """The value of an attribute: a ClassAd expression that refers to nothing else."""
+    name = ATTRIBUTES[field]
     try:
-        check_cost({ATTRIBUTES[field]: text})
+        check_cost({name: text})
         return evaluate(parse_expression(text), _NOTHING)
     except AdError as error:
-        raise BadNeeds(f"+{ATTRIBUTES[field]}: {error.message}", field) from error
+        raise BadNeeds(error.message.removeprefix(f"{name}: "), field) from error
 
 
 def _words(field: str, text: str) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import BinaryIO
 
@@ -27,6 +27,7 @@ from wms.jobs.paths import checked_path
 from wms.jobs.services import create_workspace
 
 _BATCH = 1000
+_SUBMIT = "submit"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +65,12 @@ def submit_dag(submission: DagSubmission, *, owner: User, actor: Actor) -> Dag:
         if known is None:
             raise
         return known
+
+
+def submission_warnings(dag: Dag) -> list[Finding]:
+    """What was told when the DAG was accepted: faults are none, but may not be meant either."""
+    told = DagEvent.objects.filter(dag=dag, event=_SUBMIT).values_list("facts", flat=True).first()
+    return [Finding(**warning) for warning in (told or {}).get("warnings", [])]
 
 
 def _submitted_before(submission: DagSubmission, owner: User) -> Dag | None:
@@ -144,7 +151,15 @@ def _store(
     )
     _store_nodes(dag, checked)
     ensure_submitter(owner, description.group)
-    DagEvent.objects.create(dag=dag, event="submit", to_state=DagState.IDLE, actor=actor.name)
+    DagEvent.objects.create(
+        dag=dag,
+        event=_SUBMIT,
+        to_state=DagState.IDLE,
+        actor=actor.name,
+        facts={"warnings": [asdict(warning) for warning in checked.warnings]}
+        if checked.warnings
+        else {},
+    )
     record_action("submit DAG", target=f"DAG {dag.pk}", actor=actor, facts={"name": dag.name})
     transaction.on_commit(partial(wake, NEGOTIATE_TASK))
     return dag

@@ -18,7 +18,7 @@ from rest_framework.views import APIView
 from portal.api import serializers
 from portal.api.downloads import send_blob
 from portal.api.pagination import InFileOrder
-from portal.api.submissions import read_submission
+from portal.api.submissions import SubmittedDagSerializer, read_submission
 from portal.api.uploads import PlainNamesUpload, refuse_large_body, use_plain_names
 from portal.api.views.base import AcceptsAnything, ListView, caller, refusals
 from portal.filters import DagFilter, NodeFilter
@@ -67,7 +67,7 @@ class DagList(ListView):
             )
         ],
         responses={
-            201: serializers.DagDetailSerializer,
+            201: SubmittedDagSerializer,
             **refusals(400, 403, 413),
         },
     )
@@ -75,7 +75,7 @@ class DagList(ListView):
         """Store a DAG with its files, or refuse it with every fault; then nothing is stored."""
         user = caller(request)
         dag = submit_dag(read_submission(request), owner=user, actor=Actor.person(user))
-        body = serializers.DagDetailSerializer(selectors.find_dag(user, dag.pk)).data
+        body = SubmittedDagSerializer(selectors.find_dag(user, dag.pk)).data
         return Response(body, status=status.HTTP_201_CREATED)
 
 

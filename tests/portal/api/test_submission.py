@@ -92,6 +92,40 @@ def test_the_same_key_gives_the_same_dag(alice: APIClient) -> None:
     assert Dag.objects.count() == 1
 
 
+def test_what_may_not_be_meant_is_told_and_the_dag_is_stored(alice: APIClient) -> None:
+    factories.site()
+    job = factories.SUBMIT_FILE.replace("queue\n", '+Tags = "gpu"\nqueue\n')
+    files = FILES | {"job.sub": job.encode()}
+
+    answers = [
+        alice.post(URL, _body(files=files), headers={"Idempotency-Key": "monday"}) for _ in range(2)
+    ]
+
+    assert [answer.status_code for answer in answers] == [201, 201]
+    warning = {
+        "file": "job.sub",
+        "line": 6,
+        "field": "",
+        "message": "+Tags: no queue offers the tag gpu today",
+    }
+    assert [answer.json()["warnings"] for answer in answers] == [[warning], [warning]]
+    assert Dag.objects.count() == 1
+
+
+def test_a_dag_without_anything_odd_is_stored_without_warnings(alice: APIClient) -> None:
+    assert alice.post(URL, _body()).json()["warnings"] == []
+
+
+def test_contradicting_needs_are_refused_with_their_names(alice: APIClient) -> None:
+    job = factories.SUBMIT_FILE.replace("queue\n", "request_cpus = 4\n+MaxCpus = 2\nqueue\n")
+
+    [finding] = _findings(alice.post(URL, _body(files=FILES | {"job.sub": job.encode()})))
+
+    assert (finding["file"], finding["line"]) == ("job.sub", 6)
+    assert "request_cpus and +MaxCpus" in finding["message"]
+    assert _nothing_is_stored()
+
+
 def test_a_key_of_another_user_is_another_key(
     people: SimpleNamespace, as_user: Callable[[User], APIClient]
 ) -> None:

@@ -47,6 +47,33 @@ def test_every_fault_is_shown_with_its_place_and_nothing_is_stored(alice: Client
     assert not Dag.objects.exists()
 
 
+def test_words_that_nobody_offers_are_told_on_the_page_of_the_stored_dag(alice: Client) -> None:
+    factories.site()
+    job = SimpleUploadedFile(
+        "job.sub", b"executable = /bin/true\n" + b"\n".join(b'+Tags = "gpu"' for _ in "ab")
+    )
+    dag = SimpleUploadedFile("work.dag", b"JOB A job.sub\n")
+
+    answer = alice.post(reverse("web:submit"), {"dag": dag, "files": [job]}, follow=True)
+
+    page = answer.content.decode()
+    assert Dag.objects.count() == 1
+    assert "Not meant? job.sub:3: +Tags: no queue offers the tag gpu today." in page
+    assert "job.sub:3: +Tags: no queue offers the tag gpu today</span>" in page
+
+
+def test_of_many_warnings_the_first_are_quoted_and_the_rest_is_counted(alice: Client) -> None:
+    tags = ", ".join(f"t{n}" for n in range(9))
+    job = SimpleUploadedFile("job.sub", f'executable = /bin/true\n+Tags = "{tags}"\n'.encode())
+    dag = SimpleUploadedFile("work.dag", b"JOB A job.sub\n")
+
+    answer = alice.post(reverse("web:submit"), {"dag": dag, "files": [job]}, follow=True)
+
+    page = answer.content.decode()
+    assert page.count("Not meant?") == 5
+    assert "4 more such warnings are among the DAG" in page
+
+
 def test_a_missing_dag_file_is_told_at_its_field(alice: Client) -> None:
     answer = alice.post(reverse("web:submit"), {})
 
