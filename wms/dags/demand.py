@@ -8,9 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from django.db.models import Count, F, IntegerField, QuerySet, Sum
-from django.db.models.fields.json import KeyTextTransform
-from django.db.models.functions import Cast
+from django.db.models import Count, F, QuerySet, Sum
 
 from matching.fairshare import limit_of
 from matching.negotiation import Limit, Request, Share, Usage
@@ -189,12 +187,11 @@ def limits_in_use() -> dict[str, float]:
 
 def used_slots() -> dict[tuple[int, int | None], float]:
     """The cores that each user's jobs have now, by user id and accounting group's id."""
-    cores = Cast(KeyTextTransform("cores", "job__needs"), IntegerField())
     rows = list(
         Attempt.objects.filter(outcome="")
         .order_by()
         .values_list("job__owner_id", "job__topic", "job__topic_key")
-        .annotate(cores=Sum(cores))
+        .annotate(used=Sum("cores"))
     )
     dags = {key for _, topic, key, _ in rows if topic == JOB_TOPIC}
     groups = dict(

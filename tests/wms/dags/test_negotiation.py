@@ -13,6 +13,7 @@ from wms.dags import binding, demand, negotiation
 from wms.dags.binding import carry_out
 from wms.dags.models import Dag, MatchmakingPolicy, MatchRecord, NegotiationCycle
 from wms.dags.services import hold_dags, release_dags
+from wms.jobs.models import Attempt
 from wms.sites.ads import Load, publish_ads, published_ad
 from wms.sites.models import Site, SiteAd, SiteThrottle
 from wms.sites.services import SiteSpec, configure_site
@@ -311,6 +312,18 @@ def test_running_jobs_are_charged_to_their_submitter(submit, make_site, alice: U
 
     negotiation.run_cycle(NOW + timedelta(hours=1))
     assert Submitter.objects.get(user=alice, group=group).used_slots == 1.0
+
+
+def test_a_job_is_charged_for_the_cores_that_its_pilot_gave_it(
+    submit, make_site, alice: User
+) -> None:
+    make_site("site-a", queue={"cores": 8})
+    match(submit(NODE, files={"step.sub": "executable = step.sh\n+MaxCpus = 6\nqueue\n"}))
+    attempt = claim_one()
+    assert attempt is not None
+    Attempt.objects.update(cores=6)
+
+    assert demand.used_slots() == {(alice.pk, None): 6.0}
 
 
 def test_a_group_gets_no_more_than_its_quota(submit, make_site, alice: User) -> None:
