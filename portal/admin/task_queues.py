@@ -28,7 +28,6 @@ class TaskQueueAdmin(RoleAdmin):
 
     list_display = ("number", "owner", "owner_group", "needs", "waiting", "oldest", "priority")
     list_display_links = ("number",)
-    list_select_related = ("owner", "ticket")
     list_per_page = 50
     search_fields = ("owner__username", "owner_group")
     ordering = ("-pk",)
@@ -38,7 +37,7 @@ class TaskQueueAdmin(RoleAdmin):
     def get_queryset(self, request: HttpRequest) -> QuerySet[TaskQueue]:
         """With what waits in each; only asked for those that are shown."""
         queues: QuerySet[TaskQueue] = super().get_queryset(request)
-        return with_counts(queues)
+        return with_counts(queues).select_related("owner", "ticket")
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         """Jobs make them."""

@@ -68,6 +68,8 @@ GET = {
     "admin:accounting_submitter_delete": NOBODY,
     "admin:accounting_*_delete": OPERATE,
     "admin:dags_matchmakingpolicy_add": NOBODY,
+    "admin:taskqueues_*_add": NOBODY,
+    "admin:jobs_runninglimit_delete": OPERATE,
     "admin:*_delete": NOBODY,
     "admin:autocomplete": NOBODY,
     "admin:view_on_site": "Lffffnn",
@@ -89,6 +91,7 @@ POST = {
     "api:site-unban": "Lfffccc",  # the site is open
     "api:site-downtimes": SHIFT,
     "api:ads": OPERATE,
+    "api:running-limits": OPERATE,
     "api:explain": READ,
     "web:submit": SUBMIT,
     "web:steer": STEER,
@@ -112,6 +115,11 @@ POST = {
     "admin:accounting_*_change": OPERATE,
     "admin:accounting_*_delete": OPERATE,
     "admin:dags_matchmakingpolicy_change": OPERATE,
+    "admin:taskqueues_taskqueuepolicy_change": OPERATE,
+    "admin:taskqueues_taskqueue_change": NOBODY,
+    "admin:jobs_runninglimit_add": OPERATE,
+    "admin:jobs_runninglimit_change": OPERATE,
+    "admin:jobs_runninglimit_delete": OPERATE,
     "admin:sites_*_add": OPERATE,
     "admin:sites_*_change": OPERATE,
     "admin:*_changelist": OPERATE,
@@ -122,7 +130,8 @@ POST = {
 #: Lists of the administration that only administrators see.
 POST = {"admin:core_user_changelist": ADMINISTER, **POST}
 
-DELETE = {"api:ad": OPERATE, "api:downtime": SHIFT}
+DELETE = {"api:ad": OPERATE, "api:downtime": SHIFT, "api:running-limit": OPERATE}
+PUT = {"api:running-limit": OPERATE, "api:task-queue-policy": OPERATE}
 
 
 def _dag_parts(files: str) -> dict[str, Any]:
@@ -156,6 +165,15 @@ BODIES: dict[str, Callable[[], dict[str, Any]]] = {
         "reason": "look",
     },
     "api:ads": lambda: {"Name": "UW"},
+    "api:running-limits": lambda: {"maximum": 1},
+    "api:running-limit": lambda: {"maximum": 1},
+    "api:task-queue-policy": lambda: {
+        "cpu_segments_s": [500],
+        "law": "uniform",
+        "default_share": 1,
+        "uses_feedback": False,
+        "max_correction": 3,
+    },
     "api:explain": lambda: {"ad": "Requirements = true"},
     "web:steer": lambda: {"reason": "look"},
     "web:steer-site": lambda: {"reason": "look"},
@@ -168,6 +186,7 @@ BODIES: dict[str, Callable[[], dict[str, Any]]] = {
     "web:rematch": lambda: {"reason": "look", "dag": _dag_ids()},
     "admin:accounting_accountinggroup_delete": lambda: {"post": "yes"},
     "admin:accounting_concurrencylimit_delete": lambda: {"post": "yes"},
+    "admin:jobs_runninglimit_delete": lambda: {"post": "yes"},
 }
 
 
@@ -205,7 +224,9 @@ def _client(world: World, role: str) -> Client:
 def _send(client: Client, method: str, address: str, body: dict[str, Any]) -> str:
     """The outcome of a request, whose changes are taken back."""
     with transaction.atomic():
-        if method != "POST":
+        if method == "PUT" and body:
+            answer = client.put(address, body, content_type="application/json")
+        elif method != "POST":
             answer = client.generic(method, address)
         elif address.startswith("/api/") and not any(hasattr(v, "read") for v in body.values()):
             answer = client.post(address, body, content_type="application/json")
@@ -267,6 +288,20 @@ def test_everything_is_deleted_by_who_may_delete_it(db: None, role: str) -> None
     assert outcomes == {name: rule[ROLES.index(role)] for name, rule in DELETE.items()}
 
 
+@pytest.mark.parametrize("role", ROLES)
+def test_everything_is_put_by_who_may_put_it(db: None, role: str) -> None:
+    world = small_world()
+    client = _client(world, role)
+
+    outcomes = {
+        route.name: _send(client, "PUT", _address(world, route), BODIES[route.name]())
+        for route in routes()
+        if route.name in PUT
+    }
+
+    assert outcomes == {name: rule[ROLES.index(role)] for name, rule in PUT.items()}
+
+
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE"])
 @pytest.mark.parametrize("role", ["anonymous", "ada"])
 def test_no_other_request_goes_through(db: None, role: str, method: str) -> None:
@@ -279,6 +314,7 @@ def test_no_other_request_goes_through(db: None, role: str, method: str) -> None
         if not (route.name.startswith("admin:") or route.name == "web:login")
         and not (method == "POST" and _rule(POST, route))
         and not (method == "DELETE" and route.name in DELETE)
+        and not (method == "PUT" and route.name in PUT)
     ]
 
     let_in = {

@@ -10,14 +10,18 @@ from typing import Any
 from django.db.models import Model
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
 
+from matching.needs import Needs
 from tests import factories
 from wms.accounting.models import AccountingGroup, ConcurrencyLimit, Submitter
 from wms.core.audit import record_action
-from wms.core.models import ApiToken, AuditEntry
+from wms.core.models import ApiToken, AuditEntry, User
 from wms.dags.models import Dag
-from wms.jobs.models import Job
+from wms.jobs.limits import save_limit
+from wms.jobs.models import Job, RunningLimit
 from wms.pilots.models import Pilot
 from wms.sites.models import Downtime, Queue, Site
+from wms.taskqueues.models import TaskQueue
+from wms.taskqueues.services import Entry, enqueue
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +65,8 @@ class World:
     site: Site
     queue: Queue
     downtime: Downtime
+    task_queue: TaskQueue
+    limit: RunningLimit
 
     def address(self, route: Route) -> str:
         """An address of the route that leads to something."""
@@ -85,6 +91,8 @@ class World:
             "uuid": self.pilot.uuid,
             "name": self.site.name,
             "downtime_id": self.downtime.pk,
+            "task_queue_id": self.task_queue.pk,
+            "limit_id": self.limit.pk,
             "path": "run.sh",
             "number": self.job.attempt_number,
             "attempt": self.job.attempt_number,
@@ -104,6 +112,9 @@ class World:
             "accounting_submitter": lambda: _first(Submitter),
             "accounting_concurrencylimit": lambda: _first(ConcurrencyLimit),
             "dags_matchmakingpolicy": lambda: 1,
+            "taskqueues_taskqueuepolicy": lambda: 1,
+            "taskqueues_taskqueue": lambda: self.task_queue.pk,
+            "jobs_runninglimit": lambda: self.limit.pk,
             "sites_site": lambda: self.site.pk,
             "sites_queue": lambda: self.queue.pk,
             "sites_downtime": lambda: self.downtime.pk,
@@ -133,7 +144,17 @@ def small_world() -> World:
     assert job is not None
     factories.token_for(people.olga)
     factories.accounting(people.alice)
-    return World(people, dag, job, pilot, site, site.queues.get(), downtime)
+    task_queue = _waiting_jobs(people.alice, site, 1)
+    limit = RunningLimit(site=site, job_type="User", maximum=9, min_interval_s=1)
+    save_limit(limit, actor=factories.SYSTEM)
+    return World(people, dag, job, pilot, site, site.queues.get(), downtime, task_queue, limit)
+
+
+def _waiting_jobs(owner: User, site: Site, count: int, *, first_job: int = 10**9) -> TaskQueue:
+    """A TaskQueue of jobs that no pilot takes: they need more memory than there is."""
+    needs = Needs.of(owner.get_username(), memory_mb=10**6 + count, sites=[site.name])
+    enqueue([Entry(first_job + number, needs, number % 11) for number in range(count)])
+    return TaskQueue.objects.get(key=needs.key())
 
 
 def grown(world: World, count: int) -> World:
@@ -152,10 +173,15 @@ def grown(world: World, count: int) -> World:
         factories.accounting(factories.person(f"person{number}"), f"group{number}")
         factories.token_for(world.people.olga)
         factories.queued_pilot(world.queue)
+        _waiting_jobs(
+            owner, Site.objects.get(name=f"Site{number}"), 1, first_job=3 * 10**9 + number
+        )
+        save_limit(RunningLimit(job_type=f"type{number}", maximum=1), actor=factories.SYSTEM)
         record_action("look", target=f"thing {number}", actor=factories.SYSTEM)
     factories.turn()
     job.refresh_from_db()
-    return replace(world, dag=big, job=job, pilot=worker)
+    task_queue = _waiting_jobs(owner, world.site, count, first_job=2 * 10**9)
+    return replace(world, dag=big, job=job, pilot=worker, task_queue=task_queue)
 
 
 def _tried_often(worker: Pilot) -> Job:

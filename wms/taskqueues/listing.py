@@ -245,7 +245,7 @@ class TaskQueueDetail:
 
 
 def find_task_queue_detail(user: User, task_queue_id: int, *, oldest: int = 10) -> TaskQueueDetail:
-    """One TaskQueue, with so many of its oldest jobs. Seven queries. Raises NotFound."""
+    """One TaskQueue, with so many of its oldest jobs. Eight queries. Raises NotFound."""
     row = visible_task_queues(user).filter(pk=task_queue_id).first()
     if row is None:
         raise NotFound(f"There is no TaskQueue {task_queue_id}: it may be empty by now.")
