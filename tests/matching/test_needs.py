@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from matching.needs import Needs, Resource, cpu_segment
+from matching.needs import BadNeeds, Needs, cpu_segment
 
 
 @pytest.mark.parametrize(
@@ -23,35 +25,74 @@ def test_needs_that_say_the_same_have_the_same_key() -> None:
     assert Needs.from_dict(one.as_dict()) == one
 
 
-@pytest.mark.parametrize("difference", [{"cores": 2}, {"memory_mb": 1}, {"banned_sites": ["a"]}])
+@pytest.mark.parametrize(
+    "difference",
+    [
+        {"owner_group": "g"}, {"setup": "s"}, {"cpu_time_s": 501}, {"cores": 2}, {"max_cores": 2},
+        {"memory_mb": 1}, {"gpus": 1}, {"sites": ["a"]}, {"banned_sites": ["a"]},
+        {"queues": ["a/q"]}, {"platforms": ["a"]}, {"pilot_types": ["private"]},
+        {"submit_pools": ["a"]}, {"middlewares": ["slurm"]}, {"tags": ["a"]}, {"job_type": "User"},
+        {"requirements": "Cpus > 1"},
+    ],
+)  # fmt: skip
 def test_needs_that_differ_have_different_keys(difference: dict[str, object]) -> None:
     assert Needs.of("alice").key() != Needs.of("alice", **difference).key()  # type: ignore[arg-type]
 
 
-def test_contradictions_are_refused() -> None:
-    with pytest.raises(ValueError, match="no site is left"):
-        Needs.of("alice", sites=["a"], banned_sites=["a"])
-    with pytest.raises(ValueError, match="cores"):
-        Needs.of("alice", cores=0)
-
-
 @pytest.mark.parametrize(
-    ("needs", "reason"),
+    ("given_needs", "fields"),
     [
-        (Needs.of("a", cpu_time_s=501), "CPU time"),
-        (Needs.of("a", cores=3), "cores"),
-        (Needs.of("a", memory_mb=3000), "memory"),
-        (Needs.of("a", sites=["y", "z"]), "may run at y, z only"),
-        (Needs.of("a", banned_sites=["x"]), "may not run at x"),
-        (Needs.of("a", platforms=["arm"]), "needs platform arm, here is linux"),
-        (Needs.of("a", tags=["gpu"]), "needs the tags gpu"),
+        ({"sites": ["a", "b"], "banned_sites": ["b"]}, ("sites", "banned_sites")),
+        ({"cores": 4, "max_cores": 2}, ("cores", "max_cores")),
+        ({"queues": ["a/q"], "sites": ["b"]}, ("queues", "sites")),
+        ({"queues": ["a/q"], "banned_sites": ["a"]}, ("queues", "banned_sites")),
+        ({"cores": 0}, ("cores",)),
+        ({"cores": 10**9}, ("cores",)),
+        ({"max_cores": 0}, ("max_cores",)),
+        ({"memory_mb": -1}, ("memory_mb",)),
+        ({"cpu_time_s": -1}, ("cpu_time_s",)),
+        ({"cpu_time_s": float("nan")}, ("cpu_time_s",)),
+        ({"gpus": 10**6}, ("gpus",)),
+        ({"pilot_types": ["public"]}, ("pilot_types",)),
+        ({"tags": ["x" * 131]}, ("tags",)),
+        ({"tags": [str(n) for n in range(501)]}, ("tags",)),
+        ({"job_type": "x" * 65}, ("job_type",)),
+        ({"requirements": "Cpus >"}, ("requirements",)),
+        ({"requirements": "false"}, ("requirements",)),
+        ({"requirements": "eval(Name)"}, ("requirements",)),
     ],
 )
-def test_a_refusal_names_what_is_missing(needs: Needs, reason: str) -> None:
-    here = Resource("x", cpu_time_s=500, cores=2, memory_mb=2000, platform="linux", tags=("t",))
+def test_contradictions_and_absurd_values_are_refused_with_the_fields_names(
+    given_needs: dict[str, Any], fields: tuple[str, ...]
+) -> None:
+    with pytest.raises(BadNeeds) as refused:
+        Needs.of("alice", **given_needs)
 
-    assert reason in here.refusal(needs)
-    assert here.refusal(Needs.of("a", cores=2, memory_mb=2000, tags=["t"], sites=["x"])) == ""
+    assert refused.value.fields == fields
+    assert all(field in str(refused.value) for field in fields)
+
+
+def test_requirements_that_differ_in_spaces_only_are_equal() -> None:
+    one = Needs.of("alice", requirements='Cpus>=2&&OpSys=="LINUX"')
+    two = Needs.of("alice", requirements=' Cpus >= 2  &&  OpSys == "LINUX" ')
+
+    assert one == two
+    assert Needs.of("alice", requirements='OpSys == "A  B"') != Needs.of(
+        "alice", requirements='OpSys == "A B"'
+    )
+
+
+def test_segments_are_a_setting() -> None:
+    assert Needs.of("alice", cpu_time_s=700, segments_s=[600, 1200]).cpu_time_s == 1200
+    assert Needs.of("alice", cpu_time_s=9999, segments_s=[600, 1200]).cpu_time_s == 1200
+
+
+def test_needs_that_were_stored_before_a_kind_of_need_was_known_get_its_default() -> None:
+    stored = {"owner": "alice", "cores": 4, "cpu_time_s": 500, "memory_mb": 1, "sites": ["a"]}
+
+    found = Needs.from_dict(stored)
+
+    assert (found.cores, found.max_cores, found.gpus, found.sites) == (4, 4, 0, ("a",))
 
 
 @given(st.lists(st.sampled_from("abcd")), st.lists(st.sampled_from("abcd")))

@@ -1,73 +1,130 @@
-"""What a pilot, or a queue, refuses, and its ad towards a job's requirements."""
-
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from matching.needs import Needs
-from matching.resources import Resource, offer_refusal, pilot_ad, requirements_value
+from matching.resources import JobKind, Resource, pilot_ad, requirements_value
 
-QUEUE = Resource(
-    site="T2_X",
-    queue="T2_X/long",
-    cpu_time_s=86_400,
-    cores=8,
-    memory_mb=16_000,
+HERE = Resource(
+    "x",
+    cpu_time_s=500,
+    cores=2,
+    memory_mb=2000,
+    queue="x/q",
     platform="linux-x86_64",
-    tags=("cvmfs",),
-    submit_pool="wms",
-    middleware="slurm",
+    tags=("t",),
 )
 
 
-def needs(requirements: str = "", **others: Any) -> Needs:
-    return Needs.of("alice", requirements=requirements, **others)
-
-
 @pytest.mark.parametrize(
-    "requirements",
+    ("needs", "reason"),
     [
-        "Cpus >= 8 && Memory > 15999 && Gpus == 0",
-        'OpSys == "LINUX" && Arch == "X86_64"',
-        'Site == "T2_X" && Queue == "T2_X/long" && Platform == "linux-x86_64"',
-        'member("cvmfs", Tags)',
-        "TARGET.Cpus >= MY.RequestCpus",
-        "CpuTimeLeft > CpuTime",
-    ],
-)
-def test_requirements_are_evaluated_towards_what_a_pilot_offers(requirements: str) -> None:
-    assert requirements_value(needs(requirements), pilot_ad(QUEUE, {})) is True
-    assert offer_refusal(QUEUE, needs(requirements)) == ""
-
-
-def test_requirements_that_are_false_wherever_the_pilot_comes_to_be_refuse_a_queue() -> None:
-    refusal = offer_refusal(QUEUE, needs('Site == "T2_Y"'))
-
-    assert refusal == 'has requirements that are false here: Site == "T2_Y"'
-
-
-@pytest.mark.parametrize("requirements", ['Machine == "node7"', "NodeMemoryMb > 1", "Unheard > 1"])
-def test_requirements_on_the_node_are_open_until_the_node_is_known(requirements: str) -> None:
-    facts = {"hostname": "node7", "memory_mb": 64_000, "unheard": 2}
-
-    assert offer_refusal(QUEUE, needs(requirements)) == ""
-    assert requirements_value(needs(requirements), pilot_ad(QUEUE, {})) is not True
-    is_true = requirements_value(needs(requirements), pilot_ad(QUEUE, facts)) is True
-    assert is_true == ("Unheard" not in requirements)
-
-
-@pytest.mark.parametrize(
-    ("wanted", "told"),
-    [
-        ({"submit_pools": ["other"]}, "is for the submit pools other"),
-        ({"middlewares": ["htcondor"]}, "is for pilots sent by htcondor"),
+        ({"cpu_time_s": 501}, "needs 5000 s of CPU time, offered are 500"),
+        ({"cores": 3}, "needs 3 cores, offered are 2"),
+        ({"memory_mb": 3000}, "needs 3000 MB of memory, offered are 2000"),
         ({"gpus": 1}, "needs 1 GPUs, offered are 0"),
-        ({"submit_pools": ["wms"], "middlewares": ["slurm"]}, ""),
+        ({"setup": "test"}, "belongs to the setup test, here is (none)"),
+        ({"sites": ["y", "z"]}, "may run at y, z only"),
+        ({"banned_sites": ["x"]}, "may not run at x"),
+        ({"queues": ["x/long"]}, "may run in the queues x/long only"),
+        ({"platforms": ["arm"]}, "needs platform arm, here is linux-x86_64"),
+        ({"tags": ["gpu"]}, "needs the tags gpu"),
+        ({"pilot_types": ["private"]}, "is for private pilots"),
     ],
 )
-def test_a_queue_refuses_what_its_pilots_could_never_take(
-    wanted: dict[str, Any], told: str
+def test_a_refusal_names_what_is_missing(needs: dict[str, Any], reason: str) -> None:
+    assert HERE.refusal(Needs.of("a", **needs)) == reason
+
+
+@pytest.mark.parametrize(
+    "needs",
+    [
+        {"cores": 2, "max_cores": 8, "memory_mb": 2000, "cpu_time_s": 500},
+        {"sites": ["x"], "banned_sites": ["y"], "queues": ["x/q", "y/q"], "tags": ["t"]},
+        {"platforms": ["arm", "linux-x86_64"], "pilot_types": ["generic"]},
+    ],
+)
+def test_needs_that_are_met_are_not_refused(needs: dict[str, Any]) -> None:
+    assert HERE.refusal(Needs.of("a", **needs)) == ""
+
+
+def test_a_resource_may_take_only_jobs_that_carry_its_tags() -> None:
+    here = replace(HERE, required_tags=("t",))
+
+    assert here.refusal(Needs.of("a")) == "only jobs with the tags t are taken"
+    assert here.refusal(Needs.of("a", tags=["t"])) == ""
+
+
+def test_a_private_pilot_takes_the_jobs_of_its_identity_only() -> None:
+    here = replace(HERE, pilot_type="private", owner="alice", owner_groups=("physics",))
+
+    assert here.refusal(Needs.of("alice", owner_group="physics")) == ""
+    assert here.refusal(Needs.of("bob", owner_group="physics")) == "only jobs of alice are taken"
+    assert here.refusal(Needs.of("alice")) == "only jobs of the groups physics are taken"
+
+
+def test_where_a_group_shares_its_jobs_a_private_pilot_takes_those_of_all_its_members() -> None:
+    here = replace(HERE, pilot_type="private", owner_groups=("physics",))
+
+    assert here.refusal(Needs.of("bob", owner_group="physics")) == ""
+    assert here.refusal(Needs.of("bob", owner_group="other")) != ""
+
+
+@pytest.mark.parametrize(
+    ("kind", "is_refused"),
+    [
+        (JobKind("User", ""), True),
+        (JobKind("", "physics"), True),
+        (JobKind("User", "physics"), True),
+        (JobKind("", ""), True),
+        (JobKind("User", "other"), False),
+        (JobKind("Merge", ""), False),
+    ],
+)
+def test_a_kind_that_has_reached_its_limit_is_refused(kind: JobKind, is_refused: bool) -> None:
+    here = replace(HERE, excluded=(kind,))
+
+    refusal = here.refusal(Needs.of("a", owner_group="physics", job_type="User"))
+
+    assert bool(refusal) == is_refused
+    assert str(kind) in refusal or not is_refused
+
+
+def test_pools_and_middleware_count_only_where_pilots_are_sent() -> None:
+    needs = Needs.of("a", submit_pools=["opportunistic"], middlewares=["slurm"])
+    there = replace(HERE, submit_pool="opportunistic", middleware="slurm")
+
+    assert HERE.refusal(needs) == ""
+    assert HERE.sending_refusal(needs) == "is for the submit pools opportunistic"
+    assert replace(there, middleware="ssh").sending_refusal(needs) == "is for pilots sent by slurm"
+    assert there.sending_refusal(needs) == ""
+
+
+@pytest.mark.parametrize(
+    ("requirements", "value"),
+    [
+        ("", True),
+        ("Cpus >= 2 && Memory > MY.RequestMemory", True),
+        ('OpSys == "LINUX" && TARGET.Arch == "X86_64"', True),
+        ('Machine == "node7.example" && NodePython == "3.9"', True),
+        ('member("t", Tags) && Site == "x" && Queue == "x/q"', True),
+        ("CpuTimeLeft > 1000", False),
+        ('Owner == "bob"', False),
+    ],
+)
+def test_requirements_see_the_pilots_ad_and_what_the_jobs_need(
+    requirements: str, value: bool
 ) -> None:
-    assert offer_refusal(QUEUE, needs(**wanted)) == told
+    ad = pilot_ad(HERE, {"hostname": "node7.example", "python": "3.9"})
+
+    assert requirements_value(Needs.of("a", requirements=requirements), ad) is value
+
+
+def test_requirements_over_what_a_pilot_does_not_tell_are_not_true() -> None:
+    needs = Needs.of("a", requirements="NodeColour == 1")
+
+    assert requirements_value(needs, pilot_ad(HERE, {})) is not True
+    assert requirements_value(needs, pilot_ad(HERE, {})) is not False

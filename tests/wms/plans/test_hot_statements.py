@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from django.db import connection
 from psycopg.types.json import Jsonb
 
+from matching.draws import Law
+from matching.resources import Resource
 from tests.wms.dags.driving import NOW
 from wms.core.models import User
 from wms.dags import binding, engine
@@ -17,18 +20,12 @@ from wms.dags.models import Dag, SubmitDescription
 from wms.history import services as history
 from wms.history.models import Series
 from wms.jobs.models import Workspace
-from wms.taskqueues import services as taskqueues
+from wms.taskqueues import draw, priorities, waiting
+from wms.taskqueues.models import TaskQueue
 
 pytestmark = pytest.mark.django_db
 
-NODE = {
-    "site": "site-a",
-    "cpu_time_s": 300_000,
-    "cores": 1,
-    "memory_mb": 2000,
-    "platform": "",
-    "tags": [],
-}
+NODE = Resource("site-a", cpu_time_s=300_000, cores=1, memory_mb=2000)
 
 
 def run(sql: str, parameters: Any = None) -> None:
@@ -62,34 +59,69 @@ def rows_read(steps: list[dict[str, Any]], table: str) -> float:
 
 @pytest.fixture
 def waiting_jobs(alice: User) -> None:
-    """20,000 jobs in 1,000 TaskQueues, 500 of which are for another site."""
+    """50,000 jobs in 5,000 TaskQueues of one segment, half of which are for another site."""
     run(
         """
         INSERT INTO taskqueues_taskqueue (key, owner_id, owner_group, cpu_time_s, cores, memory_mb,
                                           sites, banned_sites, platforms, tags)
-        SELECT n::text, %s, '', 500, 1, n,
+        SELECT n::text, %s, '', 500, 1, n %% 2000,
                CASE WHEN n %% 2 = 0 THEN '{}' ELSE '{site-b}' END::varchar[], '{}', '{}', '{}'
-        FROM generate_series(1, 1000) AS n
+        FROM generate_series(1, 5000) AS n
         """,
         [alice.pk],
     )
     run(
         """
         INSERT INTO taskqueues_waitingjob (job_id, task_queue_id)
-        SELECT n, (SELECT min(id) FROM taskqueues_taskqueue) + n % 1000
-        FROM generate_series(1, 20000) AS n
+        SELECT n, (SELECT min(id) FROM taskqueues_taskqueue) + n % 5000
+        FROM generate_series(1, 50000) AS n
         """
     )
-    run("ANALYZE taskqueues_taskqueue")
-    run("ANALYZE taskqueues_waitingjob")
+    run(
+        "INSERT INTO taskqueues_tally (task_queue_id, priority, jobs)"
+        " SELECT task_queue_id, 1, count(*) FROM taskqueues_waitingjob GROUP BY task_queue_id"
+    )
+    run(
+        "INSERT INTO taskqueues_ticket (task_queue_id, cpu_time_s, priority)"
+        " SELECT id, cpu_time_s, 1 FROM taskqueues_taskqueue"
+    )
+    priorities.recompute()
+    for table in ("taskqueue", "waitingjob", "tally", "ticket"):
+        run(f"ANALYZE taskqueues_{table}")
 
 
-def test_a_claim_reads_a_few_jobs_whatever_the_number_that_waits(waiting_jobs: None) -> None:
-    steps = explain(taskqueues._CLAIM, NODE)
+def test_a_draw_reads_a_few_task_queues_whatever_their_number(waiting_jobs: None) -> None:
+    steps = explain(*draw.explained("throw", NODE, 500))
+
+    for table in ("taskqueues_taskqueue", "taskqueues_ticket"):
+        assert not scanned_whole(steps, table)
+        # Each point fits with the chance of a half: not one of 2^50 draws takes fifty.
+        assert rows_read(steps, table) <= 55
+
+
+def test_a_job_is_taken_without_looking_at_those_behind_the_oldest_ten(
+    waiting_jobs: None,
+) -> None:
+    task_queue_id = TaskQueue.objects.values_list("pk", flat=True).first()
+
+    steps = explain(waiting.TAKE_BY[Law.EXPONENTIAL], waiting.take_parameters(task_queue_id))
 
     assert not scanned_whole(steps, "taskqueues_waitingjob")
-    # One look at each fitting TaskQueue for a first job, and the one that is taken.
-    assert rows_read(steps, "taskqueues_waitingjob") <= 510
+    assert not scanned_whole(steps, "taskqueues_tally")
+    # The oldest ten, the one that is locked, the one that is deleted.
+    assert rows_read(steps, "taskqueues_waitingjob") <= 22
+
+
+def test_task_queues_of_one_owner_and_with_a_tag_are_found_by_their_indexes(
+    waiting_jobs: None,
+) -> None:
+    for resource in (
+        replace(NODE, owner="nobody", owner_groups=("g",)),
+        replace(NODE, tags=("gpu",), required_tags=("gpu",)),
+    ):
+        steps = explain(*draw.explained("scan", resource, 500))
+
+        assert not scanned_whole(steps, "taskqueues_taskqueue")
 
 
 @pytest.fixture
