@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 #: A batch system takes so many pilots well within the time that it is given to answer.
@@ -9,13 +12,77 @@ MAX_BATCH = 200
 
 
 @dataclass(frozen=True, slots=True)
+class Room:
+    """Cores, memory and GPUs: those that are free in a pilot, or those that a job takes."""
+
+    cores: int
+    memory_mb: int = 0
+    gpus: int = 0
+
+    def holds(self, job: Room) -> int:
+        """How many such jobs find place here, side by side; a job takes one core at least."""
+        times = self.cores // job.cores
+        if job.memory_mb:
+            times = min(times, self.memory_mb // job.memory_mb)
+        if job.gpus:
+            times = min(times, self.gpus // job.gpus)
+        return times
+
+    def without(self, job: Room, times: int) -> Room:
+        """What is left when so many such jobs are in."""
+        return Room(
+            self.cores - times * job.cores,
+            self.memory_mb - times * job.memory_mb,
+            self.gpus - times * job.gpus,
+        )
+
+
+def place(job: Room, jobs: int, free: Counter[Room]) -> int:
+    """Put equal jobs into pilots, whose free rooms are counted in `free`; how many found place."""
+    left = jobs
+    for room, pilots in list(free.items()):
+        each = room.holds(job)
+        if not each or not left:
+            continue
+        full = min(pilots, left // each)
+        _fill(free, room, job, each, pilots=full)
+        left -= full * each
+        if full < pilots and left:
+            _fill(free, room, job, left, pilots=1)
+            left = 0
+    return jobs - left
+
+
+def _fill(free: Counter[Room], room: Room, job: Room, times: int, *, pilots: int) -> None:
+    free[room] -= pilots
+    if not free[room]:
+        del free[room]
+    rest = room.without(job, times)
+    if pilots and rest.cores:
+        free[rest] += pilots
+
+
+def pilots_for(jobs: Mapping[Room, int], pilot: Room) -> int:
+    """How many fresh pilots these jobs fill; jobs that one pilot cannot hold are left out.
+
+    Jobs of different sizes are taken to fill each other's gaps. Where they do not, some still wait
+    when the pilots are full, and more are sent then.
+    """
+    parts = [count / pilot.holds(job) for job, count in jobs.items() if pilot.holds(job)]
+    return math.ceil(math.fsum(parts) - 1e-9)
+
+
+@dataclass(frozen=True, slots=True)
 class QueueSnapshot:
-    """One queue at one moment. `waiting_jobs` are those that its pilots could run."""
+    """One queue at one moment. `waiting_jobs` are those that its pilots could run.
+
+    `wanted_pilots` are those that the jobs would fill which find no place in the pilots there are.
+    """
 
     is_enabled: bool
     waiting_jobs: int
+    wanted_pilots: int
     pending_pilots: int
-    idle_pilots: int
     alive_pilots: int
     max_pilots: int
     max_queued_pilots: int
@@ -31,19 +98,16 @@ class PressureDecision:
 
 
 def decide_pressure(queue: QueueSnapshot) -> PressureDecision:
-    """The number of pilots to submit: one for each waiting job that no pilot is free for.
+    """The number of pilots to submit: enough for the waiting jobs that no pilot is free for.
 
-    Pilots that have not called in yet, and those that are idle, will take a job each; the rest is
-    bounded by the queue's limits and by what the batch system can take.
+    It is bounded by the queue's limits and by what the batch system can take.
     """
     if not queue.is_enabled:
         return PressureDecision(0, "the queue or its site is switched off")
     if queue.waiting_jobs == 0:
         return PressureDecision(0, "no waiting job fits this queue")
     limits = {
-        "jobs that no pilot is free for": queue.waiting_jobs
-        - queue.pending_pilots
-        - queue.idle_pilots,
+        "jobs that no pilot is free for": queue.wanted_pilots,
         f"at most {queue.max_pilots} pilots": queue.max_pilots - queue.alive_pilots,
         f"at most {queue.max_queued_pilots} queued pilots": queue.max_queued_pilots
         - queue.pending_pilots,

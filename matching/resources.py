@@ -144,9 +144,6 @@ def pilot_ad(resource: Resource, facts: Mapping[str, Any]) -> classad2.ClassAd:
         **{f"Node{name.title().replace('_', '')}": value for name, value in facts.items()},
         "Site": resource.site,
         "Queue": resource.queue,
-        "Platform": resource.platform,
-        "OpSys": system.upper(),
-        "Arch": machine.upper(),
         "Setup": resource.setup,
         "Cpus": resource.cores,
         "Memory": resource.memory_mb,
@@ -159,6 +156,12 @@ def pilot_ad(resource: Resource, facts: Mapping[str, Any]) -> classad2.ClassAd:
     # Undefined as long as the node is not known.
     if "hostname" in facts:
         values["Machine"] = str(facts["hostname"])
+    if resource.platform:
+        values |= {
+            "Platform": resource.platform,
+            "OpSys": system.upper(),
+            "Arch": machine.upper(),
+        }
     return build_ad({}, values)
 
 

@@ -56,7 +56,15 @@ class LocalElement:
         self._cancel_grace_s = cancel_grace_s
 
     def submit(
-        self, count: int, script: str, *, name: str, cores: int, memory_mb: int, minutes: int
+        self,
+        count: int,
+        script: str,
+        *,
+        name: str,
+        cores: int,
+        memory_mb: int,
+        gpus: int,
+        minutes: int,
     ) -> list[str]:
         if not _NAME.fullmatch(name):
             raise Refused(f"batch name {name!r}: letters, digits, '-' and '_' only")
@@ -64,7 +72,7 @@ class LocalElement:
         if count > free:
             raise Refused(f"{count} pilots for {free} free of {self._slots} slots")
         program = local_shell.submit_program(script, f"END-{secrets.token_hex(16)}")
-        numbers = (str(number) for number in (count, cores, memory_mb, minutes))
+        numbers = (str(number) for number in (count, cores, memory_mb, gpus, minutes))
         return self._run(program, name, *numbers).split()
 
     def adopt(self, name: str) -> list[str]:

@@ -38,7 +38,7 @@ mv rc.new rc
 _SUBMIT = r"""
 set -eu
 umask 077
-base=$1 name=$2 count=$3 cores=$4 memory_mb=$5 minutes=$6
+base=$1 name=$2 count=$3 cores=$4 memory_mb=$5 gpus=$6 minutes=$7
 mkdir -p "$base"
 cd "$base"
 cat >".$name.run" <<'@DELIMITER@'
@@ -55,7 +55,8 @@ while [ "$index" -lt "$count" ]; do
     cd "$id"
     exec setsid env -i PATH="$PATH" LANG="$LANG" HOME="$PWD" TMPDIR="$PWD" \
       PILOTAGE_INDEX="$index" PILOTAGE_SCRIPT="$PWD/run" PILOTAGE_CORES="$cores" \
-      PILOTAGE_MEMORY_MB="$memory_mb" PILOTAGE_MINUTES="$minutes" sh -c '@LEADER@'
+      PILOTAGE_MEMORY_MB="$memory_mb" PILOTAGE_GPUS="$gpus" PILOTAGE_MINUTES="$minutes" \
+      sh -c '@LEADER@'
   ) </dev/null >/dev/null 2>&1 &
   echo "$id"
   index=$((index + 1))

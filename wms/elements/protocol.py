@@ -71,12 +71,21 @@ class Element(Protocol):
     """
 
     def submit(
-        self, count: int, script: str, *, name: str, cores: int, memory_mb: int, minutes: int
+        self,
+        count: int,
+        script: str,
+        *,
+        name: str,
+        cores: int,
+        memory_mb: int,
+        gpus: int,
+        minutes: int,
     ) -> list[str]:
         """Start `count` pilots as the batch `name` and return their ids in index order.
 
-        Each runs `script` with `sh`, sees its index 0..count-1 as PILOTAGE_INDEX, and finds
-        nothing of the submitting process's environment. After an exception some may run all the
+        Each runs `script` with `sh`, sees its index 0..count-1 as PILOTAGE_INDEX and its slot as
+        PILOTAGE_CORES, PILOTAGE_MEMORY_MB and PILOTAGE_GPUS, and finds nothing of the submitting
+        process's environment. After an exception some may run all the
         same: `adopt(name)` tells which.
         """
         ...

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import secrets
-from collections import Counter
-from dataclasses import dataclass
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
 import structlog
-from django.db.models import Count, Exists, OuterRef, Q
+from django.db.models import Sum
 from django.db.models.functions import Now
 
-from matching.pressure import PressureDecision, QueueSnapshot, decide_pressure
+from matching.pressure import (
+    PressureDecision,
+    QueueSnapshot,
+    Room,
+    decide_pressure,
+    pilots_for,
+)
 from wms.core.actors import Actor
 from wms.core.conf import conf
 from wms.elements.protocol import Element, Refused
@@ -24,9 +30,10 @@ from wms.pilots.faults import faults_contained
 from wms.pilots.models import Pilot
 from wms.pilots.services import secret_digest
 from wms.pilots.states import ALIVE, PENDING, PilotState
+from wms.pilots.unserved import Unserved, kinds_of
 from wms.sites.models import Queue
 from wms.sites.selectors import element_of, enabled_queues, offered_resource
-from wms.taskqueues.selectors import Demand, demands
+from wms.taskqueues.selectors import demands
 
 log = structlog.get_logger(__name__)
 _ACTOR = Actor.system("director")
@@ -34,39 +41,42 @@ _ENDING_MARGIN_S = 60
 #: A batch system that said no is asked again after this time.
 _BACK_OFF = timedelta(seconds=60)
 _REFUSAL = "the batch system refused"
+#: What is read of each living pilot.
+_COLUMNS = (
+    "state", "node", "owner_id", "owner_group_id", "queue__cores", "queue__memory_mb",
+    "queue__gpus", "queue__owner_id", "queue__owner_group_id",
+)  # fmt: skip
 #: The task that runs the director's cycle.
 DIRECT_TASK = "wms.pilots.direct"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class PilotCounts:
-    """The living pilots of one queue."""
+    """The living pilots of one queue, and what is `free` in those that will take jobs."""
 
     pending: int = 0
-    idle: int = 0
     alive: int = 0
+    free: Counter[Room] = field(default_factory=Counter)
 
 
 def run_cycle(now: datetime) -> dict[str, Any]:
     """Compare waiting jobs with pilots, queue by queue, and submit what is missing.
 
-    One query for the demand and one for the pilots, however many queues there are. A batch system
+    One query for the demand and two for the pilots, however many queues there are. A batch system
     that fails is reported and does not keep the others from being served. Jobs that fit several
     queues are counted for the first of them that takes a pilot for them.
     """
     counts = pilot_counts()
     refusals = recent_refusals(now)
-    unserved: Counter[int] = Counter()
-    waiting = demands()
-    unserved.update({demand.task_queue_id: demand.waiting_jobs for demand in waiting})
+    kinds = kinds_of(demands())
     report: dict[str, Any] = {}
     for queue in enabled_queues(now):
-        fitting = [d for d in waiting if not offered_resource(queue).refusal(d.needs)]
         if queue.pk in refusals:
             reason = f"waiting {_BACK_OFF.seconds} s after: {refusals[queue.pk]}"
             report[str(queue)] = {"submitted": 0, "reason": reason}
             continue
-        report[str(queue)] = _serve(queue, fitting, unserved, counts.get(queue.pk, PilotCounts()))
+        unserved = Unserved.by(offered_resource(queue), kinds)
+        report[str(queue)] = _serve(queue, unserved, counts.get(queue.pk, PilotCounts()))
     return {"queues": report}
 
 
@@ -79,56 +89,73 @@ def recent_refusals(now: datetime) -> dict[int, str]:
 
 
 def pilot_counts() -> dict[int, PilotCounts]:
-    """Living pilots by queue; idle are those that run without an open attempt."""
-    busy = Attempt.objects.filter(pilot_id=OuterRef("pk"), outcome="")
-    rows = (
-        Pilot.objects.filter(state__in=ALIVE)
-        .annotate(is_busy=Exists(busy))
-        .values("queue_id")
-        .annotate(
-            pending=Count("pk", filter=Q(state__in=PENDING)),
-            idle=Count("pk", filter=Q(state=PilotState.RUNNING, is_busy=False)),
-            alive=Count("pk"),
-        )
+    """Living pilots by queue. Free is what their open attempts leave, of their slot where told."""
+    held = _held()
+    counts: dict[int, PilotCounts] = defaultdict(PilotCounts)
+    for pilot in Pilot.objects.filter(state__in=ALIVE).select_related("queue").only(*_COLUMNS):
+        count = counts[pilot.queue_id]
+        count.alive += 1
+        count.pending += pilot.state in PENDING
+        room = _slot(pilot).without(held.get(pilot.pk, Room(0)), 1)
+        if pilot.state != PilotState.STALLED and room.cores > 0 and _is_up_to_date(pilot):
+            count.free[room] += 1
+    return counts
+
+
+def _is_up_to_date(pilot: Pilot) -> bool:
+    """Whether the pilot is for the same people as those that its queue would be sent today."""
+    queue = pilot.queue
+    return (pilot.owner_id, pilot.owner_group_id) == (queue.owner_id, queue.owner_group_id)
+
+
+def _slot(pilot: Pilot) -> Room:
+    """What is the pilot's own: of its queue's offer, what its batch system really gave it."""
+    queue, node = pilot.queue, pilot.node
+    return Room(
+        min(queue.cores, node.get("slot_cores", queue.cores)),
+        min(queue.memory_mb, node.get("slot_memory_mb", queue.memory_mb)),
+        min(queue.gpus, node.get("slot_gpus", queue.gpus)),
     )
-    return {row["queue_id"]: PilotCounts(row["pending"], row["idle"], row["alive"]) for row in rows}
 
 
-def _serve(
-    queue: Queue, fitting: list[Demand], unserved: Counter[int], counts: PilotCounts
-) -> dict[str, Any]:
-    jobs = sum(unserved[demand.task_queue_id] for demand in fitting)
+def _held() -> dict[int, Room]:
+    """What the open attempts of each pilot hold."""
+    attempts = Attempt.objects.filter(outcome="").order_by().values_list("pilot_id")
+    sums = attempts.annotate(Sum("cores"), Sum("memory_mb"), Sum("gpus"))
+    return {pilot_id: Room(*amounts) for pilot_id, *amounts in sums}
+
+
+def _serve(queue: Queue, unserved: Unserved, counts: PilotCounts) -> dict[str, Any]:
+    jobs = unserved.count()
+    fresh = Room(queue.cores, queue.memory_mb, queue.gpus)
+    unserved.put_into(counts.free)
+    wanted = pilots_for(unserved.sizes(), fresh)
     decision = PressureDecision(0, "")
     with faults_contained("pilot_submission_failed", queue) as outcome:
         element = element_of(queue)
-        # Without waiting jobs the batch system need not be asked.
-        free_slots = element.capacity().free if jobs else 0
-        decision = decide_pressure(_snapshot(queue, jobs, counts, free_slots))
+        # Where no pilot is wanted the batch system need not be asked.
+        free_slots = element.capacity().free if wanted else 0
+        decision = decide_pressure(_snapshot(queue, jobs, wanted, counts, free_slots))
         submit_pilots(queue, element, decision.submit)
     if outcome.fault:
         decision = PressureDecision(0, f"batch system: {outcome.fault}")
-    _count_as_served(fitting, unserved, counts.pending + counts.idle + decision.submit)
+    unserved.put_into(Counter({fresh: decision.submit} if decision.submit else {}))
     return {"waiting_jobs": jobs, "submitted": decision.submit, "reason": decision.reason}
 
 
-def _snapshot(queue: Queue, jobs: int, counts: PilotCounts, free_slots: int) -> QueueSnapshot:
+def _snapshot(
+    queue: Queue, jobs: int, wanted: int, counts: PilotCounts, free_slots: int
+) -> QueueSnapshot:
     return QueueSnapshot(
         is_enabled=True,
         waiting_jobs=jobs,
+        wanted_pilots=wanted,
         pending_pilots=counts.pending,
-        idle_pilots=counts.idle,
         alive_pilots=counts.alive,
         max_pilots=queue.max_pilots,
         max_queued_pilots=queue.max_queued_pilots,
         free_slots=free_slots,
     )
-
-
-def _count_as_served(fitting: list[Demand], unserved: Counter[int], pilots: int) -> None:
-    for demand in fitting:
-        taken = min(pilots, unserved[demand.task_queue_id])
-        unserved[demand.task_queue_id] -= taken
-        pilots -= taken
 
 
 def submit_pilots(queue: Queue, element: Element, count: int) -> None:
@@ -142,7 +169,16 @@ def submit_pilots(queue: Queue, element: Element, count: int) -> None:
     batch = f"pilotage-{secrets.token_hex(8)}"
     keys = [secrets.token_urlsafe(32) for _ in range(count)]
     pilots = Pilot.objects.bulk_create(
-        [Pilot(queue=queue, batch=batch, secret_sha256=secret_digest(key)) for key in keys]
+        [
+            Pilot(
+                queue=queue,
+                batch=batch,
+                owner=queue.owner,
+                owner_group=queue.owner_group,
+                secret_sha256=secret_digest(key),
+            )
+            for key in keys
+        ]
     )
     script = render_script(
         conf().public_url,
@@ -156,6 +192,7 @@ def submit_pilots(queue: Queue, element: Element, count: int) -> None:
             name=batch,
             cores=queue.cores,
             memory_mb=queue.memory_mb,
+            gpus=queue.gpus,
             minutes=(queue.wall_time_s + _ENDING_MARGIN_S) // 60 + 1,
         )
     except Refused as error:

@@ -35,7 +35,7 @@ def element(make_element: Callable[[], Element]) -> Element:
 
 
 def submit(element: Element, script: str, count: int = 1, name: str = "batch") -> list[str]:
-    return element.submit(count, script, name=name, cores=1, memory_mb=100, minutes=5)
+    return element.submit(count, script, name=name, cores=1, memory_mb=100, gpus=0, minutes=5)
 
 
 def wait_for(

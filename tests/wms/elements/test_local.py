@@ -201,14 +201,15 @@ def test_a_pilot_inherits_no_descriptor(element: LocalElement, tmp_path: Path) -
 def test_a_pilot_is_told_its_share_of_the_node(element: LocalElement) -> None:
     element.submit(
         1,
-        'echo "$PILOTAGE_CORES $PILOTAGE_MEMORY_MB over"',
+        'echo "$PILOTAGE_CORES $PILOTAGE_MEMORY_MB $PILOTAGE_GPUS over"',
         name="share",
         cores=3,
         memory_mb=512,
+        gpus=2,
         minutes=1,
     )
 
-    assert wait_for_log(element, "share.0", "over") == "3 512 over\n"
+    assert wait_for_log(element, "share.0", "over") == "3 512 2 over\n"
 
 
 def test_all_pilots_under_a_directory_can_be_ended_at_once(base: Path, tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ class FakeElement:
         self.loses_answer = False
         self.refuses_pilots = ""
         self.calls: list[str] = []
+        self.slots_asked: list[tuple[int, int, int]] = []
 
     def _enter(self, call: str) -> None:
         self.calls.append(call)
@@ -26,9 +27,18 @@ class FakeElement:
             raise self.fail_with
 
     def submit(
-        self, count: int, script: str, *, name: str, cores: int, memory_mb: int, minutes: int
+        self,
+        count: int,
+        script: str,
+        *,
+        name: str,
+        cores: int,
+        memory_mb: int,
+        gpus: int,
+        minutes: int,
     ) -> list[str]:
         self._enter("submit")
+        self.slots_asked.append((cores, memory_mb, gpus))
         if self.refuses_pilots:
             raise Refused(self.refuses_pilots)
         self.scripts[name] = script
