@@ -191,6 +191,10 @@ class JobAnswerSerializer(serializers.Serializer[Any]):
     verdict = serializers.ChoiceField([verdict.value for verdict in Verdict])
     summary = serializers.CharField()
     queues = QueueFitSerializer(many=True, source="queues.queues", default=[])
+    unknown = serializers.ListField(
+        child=serializers.CharField(), source="queues.unknown", default=[],
+        help_text="What is asked for and offered nowhere today.",
+    )  # fmt: skip
 
 
 class SiteAnswerSerializer(serializers.Serializer[Any]):

@@ -47,6 +47,16 @@ VERDICTS = {
     Verdict.ENDED: Meaning(_OFF, "Has ended", "Nothing will run any more."),
 }
 
+#: The same of jobs: what they wait for are queues and their pilots.
+JOB_VERDICTS = VERDICTS | {
+    Verdict.NEVER: Meaning(
+        _BAD, "Never", "Waiting does not help: no queue offers what is needed, as things are now."
+    ),
+    Verdict.NOT_NOW: Meaning(
+        _LATE, "Not now", "Queues fit, but each of them is closed or at a limit at present."
+    ),
+}
+
 #: How sites stand to a DAG, in the order in which that matters.
 SITES = {
     Stand.FREE: Meaning(_GOOD, "Would take it now", "Both sides agree and there is room."),

@@ -12,9 +12,11 @@ from types import SimpleNamespace
 from django.conf import settings
 from django.utils import timezone
 
+from matching.needs import Needs
 from matching.rings import ARCHIVES
 from portal.celery import app as celery_app
 from tests import factories
+from wms.accounting.services import save_group
 from wms.core.actors import Actor
 from wms.core.loops import LOOPS
 from wms.core.models import ControlLoop, User
@@ -22,11 +24,15 @@ from wms.dags.models import Dag
 from wms.dags.services import hold_dags
 from wms.dags.submission import DagSubmission, submit_dag
 from wms.history.models import Bin, Series
-from wms.jobs.models import Job
+from wms.jobs.limits import save_limit
+from wms.jobs.models import Job, RunningLimit
+from wms.jobs.services import JobSpec, create_workspace, submit_jobs
 from wms.pilots import monitor
 from wms.pilots.models import Pilot
 from wms.sites.models import Queue, Site
 from wms.sites.services import QueueSpec, SiteSpec, configure_site
+from wms.taskqueues import priorities as priorities_of_all
+from wms.taskqueues.models import TaskQueue, WaitingJob
 
 EXAMPLE = Path(settings.BASE_DIR, "examples", "montecarlo")
 PICTURE = (
@@ -49,6 +55,7 @@ class Production:
     site: Site
     job: Job
     pilot: Pilot
+    task_queue: TaskQueue
 
 
 def build() -> Production:
@@ -82,7 +89,48 @@ def build() -> Production:
     _loops(now)
     _past(now)
     job = Job.objects.filter(attempt_number=2).first() or Job.objects.all()[0]
-    return Production(people, running, held, failed, idle, sites[0], job, pilots[1])
+    task_queue = _waiting(people, sites[0])
+    return Production(people, running, held, failed, idle, sites[0], job, pilots[1], task_queue)
+
+
+def _waiting(people: SimpleNamespace, site: Site) -> TaskQueue:
+    """Single jobs of a group in several TaskQueues, and limits; one of them asks for much."""
+    group = factories.accounting(people.alice)
+    group.share = 2500
+    save_group(group, actor=factories.SYSTEM, members=[people.alice, people.bob])
+    for owner, cores, priorities in ((people.alice, 1, (1, 5, 10)), (people.bob, 4, (1,))):
+        needs = Needs.of(
+            owner.get_username(), owner_group=group.name, cores=cores, max_cores=8,
+            cpu_time_s=40_000, memory_mb=2000, job_type="User",
+        )  # fmt: skip
+        for priority in priorities:
+            _single_jobs(owner, needs, priority, count=2 + priority)
+    special = Needs.of(
+        "alice", owner_group=group.name, gpus=2, memory_mb=64_000, tags=["ssd", "gpu"],
+        sites=[site.name, "T2-Nowhere"], banned_sites=["T3-Old"], platforms=["linux-x86_64"],
+        job_type="Training", requirements='Arch == "X86_64" && Memory > 32000',
+    )  # fmt: skip
+    _single_jobs(people.alice, special, 3, count=14)
+    Queue.objects.filter(site=site, name="long").update(owner=people.bob, owner_group=group, gpus=1)
+    for limit in (
+        RunningLimit(site=site, job_type="User", maximum=50, note="the disk server"),
+        RunningLimit(owner_group=group.name, maximum=4, min_interval_s=90),
+    ):
+        save_limit(limit, actor=factories.SYSTEM)
+    WaitingJob.objects.filter(task_queue__job_type="User").update(
+        enqueued_at=timezone.now() - timedelta(hours=7, minutes=12)
+    )
+    priorities_of_all.recompute()
+    return TaskQueue.objects.get(key=special.key())
+
+
+def _single_jobs(owner: User, needs: Needs, priority: int, *, count: int) -> None:
+    specs = [
+        JobSpec(name=f"scan-{number}", executable="/bin/true", needs=needs, priority=priority)
+        for number in range(count)
+    ]
+    workspace = create_workspace(owner, {})
+    submit_jobs(specs, owner=owner, workspace=workspace, actor=Actor.person(owner))
 
 
 def _site(name: str) -> Site:

@@ -96,7 +96,7 @@ class TaskQueueDetail(APIView):
                     "oldest": detail.oldest,
                     "verdict": answer.verdict.value,
                     "summary": answer.summary,
-                    "unknown": getattr(answer.queues, "unknown", ()),
+                    "unknown": answer.queues.unknown if answer.queues else (),
                     "queues": answer.queues.queues if answer.queues else (),
                 }
             ).data

@@ -19,7 +19,7 @@ from portal.filters import DagFilter
 from portal.web import explained
 from portal.web.pages import page
 from portal.web.questions import QuestionForm
-from portal.web.verdicts import VERDICTS
+from portal.web.verdicts import JOB_VERDICTS, VERDICTS
 from wms.core.errors import Finding, InvalidInput, NotFound
 from wms.core.models import User
 from wms.dags import explaining
@@ -204,7 +204,7 @@ def _queues(answer: explaining.JobAnswer) -> dict[str, Any]:
     found = answer.queues
     return {
         "answer": answer,
-        "meaning": VERDICTS[answer.verdict],
+        "meaning": JOB_VERDICTS[answer.verdict],
         "queues": explained.queue_lines(found) if found else None,
     }
 

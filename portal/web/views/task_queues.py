@@ -15,7 +15,7 @@ from portal.web import explained
 from portal.web.needs import facts_of
 from portal.web.pages import is_part, may_configure, page, render_page
 from portal.web.paging import PAGE_SIZE
-from portal.web.verdicts import VERDICTS
+from portal.web.verdicts import JOB_VERDICTS
 from wms.core.errors import NotFound
 from wms.dags import explaining
 from wms.jobs.models import Job
@@ -131,7 +131,7 @@ def _detail(request: HttpRequest, task_queue_id: int) -> dict[str, Any]:
         "priorities": detail.priorities,
         "oldest": _with_jobs(request, detail.oldest),
         "answer": answer,
-        "meaning": VERDICTS[answer.verdict],
+        "meaning": JOB_VERDICTS[answer.verdict],
         "queues": explained.queue_lines(answer.queues) if answer.queues else None,
         "may_configure": may_configure(request),
     }

@@ -6,17 +6,21 @@ from matching.explanation import Verdict
 from matching.reasons import Stand
 from portal.web.explained import cut
 from portal.web.looks import LOOKS
-from portal.web.verdicts import DAGS, SITES, VERDICTS
+from portal.web.verdicts import DAGS, JOB_VERDICTS, SITES, VERDICTS
 
 
-@pytest.mark.parametrize(("known", "shown"), [(Verdict, VERDICTS), (Stand, SITES), (Stand, DAGS)])
+@pytest.mark.parametrize(
+    ("known", "shown"),
+    [(Verdict, VERDICTS), (Verdict, JOB_VERDICTS), (Stand, SITES), (Stand, DAGS)],
+)
 def test_every_answer_has_a_look_and_a_meaning(known: type, shown: dict) -> None:
     assert set(shown) == set(known)
 
 
 def test_a_shape_has_the_same_tone_as_in_the_states() -> None:
     tones = {look.shape: look.tone for look in LOOKS.values()}
-    looks = [meaning.look for table in (VERDICTS, SITES, DAGS) for meaning in table.values()]
+    tables = (VERDICTS, JOB_VERDICTS, SITES, DAGS)
+    looks = [meaning.look for table in tables for meaning in table.values()]
 
     assert {look.shape: look.tone for look in looks}.items() <= tones.items()
 
