@@ -6,7 +6,7 @@ import secrets
 import threading
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from django.db import connections
@@ -20,7 +20,7 @@ from wms.jobs.attempts import PayloadEnd, end_attempt, return_job
 from wms.jobs.limits import save_limit
 from wms.jobs.models import Attempt, Job, RunningLimit
 from wms.jobs.services import JobSpec, create_workspace, submit_jobs
-from wms.pilots import services
+from wms.pilots import monitor, services
 from wms.pilots.models import Pilot
 from wms.pilots.services import ClaimAnswer, claim_job, end_pilot
 from wms.sites.models import Queue
@@ -398,6 +398,23 @@ def test_a_job_whose_pilot_dies_before_it_starts_waits_at_its_old_place(
     assert list(waiting) == ids
     # One of the ten oldest is drawn: the job that came back is one of them again.
     assert job_of(ask(running_pilot(queue))) in ids[:10]
+
+
+def test_all_jobs_of_a_pilot_that_falls_silent_wait_again(make_queue, add_jobs) -> None:
+    queue = make_queue(cores=4)
+    silent, other = running_pilot(queue), running_pilot(queue)
+    add_jobs(3)
+    for _ in range(3):
+        assert ask(silent).work is not None
+    Pilot.objects.filter(pk=other.pk).update(heartbeat_at=NOW + timedelta(minutes=2))
+
+    assert monitor.stall_silent(NOW + timedelta(minutes=1)) == 1
+    assert Job.objects.filter(state="stalled").count() == 3
+    Pilot.objects.filter(pk=silent.pk).update(state_since=NOW)
+    assert monitor.give_up_stalled(NOW + timedelta(minutes=60)) == 1
+
+    assert WaitingJob.objects.count() == 3
+    assert set(Attempt.objects.values_list("outcome", flat=True)) == {"lost"}
 
 
 def test_a_pilot_that_has_ended_gets_nothing(make_queue, add_jobs) -> None:

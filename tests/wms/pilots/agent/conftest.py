@@ -20,6 +20,8 @@ from wms.core.actors import Actor
 from wms.core.models import User
 from wms.jobs import blobs, services
 from wms.jobs.models import Attempt, Job, WorkspaceFile
+from wms.pilots.agent.control import Control
+from wms.pilots.agent.loop import Agent, Mission
 from wms.pilots.bundle import agent_bundle
 from wms.pilots.models import Pilot
 from wms.pilots.services import secret_digest
@@ -141,6 +143,15 @@ class World:
         process.stdin.close()
         self.agents.append(RunningAgent(pilot, process, log_file, work_dir))
         return self.agents[-1]
+
+    def agent(self, control: Control) -> Agent:
+        """An agent of a new pilot, to be run in a thread of this process."""
+        pilot = Pilot.objects.create(
+            queue=self.queue, batch="here", secret_sha256=secret_digest(SECRET)
+        )
+        work_dir = self.directory / "work-here"
+        work_dir.mkdir()
+        return Agent(Mission(self.server.url, str(pilot.uuid), SECRET, work_dir), control)
 
     def wait_for_state(self, job: Job, *states: str) -> Job:
         """Return the job once it is in one of these states."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import threading
 import time
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from tests.wms.pilots.agent.test_payload import wait_until_gone
 from wms.core.actors import Actor
 from wms.jobs import services
 from wms.jobs.models import Attempt, Job, WorkspaceFile
+from wms.pilots.agent.control import Control
 from wms.pilots.models import Pilot
 from wms.sites.models import Queue
 
@@ -255,3 +257,32 @@ def test_in_a_bad_network_every_job_is_done_once(world: World) -> None:
         assert world.wait_for_state(job, "done").attempt_number == 1
         assert world.output(job, "out") == b"%d\n" % number
     assert Attempt.objects.count() == 16
+
+
+def test_a_pilot_whose_time_is_over_ends_the_jobs_at_hand_and_takes_no_more(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PILOTAGE_CORES", "3")
+    jobs = [world.submit(until_told(world, name), wall_limit_s=10**6) for name in ("a", "b")]
+    late_s = [0.0]
+    control = Control(clock=lambda: time.monotonic() + late_s[0])
+    agent = world.agent(control)
+    codes: list[int] = []
+    life = threading.Thread(target=lambda: codes.append(agent.run()))
+    life.start()
+    for name in ("a", "b"):
+        pid_of(world, name)
+
+    late_s[0] = 100_000.0
+    before = world.server.count("POST", "/claim")
+    wait_until(lambda: world.server.count("POST", "/heartbeat") > 2, "it lives on")
+    late = world.submit("#!/bin/sh\ntrue\n")
+    let_go(world, "a", "b")
+
+    life.join(30)
+    assert codes == [0]
+    for job in jobs:
+        world.wait_for_state(job, "done")
+    world.wait_for_state(late, "waiting")
+    assert world.server.count("POST", "/claim") <= before + 1
+    assert Pilot.objects.get().state == "done"
