@@ -30,7 +30,8 @@ from wms.dags.states import DagState
 from wms.jobs.selectors import find_job
 from wms.sites.selectors import visible_sites
 from wms.sites.standing import standings
-from wms.taskqueues.selectors import demands, task_queue_of
+from wms.taskqueues.listing import Order, task_queue_page, visible_task_queues
+from wms.taskqueues.selectors import task_queue_of
 
 #: So many idle DAGs and TaskQueues are offered to be asked about.
 _OFFERED = 10
@@ -109,12 +110,13 @@ def _start(
 ) -> HttpResponse:
     """The form, with what may be asked about now."""
     idle = DagFilter({"state": [DagState.IDLE]}, queryset=listed_dags(request.user)).qs
-    waiting = sorted(demands(), key=lambda demand: -demand.waiting_jobs)
+    queues = visible_task_queues(request.user)
+    waiting = task_queue_page(queues, order=Order.WAITING, after=None, limit=_OFFERED)
     context = {
         "form": form,
         "faults": _by_field(faults),
         "idle": idle.order_by("state_since")[:_OFFERED],
-        "waiting": waiting[:_OFFERED],
+        "waiting": waiting.lines,
         "site_names": _site_names(request.user),
     }
     return render(request, "web/explain_start.html", context, status=status)

@@ -91,11 +91,11 @@ def test_running_limits_tell_how_many_run_and_how_often_they_match(
 
     page = _page(alice)
 
-    assert "jobs at UW <small>&lt;b&gt;disk</small>" in page
+    assert "Jobs at UW <small>&lt;b&gt;disk</small>" in page
     assert "<b>1</b> of 3" in page
     assert "at least 1 min 30 s between two matches" in page
     assert "User jobs at all sites together" in page
-    assert "0 run now" in page
+    assert "<b>0</b> run now" in page
 
 
 def test_limits_tell_what_is_in_use_of_each_name(alice: Client, people: SimpleNamespace) -> None:
