@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.db import models, transaction
+from django.db import connection, models, transaction
 from django.db.models.functions import Now
 
 from wms.core.actors import Actor
@@ -15,6 +15,11 @@ from wms.core.models import EventRecord
 from wms.core.transitions import Applied, TransitionTable
 
 _BATCH = 1000
+_BEGIN = """
+INSERT INTO {table} ({subject}, event, from_state, to_state, actor, reason, facts, created_at)
+SELECT id, %s, %s, %s, %s, '', '{{}}', statement_timestamp() FROM unnest(%s::bigint[]) AS id
+ORDER BY id
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +70,21 @@ class StateMachine:
             )
         events = self._write_events(event, step.target, rows, actor, reason, facts or {})
         return Applied(changed=changed, skipped=sorted(set(ids) - set(changed))), events
+
+    def begin(self, event: str, ids: Sequence[int], *, actor: Actor) -> None:
+        """Write the first event of entities that this transaction has inserted in its target state.
+
+        Nobody else sees them yet, so there is nothing to lock and nothing to compare. One
+        statement; it is for thousands at once, in entities whose events copy no columns.
+        """
+        step = self.transitions[event]
+        (source,) = step.sources
+        table, subject = self.event_model._meta.db_table, f"{self.subject}_id"
+        with connection.cursor() as cursor:
+            cursor.execute(
+                _BEGIN.format(table=table, subject=subject),
+                [event, source, step.target, actor.name, list(ids)],
+            )
 
     def _write_events(
         self,

@@ -24,7 +24,7 @@ from wms.dags.rendering import (
 )
 from wms.dags.submitfile import SubmitFile, parse_submit_file
 from wms.dags.warnings import place_of, warnings_of
-from wms.jobs.services import JobSpec
+from wms.jobs.specs import JobSpec
 from wms.sites.words import offered_words
 from wms.taskqueues.policies import task_queue_policy
 

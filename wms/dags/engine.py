@@ -35,7 +35,7 @@ from wms.dags.states import DAG_TERMINAL, DagState, NodeState
 from wms.dags.submitfile import from_dict
 from wms.jobs import services as jobs
 from wms.jobs.models import JobEvent
-from wms.jobs.services import JobSpec
+from wms.jobs.specs import JobSpec
 from wms.pilots.director import DIRECT_TASK
 from wms.sites.selectors import offered_resource, queues_of
 from wms.taskqueues.policies import task_queue_policy

@@ -12,7 +12,7 @@ from wms.core.errors import PilotageError
 from wms.dags.needs import COMMANDS, is_need, read_needs, read_priority, whole
 from wms.dags.submitfile import SubmitFile
 from wms.jobs.paths import checked_path
-from wms.jobs.services import JobSpec
+from wms.jobs.specs import JobSpec
 
 #: Commands that become fields of the job; all others are kept as attributes.
 _TAKEN = frozenset(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from django.db import transaction
@@ -38,6 +38,11 @@ def apply(
     if event in ANNOUNCED and applied.changed:
         _announce({record.job_id: record.pk for record in events if isinstance(record, JobEvent)})
     return applied
+
+
+def begin(event: str, job_ids: Sequence[int], *, actor: Actor) -> None:
+    """Write the first event of jobs that this transaction has inserted in the event's target."""
+    _MACHINE.begin(event, job_ids, actor=actor)
 
 
 def _announce(event_by_job: Mapping[int, int]) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
 
 from django.db import transaction
 from django.db.models import F
@@ -16,27 +14,9 @@ from wms.core.models import User
 from wms.core.transitions import Applied
 from wms.jobs import lifecycle
 from wms.jobs.models import Attempt, Blob, Job, Workspace, WorkspaceFile
+from wms.jobs.specs import JobSpec, insert_jobs
 from wms.jobs.states import QUEUED, JobState
 from wms.taskqueues import services as taskqueues
-
-
-@dataclass(frozen=True, slots=True)
-class JobSpec:
-    """A job to be submitted. File names are paths in the workspace."""
-
-    name: str
-    executable: str
-    needs: Needs
-    arguments: tuple[str, ...] = ()
-    environment: Mapping[str, str] = field(default_factory=dict)
-    input_files: tuple[str, ...] = ()
-    output_files: tuple[str, ...] = ()
-    stdout_name: str = ""
-    stderr_name: str = ""
-    attributes: Mapping[str, Any] = field(default_factory=dict)
-    wall_limit_s: int = 86_400
-    max_attempts: int = 5
-    priority: int = 1
 
 
 def create_workspace(owner: User, files: Mapping[str, Blob]) -> Workspace:
@@ -61,35 +41,18 @@ def submit_jobs(
 ) -> list[int]:
     """Store the jobs and put them into their TaskQueues; their ids in the order of the specs.
 
-    The end of each is announced to the inbox of `topic` under `topic_key`.
+    The end of each is announced to the inbox of `topic` under `topic_key`. A few statements for
+    every thousands of jobs.
     """
-    jobs = Job.objects.bulk_create(
-        [
-            Job(
-                name=spec.name,
-                owner=owner,
-                workspace=workspace,
-                executable=spec.executable,
-                arguments=list(spec.arguments),
-                environment=dict(spec.environment),
-                input_files=list(spec.input_files),
-                output_files=list(spec.output_files),
-                stdout_name=spec.stdout_name,
-                stderr_name=spec.stderr_name,
-                needs=spec.needs.as_dict(),
-                priority=spec.priority,
-                attributes=dict(spec.attributes),
-                wall_limit_s=spec.wall_limit_s,
-                max_attempts=spec.max_attempts,
-                topic=topic,
-                topic_key=topic_key,
-            )
-            for spec in specs
-        ],
-        batch_size=500,
+    ids = insert_jobs(
+        specs,
+        state=JobState.WAITING,
+        owner=owner,
+        workspace=workspace,
+        topic=topic,
+        topic_key=topic_key,
     )
-    ids = [job.pk for job in jobs]
-    lifecycle.apply("enqueue", ids, actor=actor)
+    lifecycle.begin("enqueue", ids, actor=actor)
     taskqueues.enqueue(
         [
             taskqueues.Entry(pk, spec.needs, spec.priority)
