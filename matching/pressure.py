@@ -13,15 +13,16 @@ MAX_BATCH = 200
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """Cores, memory and GPUs: those that are free in a pilot, or those that a job takes."""
+    """What is free in a pilot, or what a job takes: of `time_s` the job needs that much left."""
 
     cores: int
     memory_mb: int = 0
     gpus: int = 0
+    time_s: int = 0
 
     def holds(self, job: Room) -> int:
         """How many such jobs find place here, side by side; a job takes one core at least."""
-        times = self.cores // job.cores
+        times = self.cores // job.cores if job.time_s <= self.time_s else 0
         if job.memory_mb:
             times = min(times, self.memory_mb // job.memory_mb)
         if job.gpus:
@@ -34,6 +35,7 @@ class Room:
             self.cores - times * job.cores,
             self.memory_mb - times * job.memory_mb,
             self.gpus - times * job.gpus,
+            self.time_s,
         )
 
 

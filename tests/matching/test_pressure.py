@@ -78,6 +78,8 @@ def test_no_limit_is_ever_exceeded(
         (Room(8, 16_000, 2), Room(1, 0, 1), 2),
         (Room(8, 16_000), Room(1, 0, 1), 0),
         (Room(2), Room(4), 0),
+        (Room(8, time_s=500), Room(1, time_s=500), 8),
+        (Room(8, time_s=499), Room(1, time_s=500), 0),
     ],
 )
 def test_a_room_holds_jobs_as_long_as_all_of_it_lasts(room: Room, job: Room, times: int) -> None:
@@ -85,12 +87,12 @@ def test_a_room_holds_jobs_as_long_as_all_of_it_lasts(room: Room, job: Room, tim
 
 
 def test_jobs_are_placed_in_what_is_free_and_leave_the_rest() -> None:
-    free = Counter({Room(8, 8000): 2, Room(1, 8000): 1})
+    free = Counter({Room(8, 8000, time_s=9): 2, Room(1, 8000): 1})
 
     placed = place(Room(3, 100), 5, free)
 
     assert placed == 4
-    assert free == {Room(2, 7800): 2, Room(1, 8000): 1}
+    assert free == {Room(2, 7800, time_s=9): 2, Room(1, 8000): 1}
 
 
 def test_the_last_pilot_needed_may_be_filled_in_part() -> None:
@@ -100,7 +102,7 @@ def test_the_last_pilot_needed_may_be_filled_in_part() -> None:
     assert free == {Room(3): 1, Room(4): 1}
 
 
-ROOMS = st.builds(Room, st.integers(1, 9), st.integers(0, 9), st.integers(0, 2))
+ROOMS = st.builds(Room, st.integers(1, 9), st.integers(0, 9), st.integers(0, 2), st.integers(0, 2))
 
 
 @given(st.dictionaries(ROOMS, st.integers(1, 5), max_size=4), ROOMS, st.integers(0, 60))

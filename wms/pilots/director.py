@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import secrets
+from bisect import bisect_right
 from collections import Counter, defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -32,7 +34,7 @@ from wms.pilots.services import secret_digest
 from wms.pilots.states import ALIVE, PENDING, PilotState
 from wms.pilots.unserved import Unserved, kinds_of
 from wms.sites.models import Queue
-from wms.sites.selectors import element_of, enabled_queues, offered_resource
+from wms.sites.selectors import element_of, enabled_queues, fresh_time_s, offered_resource
 from wms.taskqueues.selectors import demands
 
 log = structlog.get_logger(__name__)
@@ -43,8 +45,9 @@ _BACK_OFF = timedelta(seconds=60)
 _REFUSAL = "the batch system refused"
 #: What is read of each living pilot.
 _COLUMNS = (
-    "state", "node", "owner_id", "owner_group_id", "queue__cores", "queue__memory_mb",
-    "queue__gpus", "queue__owner_id", "queue__owner_group_id",
+    "state", "node", "registered_at", "owner_id", "owner_group_id", "queue__cores",
+    "queue__memory_mb", "queue__gpus", "queue__wall_time_s", "queue__owner_id",
+    "queue__owner_group_id",
 )  # fmt: skip
 #: The task that runs the director's cycle.
 DIRECT_TASK = "wms.pilots.direct"
@@ -66,17 +69,19 @@ def run_cycle(now: datetime) -> dict[str, Any]:
     that fails is reported and does not keep the others from being served. Jobs that fit several
     queues are counted for the first of them that takes a pilot for them.
     """
-    counts = pilot_counts()
-    refusals = recent_refusals(now)
     kinds = kinds_of(demands())
+    counts = pilot_counts(now, times_s=sorted({kind.needs.cpu_time_s for kind in kinds}))
+    refusals = recent_refusals(now)
     report: dict[str, Any] = {}
     for queue in enabled_queues(now):
         if queue.pk in refusals:
             reason = f"waiting {_BACK_OFF.seconds} s after: {refusals[queue.pk]}"
             report[str(queue)] = {"submitted": 0, "reason": reason}
             continue
-        unserved = Unserved.by(offered_resource(queue), kinds)
-        report[str(queue)] = _serve(queue, unserved, counts.get(queue.pk, PilotCounts()))
+        offer = offered_resource(queue)
+        unserved = Unserved.by(offer, kinds)
+        fresh = Room(offer.cores, offer.memory_mb, offer.gpus, offer.cpu_time_s)
+        report[str(queue)] = _serve(queue, fresh, unserved, counts.get(queue.pk, PilotCounts()))
     return {"queues": report}
 
 
@@ -88,18 +93,34 @@ def recent_refusals(now: datetime) -> dict[int, str]:
     return dict(refused.order_by("pk").values_list("queue_id", "state_reason"))
 
 
-def pilot_counts() -> dict[int, PilotCounts]:
-    """Living pilots by queue. Free is what their open attempts leave, of their slot where told."""
+def pilot_counts(now: datetime, *, times_s: Sequence[int]) -> dict[int, PilotCounts]:
+    """Living pilots by queue, with what their open attempts leave of their slots.
+
+    `times_s` are the CPU times that jobs need, in ascending order: the time that a pilot has left
+    is cut to one of them, so that the pilots of a queue are of few kinds.
+    """
     held = _held()
     counts: dict[int, PilotCounts] = defaultdict(PilotCounts)
     for pilot in Pilot.objects.filter(state__in=ALIVE).select_related("queue").only(*_COLUMNS):
         count = counts[pilot.queue_id]
         count.alive += 1
         count.pending += pilot.state in PENDING
-        room = _slot(pilot).without(held.get(pilot.pk, Room(0)), 1)
-        if pilot.state != PilotState.STALLED and room.cores > 0 and _is_up_to_date(pilot):
-            count.free[room] += 1
+        if pilot.state == PilotState.STALLED or not _is_up_to_date(pilot):
+            continue
+        shorter = bisect_right(times_s, _left_s(pilot, now))
+        room = _slot(pilot, times_s[shorter - 1] if shorter else 0)
+        left = room.without(held.get(pilot.pk, Room(0)), 1)
+        if left.cores > 0:
+            count.free[left] += 1
     return counts
+
+
+def _left_s(pilot: Pilot, now: datetime) -> float:
+    """The time that a pilot has left for jobs; one that has not called in has all of its own."""
+    if pilot.registered_at is None:
+        return fresh_time_s(pilot.queue)
+    used = now - pilot.registered_at
+    return pilot.queue.wall_time_s - used.total_seconds()
 
 
 def _is_up_to_date(pilot: Pilot) -> bool:
@@ -108,13 +129,14 @@ def _is_up_to_date(pilot: Pilot) -> bool:
     return (pilot.owner_id, pilot.owner_group_id) == (queue.owner_id, queue.owner_group_id)
 
 
-def _slot(pilot: Pilot) -> Room:
+def _slot(pilot: Pilot, time_s: int) -> Room:
     """What is the pilot's own: of its queue's offer, what its batch system really gave it."""
     queue, node = pilot.queue, pilot.node
     return Room(
         min(queue.cores, node.get("slot_cores", queue.cores)),
         min(queue.memory_mb, node.get("slot_memory_mb", queue.memory_mb)),
         min(queue.gpus, node.get("slot_gpus", queue.gpus)),
+        time_s,
     )
 
 
@@ -125,9 +147,8 @@ def _held() -> dict[int, Room]:
     return {pilot_id: Room(*amounts) for pilot_id, *amounts in sums}
 
 
-def _serve(queue: Queue, unserved: Unserved, counts: PilotCounts) -> dict[str, Any]:
+def _serve(queue: Queue, fresh: Room, unserved: Unserved, counts: PilotCounts) -> dict[str, Any]:
     jobs = unserved.count()
-    fresh = Room(queue.cores, queue.memory_mb, queue.gpus)
     unserved.put_into(counts.free)
     wanted = pilots_for(unserved.sizes(), fresh)
     decision = PressureDecision(0, "")

@@ -185,7 +185,7 @@ def _bind_job(pilot: Pilot, resource: Resource, claim_key: str, now: datetime) -
     gate = Gate.at(pilot.queue.site.name, now)
     free = replace(_free(pilot, resource), excluded=gate.reached())
     if not free.cores:
-        return f"no core is free: the pilot's jobs use all of {pilot.queue.cores}"
+        return "no core of the pilot is free"
     claimed = taskqueues.claim(free, facts=pilot.node, refuses=gate.refuses)
     if claimed is None:
         return _why_none(free)
@@ -225,11 +225,10 @@ def _left(offered: int, held: int, said: int) -> int:
 
 
 def _why_none(free: Resource) -> str:
-    here = (
-        f"{free.cores} cores, {free.memory_mb} MB of memory, {free.gpus} GPUs and "
-        f"{free.cpu_time_s} s at {free.queue}"
+    reason = (
+        f"no waiting job fits what a pilot of {free.queue} has free: cores {free.cores}, memory "
+        f"{free.memory_mb} MB, GPUs {free.gpus}, time {free.cpu_time_s} s"
     )
-    reason = f"no waiting job fits {here}"
     if free.excluded:
         reached = ", ".join(dict.fromkeys(map(str, free.excluded)))
         reason += f"; running limits let no more of these start: {reached}"

@@ -71,8 +71,9 @@ class Unserved:
         for kind in kinds:
             if _is_refused(for_all, kind.needs, ad):
                 continue
-            size = Room(kind.needs.cores, kind.needs.memory_mb, kind.needs.gpus)
-            by_size[size] += [each for each in kind.waiting if each.jobs and _is_for(offer, each)]
+            by_size[_size(kind.needs)] += [
+                each for each in kind.waiting if each.jobs and _is_for(offer, each)
+            ]
         return cls(by_size)
 
     def count(self) -> int:
@@ -91,6 +92,10 @@ class Unserved:
                 taken = min(served, each.jobs)
                 each.jobs -= taken
                 served -= taken
+
+
+def _size(needs: Needs) -> Room:
+    return Room(needs.cores, needs.memory_mb, needs.gpus, needs.cpu_time_s)
 
 
 def _is_refused(offer: Resource, needs: Needs, ad: classad2.ClassAd) -> bool:

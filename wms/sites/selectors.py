@@ -82,8 +82,13 @@ def offered_resource(queue: Queue) -> Resource:
 
     Reads the queue's site, owner and group: select them with it.
     """
-    offer = replace(queue_offer(queue), cpu_time_s=max(0, queue.wall_time_s - _START_UP_S))
+    offer = replace(queue_offer(queue), cpu_time_s=fresh_time_s(queue))
     return with_identity(offer, queue.owner, queue.owner_group)
+
+
+def fresh_time_s(queue: Queue) -> int:
+    """How long a job may run in a fresh pilot of this queue."""
+    return max(0, queue.wall_time_s - _START_UP_S)
 
 
 def queue_offer(queue: Queue) -> Resource:

@@ -44,7 +44,8 @@ def test_without_work_the_answer_gives_a_reason(registered: PilotClient) -> None
 
     assert answer["job"] is None
     assert answer["reason"] == (
-        "no waiting job fits 1 cores, 2000 MB of memory, 0 GPUs and 3600 s at UW/short"
+        "no waiting job fits what a pilot of UW/short has free: cores 1, memory 2000 MB, GPUs 0, "
+        "time 3600 s"
     )
 
 
@@ -171,10 +172,7 @@ def test_a_full_pilot_is_told_so(registered: PilotClient, make_job: Callable[...
 
     answer = registered.ask()
 
-    assert answer.json() == {
-        "job": None,
-        "reason": "no core is free: the pilot's jobs use all of 1",
-    }
+    assert answer.json() == {"job": None, "reason": "no core of the pilot is free"}
 
 
 def test_a_pilot_may_take_only_jobs_with_more_tags_than_its_queue_demands(

@@ -168,7 +168,7 @@ def test_a_pilot_claims_until_it_is_full_and_goes_on_when_a_job_has_ended(
     works = [ask(pilot).work for _ in range(3)]
     full = ask(pilot)
 
-    assert full == ClaimAnswer(reason="no core is free: the pilot's jobs use all of 3")
+    assert full == ClaimAnswer(reason="no core of the pilot is free")
     assert works[0] is not None
     ended = PayloadEnd(exit_code=0)
     attempt = works[0].attempt
@@ -230,7 +230,7 @@ def test_a_pilot_that_says_it_has_more_than_its_queue_gets_no_more(make_queue, a
     answer = ask(pilot, cores=64)
 
     assert answer.work is None
-    assert answer.reason.startswith("no waiting job fits 2 cores, 2000 MB of memory, 0 GPUs")
+    assert "has free: cores 2, memory 2000 MB, GPUs 0" in answer.reason
 
 
 @pytest.mark.django_db(transaction=True)

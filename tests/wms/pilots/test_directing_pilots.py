@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from django.utils import timezone
 
 from matching.needs import Needs
@@ -31,7 +33,12 @@ def submit(owner: User, group: str = "", **needs: object) -> None:
 def running(queue: Queue, used_cores: int = 0, **node: int) -> Pilot:
     """A pilot that has registered, with an open attempt that holds so many cores."""
     made = Pilot.objects.create(
-        queue=queue, state="running", token_sha256="x", secret_sha256="x", node=node
+        queue=queue,
+        state="running",
+        registered_at=timezone.now(),
+        token_sha256="x",
+        secret_sha256="x",
+        node=node,
     )
     if used_cores:
         job = _any_job()
@@ -93,6 +100,18 @@ def test_what_a_pilot_really_got_counts_and_not_what_its_queue_offers_today(
     queue = make_queue(cores=8)
     running(queue, used_cores=1, slot_cores=1, slot_memory_mb=2000, slot_gpus=0)
     add_jobs(1)
+
+    assert direct() == {"site-a/main": 1}
+
+
+def test_a_pilot_with_too_little_time_left_is_not_counted_on(make_queue, add_jobs) -> None:
+    queue = make_queue(cores=8, wall_time_s=86_400)
+    running(queue, used_cores=1)
+    Pilot.objects.update(registered_at=timezone.now() - timedelta(hours=23))
+    add_jobs(7, cpu_time_s=500)
+    assert direct() == {"site-a/main": 0}
+
+    add_jobs(8, cpu_time_s=50_000)
 
     assert direct() == {"site-a/main": 1}
 

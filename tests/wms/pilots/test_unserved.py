@@ -84,7 +84,7 @@ def test_what_is_served_by_one_queue_is_not_there_for_the_next() -> None:
     kinds = kinds_of([Demand(1, Needs.of("alice"), 5), Demand(2, Needs.of("bob"), 5)])
     first = Unserved.by(Resource("a", 500), kinds)
 
-    first.put_into(Counter({Room(7): 1}))
+    first.put_into(Counter({Room(7, time_s=600): 1}))
 
-    assert first.sizes() == {Room(1): 3}
+    assert first.sizes() == {Room(1, time_s=500): 3}
     assert Unserved.by(Resource("b", 500), kinds).count() == 3

@@ -27,6 +27,8 @@ from .runs import Runs
 
 #: The pause between fruitless claims grows up to this multiple.
 MAX_POLL_FACTOR = 3.0
+#: With jobs at hand up to this one: such a pilot may ask in vain for as long as they run.
+MAX_BUSY_POLL_FACTOR = 10.0
 _GROWTH = 1.3
 _HEARTBEAT_TIMEOUT_S = 10.0
 _GOODBYE_PATIENCE_S = 30.0
@@ -190,8 +192,10 @@ class Agent:
             before = self._control.clock()
             self._control.bell.wait(pause_s * random.uniform(0.8, 1.2))
             # Only these pauses count: a server that was away had no chance to give work.
-            idle_s = idle_s + self._control.clock() - before if self._runs.are_over() else 0.0
-            pause_s = min(pause_s * _GROWTH, terms.poll_s * MAX_POLL_FACTOR)
+            is_idle = self._runs.are_over()
+            idle_s = idle_s + self._control.clock() - before if is_idle else 0.0
+            factor = MAX_POLL_FACTOR if is_idle else MAX_BUSY_POLL_FACTOR
+            pause_s = min(pause_s * _GROWTH, terms.poll_s * factor)
 
     def _why_end(self, terms: Terms, idle_s: float) -> End | None:
         if self._control.is_locked_out:
