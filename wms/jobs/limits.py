@@ -7,12 +7,13 @@ claims at the same time never exceed a limit, and claims of kinds without one wa
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import chain
 
 from django.db import connection, transaction
-from django.db.models import Count, F, OuterRef, Q, QuerySet, Subquery, Value
+from django.db.models import Case, Count, F, OuterRef, QuerySet, Subquery, Value, When
 from django.db.models.functions import Coalesce, NullIf
 
 from matching.needs import Needs
@@ -29,11 +30,55 @@ from wms.jobs.models import Attempt, RunningLimit
 #: What operators set; `last_match_at` belongs to the claims.
 _CONFIGURED = ("site_id", "job_type", "owner_group", "maximum", "min_interval_s", "note")
 
+# By hand, because every claim reads them, and most installations have few or none.
+_READ = """
+SELECT limits.id, coalesce(site.name, ''), limits.job_type, limits.owner_group, limits.maximum,
+       limits.min_interval_s, limits.last_match_at
+FROM jobs_runninglimit AS limits LEFT JOIN sites_site AS site ON site.id = limits.site_id
+"""
+_READ_AT = f"{_READ} WHERE limits.site_id IS NULL OR site.name = %s"
+_LOCK = f"{_READ} WHERE limits.id = ANY(%s) ORDER BY limits.id FOR UPDATE OF limits"
+
 # How many open attempts are of a limit's kind. Not counted beyond the maximum: more is as bad.
 _COUNT = """
 SELECT %s::bigint, count(*)
 FROM (SELECT 1 FROM jobs_attempt WHERE outcome = ''{conditions} LIMIT %s) AS running
 """
+
+
+@dataclass(frozen=True, slots=True)
+class _Limit:
+    """A row of the limits; an empty site stands for all of them."""
+
+    id: int
+    site: str
+    kind: JobKind
+    maximum: int | None
+    min_interval_s: float | None
+    last_match_at: datetime | None
+
+    def count(self) -> tuple[str, list[int | str | None]]:
+        """The statement that counts what runs of it, and its parameters."""
+        given = {
+            "site_name": self.site,
+            "job_type": self.kind.job_type,
+            "owner_group": self.kind.owner_group,
+        }
+        columns = {name: value for name, value in given.items() if value}
+        conditions = "".join(f" AND {name} = %s" for name in columns)
+        return _COUNT.format(conditions=conditions), [self.id, *columns.values(), self.maximum]
+
+    def reason(self, running: int, now: datetime) -> str:
+        """Why nothing of its kind may start now, when so many run; empty when it may."""
+        place = self.site or "all sites together"
+        if self.maximum is not None and running >= self.maximum:
+            return f"{running} of {self.maximum} {self.kind} run at {place}"
+        if self.min_interval_s is None or self.last_match_at is None:
+            return ""
+        if (now - self.last_match_at).total_seconds() >= self.min_interval_s:
+            return ""
+        interval = f"less than {self.min_interval_s:g} s ago"
+        return f"one of the {self.kind} started at {place} {interval}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,14 +99,13 @@ class Gate:
     """The limits that count at a site, for one claim. Lives inside the claim's transaction."""
 
     now: datetime
-    limits: Sequence[RunningLimit]
+    limits: Sequence[_Limit]
     _held: set[int] = field(default_factory=set)
 
     @classmethod
     def at(cls, site_name: str, now: datetime) -> Gate:
         """The gate of a site: its limits, and those over all sites. One query."""
-        here = Q(site__name=site_name) | Q(site=None)
-        return cls(now, list(RunningLimit.objects.filter(here).select_related("site")))
+        return cls(now, _read(_READ_AT, [site_name]))
 
     def reached(self) -> tuple[JobKind, ...]:
         """The kinds of which none may start now, as it looks without a lock. At most one query."""
@@ -72,103 +116,65 @@ class Gate:
 
         Exact: the limits that cover the needs stay locked until the end of the transaction.
         """
-        covering = _covering(self.limits, needs)
+        covering = self._covering(needs)
         if not covering:
             return None
         locked, busy = self._lock(covering)
         if busy:
-            return _kind(busy[0])
+            return busy[0].kind
         return next((limit.kind for limit in _reached(locked, self.now)), None)
 
-    def _lock(
-        self, limits: Sequence[RunningLimit]
-    ) -> tuple[list[RunningLimit], list[RunningLimit]]:
+    def matched(self, needs: Needs) -> None:
+        """Note the match, from which the next minimum interval counts."""
+        spaced = [limit.id for limit in self._covering(needs) if limit.min_interval_s]
+        if spaced:
+            RunningLimit.objects.filter(pk__in=spaced).update(last_match_at=self.now)
+
+    def _covering(self, needs: Needs) -> list[_Limit]:
+        return [limit for limit in self.limits if limit.kind.covers(needs)]
+
+    def _lock(self, limits: Sequence[_Limit]) -> tuple[list[_Limit], list[_Limit]]:
         """Lock these limits in id order and read them anew; and those that other claims use now.
 
         There are such only for a claim that holds limits of needs drawn before, and would have to
         go back in the order: it does not wait, as somebody may be waiting for what it holds.
         """
-        ids = {limit.pk for limit in limits}
+        ids = {limit.id for limit in limits}
         may_wait = min(ids - self._held, default=0) > max(self._held, default=0)
-        rows = RunningLimit.objects.select_for_update(of=("self",), skip_locked=not may_wait)
-        locked = list(rows.filter(pk__in=ids).select_related("site").order_by("pk"))
-        self._held |= {limit.pk for limit in locked}
+        locked = _read(_LOCK if may_wait else f"{_LOCK} SKIP LOCKED", [list(ids)])
+        self._held |= {limit.id for limit in locked}
         # One that is missing although this waited was deleted, and limits nothing any more.
-        busy = [] if may_wait else [limit for limit in limits if limit.pk not in self._held]
+        busy = [] if may_wait else [limit for limit in limits if limit.id not in self._held]
         return locked, busy
-
-    def matched(self, needs: Needs) -> None:
-        """Note the match, from which the next minimum interval counts."""
-        spaced = [limit.pk for limit in _covering(self.limits, needs) if limit.min_interval_s]
-        if spaced:
-            RunningLimit.objects.filter(pk__in=spaced).update(last_match_at=self.now)
 
 
 def reached_limits(now: datetime) -> list[ReachedLimit]:
     """All limits that let nothing of their kind start now. Two queries at most."""
-    return _reached(list(RunningLimit.objects.select_related("site")), now)
+    return _reached(_read(_READ, []), now)
 
 
-def _kind(limit: RunningLimit) -> JobKind:
-    return JobKind(limit.job_type, limit.owner_group)
+def _read(statement: str, parameters: Sequence[str | list[int]]) -> list[_Limit]:
+    with connection.cursor() as cursor:
+        cursor.execute(statement, parameters)
+        return [
+            _Limit(row_id, site, JobKind(job_type, owner_group), *values)
+            for row_id, site, job_type, owner_group, *values in cursor.fetchall()
+        ]
 
 
-def _covering(limits: Iterable[RunningLimit], needs: Needs) -> list[RunningLimit]:
-    return [limit for limit in limits if _kind(limit).covers(needs)]
-
-
-def _reached(limits: Sequence[RunningLimit], now: datetime) -> list[ReachedLimit]:
+def _reached(limits: Sequence[_Limit], now: datetime) -> list[ReachedLimit]:
     running = _running([limit for limit in limits if limit.maximum is not None])
-    reasons = {
-        limit.pk: _full(limit, running.get(limit.pk, 0)) or _too_soon(limit, now)
-        for limit in limits
-    }
-    return [
-        ReachedLimit(limit.site.name if limit.site else "", _kind(limit), reasons[limit.pk])
-        for limit in limits
-        if reasons[limit.pk]
-    ]
+    reasons = [(limit, limit.reason(running.get(limit.id, 0), now)) for limit in limits]
+    return [ReachedLimit(limit.site, limit.kind, reason) for limit, reason in reasons if reason]
 
 
-def _full(limit: RunningLimit, running: int) -> str:
-    if limit.maximum is None or running < limit.maximum:
-        return ""
-    return f"{running} of {limit.maximum} {_kind(limit)} run at {_place(limit)}"
-
-
-def _too_soon(limit: RunningLimit, now: datetime) -> str:
-    if limit.min_interval_s is None or limit.last_match_at is None:
-        return ""
-    if (now - limit.last_match_at).total_seconds() >= limit.min_interval_s:
-        return ""
-    return (
-        f"one of the {_kind(limit)} started at {_place(limit)} less than "
-        f"{limit.min_interval_s:g} s ago"
-    )
-
-
-def _place(limit: RunningLimit) -> str:
-    return limit.site.name if limit.site else "all sites together"
-
-
-def _running(limits: Sequence[RunningLimit]) -> dict[int, int]:
+def _running(limits: Sequence[_Limit]) -> dict[int, int]:
     """How many jobs of each limit's kind have a pilot, up to the limit's maximum. One query."""
     if not limits:
         return {}
-    statements = []
-    parameters: list[int | str | None] = []
-    for limit in limits:
-        given = {
-            "site_name": limit.site.name if limit.site else "",
-            "job_type": limit.job_type,
-            "owner_group": limit.owner_group,
-        }
-        columns = {name: value for name, value in given.items() if value}
-        conditions = "".join(f" AND {name} = %s" for name in columns)
-        statements.append(_COUNT.format(conditions=conditions))
-        parameters += [limit.pk, *columns.values(), limit.maximum]
+    statements, parameters = zip(*(limit.count() for limit in limits), strict=True)
     with connection.cursor() as cursor:
-        cursor.execute(" UNION ALL ".join(statements), parameters)
+        cursor.execute(" UNION ALL ".join(statements), list(chain.from_iterable(parameters)))
         return dict(cursor.fetchall())
 
 
@@ -178,13 +184,17 @@ def visible_limits(user: User) -> QuerySet[RunningLimit]:
         return RunningLimit.objects.none()
     of_kind = Attempt.objects.filter(
         outcome="",
-        site_name=Coalesce(OuterRef("site__name"), F("site_name")),
         job_type=Coalesce(NullIf(OuterRef("job_type"), Value("")), F("job_type")),
         owner_group=Coalesce(NullIf(OuterRef("owner_group"), Value("")), F("owner_group")),
     )
-    count = of_kind.order_by().values("outcome").annotate(count=Count("pk")).values("count")
-    return RunningLimit.objects.select_related("site").annotate(
-        running=Coalesce(Subquery(count), Value(0))
+    of_site = of_kind.filter(site_name=OuterRef("site__name"))
+    running = Case(When(site=None, then=_count(of_kind)), default=_count(of_site))
+    return RunningLimit.objects.select_related("site").annotate(running=Coalesce(running, Value(0)))
+
+
+def _count(attempts: QuerySet[Attempt]) -> Subquery:
+    return Subquery(
+        attempts.order_by().values("outcome").annotate(count=Count("pk")).values("count")
     )
 
 

@@ -1,0 +1,67 @@
+"""The plan by which running limits count, among very many attempts that have ended."""
+
+from __future__ import annotations
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from tests.wms.dags.driving import NOW
+from tests.wms.plans.test_hot_statements import explain, rows_read, run, scanned_whole
+from wms.core.actors import Actor
+from wms.core.models import User
+from wms.jobs.limits import Gate, save_limit
+from wms.jobs.models import RunningLimit, Workspace
+from wms.sites.models import Site
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def attempts(alice: User) -> None:
+    """2,000 open attempts at twenty sites, and 38,000 that have ended."""
+    workspace = Workspace.objects.create(owner=alice)
+    run(
+        """
+        WITH job AS (
+            INSERT INTO jobs_job
+                (name, owner_id, workspace_id, state, state_reason, executable, arguments,
+                 environment, input_files, output_files, stdout_name, stderr_name, needs,
+                 attributes, wall_limit_s, max_attempts, attempt_number, topic, topic_key)
+            SELECT 'a', %s, %s, 'running', '', 'a', '{}', '{}', '{}', '{}', '', '', '{}', '{}', 60,
+                   20, 20, '', 0
+            FROM generate_series(1, 2000)
+            RETURNING id
+        )
+        INSERT INTO jobs_attempt
+            (job_id, number, pilot_id, site_name, host, job_type, outcome, reason)
+        SELECT id, n, id, 'site-' || id %% 20, '', 'User', CASE n WHEN 20 THEN '' ELSE 'lost' END,
+               ''
+        FROM job CROSS JOIN generate_series(1, 20) AS n
+        """,
+        [alice.pk, workspace.pk],
+    )
+    run("ANALYZE jobs_attempt")
+
+
+def test_a_limit_reads_what_is_open_of_its_kind_at_its_site_and_nothing_else(attempts) -> None:
+    site = Site.objects.create(name="site-1")
+    save_limit(RunningLimit(site=site, job_type="User", maximum=5000), actor=Actor.system("test"))
+
+    with CaptureQueriesContext(connection) as queries:
+        assert Gate.at("site-1", NOW).reached() == ()
+    (_, count) = [query["sql"] for query in queries]
+    steps = explain(count.replace("%", "%%"), [])
+
+    assert not scanned_whole(steps, "jobs_attempt")
+    assert rows_read(steps, "jobs_attempt") == 100
+
+
+def test_a_limit_counts_no_further_than_its_maximum(attempts) -> None:
+    save_limit(RunningLimit(maximum=7), actor=Actor.system("test"))
+
+    with CaptureQueriesContext(connection) as queries:
+        assert len(Gate.at("site-1", NOW).reached()) == 1
+    steps = explain(queries[1]["sql"].replace("%", "%%"), [])
+
+    assert rows_read(steps, "jobs_attempt") == 7
