@@ -32,7 +32,7 @@ from wms.pilots.faults import faults_contained
 from wms.pilots.models import Pilot
 from wms.pilots.services import secret_digest
 from wms.pilots.states import ALIVE, PENDING, PilotState
-from wms.pilots.unserved import Unserved, kinds_of
+from wms.pilots.unserved import Kinds, Unserved
 from wms.sites.models import Queue
 from wms.sites.selectors import element_of, enabled_queues, fresh_time_s, offered_resource
 from wms.taskqueues.selectors import demands
@@ -69,8 +69,8 @@ def run_cycle(now: datetime) -> dict[str, Any]:
     that fails is reported and does not keep the others from being served. Jobs that fit several
     queues are counted for the first of them that takes a pilot for them.
     """
-    kinds = kinds_of(demands())
-    counts = pilot_counts(now, times_s=sorted({kind.needs.cpu_time_s for kind in kinds}))
+    kinds = Kinds(demands())
+    counts = pilot_counts(now, times_s=kinds.times_s)
     refusals = recent_refusals(now)
     report: dict[str, Any] = {}
     for queue in enabled_queues(now):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 import classad2
@@ -16,6 +16,8 @@ from wms.taskqueues.selectors import Demand
 
 #: What an expression may say of who submitted the job. Found too often is no harm.
 _NAMES_SUBMITTER = re.compile("owner|accountinggroup", re.IGNORECASE)
+#: No site has this name.
+_ANYWHERE = ""
 
 
 @dataclass(slots=True)
@@ -34,14 +36,26 @@ class Kind:
     waiting: list[Waiting] = field(default_factory=list)
 
 
-def kinds_of(demands: Iterable[Demand]) -> Collection[Kind]:
+class Kinds:
     """The demand by kinds: there are far fewer of them than TaskQueues, if users are many."""
-    kinds: dict[Needs, Kind] = {}
-    for demand in demands:
-        alike = _what_decides(demand.needs)
-        kind = kinds.setdefault(alike, Kind(alike))
-        kind.waiting.append(Waiting(demand.needs, demand.waiting_jobs))
-    return kinds.values()
+
+    def __init__(self, demands: Iterable[Demand]) -> None:
+        kinds: dict[Needs, Kind] = {}
+        for demand in demands:
+            alike = _what_decides(demand.needs)
+            kind = kinds.setdefault(alike, Kind(alike))
+            kind.waiting.append(Waiting(demand.needs, demand.waiting_jobs))
+        # Most jobs are for one site: what is for others need not be looked at.
+        self._by_site: dict[str, list[Kind]] = defaultdict(list)
+        for kind in kinds.values():
+            for site in kind.needs.sites or (_ANYWHERE,):
+                self._by_site[site].append(kind)
+        #: The CPU times that the jobs need, in ascending order.
+        self.times_s = sorted({needs.cpu_time_s for needs in kinds})
+
+    def at(self, site: str) -> list[Kind]:
+        """The kinds that are not for other sites only."""
+        return [*self._by_site.get(_ANYWHERE, ()), *self._by_site.get(site, ())]
 
 
 def _what_decides(needs: Needs) -> Needs:
@@ -63,12 +77,12 @@ class Unserved:
     by_size: Mapping[Room, list[Waiting]]
 
     @classmethod
-    def by(cls, offer: Resource, kinds: Iterable[Kind]) -> Unserved:
+    def by(cls, offer: Resource, kinds: Kinds) -> Unserved:
         """What the pilots of a queue with this offer are sent for."""
         for_all = replace(offer, owner="", owner_groups=())
         ad = pilot_ad(offer, {})
         by_size: dict[Room, list[Waiting]] = defaultdict(list)
-        for kind in kinds:
+        for kind in kinds.at(offer.site):
             if _is_refused(for_all, kind.needs, ad):
                 continue
             by_size[_size(kind.needs)] += [
@@ -87,6 +101,8 @@ class Unserved:
     def put_into(self, free: Counter[Room]) -> None:
         """Count jobs as served that find place in what is free; `free` keeps the rest."""
         for size, jobs in self.sizes().items():
+            if not free:
+                return
             served = place(size, jobs, free)
             for each in self.by_size[size]:
                 taken = min(served, each.jobs)

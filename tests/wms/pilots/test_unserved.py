@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from matching.needs import Needs
 from matching.pressure import Room
 from matching.resources import Resource, offer_refusal
-from wms.pilots.unserved import Unserved, kinds_of
+from wms.pilots.unserved import Kinds, Unserved
 from wms.taskqueues.selectors import Demand
 
 WORDS = {
@@ -20,7 +20,7 @@ WORDS = {
     "job_type": st.sampled_from(["", "User"]),
 }
 LISTS = {
-    "sites": st.sampled_from([(), ("a",), ("b",)]),
+    "sites": st.sampled_from([(), ("a",), ("b",), ("a", "b")]),
     "tags": st.sampled_from([(), ("ssd",)]),
     "pilot_types": st.sampled_from([(), ("private",), ("generic",)]),
     "submit_pools": st.sampled_from([(), ("main",)]),
@@ -72,7 +72,7 @@ def test_a_queue_is_for_exactly_the_jobs_that_it_does_not_refuse(
     offer = replace(offer, **identity)  # type: ignore[arg-type]
     demands = [Demand(number, needs, 10) for number, needs in enumerate(several)]
 
-    unserved = Unserved.by(offer, kinds_of(demands))
+    unserved = Unserved.by(offer, Kinds(demands))
 
     taken = [each.needs for some in unserved.by_size.values() for each in some]
     expected = [needs for needs in several if not offer_refusal(offer, needs)]
@@ -81,7 +81,7 @@ def test_a_queue_is_for_exactly_the_jobs_that_it_does_not_refuse(
 
 
 def test_what_is_served_by_one_queue_is_not_there_for_the_next() -> None:
-    kinds = kinds_of([Demand(1, Needs.of("alice"), 5), Demand(2, Needs.of("bob"), 5)])
+    kinds = Kinds([Demand(1, Needs.of("alice"), 5), Demand(2, Needs.of("bob"), 5)])
     first = Unserved.by(Resource("a", 500), kinds)
 
     first.put_into(Counter({Room(7, time_s=600): 1}))
