@@ -6,6 +6,7 @@ these the highest CPU segment; of that one, drawn by priority. Nothing here is l
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -46,6 +47,7 @@ _SOMETIMES = {
             AS kind(job_type, owner_group)
         WHERE kind.job_type IN ('', q.job_type) AND kind.owner_group IN ('', q.owner_group))""",
     "tried": "q.id <> ALL(%(tried)s::bigint[])",
+    "is_plain": "q.requirements = ''",
 }
 
 # The tickets of a segment lie side by side, each as long as its TaskQueue's priority. A random
@@ -138,11 +140,17 @@ class Draw:
         self._is_indexed = bool(resource.owner or resource.required_tags)
         self._bound_s = resource.cpu_time_s
         self._tried: list[int] = []
+        self._is_plain = False
         self._ahead: list[Candidate] = []
 
     def exclude(self, kind: JobKind) -> None:
         """Leave out jobs of this kind from now on, and draw anew."""
         self._resource = replace(self._resource, excluded=(*self._resource.excluded, kind))
+        self._ahead = []
+
+    def exclude_requirements(self) -> None:
+        """Leave out jobs with requirements from now on, and draw anew."""
+        self._is_plain = True
         self._ahead = []
 
     def next(self) -> Candidate | None:
@@ -173,26 +181,29 @@ class Draw:
         return [_candidate(row) for row in rows]
 
     def _rows(self, sql: str, **parameters: int) -> list[Any]:
-        statement, values = _bound(sql, self._resource, self._tried)
+        statement, values = _bound(sql, self._resource, tried=self._tried, is_plain=self._is_plain)
         return prepared_rows(statement, {**values, "cpu_time_s": self._bound_s, **parameters})
 
 
 def explained(name: str, resource: Resource, segment_s: int) -> tuple[str, dict[str, Any]]:
     """The statement `throw` or `scan` as it is sent: for tests and benchmarks of plans."""
     sql = _THROW if name == "throw" else _SCAN_BY[Law.EXPONENTIAL]
-    statement, values = _bound(sql, resource, [])
+    statement, values = _bound(sql, resource)
     segment = {"least_s": segment_s, "segment_s": segment_s, "cpu_time_s": segment_s}
     return statement, {**values, **segment, "points": _POINTS, "ahead": _AHEAD}
 
 
-def _bound(sql: str, resource: Resource, tried: list[int]) -> tuple[str, dict[str, Any]]:
+def _bound(
+    sql: str, resource: Resource, *, tried: Sequence[int] = (), is_plain: bool = False
+) -> tuple[str, dict[str, Any]]:
     """A statement with the conditions that this resource makes, and their parameters."""
     sometimes: dict[str, Any] = {
         "required_tags": list(resource.required_tags),
         "owner": resource.owner,
         "owner_groups": list(resource.owner_groups),
         "excluded": resource.excluded,
-        "tried": tried,
+        "tried": list(tried),
+        "is_plain": is_plain,
     }
     fits = " AND ".join([_ALWAYS, *(_SOMETIMES[name] for name in sometimes if sometimes[name])])
     values = {name: getattr(resource, name) for name in _COLUMNS} | {
@@ -201,7 +212,7 @@ def _bound(sql: str, resource: Resource, tried: list[int]) -> tuple[str, dict[st
         "excluded_groups": [kind.owner_group for kind in resource.excluded],
         **sometimes,
     }
-    del values["excluded"]
+    del values["excluded"], values["is_plain"]
     return sql.format(fits=fits, needs=_NEEDS), values
 
 

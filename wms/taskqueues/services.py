@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 from django.db import connection, transaction
@@ -65,6 +65,11 @@ WITH gone AS (
 )
 DELETE FROM taskqueues_ticket AS t USING gone WHERE t.task_queue_id = gone.id
 """
+
+
+#: After so many drawn TaskQueues whose requirements fail, a claim looks at those without any:
+#: nobody can keep pilots busy with requirements that nothing fulfils.
+_MOST_FAILED = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,8 +161,11 @@ def claim(
     and binds the job in it.
     """
     draw = Draw(resource)
+    judge = _Requirements(resource, facts or {})
     while (drawn := draw.next()) is not None:
-        if not _is_accepted(drawn.needs, resource, facts or {}):
+        if not judge.accepts(drawn.needs):
+            if judge.failed == _MOST_FAILED:
+                draw.exclude_requirements()
             continue
         kind = refuses(drawn.needs)
         if kind is not None:
@@ -171,10 +179,19 @@ def claim(
     return None
 
 
-def _is_accepted(needs: Needs, resource: Resource, facts: Mapping[str, Any]) -> bool:
-    if not needs.requirements:
-        return True
-    return requirements_value(needs, pilot_ad(resource, facts)) is True
+class _Requirements:
+    """Evaluates requirements against one pilot's ad, and counts those that fail."""
+
+    def __init__(self, resource: Resource, facts: Mapping[str, Any]) -> None:
+        self.failed = 0
+        self._ad = cache(partial(pilot_ad, resource, facts))
+
+    def accepts(self, needs: Needs) -> bool:
+        if not needs.requirements:
+            return True
+        is_true = requirements_value(needs, self._ad()) is True
+        self.failed += not is_true
+        return is_true
 
 
 @transaction.atomic

@@ -7,9 +7,10 @@ from django.db import transaction
 from django.db.models import Sum
 
 from matching.needs import Needs
-from matching.resources import JobKind, Resource
+from matching.resources import JobKind, Resource, requirements_value
 from tests.wms.taskqueues.claiming import NODE, claimed, drain, put
 from wms.core.models import User
+from wms.taskqueues import services
 from wms.taskqueues.models import Tally, TaskQueue, WaitingJob
 from wms.taskqueues.selectors import demands
 from wms.taskqueues.services import Entry, claim, enqueue, remove_empty, withdraw
@@ -114,6 +115,24 @@ def test_a_task_queue_whose_requirements_fail_makes_room_for_the_next() -> None:
 
     assert claimed(NODE) == 6
     assert claimed(NODE) is None
+
+
+def test_requirements_that_fail_keep_nobody_busy_for_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    evaluated: list[Needs] = []
+
+    def value(needs: Needs, ad: object) -> bool:
+        evaluated.append(needs)
+        return requirements_value(needs, ad) is True
+
+    monkeypatch.setattr(services, "requirements_value", value)
+    for number in range(100):
+        put(number, memory_mb=number, requirements="Memory > 100000", priority=10)
+    put(100, priority=0)
+
+    assert claimed(NODE) == 100
+    assert len(evaluated) <= 50
 
 
 def test_a_kind_that_is_refused_at_the_last_moment_is_left_out_and_drawn_anew() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import pytest
 from django.db import transaction
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -82,11 +81,11 @@ some_needs = st.builds(needs_of, st.sampled_from(["alice", "charlie"]), some(NEE
 some_resource = some(RESOURCES).map(lambda values: replace(GENEROUS, **values))
 
 
-@pytest.mark.parametrize("law", ["exponential", "uniform"])
-@settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     needs=st.lists(some_needs, min_size=5, max_size=20),
     resource=some_resource,
+    law=st.sampled_from(["exponential", "uniform"]),
     are_placed=st.booleans(),
 )
 def test_a_resource_is_given_all_jobs_that_it_fits_and_no_other(
