@@ -28,6 +28,7 @@ class TaskQueueAdmin(RoleAdmin):
 
     list_display = ("number", "owner", "owner_group", "needs", "waiting", "oldest", "priority")
     list_display_links = ("number",)
+    readonly_fields = ("waiting", "oldest", "priority")
     list_per_page = 50
     search_fields = ("owner__username", "owner_group")
     ordering = ("-pk",)
@@ -119,6 +120,7 @@ class RunningLimitForm(CheckedForm):
             "site": "None: over all sites together.",
             "job_type": "As the jobs name it, such as User; empty: any.",
             "owner_group": "The name of an accounting group; empty: any.",
+            "min_interval_s": "Keeps many jobs that begin alike from all beginning at once.",
         }
 
     def clean(self) -> dict[str, Any] | None:
