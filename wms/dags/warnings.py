@@ -14,6 +14,17 @@ from wms.sites.words import OfferedWords
 
 _CLOSE = 0.8
 _ATTRIBUTE_OF = {name.lower(): name for name in ATTRIBUTES.values()}
+#: How else HTCondor and DIRAC call what has another name here.
+_ELSEWHERE = {
+    "cputime": "+CPUTimeSeconds",
+    "jobprio": "priority",
+    "maxcores": "+MaxCpus",
+    "numberofprocessors": "request_cpus",
+    "requestcpus": "request_cpus",
+    "requestgpus": "request_gpus",
+    "requestmemory": "request_memory",
+    "userpriority": "priority",
+}
 _COMMANDS = frozenset({*COMMANDS.values(), "priority", "allowed_execute_duration"})
 
 
@@ -73,6 +84,8 @@ def _misspelt(submit_file: SubmitFile, file: str) -> Iterator[Finding]:
 def _meant_attribute(name: str) -> str:
     if is_need(name):
         return ""
+    if name.lower() in _COMMANDS | _ELSEWHERE.keys():
+        return _ELSEWHERE.get(name.lower(), name.lower())
     close = difflib.get_close_matches(name.lower(), _ATTRIBUTE_OF, 1, _CLOSE)
     return f"+{_ATTRIBUTE_OF[close[0]]}" if close else ""
 
@@ -82,5 +95,7 @@ def _meant_command(name: str) -> str:
         return ""
     if name in _ATTRIBUTE_OF:
         return f"+{_ATTRIBUTE_OF[name]}"
+    if name in _ELSEWHERE:
+        return _ELSEWHERE[name]
     close = difflib.get_close_matches(name, _COMMANDS, 1, _CLOSE)
     return close[0] if close else ""

@@ -332,6 +332,26 @@ def test_needs_that_depend_on_the_site_are_read_when_it_is_known(submit, make_si
 
 
 @pytest.mark.parametrize(
+    ("line", "meant"),
+    [
+        ("+RequestCpus = 4", "request_cpus"),
+        ("+Priority = 4", "priority"),
+        ("+Requirements = true", "requirements"),
+        ("+CPUTime = 4", "+CPUTimeSeconds"),
+        ("JobPrio = 4", "priority"),
+        ('tag = "x"', ""),
+        ("log = dag.log", ""),
+    ],
+)
+def test_names_from_elsewhere_are_accepted_with_the_name_that_counts_here(
+    submit, sites, line: str, meant: str
+) -> None:
+    told = warnings(submit("JOB A step.sub", files=sub(line)))
+
+    assert [each.partition("did you mean ")[2] for each in told] == ([f"{meant}?"] if meant else [])
+
+
+@pytest.mark.parametrize(
     ("line", "reason"),
     [
         ('+Sites = "T2_X"', "may run at T2_X only"),
