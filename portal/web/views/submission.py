@@ -59,7 +59,7 @@ def submit(request: HttpRequest) -> HttpResponse:
 
 def _tell_warnings(request: HttpRequest, warnings: Sequence[Finding]) -> None:
     for warning in warnings[:_WARNINGS_SHOWN]:
-        messages.warning(request, f"Not meant? {warning}.")
+        messages.warning(request, f"Perhaps not meant: {warning}.")
     more = len(warnings) - _WARNINGS_SHOWN
     if more > 0:
         messages.warning(request, f"{more} more such warnings are among the DAG's events.")

@@ -58,7 +58,7 @@ def test_words_that_nobody_offers_are_told_on_the_page_of_the_stored_dag(alice: 
 
     page = answer.content.decode()
     assert Dag.objects.count() == 1
-    assert "Not meant? job.sub:3: +Tags: no queue offers the tag gpu today." in page
+    assert "Perhaps not meant: job.sub:3: +Tags: no queue offers the tag gpu today." in page
     assert "job.sub:3: +Tags: no queue offers the tag gpu today</span>" in page
 
 
@@ -70,7 +70,7 @@ def test_of_many_warnings_the_first_are_quoted_and_the_rest_is_counted(alice: Cl
     answer = alice.post(reverse("web:submit"), {"dag": dag, "files": [job]}, follow=True)
 
     page = answer.content.decode()
-    assert page.count("Not meant?") == 5
+    assert page.count("Perhaps not meant:") == 5
     assert "4 more such warnings are among the DAG" in page
 
 
