@@ -57,9 +57,8 @@ RESOURCES = {
         max_size=2,
     ).map(tuple),
 }
-GENEROUS = Resource(
-    "a", cpu_time_s=10**6, cores=3, memory_mb=3, gpus=2, queue="a", platform="a",
-    tags=("a", "b", "c"),
+USUAL = Resource(
+    "a", cpu_time_s=10**6, cores=2, memory_mb=2, gpus=1, queue="a", platform="a", tags=("a", "b"),
 )  # fmt: skip
 
 
@@ -78,7 +77,7 @@ def needs_of(owner: str, values: dict[str, Any]) -> Needs | None:
 
 
 some_needs = st.builds(needs_of, st.sampled_from(["alice", "charlie"]), some(NEEDS)).filter(bool)
-some_resource = some(RESOURCES).map(lambda values: replace(GENEROUS, **values))
+some_resource = some(RESOURCES).map(lambda values: replace(USUAL, **values))
 
 
 @settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
