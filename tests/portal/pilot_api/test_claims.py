@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.portal.pilot_api.pilot_client import NODE, OFFER, PilotClient
+from wms.core.models import User
 from wms.pilots.models import Pilot
 from wms.sites.models import Queue
 from wms.taskqueues.models import TaskQueue, WaitingJob
@@ -208,3 +209,15 @@ def test_requirements_are_judged_by_what_the_pilot_told_of_its_node(
 
     assert registered.claim()["job"] == fits
     assert registered.claim() is None
+
+
+def test_a_private_pilot_is_given_the_jobs_of_its_owner_whatever_it_says(
+    registered: PilotClient, job_id: int
+) -> None:
+    bob = User.objects.create_user("bob")
+    Pilot.objects.update(owner=bob)
+
+    assert registered.claim(owner="alice", owner_group="", pilot_type="generic") is None
+
+    Pilot.objects.update(owner=User.objects.get(username="alice"))
+    assert registered.claim()["job"] == job_id

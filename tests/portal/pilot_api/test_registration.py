@@ -79,6 +79,7 @@ def test_a_used_secret_gets_401(registered: PilotClient) -> None:
         ({"node": {**NODE, "hostname": "a\udcffb"}}, "node.hostname"),
         ({"secret": "\ud800"}, "secret"),
         ({"node": {**NODE, "memory_mb": -1}}, "node.memory_mb"),
+        ({"node": {**NODE, "slot_gpus": -1}}, "node.slot_gpus"),
         ({"node": {**NODE, "disk_mb": 2**53 + 1}}, "node.disk_mb"),
         ({"node": {"hostname": "wn1"}}, "node.platform"),
     ],
