@@ -35,7 +35,7 @@ def warnings_of(
     *,
     dag_name: str,
 ) -> list[Finding]:
-    """The warnings about a DAG without a fault, each once, with file and line.
+    """The warnings about a DAG without a fault, each once, in the order of files and lines.
 
     `wanted` has the different needs of the nodes, each with a node that has them.
     """
@@ -46,7 +46,8 @@ def warnings_of(
             name = written_name(word.field)
             file, line = place_of([name], node, submit_file, dag_name=dag_name)
             found.append(Finding(f"{name}: {word.message}", file=file, line=line))
-    return list(dict.fromkeys(found))[:MAX_FINDINGS]
+    in_order = sorted(set(found), key=lambda each: (each.file, each.line or 0, each.message))
+    return in_order[:MAX_FINDINGS]
 
 
 def place_of(
@@ -77,7 +78,7 @@ def _misspelt(submit_file: SubmitFile, file: str) -> Iterator[Finding]:
     for name, better in meant.items():
         if better:
             written = f"+{name}" if name in submit_file.attributes else name
-            message = f"{written} means nothing here; did you mean {better}?"
+            message = f"{written} means nothing here; {better} does"
             yield Finding(message, file=file, line=submit_file.lines.get(name))
 
 

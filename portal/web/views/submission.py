@@ -24,7 +24,7 @@ from wms.dags.submission import submission_warnings, submit_dag
 
 #: So many faults are quoted; the rest is counted.
 _FINDINGS_SHOWN = 50
-_WARNINGS_SHOWN = 5
+_WARNINGS_SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +58,12 @@ def submit(request: HttpRequest) -> HttpResponse:
 
 
 def _tell_warnings(request: HttpRequest, warnings: Sequence[Finding]) -> None:
-    for warning in warnings[:_WARNINGS_SHOWN]:
-        messages.warning(request, f"Perhaps not meant: {warning}.")
+    if not warnings:
+        return
+    told = "; ".join(map(str, warnings[:_WARNINGS_SHOWN]))
     more = len(warnings) - _WARNINGS_SHOWN
-    if more > 0:
-        messages.warning(request, f"{more} more such warnings are among the DAG's events.")
+    rest = f"; and {more} more, among the DAG's events" if more > 0 else ""
+    messages.warning(request, f"Perhaps not meant: {told}{rest}.")
 
 
 def _answer(request: HttpRequest, form: SubmitForm, findings: Sequence[Finding]) -> HttpResponse:
