@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Self
 
@@ -74,7 +74,8 @@ def _count(text: str) -> int | None:
 
 def _moment(text: str) -> datetime | None:
     found = parse_datetime(text)
-    return found if found is not None and found.tzinfo else None
+    # In another zone the first and last times that there are would be out of range.
+    return found if found is not None and found.utcoffset() == timedelta() else None
 
 
 _PARSERS: dict[Order, Callable[[str], Any]] = {

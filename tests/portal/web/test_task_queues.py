@@ -120,7 +120,14 @@ def test_the_pages_of_a_long_list_follow_each_other(alice: Client, people: Simpl
     assert "after" not in second["first"]
 
 
-@pytest.mark.parametrize("after", ["x", "5_x", "_", "1e400_5", "%00_1", "nan_1"])
+@pytest.mark.parametrize(
+    "after",
+    [
+        *("x", "5_x", "_", "1e400_5", "%00_1", "nan_1", "1_0", "999999999999999999_1"),
+        *("0001-01-01T00:00:00%2B23:59_1", "9999-12-31T23:59:59-23:00_1", "2026-02-30T00:00Z_1"),
+        *("2026-11-21T10:00:00_1", "0001-01-01T00:00:00Z_1", "2026-11-21T10:00:00%2B99:99_1"),
+    ],
+)
 @pytest.mark.parametrize("order", ["waiting", "oldest", "priority"])
 def test_a_made_up_place_in_the_list_does_no_harm(
     alice: Client, people: SimpleNamespace, after: str, order: str
