@@ -80,9 +80,9 @@ some_needs = st.builds(needs_of, st.sampled_from(["alice", "charlie"]), some(NEE
 some_resource = some(RESOURCES).map(lambda values: replace(USUAL, **values))
 
 
-@settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=70, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
-    needs=st.lists(some_needs, min_size=5, max_size=20),
+    needs=st.lists(some_needs, min_size=5, max_size=15),
     resource=some_resource,
     law=st.sampled_from(["exponential", "uniform"]),
     are_placed=st.booleans(),
