@@ -28,7 +28,9 @@ _LISTS = (
     "tags",
 )  # fmt: skip
 _LONGEST_LIST = 500
-_LONGEST_WORD = 130
+_LONGEST_WORD = 64
+#: A queue is named with its site.
+_LONGEST_QUEUE = 2 * _LONGEST_WORD + 1
 _LONGEST_EXPRESSION = 4000
 #: What a resource can say of itself as its kind.
 PILOT_TYPES = ("generic", "private")
@@ -49,10 +51,13 @@ def cpu_segment(cpu_time_s: float, segments_s: Sequence[int] = CPU_SEGMENTS_S) -
 
 def _words(name: str, values: Iterable[str]) -> tuple[str, ...]:
     words = tuple(sorted({value.strip() for value in values if value.strip()}))
+    longest = _LONGEST_QUEUE if name == "queues" else _LONGEST_WORD
     if len(words) > _LONGEST_LIST:
         raise BadNeeds(f"{name} has more than {_LONGEST_LIST} entries", name)
-    if any(len(word) > _LONGEST_WORD for word in words):
-        raise BadNeeds(f"{name} has an entry of more than {_LONGEST_WORD} characters", name)
+    if any(len(word) > longest for word in words):
+        raise BadNeeds(f"{name} has an entry of more than {longest} characters", name)
+    if not all(word.isprintable() for word in words):
+        raise BadNeeds(f"{name} has an entry with control characters", name)
     return words
 
 
@@ -183,9 +188,11 @@ def _check_queues(lists: Mapping[str, tuple[str, ...]]) -> None:
 
 def _text(name: str, value: str) -> str:
     text = value.strip()
-    longest = _LONGEST_EXPRESSION if name == "requirements" else 64
+    longest = _LONGEST_EXPRESSION if name == "requirements" else _LONGEST_WORD
     if len(text) > longest:
         raise BadNeeds(f"{name} has more than {longest} characters", name)
+    if name != "requirements" and not text.isprintable():
+        raise BadNeeds(f"{name} has control characters", name)
     return text
 
 
