@@ -90,13 +90,22 @@ class TaskQueuePolicySerializer(StrictSerializer, serializers.ModelSerializer[Ta
         extra_kwargs = {name: {"required": True} for name in fields}
 
 
+class SiteField(serializers.SlugRelatedField[Site]):
+    """A site by its name."""
+
+    def to_internal_value(self, data: Any) -> Site:
+        """The site. No name has a null character, with which PostgreSQL cannot compare."""
+        site: Site = super().to_internal_value(str(data).replace("\0", "?"))
+        return site
+
+
 class RunningLimitSerializer(StrictSerializer, serializers.ModelSerializer[RunningLimit]):
     """How many jobs of a kind may run at once, and how soon after one another they may start.
 
     Without a site, job type or group it is for any of them.
     """
 
-    site = serializers.SlugRelatedField(
+    site = SiteField(
         "name", queryset=Site.objects.all(), allow_null=True, required=False, default=None
     )
     job_type = serializers.CharField(max_length=64, allow_blank=True, required=False, default="")

@@ -144,6 +144,7 @@ def test_everybody_reads_the_policy_and_operators_set_it(alice: APIClient, olga:
         ({"law": "dice"}, "law"),
         ({"default_share": -1}, "default_share"),
         ({"default_share": None}, "default_share"),
+        ({"default_share": "nan"}, "default_share"),
         ({"half_life": 3}, "half_life"),
     ],
 )
@@ -196,7 +197,10 @@ def test_a_running_limit_is_made_read_changed_and_deleted(
         ({"maximum": 10**12}, "maximum"),
         ({"maximum": 1, "site": "Nowhere"}, "site"),
         ({"maximum": 1, "owner_group": "nobody"}, "owner_group"),
+        ({"maximum": 1, "site": "a\0"}, "site"),
+        ({"maximum": 1, "job_type": "a\0"}, "job_type"),
         ({"min_interval_s": 1e9}, "min_interval_s"),
+        ({"min_interval_s": "nan"}, "min_interval_s"),
         ({"maximum": 1, "jobtype": "User"}, "jobtype"),
     ],
 )
