@@ -1,99 +1,25 @@
-"""The claim as a whole: what is free, whose jobs, one key and one job, and the way back."""
+"""The claim of a pilot: one key and one job, what is free, and the way back."""
 
 from __future__ import annotations
 
-import secrets
-import threading
-from collections.abc import Callable
-from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pytest
-from django.db import connections
 
 from matching.needs import Needs
-from wms.accounting.models import AccountingGroup
+from tests.wms.pilots.claiming import NOW, SYSTEM, ask, in_threads, job_of, running_pilot, submit
 from wms.core.actors import Actor
 from wms.core.errors import NotAuthenticated
 from wms.core.models import User
 from wms.jobs.attempts import PayloadEnd, end_attempt, return_job
-from wms.jobs.limits import save_limit
-from wms.jobs.models import Attempt, Job, RunningLimit
+from wms.jobs.models import Attempt, Job
 from wms.jobs.services import JobSpec, create_workspace, submit_jobs
 from wms.pilots import monitor, services
 from wms.pilots.models import Pilot
-from wms.pilots.services import ClaimAnswer, claim_job, end_pilot
-from wms.sites.models import Queue
-from wms.sites.selectors import queue_offer, with_identity
+from wms.pilots.services import ClaimAnswer, end_pilot
 from wms.taskqueues.models import WaitingJob
 
-NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
-SYSTEM = Actor.system("test")
-
 pytestmark = pytest.mark.django_db
-
-
-def running_pilot(queue: Queue, **identity: object) -> Pilot:
-    made = Pilot.objects.create(
-        queue=queue,
-        batch="batch",
-        state="running",
-        secret_sha256="x",
-        token_sha256=services.secret_digest("t" * 64),
-        node={"hostname": "n1"},
-        **identity,
-    )
-    return services.authenticate_pilot(made.uuid, "t" * 64)
-
-
-def ask(pilot: Pilot, *, key: str | None = None, **said: object) -> ClaimAnswer:
-    """A claim by a pilot that says it has all of its queue's offer free, apart from `said`."""
-    offer = with_identity(queue_offer(pilot.queue), pilot.owner, pilot.owner_group)
-    claim_key = key or secrets.token_hex(16)
-    return claim_job(pilot, replace(offer, **said), claim_key=claim_key, now=NOW)  # type: ignore[arg-type]
-
-
-def job_of(answer: ClaimAnswer) -> int | None:
-    return answer.work.job.pk if answer.work else None
-
-
-def submit(owner: User, group: str = "", **needs: object) -> int:
-    wanted = Needs.of(owner.username, owner_group=group, **needs)
-    workspace = create_workspace(owner, {})
-    spec = JobSpec(name="run", executable="/bin/true", needs=wanted)
-    [pk] = submit_jobs([spec], owner=owner, workspace=workspace, actor=Actor.person(owner))
-    return pk
-
-
-def members(name: str, *people: User, has_job_sharing: bool = False) -> AccountingGroup:
-    group = AccountingGroup.objects.create(name=name, has_job_sharing=has_job_sharing)
-    group.members.set(people)
-    return group
-
-
-def in_threads(*works: Callable[[], object]) -> None:
-    """Run all at once; fails when one does."""
-    errors: list[BaseException] = []
-    start = threading.Barrier(len(works))
-
-    def guarded(work: Callable[[], object]) -> None:
-        try:
-            start.wait()
-            work()
-        except Exception as error:  # noqa: BLE001 - told by the assertion below
-            errors.append(error)
-        finally:
-            connections["default"].close()
-
-    threads = [threading.Thread(target=guarded, args=(work,)) for work in works]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert errors == []
-
-
-# One key, one job.
 
 
 def test_the_same_key_is_given_the_same_attempt_while_it_is_open(make_queue, add_jobs) -> None:
@@ -154,9 +80,6 @@ def test_claims_at_once_under_one_key_get_one_job(make_queue, add_jobs) -> None:
     assert len(found) == 6
     assert len(set(found)) == 1
     assert Attempt.objects.count() == 1
-
-
-# What is free.
 
 
 def test_a_pilot_claims_until_it_is_full_and_goes_on_when_a_job_has_ended(
@@ -256,132 +179,15 @@ def test_a_job_whose_inputs_are_gone_fails_and_the_pilot_is_told(make_queue, ali
     assert Job.objects.get().state == "failed"
 
 
-# Whose jobs.
-
-
-def test_a_generic_pilot_takes_the_jobs_of_all(make_queue, alice: User, charlie: User) -> None:
-    members("physics", alice)
-    wanted = {submit(alice, "physics"), submit(alice), submit(charlie)}
-    pilot = running_pilot(make_queue(cores=8))
-
-    assert {job_of(ask(pilot)) for _ in range(4)} == {*wanted, None}
-
-
-def test_a_private_pilot_takes_the_jobs_of_its_owner_in_the_name_of_its_group_only(
-    make_queue, alice: User, charlie: User
-) -> None:
-    physics = members("physics", alice, charlie)
-    members("biology", alice)
-    mine = submit(alice, "physics")
-    for owner, group in ((alice, ""), (alice, "biology"), (charlie, "physics"), (charlie, "")):
-        submit(owner, group)
-    pilot = running_pilot(make_queue(cores=8), owner=alice, owner_group=physics)
-
-    assert [job_of(ask(pilot)) for _ in range(2)] == [mine, None]
-
-
-def test_a_private_pilot_without_a_group_takes_what_its_owner_submits_without_one(
-    make_queue, alice: User
-) -> None:
-    members("physics", alice)
-    submit(alice, "physics")
-    mine = submit(alice)
-    pilot = running_pilot(make_queue(cores=8), owner=alice)
-
-    assert [job_of(ask(pilot)) for _ in range(2)] == [mine, None]
-
-
-def test_where_members_share_their_jobs_a_private_pilot_takes_those_of_all(
-    make_queue, alice: User, charlie: User
-) -> None:
-    physics = members("physics", alice, charlie, has_job_sharing=True)
-    shared = {submit(alice, "physics"), submit(charlie, "physics")}
-    submit(alice)
-    pilot = running_pilot(make_queue(cores=8), owner=alice, owner_group=physics)
-
-    assert {job_of(ask(pilot)) for _ in range(3)} == {*shared, None}
-
-
-def test_a_job_may_ask_for_one_kind_of_pilot(make_queue, alice: User) -> None:
-    queue = make_queue(cores=8)
-    private_only = submit(alice, pilot_types=["private"])
-    generic_only = submit(alice, pilot_types=["generic"])
-
-    private = running_pilot(queue, owner=alice)
-    assert [job_of(ask(private)) for _ in range(2)] == [private_only, None]
-    assert job_of(ask(running_pilot(queue))) == generic_only
-
-
-def test_a_pilot_keeps_the_identity_that_it_was_submitted_with(
-    make_queue, alice: User, charlie: User
-) -> None:
-    queue = make_queue(cores=8)
-    generic = running_pilot(queue)
-    private = running_pilot(queue, owner=charlie)
-    Queue.objects.update(owner=alice)
-    job = submit(charlie)
-
-    assert job_of(ask(services.authenticate_pilot(private.uuid, "t" * 64))) == job
-    job = submit(charlie)
-    assert job_of(ask(services.authenticate_pilot(generic.uuid, "t" * 64))) == job
-
-
-# Limits.
-
-
-def limit(site: str, **values: object) -> None:
-    row = RunningLimit(site=Queue.objects.get(site__name=site).site, **values)
-    save_limit(row, actor=SYSTEM)
-
-
-def test_a_kind_that_has_reached_its_limit_is_left_out_and_told(make_queue, alice: User) -> None:
-    pilot = running_pilot(make_queue(cores=8))
-    limit("site-a", job_type="User", maximum=1)
-    submit(alice, job_type="User")
-    assert ask(pilot).work is not None
-    submit(alice, job_type="User")
-    other = submit(alice, job_type="Test")
-
-    assert job_of(ask(pilot)) == other
-    assert ask(pilot).reason.endswith("running limits let no more of these start: User jobs")
-
-
-def test_the_time_between_two_matches_begins_with_the_claim(make_queue, alice: User) -> None:
-    pilot = running_pilot(make_queue(cores=8))
-    limit("site-a", job_type="User", min_interval_s=60)
-    submit(alice, job_type="User")
-    submit(alice, job_type="User")
-
-    assert ask(pilot).work is not None
-    assert ask(pilot).work is None
-    assert RunningLimit.objects.get().last_match_at == NOW
-
-
-def test_a_fruitless_claim_begins_no_interval(make_queue, alice: User) -> None:
+def test_a_job_that_is_drawn_and_waits_no_more_is_not_given(make_queue, add_jobs) -> None:
     pilot = running_pilot(make_queue())
-    limit("site-a", job_type="User", min_interval_s=60)
-    submit(alice, job_type="Test")
+    add_jobs(1)
+    Job.objects.update(state="killed")
 
-    ask(pilot)
+    answer = ask(pilot)
 
-    assert RunningLimit.objects.get().last_match_at is None
-
-
-@pytest.mark.django_db(transaction=True)
-def test_claims_of_many_pilots_at_once_never_exceed_a_limit(make_queue, alice: User) -> None:
-    queue = make_queue()
-    limit("site-a", job_type="User", maximum=3)
-    for _ in range(12):
-        submit(alice, job_type="User")
-    pilots = [running_pilot(queue) for _ in range(8)]
-
-    in_threads(*[lambda pilot=pilot: ask(pilot) for pilot in pilots])
-
-    assert Attempt.objects.count() == 3
-    assert WaitingJob.objects.count() == 9
-
-
-# The way back.
+    assert answer.reason == "the job that was drawn is not waiting any more"
+    assert not Attempt.objects.exists()
 
 
 def test_a_job_whose_pilot_dies_before_it_starts_waits_at_its_old_place(
