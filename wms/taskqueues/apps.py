@@ -8,6 +8,7 @@ class TaskQueuesConfig(AppConfig):
 
     name = "wms.taskqueues"
     label = "taskqueues"
+    verbose_name = "TaskQueues"
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:

@@ -53,6 +53,7 @@ class TaskQueue(models.Model):
     created_at = models.DateTimeField(db_default=Now())
 
     class Meta:
+        verbose_name = "TaskQueue"
         indexes = [
             models.Index(fields=["cpu_time_s"], name="taskqueue_by_segment"),
             models.Index(fields=["owner_group", "owner"], name="taskqueue_by_owner"),
@@ -177,6 +178,7 @@ class TaskQueuePolicy(models.Model):
     )
 
     class Meta:
+        verbose_name = "TaskQueue policy"
         verbose_name_plural = "TaskQueue policy"
         constraints = [
             models.CheckConstraint(condition=models.Q(pk=1), name="one_task_queue_policy"),

@@ -274,5 +274,13 @@ class Migration(migrations.Migration):
                 condition=models.Q(("priority__gt", 0)), name="ticket_priority_positive"
             ),
         ),
+        migrations.AlterModelOptions(name="taskqueue", options={"verbose_name": "TaskQueue"}),
+        migrations.AlterModelOptions(
+            name="taskqueuepolicy",
+            options={
+                "verbose_name": "TaskQueue policy",
+                "verbose_name_plural": "TaskQueue policy",
+            },
+        ),
         migrations.RunSQL([_COUNT, _GIVE_TICKETS, _FIT_CORES], migrations.RunSQL.noop),
     ]
