@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from typing import Any
 
 from matching.adcost import check_cost
@@ -121,8 +121,10 @@ class Needs:
 
     def as_dict(self) -> dict[str, Any]:
         """The needs as JSON values, in a fixed order."""
-        values = asdict(self)
-        return {name: list(value) if name in _LISTS else value for name, value in values.items()}
+        return {
+            name: list(getattr(self, name)) if name in _LISTS else getattr(self, name)
+            for name in self.__slots__
+        }
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Needs:

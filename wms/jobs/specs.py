@@ -15,7 +15,7 @@ from wms.core.models import User
 from wms.jobs.models import Workspace
 
 #: Rows of one statement.
-_BATCH = 5000
+_BATCH = 20_000
 
 _NEW_IDS = """
 SELECT nextval(pg_get_serial_sequence('jobs_job', 'id')) FROM generate_series(1, %s)
