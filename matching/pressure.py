@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -65,13 +64,21 @@ def _fill(free: Counter[Room], room: Room, job: Room, times: int, *, pilots: int
 
 
 def pilots_for(jobs: Mapping[Room, int], pilot: Room) -> int:
-    """How many fresh pilots these jobs fill; jobs that one pilot cannot hold are left out.
+    """How many fresh pilots these jobs fill, the large jobs first and the others in their gaps.
 
-    Jobs of different sizes are taken to fill each other's gaps. Where they do not, some still wait
-    when the pilots are full, and more are sent then.
+    Jobs that one pilot cannot hold are left out. Not counted far beyond `MAX_BATCH`.
     """
-    parts = [count / pilot.holds(job) for job, count in jobs.items() if pilot.holds(job)]
-    return math.ceil(math.fsum(parts) - 1e-9)
+    opened: Counter[Room] = Counter()
+    pilots = 0
+    for job, count in sorted(jobs.items(), key=lambda item: pilot.holds(item[0])):
+        if not pilot.holds(job) or pilots > MAX_BATCH:
+            continue
+        left = count - place(job, count, opened)
+        more = min(-(-left // pilot.holds(job)), MAX_BATCH + 1)
+        opened += Counter({pilot: more})
+        place(job, left, opened)
+        pilots += more
+    return pilots
 
 
 @dataclass(frozen=True, slots=True)

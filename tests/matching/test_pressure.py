@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from matching.pressure import QueueSnapshot, Room, decide_pressure, pilots_for, place
+from matching.pressure import MAX_BATCH, QueueSnapshot, Room, decide_pressure, pilots_for, place
 
 BUSY = QueueSnapshot(
     is_enabled=True,
@@ -130,7 +130,26 @@ def test_nothing_is_placed_that_does_not_fit_and_all_that_does(
         ({Room(1, 4000): 4}, 2),
         ({Room(9): 4}, 0),
         ({Room(1, 0, 1): 3}, 3),
+        ({Room(1, 0, 1): 1, Room(1, 3000): 2}, 1),
+        ({Room(8): 1, Room(3): 2, Room(2): 1}, 2),
+        ({Room(5): 2, Room(4): 2}, 3),
+        ({Room(1): 8 * 10**6}, MAX_BATCH + 1),
     ],
 )
 def test_pilots_are_wanted_for_what_they_can_hold(jobs: dict[Room, int], pilots: int) -> None:
     assert pilots_for(jobs, Room(8, 8000, 1)) == pilots
+
+
+@given(st.dictionaries(ROOMS, st.integers(1, 9), max_size=5))
+def test_the_pilots_that_are_sent_hold_all_that_they_are_sent_for(jobs: dict[Room, int]) -> None:
+    pilot = Room(9, 9, 2, 2)
+
+    pilots = pilots_for(jobs, pilot)
+
+    used = {
+        name: sum(getattr(job, name) * count for job, count in jobs.items())
+        for name in ("cores", "memory_mb", "gpus")
+    }
+    # No fewer than any of the three alone would need, and no more than one for each job.
+    assert all(used[name] <= pilots * getattr(pilot, name) for name in used)
+    assert pilots <= sum(jobs.values())
