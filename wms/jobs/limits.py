@@ -89,9 +89,13 @@ class ReachedLimit:
     kind: JobKind
     reason: str
 
+    def is_at(self, site: str) -> bool:
+        """Whether it counts at this site."""
+        return self.site in {"", site}
+
     def stops(self, needs: Needs, site: str) -> bool:
         """Whether no job with these needs may start at the site because of it."""
-        return self.site in {"", site} and self.kind.covers(needs)
+        return self.is_at(site) and self.kind.covers(needs)
 
 
 @dataclass(slots=True)

@@ -6,7 +6,7 @@ import secrets
 from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -24,6 +24,7 @@ from matching.pressure import (
 from wms.core.actors import Actor
 from wms.core.conf import conf
 from wms.elements.protocol import Element, Refused
+from wms.jobs.limits import reached_limits
 from wms.jobs.models import Attempt
 from wms.pilots import lifecycle
 from wms.pilots.bootstrap import PilotCredential, render_script
@@ -65,20 +66,23 @@ class PilotCounts:
 def run_cycle(now: datetime) -> dict[str, Any]:
     """Compare waiting jobs with pilots, queue by queue, and submit what is missing.
 
-    One query for the demand and two for the pilots, however many queues there are. A batch system
-    that fails is reported and does not keep the others from being served. Jobs that fit several
-    queues are counted for the first of them that takes a pilot for them.
+    A few queries, however many queues there are. A batch system that fails is reported and does not
+    keep the others from being served. Jobs that fit several queues are counted for the first of
+    them that takes a pilot for them. For kinds of jobs that have reached a running limit no pilot
+    is sent.
     """
     kinds = Kinds(demands())
     counts = pilot_counts(now, times_s=kinds.times_s)
     refusals = recent_refusals(now)
+    limits = reached_limits(now)
     report: dict[str, Any] = {}
     for queue in enabled_queues(now):
         if queue.pk in refusals:
             reason = f"waiting {_BACK_OFF.seconds} s after: {refusals[queue.pk]}"
             report[str(queue)] = {"submitted": 0, "reason": reason}
             continue
-        offer = offered_resource(queue)
+        at_limit = tuple(limit.kind for limit in limits if limit.is_at(queue.site.name))
+        offer = replace(offered_resource(queue), excluded=at_limit)
         unserved = Unserved.by(offer, kinds)
         fresh = Room(offer.cores, offer.memory_mb, offer.gpus, offer.cpu_time_s)
         report[str(queue)] = _serve(queue, fresh, unserved, counts.get(queue.pk, PilotCounts()))

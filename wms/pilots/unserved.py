@@ -79,7 +79,7 @@ class Unserved:
     @classmethod
     def by(cls, offer: Resource, kinds: Kinds) -> Unserved:
         """What the pilots of a queue with this offer are sent for."""
-        for_all = replace(offer, owner="", owner_groups=())
+        for_all = replace(offer, owner="", owner_groups=(), excluded=())
         ad = pilot_ad(offer, {})
         by_size: dict[Room, list[Waiting]] = defaultdict(list)
         for kind in kinds.at(offer.site):
@@ -120,5 +120,6 @@ def _is_refused(offer: Resource, needs: Needs, ad: classad2.ClassAd) -> bool:
 
 
 def _is_for(offer: Resource, waiting: Waiting) -> bool:
-    """Whether private pilots are for who submitted this; others are for everybody."""
-    return offer.pilot_type != "private" or not offer.refusal(waiting.needs)
+    """Whether the queue is for who submitted this, and no limit keeps its kind from starting."""
+    is_for_all = offer.pilot_type != "private" and not offer.excluded
+    return is_for_all or not offer.refusal(waiting.needs)

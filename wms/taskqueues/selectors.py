@@ -13,6 +13,9 @@ from wms.core.errors import NotFound
 from wms.core.models import User
 from wms.taskqueues.models import Tally, TaskQueue, WaitingJob
 
+#: Where a need is called otherwise in the rows.
+_COLUMNS = {"owner": "owner__username"}
+
 
 @dataclass(frozen=True, slots=True)
 class Demand:
@@ -25,8 +28,13 @@ class Demand:
 
 def demands() -> list[Demand]:
     """All TaskQueues that have waiting jobs, with their needs, in the order of their ids."""
+    names = [field.name for field in fields(Needs)]
+    columns = [_COLUMNS.get(name, name) for name in names]
     rows = counted(TaskQueue.objects.all()).filter(waiting__gt=0).order_by("pk")
-    return [_demand(row, row.waiting) for row in rows]
+    return [
+        Demand(task_queue_id, Needs.from_dict(dict(zip(names, values, strict=True))), waiting)
+        for task_queue_id, waiting, *values in rows.values_list("pk", "waiting", *columns)
+    ]
 
 
 def counted(rows: QuerySet[TaskQueue]) -> QuerySet[Any]:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from datetime import timedelta
 
 from django.utils import timezone
@@ -8,9 +9,11 @@ from django.utils import timezone
 from tests.wms.pilots.fake_element import FakeElement
 from wms.core.actors import Actor
 from wms.elements.protocol import Refused, Unreachable
+from wms.jobs.models import RunningLimit
 from wms.pilots import director, monitor
 from wms.pilots.models import Pilot
 from wms.pilots.services import register_pilot, secret_digest
+from wms.sites.models import Site
 from wms.sites.services import ban_site, drain_site
 
 SYSTEM = Actor.system("test")
@@ -52,6 +55,24 @@ def test_a_banned_site_is_sent_no_pilot_and_a_draining_one_is(make_queue, add_jo
     director.run_cycle(timezone.now())
 
     assert set(Pilot.objects.values_list("queue__site__name", flat=True)) == {"draining"}
+
+
+def test_no_pilot_is_sent_for_a_kind_of_jobs_that_has_reached_its_limit(
+    make_queue, add_jobs
+) -> None:
+    make_queue("full")
+    make_queue("open")
+    site = Site.objects.get(name="full")
+    RunningLimit.objects.create(site=site, job_type="User", maximum=0)
+    add_jobs(2, job_type="User")
+    add_jobs(1, job_type="Merge", sites=["full"])
+
+    director.run_cycle(timezone.now())
+
+    assert Counter(Pilot.objects.values_list("queue__site__name", flat=True)) == {
+        "full": 1,
+        "open": 2,
+    }
 
 
 def test_a_job_that_fits_two_queues_is_not_counted_twice(make_queue, add_jobs) -> None:
@@ -209,5 +230,5 @@ def test_the_number_of_queries_does_not_grow_with_jobs_and_task_queues(
     for memory_mb in range(30):
         add_jobs(3, memory_mb=memory_mb)
 
-    with django_assert_num_queries(5):
+    with django_assert_num_queries(6):
         director.run_cycle(timezone.now())

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from matching.needs import Needs
 from matching.pressure import Room
-from matching.resources import Resource, offer_refusal
+from matching.resources import JobKind, Resource, offer_refusal
 from wms.pilots.unserved import Kinds, Unserved
 from wms.taskqueues.selectors import Demand
 
@@ -63,13 +63,17 @@ IDENTITIES = st.sampled_from(
         {"pilot_type": "private", "owner": "", "owner_groups": ("physics",)},
     ]
 )
+LIMITS = st.sampled_from([(), (JobKind("User"),), (JobKind("", "physics"), JobKind("User", ""))])
 
 
-@given(st.lists(NEEDS, max_size=8), OFFERS, IDENTITIES)
+@given(st.lists(NEEDS, max_size=8), OFFERS, IDENTITIES, LIMITS)
 def test_a_queue_is_for_exactly_the_jobs_that_it_does_not_refuse(
-    several: list[Needs], offer: Resource, identity: dict[str, object]
+    several: list[Needs],
+    offer: Resource,
+    identity: dict[str, object],
+    at_limit: tuple[JobKind, ...],
 ) -> None:
-    offer = replace(offer, **identity)  # type: ignore[arg-type]
+    offer = replace(offer, excluded=at_limit, **identity)  # type: ignore[arg-type]
     demands = [Demand(number, needs, 10) for number, needs in enumerate(several)]
 
     unserved = Unserved.by(offer, Kinds(demands))
