@@ -16,8 +16,8 @@ from matching.classads import MAX_SELECTIONS, AdError, check_nesting, parse_expr
 
 #: What an attribute may cost, in characters that its evaluation can touch.
 MAX_COST = 128 * 1024
-#: What it may cost if its cost is a product: steps, of which each is quick.
-_MAX_PRODUCT = 1024 * 1024
+#: So much more it may cost if its cost is a product: steps, of which each is quick.
+_PRODUCT_FACTOR = 8
 #: How many attributes may lead to each other in a row.
 MAX_REFERENCES = 100
 #: What a reference to an attribute of the other ad is taken to cost.
@@ -79,11 +79,11 @@ class _Cost:
     depth: int
 
 
-def check_cost(attributes: Mapping[str, str]) -> None:
+def check_cost(attributes: Mapping[str, str], *, most_steps: int = MAX_COST) -> None:
     """Raise AdError, with the attribute, for an ad that costs too much or refers to itself.
 
-    Functions whose cost cannot be known beforehand are refused, and so are nested ads that refer
-    to anything.
+    No attribute may cost more than `most_steps`. Functions whose cost cannot be known beforehand
+    are refused, and so are nested ads that refer to anything.
     """
     if sum(check_nesting(text) for text in attributes.values()) > MAX_SELECTIONS:
         raise AdError(f"the ad has more than {MAX_SELECTIONS} selections (a.b)")
@@ -98,7 +98,7 @@ def check_cost(attributes: Mapping[str, str]) -> None:
             raise AdError(f"{name}: {error.message}", attribute=name) from None
     costs: dict[str, _Cost] = {}
     for name in attributes:
-        _cost(name, uses, costs, ())
+        _cost(name, uses, costs, (), most_steps)
 
 
 def _use(text: str, names: Mapping[str, str]) -> _Use:
@@ -167,7 +167,11 @@ def _name(token: re.Match[str]) -> str:
 
 
 def _cost(
-    name: str, uses: Mapping[str, _Use], costs: dict[str, _Cost], path: tuple[str, ...]
+    name: str,
+    uses: Mapping[str, _Use],
+    costs: dict[str, _Cost],
+    path: tuple[str, ...],
+    most_steps: int,
 ) -> _Cost:
     if name in path:
         circle = " -> ".join([*path[path.index(name) :], name])
@@ -181,14 +185,14 @@ def _cost(
         if reference is None:
             steps += _FOREIGN_COST
         else:
-            found = _cost(reference, uses, costs, (*path, name))
+            found = _cost(reference, uses, costs, (*path, name), most_steps)
             steps, depth = steps + found.steps, max(depth, found.depth + 1)
-        _check(name, steps, MAX_COST)
+        _check(name, steps, most_steps)
     _check_depth(name, depth)
-    _check(name, steps, MAX_COST)
+    _check(name, steps, most_steps)
     if use.products:
         steps **= 1 + use.products
-        _check(name, steps, _MAX_PRODUCT)
+        _check(name, steps, _PRODUCT_FACTOR * most_steps)
     costs[name] = _Cost(steps, depth)
     return costs[name]
 

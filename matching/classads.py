@@ -38,6 +38,11 @@ _SENTINEL = "PilotageEndOfExpression"
 # library switches to it, for the whole process, when its parser of the old format is first used.
 classad2.parseOne("MatchmakingSemantics = true", parser=classad2.ParserType.Old)
 
+# Strings and quoted names are left as they are, whatever digits stand in them.
+_STRING_OR_LONG_FLOAT = re.compile(
+    r"""(?P<string>"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')|\b(?P<float>\d\.\d{15}E[+-]\d+)\b"""
+)
+
 
 class AdError(ValueError):
     """An ad or an expression that does not parse; `line` counts from 1 where there are lines."""
@@ -172,7 +177,7 @@ def render_lines(ad: classad2.ClassAd) -> str:
 
 
 def canonical_text(text: str) -> str:
-    """The expression as the library prints it, on one line: its spaces and brackets are uniform.
+    """The expression as the library prints it, on one line: its spaces are uniform.
 
     Raises AdError when it is not exactly one ClassAd expression.
     """
@@ -183,7 +188,11 @@ def _plain(expression: Any) -> str:
     """Text of an expression, floats in the short form that people write."""
     # On one line, which `str` is not when there are lists or nested ads.
     text = repr(expression).strip()
-    return re.sub(r"\b\d\.\d{15}E[+-]\d+\b", lambda number: repr(float(number.group())), text)
+    return _STRING_OR_LONG_FLOAT.sub(_shortened_float, text)
+
+
+def _shortened_float(found: re.Match[str]) -> str:
+    return repr(float(found["float"])) if found["float"] else found.group()
 
 
 def literal_values(ad: classad2.ClassAd) -> dict[str, str | int | float | bool]:

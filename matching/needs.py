@@ -27,11 +27,15 @@ _LISTS = (
     "sites", "banned_sites", "queues", "platforms", "pilot_types", "submit_pools", "middlewares",
     "tags",
 )  # fmt: skip
-_LONGEST_LIST = 500
+#: Of all lists together: every claim may look at them.
+_MOST_WORDS = 100
 _LONGEST_WORD = 64
 #: A queue is named with its site.
 _LONGEST_QUEUE = 2 * _LONGEST_WORD + 1
 _LONGEST_EXPRESSION = 4000
+#: What requirements may cost to evaluate, as every claim may do: in the steps of `adcost`. Too
+#: little for a pattern.
+_MOST_STEPS = 8 * 1024
 #: What a resource can say of itself as its kind.
 PILOT_TYPES = ("generic", "private")
 
@@ -52,8 +56,6 @@ def cpu_segment(cpu_time_s: float, segments_s: Sequence[int] = CPU_SEGMENTS_S) -
 def _words(name: str, values: Iterable[str]) -> tuple[str, ...]:
     words = tuple(sorted({value.strip() for value in values if value.strip()}))
     longest = _LONGEST_QUEUE if name == "queues" else _LONGEST_WORD
-    if len(words) > _LONGEST_LIST:
-        raise BadNeeds(f"{name} has more than {_LONGEST_LIST} entries", name)
     if any(len(word) > longest for word in words):
         raise BadNeeds(f"{name} has an entry of more than {longest} characters", name)
     if not all(word.isprintable() for word in words):
@@ -147,6 +149,8 @@ class Needs:
 
 def _check_numbers(numbers: Mapping[str, float]) -> None:
     for name, value in numbers.items():
+        if name != "cpu_time_s" and type(value) is not int:
+            raise BadNeeds(f"{name} must be a whole number, not {value}", name)
         least = 1 if name in {"cores", "max_cores"} else 0
         if not least <= value <= MOST[name]:
             raise BadNeeds(f"{name} must be from {least} to {MOST[name]}, not {value}", name)
@@ -159,6 +163,10 @@ def _check_numbers(numbers: Mapping[str, float]) -> None:
 
 
 def _check_lists(lists: Mapping[str, tuple[str, ...]]) -> None:
+    if sum(map(len, lists.values())) > _MOST_WORDS:
+        longest = max(lists, key=lambda name: len(lists[name]))
+        message = f"all lists together have more than {_MOST_WORDS} entries, most of them {longest}"
+        raise BadNeeds(message, longest)
     both = sorted(set(lists["sites"]) & set(lists["banned_sites"]))
     if both:
         raise BadNeeds(
@@ -193,7 +201,8 @@ def _text(name: str, value: str) -> str:
     longest = _LONGEST_EXPRESSION if name == "requirements" else _LONGEST_WORD
     if len(text) > longest:
         raise BadNeeds(f"{name} has more than {longest} characters", name)
-    if name != "requirements" and not text.isprintable():
+    # An expression may have line ends; no text may have halves of surrogate pairs.
+    if not (" ".join(text.split()) if name == "requirements" else text).isprintable():
         raise BadNeeds(f"{name} has control characters", name)
     return text
 
@@ -202,9 +211,10 @@ def _checked_requirements(text: str) -> str:
     """The expression in the form that the library prints, so that equal ones are equal texts."""
     try:
         parse_expression(text)
-        check_cost({"PilotRequirements": text})
+        check_cost({"PilotRequirements": text}, most_steps=_MOST_STEPS)
     except AdError as error:
-        raise BadNeeds(f"requirements: {error.message}", "requirements") from error
+        hint = "; instead of regexp use ==, member or substr" if "regexp" in text.lower() else ""
+        raise BadNeeds(f"requirements: {error.message}{hint}", "requirements") from error
     fault = never_true(text, {})
     if fault:
         raise BadNeeds(f"requirements can never be true: {fault}", "requirements")

@@ -58,11 +58,15 @@ def test_needs_that_differ_have_different_keys(difference: dict[str, object]) ->
         ({"tags": ["a\0b"]}, ("tags",)),
         ({"job_type": "a\nb"}, ("job_type",)),
         ({"queues": ["x" * 130]}, ("queues",)),
-        ({"tags": [str(n) for n in range(501)]}, ("tags",)),
+        ({"tags": [str(n) for n in range(90)], "queues": list("abcdefghijk")}, ("tags",)),
         ({"job_type": "x" * 65}, ("job_type",)),
         ({"requirements": "Cpus >"}, ("requirements",)),
         ({"requirements": "false"}, ("requirements",)),
         ({"requirements": "eval(Name)"}, ("requirements",)),
+        ({"requirements": 'regexp("^(a+)+$", Machine)'}, ("requirements",)),
+        ({"requirements": 'Machine == "\ud800"'}, ("requirements",)),
+        ({"memory_mb": 1.0}, ("memory_mb",)),
+        ({"cores": 1.5}, ("cores",)),
     ],
 )
 def test_contradictions_and_absurd_values_are_refused_with_the_fields_names(
@@ -80,6 +84,8 @@ def test_requirements_that_differ_in_spaces_only_are_equal() -> None:
     two = Needs.of("alice", requirements=' Cpus >= 2  &&  OpSys == "LINUX" ')
 
     assert one == two
+    digits = "1.234567890123456E+10"
+    assert Needs.of("a", requirements=f'Site == "{digits}"').requirements == f'Site == "{digits}"'
     assert Needs.of("alice", requirements='OpSys == "A  B"') != Needs.of(
         "alice", requirements='OpSys == "A B"'
     )

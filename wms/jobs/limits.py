@@ -208,6 +208,8 @@ def check_limit(limit: RunningLimit) -> None:
         message = "set a maximum, a time between two matches, or both"
         raise InvalidInput.of(message, field="maximum")
     check_row(limit)
+    if not limit.job_type.isprintable():
+        raise InvalidInput.of("no job has a type with control characters", field="job_type")
     group = limit.owner_group
     if group and not AccountingGroup.objects.filter(name=group).exists():
         raise InvalidInput.of(f"there is no group {group}", field="owner_group")

@@ -107,7 +107,10 @@ def bind_to_pilot(
 def hold_jobs(job_ids: Collection[int], *, actor: Actor, reason: str) -> Applied:
     """Take waiting jobs out of their TaskQueues until they are released; running ones go on."""
     taskqueues.withdraw(job_ids)
-    return lifecycle.apply("hold", job_ids, actor=actor, reason=reason)
+    applied = lifecycle.apply("hold", job_ids, actor=actor, reason=reason)
+    # Once more, now that the jobs are locked: one may have been rescheduled in between.
+    taskqueues.withdraw(applied.changed, are_locked=True)
+    return applied
 
 
 @transaction.atomic
@@ -124,7 +127,7 @@ def kill_jobs(job_ids: Collection[int], *, actor: Actor, reason: str) -> Applied
     taskqueues.withdraw(job_ids)
     applied = lifecycle.apply("kill", job_ids, actor=actor, reason=reason)
     # Once more, now that the jobs are locked: one may have been rescheduled in between.
-    taskqueues.withdraw(applied.changed)
+    taskqueues.withdraw(applied.changed, are_locked=True)
     close_attempts(applied.changed, outcome=Attempt.Outcome.KILLED, reason=reason)
     return applied
 

@@ -6,7 +6,7 @@ these the highest CPU segment; of that one, drawn by priority. Nothing here is l
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -15,8 +15,12 @@ from matching.needs import Needs
 from matching.resources import JobKind, Resource
 from wms.core.statements import prepared_rows
 
+#: Conditions that have no parameter of their name.
+_WITHOUT_VALUE = frozenset({"excluded", "is_plain"})
 #: So many points are thrown before the TaskQueues of the segment are read one by one.
 _POINTS = 200
+#: So many TaskQueues without a place take part; others wait a few seconds for theirs.
+_FRESH = 1000
 #: So many TaskQueues are read ahead in the order of the draw.
 _AHEAD = 10
 
@@ -47,6 +51,9 @@ _SOMETIMES = {
             AS kind(job_type, owner_group)
         WHERE kind.job_type IN ('', q.job_type) AND kind.owner_group IN ('', q.owner_group))""",
     "tried": "q.id <> ALL(%(tried)s::bigint[])",
+    "failed": "q.requirements <> ALL(%(failed)s::text[])",
+    "hopeless": """(q.requirements = '' OR q.owner_id NOT IN (
+        SELECT id FROM core_user WHERE username = ANY(%(hopeless)s::text[])))""",
     "is_plain": "q.requirements = ''",
 }
 
@@ -61,8 +68,12 @@ WITH top AS MATERIALIZED (
     SELECT max(cpu_time_s) AS cpu_time_s FROM taskqueues_ticket WHERE cpu_time_s <= %(cpu_time_s)s
 ), fresh AS MATERIALIZED (
     SELECT q.id, t.priority, sum(t.priority) OVER (ORDER BY q.id) AS ends_at
-    FROM taskqueues_ticket AS t JOIN taskqueues_taskqueue AS q ON q.id = t.task_queue_id
-    WHERE t.cpu_time_s = (SELECT cpu_time_s FROM top) AND t.starts_at IS NULL AND {fits}
+    FROM (
+        SELECT task_queue_id, priority FROM taskqueues_ticket
+        WHERE cpu_time_s = (SELECT cpu_time_s FROM top) AND starts_at IS NULL
+        LIMIT %(fresh)s
+    ) AS t JOIN taskqueues_taskqueue AS q ON q.id = t.task_queue_id
+    WHERE {fits}
 ), whole AS MATERIALIZED (
     SELECT coalesce((
             SELECT t.starts_at + t.priority FROM taskqueues_ticket AS t
@@ -140,7 +151,7 @@ class Draw:
         self._is_indexed = bool(resource.owner or resource.required_tags)
         self._bound_s = resource.cpu_time_s
         self._tried: list[int] = []
-        self._is_plain = False
+        self._left_out: dict[str, Any] = {"failed": [], "hopeless": [], "is_plain": False}
         self._ahead: list[Candidate] = []
 
     def exclude(self, kind: JobKind) -> None:
@@ -148,9 +159,13 @@ class Draw:
         self._resource = replace(self._resource, excluded=(*self._resource.excluded, kind))
         self._ahead = []
 
-    def exclude_requirements(self) -> None:
-        """Leave out jobs with requirements from now on, and draw anew."""
-        self._is_plain = True
+    def exclude_requirements(self, *, text: str = "", owner: str = "") -> None:
+        """Leave out jobs with these requirements, all of an owner with any, or all; draw anew."""
+        if text:
+            self._left_out["failed"].append(text)
+        if owner:
+            self._left_out["hopeless"].append(owner)
+        self._left_out["is_plain"] |= not (text or owner)
         self._ahead = []
 
     def next(self) -> Candidate | None:
@@ -169,9 +184,12 @@ class Draw:
         return found
 
     def _throw(self) -> tuple[int | None, list[Candidate]]:
-        [(segment_s, law, *columns)] = self._rows(_THROW, points=self._points)
+        [(segment_s, law, *columns)] = self._rows(_THROW, points=self._points, fresh=_FRESH)
         self.law = Law(law or Law.EXPONENTIAL)
-        if columns[0] is None or self.law is not Law.EXPONENTIAL:
+        if self.law is not Law.EXPONENTIAL:
+            self._points = 0
+            return segment_s, []
+        if columns[0] is None:
             return segment_s, []
         return segment_s, [_candidate(columns)]
 
@@ -181,38 +199,35 @@ class Draw:
         return [_candidate(row) for row in rows]
 
     def _rows(self, sql: str, **parameters: int) -> list[Any]:
-        statement, values = _bound(sql, self._resource, tried=self._tried, is_plain=self._is_plain)
+        left_out = {"tried": self._tried, **self._left_out}
+        statement, values = _bound(sql, self._resource, left_out)
         return prepared_rows(statement, {**values, "cpu_time_s": self._bound_s, **parameters})
 
 
 def explained(name: str, resource: Resource, segment_s: int) -> tuple[str, dict[str, Any]]:
     """The statement `throw` or `scan` as it is sent: for tests and benchmarks of plans."""
     sql = _THROW if name == "throw" else _SCAN_BY[Law.EXPONENTIAL]
-    statement, values = _bound(sql, resource)
+    statement, values = _bound(sql, resource, {})
     segment = {"least_s": segment_s, "segment_s": segment_s, "cpu_time_s": segment_s}
-    return statement, {**values, **segment, "points": _POINTS, "ahead": _AHEAD}
+    return statement, {**values, **segment, "points": _POINTS, "fresh": _FRESH, "ahead": _AHEAD}
 
 
-def _bound(
-    sql: str, resource: Resource, *, tried: Sequence[int] = (), is_plain: bool = False
-) -> tuple[str, dict[str, Any]]:
+def _bound(sql: str, resource: Resource, left_out: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     """A statement with the conditions that this resource makes, and their parameters."""
     sometimes: dict[str, Any] = {
         "required_tags": list(resource.required_tags),
         "owner": resource.owner,
         "owner_groups": list(resource.owner_groups),
         "excluded": resource.excluded,
-        "tried": list(tried),
-        "is_plain": is_plain,
+        **left_out,
     }
     fits = " AND ".join([_ALWAYS, *(_SOMETIMES[name] for name in sometimes if sometimes[name])])
     values = {name: getattr(resource, name) for name in _COLUMNS} | {
         "tags": list(resource.tags),
         "excluded_types": [kind.job_type for kind in resource.excluded],
         "excluded_groups": [kind.owner_group for kind in resource.excluded],
-        **sometimes,
+        **{name: value for name, value in sometimes.items() if name not in _WITHOUT_VALUE},
     }
-    del values["excluded"], values["is_plain"]
     return sql.format(fits=fits, needs=_NEEDS), values
 
 

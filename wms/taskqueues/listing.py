@@ -24,9 +24,18 @@ from wms.taskqueues.models import Tally, TaskQueue, Ticket, WaitingJob
 from wms.taskqueues.policies import task_queue_policy
 from wms.taskqueues.selectors import counted, needs_of
 
-_OLDEST = WaitingJob.objects.filter(
-    task_queue=OuterRef("task_queue_id"), priority=OuterRef("priority")
-).order_by("job_id")
+
+def _by_age(task_queue: OuterRef | int, priority: OuterRef | int) -> QuerySet[WaitingJob]:
+    """The waiting jobs of this priority in this TaskQueue, the oldest first."""
+    # A range and no equation: then the index alone has them in this order. Else the database may
+    # go by the primary key, which looks quick but passes by all older jobs of other TaskQueues.
+    rows = WaitingJob.objects.filter(
+        task_queue=task_queue, priority__gte=priority, priority__lte=priority
+    )
+    return rows.order_by("priority", "job_id")
+
+
+_OLDEST = _by_age(OuterRef("task_queue_id"), OuterRef("priority"))
 _TICKET = Ticket.objects.filter(task_queue=OuterRef("task_queue_id"))
 
 
@@ -276,9 +285,7 @@ def _job_priorities(task_queue_id: int) -> list[JobPriority]:
 def _oldest_jobs(task_queue_id: int, priorities: Sequence[int], limit: int) -> list[OldJob]:
     """The oldest jobs, from the oldest of each priority: so an index has them in order."""
     of_each = [
-        WaitingJob.objects.filter(task_queue=task_queue_id, priority=priority)
-        .order_by("job_id")
-        .values_list("job_id", "priority", "enqueued_at")[:limit]
+        _by_age(task_queue_id, priority).values_list("job_id", "priority", "enqueued_at")[:limit]
         for priority in priorities
     ]
     if not of_each:

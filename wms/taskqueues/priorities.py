@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 from django.db import connection, transaction
@@ -14,13 +15,14 @@ from matching.pools import LEAST_PRIORITY, Feedback, Group, Pool, parts, pool_of
 from wms.accounting import selectors as accounting
 from wms.core.inbox import announce
 from wms.core.models import InboxEntry
-from wms.taskqueues.models import TaskQueue, TaskQueuePolicy
+from wms.taskqueues.models import TaskQueue
 from wms.taskqueues.policies import task_queue_policy
 from wms.taskqueues.waiting import fold_tally
 
 #: The inbox that hears of TaskQueues that appeared or went, and the task that reads it.
 TOPIC = "task-queues"
 RECOMPUTE_TASK = "wms.taskqueues.recompute"
+_CHANGE = partial(InboxEntry, topic=TOPIC, key=0, event_id=0)
 #: Priorities follow the jobs that came and went at least this often.
 _PERIOD = timedelta(minutes=2)
 
@@ -28,30 +30,40 @@ _PERIOD = timedelta(minutes=2)
 # `matching.pools`; owner 0 stands for all owners of a group with job sharing. Emptied TaskQueues
 # have the least priority until they are removed.
 _PRICED = """
-WITH weighed AS (
-    SELECT task_queue_id, sum(jobs * (%(weights)s::float8[])[priority + 1]) AS weight
-    FROM taskqueues_tally GROUP BY task_queue_id
-), pool AS (
+WITH pool AS (
     SELECT * FROM unnest(%(groups)s::text[], %(owners)s::bigint[], %(parts)s::float8[])
         AS pool(owner_group, owner_id, part)
-), priced AS (
-    SELECT q.id, q.cpu_time_s, greatest(%(least)s, pool.part * weighed.weight
-        / nullif(sum(weighed.weight) OVER (PARTITION BY pool.owner_group, pool.owner_id), 0)
-    ) AS priority
+), member AS MATERIALIZED (
+    SELECT q.id, q.cpu_time_s, pool.owner_group, pool.owner_id, pool.part
     FROM taskqueues_taskqueue AS q
-    JOIN pool ON pool.owner_group = q.owner_group AND pool.owner_id IN (0, q.owner_id)
-    LEFT JOIN weighed ON weighed.task_queue_id = q.id
+    JOIN pool ON pool.owner_group = q.owner_group AND pool.owner_id
+        = CASE WHEN q.owner_group = ANY(%(sharing)s::text[]) THEN 0 ELSE q.owner_id END
+), weighed AS (
+    SELECT task_queue_id, sum(jobs * (%(weights)s::float8[])[priority + 1]) AS weight
+    FROM taskqueues_tally
+    WHERE task_queue_id IN (SELECT id FROM member)
+    GROUP BY task_queue_id
+), priced AS (
+    SELECT member.id, member.cpu_time_s, greatest(%(least)s, member.part * weighed.weight
+        / nullif(sum(weighed.weight) OVER (PARTITION BY member.owner_group, member.owner_id), 0)
+    ) AS priority
+    FROM member LEFT JOIN weighed ON weighed.task_queue_id = member.id
 )
 """
 
-# The intervals of a segment begin where the one before ends. Only what has changed is written.
+# The intervals of a segment begin where the one before ends. None is so short beside the others
+# that it would end where it begins, by rounding. Only what has changed is written.
 _PLACE_ALL = (
     _PRICED
-    + """, placed AS (
+    + """, long_enough AS (
+    SELECT id, cpu_time_s,
+        greatest(priority, 1e-12 * sum(priority) OVER (PARTITION BY cpu_time_s)) AS priority
+    FROM priced
+), placed AS (
     SELECT id, priority, coalesce(sum(priority) OVER (
         PARTITION BY cpu_time_s ORDER BY id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
     ), 0) AS starts_at
-    FROM priced
+    FROM long_enough
 )
 UPDATE taskqueues_ticket AS t SET priority = placed.priority, starts_at = placed.starts_at
 FROM placed
@@ -74,32 +86,45 @@ def issue_tickets(task_queue_ids: Collection[int]) -> None:
     Only their own tickets are written: those of others follow with the next recomputation, which
     is asked for here.
     """
-    policy = task_queue_policy()
-    all_parts = _parts(policy)
     groups = _groups()
     new = TaskQueue.objects.filter(pk__in=task_queue_ids).values_list("owner_group", "owner_id")
     pools = {pool_of(owner_group, owner, groups) for owner_group, owner in new.distinct()}
-    ours = {pool: part for pool, part in all_parts.items() if pool in pools}
-    with connection.cursor() as cursor:
-        cursor.execute(_ISSUE, {**_parameters(ours), "new": list(task_queue_ids)})
-    announce_change()
+    ours = {pool: part for pool, part in _parts(groups).items() if pool in pools}
+    _execute(_ISSUE, {**_parameters(ours, groups), "new": list(task_queue_ids)})
+    announce([_CHANGE()])
 
 
-def announce_change() -> None:
-    """Tell that a TaskQueue appeared or went: the priorities of others change by that."""
-    announce([InboxEntry(topic=TOPIC, key=0, event_id=0)])
+def note_removal() -> None:
+    """Tell that TaskQueues went: the priorities of others change by that, within seconds.
+
+    Nobody is woken for it, since claims tell it, which need no broker.
+    """
+    _CHANGE().save()
 
 
 @transaction.atomic
 def recompute() -> int:
     """Compute all priorities and places anew; how many tickets have changed.
 
-    Two at once do no harm, the later one counts. Claims and submissions are not held up: nobody
-    else writes or locks tickets, except who removes an empty TaskQueue.
+    Two at once wait for each other. Claims and submissions are not held up: nobody else writes or
+    locks tickets, except who removes an empty TaskQueue.
     """
     with connection.cursor() as cursor:
-        cursor.execute(_PLACE_ALL, _parameters(_parts(task_queue_policy())))
-        return int(cursor.rowcount)
+        cursor.execute("SELECT pg_advisory_xact_lock(hashtext('task-queue-priorities'))")
+    groups = _groups()
+    return _execute(_PLACE_ALL, _parameters(_parts(groups), groups))
+
+
+def _execute(statement: str, parameters: Mapping[str, Any]) -> int:
+    """Run a statement over all TaskQueues; how many rows it wrote."""
+    with connection.cursor() as cursor:
+        # After a large submission the planner does not know yet how much there is: then it would
+        # take nested loops, with a cost that is the product of all by all.
+        cursor.execute("SET LOCAL enable_nestloop = off")
+        cursor.execute(statement, parameters)
+        written = int(cursor.rowcount)
+        cursor.execute("SET LOCAL enable_nestloop = DEFAULT")
+    return written
 
 
 def run_cycle(now: datetime, *, last: datetime | None) -> dict[str, Any]:
@@ -108,17 +133,29 @@ def run_cycle(now: datetime, *, last: datetime | None) -> dict[str, Any]:
     What is announced while this runs is read in the next cycle. The count of waiting jobs is
     folded in any case.
     """
+    folded = fold_tally()
     with transaction.atomic():
         heard, _ = InboxEntry.objects.filter(topic=TOPIC).delete()
         is_due = last is None or now - last >= _PERIOD
+        if is_due:
+            _issue_missing()
         changed = recompute() if heard or is_due else None
-    folded = fold_tally()
     at = now if changed is not None else last
     return {"changed": changed or 0, "folded": folded, "recomputed_at": at and at.isoformat()}
 
 
-def _parameters(pools: Mapping[Pool, float]) -> dict[str, Any]:
+def _issue_missing() -> None:
+    """Every TaskQueue has a ticket; should one be without, its jobs would never be found."""
+    without = TaskQueue.objects.filter(ticket=None)
+    locked = without.select_for_update(of=("self",), no_key=True, skip_locked=True)
+    missing = list(locked.values_list("pk", flat=True))
+    if missing:
+        issue_tickets(missing)
+
+
+def _parameters(pools: Mapping[Pool, float], groups: Mapping[str, Group]) -> dict[str, Any]:
     return {
+        "sharing": [name for name, group in groups.items() if group.has_job_sharing],
         "weights": list(JOB_WEIGHTS),
         "groups": [pool.owner_group for pool in pools],
         "owners": [pool.owner for pool in pools],
@@ -132,11 +169,12 @@ def _groups() -> dict[str, Group]:
     return {name: Group(share, has_job_sharing) for name, share, has_job_sharing in rows}
 
 
-def _parts(policy: TaskQueuePolicy) -> dict[Pool, float]:
+def _parts(groups: Mapping[str, Group]) -> dict[Pool, float]:
+    policy = task_queue_policy()
     present = list(TaskQueue.objects.order_by().values_list("owner_group", "owner_id").distinct())
     return parts(
         present,
-        _groups(),
+        groups,
         default_share=policy.default_share,
         feedback=_feedback(policy.max_correction) if policy.uses_feedback else None,
     )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
@@ -15,7 +17,7 @@ from matching.resources import JobKind, Resource, pilot_ad, requirements_value
 from wms.core.models import User
 from wms.taskqueues import waiting
 from wms.taskqueues.draw import Draw
-from wms.taskqueues.priorities import announce_change, issue_tickets
+from wms.taskqueues.priorities import issue_tickets, note_removal
 
 # In the order of the keys, so that two submissions that make the same TaskQueues do not wait for
 # each other in a circle.
@@ -54,6 +56,11 @@ SELECT q.id
 FROM taskqueues_taskqueue AS q JOIN taskqueues_ticket AS t ON t.task_queue_id = q.id
 WHERE q.id = ANY(%s) ORDER BY q.id FOR UPDATE SKIP LOCKED
 """
+# A fold that began before the last claim of a TaskQueue may leave entries of it.
+_UNCOUNT = """
+DELETE FROM taskqueues_tally AS t
+WHERE NOT EXISTS (SELECT FROM taskqueues_taskqueue AS q WHERE q.id = t.task_queue_id)
+"""
 _REMOVE = """
 WITH gone AS (
     DELETE FROM taskqueues_taskqueue AS q
@@ -67,9 +74,12 @@ DELETE FROM taskqueues_ticket AS t USING gone WHERE t.task_queue_id = gone.id
 """
 
 
-#: After so many drawn TaskQueues whose requirements fail, a claim looks at those without any:
-#: nobody can keep pilots busy with requirements that nothing fulfils.
-_MOST_FAILED = 50
+#: After so many different requirements that fail, a claim leaves out the owner's other jobs that
+#: have any, and then everybody's: nobody can keep pilots busy with what nothing fulfils.
+_MOST_FAILED_OF_OWNER = 20
+_MOST_FAILED = 500
+#: An expression that may see whose job it is, or what it needs. Found too often is no harm.
+_SEES_NEEDS = re.compile(r"\bmy\b|owner|accountinggroup|request|cputime\b|jobtype", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +103,8 @@ class Claimed:
 def enqueue(entries: Collection[Entry]) -> None:
     """Put each job into the TaskQueue whose needs equal its own, making TaskQueues where missing.
 
-    Jobs that wait already stay where they are. So many statements whatever the number of jobs.
+    Jobs that wait already stay where they are. So many statements whatever the number of jobs. Call
+    it once in a transaction: two calls could lock TaskQueues in another order than somebody else.
     """
     if not entries:
         return
@@ -133,15 +144,17 @@ def _task_queues(needs_by_key: Mapping[str, Needs]) -> tuple[dict[str, int], lis
 
 
 @transaction.atomic
-def withdraw(job_ids: Collection[int]) -> None:
+def withdraw(job_ids: Collection[int], *, are_locked: bool = False) -> None:
     """Take jobs out of their TaskQueues, so that no claim finds them.
 
     Whoever changes waiting jobs calls this first and changes the jobs' rows after it: the claim
-    takes its locks in the same order, so the two cannot wait for each other.
+    takes its locks in the same order, so the two cannot wait for each other. With `are_locked` the
+    jobs' rows have been locked before: those that are being claimed at this moment are left to
+    their claims, which find that they wait no longer.
     """
-    left = waiting.leave(job_ids)
+    left = waiting.leave(job_ids, skips_claimed=are_locked)
     if left:
-        transaction.on_commit(partial(remove_empty, left))
+        transaction.on_commit(partial(remove_empty, left), robust=True)
 
 
 def _nothing(_needs: Needs) -> JobKind | None:
@@ -164,8 +177,7 @@ def claim(
     judge = _Requirements(resource, facts or {})
     while (drawn := draw.next()) is not None:
         if not judge.accepts(drawn.needs):
-            if judge.failed == _MOST_FAILED:
-                draw.exclude_requirements()
+            _leave_out(draw, drawn.needs, judge)
             continue
         kind = refuses(drawn.needs)
         if kind is not None:
@@ -173,24 +185,34 @@ def claim(
             continue
         taken = waiting.take(drawn.task_queue_id, draw.law)
         if taken is None or taken.is_last:
-            transaction.on_commit(partial(remove_empty, {drawn.task_queue_id}))
+            transaction.on_commit(partial(remove_empty, {drawn.task_queue_id}), robust=True)
         if taken is not None:
             return Claimed(taken.job_id, drawn.needs)
     return None
 
 
+def _leave_out(draw: Draw, needs: Needs, judge: _Requirements) -> None:
+    """What need not be drawn any more, since the requirements of these needs have failed."""
+    if not _SEES_NEEDS.search(needs.requirements):
+        draw.exclude_requirements(text=needs.requirements)
+    if judge.failed[needs.owner] == _MOST_FAILED_OF_OWNER:
+        draw.exclude_requirements(owner=needs.owner)
+    if judge.failed.total() == _MOST_FAILED:
+        draw.exclude_requirements()
+
+
 class _Requirements:
-    """Evaluates requirements against one pilot's ad, and counts those that fail."""
+    """Evaluates requirements against one pilot's ad, and counts by owner how many fail."""
 
     def __init__(self, resource: Resource, facts: Mapping[str, Any]) -> None:
-        self.failed = 0
+        self.failed: Counter[str] = Counter()
         self._ad = cache(partial(pilot_ad, resource, facts))
 
     def accepts(self, needs: Needs) -> bool:
         if not needs.requirements:
             return True
         is_true = requirements_value(needs, self._ad()) is True
-        self.failed += not is_true
+        self.failed[needs.owner] += not is_true
         return is_true
 
 
@@ -203,6 +225,7 @@ def remove_empty(task_queue_ids: Collection[int] | None = None) -> int:
     """
     with connection.cursor() as cursor:
         if task_queue_ids is None:
+            cursor.execute(_UNCOUNT)
             cursor.execute(_SEEM_EMPTY)
             task_queue_ids = [row[0] for row in cursor.fetchall()]
         cursor.execute(_LOCK_TO_REMOVE, [list(task_queue_ids)])
@@ -212,5 +235,5 @@ def remove_empty(task_queue_ids: Collection[int] | None = None) -> int:
         cursor.execute(_REMOVE, [locked])
         removed = int(cursor.rowcount)
     if removed:
-        announce_change()
+        note_removal()
     return removed

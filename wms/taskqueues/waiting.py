@@ -26,7 +26,7 @@ SELECT task_queue_id, priority, count(*) FROM joined GROUP BY task_queue_id, pri
 # Locked in the order of their ids, as everybody does who takes several.
 _LEAVE = """
 WITH locked AS MATERIALIZED (
-    SELECT job_id FROM taskqueues_waitingjob WHERE job_id = ANY(%s) ORDER BY job_id FOR UPDATE
+    SELECT job_id FROM taskqueues_waitingjob WHERE job_id = ANY(%s) ORDER BY job_id FOR UPDATE{skip}
 ), gone AS (
     DELETE FROM taskqueues_waitingjob AS w USING locked WHERE w.job_id = locked.job_id
     RETURNING w.task_queue_id, w.priority
@@ -116,10 +116,14 @@ def join(job_ids: Sequence[int], task_queue_ids: Sequence[int], priorities: Sequ
         cursor.execute(_JOIN, [list(job_ids), list(task_queue_ids), list(priorities)])
 
 
-def leave(job_ids: Collection[int]) -> set[int]:
-    """Take jobs out of their TaskQueues; the ids of those in which some did wait."""
+def leave(job_ids: Collection[int], *, skips_claimed: bool = False) -> set[int]:
+    """Take jobs out of their TaskQueues; the ids of those in which some did wait.
+
+    Waits for claims that are taking some of them at this moment, or passes over these.
+    """
+    statement = _LEAVE.format(skip=" SKIP LOCKED" if skips_claimed else "")
     with connection.cursor() as cursor:
-        cursor.execute(_LEAVE, [list(job_ids)])
+        cursor.execute(statement, [list(job_ids)])
         return {row[0] for row in cursor.fetchall()}
 
 

@@ -117,8 +117,8 @@ def test_a_task_queue_whose_requirements_fail_makes_room_for_the_next() -> None:
     assert claimed(NODE) is None
 
 
-def test_requirements_that_fail_keep_nobody_busy_for_long(
-    monkeypatch: pytest.MonkeyPatch,
+def test_requirements_that_fail_keep_nobody_busy_for_long_and_others_get_theirs(
+    monkeypatch: pytest.MonkeyPatch, charlie: User
 ) -> None:
     evaluated: list[Needs] = []
 
@@ -128,11 +128,21 @@ def test_requirements_that_fail_keep_nobody_busy_for_long(
 
     monkeypatch.setattr(services, "requirements_value", value)
     for number in range(100):
-        put(number, memory_mb=number, requirements="Memory > 100000", priority=10)
-    put(100, priority=0)
+        put(number, memory_mb=number, requirements="Memory > 100000", cpu_time_s=501)
+        put(1000 + number, requirements=f"MY.RequestMemory > {number}", cpu_time_s=501)
+    put(5000, owner="charlie", requirements="Memory > 100")
+    put(5001)
 
-    assert claimed(NODE) == 100
-    assert len(evaluated) <= 50
+    assert sorted(drain(NODE)) == [5000, 5001]
+    # In each of the three claims one of the first kind, and of the other as many as an owner may.
+    assert len(evaluated) <= 3 * 22
+
+
+def test_what_fails_for_one_job_may_pass_for_another_where_the_needs_are_seen() -> None:
+    put(1, requirements="RequestMemory > 5", memory_mb=1, priority=10)
+    put(2, requirements="RequestMemory > 5", memory_mb=6, priority=0)
+
+    assert drain(NODE) == [2]
 
 
 def test_a_kind_that_is_refused_at_the_last_moment_is_left_out_and_drawn_anew() -> None:

@@ -1,21 +1,23 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from django.db import transaction
+from django.db import connection, transaction
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from matching.draws import job_weight
+from matching.needs import Needs
 from tests.wms.taskqueues.claiming import drain, put
 from wms.accounting.models import AccountingGroup, Submitter
 from wms.core.models import InboxEntry, User
 from wms.taskqueues.models import Tally, TaskQueuePolicy, Ticket
 from wms.taskqueues.priorities import TOPIC, recompute, run_cycle
-from wms.taskqueues.services import withdraw
+from wms.taskqueues.services import Entry, enqueue, withdraw
 from wms.taskqueues.tasks import PRIORITIES
 from wms.taskqueues.waiting import fold_tally
 
@@ -69,6 +71,65 @@ def test_a_new_task_queue_has_its_priority_at_once_and_the_others_follow() -> No
     recompute()
     assert priorities() == pytest.approx({1: 250, 2: 750})
     assert not Ticket.objects.filter(starts_at=None).exists()
+
+
+def test_a_large_submission_does_not_wait_for_statistics(alice: User) -> None:
+    put(1)
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE taskqueues_tally, taskqueues_taskqueue, taskqueues_ticket")
+    enqueue([Entry(10 + n, Needs.of("alice", memory_mb=n)) for n in range(1000)])
+
+    sent = explained_plan(recompute)
+
+    assert "Nested Loop" not in sent
+
+
+def explained_plan(work: Callable[[], object]) -> str:
+    """The plans of the statements that contain `placed`, as they are run by this work."""
+    found: list[str] = []
+
+    def explain(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        if "placed" in sql:
+            execute(f"EXPLAIN {sql}", params, many, context)
+            found.extend(row[0] for row in context["cursor"].fetchall())
+        return execute(sql, params, many, context)
+
+    with connection.execute_wrapper(explain):
+        work()
+    assert found
+    return "\n".join(found)
+
+
+def test_tickets_have_a_length_however_small_their_part_is() -> None:
+    group("large", 1e9)
+    put(1, memory_mb=1, priority=0)
+    put(2, owner_group="large", memory_mb=2)
+    put(3, memory_mb=3, priority=10)
+
+    recompute()
+
+    starts = [t.starts_at for t in Ticket.objects.order_by("task_queue_id")]
+    assert len(set(starts)) == 3
+    assert starts == sorted(starts)
+
+
+def test_a_task_queue_that_lost_its_ticket_gets_a_new_one() -> None:
+    put(1)
+    Ticket.objects.all().delete()
+
+    run_cycle(NOW, last=None)
+
+    assert drain() == [1]
+
+
+def test_with_many_users_in_a_group_each_keeps_a_part() -> None:
+    User.objects.bulk_create([User(username=f"u{n}") for n in range(50)])
+    for n in range(50):
+        put(n, owner=f"u{n}", memory_mb=n)
+
+    recompute()
+
+    assert priorities() == pytest.approx(dict.fromkeys(range(50), 20.0))
 
 
 def test_an_emptied_task_queue_keeps_hardly_any_priority() -> None:
