@@ -66,9 +66,9 @@ def _measure_size(size: Size, found: dict[str, Any]) -> None:
     found["plans"][size.task_queues] = _plans(workload)
     table = _Table(workload, grown(size))
     scenarios = found["scenarios"]
+    table.judge(claims(workload, 200, "warm"))
     alone = claims(workload, size.claims, "alone")
     scenarios.append(_row(size, 1, alone, table))
-    claims(workload, 100, "warm")
     with Traffic(size):
         busy = claims(workload, size.claims, "busy")
     scenarios.append({"load": "busy", **_row(size, 1, busy, table)})
@@ -79,6 +79,7 @@ def _measure_size(size: Size, found: dict[str, Any]) -> None:
     table.read()
     drained = claims(workload, 600, "drained")
     scenarios.append({"load": "half drained", **_row(size, 1, drained, table)})
+    table.check_nothing_is_lost()
 
 
 class _Table:
@@ -90,6 +91,8 @@ class _Table:
         self._task_queues = grown.task_queues
         self._queue_of = array("i", (index for _, index, _, _ in workload.job_rows()))
         self._left = Counter(self._queue_of)
+        self._given: set[int] = set()
+        self._is_reread = False
         self._knows_order = True
 
     def forget_order(self) -> None:
@@ -102,19 +105,37 @@ class _Table:
 
         ids = WaitingJob.objects.values_list("job_id", flat=True)
         self._left = Counter(self._index(job_id) for job_id in ids.iterator(chunk_size=50_000))
-        self._knows_order = True
+        self._knows_order = self._is_reread = True
+
+    def check_nothing_is_lost(self) -> None:
+        """No job that was given waits still, and the count agrees with the rows."""
+        from django.db.models import Sum
+
+        from wms.taskqueues.models import Tally, WaitingJob
+
+        waiting = WaitingJob.objects.count()
+        if waiting != Tally.objects.aggregate(jobs=Sum("jobs"))["jobs"]:
+            raise SystemExit("the count of waiting jobs is wrong")
+        if WaitingJob.objects.filter(job_id__in=list(self._given)).exists():
+            raise SystemExit("a job that was given waits still")
 
     def judge(self, answers: Iterable[Answer]) -> tuple[int, int]:
-        """How many of the matches are illegal, and how many were missed."""
+        """How many of the matches are illegal, a second one of a job included, or were missed."""
         illegal = missed = 0
         for answer in answers:
             if answer.job_id is None:
                 missed += self._knows_order and self._is_any_left(answer.pilot)
             else:
                 index = self._index(answer.job_id)
-                illegal += not self._is_legal(index, answer.pilot)
-                self._left[index] -= 1
+                is_first = answer.job_id not in self._given
+                illegal += not (is_first and self._is_legal(index, answer.pilot))
+                self._given.add(answer.job_id)
+                # What others have submitted meanwhile was not counted as waiting.
+                self._left[index] -= self._is_own(answer.job_id)
         return illegal, missed
+
+    def _is_own(self, job_id: int) -> bool:
+        return self._is_reread or job_id <= len(self._queue_of)
 
     def _index(self, job_id: int) -> int:
         if job_id <= len(self._queue_of):
@@ -172,8 +193,11 @@ def _recompute_s(runs: int) -> float:
 
 
 def _plans(workload: Workload) -> dict[str, Any]:
-    """Time and buffers of the statements of a claim, for a usual pilot: medians of 51."""
-    from django.db import connection
+    """Time and buffers of the statements of a claim, for a usual pilot: medians of 51.
+
+    Planned for its values each time; those of a real claim are planned once in a session.
+    """
+    from django.db import connection, transaction
 
     from wms.taskqueues import draw, waiting
 
@@ -191,9 +215,11 @@ def _plans(workload: Workload) -> dict[str, Any]:
             if name == "take":
                 statement = waiting.TAKE_BY[drawn.law]
                 parameters = waiting.take_parameters(candidate.task_queue_id)
-            with connection.cursor() as cursor:
+            # Taken back: the jobs of the plans are still to be claimed.
+            with transaction.atomic(), connection.cursor() as cursor:
                 cursor.execute(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {statement}", parameters)
                 plans.append(cursor.fetchone()[0])
+                transaction.set_rollback(True)
         found[name] = _plan_figures(plans)
     return found
 
