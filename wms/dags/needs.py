@@ -40,6 +40,12 @@ _ATTRIBUTE_NAMES = frozenset(name.lower() for name in ATTRIBUTES.values())
 _MEMORY = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,9})?)\s*([KMGT]?)B?\Z", re.IGNORECASE)
 _MB_PER_UNIT = {"K": 1 / 1024, "": 1.0, "M": 1.0, "G": 1024.0, "T": 1024.0**2}
 _NOTHING = build_ad({})
+#: What an attribute may cost to evaluate, in the steps of `adcost`: too little for a pattern. Its
+#: text is no longer than that either.
+_MOST_STEPS = 8 * 1024
+_EVALUATED = "PilotNeed"
+#: Needs are remembered by what was written, if that is not longer altogether.
+_LONGEST_REMEMBERED = 16 * 1024
 
 
 def is_need(attribute: str) -> bool:
@@ -61,13 +67,11 @@ def read_needs(
     """
     given = {name: commands[name] for name in COMMANDS.values() if name in commands}
     named = {name.lower(): text for name, text in attributes.items() if is_need(name)}
-    return _read(
-        tuple(given.items()), tuple(sorted(named.items())), owner, group, tuple(segments_s)
-    )
+    written = sum(map(len, [*given.values(), *named.values()]))
+    read = _read_again if written <= _LONGEST_REMEMBERED else _read
+    return read(tuple(given.items()), tuple(sorted(named.items())), owner, group, tuple(segments_s))
 
 
-# A DAG has thousands of nodes that need the same.
-@lru_cache(maxsize=1024)
 def _read(
     commands: tuple[tuple[str, str], ...],
     attributes: tuple[tuple[str, str], ...],
@@ -89,6 +93,10 @@ def _read(
         if not told.startswith(tuple(names)):
             told = f"{' and '.join(names)}: {told}"
         raise BadNeeds(told, *names) from error
+
+
+# A DAG has thousands of nodes that need the same.
+_read_again = lru_cache(maxsize=1024)(_read)
 
 
 def written_name(field: str) -> str:
@@ -117,12 +125,19 @@ def _of_attributes(attributes: Mapping[str, str]) -> dict[str, Any]:
 
 def _value(field: str, text: str) -> Any:
     """The value of an attribute: a ClassAd expression that refers to nothing else."""
-    name = ATTRIBUTES[field]
+    if len(text) > _MOST_STEPS:
+        raise BadNeeds(f"+{ATTRIBUTES[field]} has more than {_MOST_STEPS} characters", field)
     try:
-        check_cost({name: text})
-        return evaluate(parse_expression(text), _NOTHING)
+        return _evaluated(text)
     except AdError as error:
-        raise BadNeeds(error.message.removeprefix(f"{name}: "), field) from error
+        raise BadNeeds(error.message.removeprefix(f"{_EVALUATED}: "), field) from error
+
+
+# Where nodes differ in one need, they have the others in common.
+@lru_cache(maxsize=256)
+def _evaluated(text: str) -> Any:
+    check_cost({_EVALUATED: text}, most_steps=_MOST_STEPS)
+    return evaluate(parse_expression(text), _NOTHING)
 
 
 def _words(field: str, text: str) -> list[str]:

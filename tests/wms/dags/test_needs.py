@@ -15,7 +15,7 @@ from wms.core.errors import Finding, InvalidInput
 from wms.core.models import User
 from wms.dags import checking
 from wms.dags.models import Dag, MatchRecord
-from wms.dags.needs import read_needs
+from wms.dags.needs import _evaluated, _read_again, read_needs
 from wms.dags.submission import submission_warnings
 from wms.jobs.models import Job
 from wms.taskqueues.models import TaskQueue, TaskQueuePolicy, WaitingJob
@@ -135,6 +135,9 @@ def test_a_job_can_use_as_many_cores_as_it_needs_if_nothing_else_is_said() -> No
         ({}, {"JobType": "User"}, "+JobType must be a text in quotes, not User", ("+JobType",)),
         ({}, {"JobType": '"' + "u" * 65 + '"'}, "+JobType: job_type has more than", ("+JobType",)),
         ({}, {"Tags": 'eval("1")'}, "+Tags: eval", ("+Tags",)),
+        ({}, {"Tags": 'regexp("(a+)+$", "b") ? "a" : "b"'}, "take too long", ("+Tags",)),
+        ({}, {"Tags": '"' + "x" * 8192 + '"'}, "+Tags has more than 8192 char", ("+Tags",)),
+        ({}, {"MaxCpus": "sum({" + "size(Owner)," * 40 + "1})"}, "too large", ("+MaxCpus",)),
         ({}, {"PilotTypes": '"secret"'}, "secret is not one of generic, priv", ("+PilotTypes",)),
     ],
 )
@@ -146,6 +149,28 @@ def test_what_nobody_could_meet_is_refused_with_the_names_that_are_at_fault(
 
     assert message in str(caught.value)
     assert caught.value.fields == names
+
+
+def test_what_was_written_at_great_length_is_not_remembered() -> None:
+    _read_again.cache_clear()
+
+    with pytest.raises(BadNeeds):
+        read({"requirements": "x" * 20_000})
+    read({"request_memory": "7" + " " * 20_000})
+    assert _read_again.cache_info().currsize == 0
+
+    read({"request_memory": "7"})
+    assert _read_again.cache_info().currsize == 1
+
+
+def test_an_attribute_that_nodes_have_in_common_is_evaluated_once() -> None:
+    tags = '{"common-to-all"}'
+    read({"request_memory": "1"}, Tags=tags)
+    evaluated = _evaluated.cache_info()
+
+    read({"request_memory": "2"}, Tags=tags)
+
+    assert _evaluated.cache_info().misses == evaluated.misses
 
 
 @pytest.mark.parametrize(
