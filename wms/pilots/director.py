@@ -35,7 +35,13 @@ from wms.pilots.services import secret_digest
 from wms.pilots.states import ALIVE, PENDING, PilotState
 from wms.pilots.unserved import Kinds, Unserved
 from wms.sites.models import Queue
-from wms.sites.selectors import element_of, enabled_queues, fresh_time_s, offered_resource
+from wms.sites.selectors import (
+    element_of,
+    enabled_queues,
+    fresh_time_s,
+    lapsed_identities,
+    offered_resource,
+)
 from wms.taskqueues.selectors import demands
 
 log = structlog.get_logger(__name__)
@@ -68,18 +74,18 @@ def run_cycle(now: datetime) -> dict[str, Any]:
 
     A few queries, however many queues there are. A batch system that fails is reported and does not
     keep the others from being served. Jobs that fit several queues are counted for the first of
-    them that takes a pilot for them. For kinds of jobs that have reached a running limit no pilot
-    is sent.
+    them that takes a pilot for them. No pilot is sent for kinds of jobs that have reached a running
+    limit, and none for an owner whose account is switched off or who has left the queue's group.
     """
     kinds = Kinds(demands())
     counts = pilot_counts(now, times_s=kinds.times_s)
-    refusals = recent_refusals(now)
     limits = reached_limits(now)
+    queues = list(enabled_queues(now))
+    closed = _closed_queues(queues, now)
     report: dict[str, Any] = {}
-    for queue in enabled_queues(now):
-        if queue.pk in refusals:
-            reason = f"waiting {_BACK_OFF.seconds} s after: {refusals[queue.pk]}"
-            report[str(queue)] = {"submitted": 0, "reason": reason}
+    for queue in queues:
+        if queue.pk in closed:
+            report[str(queue)] = {"submitted": 0, "reason": closed[queue.pk]}
             continue
         at_limit = tuple(limit.kind for limit in limits if limit.is_at(queue.site.name))
         offer = replace(offered_resource(queue), excluded=at_limit)
@@ -87,6 +93,19 @@ def run_cycle(now: datetime) -> dict[str, Any]:
         fresh = Room(offer.cores, offer.memory_mb, offer.gpus, offer.cpu_time_s)
         report[str(queue)] = _serve(queue, fresh, unserved, counts.get(queue.pk, PilotCounts()))
     return {"queues": report}
+
+
+def _closed_queues(queues: Sequence[Queue], now: datetime) -> dict[int, str]:
+    """The queues that are sent nothing, whatever waits, with the reason."""
+    lapsed = lapsed_identities([(queue.owner, queue.owner_group) for queue in queues])
+    closed = {
+        queue.pk: lapsed[queue.owner, queue.owner_group]
+        for queue in queues
+        if (queue.owner, queue.owner_group) in lapsed
+    }
+    for queue_id, refusal in recent_refusals(now).items():
+        closed.setdefault(queue_id, f"waiting {_BACK_OFF.seconds} s after: {refusal}")
+    return closed
 
 
 def recent_refusals(now: datetime) -> dict[int, str]:

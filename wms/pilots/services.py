@@ -24,6 +24,7 @@ from wms.jobs.models import Attempt, Blob, Job
 from wms.pilots import lifecycle
 from wms.pilots.models import Pilot
 from wms.pilots.states import TERMINAL, PilotState
+from wms.sites.selectors import lapsed_identities
 from wms.taskqueues import services as taskqueues
 
 
@@ -164,6 +165,7 @@ def claim_job(pilot: Pilot, resource: Resource, *, claim_key: str, now: datetime
     `resource` is what the pilot says it has free; what its open attempts hold of the queue's offer
     is left out in any case. `claim_key` is the pilot's own name for this claim. Asking again under
     the same key gives the same job, as long as its attempt is open, and never another one.
+    A private pilot gets nothing new once its owner's account is switched off or has left its group.
     Raises NotAuthenticated when the pilot has ended.
     """
     if pilot.state in TERMINAL:
@@ -182,6 +184,9 @@ def _bind_job(pilot: Pilot, resource: Resource, claim_key: str, now: datetime) -
     given = Attempt.objects.filter(pilot_id=pilot.pk, claim_key=claim_key).select_related("job")
     if attempt := given.first():
         return f"the job of this claim is closed: {attempt.outcome}" if attempt.outcome else attempt
+    identity = pilot.owner, pilot.owner_group
+    if reason := lapsed_identities([identity]).get(identity):
+        return reason
     gate = Gate.at(pilot.queue.site.name, now)
     free = replace(_free(pilot, resource), excluded=gate.reached())
     if not free.cores:

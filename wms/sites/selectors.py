@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from datetime import datetime
 
@@ -17,6 +17,9 @@ from wms.elements.protocol import Element
 from wms.elements.registry import element_for
 from wms.sites.models import Downtime, Queue, Site, SiteEvent
 from wms.sites.states import SiteState
+
+#: Whom private pilots are for, and in the name of which group.
+Identity = tuple[User | None, AccountingGroup | None]
 
 #: A pilot has called in within this time of its start, or something is wrong with its node.
 _START_UP_S = 60
@@ -125,6 +128,33 @@ def with_identity(
         owner="" if shares else owner.get_username(),
         owner_groups=("" if group is None else group.name,),
     )
+
+
+def lapsed_identities(identities: Collection[Identity]) -> dict[Identity, str]:
+    """Those of the identities for which private pilots get no work any more, with the reason.
+
+    Accounts are switched off and members leave after a queue was made for them. One query where a
+    group is among the identities, else none.
+    """
+    in_groups = {(owner.pk, group.pk) for owner, group in identities if owner and group}
+    members = _members_among(in_groups) if in_groups else set()
+    reasons: dict[Identity, str] = {}
+    for owner, group in identities:
+        if owner is None:
+            continue
+        if not owner.is_active:
+            reasons[owner, group] = f"the account of {owner} is switched off"
+        elif group is not None and (owner.pk, group.pk) not in members:
+            reasons[owner, group] = f"{owner} is not a member of {group} any more"
+    return reasons
+
+
+def _members_among(pairs: Collection[tuple[int, int]]) -> set[tuple[int, int]]:
+    rows = AccountingGroup.members.through._default_manager.filter(
+        user_id__in={user_id for user_id, _ in pairs},
+        accountinggroup_id__in={group_id for _, group_id in pairs},
+    )
+    return set(rows.values_list("user_id", "accountinggroup_id"))
 
 
 def visible_sites(user: User) -> QuerySet[Site]:

@@ -155,6 +155,35 @@ def test_private_pilots_of_a_group_that_shares_are_sent_for_all_its_members(
     assert direct() == {"site-a/main": 1}
 
 
+def test_no_private_pilots_are_sent_for_who_has_left_the_group_or_is_switched_off(
+    make_queue, alice: User, charlie: User, django_assert_num_queries
+) -> None:
+    physics = AccountingGroup.objects.create(name="physics", has_job_sharing=True)
+    physics.members.add(alice, charlie)
+    for site in ("site-a", "site-b"):
+        make_queue(site, owner="alice", owner_group="physics")
+    make_queue("site-c", owner="charlie")
+    make_queue("site-d", owner="charlie", owner_group="physics")
+    submit(charlie, "physics")
+    submit(charlie, "physics", sites=["site-a"])
+    submit(charlie, sites=["site-c"])
+
+    physics.members.remove(alice)
+    User.objects.filter(pk=charlie.pk).update(is_active=False)
+
+    with django_assert_num_queries(7):
+        report = director.run_cycle(timezone.now())["queues"]
+
+    left = {"submitted": 0, "reason": "alice is not a member of physics any more"}
+    off = {"submitted": 0, "reason": "the account of charlie is switched off"}
+    assert report == {
+        "site-a/main": left,
+        "site-b/main": left,
+        "site-c/main": off,
+        "site-d/main": off,
+    }
+
+
 def test_pilots_for_somebody_else_do_not_count_for_a_queue_that_has_changed_hands(
     make_queue, alice: User
 ) -> None:

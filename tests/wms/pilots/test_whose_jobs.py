@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from tests.wms.pilots.claiming import NOW, SYSTEM, ask, in_threads, job_of, running_pilot, submit
 from wms.accounting.models import AccountingGroup
@@ -10,10 +12,17 @@ from wms.core.models import User
 from wms.jobs.limits import save_limit
 from wms.jobs.models import Attempt, RunningLimit
 from wms.pilots import services
+from wms.pilots.models import Pilot
+from wms.pilots.services import ClaimAnswer
 from wms.sites.models import Queue
 from wms.taskqueues.models import WaitingJob
 
 pytestmark = pytest.mark.django_db
+
+
+def again(pilot: Pilot) -> Pilot:
+    """The pilot with its next request."""
+    return services.authenticate_pilot(pilot.uuid, "t" * 64)
 
 
 def members(name: str, *people: User, has_job_sharing: bool = False) -> AccountingGroup:
@@ -96,6 +105,56 @@ def test_where_members_share_their_jobs_a_private_pilot_takes_those_of_all(
     assert {job_of(ask(pilot)) for _ in range(3)} == {*shared, None}
 
 
+def test_who_has_left_a_group_is_given_its_jobs_no_more(
+    make_queue, alice: User, charlie: User
+) -> None:
+    physics = members("physics", alice, charlie, has_job_sharing=True)
+    jobs = {submit(charlie, "physics") for _ in range(2)}
+    queue = make_queue(cores=8, owner=alice, owner_group=physics)
+    pilot = running_pilot(queue, owner=alice, owner_group=physics)
+    first = ask(pilot, key="a" * 32)
+    assert job_of(first) in jobs
+
+    physics.members.remove(alice)
+
+    reason = "alice is not a member of physics any more"
+    assert ask(again(pilot)) == ClaimAnswer(reason=reason)
+    # What it has been given is its own.
+    assert ask(again(pilot), key="a" * 32) == first
+    physics.members.add(alice)
+    assert {job_of(first), job_of(ask(again(pilot)))} == jobs
+
+
+@pytest.mark.parametrize("group", ["", "physics"])
+def test_whose_account_is_switched_off_is_given_no_jobs(
+    make_queue, alice: User, charlie: User, group: str
+) -> None:
+    physics = members("physics", alice, charlie, has_job_sharing=True)
+    submit(alice, group)
+    identity = {"owner": alice, "owner_group": physics if group else None}
+    pilot = running_pilot(make_queue(**identity), **identity)
+
+    User.objects.filter(pk=alice.pk).update(is_active=False)
+
+    assert ask(again(pilot)).reason == "the account of alice is switched off"
+
+
+def test_only_a_pilot_for_a_group_is_asked_for_its_owners_membership(
+    make_queue, alice: User
+) -> None:
+    physics = members("physics", alice)
+    queue = make_queue()
+    identities = ({}, {"owner": alice}, {"owner": alice, "owner_group": physics})
+    counts = []
+    for identity in identities:
+        pilot = running_pilot(queue, **identity)
+        with CaptureQueriesContext(connection) as queries:
+            ask(pilot)
+        counts.append(len(queries))
+
+    assert counts == [counts[0], counts[0], counts[0] + 1]
+
+
 def test_a_job_may_ask_for_one_kind_of_pilot(make_queue, alice: User) -> None:
     queue = make_queue(cores=8)
     private_only = submit(alice, pilot_types=["private"])
@@ -115,9 +174,9 @@ def test_a_pilot_keeps_the_identity_that_it_was_submitted_with(
     Queue.objects.update(owner=alice)
     job = submit(charlie)
 
-    assert job_of(ask(services.authenticate_pilot(private.uuid, "t" * 64))) == job
+    assert job_of(ask(again(private))) == job
     job = submit(charlie)
-    assert job_of(ask(services.authenticate_pilot(generic.uuid, "t" * 64))) == job
+    assert job_of(ask(again(generic))) == job
 
 
 def limit(site: str, **values: object) -> None:
