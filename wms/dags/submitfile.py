@@ -17,6 +17,8 @@ _ATTRIBUTE = re.compile(
 _QUEUE = re.compile(r"queue\b\s*(.*)\Z", re.IGNORECASE | re.DOTALL)
 #: After so many faults the rest of the file is not read: nobody mends more at once.
 MAX_FINDINGS = 200
+#: Every node reads all of its description: nobody writes so many lines.
+MAX_COMMANDS = 1000
 #: Commands whose values are ClassAd expressions.
 _EXPRESSIONS = frozenset({"requirements", "rank"})
 
@@ -26,7 +28,7 @@ class SubmitFile:
     """A parsed submit description.
 
     `commands` by lower-case name, macros not expanded; `attributes` are those given by `+Name`;
-    `lines` tells where each command and attribute stands.
+    `lines` tells where each command and attribute stands, by lower-case name.
     """
 
     commands: dict[str, str] = field(default_factory=dict)
@@ -46,7 +48,7 @@ def parse_submit_file(text: str, *, file: str) -> SubmitFile:
     one job here.
     """
     parsed = SubmitFile()
-    for number, line in _logical_lines(text):
+    for count, (number, line) in enumerate(_logical_lines(text)):
         queue = _QUEUE.match(line)
         if queue is not None:
             if queue.group(1).strip() not in {"", "1"}:
@@ -54,6 +56,10 @@ def parse_submit_file(text: str, *, file: str) -> SubmitFile:
                 parsed.findings.append(Finding(message, file=file, line=number))
             break
         if len(parsed.findings) >= MAX_FINDINGS:
+            break
+        if count == MAX_COMMANDS:
+            message = f"a submit description has at most {MAX_COMMANDS} commands"
+            parsed.findings.append(Finding(message, file=file, line=number))
             break
         fault = _take(parsed, number, line)
         if fault:
@@ -69,7 +75,7 @@ def _take(parsed: SubmitFile, number: int, line: str) -> str:
     if attribute is not None:
         name, value = attribute.groups()
         parsed.attributes[name] = value
-        parsed.lines[name] = number
+        parsed.lines[name.lower()] = number
         return _expression_fault(f"+{name}", value)
     command = _COMMAND.match(line)
     if command is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from matching.needs import Needs
 from wms.sites.models import Queue, Site
@@ -21,12 +22,16 @@ _SENTENCES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class UnknownWord:
+class UnknownWord(NamedTuple):
     """A word of a job's needs, by their field, that means nothing anywhere today."""
 
     field: str
-    message: str
+    word: str
+
+    @property
+    def message(self) -> str:
+        """That, in words."""
+        return _SENTENCES[self.field].format(word=self.word)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +43,8 @@ class OfferedWords:
     def unknown(self, needs: Needs) -> tuple[UnknownWord, ...]:
         """The words of these needs that are not among them. They may be tomorrow."""
         return tuple(
-            UnknownWord(field, sentence.format(word=word))
-            for field, sentence in _SENTENCES.items()
+            UnknownWord(field, word)
+            for field in _SENTENCES
             for word in _words(needs, field)
             if word not in self.by_field[field]
         )
