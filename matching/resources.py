@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import classad2
@@ -65,12 +65,15 @@ class Resource:
         return next(filter(None, (check(self, needs) for check in _CHECKS)), "")
 
     def sending_refusal(self, needs: Needs) -> str:
-        """Why no pilot is sent here for these needs, or an empty string when one may be."""
+        """Why no pilot is sent here for these needs, or an empty string when one may be.
+
+        Where a queue leaves its platform open, that of a pilot is known only when it comes.
+        """
         if needs.submit_pools and self.submit_pool not in needs.submit_pools:
             return f"is for the submit pools {', '.join(needs.submit_pools)}"
         if needs.middlewares and self.middleware not in needs.middlewares:
             return f"is for pilots sent by {', '.join(needs.middlewares)}"
-        return self.refusal(needs)
+        return self.refusal(needs if self.platform else replace(needs, platforms=()))
 
 
 def _check_amounts(here: Resource, needs: Needs) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -40,6 +41,14 @@ def needs(requirements: str = "", **others: Any) -> Needs:
 def test_requirements_are_evaluated_towards_what_a_pilot_offers(requirements: str) -> None:
     assert requirements_value(needs(requirements), pilot_ad(QUEUE, {})) is True
     assert offer_refusal(QUEUE, needs(requirements)) == ""
+
+
+def test_a_queue_that_leaves_its_platform_open_refuses_none() -> None:
+    wanted = needs(platforms=["linux-aarch64"])
+
+    assert "needs platform linux-aarch64" in offer_refusal(QUEUE, wanted)
+    assert offer_refusal(replace(QUEUE, platform=""), wanted) == ""
+    assert replace(QUEUE, platform="").refusal(wanted) != ""
 
 
 def test_requirements_that_are_false_wherever_the_pilot_comes_to_be_refuse_a_queue() -> None:
