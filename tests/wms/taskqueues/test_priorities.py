@@ -101,9 +101,9 @@ def explained_plan(work: Callable[[], object]) -> str:
 
 
 def test_tickets_have_a_length_however_small_their_part_is() -> None:
-    group("large", 1e9)
-    put(1, memory_mb=1, priority=0)
-    put(2, owner_group="large", memory_mb=2)
+    group("large", 1e12)
+    put(1, owner_group="large", memory_mb=1)
+    put(2, memory_mb=2, priority=0)
     put(3, memory_mb=3, priority=10)
 
     recompute()
