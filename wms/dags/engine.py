@@ -7,43 +7,38 @@ The work is proportional to the events, not to the size of the DAG.
 
 from __future__ import annotations
 
+import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
-from functools import cache, partial
+from functools import partial
 from typing import Any
 
 import structlog
 from celery.exceptions import SoftTimeLimitExceeded
 from django.db import OperationalError, connection, transaction
-from django.db.models import F
+from django.db.models import F, Min
 
-from matching.needs import Needs
-from matching.resources import offer_refusal
-from matching.substitution import Evaluator
 from wms.core.actors import Actor
 from wms.core.loops import wake
 from wms.core.models import InboxEntry
 from wms.dags import lifecycle, steering
-from wms.dags.demand import requests_of
+from wms.dags.making import Fault, make_specs
 from wms.dags.models import Dag, MatchRecord, Node
 from wms.dags.policies import matchmaking_policy
-from wms.dags.references import bounded
-from wms.dags.rendering import CannotRender, Identity, NodeContext, render_job
 from wms.dags.states import DAG_TERMINAL, DagState, NodeState
-from wms.dags.submitfile import from_dict
 from wms.jobs import services as jobs
 from wms.jobs.models import JobEvent
 from wms.jobs.specs import JobSpec
 from wms.pilots.director import DIRECT_TASK
-from wms.sites.selectors import offered_resource, queues_of
-from wms.taskqueues.policies import task_queue_policy
 
 log = structlog.get_logger(__name__)
 _ACTOR = Actor.system("dag-engine")
 _TOPICS = (lifecycle.JOB_TOPIC, lifecycle.CONTROL_TOPIC)
 _BATCH = 1000
+#: After so long a cycle begins with no other DAG: it ends before the limit of its task.
+_CYCLE_S = 30.0
 
 # For every child of the finished parents: that many parents fewer to wait for. By hand because the
 # ORM cannot subtract a count per row; one statement, whatever the number of children.
@@ -82,14 +77,22 @@ class _Outcome:
 
 
 def run_cycle(now: datetime) -> dict[str, Any]:
-    """Advance every DAG that has something in its inbox."""
-    keys = list(
+    """Advance the DAGs that have something in their inbox; what is left is for the next cycle."""
+    # A DAG that goes on in its next round comes behind those that have been told of before.
+    keys = (
         InboxEntry.objects.filter(topic__in=_TOPICS)
+        .values("key")
+        .annotate(first=Min("pk"))
+        .order_by("first")
         .values_list("key", flat=True)
-        .distinct()[:_BATCH]
     )
-    outcomes = Counter(_advance_safely(dag_id, now) for dag_id in keys)
-    return {"dags": len(keys), **outcomes}
+    outcomes: Counter[str] = Counter()
+    until_s = time.monotonic() + _CYCLE_S
+    for dag_id in keys[:_BATCH]:
+        if time.monotonic() > until_s:
+            break
+        outcomes[_advance_safely(dag_id, now)] += 1
+    return {"dags": outcomes.total(), **outcomes}
 
 
 def _advance_safely(dag_id: int, now: datetime) -> str:
@@ -213,7 +216,8 @@ def _submit_ready(dag: Dag) -> int:
     """Make jobs of all ready nodes, in the order of the DAG file; return of how many.
 
     A node that cannot be rendered holds the DAG; what was submitted before it goes on. One round
-    submits one batch, so that it ends in time however wide the DAG is; the rest is for the next.
+    submits one batch, or what can be made in its time, so that it ends however wide the DAG is; the
+    rest is for the next.
     """
     nodes = list(
         Node.objects.filter(dag=dag, state=NodeState.READY)
@@ -222,24 +226,16 @@ def _submit_ready(dag: Dag) -> int:
     )
     if not nodes:
         return 0
-    specs, fault = _render(dag, nodes[:_BATCH])
+    specs, fault = make_specs(dag, nodes[:_BATCH])
     _submit(dag, nodes[: len(specs)], specs)
     if fault is not None:
         _stop(dag, fault, has_begun=bool(specs))
-    elif len(nodes) > _BATCH:
+    elif len(nodes) > len(specs):
         lifecycle.tell_engine(dag.pk)
     return len(specs)
 
 
-@dataclass(frozen=True, slots=True)
-class _Fault:
-    """Why a node cannot be submitted, and whether another site might run it."""
-
-    reason: str
-    is_of_site: bool = False
-
-
-def _stop(dag: Dag, fault: _Fault, *, has_begun: bool) -> None:
+def _stop(dag: Dag, fault: Fault, *, has_begun: bool) -> None:
     """Hold a DAG of which a node cannot be submitted.
 
     If nothing of it has run yet, it looks for another site instead, as often as the policy lets
@@ -260,67 +256,6 @@ def _stop(dag: Dag, fault: _Fault, *, has_begun: bool) -> None:
     else:
         lifecycle.apply_to_dags("hold", [dag.pk], actor=_ACTOR, reason=reason, **lifecycle.UNBOUND)
         lifecycle.end_matches([dag.pk], end=MatchRecord.End.HOLD, reason=reason)
-
-
-def _render(dag: Dag, nodes: Iterable[Node]) -> tuple[list[JobSpec], _Fault | None]:
-    specs: list[JobSpec] = []
-    identity = Identity(
-        owner=dag.owner.username,
-        group=dag.accounting_group.name if dag.accounting_group else "",
-        cpu_segments_s=task_queue_policy().cpu_segments_s,
-    )
-    refusal_of = _refusals_at(dag)
-    evaluator = _evaluator(dag)
-    for node in nodes:
-        context = NodeContext(
-            node_name=node.name,
-            dag_id=dag.pk,
-            retry_number=node.retry_number,
-            variables=node.variables,
-            environment=dag.environment,
-            match_attributes=dag.match_attributes,
-            evaluator=evaluator,
-        )
-        try:
-            spec = render_job(from_dict(node.submit_description.content), context, identity)
-        except CannotRender as error:
-            return specs, _Fault(str(error))
-        refusal = refusal_of(spec.needs)
-        if refusal:
-            reason = f"node {node.name}: no queue of {dag.site} can run it: {refusal}"
-            return specs, _Fault(reason, is_of_site=True)
-        specs.append(_bound(spec, dag))
-    return specs, None
-
-
-def _refusals_at(dag: Dag) -> Callable[[Needs], str]:
-    """Tells why no queue of the DAG's site can run a job with some needs; empty when one can."""
-    offers = [offered_resource(queue) for queue in queues_of(dag.site)] if dag.site else []
-
-    @cache
-    def refusal_of(needs: Needs) -> str:
-        refusals = [offer_refusal(offer, needs) for offer in offers]
-        reasons = "; ".join(dict.fromkeys(refusals)) or "it has no queue"
-        return reasons if all(refusals) else ""
-
-    return refusal_of
-
-
-def _bound(spec: JobSpec, dag: Dag) -> JobSpec:
-    """The job for pilots of the DAG's site only, whatever else its description allows."""
-    sites = (dag.site.name,) if dag.site else ()
-    return replace(spec, needs=replace(spec.needs, sites=sites))
-
-
-def _evaluator(dag: Dag) -> Callable[[str], str]:
-    """Evaluates `$$([expression])`; the DAG's own ad is read when the first one is met."""
-
-    @cache
-    def made() -> Evaluator:
-        [request] = requests_of(Dag.objects.filter(pk=dag.pk))
-        return Evaluator(request.expressions, request.values, dag.match_attributes)
-
-    return bounded(lambda text: made()(text))
 
 
 def _submit(dag: Dag, nodes: Sequence[Node], specs: Sequence[JobSpec]) -> None:

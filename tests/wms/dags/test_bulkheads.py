@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+from typing import Any
+
 import pytest
 from django.db import DataError
 
-from tests.wms.dags.driving import NOW, advance, assert_log_agrees, claim_one, end, match, states
+from tests.wms.dags.driving import (
+    NOW,
+    advance,
+    assert_log_agrees,
+    claim_of,
+    claim_one,
+    end,
+    match,
+    states,
+)
+from wms.core.actors import Actor
 from wms.core.errors import InvalidInput
-from wms.core.models import InboxEntry
-from wms.dags import engine, negotiation
+from wms.core.models import InboxEntry, User
+from wms.dags import engine, making, negotiation
 from wms.dags.models import Dag
+from wms.dags.services import release_dags
+from wms.jobs.specs import JobSpec
 from wms.sites.models import SiteAd
 
 NODE = "JOB A step.sub"
@@ -145,3 +160,105 @@ def test_a_very_wide_dag_is_submitted_in_rounds_that_end_in_time(
         end(attempt)
     assert advance(dag).state == "completed"
     assert_log_agrees(dag)
+
+
+class Clock:
+    """A clock that the test moves on, in place of the module `time`."""
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+
+    def monotonic(self) -> float:
+        return self.now_s
+
+
+def let_nodes_take(seconds: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From now on, making a job of a node takes so long."""
+    clock, really = Clock(), making.render_job
+
+    def render_slowly(*arguments: Any) -> JobSpec:
+        clock.now_s += seconds
+        return really(*arguments)
+
+    monkeypatch.setattr(making, "time", clock)
+    monkeypatch.setattr(making, "render_job", render_slowly)
+
+
+def test_a_dag_whose_jobs_take_long_to_make_is_submitted_in_several_rounds(
+    submit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    let_nodes_take(4.0, monkeypatch)
+
+    dag = match(submit("\n".join(f"JOB N{n} step.sub" for n in range(5))))
+
+    assert dag.submitted_count == 3
+    assert advance(dag).submitted_count == 5
+    assert dag.state == "running"
+    assert_log_agrees(dag)
+
+
+def test_a_node_of_which_it_takes_too_long_to_make_a_job_holds_the_dag(
+    submit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    let_nodes_take(11.0, monkeypatch)
+
+    dag = match(submit(NODE))
+
+    assert (dag.state, dag.submitted_count) == ("held", 0)
+    assert dag.state_reason == "node A: making a job of it takes over 10 s"
+
+
+def test_a_dag_with_much_to_submit_takes_turns_with_the_others(
+    submit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wide = submit("\n".join(f"JOB N{n} step.sub" for n in range(5)))
+    others = [submit(NODE), submit(NODE)]
+    negotiation.run_cycle(NOW)
+    monkeypatch.setattr(engine, "_BATCH", 1)
+
+    for _ in range(3):
+        engine.run_cycle(NOW)
+
+    assert [states(dag) for dag in others] == [{"A": "submitted"}] * 2
+    assert [*states(wide).values()].count("submitted") == 1
+
+
+def test_a_cycle_begins_with_no_other_dag_when_it_has_taken_long(
+    submit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dags = [submit(NODE) for _ in range(3)]
+    negotiation.run_cycle(NOW)
+    clock, really = Clock(), engine.advance
+
+    def advance_slowly(dag_id: int, *, now: datetime) -> bool:
+        clock.now_s += 20.0
+        return really(dag_id, now=now)
+
+    monkeypatch.setattr(engine, "time", clock)
+    monkeypatch.setattr(engine, "advance", advance_slowly)
+
+    assert engine.run_cycle(NOW) == {"dags": 2, "advanced": 2}
+    assert engine.run_cycle(NOW) == {"dags": 1, "advanced": 1}
+    assert [states(dag) for dag in dags] == [{"A": "submitted"}] * 3
+
+
+def test_a_dag_whose_jobs_wait_with_too_many_different_needs_is_held_until_fewer_wait(
+    submit, alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(making, "MAX_DIFFERENT_NEEDS", 3)
+    monkeypatch.setattr(engine, "_BATCH", 2)
+    text = "\n".join(f'JOB N{n} step.sub\nVARS N{n} mb="{n}"' for n in range(6))
+    step = "executable = /bin/true\nrequest_memory = $$(Nothing:$(mb))"
+    dag, other = match(submit(text, files={"step.sub": step})), submit(NODE)
+    advance(dag)
+
+    advance(dag)
+
+    assert (dag.state, dag.submitted_count) == ("held", 4)
+    assert dag.state_reason == "its jobs wait with more than 3 different needs"
+    assert match(other).state == "running"
+    assert states(other) == {"A": "submitted"}
+
+    claim_of("N1")
+    release_dags([dag.pk], actor=Actor.person(alice))
+    assert advance(dag).state == "running"
