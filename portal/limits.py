@@ -6,8 +6,9 @@ from collections.abc import Callable
 from http import HTTPStatus
 
 from django.conf import settings
-from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 
+from portal.errors import not_found
 from portal.guessing import is_locked_out
 from wms.core.conf import conf
 
@@ -31,7 +32,7 @@ class BoundedRequests:
         Text in the database contains no zero byte, so an address with one names nothing.
         """
         if "\0" in request.path:
-            return _refusal(HTTPStatus.NOT_FOUND, "There is no such page.")
+            return not_found(request, Http404())
         if "\0" in request.COOKIES.get(settings.SESSION_COOKIE_NAME, ""):
             return _refusal(HTTPStatus.BAD_REQUEST, "The session cookie is not one of ours.")
         if not request.path.startswith(_OTHER_FACES):

@@ -7,6 +7,10 @@ from django.urls import include, path
 from portal import health
 from portal.admin.site import site as admin_site
 
+handler400 = "portal.errors.bad_request"
+handler404 = "portal.errors.not_found"
+handler500 = "portal.errors.server_error"
+
 urlpatterns = [
     path("health/live", health.live, name="health-live"),
     path("health/ready", health.ready, name="health-ready"),

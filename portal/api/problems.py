@@ -13,7 +13,7 @@ from django.core.exceptions import (
     SuspiciousOperation,
     TooManyFilesSent,
 )
-from django.http import Http404
+from django.http import Http404, JsonResponse
 from django.http.multipartparser import MultiPartParserError
 from rest_framework import exceptions
 from rest_framework.response import Response
@@ -83,12 +83,21 @@ def _findings(detail: Any, field: str = "") -> Iterable[Finding]:
         yield Finding(str(detail), field=field)
 
 
+def problem_without_view(status: HTTPStatus, detail: str) -> JsonResponse:
+    """The answer to a request of the API that no endpoint takes."""
+    return JsonResponse(_body(status, detail), status=status.value, content_type=CONTENT_TYPE)
+
+
 def _problem(status: HTTPStatus, detail: str, findings: Sequence[Finding] = ()) -> Response:
-    body = {
+    body = _body(status, detail, findings)
+    return Response(body, status=status.value, content_type=CONTENT_TYPE)
+
+
+def _body(status: HTTPStatus, detail: str, findings: Sequence[Finding] = ()) -> dict[str, Any]:
+    return {
         "type": "about:blank",
         "title": status.phrase,
         "status": status.value,
         "detail": detail,
         "findings": [asdict(finding) for finding in findings],
     }
-    return Response(body, status=status.value, content_type=CONTENT_TYPE)
