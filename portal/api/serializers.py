@@ -88,7 +88,8 @@ class StrictSerializer(serializers.Serializer[Any]):
         """The values. Raises ValidationError for names that nobody asked for."""
         unknown = sorted(set(data) - set(self.fields)) if isinstance(data, Mapping) else []
         if unknown:
-            known = ", ".join(self.fields)
+            writable = (name for name, field in self.fields.items() if not field.read_only)
+            known = ", ".join(writable)
             raise serializers.ValidationError(
                 {name: [f"unknown; known are {known}"] for name in unknown}
             )

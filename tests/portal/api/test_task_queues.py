@@ -214,6 +214,14 @@ def test_a_fault_of_a_running_limit_is_told_with_its_field(
     assert not RunningLimit.objects.exists()
 
 
+def test_a_misspelt_field_is_answered_with_those_that_can_be_set(olga: APIClient) -> None:
+    answer = olga.post(LIMITS, {"jobtype": "User"}, format="json")
+
+    assert answer.json()["findings"][0]["message"] == (
+        "unknown; known are site, job_type, owner_group, maximum, min_interval_s, note"
+    )
+
+
 def test_a_second_limit_for_the_same_is_refused(olga: APIClient) -> None:
     olga.post(LIMITS, {"maximum": 5}, format="json")
 
