@@ -118,6 +118,14 @@ class QueueForm(CheckedForm):
         )  # fmt: skip
         labels = {"gpus": "GPUs"}
 
+    def clean(self) -> dict[str, Any] | None:
+        """Show at its field what the database's constraint would tell without one."""
+        cleaned: dict[str, Any] | None = super().clean()
+        values = self.cleaned_data
+        if values.get("owner_group") and "owner" in values and not values["owner"]:
+            self.add_error("owner", "a private queue needs an owner")
+        return cleaned
+
 
 class QueueAdmin(RoleAdmin):
     """Queues, to which pilots are sent."""

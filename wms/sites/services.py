@@ -189,7 +189,7 @@ def _check_identity(queue: Queue) -> None:
     if group is None:
         return
     if owner is None:
-        raise InvalidInput.of("pilots of a group need an owner", field="owner")
+        raise InvalidInput.of("a private queue needs an owner", field="owner")
     if not group.members.filter(pk=owner.pk).exists():
         message = f"{owner} is not a member of {group} and submits nothing in its name"
         raise InvalidInput.of(message, field="owner_group")
@@ -202,6 +202,9 @@ def _check_offer(queue: Queue) -> None:
         if not isinstance(words, list) or not all(map(_is_word, words)):
             message = f"must be a JSON list of words without commas, up to {_LONGEST_WORD} letters"
             raise InvalidInput.of(message, field=name)
+        twice = sorted({word for word in words if words.count(word) > 1})
+        if twice:
+            raise InvalidInput.of(f"named more than once: {', '.join(twice)}", field=name)
     for name in ("platform", "setup", "submit_pool"):
         if getattr(queue, name) and not _is_word(getattr(queue, name)):
             raise InvalidInput.of("must be a word without commas and outer spaces", field=name)

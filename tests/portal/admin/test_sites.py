@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -185,3 +186,25 @@ def test_nothing_is_deleted(olga: Client) -> None:
 
     assert answer.status_code == 403
     assert Site.objects.filter(pk=site.pk).exists()
+
+
+def test_a_private_queue_needs_an_owner_and_the_field_says_so(
+    olga: Client, people: SimpleNamespace
+) -> None:
+    site = factories.site("Florida", queues=())
+    group = factories.accounting(people.alice)
+    body = QUEUE | {"site": str(site.pk), "owner_group": str(group.pk)}
+
+    errors = _errors(olga.post("/admin/sites/queue/add/", body))
+
+    assert errors == {"owner": ["a private queue needs an owner"]}
+
+
+@pytest.mark.parametrize("field", ["tags", "required_tags"])
+def test_a_tag_is_named_once(olga: Client, field: str) -> None:
+    site = factories.site("Florida", queues=())
+    body = QUEUE | {"site": str(site.pk), "tags": '["a", "b"]', field: '["a", "b", "a"]'}
+
+    errors = _errors(olga.post("/admin/sites/queue/add/", body))
+
+    assert errors == {field: ["named more than once: a"]}

@@ -142,7 +142,7 @@ def test_a_queue_of_private_pilots_has_an_owner_who_is_in_its_group(
     assert (queue.owner, queue.owner_group) == (alice, physics)
     with pytest.raises(InvalidInput, match="charlie is not a member of physics"):
         make_site("x", queue={"owner": "charlie", "owner_group": "physics"})
-    with pytest.raises(InvalidInput, match="pilots of a group need an owner"):
+    with pytest.raises(InvalidInput, match="a private queue needs an owner"):
         make_site("x", queue={"owner_group": "physics"})
 
 
