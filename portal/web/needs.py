@@ -36,7 +36,6 @@ def words_of(needs: Needs) -> str:
         ("not at", needs.banned_sites),
         ("in", needs.queues),
         ("on", needs.platforms),
-        ("tags", needs.tags),
         ("pilots", needs.pilot_types),
         ("pools", needs.submit_pools),
         ("sent by", needs.middlewares),
@@ -49,19 +48,26 @@ def words_of(needs: Needs) -> str:
         needs.job_type and f"type {needs.job_type}",
         needs.setup and f"setup {needs.setup}",
         *(f"{word} {_some(values)}" for word, values in lists if values),
+        f"tags {_some(needs.tags, 'and')}" if needs.tags else "",
         needs.requirements and f"where {needs.requirements}",
     ]
     return ", ".join(filter(None, parts))
+
+
+def _in_seconds_too(seconds: int) -> str:
+    """A length of time, and its seconds, in which operators set segments."""
+    return f"{span(seconds)} ({seconds} s)" if seconds >= 60 else span(seconds)
 
 
 def _counted(number: int, what: str) -> str:
     return f"{number} {what}{'' if number == 1 else 's'}"
 
 
-def _some(values: tuple[str, ...]) -> str:
+def _some(values: tuple[str, ...], link: str = "or") -> str:
     """The first of a list; how many more there are."""
-    shown = " or ".join(values[:3]) if len(values) <= 3 else " ".join(values[:2])
-    return shown if len(values) <= 3 else f"{shown} and {len(values) - 2} more"
+    if len(values) > 3:
+        return f"{values[0]}, {values[1]} {link} {len(values) - 2} more"
+    return f" {link} ".join(values)
 
 
 def facts_of(needs: Needs) -> list[Fact]:
@@ -69,7 +75,7 @@ def facts_of(needs: Needs) -> list[Fact]:
     usual = [
         Fact("Cores", cores_of(needs).removesuffix(" cores").removesuffix(" core")),
         Fact("Memory", f"{needs.memory_mb} MB" if needs.memory_mb else "any"),
-        Fact("CPU time", f"up to {span(needs.cpu_time_s)}"),
+        Fact("CPU time", f"up to {_in_seconds_too(needs.cpu_time_s)}"),
         Fact("Sites", ", ".join(needs.sites) or "any"),
         Fact("Platforms", ", ".join(needs.platforms) or "any"),
     ]
@@ -96,7 +102,7 @@ def offer_of(queue: Queue) -> str:
         _counted(queue.gpus, "GPU") if queue.gpus else "",
         span(queue.wall_time_s),
         queue.platform,
-        f"tags {_some(tuple(queue.tags))}" if queue.tags else "",
+        f"tags {_some(tuple(queue.tags), 'and')}" if queue.tags else "",
     ]
     return ", ".join(filter(None, parts))
 

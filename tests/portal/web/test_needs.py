@@ -24,7 +24,8 @@ from wms.sites.models import Queue
         ({"cores": 2, "memory_mb": 2000, "gpus": 2}, "2 cores, 2000 MB, 2 GPUs, 8 min 20 s of CPU"),
         ({"job_type": "User", "setup": "test"}, "1 core, 8 min 20 s of CPU, type User, setup test"),
         ({"sites": ["A", "B"]}, "1 core, 8 min 20 s of CPU, at A or B"),
-        ({"banned_sites": list("ABCDE")}, "1 core, 8 min 20 s of CPU, not at A B and 3 more"),
+        ({"banned_sites": list("ABCDE")}, "1 core, 8 min 20 s of CPU, not at A, B or 3 more"),
+        ({"tags": ["a", "b"]}, "1 core, 8 min 20 s of CPU, tags a and b"),
     ],
 )
 def test_needs_are_told_in_a_line(needs: dict[str, object], words: str) -> None:
@@ -41,7 +42,7 @@ def test_every_need_is_told_one_by_one() -> None:
     told = {fact.label: fact.text for fact in facts_of(needs)}
 
     assert told == {
-        "Cores": "1 to 4", "Memory": "10 MB", "CPU time": "up to 8 min 20 s", "Sites": "A",
+        "Cores": "1 to 4", "Memory": "10 MB", "CPU time": "up to 8 min 20 s (500 s)", "Sites": "A",
         "Platforms": "linux-x86_64", "GPUs": "1", "Not at": "B", "Queues": "A/q", "Tags": "ssd",
         "Job type": "User", "Setup": "s", "Pilots": "private", "Submit pools": "p",
         "Pilots sent by": "slurm", "Requirements": needs.requirements,
@@ -52,18 +53,18 @@ def test_usual_needs_are_told_even_when_there_are_none() -> None:
     told = {fact.label: fact.text for fact in facts_of(Needs.of("alice"))}
 
     assert told == {
-        "Cores": "1", "Memory": "any", "CPU time": "up to 8 min 20 s", "Sites": "any",
+        "Cores": "1", "Memory": "any", "CPU time": "up to 8 min 20 s (500 s)", "Sites": "any",
         "Platforms": "any",
     }  # fmt: skip
 
 
 def test_a_queue_tells_what_it_offers_and_for_whom() -> None:
-    open_to_all = Queue(cores=8, memory_mb=16_000, gpus=1, wall_time_s=86_400, tags=["ssd"])
+    open_to_all = Queue(cores=8, memory_mb=16_000, gpus=1, wall_time_s=86_400, tags=["ssd", "a100"])
     group = AccountingGroup(name="physics")
     private = Queue(owner=User(username="alice"), owner_group=group, required_tags=["a", "b"],
                     setup="test", submit_pool="big")  # fmt: skip
 
-    assert offer_of(open_to_all) == "8 cores, 16000 MB, 1 GPU, 1 d, tags ssd"
+    assert offer_of(open_to_all) == "8 cores, 16000 MB, 1 GPU, 1 d, tags ssd and a100"
     assert reserved_for(open_to_all) == ""
     assert reserved_for(private) == (
         "jobs of alice in physics, jobs with the tags a and b, the setup test, the submit pool big"

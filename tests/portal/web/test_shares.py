@@ -84,17 +84,17 @@ def test_running_limits_tell_how_many_run_and_how_often_they_match(
     limit = RunningLimit(site=at, maximum=3, min_interval_s=90, note="<b>disk")
     running_limits.save_limit(limit, actor=factories.SYSTEM)
     running_limits.save_limit(
-        RunningLimit(job_type="User", min_interval_s=5), actor=factories.SYSTEM
+        RunningLimit(job_type="two words", min_interval_s=5), actor=factories.SYSTEM
     )
     factories.job(people.alice)
     factories.claim(factories.pilot(at.queues.get()))
 
     page = _page(alice)
 
-    assert "Jobs at UW <small>&lt;b&gt;disk</small>" in page
+    assert "jobs at UW <small>&lt;b&gt;disk</small>" in page
     assert "<b>1</b> of 3" in page
     assert "at least 1 min 30 s between two matches" in page
-    assert "User jobs at all sites together" in page
+    assert "two words jobs at all sites together" in page
     assert "<b>0</b> run now" in page
 
 
