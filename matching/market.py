@@ -149,6 +149,7 @@ class Market:
         request_limit_s: float = math.inf,
     ) -> None:
         self.places = [Place(offer, index) for index, offer in enumerate(offers)]
+        self.names = {place.offer.site_id: place.offer.name for place in self.places}
         #: Attributes of sites whose values follow CurMatches.
         self.moving = frozenset({COUNTER}).union(*(place.moving for place in self.places))
         #: Names that sites look up in requests' ads.

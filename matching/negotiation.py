@@ -17,7 +17,7 @@ from matching.clusters import Cluster, Grouping, Wish
 from matching.fairshare import GroupShare, allotments, effective_quotas, shares, starvation_order
 from matching.market import Market, Search, Stopwatch, TooExpensive
 from matching.places import Offer, Place
-from matching.reasons import Kind, Leftover, no_site
+from matching.reasons import Kind, Leftover, no_site, why_left
 
 #: Quotas are shared out anew so many times, with what the groups before did not use.
 _ALLOTMENT_ROUNDS = 3
@@ -34,7 +34,7 @@ class Request:
 
     `expressions` and `values` make its ad; values win. `unfinished_nodes` is its weight where
     sites count jobs. `limits` is how much it takes of each concurrency limit, `avoided` until when
-    it does not go to a site, by the site's id.
+    it does not go to a site, by the site's id, and `left_because` why it left such a site.
     """
 
     dag_id: int
@@ -45,6 +45,7 @@ class Request:
     unfinished_nodes: int = 1
     limits: Mapping[str, float] = field(default_factory=dict)
     avoided: Mapping[int, datetime] = field(default_factory=dict)
+    left_because: Mapping[int, str] = field(default_factory=dict)
 
     def wish(self, now: datetime) -> Wish:
         """What sites get to know of the request."""
@@ -386,5 +387,8 @@ class Cycle:
         )
 
     def _leave(self, request: Request, leftover: Leftover) -> float:
-        self._decision.unmatched[request.dag_id] = leftover
+        avoided = self._wishes[self._cluster_of[request.dag_id]].avoided
+        names, reasons = self.market.names, request.left_because
+        left = {names[site]: reasons[site] for site in avoided & reasons.keys() & names.keys()}
+        self._decision.unmatched[request.dag_id] = leftover.with_more(why_left(left))
         return 0.0

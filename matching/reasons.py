@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from matching.market import Fit
 from matching.places import Place
 
 _NAMES_SHOWN = 5
+#: So many reasons for which a DAG left sites are told, each so far.
+_LEFT_SHOWN = 3
+_LEFT_LENGTH = 200
 
 
 class Kind(StrEnum):
@@ -30,6 +33,11 @@ class Leftover:
 
     kind: Kind
     text: str
+
+    def with_more(self, more: str) -> Leftover:
+        """The same with something to add, where it is about the sites."""
+        is_of_sites = self.kind in {Kind.NO_SITE, Kind.BUSY, Kind.CLOSED}
+        return replace(self, text=f"{self.text} {more}") if more and is_of_sites else self
 
 
 class Stand(StrEnum):
@@ -81,6 +89,33 @@ def _kind(stands: Collection[Stand]) -> Kind:
         return Kind.BUSY
     is_willing = not {Stand.CLOSED, Stand.AVOIDED, Stand.USED_UP}.isdisjoint(stands)
     return Kind.CLOSED if is_willing else Kind.NO_SITE
+
+
+def why_left(reasons: Mapping[str, str]) -> str:
+    """Why a request left the sites of these names, in short; empty where no reason is known.
+
+    Reasons that differ in the site's name only are told once.
+    """
+    sites: dict[str, list[str]] = {}
+    firsts: dict[str, str] = {}
+    for name, reason in reasons.items():
+        if not reason:
+            continue
+        alike = f" {reason} ".replace(f" {name} ", " the site ").strip()
+        firsts.setdefault(alike, reason)
+        sites.setdefault(alike, []).append(name)
+    told = [
+        f"It left {_listed(left)}: {_short(alike if len(left) > 1 else firsts[alike])}"
+        for alike, left in sorted(sites.items(), key=lambda each: (-len(each[1]), each[0]))
+    ]
+    rest = len(told) - _LEFT_SHOWN
+    more = [f"It left others for {rest} more reason{'s' if rest > 1 else ''}."] if rest > 0 else []
+    return " ".join([*told[:_LEFT_SHOWN], *more])
+
+
+def _short(reason: str) -> str:
+    is_short = len(reason) <= _LEFT_LENGTH
+    return f"{reason.rstrip('.')}." if is_short else f"{reason[:_LEFT_LENGTH]} ..."
 
 
 def _listed(names: Sequence[str]) -> str:

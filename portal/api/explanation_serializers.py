@@ -118,6 +118,14 @@ class TurnSerializer(serializers.Serializer[Any]):
     own_dags = serializers.IntegerField()
 
 
+class AvoidedSerializer(serializers.Serializer[Any]):
+    """A site that the DAG does not go back to before a time, and why it left."""
+
+    site = serializers.CharField()
+    until = serializers.DateTimeField()
+    reason = serializers.CharField(allow_blank=True)
+
+
 class QueueFitSerializer(serializers.Serializer[Any]):
     """A queue and a job's needs: why it never can run it, or not now."""
 
@@ -180,6 +188,7 @@ class DagAnswerSerializer(serializers.Serializer[Any]):
     verdict = serializers.ChoiceField([verdict.value for verdict in Verdict])
     summary = serializers.CharField()
     turn = TurnSerializer(allow_null=True)
+    avoided = AvoidedSerializer(many=True)
     explanation = SitesSerializer()
     misses = MissSerializer(many=True)
     after = SitesSerializer(allow_null=True)

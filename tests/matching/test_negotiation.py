@@ -131,6 +131,34 @@ def test_a_dag_does_not_go_to_a_site_that_it_avoids_until_the_time_is_over() -> 
     assert sites_of([again], offer(1, "a")) == [1]
 
 
+def test_a_dag_that_left_sites_is_told_why_in_short_and_like_reasons_once() -> None:
+    later = NOW + timedelta(hours=1)
+    unfit = {n: f"no queue of s{n} can run it: needs the tags gpu" for n in range(1, 8)}
+    reasons = {**unfit, 8: "too slow.", 9: "x" * 900, 10: "by hand", 11: "of old", 12: "no ad"}
+    wanting = replace(
+        request(),
+        avoided={**dict.fromkeys(reasons, later), 11: NOW},
+        left_because=reasons,
+    )
+
+    sites = [offer(n, f"s{n}") for n in range(1, 11)]
+    decision = match([wanting], [*sites, replace(offer(11, "s11"), closed="banned")])
+
+    assert decision.unmatched[1].text.partition(" It left ")[2] == (
+        "s1, s2, s3, s4, s5, ...: no queue of the site can run it: needs the tags gpu. "
+        "It left s10: by hand. It left s8: too slow. It left others for 1 more reason."
+    )
+
+
+def test_the_reason_why_a_dag_left_a_site_is_cut() -> None:
+    later = NOW + timedelta(hours=1)
+    wanting = replace(request(), avoided={1: later}, left_because={1: "x" * 900})
+
+    text = match([wanting], [offer(1, "a")]).unmatched[1].text
+
+    assert text.endswith(f" It left a: {'x' * 200} ...")
+
+
 def test_a_throttled_site_gets_no_more_than_its_allowance() -> None:
     throttled = replace(offer(1, "a", 0, 10), allowance=2.0)
 

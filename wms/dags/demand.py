@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from django.db.models import Count, F, QuerySet, Sum
+from django.db.models.functions import Left
 
 from matching.fairshare import limit_of
 from matching.negotiation import Limit, Request, Share, Usage
@@ -22,6 +23,8 @@ from wms.sites.ads import Load
 
 #: So many of its last sites a DAG's ad names, as LastMatchName0 (the latest), LastMatchName1, ...
 LAST_MATCHES = 5
+#: So much of the reasons for which DAGs left sites is read: they are for people.
+_REASON_LENGTH = 500
 _COLUMNS = (
     "pk", "name", "owner_id", "owner__username", "accounting_group_id", "accounting_group__name",
     "ad_attributes", "node_count", "done_count", "failed_count", "futile_count",
@@ -31,10 +34,11 @@ _COLUMNS = (
 
 @dataclass(slots=True)
 class _Past:
-    """Where a DAG was before: names of sites, latest first, and those that it avoids."""
+    """Where a DAG was before: names of sites, latest first, and those that it avoids, and why."""
 
     names: list[str] = field(default_factory=list)
     avoided: dict[int, datetime] = field(default_factory=dict)
+    left_because: dict[int, str] = field(default_factory=dict)
 
 
 def idle_requests() -> list[Request]:
@@ -83,6 +87,7 @@ def _request(row: tuple[Any, ...], past: _Past) -> Request:
         unfinished_nodes=max(1, unfinished),
         limits=limits,
         avoided=past.avoided,
+        left_because=past.left_because,
     )
 
 
@@ -91,12 +96,14 @@ def _pasts(dags: QuerySet[Dag]) -> dict[int, _Past]:
         dag__in=dags.order_by().values("pk"), ended_at__isnull=False
     ).order_by("-matched_at", "-pk")
     pasts: dict[int, _Past] = defaultdict(_Past)
-    columns = ("dag_id", "site_id", "site__name", "avoided_until")
-    for dag_id, site_id, name, until in records.values_list(*columns):
+    columns = ("dag_id", "site_id", "site__name", "avoided_until", Left("reason", _REASON_LENGTH))
+    for dag_id, site_id, name, until, reason in records.values_list(*columns):
         past = pasts[dag_id]
         past.names.append(name)
         if until is not None:
             past.avoided[site_id] = max(until, past.avoided.get(site_id, until))
+            if reason:
+                past.left_because.setdefault(site_id, reason)
     return dict(pasts)
 
 

@@ -30,6 +30,7 @@ from matching.misses import Miss, nearest_misses
 from matching.needs import Needs
 from matching.negotiation import NEWCOMER_PRIORITY, NO_TIME, Bounds, Request
 from matching.places import Offer
+from matching.reasons import why_left
 from wms.accounting import selectors as accounting
 from wms.core.errors import Finding, InvalidInput, NotFound, TooMany
 from wms.core.locks import advisory_lock
@@ -54,6 +55,8 @@ _Answer = TypeVar("_Answer")
 _BOUNDS = Bounds(time.monotonic, request_s=2.0, decision_s=3.0)
 #: So many different ads of idle DAGs are looked at for one question about a site.
 _ADS_LOOKED_AT = 500
+#: So many sites that a DAG avoids are told in a sentence each.
+_AVOIDED_TOLD = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +85,20 @@ class Turn:
 
 
 @dataclass(frozen=True, slots=True)
+class Avoided:
+    """A site that a DAG has left and does not go back to so soon, and why it left."""
+
+    site: str
+    until: datetime
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class DagAnswer:
-    """How a DAG, or a pasted ad, and the sites stand; `after` is the same with the changes."""
+    """How a DAG, or a pasted ad, and the sites stand; `after` is the same with the changes.
+
+    `avoided` are the sites that the DAG does not go back to now.
+    """
 
     verdict: Verdict
     summary: str
@@ -91,6 +106,7 @@ class DagAnswer:
     misses: tuple[Miss, ...]
     after: Explanation | None = None
     turn: Turn | None = None
+    avoided: tuple[Avoided, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,10 +152,11 @@ def answer_for_dag(
     (request,) = demand.requests_of(Dag.objects.filter(pk=dag.pk))
     answer = _answer(request, changes or Changes(), now)
     verdict, summary = _in_its_state(dag, answer)
+    avoided = _avoided(request, now)
     if dag.state == DagState.IDLE:
-        summary = " ".join([summary, *_avoided(request, now)])
+        summary = " ".join([summary, *_told(avoided)])
     turn = _turn(request) if dag.state == DagState.IDLE else None
-    return replace(answer, verdict=verdict, summary=summary, turn=turn)
+    return replace(answer, verdict=verdict, summary=summary, turn=turn, avoided=tuple(avoided))
 
 
 @_alone
@@ -270,14 +287,28 @@ def _in_its_state(dag: Dag, answer: DagAnswer) -> tuple[Verdict, str]:
     return Verdict.WAITING, f"Others came first in the last negotiation. {answer.summary}"
 
 
-def _avoided(request: Request, now: datetime) -> list[str]:
-    """Until when it keeps away from which sites."""
-    names = dict(Site.objects.filter(pk__in=request.avoided).values_list("pk", "name"))
-    return [
-        f"It avoids {names[site_id]} until {until.astimezone(UTC):%Y-%m-%d %H:%M} UTC."
-        for site_id, until in sorted(request.avoided.items())
-        if until > now
+def _avoided(request: Request, now: datetime) -> list[Avoided]:
+    """The sites that it keeps away from; whose time is up first come first."""
+    sites = Site.objects.filter(pk__in=request.avoided).values_list("pk", "name")
+    avoided = [
+        Avoided(name, request.avoided[site_id], request.left_because.get(site_id, ""))
+        for site_id, name in sites
+        if request.avoided[site_id] > now
     ]
+    return sorted(avoided, key=lambda each: (each.until, each.site))
+
+
+def _told(avoided: Sequence[Avoided]) -> list[str]:
+    """Why it left these sites, and until when it avoids which of them."""
+    told = [why_left({each.site: each.reason for each in avoided})]
+    told += [
+        f"It avoids {each.site} until {each.until.astimezone(UTC):%Y-%m-%d %H:%M} UTC."
+        for each in avoided[:_AVOIDED_TOLD]
+    ]
+    rest = len(avoided) - _AVOIDED_TOLD
+    if rest > 0:
+        told.append(f"It avoids {rest} more site{'s' if rest > 1 else ''}.")
+    return [sentence for sentence in told if sentence]
 
 
 def _turn(request: Request) -> Turn:

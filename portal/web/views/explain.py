@@ -24,8 +24,7 @@ from wms.core.errors import Finding, InvalidInput, NotFound
 from wms.core.models import User
 from wms.dags import explaining
 from wms.dags.explaining import Changes, DagAnswer
-from wms.dags.models import Dag
-from wms.dags.selectors import dags_of_workspaces, find_dag, listed_dags, matches_of
+from wms.dags.selectors import dags_of_workspaces, find_dag, listed_dags
 from wms.dags.states import DagState
 from wms.jobs.selectors import find_job
 from wms.sites.selectors import visible_sites
@@ -145,7 +144,7 @@ def _by_field(faults: Sequence[Finding]) -> dict[str, list[str]]:
 def _about_dag(asked: Asked) -> dict[str, Any]:
     dag = find_dag(asked.user, asked.about)
     answer = explaining.answer_for_dag(asked.user, dag.pk, now=asked.now, changes=asked.changes)
-    notes = {Stand.CLOSED: _reasons(asked.now), Stand.AVOIDED: _avoided_until(dag, asked.now)}
+    notes = {Stand.CLOSED: _reasons(asked.now), Stand.AVOIDED: _avoided(answer)}
     return {"dag": dag, **_sites(asked, answer, notes)}
 
 
@@ -178,11 +177,13 @@ def _reasons(now: datetime) -> dict[str, str]:
     return {standing.name: standing.reason for standing in standings(now).values()}
 
 
-def _avoided_until(dag: Dag, now: datetime) -> dict[str, str]:
-    stays = matches_of(dag).filter(avoided_until__gt=now).order_by("avoided_until")
+def _avoided(answer: DagAnswer) -> dict[str, str]:
+    untils = {
+        each: f"until {each.until.astimezone(UTC):%Y-%m-%d %H:%M} UTC" for each in answer.avoided
+    }
     return {
-        stay.site.name: f"until {stay.avoided_until.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
-        for stay in stays
+        each.site: f"{until}: {each.reason}" if each.reason else until
+        for each, until in untils.items()
     }
 
 

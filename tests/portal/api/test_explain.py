@@ -9,7 +9,9 @@ from django.utils import timezone
 from rest_framework.test import APIClient
 
 from tests import factories
+from wms.core.actors import Actor
 from wms.dags.demand import loads_by_site
+from wms.dags.services import rematch_dags
 from wms.jobs.models import Job
 from wms.sites.ads import publish_ads
 
@@ -48,6 +50,21 @@ def test_what_if_tells_the_counts_after_the_change(alice: APIClient) -> None:
     assert answer["explanation"]["willing"] == 0
     assert answer["after"]["willing"] == 1
     assert answer["after"]["would_match"] is True
+
+
+def test_a_dag_that_left_a_site_tells_why_and_until_when_it_avoids_it(
+    people: SimpleNamespace, alice: APIClient
+) -> None:
+    dag = factories.running_dag(people.alice)
+    by_alice = Actor.person(people.alice)
+    rematch_dags([dag.pk], actor=by_alice, reason="disk full", avoid_s=600)
+
+    answer = ask(alice, dag=dag.pk).json()
+
+    assert "It left UW: disk full." in answer["summary"]
+    (avoided,) = answer["avoided"]
+    assert (avoided["site"], avoided["reason"]) == ("UW", "disk full")
+    assert avoided["until"] > timezone.now().isoformat()
 
 
 def test_dags_jobs_task_queues_and_sites_can_be_asked_about(

@@ -178,6 +178,8 @@ def test_closed_and_avoided_sites_tell_why(alice: Client, people: SimpleNamespac
 
     assert "Avoided" in avoided
     assert "until 20" in avoided
+    assert "UTC: slow</span>" in avoided
+    assert "It left Here: slow." in avoided
     assert '<h2 id="verdict">Not now</h2>' in closed
     assert "the roof &lt;b&gt;leaks" in closed
     assert "banned by sam since" in closed

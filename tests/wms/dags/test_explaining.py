@@ -10,6 +10,7 @@ from matching.explanation import Verdict
 from matching.misses import Miss
 from matching.reasons import Stand
 from tests import factories
+from tests.wms.conftest import SUBMIT_FILE
 from tests.wms.dags.driving import NOW, claim_one, match, run_one
 from wms.core.actors import Actor
 from wms.core.errors import InvalidInput, NotFound, TooMany
@@ -284,6 +285,62 @@ def test_a_dag_that_avoids_a_site_is_told_until_when(submit, make_site, alice: U
 
     assert answer.verdict is Verdict.NOT_NOW
     assert answer.summary.endswith("It avoids site-a until 2026-11-20 13:00 UTC.")
+
+
+def test_a_dag_that_no_queue_anywhere_can_run_is_told_why_it_left_each_site(
+    submit, make_site, alice: User
+) -> None:
+    for name in ("site-a", "site-b"):
+        make_site(name)
+    files = {"step.sub": f'+Tags = "gpu"\n{SUBMIT_FILE}', "step.sh": "#!/bin/sh\n"}
+    dag = submit(NODE, files=files)
+    for _ in range(3):
+        match(dag)
+
+    answer = answer_for_dag(alice, dag.pk, now=NOW)
+
+    why = "It left site-a, site-b: node A: no queue of the site can run it: needs the tags gpu."
+    assert dag.unmatched_reason.endswith(why)
+    assert why in answer.summary
+    assert [(each.site, each.reason) for each in answer.avoided] == [
+        (name, f"node A: no queue of {name} can run it: needs the tags gpu")
+        for name in ("site-a", "site-b")
+    ]
+
+
+def test_a_dag_is_told_of_a_site_the_reason_of_its_last_stay(
+    submit, make_site, alice: User
+) -> None:
+    site = make_site("site-a")
+    dag = submit(NODE)
+    for minute, reason in enumerate(["too slow", "", "disk full"]):
+        then = NOW + timedelta(minutes=minute)
+        MatchRecord.objects.create(
+            dag=dag, site=site, matched_at=then, ended_at=then, end="rematch", reason=reason,
+            avoided_until=then + timedelta(hours=1),
+        )  # fmt: skip
+    publish_ads({}, now=NOW)
+
+    assert "It left site-a: disk full." in answer_for_dag(alice, dag.pk, now=NOW).summary
+
+
+def test_of_very_many_sites_that_a_dag_avoids_the_first_are_told(
+    submit, make_site, alice: User
+) -> None:
+    dag = submit(NODE)
+    for number in range(7):
+        site = make_site(f"site-{number}")
+        MatchRecord.objects.create(
+            dag=dag, site=site, matched_at=NOW, ended_at=NOW, end="rematch",
+            avoided_until=NOW + timedelta(hours=1),
+        )  # fmt: skip
+    publish_ads({}, now=NOW)
+
+    answer = answer_for_dag(alice, dag.pk, now=NOW)
+
+    assert answer.summary.count("It avoids") == 6
+    assert answer.summary.endswith("It avoids 2 more sites.")
+    assert len(answer.avoided) == 7
 
 
 def test_a_dag_that_the_negotiation_had_no_time_for_is_not_looked_at_yet(
