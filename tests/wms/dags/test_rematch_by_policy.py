@@ -9,6 +9,7 @@ from tests import factories
 from tests.wms.dags.driving import (
     advance,
     assert_log_agrees,
+    claim_of,
     claim_one,
     end,
     match,
@@ -84,8 +85,7 @@ def test_the_figures_tell_how_the_dag_fares_here(matched, submit) -> None:
     run_one("A")
     run_one("B", exit_code=1)
     advance(dag)
-    running = claim_one()
-    assert running is not None
+    claim_of("C")
     Job.objects.filter(name="D").update(state_since=timezone.now() - timedelta(seconds=500))
     for state, ended_ago_s in (("failed", 60), ("aborted", 60), ("failed", 7200), ("done", 60)):
         pilot = factories.queued_pilot(Site.objects.get().queues.get())

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from tests.wms.pilots.agent.conftest import World
+from tests.wms.pilots.agent.conftest import World, wait_until
 from wms.jobs.models import Attempt
 
 
 def test_a_node_that_cannot_run_a_job_costs_it_one_attempt_and_the_pilot_its_life(
     world: World,
 ) -> None:
-    # The first job leaves a file where the pilot wants to make the directory of the second.
-    world.submit('#!/bin/sh\ntouch "../../job-$((PILOTAGE_JOB + 1))-1"\n')
-    job = world.submit("#!/bin/sh\necho ran\n")
-
+    # One job leaves a file where the pilot wants to make the directory of the next, which waits
+    # only when the first is certain to be taken before it.
+    here = world.directory
+    world.submit(
+        '#!/bin/sh\ntouch "../../job-$((PILOTAGE_JOB + 1))-1"\n'
+        f"touch {here}/there\nwhile [ ! -e {here}/go ]; do sleep 0.05; done\n"
+    )
     unfit = world.start()
+    wait_until((here / "there").exists, "the first job runs")
+    job = world.submit("#!/bin/sh\necho ran\n")
+    (here / "go").touch()
 
     assert unfit.wait() == 1
     assert world.wait_for_state(job, "waiting").attempt_number == 1
