@@ -49,30 +49,39 @@ def uses_macros(text: str) -> bool:
 
 
 def expand_macros(text: str, values: Mapping[str, str]) -> str:
-    """Replace `$(name)`; names have no case. Values may use macros themselves, to a bounded depth.
+    """What `macro_expander` makes of one text."""
+    return macro_expander(values)(text)
 
-    An unknown name without default becomes empty, as in HTCondor. Raises ValueError for a macro
-    that uses itself, and for values that grow beyond MAX_TEXT_LENGTH.
+
+def macro_expander(values: Mapping[str, str]) -> Callable[[str], str]:
+    """Replaces `$(name)`; names have no case. Values may use macros, to a bounded depth.
+
+    An unknown name without default becomes empty, as in HTCondor. The replacer raises ValueError
+    for a macro that uses itself, and for values that grow beyond MAX_TEXT_LENGTH.
     """
     lowered = {name.lower(): value for name, value in values.items()}
 
-    made = 0
+    def expand(text: str) -> str:
+        made = 0
 
-    def replace(found: re.Match[str]) -> str:
-        nonlocal made
-        name, default = found.group(1), found.group(2)
-        value = lowered.get(name.lower(), default) or ""
-        made += len(value)
-        if made > MAX_TEXT_LENGTH:
-            raise ValueError(f"macros expand to more than {MAX_TEXT_LENGTH} characters")
-        return value
+        def replace(found: re.Match[str]) -> str:
+            nonlocal made
+            name, default = found.group(1), found.group(2)
+            value = lowered.get(name.lower(), default) or ""
+            made += len(value)
+            if made > MAX_TEXT_LENGTH:
+                raise ValueError(f"macros expand to more than {MAX_TEXT_LENGTH} characters")
+            return value
 
-    for _ in range(_MAX_DEPTH):
-        expanded = _MACRO.sub(replace, text)
-        if expanded == text:
-            return text
-        text = expanded
-    raise ValueError(f"a macro uses itself, or more than {_MAX_DEPTH} are nested: {text[:80]}")
+        for _ in range(_MAX_DEPTH):
+            expanded = _MACRO.sub(replace, text)
+            if expanded == text:
+                return text
+            text = expanded
+        message = f"a macro uses itself, or more than {_MAX_DEPTH} are nested: {text[:80]}"
+        raise ValueError(message)
+
+    return expand
 
 
 @dataclass(frozen=True, slots=True)

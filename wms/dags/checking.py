@@ -8,7 +8,7 @@ from itertools import islice
 from typing import BinaryIO
 
 from matching.needs import Needs
-from matching.substitution import expand_macros, uses_macros
+from matching.substitution import macro_expander, uses_macros
 from wms.core.errors import Finding, PilotageError
 from wms.core.models import User
 from wms.dags.description import Description, read_description
@@ -217,8 +217,8 @@ def _context(node: NodeSpec) -> NodeContext:
 
 def _expanded(node: NodeSpec, submit_file: SubmitFile) -> dict[str, str]:
     """The commands' texts with the macros filled in; references stay."""
-    macros = {**submit_file.commands, **_context(node).macros()}
-    return {name: expand_macros(text, macros) for name, text in submit_file.commands.items()}
+    expand = macro_expander({**submit_file.commands, **_context(node).macros()})
+    return {name: expand(text) for name, text in submit_file.commands.items()}
 
 
 def _known_names(submit_file: SubmitFile, texts: Mapping[str, str], command: str) -> set[str]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from matching import environments
 from matching.needs import CPU_SEGMENTS_S, BadNeeds
-from matching.substitution import Evaluator, expand_macros, expand_references
+from matching.substitution import Evaluator, expand_references, macro_expander
 from wms.core.errors import PilotageError
 from wms.dags.needs import COMMANDS, is_need, read_needs, read_priority, whole
 from wms.dags.submitfile import SubmitFile
@@ -104,10 +104,9 @@ def _expanded(description: SubmitFile, context: NodeContext) -> _Expanded:
         used.update(expanded.used)
         return expanded.text
 
-    macros = {**description.commands, **context.macros()}
+    expand = macro_expander({**description.commands, **context.macros()})
     commands = {
-        name: without_references(expand_macros(text, macros))
-        for name, text in description.commands.items()
+        name: without_references(expand(text)) for name, text in description.commands.items()
     }
     attributes = {
         name: without_references(text) if is_need(name) else text
@@ -159,7 +158,8 @@ def attributes_of(description: SubmitFile, context: NodeContext) -> dict[str, st
         **description.attributes,
         **{name[1:]: value for name, value in context.variables.items() if name.startswith("+")},
     }
-    return {name: expand_macros(text, context.macros()) for name, text in given.items()}
+    expand = macro_expander(context.macros())
+    return {name: expand(text) for name, text in given.items()}
 
 
 def _optional_path(text: str) -> str:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+import time
 from pathlib import Path
 
 import pytest
@@ -226,3 +227,14 @@ def test_a_description_may_depend_on_the_site(submit) -> None:
     text = SUBMIT_FILE.replace("$(JOB)\n", "$ENV(Area)/$$(Name)\ntransfer_input_files = $$(F)\n", 1)
 
     assert submit("JOB A step.sub", files={"step.sub": text}).node_count == 1
+
+
+def test_a_description_of_many_commands_is_read_soon_for_every_node(submit) -> None:
+    lines = "".join(f"name{number} = $(JOB)\n" for number in range(900))
+    text = "\n".join(f"JOB N{number} step.sub" for number in range(100))
+
+    began_s = time.process_time()
+    dag = submit(text, files={"step.sub": f"executable = /bin/true\n{lines}"})
+
+    assert time.process_time() - began_s < 5
+    assert dag.node_count == 100
