@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import wraps
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.contrib.auth.views import redirect_to_login
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
@@ -21,6 +21,8 @@ View = Callable[..., HttpResponseBase]
 #: The element of a page that is refreshed, and how often.
 LIVE_TARGET = "live"
 REFRESH_S = 5
+#: Its header in which the server asks for another pace than the page began with.
+REFRESH_HEADER = "X-Refresh-Every"
 
 _TITLES = {
     403: "You may not do this",
@@ -49,10 +51,17 @@ def page(view: View) -> View:
     return wrapped
 
 
-def refusal(request: HttpRequest, error: PilotageError) -> HttpResponse:
-    """The page that tells why something was refused."""
+class Way(NamedTuple):
+    """A link with its words."""
+
+    label: str
+    address: str
+
+
+def refusal(request: HttpRequest, error: PilotageError, way: Way | None = None) -> HttpResponse:
+    """The page that tells why something was refused; it leads to the overview or another way."""
     title = _TITLES.get(error.status, "This was refused")
-    context = {"status": error.status, "title": title, "detail": str(error)}
+    context = {"status": error.status, "title": title, "detail": str(error), "way": way}
     return render(request, "web/refusal.html", context, status=error.status)
 
 
@@ -61,15 +70,18 @@ def render_page(
 ) -> HttpResponse:
     """The page `name`, or its live part alone when that is what the page asks to refresh.
 
-    A live part that did not change is answered by 304, so that nothing in the page moves.
+    A live part that did not change is answered by 304, so that nothing in the page moves. The page
+    is refreshed every `refresh_s` seconds of the context, if it has such.
     """
+    context = {"refresh_s": REFRESH_S, **context}
     is_live = is_part(request)
     template = f"web/{name}_live.html" if is_live else f"web/{name}.html"
-    response = render(request, template, {**context, "refresh_s": REFRESH_S}, status=status)
+    response = render(request, template, context, status=status)
     patch_vary_headers(response, ("HX-Request", "HX-Target"))
     if not is_live:
         return response
     response["Cache-Control"] = "no-store"
+    response[REFRESH_HEADER] = str(context["refresh_s"])
     set_response_etag(response)
     answer: HttpResponse = get_conditional_response(
         request, etag=response["ETag"], response=response

@@ -9,7 +9,7 @@
   const stamp = document.getElementById("live-stamp");
   const button = document.getElementById("live-pause");
   const alarm = document.getElementById("live-alarm");
-  const everyMs = Number(region.dataset.every) * 1000;
+  let everyMs = Number(region.dataset.every) * 1000;
   let etag = "";
   let updated = new Date();
   let isPaused = false;
@@ -68,6 +68,7 @@
     if (event.detail.target !== region || !event.detail.shouldSwap) return;
     if (isBeingRead()) event.detail.shouldSwap = false;
     else etag = event.detail.xhr.getResponseHeader("ETag") || "";
+    everyMs = Number(event.detail.xhr.getResponseHeader("X-Refresh-Every")) * 1000 || everyMs;
     remember();
   });
   region.addEventListener("htmx:afterSwap", (event) => {
@@ -87,6 +88,8 @@
     ask();
   });
   document.addEventListener("visibilitychange", ask);
-  setInterval(ask, everyMs);
+  (function askAgain() {
+    setTimeout(() => { ask(); askAgain(); }, everyMs);
+  })();
   showState(false);
 })();

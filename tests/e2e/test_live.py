@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 from django.urls import reverse
-from playwright.sync_api import Page, Request, expect
+from playwright.sync_api import Page, Request, Route, expect
 from pytest_django.live_server_helper import LiveServer
 
 from tests import factories
@@ -118,3 +118,27 @@ def test_the_chart_offers_to_send_nothing_away(dashboard: Page, complaints: Comp
         "(document.querySelector('[data-chart-plot]')._context)"
     )
     assert config == [False, ""]
+
+
+def test_a_page_is_refreshed_at_the_pace_that_the_server_asks_for(
+    dashboard: Page, made: Production, complaints: Complaints
+) -> None:
+    def slower(route: Route) -> None:
+        answer = route.fetch()
+        route.fulfill(response=answer, headers={**answer.headers, "x-refresh-every": "30"})
+
+    dashboard.route(lambda address: address.endswith("/"), slower)
+    factories.dag(made.people.bob, name="new.dag")
+    with dashboard.expect_response(lambda r: r.request.headers.get("hx-target") == "live"):
+        dashboard.clock.run_for(5_500)
+    expect(dashboard.locator("#tile-dag-idle b")).to_have_text(
+        str(Dag.objects.filter(state="idle").count())
+    )
+    with dashboard.expect_response(lambda r: r.request.headers.get("hx-target") == "live"):
+        dashboard.clock.run_for(5_000)
+    seen = _refreshes(dashboard)
+
+    dashboard.clock.run_for(20_000)
+    assert len(seen) == 0
+    with dashboard.expect_request(lambda r: r.headers.get("hx-target") == "live"):
+        dashboard.clock.run_for(12_000)

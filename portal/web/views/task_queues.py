@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse, QueryDict
+from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from portal.filters import TaskQueueFilter
 from portal.web import explained
 from portal.web.needs import facts_of
-from portal.web.pages import is_part, may_configure, page, render_page
+from portal.web.pages import REFRESH_S, Way, is_part, may_configure, page, refusal, render_page
 from portal.web.paging import PAGE_SIZE
 from portal.web.verdicts import JOB_VERDICTS
 from wms.core.errors import NotFound
@@ -29,6 +30,9 @@ _ORDERS = {
     Order.PRIORITY: "Highest priority",
 }
 _PLACES = ("after",)
+#: A list of more than so many is refreshed seldom: to count them all takes a while.
+_MANY = 5000
+_SELDOM_S = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +65,7 @@ def task_queue_list(request: HttpRequest) -> HttpResponse:
             TaskQueueFilter(_without(request.GET, "cpu_time_s"), queryset=every).qs
         )
         context |= _listed(request, chosen, counts)
+        context["refresh_s"] = _SELDOM_S if sum(counts.values()) > _MANY else REFRESH_S
     return render_page(request, "task_queues", context)
 
 
@@ -116,7 +121,7 @@ def task_queue_page(request: HttpRequest, task_queue_id: int) -> HttpResponse:
         context = _detail(request, task_queue_id)
     except NotFound as error:
         if not is_part(request):
-            raise
+            return refusal(request, error, Way("All TaskQueues", reverse("web:task-queues")))
         context = {"gone": str(error)}
     return render_page(request, "task_queue", context)
 

@@ -9,6 +9,7 @@ from django.test import Client
 from django.urls import reverse
 
 from matching.needs import Needs
+from portal.web.views import task_queues
 from tests import factories
 from wms.accounting.models import AccountingGroup
 from wms.accounting.services import save_group
@@ -222,3 +223,16 @@ def test_a_page_that_is_open_says_that_its_task_queue_has_gone(
     assert part.status_code == 200
     assert "it may be empty by now" in part.content.decode()
     assert whole.status_code == 404
+    assert f'href="{ADDRESS}">All TaskQueues</a>' in whole.content.decode()
+
+
+def test_a_very_long_list_is_refreshed_seldom(
+    alice: Client, people: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(task_queues, "_MANY", 2)
+    for number in range(3):
+        _fill("alice" if number else "bob", 1 + number, memory_mb=number)
+
+    assert alice.get(ADDRESS, **LIVE)["X-Refresh-Every"] == "30"
+    assert alice.get(f"{ADDRESS}?owner=alice", **LIVE)["X-Refresh-Every"] == "5"
+    assert 'data-every="30"' in _text(alice, ADDRESS)
