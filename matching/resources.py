@@ -11,6 +11,13 @@ import classad2
 from matching.classads import build_ad, evaluate, parse_expression
 from matching.needs import Needs
 
+#: What pilots tell of their nodes when they register: texts, and numbers.
+NODE_TEXTS = ("hostname", "platform", "python", "agent_version")
+NODE_NUMBERS = (
+    "cores", "memory_mb", "disk_mb", "slot_cores", "slot_memory_mb", "slot_gpus",
+)  # fmt: skip
+NODE_FACTS = (*NODE_TEXTS, *NODE_NUMBERS)
+
 
 @dataclass(frozen=True, slots=True)
 class JobKind:
@@ -182,6 +189,13 @@ def needs_ad(needs: Needs) -> classad2.ClassAd:
             "JobType": needs.job_type,
         },
     )
+
+
+#: All that the requirements of a job can refer to: of the pilot, and of the job itself.
+PILOT_ATTRIBUTES = tuple(
+    pilot_ad(Resource(site="", cpu_time_s=0, platform="-"), dict.fromkeys(NODE_FACTS, ""))
+)
+NEEDS_ATTRIBUTES = tuple(needs_ad(Needs(owner="")))
 
 
 def requirements_value(needs: Needs, ad: classad2.ClassAd) -> Any:

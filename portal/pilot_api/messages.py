@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from matching.needs import MOST
-from matching.resources import Resource
+from matching.resources import NODE_NUMBERS, NODE_TEXTS, Resource
 from portal.pilot_api.bodies import MAX_AMOUNT, Fields
 from wms.jobs.attempts import PayloadEnd
 from wms.pilots.models import Pilot
@@ -16,11 +16,9 @@ from wms.sites.selectors import queue_offer, with_identity
 
 def read_node(fields: Fields) -> dict[str, Any]:
     """The facts of a worker node; unknown ones are dropped."""
-    texts = ("hostname", "platform", "python", "agent_version")
-    numbers = ("cores", "memory_mb", "disk_mb", "slot_cores", "slot_memory_mb", "slot_gpus")
     return {
-        **{name: fields.text(name, max_length=255) for name in texts},
-        **{name: fields.integer(name, maximum=MAX_AMOUNT) for name in numbers},
+        **{name: fields.text(name, max_length=255) for name in NODE_TEXTS},
+        **{name: fields.integer(name, maximum=MAX_AMOUNT) for name in NODE_NUMBERS},
     }
 
 

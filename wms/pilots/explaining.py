@@ -67,8 +67,11 @@ def explain_needs(needs: Needs, *, now: datetime) -> NeedsExplanation:
     fits.sort(key=lambda fit: (bool(fit.refusal), bool(fit.closed)))
     verdict, summary = _judged(fits)
     unknown = [word.message for word in offered_words().unknown(needs)]
-    sentences = tuple(f"{message[0].upper()}{message[1:]}." for message in unknown)
-    return NeedsExplanation(verdict, summary, tuple(fits), sentences)
+    return NeedsExplanation(verdict, summary, tuple(fits), tuple(map(_sentence, unknown)))
+
+
+def _sentence(message: str) -> str:
+    return f"{message[0].upper()}{message[1:]}{'' if message.endswith('?') else '.'}"
 
 
 def _closed(queue: Queue, standing: Standing | None) -> str:

@@ -1,4 +1,4 @@
-"""The words by which jobs choose where they run, and which of them any queue offers today."""
+"""The words by which jobs choose where they run, and which of them mean something today."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from matching.attributes import unknown_attributes
 from matching.needs import Needs
 from wms.sites.models import Queue, Site
 
@@ -23,15 +24,10 @@ _SENTENCES = {
 
 
 class UnknownWord(NamedTuple):
-    """A word of a job's needs, by their field, that means nothing anywhere today."""
+    """Something in a job's needs, by their field, that means nothing anywhere today; in words."""
 
     field: str
-    word: str
-
-    @property
-    def message(self) -> str:
-        """That, in words."""
-        return _SENTENCES[self.field].format(word=self.word)
+    message: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +37,18 @@ class OfferedWords:
     by_field: Mapping[str, frozenset[str]]
 
     def unknown(self, needs: Needs) -> tuple[UnknownWord, ...]:
-        """The words of these needs that are not among them. They may be tomorrow."""
-        return tuple(
-            UnknownWord(field, word)
-            for field in _SENTENCES
+        """The words of these needs that are not among them. They may be tomorrow.
+
+        And the attributes of their requirements that no pilot has, today or tomorrow.
+        """
+        words = [
+            UnknownWord(field, sentence.format(word=word))
+            for field, sentence in _SENTENCES.items()
             for word in _words(needs, field)
             if word not in self.by_field[field]
-        )
+        ]
+        attributes = unknown_attributes(needs.requirements)
+        return (*words, *(UnknownWord("requirements", message) for message in attributes))
 
 
 def _words(needs: Needs, field: str) -> tuple[str, ...]:

@@ -304,6 +304,15 @@ def test_what_is_misspelt_is_accepted_with_a_warning(submit, sites) -> None:
     ]
 
 
+def test_requirements_on_what_no_pilot_has_are_accepted_with_a_warning(submit, sites) -> None:
+    text = "\n".join(f'JOB N{n} step.sub\nVARS N{n} mb="{n}"' for n in range(3))
+    dag = submit(text, files=sub("requirements = TARGET.Cpu >= 1 && Memory > $(mb)"))
+
+    assert warnings(dag) == [
+        "step.sub:2: requirements: no pilot has an attribute Cpu; did you mean Cpus?"
+    ]
+
+
 def test_the_warnings_of_a_repeated_submission_are_those_of_the_first(submit, sites) -> None:
     files = sub('+Tags = "gpu"')
     first = submit("JOB A step.sub", files=files, idempotency_key="k")

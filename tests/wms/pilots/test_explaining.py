@@ -126,6 +126,16 @@ def test_words_that_mean_nothing_today_are_told_in_sentences(site_a: Site) -> No
     )
 
 
+def test_attributes_that_no_pilot_has_are_told_in_sentences(site_a: Site) -> None:
+    found = explain(requirements="TARGET.Cpu >= 1 && Squid")
+
+    assert found.verdict is Verdict.WAITING
+    assert found.unknown == (
+        "No pilot has an attribute Cpu; did you mean Cpus?",
+        "No pilot has an attribute Squid.",
+    )
+
+
 def test_words_of_what_is_switched_off_are_not_offered(site_a: Site) -> None:
     Queue.objects.update(is_enabled=False)
     assert explain(tags=["cvmfs"]).unknown == ("No queue offers the tag cvmfs today.",)
