@@ -8,6 +8,7 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from portal.slots import slot_of
 from wms.core.models import EventRecord
 from wms.dags.models import Dag, DagEvent, Node, NodeEvent
 from wms.jobs.models import Attempt, AttemptFile, Job, JobEvent, WorkspaceFile
@@ -328,8 +329,29 @@ class PilotSerializer(serializers.ModelSerializer[Pilot]):
         ]  # fmt: skip
 
 
+class AmountsSerializer(serializers.Serializer[Any]):
+    """So much of what jobs need."""
+
+    cores = serializers.IntegerField()
+    memory_mb = serializers.IntegerField()
+    gpus = serializers.IntegerField()
+
+
+class SlotSerializer(serializers.Serializer[Any]):
+    """What a pilot has to give to jobs."""
+
+    offered = AmountsSerializer(help_text="By its queue, as it is today.")
+    given = AmountsSerializer(
+        allow_null=True, help_text="By its batch system; null until the pilot calls in."
+    )
+    held = AmountsSerializer(help_text="By its open attempts.")
+    free = AmountsSerializer(help_text="What of both nobody holds; nothing once it has ended.")
+
+
 class PilotDetailSerializer(PilotSerializer):
-    """A pilot with the batch that it was submitted in, and whose it is, if it is private."""
+    """A pilot with its slot, its batch, and whose it is, if it is private."""
+
+    slot = serializers.SerializerMethodField()
 
     owner = serializers.CharField(
         source="owner.username", default=None, read_only=True, allow_null=True
@@ -339,7 +361,12 @@ class PilotDetailSerializer(PilotSerializer):
     )
 
     class Meta(PilotSerializer.Meta):
-        fields = [*PilotSerializer.Meta.fields, "batch", "owner", "owner_group"]
+        fields = [*PilotSerializer.Meta.fields, "batch", "owner", "owner_group", "slot"]
+
+    @extend_schema_field(SlotSerializer)
+    def get_slot(self, pilot: Pilot) -> Any:
+        """Tell what it has to give to jobs."""
+        return SlotSerializer(slot_of(pilot)).data
 
 
 class PilotAttemptSerializer(serializers.ModelSerializer[Attempt]):
@@ -349,7 +376,10 @@ class PilotAttemptSerializer(serializers.ModelSerializer[Attempt]):
 
     class Meta:
         model = Attempt
-        fields = ["job", "number", "matched_at", "started_at", "ended_at", "outcome", "reason"]
+        fields = [
+            "job", "number", "cores", "memory_mb", "gpus", "matched_at", "started_at", "ended_at",
+            "outcome", "reason",
+        ]  # fmt: skip
 
 
 class BinSerializer(serializers.Serializer[Any]):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from django.db.models import F, Prefetch, QuerySet
+from django.db.models import F, Prefetch, QuerySet, Sum
 
 from wms.core.errors import NotFound
 from wms.core.models import User
@@ -50,6 +50,13 @@ def attempts_of_pilot(pilot_id: int) -> QuerySet[Attempt]:
         .defer("job__needs", "job__attributes", "job__environment", "job__arguments")
         .order_by("-pk")
     )
+
+
+def held_in_pilot(pilot_id: int) -> dict[str, int]:
+    """How much of its pilot the open attempts hold: cores, memory in MB, GPUs. One query."""
+    attempts = Attempt.objects.filter(pilot_id=pilot_id, outcome="")
+    amounts = ("cores", "memory_mb", "gpus")
+    return attempts.aggregate(**{name: Sum(name, default=0) for name in amounts})
 
 
 def events_of_job(job: Job) -> QuerySet[JobEvent]:

@@ -7,6 +7,7 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from portal.filters import PilotFilter
+from portal.slots import slot_of
 from portal.web.listing import listing_of
 from portal.web.pages import page, render_page
 from wms.core.errors import NotFound
@@ -32,12 +33,13 @@ def pilot_list(request: HttpRequest) -> HttpResponse:
 @require_safe
 @page
 def pilot_page(request: HttpRequest, pilot_id: int) -> HttpResponse:
-    """What a pilot reported of its node, what it ran, and its events."""
+    """What a pilot reported of its node, what of its slot is free, what it ran, and its events."""
     pilot = _find(request.user, pilot_id)
     attempts = list(attempts_of_pilot(pilot.pk)[: _ATTEMPTS_SHOWN + 1])
     events = list(events_of_pilot(pilot)[: _EVENTS_SHOWN + 1])
     context = {
         "pilot": pilot,
+        "slot": slot_of(pilot),
         "attempts": attempts[:_ATTEMPTS_SHOWN],
         "attempts_cut": len(attempts) > _ATTEMPTS_SHOWN,
         "events": events[:_EVENTS_SHOWN],

@@ -5,9 +5,14 @@ from __future__ import annotations
 import uuid
 from types import SimpleNamespace
 
+from django.utils import timezone
 from rest_framework.test import APIClient
 
 from tests import factories
+from wms.jobs.models import Attempt
+from wms.pilots.models import Pilot
+from wms.pilots.services import end_pilot
+from wms.sites.models import Queue
 
 
 def test_sites_come_by_name_with_their_queues(alice: APIClient) -> None:
@@ -62,6 +67,38 @@ def test_a_pilot_is_shown_without_its_secrets(alice: APIClient) -> None:
     assert (shown["site"], shown["state"]) == ("UW", "running")
     assert shown["node"]["hostname"] == "node1"
     assert not {name for name in shown if "secret" in name or "token" in name}
+
+
+def test_a_pilot_tells_what_of_its_slot_is_free(alice: APIClient, people: SimpleNamespace) -> None:
+    pilot = factories.pilot()
+    address = f"/api/v1/pilots/{pilot.uuid}/"
+    Queue.objects.update(cores=8, memory_mb=16_000, gpus=2)
+    given = {"slot_cores": 4, "slot_memory_mb": 20_000, "slot_gpus": 2}
+    Pilot.objects.update(node=pilot.node | given)
+    factories.job(people.alice)
+    factories.claim(pilot)
+    Attempt.objects.update(cores=3, memory_mb=2000, gpus=2)
+
+    assert alice.get(address).json()["slot"] == {
+        "offered": {"cores": 8, "memory_mb": 16_000, "gpus": 2},
+        "given": {"cores": 4, "memory_mb": 20_000, "gpus": 2},
+        "held": {"cores": 3, "memory_mb": 2000, "gpus": 2},
+        "free": {"cores": 1, "memory_mb": 14_000, "gpus": 0},
+    }
+    assert alice.get(f"{address}attempts/").json()["results"][0]["cores"] == 3
+    Queue.objects.update(cores=2)
+    assert alice.get(address).json()["slot"]["free"]["cores"] == 0
+    end_pilot(pilot, reason="idle", detail="", now=timezone.now())
+    assert alice.get(address).json()["slot"]["free"] == {"cores": 0, "memory_mb": 0, "gpus": 0}
+
+
+def test_what_a_pilot_was_given_is_unknown_until_it_calls_in(alice: APIClient) -> None:
+    pilot = factories.queued_pilot()
+
+    slot = alice.get(f"/api/v1/pilots/{pilot.uuid}/").json()["slot"]
+
+    assert slot["given"] is None
+    assert slot["free"]["cores"] == 0 < slot["offered"]["cores"]
 
 
 def test_a_pilot_tells_what_it_ran_and_what_happened_to_it(

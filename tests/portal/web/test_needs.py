@@ -14,6 +14,7 @@ from tests import factories
 from wms.accounting.models import AccountingGroup
 from wms.core.models import User
 from wms.jobs.models import Attempt, Job
+from wms.pilots.models import Pilot
 from wms.sites.models import Queue
 
 
@@ -112,6 +113,29 @@ def test_the_page_of_a_waiting_job_leads_to_its_task_queue(
 
     assert "Its TaskQueue" in page
     assert 'href="/task-queues/' in page
+
+
+def test_the_page_of_a_pilot_tells_what_of_its_slot_is_free_and_what_jobs_were_given(
+    alice: Client, people: SimpleNamespace
+) -> None:
+    queued, pilot = factories.queued_pilot(), factories.pilot()
+    given = {"slot_cores": 4, "slot_memory_mb": 4000, "slot_gpus": 0}
+    Pilot.objects.filter(pk=pilot.pk).update(node=pilot.node | given)
+    Queue.objects.update(cores=8)
+    factories.job(people.alice)
+    factories.claim(pilot)
+    Attempt.objects.update(cores=3)
+
+    def page(of: Pilot) -> str:
+        answer = alice.get(reverse("web:pilot", args=[of.pk]))
+        return " ".join(answer.content.decode().split())
+
+    assert (
+        '<th scope="row">Cores</th><td class="num">8</td><td class="num">4</td>'
+        '<td class="num">3</td><td class="num"><b>1</b></td>'
+    ) in page(pilot)
+    assert 'data-label="cores">3</td>' in page(pilot)
+    assert '<span class="faint">not told</span>' in page(queued)
 
 
 def test_the_page_of_a_private_pilot_tells_whose_it_is(
