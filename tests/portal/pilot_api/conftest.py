@@ -21,6 +21,12 @@ def _blobs(settings: Any, tmp_path: Path) -> None:
     settings.PILOTAGE = {**settings.PILOTAGE, "BLOBS_DIR": str(tmp_path)}
 
 
+@pytest.fixture(autouse=True)
+def _may_ask_again_at_once(settings: Any) -> None:
+    """Most tests let a pilot ask in vain and again at the same moment."""
+    settings.PILOTAGE = {**settings.PILOTAGE, "AGENT_POLL_S": 0.0}
+
+
 @pytest.fixture
 def queue() -> Queue:
     return Queue.objects.create(site=Site.objects.create(name="UW"), name="short", element="local")

@@ -37,11 +37,13 @@ def running_pilot(queue: Queue, **identity: object) -> Pilot:
     return services.authenticate_pilot(made.uuid, "t" * 64)
 
 
-def ask(pilot: Pilot, *, key: str | None = None, **said: object) -> ClaimAnswer:
+def ask(
+    pilot: Pilot, *, key: str | None = None, now: datetime = NOW, **said: object
+) -> ClaimAnswer:
     """A claim by a pilot that says it has all of its queue's offer free, apart from `said`."""
     offer = with_identity(queue_offer(pilot.queue), pilot.owner, pilot.owner_group)
     claim_key = key or secrets.token_hex(16)
-    return claim_job(pilot, replace(offer, **said), claim_key=claim_key, now=NOW)  # type: ignore[arg-type]
+    return claim_job(pilot, replace(offer, **said), claim_key=claim_key, now=now)  # type: ignore[arg-type]
 
 
 def job_of(answer: ClaimAnswer) -> int | None:

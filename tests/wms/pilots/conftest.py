@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -12,6 +13,12 @@ from wms.elements.registry import ELEMENTS
 from wms.jobs.services import JobSpec, create_workspace, submit_jobs
 from wms.sites.models import Queue
 from wms.sites.services import QueueSpec, SiteSpec, configure_site
+
+
+@pytest.fixture(autouse=True)
+def _may_ask_again_at_once(settings: Any) -> None:
+    """Most tests let a pilot ask in vain and again at the same moment."""
+    settings.PILOTAGE = {**settings.PILOTAGE, "AGENT_POLL_S": 0.0}
 
 
 @pytest.fixture

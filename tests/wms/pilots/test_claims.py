@@ -100,6 +100,81 @@ def test_a_pilot_claims_until_it_is_full_and_goes_on_when_a_job_has_ended(
     assert ask(pilot).work is None
 
 
+@pytest.fixture
+def poll_s(settings) -> float:
+    """How often an idle pilot asks: one that asked in vain has to rest for half of it."""
+    settings.PILOTAGE = {**settings.PILOTAGE, "AGENT_POLL_S": 1.0}
+    return 1.0
+
+
+RESTS = ClaimAnswer(reason="it asked in vain a moment ago: it may ask again 0.5 s after that")
+
+
+def test_who_asked_in_vain_a_moment_ago_is_told_no_without_a_draw(
+    make_queue, add_jobs, poll_s: float
+) -> None:
+    queue = make_queue()
+    pilot, other = running_pilot(queue), running_pilot(queue)
+    assert "no waiting job fits" in ask(pilot).reason
+    add_jobs(2)
+
+    assert ask(pilot, now=NOW + timedelta(seconds=0.4)) == RESTS
+    assert ask(pilot, now=NOW - timedelta(seconds=0.4)) == RESTS
+    assert ask(other).work is not None
+    # Asking too soon makes the rest no longer; the draw took some milliseconds.
+    assert ask(pilot, now=NOW + timedelta(seconds=0.9)).work is not None
+
+
+def test_who_has_to_rest_costs_a_few_small_queries(
+    make_queue, poll_s: float, django_assert_num_queries
+) -> None:
+    pilot = running_pilot(make_queue())
+    ask(pilot)
+
+    # Two of them are the savepoint's.
+    with django_assert_num_queries(5):
+        assert ask(pilot) == RESTS
+
+
+def test_a_longer_poll_period_makes_no_rest_beyond_a_second(make_queue, settings) -> None:
+    settings.PILOTAGE = {**settings.PILOTAGE, "AGENT_POLL_S": 60.0}
+    pilot = running_pilot(make_queue())
+    ask(pilot)
+
+    assert "it may ask again 1 s after that" in ask(pilot).reason
+    assert "no waiting job fits" in ask(pilot, now=NOW + timedelta(seconds=1.5)).reason
+
+
+def test_an_open_attempt_is_given_again_to_who_has_to_rest(
+    make_queue, add_jobs, poll_s: float
+) -> None:
+    pilot = running_pilot(make_queue(cores=2))
+    add_jobs(1)
+    given = ask(pilot, key="a" * 32)
+    assert ask(pilot).work is None
+    assert ask(pilot) == RESTS
+
+    assert given.work is not None
+    assert ask(pilot, key="a" * 32) == given
+
+
+def test_who_was_given_a_job_need_not_rest(make_queue, add_jobs, poll_s: float) -> None:
+    pilot = running_pilot(make_queue(cores=8))
+    add_jobs(3)
+
+    assert [job_of(ask(pilot)) is not None for _ in range(4)] == [True, True, True, False]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_many_fruitless_claims_at_once_one_is_drawn_for(make_queue, poll_s: float) -> None:
+    pilot = running_pilot(make_queue())
+    answers: list[ClaimAnswer] = []
+
+    in_threads(*[lambda: answers.append(ask(pilot))] * 6)
+
+    assert answers.count(RESTS) == 5
+
+
 def test_a_job_gets_as_many_free_cores_as_it_can_use(make_queue, alice: User) -> None:
     pilot = running_pilot(make_queue(cores=8))
     for most in (3, 16, 1):

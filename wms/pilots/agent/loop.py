@@ -30,6 +30,10 @@ MAX_POLL_FACTOR = 3.0
 #: With jobs at hand up to this one: such a pilot may ask in vain for as long as they run.
 MAX_BUSY_POLL_FACTOR = 10.0
 _GROWTH = 1.3
+#: Asked sooner after a fruitless claim, the server says no at once: a part of the pause, and the
+#: most that this part comes to.
+_REST_OF_POLL = 0.5
+_LONGEST_REST_S = 1.0
 _HEARTBEAT_TIMEOUT_S = 10.0
 _GOODBYE_PATIENCE_S = 30.0
 
@@ -174,6 +178,7 @@ class Agent:
         """Claim and start jobs until there is a reason to claim no more."""
         idle_s = 0.0
         pause_s = terms.poll_s
+        asks_from = self._control.clock()
         while True:
             if self._runs.collect():
                 pause_s = terms.poll_s
@@ -184,12 +189,17 @@ class Agent:
             if not free.cores:
                 self._control.bell.wait(None)
                 continue
+            rest_s = asks_from - self._control.clock()
+            if rest_s > 0:
+                self._control.bell.wait(rest_s)
+                continue
             job = self._claim(terms, free)
             if job is not None:
                 self._runs.start(job)
                 idle_s, pause_s = 0.0, terms.poll_s
                 continue
             before = self._control.clock()
+            asks_from = before + min(_LONGEST_REST_S, terms.poll_s * _REST_OF_POLL)
             self._control.bell.wait(pause_s * random.uniform(0.8, 1.2))
             # Only these pauses count: a server that was away had no chance to give work.
             is_idle = self._runs.are_over()

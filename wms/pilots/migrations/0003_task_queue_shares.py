@@ -34,4 +34,11 @@ class Migration(migrations.Migration):
                 to="accounting.accountinggroup",
             ),
         ),
+        migrations.AddField(
+            model_name="pilot",
+            name="fruitless_at",
+            field=models.DateTimeField(
+                help_text="When it was told last that there is no job for it.", null=True
+            ),
+        ),
     ]

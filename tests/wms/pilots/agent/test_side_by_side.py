@@ -124,6 +124,26 @@ def test_when_a_job_ends_the_pilot_asks_at_once_for_another(world: World, settin
     assert agent.wait() == 143
 
 
+def test_a_job_that_ends_right_after_a_claim_in_vain_makes_room_for_another_soon(
+    world: World, settings
+) -> None:
+    settings.PILOTAGE = {**settings.PILOTAGE, "AGENT_POLL_S": 100.0}
+    names = ("a", "b")
+    first = [world.submit(until_told(world, name)) for name in names]
+    agent = world.start(slot=slot(3))
+    wait_until(lambda: world.server.count("POST", "/claim") == 3, "it has asked in vain")
+    then = world.submit("#!/bin/sh\ntrue\n")
+
+    let_go(world, "a")
+
+    # In the rest after its claim in vain it would be told no, and ask again in 100 s.
+    world.wait_for_state(then, "done")
+    let_go(world, "b")
+    world.wait_for_state(first[1], "done")
+    agent.process.send_signal(signal.SIGTERM)
+    assert agent.wait() == 143
+
+
 def test_one_job_is_killed_and_the_other_goes_on(world: World) -> None:
     unwanted, wanted = (world.submit(until_told(world, name)) for name in ("a", "b"))
     agent = world.start(slot=slot(2))
