@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -10,6 +10,7 @@ from matching.market import Fit
 from matching.places import Place
 
 _NAMES_SHOWN = 5
+_REASONS_SHOWN = 5
 #: So many reasons for which a DAG left sites are told, each so far.
 _LEFT_SHOWN = 3
 _LEFT_LENGTH = 200
@@ -89,6 +90,20 @@ def _kind(stands: Collection[Stand]) -> Kind:
         return Kind.BUSY
     is_willing = not {Stand.CLOSED, Stand.AVOIDED, Stand.USED_UP}.isdisjoint(stands)
     return Kind.CLOSED if is_willing else Kind.NO_SITE
+
+
+def each_told(reasons: Iterable[tuple[str, str]]) -> str:
+    """Reasons, each once behind those whose it is; without these where all have the same one.
+
+    They come as pairs of a name and a reason; the first few are told.
+    """
+    names: dict[str, list[str]] = {}
+    for name, reason in reasons:
+        names.setdefault(reason, []).append(name)
+    if len(names) < 2:
+        return "".join(names)
+    told = [f"{_listed(whose)}: {reason}" for reason, whose in names.items()]
+    return "; ".join([*told[:_REASONS_SHOWN], *(["..."] if len(told) > _REASONS_SHOWN else [])])
 
 
 def why_left(reasons: Mapping[str, str]) -> str:

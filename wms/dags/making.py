@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from matching.needs import Needs
+from matching.reasons import each_told
 from matching.resources import offer_refusal
 from matching.substitution import Evaluator
 from wms.dags.checking import MAX_DIFFERENT_NEEDS
@@ -108,13 +109,15 @@ def _maker(dag: Dag) -> Callable[[Node], JobSpec | Fault]:
 
 def _refusals_at(dag: Dag) -> Callable[[Needs], str]:
     """Tells why no queue of the DAG's site can run a job with some needs; empty when one can."""
-    offers = [offered_resource(queue) for queue in queues_of(dag.site)] if dag.site else []
+    queues = queues_of(dag.site) if dag.site else []
+    offers = {queue.name: offered_resource(queue) for queue in queues}
 
     @cache
     def refusal_of(needs: Needs) -> str:
-        refusals = [offer_refusal(offer, needs) for offer in offers]
-        reasons = "; ".join(dict.fromkeys(refusals)) or "it has no queue"
-        return reasons if all(refusals) else ""
+        refusals = {name: offer_refusal(offer, needs) for name, offer in offers.items()}
+        if not all(refusals.values()):
+            return ""
+        return each_told(refusals.items()) or "it has no queue"
 
     return refusal_of
 

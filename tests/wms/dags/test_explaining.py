@@ -246,7 +246,7 @@ def test_a_job_at_a_closed_site_may_still_be_taken_by_a_pilot_that_runs_there(
     answer = answer_for_job(alice, Job.objects.get().pk, now=NOW)
 
     assert answer.verdict is Verdict.WAITING
-    assert "1 that run there may still take it" in answer.summary
+    assert "1 that runs there may still take it" in answer.summary
 
 
 def test_a_job_that_no_pilot_waits_for_any_more_says_what_became_of_it(

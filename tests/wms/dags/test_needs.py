@@ -18,6 +18,7 @@ from wms.dags.models import Dag, MatchRecord
 from wms.dags.needs import _evaluated, _read_again, read_needs
 from wms.dags.submission import submission_warnings
 from wms.jobs.models import Job
+from wms.sites.models import Queue, Site
 from wms.taskqueues.models import TaskQueue, TaskQueuePolicy, WaitingJob
 from wms.taskqueues.policies import save_policy
 
@@ -406,6 +407,17 @@ def test_a_dag_at_a_site_that_its_node_excludes_looks_elsewhere(
     assert record.end == MatchRecord.End.UNFIT
     assert record.reason == f"node A: no queue of site-a can run it: {reason}"
     assert not Job.objects.exists()
+
+
+def test_of_the_queues_of_a_site_each_tells_why_it_cannot_run_a_node(submit, sites) -> None:
+    site = Site.objects.get()
+    Queue.objects.create(site=site, name="many", element="local", cores=64, memory_mb=10)
+    dag = match(submit("JOB A step.sub", files=sub("request_cpus = 32", "request_memory = 999")))
+
+    assert MatchRecord.objects.get(dag=dag).reason == (
+        "node A: no queue of site-a can run it: main: needs 32 cores, offered are 8; "
+        "many: needs 999 MB of memory, offered are 10"
+    )
 
 
 def test_requirements_on_the_node_do_not_turn_a_site_down(submit, sites) -> None:

@@ -43,7 +43,7 @@ def test_a_queue_whose_pilots_may_take_the_jobs_is_named_with_its_pilots(site_a:
     found = explain(tags=["cvmfs"])
 
     assert found.verdict is Verdict.WAITING
-    assert "1 of 1 queues can run it; at these 1 pilots run and 1 wait to start" in found.summary
+    assert "1 of 1 queue can run it; there 1 pilot runs and 1 waits to start" in found.summary
     assert found.unknown == ()
 
 
@@ -88,7 +88,7 @@ def test_a_limit_that_is_reached_closes_the_site_for_now(site_a: Site, make_site
 
     assert [(fit.site, fit.closed) for fit in found.queues] == [
         ("site-b", ""),
-        ("site-a", "0 of 0 User jobs run at site-a"),
+        ("site-a", "a running limit is reached, 0 of 0 User jobs run at site-a"),
     ]
     assert found.verdict is Verdict.WAITING
     assert {fit.closed for fit in explain(job_type="Merge").queues} == {""}
@@ -103,7 +103,39 @@ def test_a_limit_over_all_sites_closes_all_of_them_and_running_pilots_do_not_hel
     found = explain()
 
     assert found.verdict is Verdict.NOT_NOW
-    assert found.summary == "site-a/main is closed: 0 of 0 jobs run at all sites together."
+    assert found.summary == (
+        "site-a/main takes none now: a running limit is reached, 0 of 0 jobs run at all sites "
+        "together."
+    )
+
+
+def test_where_a_limit_is_why_queues_that_are_switched_off_come_last(
+    site_a: Site, make_site
+) -> None:
+    Queue.objects.update(is_enabled=False)
+    make_site("site-b", is_enabled=False)
+    make_site("site-c")
+    make_site("site-d")
+    Site.objects.filter(name="site-d").update(state="banned", state_reason="its disk burns")
+    limit(job_type="Never", maximum=0)
+
+    found = explain(job_type="Never")
+
+    assert [fit.site for fit in found.queues] == ["site-c", "site-d", "site-a", "site-b"]
+    assert found.summary.startswith("site-c/main takes none now: a running limit is reached, ")
+
+
+def test_reasons_name_the_queues_that_have_them(site_a: Site, make_site) -> None:
+    make_site("site-b", queue={"cores": 1})
+
+    found = explain(cores=4, setup="Test")
+    assert found.summary == "No queue can run it: needs 4 cores, offered are 1."
+
+    Queue.objects.filter(site=site_a).update(cores=8)
+    assert explain(cores=4, setup="Test").summary == (
+        "No queue can run it: site-a/main: belongs to the setup Test, here is (none); "
+        "site-b/main: needs 4 cores, offered are 1."
+    )
 
 
 def test_a_running_pilot_of_a_banned_site_may_still_take_the_job(site_a: Site) -> None:
@@ -113,7 +145,7 @@ def test_a_running_pilot_of_a_banned_site_may_still_take_the_job(site_a: Site) -
     found = explain()
 
     assert found.verdict is Verdict.WAITING
-    assert "No new pilot is sent, but 1 that run there may still take it." in found.summary
+    assert "No new pilot is sent, but 1 that runs there may still take it." in found.summary
 
 
 def test_words_that_mean_nothing_today_are_told_in_sentences(site_a: Site) -> None:
