@@ -155,7 +155,7 @@ def _check_nodes(
     # Nodes that share a description share its faults.
     checked.findings = [*dict.fromkeys(faults), *files.faults(checked.submit_files, uploaded)]
     checked.warnings = warnings_of(
-        checked.submit_files, needs.items(), offered_words(), dag_name=dag_name
+        checked.dag, checked.submit_files, needs.items(), offered_words(), dag_name=dag_name
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
@@ -25,12 +26,16 @@ MAX_FINDINGS = 200
 
 @dataclass(slots=True)
 class NodeSpec:
-    """A node as the DAG file describes it."""
+    """A node as the DAG file describes it.
+
+    `variable_lines` tells how each of its VARS is written and where, by lower-case name.
+    """
 
     name: str
     submit_file: str
     line: int
     variables: dict[str, str] = field(default_factory=dict)
+    variable_lines: dict[str, tuple[str, int]] = field(default_factory=dict)
     max_retries: int = 0
 
 
@@ -38,12 +43,14 @@ class NodeSpec:
 class DagFile:
     """A parsed DAG file: nodes in the order of the file, edges with their lines, all faults.
 
-    `arcs_read` counts repeated arcs as well: reading them is what costs time.
+    `arcs_read` counts repeated arcs as well: reading them is what costs time. `repeated` are VARS
+    that are given again in another case, by line; the last one counts.
     """
 
     nodes: dict[str, NodeSpec] = field(default_factory=dict)
     edges: dict[tuple[str, str], int] = field(default_factory=dict)
     arcs_read: int = 0
+    repeated: list[tuple[int, str]] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
 
 
@@ -170,7 +177,7 @@ def _parent(dag: DagFile, number: int, words: list[str]) -> None:
             dag.edges.setdefault((parent, child), number)
 
 
-def _vars(dag: DagFile, _number: int, words: list[str]) -> None:
+def _vars(dag: DagFile, number: int, words: list[str]) -> None:
     if len(words) < 2:
         raise _Fault('expected: VARS node name="value" ...')
     node = _node(dag, words[0])
@@ -182,7 +189,14 @@ def _vars(dag: DagFile, _number: int, words: list[str]) -> None:
             raise _Fault(f"the name of a variable cannot begin with queue: {name}")
         if fault := reference_fault(value):
             raise _Fault(f"{name}: {fault}")
+        earlier, line = node.variable_lines.get(name.lower(), (name, number))
+        if earlier != name:
+            del node.variables[earlier]
+            if len(dag.repeated) < MAX_FINDINGS:
+                again = f"{name} of node {node.name} is {earlier} of line {line} again"
+                dag.repeated.append((number, again))
         node.variables[name] = value
+        node.variable_lines[sys.intern(name.lower())] = (name, number)
 
 
 def _retry(dag: DagFile, _number: int, words: list[str]) -> None:

@@ -28,13 +28,16 @@ class SubmitFile:
     """A parsed submit description.
 
     `commands` by lower-case name, macros not expanded; `attributes` are those given by `+Name`;
-    `lines` tells where each command and attribute stands, by lower-case name.
+    `lines` tells where each command and attribute stands, `spellings` how an attribute is written,
+    by lower-case name. `warnings` tell what is given again in another case: the last one counts.
     """
 
     commands: dict[str, str] = field(default_factory=dict)
     attributes: dict[str, str] = field(default_factory=dict)
     lines: dict[str, int] = field(default_factory=dict)
+    spellings: dict[str, str] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
+    warnings: list[Finding] = field(default_factory=list)
 
     def as_dict(self) -> dict[str, dict[str, str]]:
         """The description as JSON values."""
@@ -61,20 +64,27 @@ def parse_submit_file(text: str, *, file: str) -> SubmitFile:
             message = f"a submit description has at most {MAX_COMMANDS} commands"
             parsed.findings.append(Finding(message, file=file, line=number))
             break
-        fault = _take(parsed, number, line)
+        fault = _take(parsed, number, line, file)
         if fault:
             parsed.findings.append(Finding(fault, file=file, line=number))
     return parsed
 
 
-def _take(parsed: SubmitFile, number: int, line: str) -> str:
+def _take(parsed: SubmitFile, number: int, line: str, file: str) -> str:
     """Take one line into the description; the fault as text, or an empty string."""
     if len(line) > MAX_TEXT_LENGTH:
         return f"a command has at most {MAX_TEXT_LENGTH} characters"
     attribute = _ATTRIBUTE.match(line)
     if attribute is not None:
         name, value = attribute.groups()
+        earlier = parsed.spellings.setdefault(name.lower(), name)
+        if earlier != name:
+            del parsed.attributes[earlier]
+            told = f"+{name} is +{earlier} of line {parsed.lines[name.lower()]} again"
+            message = f"{told}: the last one counts"
+            parsed.warnings.append(Finding(message, file=file, line=number))
         parsed.attributes[name] = value
+        parsed.spellings[name.lower()] = name
         parsed.lines[name.lower()] = number
         return _expression_fault(f"+{name}", value)
     command = _COMMAND.match(line)

@@ -198,7 +198,7 @@ def test_contradictions_are_told_once_with_the_line_of_the_submit_file(
     assert not Dag.objects.exists()
 
 
-def test_a_value_that_differs_by_node_is_told_with_the_node(submit) -> None:
+def test_a_value_that_is_a_macro_alone_is_told_with_the_line_of_the_vars(submit) -> None:
     with pytest.raises(InvalidInput) as caught:
         submit(
             'JOB A step.sub\nJOB B step.sub\nVARS A n="1"\nVARS B n="no"',
@@ -206,16 +206,25 @@ def test_a_value_that_differs_by_node_is_told_with_the_node(submit) -> None:
         )
 
     assert caught.value.findings == (
-        Finding("node B: request_cpus is not a whole number: no", file="step.sub", line=2),
+        Finding("request_cpus is not a whole number: no", file="test.dag", line=4),
     )
 
 
-def test_an_attribute_from_the_dag_file_is_told_with_the_line_of_its_node(submit) -> None:
+def test_a_value_that_has_a_macro_in_it_is_told_with_the_node(submit) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        submit('JOB A step.sub\nVARS A n="no"', files=sub("request_cpus = 1$(n)"))
+
+    assert caught.value.findings == (
+        Finding("node A: request_cpus is not a whole number: 1no", file="step.sub", line=2),
+    )
+
+
+def test_an_attribute_from_the_dag_file_is_told_with_the_line_of_its_vars(submit) -> None:
     with pytest.raises(InvalidInput) as caught:
         submit('JOB A step.sub\nVARS A +Tags="gpu"', files=sub('+Tags = "x"'))
 
     (finding,) = caught.value.findings
-    assert (finding.file, finding.line) == ("test.dag", 1)
+    assert (finding.file, finding.line) == ("test.dag", 2)
     assert finding.message.startswith("+Tags must be words in quotes")
 
 
@@ -312,6 +321,64 @@ def test_requirements_on_what_no_pilot_has_are_accepted_with_a_warning(submit, s
     assert warnings(dag) == [
         "step.sub:2: requirements: no pilot has an attribute Cpu; did you mean Cpus?"
     ]
+
+
+def test_words_from_vars_are_told_with_their_line(submit, sites) -> None:
+    dag = submit(
+        'VARS B +Tags="\\"gpu\\""\nJOB A step.sub\nVARS A Other="1"\n'
+        'VARS A S="T2_X"\nJOB B step.sub',
+        files=sub('+Tags = "cvmfs"', '+sites = "$(s:site-a)"'),
+    )
+
+    assert warnings(dag) == [
+        "test.dag:1: +Tags: no queue offers the tag gpu today",
+        "test.dag:4: +Sites: there is no site T2_X today",
+    ]
+
+
+def test_what_is_misspelt_in_vars_is_accepted_with_a_warning_where_it_comes_first(
+    submit, sites
+) -> None:
+    dag = submit(
+        'JOB A step.sub\nJOB B step.sub\nVARS A x="1" +Tag="\\"gpu\\"" tags="y"\nVARS B +tag="2"',
+        files=sub(),
+    )
+
+    assert warnings(dag) == ["test.dag:3: +Tag means nothing here; +Tags does"]
+
+
+def test_what_belongs_to_the_whole_dag_is_accepted_with_a_warning(submit, sites) -> None:
+    dag = submit(
+        'JOB A step.sub\nVARS A +AccountingGroup="\\"x\\""',
+        files=sub("accounting_group = physics", "max_cpus = 4", "concurrency_limits = db"),
+    )
+
+    why = "means nothing here: it is the whole DAG's, and belongs in the DAG's description"
+    assert warnings(dag) == [
+        f"step.sub:2: accounting_group {why}",
+        "step.sub:3: max_cpus means nothing here; +MaxCpus does",
+        f"step.sub:4: concurrency_limits {why}",
+        f"test.dag:2: +AccountingGroup {why}",
+    ]
+
+
+def test_of_a_name_that_is_given_again_in_another_case_the_last_one_counts(submit, sites) -> None:
+    dag = match(
+        submit(
+            'JOB A step.sub\nVARS A +JobType="\\"a\\""\n'
+            'VARS A +jobtype="\\"b\\"" +JobType="\\"c\\""',
+            files=sub("+MaxCpus = 2", "+maxcpus = 3", "+MaxCpus = 4", '+JOBTYPE = "d"'),
+        )
+    )
+
+    assert warnings(dag) == [
+        "step.sub:3: +maxcpus is +MaxCpus of line 2 again: the last one counts",
+        "step.sub:4: +MaxCpus is +maxcpus of line 3 again: the last one counts",
+        "test.dag:3: +JobType of node A is +jobtype of line 3 again: the last one counts",
+        "test.dag:3: +jobtype of node A is +JobType of line 2 again: the last one counts",
+    ]
+    needs = Needs.from_dict(job_of(dag).needs)
+    assert (needs.max_cores, needs.job_type) == (4, "c")
 
 
 def test_the_warnings_of_a_repeated_submission_are_those_of_the_first(submit, sites) -> None:
