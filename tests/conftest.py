@@ -8,6 +8,11 @@ from typing import Any
 import pytest
 from django.conf import settings
 from django.test import override_settings
+from hypothesis import settings as hypothesis_settings
+
+# No example is too slow: how long one takes is a matter of the machine and its load.
+hypothesis_settings.register_profile("pilotage", deadline=None)
+hypothesis_settings.load_profile("pilotage")
 
 #: Names of a browser that `make test` did not choose, for runs of pytest by hand.
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
