@@ -380,27 +380,3 @@ class PilotAttemptSerializer(serializers.ModelSerializer[Attempt]):
             "job", "number", "cores", "memory_mb", "gpus", "matched_at", "started_at", "ended_at",
             "outcome", "reason",
         ]  # fmt: skip
-
-
-class BinSerializer(serializers.Serializer[Any]):
-    """One bin of a series."""
-
-    start = serializers.DateTimeField()
-    min = serializers.FloatField(source="minimum")
-    avg = serializers.FloatField(source="average")
-    max = serializers.FloatField(source="maximum")
-    count = serializers.IntegerField()
-
-
-class SeriesSerializer(serializers.Serializer[Any]):
-    """One series and its bins; a gap in time is a bin that is not there."""
-
-    name = serializers.CharField()
-    bins = BinSerializer(many=True)
-
-
-class HistorySerializer(serializers.Serializer[Any]):
-    """What the round-robin archives hold."""
-
-    archive = serializers.CharField()
-    series = SeriesSerializer(many=True)

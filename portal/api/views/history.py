@@ -10,7 +10,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from matching.rings import ARCHIVES
-from portal.api import serializers
+from portal.api.history_serializers import HistorySerializer
 from portal.api.views.base import refusals
 from wms.core.errors import Finding, InvalidInput
 from wms.history.selectors import read_series
@@ -34,7 +34,7 @@ class History(APIView):
             ),
             OpenApiParameter("archive", OpenApiTypes.STR, enum=_ARCHIVES, default=_ARCHIVES[0]),
         ],
-        responses={200: serializers.HistorySerializer, **refusals(400)},
+        responses={200: HistorySerializer, **refusals(400)},
     )
     def get(self, request: Request) -> Response:
         """Answer with the bins of each series, oldest first; gaps stay gaps."""
@@ -46,7 +46,7 @@ class History(APIView):
             "archive": archive,
             "series": [{"name": name, "bins": points} for name, points in series.items()],
         }
-        return Response(serializers.HistorySerializer(body).data)
+        return Response(HistorySerializer(body).data)
 
 
 def _check(request: Request, names: list[str], archive: str) -> None:
