@@ -10,6 +10,13 @@ from django.db import connection
 from psycopg.types.numeric import Int8
 
 
+def one_line(sql: str) -> str:
+    """The statement without its line ends and indents: only of short ones the driver keeps what it
+    has understood. It has no spaces in quotes.
+    """
+    return " ".join(sql.split())
+
+
 def prepared_rows(sql: str, parameters: Mapping[str, Any]) -> list[tuple[Any, ...]]:
     """The rows of a statement that stays prepared in the database session.
 

@@ -218,7 +218,9 @@ def _draw_job(pilot: Pilot, resource: Resource, claim_key: str, now: datetime) -
         return "no core of the pilot is free"
     gate = Gate.at(pilot.queue.site.name, now)
     free = replace(free, excluded=gate.reached())
-    claimed = taskqueues.claim(free, facts=pilot.node, refuses=gate.refuses)
+    claimed = taskqueues.claim(
+        free, facts=pilot.node, refuses=gate.refuses if gate.limits else None
+    )
     if claimed is None:
         return _why_none(free)
     bound = jobs.bind_to_pilot(

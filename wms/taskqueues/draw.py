@@ -13,7 +13,8 @@ from typing import Any
 from matching.draws import Law
 from matching.needs import Needs
 from matching.resources import JobKind, Resource
-from wms.core.statements import prepared_rows
+from wms.core.statements import one_line, prepared_rows
+from wms.taskqueues.waiting import TAKING_OF_CHOSEN, Taken
 
 #: Conditions that have no parameter of their name.
 _WITHOUT_VALUE = frozenset({"excluded", "is_plain"})
@@ -61,19 +62,19 @@ _SOMETIMES = {
 # point in their sum hits one of them in proportion to its priority, found by the index however
 # many there are. A point that hits a TaskQueue that does not fit, or a gap that a removed one left,
 # is thrown again: so those that fit keep their proportions among each other. Tickets without a
-# place yet are few; those that fit lie behind the others. The points are looked at one after the
-# other, because the scalar subquery stands in the list of columns, and only up to the first hit.
+# place yet are few; they lie behind the others. The points are looked at one after the other,
+# because the scalar subquery stands in the list of columns, and only up to the first hit.
+# Where nothing else is to be asked, the job is taken in the same statement.
 _THROW = """
 WITH top AS MATERIALIZED (
     SELECT max(cpu_time_s) AS cpu_time_s FROM taskqueues_ticket WHERE cpu_time_s <= %(cpu_time_s)s
 ), fresh AS MATERIALIZED (
-    SELECT q.id, t.priority, sum(t.priority) OVER (ORDER BY q.id) AS ends_at
+    SELECT id, priority, sum(priority) OVER (ORDER BY id) AS ends_at
     FROM (
-        SELECT task_queue_id, priority FROM taskqueues_ticket
+        SELECT task_queue_id AS id, priority FROM taskqueues_ticket
         WHERE cpu_time_s = (SELECT cpu_time_s FROM top) AND starts_at IS NULL
         LIMIT %(fresh)s
-    ) AS t JOIN taskqueues_taskqueue AS q ON q.id = t.task_queue_id
-    WHERE {fits}
+    ) AS unplaced
 ), whole AS MATERIALIZED (
     SELECT coalesce((
             SELECT t.starts_at + t.priority FROM taskqueues_ticket AS t
@@ -83,30 +84,34 @@ WITH top AS MATERIALIZED (
         coalesce((SELECT max(ends_at) FROM fresh), 0) AS fresh
 ), thrown AS MATERIALIZED (
     SELECT random() * (placed + fresh) AS point FROM whole, generate_series(1, %(points)s)
-), hit AS (
+), hit AS MATERIALIZED (
     SELECT id FROM (
-        SELECT coalesce((
-            SELECT q.id
-            FROM (
-                SELECT t.task_queue_id, t.starts_at + t.priority AS ends_at
+        SELECT (
+            SELECT q.id FROM taskqueues_taskqueue AS q
+            WHERE q.id = coalesce((
+                SELECT CASE WHEN thrown.point < t.starts_at + t.priority THEN t.task_queue_id END
                 FROM taskqueues_ticket AS t
                 WHERE t.cpu_time_s = (SELECT cpu_time_s FROM top) AND t.starts_at <= thrown.point
                 ORDER BY t.starts_at DESC LIMIT 1
-            ) AS under JOIN taskqueues_taskqueue AS q ON q.id = under.task_queue_id
-            WHERE thrown.point < under.ends_at AND {fits}
-        ), (
-            SELECT id FROM fresh, whole
-            WHERE thrown.point - placed >= fresh.ends_at - fresh.priority
-              AND thrown.point - placed < fresh.ends_at
-            LIMIT 1
-        )) AS id
+            ), (
+                SELECT id FROM fresh, whole
+                WHERE thrown.point - placed >= fresh.ends_at - fresh.priority
+                  AND thrown.point - placed < fresh.ends_at
+                LIMIT 1
+            )) AND {fits}
+        ) AS id
         FROM thrown
         OFFSET 0
     ) AS points
     WHERE id IS NOT NULL
     LIMIT 1
-)
-SELECT top.cpu_time_s, (SELECT law FROM taskqueues_taskqueuepolicy WHERE id = 1), q.id, {needs}
+), chosen AS MATERIALIZED (
+    SELECT q.id FROM hit JOIN taskqueues_taskqueue AS q ON q.id = hit.id
+    WHERE %(at_once)s AND q.requirements = ''
+      AND NOT EXISTS (SELECT FROM taskqueues_taskqueuepolicy WHERE law <> 'exponential')
+), {taking}
+SELECT top.cpu_time_s, (SELECT law FROM taskqueues_taskqueuepolicy WHERE id = 1),
+    (SELECT job_id FROM gone), (SELECT sum(jobs) FROM level), q.id, {needs}
 FROM top LEFT JOIN (hit
     JOIN taskqueues_taskqueue AS q ON q.id = hit.id JOIN core_user AS u ON u.id = q.owner_id
 ) ON true
@@ -137,13 +142,19 @@ class Candidate:
 
     task_queue_id: int
     needs: Needs
+    taken: Taken | None = None
 
 
 class Draw:
-    """The TaskQueues that a resource fits, in the order of one draw, the highest segment first."""
+    """The TaskQueues that a resource fits, in the order of one draw, the highest segment first.
 
-    def __init__(self, resource: Resource) -> None:
+    With `takes_at_once` a job of a drawn TaskQueue without requirements is taken with it, mostly:
+    then the candidate tells it, and nothing more may be drawn.
+    """
+
+    def __init__(self, resource: Resource, *, takes_at_once: bool = False) -> None:
         self.law = Law.EXPONENTIAL
+        self._takes_at_once = takes_at_once
         self._resource = resource
         # An index leads to the few TaskQueues of one owner; no point would ever hit one. Another
         # one leads to those that carry certain tags, which may be few.
@@ -184,14 +195,17 @@ class Draw:
         return found
 
     def _throw(self) -> tuple[int | None, list[Candidate]]:
-        [(segment_s, law, *columns)] = self._rows(_THROW, points=self._points, fresh=_FRESH)
+        [(segment_s, law, job_id, jobs, *columns)] = self._rows(
+            _THROW, points=self._points, fresh=_FRESH, at_once=self._takes_at_once
+        )
         self.law = Law(law or Law.EXPONENTIAL)
         if self.law is not Law.EXPONENTIAL:
             self._points = 0
             return segment_s, []
         if columns[0] is None:
             return segment_s, []
-        return segment_s, [_candidate(columns)]
+        taken = None if job_id is None else Taken(job_id, is_last=jobs <= 1)
+        return segment_s, [replace(_candidate(columns), taken=taken)]
 
     def _scan(self, least_s: int, segment_s: int) -> list[Candidate]:
         statement = _SCAN_BY[self.law]
@@ -209,7 +223,8 @@ def explained(name: str, resource: Resource, segment_s: int) -> tuple[str, dict[
     sql = _THROW if name == "throw" else _SCAN_BY[Law.EXPONENTIAL]
     statement, values = _bound(sql, resource, {})
     segment = {"least_s": segment_s, "segment_s": segment_s, "cpu_time_s": segment_s}
-    return statement, {**values, **segment, "points": _POINTS, "fresh": _FRESH, "ahead": _AHEAD}
+    return statement, {**values, **segment, "points": _POINTS, "fresh": _FRESH, "ahead": _AHEAD,
+            "at_once": False}  # fmt: skip
 
 
 def _bound(sql: str, resource: Resource, left_out: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
@@ -228,7 +243,7 @@ def _bound(sql: str, resource: Resource, left_out: Mapping[str, Any]) -> tuple[s
         "excluded_groups": [kind.owner_group for kind in resource.excluded],
         **{name: value for name, value in sometimes.items() if name not in _WITHOUT_VALUE},
     }
-    return sql.format(fits=fits, needs=_NEEDS), values
+    return one_line(sql.format(fits=fits, needs=_NEEDS, taking=TAKING_OF_CHOSEN)), values
 
 
 def _candidate(columns: Any) -> Candidate:

@@ -157,15 +157,11 @@ def withdraw(job_ids: Collection[int], *, are_locked: bool = False) -> None:
         transaction.on_commit(partial(remove_empty, left), robust=True)
 
 
-def _nothing(_needs: Needs) -> JobKind | None:
-    return None
-
-
 def claim(
     resource: Resource,
     *,
     facts: Mapping[str, Any] | None = None,
-    refuses: Callable[[Needs], JobKind | None] = _nothing,
+    refuses: Callable[[Needs], JobKind | None] | None = None,
 ) -> Claimed | None:
     """Draw a waiting job that this resource can run, and take it out; None when there is none.
 
@@ -173,17 +169,17 @@ def claim(
     refer to; `refuses` may name a kind of job that is left out then. The caller is in a transaction
     and binds the job in it.
     """
-    draw = Draw(resource)
+    draw = Draw(resource, takes_at_once=refuses is None)
     judge = _Requirements(resource, facts or {})
     while (drawn := draw.next()) is not None:
         if not judge.accepts(drawn.needs):
             _leave_out(draw, drawn.needs, judge)
             continue
-        kind = refuses(drawn.needs)
+        kind = refuses(drawn.needs) if refuses is not None else None
         if kind is not None:
             draw.exclude(kind)
             continue
-        taken = waiting.take(drawn.task_queue_id, draw.law)
+        taken = drawn.taken or waiting.take(drawn.task_queue_id, draw.law)
         if taken is None or taken.is_last:
             transaction.on_commit(partial(remove_empty, {drawn.task_queue_id}), robust=True)
         if taken is not None:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from django.db import connection
 
 from matching.draws import JOB_WEIGHTS, Law
-from wms.core.statements import prepared_rows
+from wms.core.statements import one_line, prepared_rows
 
 # Jobs that wait already are neither moved nor counted again.
 _JOIN = """
@@ -42,10 +41,10 @@ RETURNING task_queue_id
 # free one is looked for, and then the other priorities: a queue with a free job always gives one.
 # The range of one priority, in order of priority and id, can be read from one index only: the
 # planner is not tempted to walk along the primary key, past the older jobs of other TaskQueues.
-_TAKE = """
-WITH level AS MATERIALIZED (
+_TAKING = """
+level AS MATERIALIZED (
     SELECT priority, sum(jobs) AS jobs
-    FROM taskqueues_tally WHERE task_queue_id = %(task_queue)s
+    FROM taskqueues_tally WHERE task_queue_id = {queue}
     GROUP BY priority HAVING sum(jobs) > 0
 ), drawn AS MATERIALIZED (
     SELECT priority FROM level ORDER BY {variate}
@@ -57,7 +56,7 @@ WITH level AS MATERIALIZED (
             SELECT w.job_id FROM taskqueues_waitingjob AS w
             WHERE w.job_id = ANY(ARRAY(
                 SELECT oldest.job_id FROM taskqueues_waitingjob AS oldest
-                WHERE oldest.task_queue_id = %(task_queue)s
+                WHERE oldest.task_queue_id = {queue}
                   AND oldest.priority BETWEEN drawn.priority AND drawn.priority
                 ORDER BY oldest.priority, oldest.job_id LIMIT 10
             ))
@@ -66,7 +65,7 @@ WITH level AS MATERIALIZED (
         UNION ALL
         SELECT job_id FROM (
             SELECT w.job_id FROM taskqueues_waitingjob AS w
-            WHERE w.task_queue_id = %(task_queue)s
+            WHERE w.task_queue_id = {queue}
               AND w.priority BETWEEN drawn.priority AND drawn.priority
             ORDER BY w.priority, w.job_id LIMIT 1 FOR UPDATE SKIP LOCKED
         ) AS of_all
@@ -78,18 +77,30 @@ WITH level AS MATERIALIZED (
     RETURNING w.job_id, w.priority
 ), counted AS (
     INSERT INTO taskqueues_tally (task_queue_id, priority, jobs)
-    SELECT %(task_queue)s, priority, -1 FROM gone
+    SELECT {queue}, priority, -1 FROM gone
 )
-SELECT gone.job_id, (SELECT sum(jobs) FROM level) FROM gone
 """
 
-#: `matching.draws.smallest_of` for the jobs of one priority, each with its weight w.
+#: The weights of the job priorities from 0 on.
+_WEIGHT = f"(ARRAY[{', '.join(map(repr, JOB_WEIGHTS))}]::float8[])[priority + 1]"
+#: `matching.draws.smallest_of` for the jobs of one priority, each with its weight.
 _VARIATES = {
-    Law.EXPONENTIAL: "-ln(1 - random()) / (jobs * (%(weights)s::float8[])[priority + 1])",
-    Law.UNIFORM: "(1 - power(1 - random(), 1.0 / jobs)) / (%(weights)s::float8[])[priority + 1]",
+    Law.EXPONENTIAL: f"-ln(1 - random()) / (jobs * {_WEIGHT})",
+    Law.UNIFORM: f"(1 - power(1 - random(), 1.0 / jobs)) / {_WEIGHT}",
 }
-#: The statement for each law, with `take_parameters`.
-TAKE_BY = {law: _TAKE.format(variate=variate) for law, variate in _VARIATES.items()}
+#: The statement for each law; its parameter is `task_queue`.
+TAKE_BY = {
+    law: one_line(
+        f"WITH {_TAKING.format(queue='%(task_queue)s', variate=variate)}"
+        "SELECT gone.job_id, (SELECT sum(jobs) FROM level) FROM gone"
+    )
+    for law, variate in _VARIATES.items()
+}
+#: The same as a part of a statement that has drawn the TaskQueue `chosen`, if any: the job is then
+#: in `gone`, and `level` counts how many there were.
+TAKING_OF_CHOSEN = _TAKING.format(
+    queue="(SELECT id FROM chosen)", variate=_VARIATES[Law.EXPONENTIAL]
+)
 
 # All entries of one TaskQueue and priority become one. Entries that are added meanwhile stay.
 _FOLD = """
@@ -133,13 +144,8 @@ def leave(job_ids: Collection[int], *, skips_claimed: bool = False) -> set[int]:
 
 def take(task_queue_id: int, law: Law) -> Taken | None:
     """Draw a job of this TaskQueue and take it out; None when there is none that is free."""
-    rows = prepared_rows(TAKE_BY[law], take_parameters(task_queue_id))
+    rows = prepared_rows(TAKE_BY[law], {"task_queue": task_queue_id})
     return Taken(job_id=rows[0][0], is_last=rows[0][1] <= 1) if rows else None
-
-
-def take_parameters(task_queue_id: int) -> dict[str, Any]:
-    """What the statement of `take` is sent with."""
-    return {"task_queue": task_queue_id, "weights": list(JOB_WEIGHTS)}
 
 
 def fold_tally() -> int:
