@@ -6,7 +6,7 @@ import itertools
 import multiprocessing
 import statistics
 import time
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from multiprocessing.synchronize import Event
 from typing import Any
@@ -170,16 +170,14 @@ def _client(pilots: list[Pilot], groups: Any, ready: Any, start: Event, answers:
     answers.append(list(_ask(pilots[1:], groups)))
 
 
-class Traffic:
-    """While it is entered, other processes submit jobs and recompute priorities without a pause."""
+class Meanwhile:
+    """While it is entered, other processes do what their functions are."""
 
-    def __init__(self, size: Size) -> None:
+    def __init__(self, size: Size, *works: Callable[[Size, Any, Event], None]) -> None:
         self._over = _SPAWN.Event()
-        self._running = _SPAWN.Barrier(3)
+        self._running = _SPAWN.Barrier(len(works) + 1)
         arguments = (size, self._running, self._over)
-        self._processes = [
-            _SPAWN.Process(target=target, args=arguments) for target in (_submit_on, _recompute_on)
-        ]
+        self._processes = [_SPAWN.Process(target=work, args=arguments) for work in works]
 
     def __enter__(self) -> None:
         for process in self._processes:
@@ -201,7 +199,7 @@ def grown_index(job_id: int, task_queues: int) -> int:
     return job_id * 7919 % task_queues
 
 
-def _submit_on(size: Size, running: Any, over: Event) -> None:
+def submit_on(size: Size, running: Any, over: Event) -> None:
     """A thousand jobs a second, 200 at a time, some of them in TaskQueues that are new."""
     base.load_django()
     from wms.taskqueues.services import enqueue
@@ -218,7 +216,8 @@ def _submit_on(size: Size, running: Any, over: Event) -> None:
         time.sleep(0.2)
 
 
-def _recompute_on(_size: Size, running: Any, over: Event) -> None:
+def recompute_on(_size: Size, running: Any, over: Event) -> None:
+    """Priorities of all TaskQueues, again and again, with a pause as long as each time took."""
     base.load_django()
     from wms.taskqueues.priorities import recompute
     from wms.taskqueues.waiting import fold_tally
@@ -229,3 +228,16 @@ def _recompute_on(_size: Size, running: Any, over: Event) -> None:
         recompute()
         fold_tally()
         time.sleep(time.perf_counter() - began)
+
+
+def keep_house(_size: Size, running: Any, over: Event) -> None:
+    """What the loop of the priorities does in an installation, every five seconds."""
+    base.load_django()
+    from django.utils import timezone
+
+    from wms.taskqueues.priorities import run_cycle
+
+    running.wait()
+    while not over.wait(5):
+        now = timezone.now()
+        run_cycle(now, last=now)
