@@ -84,6 +84,7 @@ def _measure_size(size: Size, found: dict[str, Any]) -> None:
     _drain(workload)
     table.read()
     with Meanwhile(size, keep_house):
+        # Until the loop has heard of what went; a small run is only to see that it works.
         time.sleep(7 if size.jobs >= CHUNK else 0)
         drained = claims(workload, 600, "drained")
     scenarios.append({"load": "half drained", **_row(size, 1, drained, table)})

@@ -48,11 +48,6 @@ def uses_macros(text: str) -> bool:
     return _ANY_MACRO.search(text) is not None
 
 
-def expand_macros(text: str, values: Mapping[str, str]) -> str:
-    """What `macro_expander` makes of one text."""
-    return macro_expander(values)(text)
-
-
 def macro_expander(values: Mapping[str, str]) -> Callable[[str], str]:
     """Replaces `$(name)`; names have no case. Values may use macros, to a bounded depth.
 
