@@ -7,6 +7,7 @@ from django import forms
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
+from wms.dags.lifecycle import JOB_TOPIC
 from wms.dags.models import Dag, Node
 from wms.dags.selectors import needing_attention
 from wms.dags.states import DagState, NodeState
@@ -54,14 +55,16 @@ class JobFilter(filters.FilterSet):
 
     state = filters.MultipleChoiceFilter(choices=JobState.choices, distinct=False)
     owner = filters.CharFilter(field_name="owner__username", label="Owner")
-    dag = filters.NumberFilter(
-        field_name="workspace__dag", min_value=1, decimal_places=0, label="DAG"
-    )
+    dag = filters.NumberFilter(method="filter_dag", min_value=1, decimal_places=0, label="DAG")
     name = filters.CharFilter(lookup_expr="icontains", label="Name contains")
 
     class Meta:
         model = Job
         fields = ("state", "owner", "dag", "name")
+
+    def filter_dag(self, queryset: QuerySet[Job], name: str, value: int) -> QuerySet[Job]:
+        """The jobs of the nodes of a DAG."""
+        return queryset.filter(topic=JOB_TOPIC, topic_key=value)
 
 
 class TaskQueueFilter(filters.FilterSet):

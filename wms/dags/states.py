@@ -13,9 +13,54 @@ class DagState(models.TextChoices):
     IDLE = "idle", "idle"
     RUNNING = "running", "running"
     HELD = "held", "held"
+    HALTED = "halted", "halted"
     COMPLETED = "completed", "completed"
     FAILED = "failed", "failed"
     REMOVED = "removed", "removed"
+
+
+class DagStatus(models.IntegerChoices):
+    """How a DAG fares, in DAGMan's codes (`$DAG_STATUS`)."""
+
+    OK = 0, "OK"
+    ERROR = 1, "engine error"
+    NODE_FAILED = 2, "node failed"
+    ABORTED = 3, "aborted"
+    REMOVED = 4, "removed"
+    CYCLE = 5, "cycle"
+    HALTED = 6, "halted"
+
+
+class NodeKind(models.TextChoices):
+    """What a node runs."""
+
+    JOB = "job", "job"
+    SUBDAG = "subdag", "sub-DAG"
+    DATA = "data", "data placement"
+    FINAL = "final", "final node"
+    SERVICE = "service", "service"
+    PROVISIONER = "provisioner", "provisioner"
+
+
+#: The nodes whose ends make the end of the DAG; those of the other kinds stand beside them.
+COUNTED_KINDS = frozenset({NodeKind.JOB.value, NodeKind.SUBDAG.value, NodeKind.DATA.value})
+
+
+class ScriptKind(models.TextChoices):
+    """When a script of a node runs."""
+
+    PRE = "pre", "PRE"
+    POST = "post", "POST"
+    HOLD = "hold", "HOLD"
+
+
+class ScriptState(models.TextChoices):
+    """Where one run of a script is."""
+
+    WAITING = "waiting", "waiting for its turn"
+    GRANTED = "granted", "granted"
+    RUNNING = "running", "running"
+    ENDED = "ended", "ended"
 
 
 class NodeState(models.TextChoices):
@@ -23,7 +68,9 @@ class NodeState(models.TextChoices):
 
     WAITING = "waiting", "waiting"
     READY = "ready", "ready"
+    PRE_RUNNING = "pre_running", "PRE script"
     SUBMITTED = "submitted", "submitted"
+    POST_RUNNING = "post_running", "POST script"
     DONE = "done", "done"
     FAILED = "failed", "failed"
     FUTILE = "futile", "futile"
@@ -33,8 +80,10 @@ _D = DagState
 _N = NodeState
 DAG_TERMINAL = frozenset({_D.COMPLETED.value, _D.FAILED.value, _D.REMOVED.value})
 #: States in which a DAG is bound to a site, and counts there.
-DAG_ACTIVE = frozenset({_D.RUNNING.value, _D.HELD.value})
+DAG_ACTIVE = frozenset({_D.RUNNING.value, _D.HELD.value, _D.HALTED.value})
 NODE_TERMINAL = frozenset({_N.DONE.value, _N.FAILED.value, _N.FUTILE.value})
+#: States in which something of the node is under way.
+NODE_IN_FLIGHT = frozenset({_N.PRE_RUNNING.value, _N.SUBMITTED.value, _N.POST_RUNNING.value})
 
 
 def _step(
@@ -45,24 +94,43 @@ def _step(
 
 DAG_TRANSITIONS: TransitionTable = {
     "match": _step(_D.IDLE, to=_D.RUNNING),
-    "hold": _step(_D.IDLE, _D.RUNNING, to=_D.HELD, needs_reason=True),
-    # A DAG that was bound when it was held goes on at its site; another one is negotiated anew.
-    "resume": _step(_D.HELD, to=_D.RUNNING),
-    "release": _step(_D.HELD, to=_D.IDLE),
-    "rematch": _step(_D.RUNNING, _D.HELD, to=_D.IDLE, needs_reason=True),
+    "hold": _step(_D.IDLE, _D.RUNNING, _D.HALTED, to=_D.HELD, needs_reason=True),
+    # What runs may finish, nothing new begins; drained, the DAG ends with a rescue.
+    "halt": _step(_D.IDLE, _D.RUNNING, to=_D.HALTED, needs_reason=True),
+    # A DAG that was bound when it was held or halted goes on at its site; another one is
+    # negotiated anew.
+    "resume": _step(_D.HELD, _D.HALTED, to=_D.RUNNING),
+    "release": _step(_D.HELD, _D.HALTED, to=_D.IDLE),
+    "rematch": _step(_D.RUNNING, _D.HELD, _D.HALTED, to=_D.IDLE, needs_reason=True),
     # An idle DAG ends when its last nodes were left to finish at the site that it was taken from.
-    "complete": _step(_D.IDLE, _D.RUNNING, _D.HELD, to=_D.COMPLETED),
-    "fail": _step(_D.IDLE, _D.RUNNING, _D.HELD, to=_D.FAILED, needs_reason=True),
-    "remove": _step(_D.IDLE, _D.RUNNING, _D.HELD, to=_D.REMOVED, needs_reason=True),
+    "complete": _step(_D.IDLE, _D.RUNNING, _D.HELD, _D.HALTED, to=_D.COMPLETED),
+    "fail": _step(_D.IDLE, _D.RUNNING, _D.HELD, _D.HALTED, to=_D.FAILED, needs_reason=True),
+    "remove": _step(_D.IDLE, _D.RUNNING, _D.HELD, _D.HALTED, to=_D.REMOVED, needs_reason=True),
+    # Nodes of a DAG that has ended run again.
+    "reopen": _step(_D.COMPLETED, _D.FAILED, _D.REMOVED, to=_D.IDLE, needs_reason=True),
+    # A sub-DAG begins at the site of the DAG that it belongs to.
+    "begin": _step(_D.IDLE, to=_D.RUNNING),
 }
 
 NODE_TRANSITIONS: TransitionTable = {
     "make ready": _step(_N.WAITING, to=_N.READY),
+    "start pre": _step(_N.READY, to=_N.PRE_RUNNING),
+    "pass pre": _step(_N.PRE_RUNNING, to=_N.READY),
+    "skip": _step(_N.PRE_RUNNING, to=_N.DONE, needs_reason=True),
     "submit": _step(_N.READY, to=_N.SUBMITTED),
-    "succeed": _step(_N.SUBMITTED, to=_N.DONE),
-    "retry": _step(_N.SUBMITTED, to=_N.READY, needs_reason=True),
+    "start post": _step(_N.READY, _N.PRE_RUNNING, _N.SUBMITTED, to=_N.POST_RUNNING),
+    "succeed": _step(_N.READY, _N.SUBMITTED, _N.POST_RUNNING, to=_N.DONE),
+    "retry": _step(
+        _N.READY, _N.PRE_RUNNING, _N.SUBMITTED, _N.POST_RUNNING, to=_N.READY, needs_reason=True
+    ),
     # Its job was taken out of a TaskQueue before it ran; unlike a retry, this is not counted.
     "recall": _step(_N.SUBMITTED, to=_N.READY, needs_reason=True),
-    "fail": _step(_N.READY, _N.SUBMITTED, to=_N.FAILED, needs_reason=True),
-    "give up": _step(_N.WAITING, to=_N.FUTILE, needs_reason=True),
+    "fail": _step(
+        _N.READY, _N.PRE_RUNNING, _N.SUBMITTED, _N.POST_RUNNING, to=_N.FAILED, needs_reason=True
+    ),
+    "give up": _step(_N.WAITING, _N.READY, to=_N.FUTILE, needs_reason=True),
+    # By hand.
+    "mark done": _step(_N.WAITING, _N.READY, _N.FAILED, _N.FUTILE, to=_N.DONE, needs_reason=True),
+    "mark failed": _step(_N.WAITING, _N.READY, to=_N.FAILED, needs_reason=True),
+    "rerun": _step(_N.DONE, _N.FAILED, _N.FUTILE, to=_N.WAITING, needs_reason=True),
 }

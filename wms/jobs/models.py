@@ -73,12 +73,43 @@ class Job(models.Model):
         max_length=16, blank=True, help_text="Which inbox hears of the job's end."
     )
     topic_key = models.BigIntegerField(default=0)
+    cluster_id = models.BigIntegerField(
+        default=0,
+        db_default=0,
+        help_text="The first job of those that were submitted with it as one list; 0 if alone.",
+    )
+    process = models.PositiveIntegerField(
+        default=0, db_default=0, help_text="Its place in the cluster, from 0."
+    )
+    max_retries = models.PositiveSmallIntegerField(
+        default=0, db_default=0, help_text="So often a payload that failed is run again."
+    )
+    payload_failures = models.PositiveSmallIntegerField(default=0, db_default=0)
+    hold_count = models.PositiveSmallIntegerField(default=0, db_default=0)
+    periodic = models.JSONField(
+        null=True,
+        blank=True,
+        help_text="Expressions by what they do: hold, release, remove, retry.",
+    )
+    request_disk_mb = models.PositiveIntegerField(default=0, db_default=0)
     created_at = models.DateTimeField(db_default=Now())
 
     class Meta:
         indexes = [
             models.Index(fields=["state", "id"], name="job_by_state"),
             models.Index(fields=["topic", "topic_key"], name="job_by_topic"),
+            models.Index(
+                fields=["cluster_id", "process"],
+                condition=~models.Q(cluster_id=0),
+                name="job_by_cluster",
+            ),
+            # What the loop of the periodic expressions looks at.
+            models.Index(
+                fields=["id"],
+                condition=models.Q(periodic__isnull=False)
+                & ~models.Q(state__in=["done", "failed", "killed"]),
+                name="job_with_periodic",
+            ),
         ]
         constraints = [
             models.CheckConstraint(

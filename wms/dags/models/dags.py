@@ -1,16 +1,16 @@
-"""DAGs, their nodes and edges, and the submit descriptions that nodes share."""
+"""DAGs, and their stays at sites."""
 
 from __future__ import annotations
 
 from django.conf import settings
-from django.core.validators import MinValueValidator
+from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models.functions import Now
 
 from wms.accounting.models import AccountingGroup
 from wms.core.models import EventRecord
-from wms.dags.states import DagState, NodeState
-from wms.jobs.models import Job, Workspace
+from wms.dags.states import DagState, DagStatus
+from wms.jobs.models import Workspace
 from wms.sites.models import Site
 
 
@@ -25,7 +25,38 @@ class Dag(models.Model):
     owner = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="dags"
     )
-    workspace = models.OneToOneField(Workspace, on_delete=models.PROTECT, related_name="dag")
+    workspace = models.ForeignKey(Workspace, on_delete=models.PROTECT, related_name="dags")
+    dag_files = ArrayField(
+        models.CharField(max_length=255),
+        default=list,
+        db_default=models.Value([], ArrayField(models.CharField(max_length=255))),
+        help_text="The DAG files in the workspace; more than one run as one DAG.",
+    )
+    directory = models.CharField(
+        max_length=255, blank=True, db_default="", help_text="Where in the workspace it runs."
+    )
+    parent_node = models.ForeignKey(
+        "dags.Node",
+        null=True,
+        blank=True,
+        on_delete=models.CASCADE,
+        related_name="inner_dags",
+        help_text="The node of an outer DAG that this one is a run of.",
+    )
+    root = models.ForeignKey(
+        "self",
+        null=True,
+        blank=True,
+        on_delete=models.CASCADE,
+        related_name="tree",
+        help_text="The outermost DAG, if this is an inner one.",
+    )
+    previous_run = models.ForeignKey(
+        "self", null=True, blank=True, on_delete=models.SET_NULL, related_name="next_runs"
+    )
+    rescue_number = models.PositiveSmallIntegerField(
+        default=0, db_default=0, help_text="The rescue that this run began from; 0 for none."
+    )
     idempotency_key = models.CharField(max_length=128, null=True, blank=True)
     state = models.CharField(max_length=16, choices=DagState, default=DagState.IDLE)
     state_since = models.DateTimeField(db_default=Now())
@@ -73,11 +104,42 @@ class Dag(models.Model):
     unmatched_reason = models.TextField(
         blank=True, help_text="Why the last negotiation found no site."
     )
+    options = models.JSONField(
+        default=dict,
+        db_default=models.Value({}, models.JSONField()),
+        help_text="How the run is driven: what of RunOptions differs from its defaults.",
+    )
+    category_limits = models.JSONField(
+        default=dict,
+        db_default=models.Value({}, models.JSONField()),
+        help_text="MAXJOBS by category.",
+    )
+    script_environment = models.JSONField(
+        default=dict, db_default=models.Value({}, models.JSONField()), help_text="ENV SET."
+    )
+    exports = models.JSONField(
+        default=dict,
+        db_default=models.Value({}, models.JSONField()),
+        help_text="Names of the files that the DAG file asks for: status, jobstate, dot.",
+    )
+    round_number = models.BigIntegerField(
+        default=0, db_default=0, help_text="The engine's last round: the order of the ready queue."
+    )
+    status = models.PositiveSmallIntegerField(
+        choices=DagStatus, default=DagStatus.OK, db_default=DagStatus.OK.value
+    )
+    exit_code = models.SmallIntegerField(null=True, blank=True)
+    ending = models.JSONField(
+        null=True,
+        blank=True,
+        help_text="How the DAG ends, once that is known, while its FINAL node runs.",
+    )
     node_count = models.PositiveIntegerField(default=0)
     done_count = models.PositiveIntegerField(default=0)
     failed_count = models.PositiveIntegerField(default=0)
     futile_count = models.PositiveIntegerField(default=0)
     submitted_count = models.PositiveIntegerField(default=0)
+    ready_count = models.PositiveIntegerField(default=0, db_default=0)
     created_at = models.DateTimeField(db_default=Now())
     ended_at = models.DateTimeField(null=True, blank=True)
 
@@ -89,6 +151,12 @@ class Dag(models.Model):
                 fields=["looked_at"],
                 condition=models.Q(looked_at__isnull=False),
                 name="dag_looked_at",
+            ),
+            # Whose ready nodes wait for room that other DAGs may free.
+            models.Index(
+                fields=["owner", "site"],
+                condition=models.Q(state="running", ready_count__gt=0),
+                name="dag_with_ready_nodes",
             ),
         ]
         constraints = [
@@ -151,77 +219,6 @@ class MatchRecord(models.Model):
         return f"DAG {self.dag_id} at site {self.site_id}"
 
 
-class SubmitDescription(models.Model):
-    """A submit file of a DAG, shared by the nodes that name it."""
-
-    dag = models.ForeignKey(Dag, on_delete=models.CASCADE, related_name="submit_descriptions")
-    name = models.CharField(max_length=255)
-    content = models.JSONField(help_text="Commands and attributes, macros not yet expanded.")
-
-    class Meta:
-        constraints = [
-            models.UniqueConstraint(fields=["dag", "name"], name="submit_description_unique"),
-        ]
-
-    def __str__(self) -> str:
-        return self.name
-
-
-class Node(models.Model):
-    """One node of a DAG: one job at a time, retried up to `max_retries` times."""
-
-    dag = models.ForeignKey(Dag, on_delete=models.CASCADE, related_name="nodes")
-    name = models.CharField(max_length=255)
-    ordinal = models.PositiveIntegerField(help_text="Place in the DAG file.")
-    submit_description = models.ForeignKey(
-        SubmitDescription, on_delete=models.PROTECT, related_name="nodes"
-    )
-    variables = models.JSONField(default=dict, help_text="VARS of the node.")
-    state = models.CharField(max_length=16, choices=NodeState, default=NodeState.WAITING)
-    state_since = models.DateTimeField(db_default=Now())
-    state_reason = models.TextField(blank=True)
-    unfinished_parents = models.PositiveIntegerField(default=0)
-    max_retries = models.PositiveIntegerField(default=0)
-    retry_number = models.PositiveIntegerField(default=0)
-    job = models.ForeignKey(
-        Job, null=True, blank=True, on_delete=models.SET_NULL, related_name="nodes"
-    )
-
-    class Meta:
-        ordering = ["ordinal"]
-        indexes = [
-            models.Index(fields=["dag", "state", "ordinal"], name="node_by_dag_state_and_place"),
-            models.Index(fields=["dag", "ordinal"], name="node_by_dag_and_place"),
-        ]
-        constraints = [
-            models.UniqueConstraint(fields=["dag", "name"], name="node_name_unique"),
-            models.CheckConstraint(
-                condition=models.Q(state__in=NodeState.values), name="node_state_known"
-            ),
-            models.CheckConstraint(
-                condition=~models.Q(state="submitted") | models.Q(job__isnull=False),
-                name="node_submitted_has_job",
-            ),
-        ]
-
-    def __str__(self) -> str:
-        return self.name
-
-
-class Edge(models.Model):
-    """An arc from a parent to a child, which waits for it."""
-
-    dag = models.ForeignKey(Dag, on_delete=models.CASCADE, related_name="edges")
-    parent = models.ForeignKey(Node, on_delete=models.CASCADE, related_name="child_edges")
-    child = models.ForeignKey(Node, on_delete=models.CASCADE, related_name="parent_edges")
-
-    class Meta:
-        constraints = [models.UniqueConstraint(fields=["parent", "child"], name="edge_unique")]
-
-    def __str__(self) -> str:
-        return f"{self.parent_id} -> {self.child_id}"
-
-
 class DagEvent(EventRecord):
     """One change of a DAG as a whole."""
 
@@ -232,83 +229,3 @@ class DagEvent(EventRecord):
 
     def __str__(self) -> str:
         return f"DAG {self.dag_id}: {self.event}"
-
-
-class NodeEvent(EventRecord):
-    """One change of a node. Within a DAG the ids are in the order of the changes."""
-
-    dag = models.ForeignKey(Dag, on_delete=models.CASCADE, related_name="node_events")
-    node = models.ForeignKey(Node, on_delete=models.CASCADE, related_name="events")
-
-    class Meta:
-        indexes = [
-            models.Index(fields=["dag", "id"], name="nodeevent_by_dag"),
-            models.Index(fields=["node", "id"], name="nodeevent_by_node"),
-            models.Index(
-                fields=["dag", "created_at"],
-                condition=models.Q(event__in=["fail", "retry"]),
-                name="nodeevent_failures",
-            ),
-        ]
-
-    def __str__(self) -> str:
-        return f"node {self.node_id}: {self.event}"
-
-
-class MatchmakingPolicy(models.Model):
-    """What operators set for all DAGs: one row."""
-
-    rematch_expression = models.TextField(
-        blank=True,
-        help_text="ClassAd expression over a running DAG's figures; when true, its match is taken "
-        "back. For DAGs without their own.",
-    )
-    max_rematches = models.PositiveSmallIntegerField(
-        default=5, help_text="After so many rematches by policy a DAG is held instead."
-    )
-    avoid_s = models.PositiveIntegerField(
-        default=3600, help_text="So long a DAG does not go back to a site that it was taken from."
-    )
-    priority_half_life_s = models.PositiveIntegerField(
-        default=86_400,
-        validators=[MinValueValidator(60)],
-        help_text="After this time used slots count half in a submitter's priority.",
-    )
-
-    class Meta:
-        verbose_name_plural = "matchmaking policy"
-        constraints = [
-            models.CheckConstraint(condition=models.Q(pk=1), name="one_matchmaking_policy"),
-        ]
-
-    def __str__(self) -> str:
-        return "matchmaking policy"
-
-
-class NegotiationCycle(models.Model):
-    """What one negotiation did and how long its phases took."""
-
-    started_at = models.DateTimeField(db_index=True)
-    publish_s = models.FloatField()
-    read_s = models.FloatField()
-    decide_s = models.FloatField()
-    carry_out_s = models.FloatField()
-    ads = models.PositiveIntegerField()
-    requests = models.PositiveIntegerField()
-    autoclusters = models.PositiveIntegerField()
-    matches = models.PositiveIntegerField()
-    bound = models.PositiveIntegerField()
-    reasons = models.JSONField(default=dict, help_text="DAGs left over, by the kind of reason.")
-
-    def __str__(self) -> str:
-        return f"negotiation of {self.started_at:%Y-%m-%d %H:%M:%S}"
-
-    @property
-    def duration_s(self) -> float:
-        """The time of all phases."""
-        return self.publish_s + self.read_s + self.decide_s + self.carry_out_s
-
-    @property
-    def unmatched(self) -> int:
-        """How many DAGs were left over."""
-        return sum(self.reasons.values())

@@ -1,0 +1,206 @@
+"""What a DAG file says, as values: nodes with everything that modifies them, arcs, and settings."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+from wms.core.errors import Finding
+from wms.dags.states import NodeKind, ScriptKind
+
+
+class Place(NamedTuple):
+    """Where something is written: a file of the submission, and the number of its first line."""
+
+    file: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptSpec:
+    """A script of a node. `arguments` still have their macros."""
+
+    executable: str
+    arguments: tuple[str, ...]
+    place: Place
+    #: This exit status means "not yet": it is run again, after so many seconds at the earliest.
+    defer_status: int | None = None
+    defer_s: int = 0
+    #: Its stdout, stderr or both are appended to this file of the workspace.
+    debug_file: str = ""
+    debug_stream: Literal["", "STDOUT", "STDERR", "ALL"] = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """One value of VARS. `is_appended`: it stands behind the description, and wins over it."""
+
+    name: str
+    value: str
+    place: Place
+    is_appended: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """RETRY. `changes` are commands of the description that change with every retry.
+
+    A change is the command, `*` or `=`, and a factor or a value: (`request_memory`, `*`, `2`).
+    """
+
+    count: int
+    unless_exit: int | None = None
+    avoids_sites: bool = False
+    changes: tuple[tuple[str, Literal["*", "="], str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AbortRule:
+    """ABORT-DAG-ON: this code ends the DAG, with `return_code` if one is given."""
+
+    exit_code: int
+    return_code: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Tolerance:
+    """TOLERANCE: so many processes of a job list may fail, or so many percent of them."""
+
+    limit: int
+    is_percent: bool = False
+    fails_fast: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class TimeLimits:
+    """TIMEOUT, in seconds: in the queue before its first start, and from start to end; 0 is none."""
+
+    queue_s: int = 0
+    run_s: int = 0
+
+
+@dataclass(slots=True)
+class NodeSpec:
+    """A node as the DAG files describe it.
+
+    `name` has the scopes of its splices (`S+A`). `source` is the path of its submit description,
+    inner DAG file or placement request in the workspace, directories of splices and DIR applied,
+    or the key of a description in `DagSpec.descriptions`. `directory` is where its files are looked
+    up and its scripts run: a path in the workspace, empty for its top.
+    """
+
+    name: str
+    kind: NodeKind
+    source: str
+    place: Place
+    directory: str = ""
+    is_noop: bool = False
+    is_done: bool = False
+    priority: int = 0
+    category: str = ""
+    retry: Retry | None = None
+    variables: dict[str, Variable] | None = None
+    scripts: dict[ScriptKind, ScriptSpec] | None = None
+    pre_skip: int | None = None
+    abort: AbortRule | None = None
+    tolerance: Tolerance | None = None
+    time_limits: TimeLimits | None = None
+    always_runs_post: bool = False
+    #: Relative to the workspace; None for none.
+    save_point: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class InlineDescription:
+    """A submit description that stands in a DAG file; `text` begins behind the line of `place`.
+
+    Lines of `text` are those of the file, comments included, so that faults find their line.
+    """
+
+    text: str
+    place: Place
+
+
+class Arc(NamedTuple):
+    """From a parent to a child, as positions in `DagSpec.nodes`."""
+
+    parent: int
+    child: int
+    is_weak: bool
+
+
+@dataclass(slots=True)
+class Arcs:
+    """The arcs, each pair once; a strong arc wins over a weak one of the same pair."""
+
+    parents: array[int] = field(default_factory=lambda: array("I"))
+    children: array[int] = field(default_factory=lambda: array("I"))
+    weak: bytearray = field(default_factory=bytearray)
+
+    def __len__(self) -> int:
+        return len(self.parents)
+
+    def __iter__(self) -> Iterator[Arc]:
+        for parent, child, weak in zip(self.parents, self.children, self.weak, strict=True):
+            yield Arc(parent, child, bool(weak))
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """How a run of a DAG is driven; limits of 0 are none.
+
+    CONFIG files of the DAG may set them (`language.config`), the submission may, and wins.
+    """
+
+    max_jobs: int = 0
+    max_idle: int = 0
+    max_pre: int = 20
+    max_post: int = 20
+    max_hold_scripts: int = 20
+    max_job_holds: int = 100
+    priority: int = 0
+    always_run_post: bool = False
+    depth_first: bool = False
+    retry_node_first: bool = False
+    reset_retries: bool = True
+    max_rescue: int = 100
+
+
+@dataclass(slots=True)
+class Statistics:
+    """The shape of a DAG; the width is given for every depth. FINAL and its like do not count."""
+
+    nodes: int = 0
+    arcs: int = 0
+    height: int = 0
+    width: int = 0
+    widths: list[int] = field(default_factory=list)
+    #: Names along a cycle, first and last the same; empty when there is none.
+    cycle: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class DagSpec:
+    """One or several DAG files that run as one DAG, splices and includes resolved.
+
+    `nodes` in the order of the files. `descriptions` are the shared and the inline ones by the key
+    that `NodeSpec.source` has. `categories` are the limits of MAXJOBS. `options` are what CONFIG
+    files set, by the names of RunOptions. `environment` is what ENV SET gives the scripts.
+    """
+
+    nodes: dict[str, NodeSpec] = field(default_factory=dict)
+    arcs: Arcs = field(default_factory=Arcs)
+    descriptions: dict[str, InlineDescription] = field(default_factory=dict)
+    categories: dict[str, int] = field(default_factory=dict)
+    options: dict[str, int | bool] = field(default_factory=dict)
+    environment: dict[str, str] = field(default_factory=dict)
+    attributes: dict[str, str] = field(default_factory=dict)
+    #: File names of NODE_STATUS_FILE, JOBSTATE_LOG and DOT; empty where not asked for.
+    status_file: str = ""
+    jobstate_log: str = ""
+    dot_file: str = ""
+    statistics: Statistics = field(default_factory=Statistics)
+    findings: list[Finding] = field(default_factory=list)
+    warnings: list[Finding] = field(default_factory=list)

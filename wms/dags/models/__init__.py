@@ -1,0 +1,23 @@
+"""DAGs, their nodes, runs, events and policies, as rows."""
+
+from __future__ import annotations
+
+from wms.dags.models.dags import Dag, DagEvent, MatchRecord
+from wms.dags.models.nodes import Edge, Node, NodeEvent, SubmitDescription
+from wms.dags.models.policies import MatchmakingPolicy, NegotiationCycle
+from wms.dags.models.runs import Rescue, ScriptRun, SharedLimit
+
+__all__ = [
+    "Dag",
+    "DagEvent",
+    "Edge",
+    "MatchRecord",
+    "MatchmakingPolicy",
+    "NegotiationCycle",
+    "Node",
+    "NodeEvent",
+    "Rescue",
+    "ScriptRun",
+    "SharedLimit",
+    "SubmitDescription",
+]

@@ -1,0 +1,165 @@
+"""Nodes and arcs of DAGs, and the submit descriptions that nodes share."""
+
+from __future__ import annotations
+
+from django.db import models
+from django.db.models.functions import Now
+
+from wms.core.models import EventRecord
+from wms.dags.models.dags import Dag
+from wms.dags.states import NodeKind, NodeState
+from wms.jobs.models import Job
+
+
+class SubmitDescription(models.Model):
+    """A submit file of a DAG, shared by the nodes that name it."""
+
+    dag = models.ForeignKey(Dag, on_delete=models.CASCADE, related_name="submit_descriptions")
+    name = models.CharField(max_length=255)
+    content = models.JSONField(help_text="Commands and attributes, macros not yet expanded.")
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["dag", "name"], name="submit_description_unique"),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Node(models.Model):
+    """One node of a DAG: one cluster of jobs, inner DAG or placement at a time, retried.
+
+    What few nodes have is in `features`, so that rows stay small: see `wms.dags.features`.
+    """
+
+    dag = models.ForeignKey(
+        Dag, on_delete=models.CASCADE, related_name="nodes", db_index=False, db_constraint=False
+    )
+    name = models.CharField(max_length=255)
+    kind = models.CharField(max_length=12, choices=NodeKind, default=NodeKind.JOB, db_default="job")
+    ordinal = models.PositiveIntegerField(help_text="Place in the DAG file.")
+    submit_description = models.ForeignKey(
+        SubmitDescription,
+        null=True,
+        blank=True,
+        on_delete=models.PROTECT,
+        related_name="nodes",
+        db_index=False,
+        db_constraint=False,
+        help_text="Empty while its file is not there, and for nodes that run something else.",
+    )
+    directory = models.CharField(
+        max_length=255, blank=True, db_default="", help_text="Where in the workspace it runs."
+    )
+    variables = models.JSONField(
+        default=dict, help_text="VARS of the node that stand before its description."
+    )
+    features = models.JSONField(null=True, blank=True)
+    priority = models.IntegerField(default=0, db_default=0)
+    category = models.CharField(max_length=255, blank=True, db_default="")
+    state = models.CharField(max_length=16, choices=NodeState, default=NodeState.WAITING)
+    state_since = models.DateTimeField(db_default=Now())
+    state_reason = models.TextField(blank=True)
+    ready_rank = models.BigIntegerField(
+        default=0, db_default=0, help_text="Place in the ready queue among equal priorities."
+    )
+    unfinished_parents = models.PositiveIntegerField(default=0)
+    max_retries = models.PositiveIntegerField(default=0)
+    retry_number = models.PositiveIntegerField(default=0)
+    job = models.ForeignKey(
+        Job,
+        null=True,
+        blank=True,
+        on_delete=models.SET_NULL,
+        related_name="nodes",
+        db_constraint=False,
+        help_text="The first job of its latest cluster.",
+    )
+    progress = models.JSONField(
+        null=True,
+        blank=True,
+        help_text="Of what is under way: jobs left and failed of a list, holds, the PRE's code.",
+    )
+
+    class Meta:
+        ordering = ["ordinal"]
+        indexes = [
+            models.Index(fields=["dag", "ordinal"], name="node_by_dag_and_place"),
+            models.Index(
+                fields=["dag", "-priority", "ready_rank", "ordinal"],
+                condition=models.Q(state="ready"),
+                name="node_ready_queue",
+            ),
+            models.Index(
+                fields=["dag", "state", "ordinal"],
+                condition=models.Q(state__in=["pre_running", "post_running", "failed"]),
+                name="node_of_note",
+            ),
+            # FINAL and its like.
+            models.Index(
+                fields=["dag", "kind"],
+                condition=models.Q(kind__in=["final", "service", "provisioner"]),
+                name="node_beside_others",
+            ),
+        ]
+        constraints = [
+            models.UniqueConstraint(fields=["dag", "name"], name="node_name_unique"),
+            models.CheckConstraint(
+                condition=models.Q(state__in=NodeState.values), name="node_state_known"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Edge(models.Model):
+    """An arc from a parent to a child, which waits for it; over a weak one, whatever its end."""
+
+    parent = models.ForeignKey(
+        Node,
+        on_delete=models.CASCADE,
+        related_name="child_edges",
+        db_index=False,
+        db_constraint=False,
+    )
+    child = models.ForeignKey(
+        Node, on_delete=models.CASCADE, related_name="parent_edges", db_constraint=False
+    )
+    is_weak = models.BooleanField(default=False, db_default=False)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["parent", "child"], name="edge_unique")]
+
+    def __str__(self) -> str:
+        return f"{self.parent_id} -> {self.child_id}"
+
+
+class NodeEvent(EventRecord):
+    """One change of a node. Within a DAG the ids are in the order of the changes."""
+
+    dag = models.ForeignKey(
+        Dag,
+        on_delete=models.CASCADE,
+        related_name="node_events",
+        db_index=False,
+        db_constraint=False,
+    )
+    node = models.ForeignKey(
+        Node, on_delete=models.CASCADE, related_name="events", db_index=False, db_constraint=False
+    )
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["dag", "id"], name="nodeevent_by_dag"),
+            models.Index(fields=["node", "id"], name="nodeevent_by_node"),
+            models.Index(
+                fields=["dag", "created_at"],
+                condition=models.Q(event__in=["fail", "retry"]),
+                name="nodeevent_failures",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"node {self.node_id}: {self.event}"

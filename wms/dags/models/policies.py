@@ -1,0 +1,65 @@
+"""What is set for all DAGs, and what negotiations did."""
+
+from __future__ import annotations
+
+from django.core.validators import MinValueValidator
+from django.db import models
+
+
+class MatchmakingPolicy(models.Model):
+    """What operators set for all DAGs: one row."""
+
+    rematch_expression = models.TextField(
+        blank=True,
+        help_text="ClassAd expression over a running DAG's figures; when true, its match is taken "
+        "back. For DAGs without their own.",
+    )
+    max_rematches = models.PositiveSmallIntegerField(
+        default=5, help_text="After so many rematches by policy a DAG is held instead."
+    )
+    avoid_s = models.PositiveIntegerField(
+        default=3600, help_text="So long a DAG does not go back to a site that it was taken from."
+    )
+    priority_half_life_s = models.PositiveIntegerField(
+        default=86_400,
+        validators=[MinValueValidator(60)],
+        help_text="After this time used slots count half in a submitter's priority.",
+    )
+
+    class Meta:
+        verbose_name_plural = "matchmaking policy"
+        constraints = [
+            models.CheckConstraint(condition=models.Q(pk=1), name="one_matchmaking_policy"),
+        ]
+
+    def __str__(self) -> str:
+        return "matchmaking policy"
+
+
+class NegotiationCycle(models.Model):
+    """What one negotiation did and how long its phases took."""
+
+    started_at = models.DateTimeField(db_index=True)
+    publish_s = models.FloatField()
+    read_s = models.FloatField()
+    decide_s = models.FloatField()
+    carry_out_s = models.FloatField()
+    ads = models.PositiveIntegerField()
+    requests = models.PositiveIntegerField()
+    autoclusters = models.PositiveIntegerField()
+    matches = models.PositiveIntegerField()
+    bound = models.PositiveIntegerField()
+    reasons = models.JSONField(default=dict, help_text="DAGs left over, by the kind of reason.")
+
+    def __str__(self) -> str:
+        return f"negotiation of {self.started_at:%Y-%m-%d %H:%M:%S}"
+
+    @property
+    def duration_s(self) -> float:
+        """The time of all phases."""
+        return self.publish_s + self.read_s + self.decide_s + self.carry_out_s
+
+    @property
+    def unmatched(self) -> int:
+        """How many DAGs were left over."""
+        return sum(self.reasons.values())
