@@ -1,0 +1,105 @@
+"""What few nodes have: the JSON of `Node.features`, written and read in one place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from wms.dags.language.spec import AbortRule, NodeSpec, TimeLimits, Tolerance
+from wms.dags.states import NodeKind, ScriptKind
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """A script of a node; `arguments` still have their macros."""
+
+    executable: str
+    arguments: tuple[str, ...]
+    defer_status: int | None = None
+    defer_s: int = 0
+    debug_file: str = ""
+    debug_stream: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Features:
+    """The features of one node; all absent is the plain node."""
+
+    scripts: Mapping[str, Script] = field(default_factory=dict)
+    pre_skip: int | None = None
+    unless_exit: int | None = None
+    avoids_sites: bool = False
+    changes: tuple[tuple[str, str, str], ...] = ()
+    abort: AbortRule | None = None
+    tolerance: Tolerance | None = None
+    time_limits: TimeLimits | None = None
+    always_runs_post: bool = False
+    save_point: str | None = None
+    is_noop: bool = False
+    source: str = ""
+    appended: Mapping[str, str] = field(default_factory=dict)
+
+    def script(self, kind: ScriptKind) -> Script | None:
+        """The node's script of this kind, if it has one."""
+        return self.scripts.get(kind.value)
+
+
+PLAIN = Features()
+
+
+def features_of(values: Mapping[str, Any] | None) -> Features:
+    """The features that a row has."""
+    if not values:
+        return PLAIN
+    known: dict[str, Any] = dict(values)
+    scripts = {
+        kind: Script(**{**given, "arguments": tuple(given["arguments"])})
+        for kind, given in known.pop("scripts", {}).items()
+    }
+    for name, kind in (("abort", AbortRule), ("tolerance", Tolerance), ("time_limits", TimeLimits)):
+        if name in known:
+            known[name] = kind(**known[name])
+    if "changes" in known:
+        known["changes"] = tuple(tuple(change) for change in known["changes"])
+    return Features(scripts=scripts, **known)
+
+
+def features_row(spec: NodeSpec, *, keeps_source: bool) -> dict[str, Any] | None:
+    """The JSON for a node of a DAG file; None for a plain one.
+
+    `keeps_source`: the node's file is read when it starts, or there is no description for it yet.
+    """
+    row: dict[str, Any] = {}
+    if spec.scripts:
+        row["scripts"] = {kind.value: _script_row(script) for kind, script in spec.scripts.items()}
+    if spec.retry is not None:
+        row["unless_exit"] = spec.retry.unless_exit
+        row["avoids_sites"] = spec.retry.avoids_sites
+        row["changes"] = [list(change) for change in spec.retry.changes]
+    for name in ("abort", "tolerance", "time_limits"):
+        if (rule := getattr(spec, name)) is not None:
+            row[name] = asdict(rule)
+    row["pre_skip"] = spec.pre_skip
+    row["save_point"] = spec.save_point
+    row["always_runs_post"] = spec.always_runs_post
+    row["is_noop"] = spec.is_noop
+    if keeps_source or spec.kind in (NodeKind.SUBDAG, NodeKind.DATA):
+        row["source"] = spec.source
+    if spec.variables:
+        row["appended"] = {
+            name: variable.value for name, variable in spec.variables.items() if variable.is_appended
+        }
+    return {name: value for name, value in row.items() if value not in (None, False, [], {})} or None
+
+
+def _script_row(script: Any) -> dict[str, Any]:
+    row = {
+        "executable": script.executable,
+        "arguments": list(script.arguments),
+        "defer_status": script.defer_status,
+        "defer_s": script.defer_s,
+        "debug_file": script.debug_file,
+        "debug_stream": script.debug_stream,
+    }
+    return {name: value for name, value in row.items() if value not in (None, 0, "")}

@@ -1,0 +1,230 @@
+"""Moving nodes by the thousands: one statement changes their rows and writes their events.
+
+Every caller holds the lock of the DAG's row, which covers all of its nodes; so nothing has to be
+locked or compared first. By hand because the ORM needs three statements for it, and cannot subtract
+a count per row or walk a graph.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import connection
+from psycopg.types.json import Jsonb
+
+from wms.core.actors import Actor
+from wms.core.errors import ReasonRequired
+from wms.dags.states import COUNTED_KINDS, NODE_TRANSITIONS, NodeState
+
+_MOVE = """
+WITH moved AS (
+    UPDATE dags_node AS node
+    SET state = %(target)s, state_since = statement_timestamp(), state_reason = %(reason)s{changes}
+    FROM {given}
+    JOIN dags_node AS old ON old.id = given.id
+    WHERE node.id = given.id AND old.dag_id = %(dag)s AND old.state = ANY(%(sources)s)
+    RETURNING node.id, old.state AS was, node.kind{returned}
+), logged AS (
+    INSERT INTO dags_nodeevent
+        (dag_id, node_id, event, from_state, to_state, actor, reason, facts, created_at)
+    SELECT %(dag)s, id, %(event)s, was, %(target)s, %(actor)s, %(reason)s, {facts},
+           statement_timestamp()
+    FROM moved
+)
+SELECT id, was, kind FROM moved
+"""
+_IDS = "unnest(%(ids)s::bigint[]) AS given(id)"
+_IDS_AND_VALUES = "unnest(%(ids)s::bigint[], %(values)s::{type}[]) AS given(id, value)"
+
+# For every child of these parents: that many parents fewer to wait for. A child that waits for none
+# any more is ready, in the same statement.
+_COUNT_DOWN = """
+WITH finished AS (
+    SELECT child_id, count(*) AS parents
+    FROM dags_edge WHERE parent_id = ANY(%(parents)s){weak}
+    GROUP BY child_id
+), counted AS (
+    UPDATE dags_node AS node
+    SET unfinished_parents = node.unfinished_parents - finished.parents,
+        state = CASE WHEN old.is_next THEN 'ready' ELSE node.state END,
+        state_since = CASE WHEN old.is_next THEN statement_timestamp() ELSE node.state_since END,
+        ready_rank = CASE WHEN old.is_next THEN %(rank)s ELSE node.ready_rank END
+    FROM finished
+    JOIN LATERAL (
+        SELECT id, state = 'waiting' AND unfinished_parents = finished.parents AS is_next
+        FROM dags_node WHERE id = finished.child_id
+    ) AS old ON true
+    WHERE node.id = old.id
+    RETURNING node.id, node.kind, old.is_next, node.features IS NOT NULL AS is_special
+), logged AS (
+    INSERT INTO dags_nodeevent
+        (dag_id, node_id, event, from_state, to_state, actor, reason, facts, created_at)
+    SELECT %(dag)s, id, 'make ready', 'waiting', 'ready', %(actor)s, '', '{{}}',
+           statement_timestamp()
+    FROM counted WHERE is_next
+)
+SELECT id, kind, is_special FROM counted WHERE is_next
+"""
+
+# All that waits below these nodes, however deep. A node that will never run lets its children over
+# weak arcs run as little as the others; one that is done or under way stops the walk.
+_GIVE_UP = """
+WITH RECURSIVE below(id) AS (
+    SELECT edge.child_id FROM dags_edge AS edge JOIN dags_node AS child ON child.id = edge.child_id
+    WHERE edge.parent_id = ANY(%(failed)s) AND NOT edge.is_weak AND child.state = 'waiting'
+    UNION
+    SELECT edge.child_id FROM below JOIN dags_edge AS edge ON edge.parent_id = below.id
+    JOIN dags_node AS child ON child.id = edge.child_id
+    WHERE child.state = 'waiting'
+)
+SELECT id FROM below
+"""
+#: The DAG's counters that follow the states of its nodes.
+_COUNTERS = {
+    NodeState.READY.value: "ready_count",
+    NodeState.SUBMITTED.value: "submitted_count",
+    NodeState.DONE.value: "done_count",
+    NodeState.FAILED.value: "failed_count",
+    NodeState.FUTILE.value: "futile_count",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Each:
+    """A column that gets a value of its own for each node, with its SQL type.
+
+    `fact` names it in the event, if the event tells it.
+    """
+
+    column: str
+    type: str
+    values: Sequence[Any]
+    fact: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """What was moved: ids, and by how much the DAG's counters change."""
+
+    ids: list[int]
+    counts: Counter[str]
+
+
+def move(
+    event: str,
+    node_ids: Collection[int],
+    *,
+    dag_id: int,
+    actor: Actor,
+    reason: str = "",
+    each: Each | None = None,
+    facts: Mapping[str, Any] | None = None,
+    expressions: Mapping[str, str] | None = None,
+    **changes: Any,
+) -> Moved:
+    """Move the nodes that are in a source state of `event`, and write one event for each.
+
+    `changes` are columns that all of them get; `expressions` likewise, as SQL of the code's own.
+    The caller holds the lock of the DAG's row, and adds the counts to it. Raises ReasonRequired.
+    """
+    step = NODE_TRANSITIONS[event]
+    if step.needs_reason and not reason.strip():
+        raise ReasonRequired(event)
+    if not node_ids:
+        return Moved([], Counter())
+    sets = [f"{name} = %(set_{name})s" for name in changes]
+    sets += [f"{name} = {text}" for name, text in (expressions or {}).items()]
+    values: dict[str, Any] = {
+        "dag": dag_id,
+        "event": event,
+        "ids": list(node_ids),
+        "sources": sorted(step.sources),
+        "target": step.target,
+        "actor": actor.name,
+        "reason": reason,
+        "facts": Jsonb(dict(facts or {})),
+        **{f"set_{name}": _value(value) for name, value in changes.items()},
+    }
+    given, returned, told = _IDS, "", "%(facts)s"
+    if each is not None:
+        values["values"] = [_value(value) for value in each.values]
+        given = _IDS_AND_VALUES.format(type=each.type)
+        sets.append(f"{each.column} = given.value")
+        if each.fact:
+            returned = ", given.value"
+            told = f"jsonb_build_object('{each.fact}', value)"
+    statement = _MOVE.format(
+        changes="".join(f", {text}" for text in sets), given=given, returned=returned, facts=told
+    )
+    return _run(statement, values, step.target)
+
+
+def _value(value: Any) -> Any:
+    return Jsonb(value) if isinstance(value, dict) else value
+
+
+def _run(statement: str, values: dict[str, Any], target: str) -> Moved:
+    with connection.cursor() as cursor:
+        cursor.execute(statement, values)
+        rows = cursor.fetchall()
+    counts: Counter[str] = Counter()
+    for (was, kind), number in Counter((was, kind) for _, was, kind in rows).items():
+        if kind not in COUNTED_KINDS:
+            continue
+        if was in _COUNTERS:
+            counts[_COUNTERS[was]] -= number
+        if target in _COUNTERS:
+            counts[_COUNTERS[target]] += number
+    return Moved([row[0] for row in rows], counts)
+
+
+@dataclass(frozen=True, slots=True)
+class Released:
+    """Children that are ready now; `special` are those of them that have features."""
+
+    ids: list[int]
+    special: list[int]
+    counts: Counter[str]
+
+
+def count_down(
+    parents: Collection[int], *, dag_id: int, actor: Actor, rank: int, only_weak: bool = False
+) -> Released:
+    """Tell the children that these parents have ended; those that wait for none more are ready.
+
+    With `only_weak` only the children that wait for the mere end are told.
+    """
+    if not parents:
+        return Released([], [], Counter())
+    statement = _COUNT_DOWN.format(weak=" AND is_weak" if only_weak else "")
+    with connection.cursor() as cursor:
+        cursor.execute(
+            statement,
+            {"parents": list(parents), "dag": dag_id, "actor": actor.name, "rank": rank},
+        )
+        rows = cursor.fetchall()
+    counted = sum(kind in COUNTED_KINDS for _, kind, _ in rows)
+    return Released(
+        ids=[row[0] for row in rows],
+        special=[row[0] for row in rows if row[2]],
+        counts=Counter(ready_count=counted),
+    )
+
+
+def give_up_below(failed: Collection[int], *, dag_id: int, actor: Actor) -> Moved:
+    """Make everything futile that cannot run because these nodes failed for good."""
+    if not failed:
+        return Moved([], Counter())
+    with connection.cursor() as cursor:
+        cursor.execute(_GIVE_UP, {"failed": list(failed)})
+        below = [row[0] for row in cursor.fetchall()]
+    return move(
+        "give up",
+        below,
+        dag_id=dag_id,
+        actor=actor,
+        reason="an ancestor of the node has failed",
+    )
