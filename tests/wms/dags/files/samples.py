@@ -1,0 +1,12 @@
+"""Real files of HTCondor's DAGMan and of its job logs, kept as samples."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+SAMPLES = Path(__file__).parents[3] / "samples" / "dagman"
+
+
+def sample(path: str) -> str:
+    """The text of a sample."""
+    return (SAMPLES / path).read_text()

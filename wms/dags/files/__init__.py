@@ -1,0 +1,1 @@
+"""The files that DAGMan keeps of a run: rescues, written and read, and exports made on demand."""

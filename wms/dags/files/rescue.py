@@ -1,0 +1,156 @@
+"""Rescue files and save points, as text: which nodes of a DAG are done, and what retries are left.
+
+The form is DAGMan's "partial" one: the file is read after the DAG file and does not replace it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from wms.core.errors import Finding
+
+#: The version of the form, which DAGMan writes into every rescue file.
+VERSION = "2.0.1"
+_MOST_FINDINGS = 200
+_MOST_RETRIES = 2**31 - 1
+_NUMBER = re.compile(r"-?[0-9]{1,10}\Z")
+
+
+class NodeProgress(NamedTuple):
+    """What a rescue file tells of one node."""
+
+    name: str
+    is_done: bool = False
+    is_failed: bool = False
+    #: It has children, and all of them wait for its end only, whatever that is.
+    has_only_weak_children: bool = False
+    max_retries: int = 0
+    retry_number: int = 0
+    unless_exit: int | None = None
+    #: FINAL runs in every run, so it is never written as done.
+    is_final: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """What the comments at the top tell. With `start_node` the file is that node's save point."""
+
+    dag_file: str
+    created_at: datetime
+    start_node: str = ""
+
+
+def write_rescue(
+    header: Header, nodes: Sequence[NodeProgress], *, resets_retries: bool = True
+) -> str:
+    """The text of a rescue file or save point; `nodes` are all of the DAG, in their order.
+
+    Unless retries begin anew in the next run, it tells how many each unfinished node has left. A
+    node that failed is written as done if its children, of which it has some, need its end only.
+    """
+    return "".join(_lines(header, nodes, resets_retries))
+
+
+def counts_as_done(node: NodeProgress) -> bool:
+    """Whether the next run begins with this node done."""
+    is_forgiven = node.is_failed and node.has_only_weak_children
+    return (node.is_done or is_forgiven) and not node.is_final
+
+
+def _lines(header: Header, nodes: Sequence[NodeProgress], resets_retries: bool) -> Iterator[str]:
+    failed = [node.name for node in nodes if node.is_failed]
+    created = header.created_at.astimezone(UTC)
+    if header.start_node:
+        yield f"# Save file written at Start Node {header.start_node}\n"
+    else:
+        yield "# Rescue DAG file, created after running\n"
+        yield f"#   the {header.dag_file} DAG file\n"
+    yield f"# Created {created.month}/{created.day}/{created:%Y %H:%M:%S} UTC\n"
+    yield f"# Rescue DAG version: {VERSION} (partial)\n#\n"
+    yield f"# Total number of Nodes: {len(nodes)}\n"
+    yield f"# Nodes premarked DONE: {sum(map(counts_as_done, nodes))}\n"
+    yield f"# Nodes that failed: {len(failed)}\n"
+    yield f"#   {','.join([*failed, '<ENDLIST>'])}\n\n"
+    for node in nodes:
+        if counts_as_done(node):
+            if node.is_failed:
+                yield f"# {node.name} failed, but its children need only its end\n"
+            yield f"DONE {node.name}\n"
+        elif node.max_retries and not resets_retries:
+            yield from _retries(node)
+
+
+def _retries(node: NodeProgress) -> Iterator[str]:
+    left = max(node.max_retries - node.retry_number, 0)
+    unless = "" if node.unless_exit is None else f" UNLESS-EXIT {node.unless_exit}"
+    yield f"# {node.retry_number} of {node.max_retries} retries performed, {left} left\n"
+    yield f"RETRY {node.name} {left}{unless}\n"
+
+
+@dataclass(frozen=True, slots=True)
+class RescueText:
+    """What a rescue file says, whoever wrote it; names are those of the file, not checked.
+
+    `retries` are (count, UNLESS-EXIT) by name; `lines` is where each name was given first.
+    """
+
+    done: list[str] = field(default_factory=list)
+    retries: dict[str, tuple[int, int | None]] = field(default_factory=dict)
+    lines: dict[str, int] = field(default_factory=dict)
+
+
+def parse_rescue(text: str, *, file: str) -> tuple[RescueText, list[Finding]]:
+    """Read a rescue file or save point; all faults have the file and the line, at most 200.
+
+    Only DONE and RETRY are commands of such a file. A name that is repeated counts once; of several
+    RETRY lines for a node the last one counts.
+    """
+    read = RescueText()
+    done: dict[str, None] = {}
+    findings: list[Finding] = []
+    for number, words in _commands(text):
+        command = words[0].upper()
+        if command == "DONE" and len(words) == 2:
+            done[words[1]] = None
+            read.lines.setdefault(words[1], number)
+            continue
+        fault = _read_retry(words, number, read) if command == "RETRY" else _fault(words)
+        if fault:
+            findings.append(Finding(fault, file=file, line=number))
+            if len(findings) == _MOST_FINDINGS:
+                break
+    read.done.extend(done)
+    return read, findings
+
+
+def _commands(text: str) -> Iterable[tuple[int, list[str]]]:
+    """The words of each line that is neither empty nor a comment, with the line's number."""
+    # By hand, as `splitlines` also divides at characters that may stand in names.
+    for number, line in enumerate(text.split("\n"), start=1):
+        words = line.split()
+        if words and not words[0].startswith(("#", "//")):
+            yield number, words
+
+
+def _fault(words: Sequence[str]) -> str:
+    if words[0].upper() == "DONE":
+        return f"DONE takes one node name, not {len(words) - 1} words"
+    return f"a rescue file has only DONE and RETRY lines, not {words[0][:80]}"
+
+
+def _read_retry(words: Sequence[str], number: int, read: RescueText) -> str:
+    """Take in `RETRY name count [UNLESS-EXIT code]`; returns what is wrong with it."""
+    has_exit = len(words) == 5 and words[3].upper().replace("_", "-") == "UNLESS-EXIT"
+    if len(words) != 3 and not has_exit:
+        return "RETRY takes a node name, a number, and UNLESS-EXIT with a code if wanted"
+    if not _NUMBER.match(words[2]) or not 0 <= int(words[2]) <= _MOST_RETRIES:
+        return f"the number of retries is not a number from 0: {words[2][:80]}"
+    if has_exit and not _NUMBER.match(words[4]):
+        return f"the code of UNLESS-EXIT is not a number: {words[4][:80]}"
+    read.retries[words[1]] = (int(words[2]), int(words[4]) if has_exit else None)
+    read.lines.setdefault(words[1], number)
+    return ""
