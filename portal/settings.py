@@ -38,6 +38,7 @@ INSTALLED_APPS = [
     "wms.taskqueues",
     "wms.jobs",
     "wms.pilots",
+    "wms.placement",
     "wms.dags",
     "wms.history",
     "portal.web",

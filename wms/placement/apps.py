@@ -1,0 +1,12 @@
+from __future__ import annotations
+
+from django.apps import AppConfig
+
+
+class PlacementConfig(AppConfig):
+    """Placement of data: requests, their attempts and the modules that carry them out."""
+
+    name = "wms.placement"
+    label = "placement"
+    verbose_name = "Data placement"
+    default_auto_field = "django.db.models.BigAutoField"

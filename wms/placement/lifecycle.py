@@ -1,0 +1,48 @@
+"""The one place where a placement request changes its state."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from django.db import transaction
+
+from wms.core.actors import Actor
+from wms.core.inbox import announce
+from wms.core.models import InboxEntry
+from wms.core.statemachine import StateMachine
+from wms.core.transitions import Applied
+from wms.placement.models import PlacementEvent, PlacementRequest
+from wms.placement.states import TRANSITIONS
+
+_MACHINE = StateMachine(
+    model=PlacementRequest,
+    event_model=PlacementEvent,
+    subject="request",
+    transitions=TRANSITIONS,
+)
+#: Events that whoever submitted the request hears of through its inbox.
+ANNOUNCED = frozenset({"complete", "fail", "remove"})
+
+
+@transaction.atomic
+def apply(
+    event: str,
+    request_ids: Collection[int],
+    *,
+    actor: Actor,
+    reason: str = "",
+    facts: Mapping[int, Mapping[str, Any]] | None = None,
+    **changes: Any,
+) -> Applied:
+    """Move requests by one event; ends are announced to those who submitted them."""
+    applied, _ = _MACHINE.apply(
+        event, request_ids, actor=actor, reason=reason, facts=facts, **changes
+    )
+    if event in ANNOUNCED:
+        listeners = PlacementRequest.objects.filter(pk__in=applied.changed).exclude(topic="")
+        announce(
+            InboxEntry(topic=topic, key=key, event_id=pk)
+            for pk, topic, key in listeners.values_list("pk", "topic", "topic_key")
+        )
+    return applied

@@ -1,0 +1,37 @@
+"""The states of a placement request and what leads from one to another."""
+
+from __future__ import annotations
+
+from django.db import models
+
+from wms.core.transitions import Transition, TransitionTable
+
+
+class RequestState(models.TextChoices):
+    """Where a placement request is in its life."""
+
+    RECEIVED = "received", "request received"
+    PROCESSING = "processing", "processing request"
+    RESCHEDULED = "rescheduled", "request rescheduled"
+    COMPLETED = "completed", "request completed"
+    FAILED = "failed", "request failed"
+    REMOVED = "removed", "request removed"
+
+
+_S = RequestState
+TERMINAL = frozenset({_S.COMPLETED.value, _S.FAILED.value, _S.REMOVED.value})
+#: States in which a request waits for its next attempt.
+WAITING = frozenset({_S.RECEIVED.value, _S.RESCHEDULED.value})
+
+
+def _step(*sources: RequestState, to: RequestState, needs_reason: bool = False) -> Transition:
+    return Transition(frozenset(s.value for s in sources), to.value, needs_reason)
+
+
+TRANSITIONS: TransitionTable = {
+    "start": _step(_S.RECEIVED, _S.RESCHEDULED, to=_S.PROCESSING),
+    "complete": _step(_S.PROCESSING, to=_S.COMPLETED),
+    "reschedule": _step(_S.PROCESSING, to=_S.RESCHEDULED, needs_reason=True),
+    "fail": _step(_S.PROCESSING, to=_S.FAILED, needs_reason=True),
+    "remove": _step(_S.RECEIVED, _S.PROCESSING, _S.RESCHEDULED, to=_S.REMOVED, needs_reason=True),
+}
