@@ -13,7 +13,7 @@ class DagsConfig(AppConfig):
     def ready(self) -> None:
         """Have the engine woken by the events that it reads."""
         from wms.core.inbox import register_reader
-        from wms.dags.lifecycle import ADVANCE_TASK, CONTROL_TOPIC, JOB_TOPIC
+        from wms.dags.lifecycle import ADVANCE_TASK, TOPICS
 
-        register_reader(JOB_TOPIC, ADVANCE_TASK)
-        register_reader(CONTROL_TOPIC, ADVANCE_TASK)
+        for topic in TOPICS:
+            register_reader(topic, ADVANCE_TASK)

@@ -45,7 +45,7 @@ class Decision:
 
 
 def after_pre(attempt: Attempt, code: int) -> Decision:
-    """PRE has ended. A code of PRE_SKIP makes the node done; POST after a failed PRE is an option."""
+    """PRE has ended. The code of PRE_SKIP makes the node done; POST after failure is an option."""
     features = attempt.features
     if code == 0:
         return Decision(Next.SUBMIT)
@@ -61,7 +61,7 @@ def after_pre(attempt: Attempt, code: int) -> Decision:
 
 
 def after_job(attempt: Attempt, code: int) -> Decision:
-    """All jobs of the node have ended, with this code in all: 0 is success. POST has the last word."""
+    """All jobs of the node have ended, with this code in all; POST has the last word."""
     if attempt.features.script(ScriptKind.POST) is not None:
         return Decision(Next.RUN_POST, code)
     return _ended(attempt, code)
@@ -92,7 +92,7 @@ def _failed(attempt: Attempt, code: int) -> Decision:
 
 
 def _abort_code(features: Features, code: int) -> int | None:
-    """The DAG's exit code if this code aborts it: by default the node's own, as a process has it."""
+    """The DAG's exit code if this code aborts it; by default the node's, as a process has it."""
     rule = features.abort
     if rule is None or rule.exit_code != code:
         return None

@@ -88,9 +88,13 @@ def features_row(spec: NodeSpec, *, keeps_source: bool) -> dict[str, Any] | None
         row["source"] = spec.source
     if spec.variables:
         row["appended"] = {
-            name: variable.value for name, variable in spec.variables.items() if variable.is_appended
+            name: variable.value
+            for name, variable in spec.variables.items()
+            if variable.is_appended
         }
-    return {name: value for name, value in row.items() if value not in (None, False, [], {})} or None
+    return {
+        name: value for name, value in row.items() if value not in (None, False, [], {})
+    } or None
 
 
 def _script_row(script: Any) -> dict[str, Any]:

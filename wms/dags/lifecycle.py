@@ -1,4 +1,4 @@
-"""The one place where a DAG or a node changes its state."""
+"""The one place where a DAG changes its state; that of its nodes is `wms.dags.moves`."""
 
 from __future__ import annotations
 
@@ -14,26 +14,24 @@ from wms.core.inbox import announce
 from wms.core.models import InboxEntry
 from wms.core.statemachine import StateMachine
 from wms.core.transitions import Applied
-from wms.dags.models import Dag, DagEvent, MatchRecord, Node, NodeEvent
-from wms.dags.states import DAG_TRANSITIONS, NODE_TRANSITIONS
+from wms.dags.models import Dag, DagEvent, MatchRecord
+from wms.dags.states import DAG_TRANSITIONS
 
 #: The inbox of job events, and of DAG events after which the engine has something to do.
 JOB_TOPIC = "dag-jobs"
 CONTROL_TOPIC = "dag-control"
+#: The inboxes of the ends of scripts, of inner DAGs, and of placement requests.
+SCRIPT_TOPIC = "dag-scripts"
+INNER_TOPIC = "dag-inner"
+DATA_TOPIC = "dag-data"
+TOPICS = (JOB_TOPIC, CONTROL_TOPIC, SCRIPT_TOPIC, INNER_TOPIC, DATA_TOPIC)
 #: The task that matches idle DAGs.
 NEGOTIATE_TASK = "wms.dags.negotiate"
-#: The task that reads both inboxes.
+#: The task that reads all of these inboxes.
 ADVANCE_TASK = "wms.dags.advance"
 
 _DAGS = StateMachine(model=Dag, event_model=DagEvent, subject="dag", transitions=DAG_TRANSITIONS)
-_NODES = StateMachine(
-    model=Node,
-    event_model=NodeEvent,
-    subject="node",
-    transitions=NODE_TRANSITIONS,
-    copied=("dag_id",),
-)
-_WAKES_ENGINE = frozenset({"match", "resume"})
+_WAKES_ENGINE = frozenset({"match", "resume", "begin", "halt"})
 _ENDS_MATCH = frozenset({"complete", "fail", "remove"})
 #: The columns of a DAG that has no site.
 UNBOUND: Mapping[str, Any] = {
@@ -86,20 +84,11 @@ def end_matches(
     )
 
 
-def tell_engine(dag_id: int) -> None:
-    """Have the engine look at a DAG again, after this transaction."""
-    announce([InboxEntry(topic=CONTROL_TOPIC, key=dag_id, event_id=0)])
+def tell_engine(*dag_ids: int) -> None:
+    """Have the engine look at DAGs again, after this transaction."""
+    announce(InboxEntry(topic=CONTROL_TOPIC, key=dag_id, event_id=0) for dag_id in dag_ids)
 
 
-def apply_to_nodes(
-    event: str,
-    node_ids: Collection[int],
-    *,
-    actor: Actor,
-    reason: str = "",
-    facts: Mapping[int, Mapping[str, Any]] | None = None,
-    **changes: Any,
-) -> Applied:
-    """Move nodes by one event. The caller holds the lock of their DAG's row."""
-    applied, _ = _NODES.apply(event, node_ids, actor=actor, reason=reason, facts=facts, **changes)
-    return applied
+def tell_to_begin(*dag_ids: int) -> None:
+    """Likewise, and look for nodes that could begin: what there is to begin has changed."""
+    announce(InboxEntry(topic=CONTROL_TOPIC, key=dag_id, event_id=1) for dag_id in dag_ids)

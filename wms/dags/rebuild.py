@@ -5,11 +5,22 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
 
-from wms.core.models import EventRecord
 from wms.core.transitions import TransitionTable
-from wms.dags.models import Dag, DagEvent, Node, NodeEvent
-from wms.dags.states import DAG_TRANSITIONS, NODE_TRANSITIONS, DagState, NodeState
+from wms.dags.models import Dag, DagEvent, Edge, Node, NodeEvent
+from wms.dags.states import (
+    COUNTED_KINDS,
+    DAG_TRANSITIONS,
+    NODE_TRANSITIONS,
+    DagState,
+    NodeState,
+)
+
+#: So many DAGs, those that changed last, are looked at by the loop.
+_SAMPLE = 20
+_CHUNK = 5000
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,35 +32,121 @@ class Rebuilt:
     differences: tuple[str, ...]
 
 
+class _Stored(NamedTuple):
+    """What a row says of a node."""
+
+    name: str
+    kind: str
+    state: str
+    retry_number: int
+    unfinished_parents: int
+
+
+@dataclass(slots=True)
+class _Replayed:
+    """What the log says of a node."""
+
+    state: str = NodeState.WAITING.value
+    retries: int = 0
+
+
 def rebuild_dag(dag_id: int) -> Rebuilt:
-    """Replay the events of a DAG and of its nodes; compare with the rows. Changes nothing."""
+    """Replay the events of a DAG and of its nodes; compare with the rows. Changes nothing.
+
+    States, retries, the parents that each node waits for, and the counters are all recomputed.
+    """
     dag = Dag.objects.get(pk=dag_id)
     faults: list[str] = []
     dag_events = DagEvent.objects.filter(dag_id=dag_id).exclude(event="submit").order_by("pk")
     state = _replay("DAG", DagState.IDLE, dag_events, DAG_TRANSITIONS, faults)
-    nodes = {node.pk: node for node in Node.objects.filter(dag_id=dag_id)}
-    events: dict[int, list[NodeEvent]] = {pk: [] for pk in nodes}
-    for event in NodeEvent.objects.filter(dag_id=dag_id).order_by("pk"):
-        events[event.node_id].append(event)
-    states = {
-        pk: _replay(f"node {node.name}", NodeState.WAITING, events[pk], NODE_TRANSITIONS, faults)
-        for pk, node in nodes.items()
-    }
     if state != dag.state:
         faults.append(f"DAG: stored {dag.state}, by the log {state}")
-    faults += [
-        f"node {node.name}: stored {node.state}, by the log {states[pk]}"
-        for pk, node in nodes.items()
-        if node.state != states[pk]
+    stored = {
+        pk: _Stored(*rest)
+        for pk, *rest in Node.objects.filter(dag_id=dag_id).values_list("pk", *_Stored._fields)
+    }
+    replayed = _replay_nodes(dag_id, stored, faults)
+    faults += _node_faults(stored, replayed)
+    faults += _parent_faults(dag_id, stored, replayed)
+    faults += _counter_faults(
+        dag, (replayed[pk].state for pk, node in stored.items() if node.kind in COUNTED_KINDS)
+    )
+    return Rebuilt(
+        state=state,
+        node_states={pk: each.state for pk, each in replayed.items()},
+        differences=tuple(faults),
+    )
+
+
+def run_cycle(now: datetime) -> dict[str, Any]:
+    """Rebuild the DAGs that changed last in the past day, and report where rows and log differ."""
+    recent = (
+        Dag.objects.filter(state_since__gte=now - timedelta(days=1))
+        .order_by("-state_since")
+        .values_list("pk", flat=True)[:_SAMPLE]
+    )
+    differing = {}
+    for dag_id in recent:
+        differences = rebuild_dag(dag_id).differences
+        if differences:
+            differing[str(dag_id)] = list(differences[:10])
+    return {"rebuilt": len(recent), "differing": differing}
+
+
+def _replay_nodes(
+    dag_id: int, stored: dict[int, _Stored], faults: list[str]
+) -> dict[int, _Replayed]:
+    nodes = {pk: _Replayed() for pk in stored}
+    events = NodeEvent.objects.filter(dag_id=dag_id).order_by("pk")
+    rows = events.values_list("pk", "node_id", "event")
+    for pk, node_id, event in rows.iterator(chunk_size=_CHUNK):
+        node, step = nodes[node_id], NODE_TRANSITIONS[event]
+        if node.state not in step.sources:
+            name = stored[node_id].name
+            faults.append(f"node {name}: event {pk} ({event}) cannot follow {node.state}")
+        node.state = step.target
+        if event == "retry":
+            node.retries += 1
+        elif event == "rerun":
+            node.retries = 0
+    return nodes
+
+
+def _node_faults(stored: dict[int, _Stored], replayed: dict[int, _Replayed]) -> list[str]:
+    faults = []
+    for pk, node in stored.items():
+        by_log = replayed[pk]
+        if node.state != by_log.state:
+            faults.append(f"node {node.name}: stored {node.state}, by the log {by_log.state}")
+        if node.retry_number != by_log.retries:
+            faults.append(
+                f"node {node.name}: stored {node.retry_number} retries, by the log {by_log.retries}"
+            )
+    return faults
+
+
+def _parent_faults(
+    dag_id: int, stored: dict[int, _Stored], replayed: dict[int, _Replayed]
+) -> list[str]:
+    """Nodes whose number of unfinished parents is not what their parents' states say."""
+    unfinished: Counter[int] = Counter()
+    arcs = Edge.objects.filter(parent__dag_id=dag_id).values_list("parent_id", "child_id", "is_weak")
+    for parent, child, is_weak in arcs.iterator(chunk_size=_CHUNK):
+        state = replayed[parent].state
+        has_ended = state == NodeState.DONE or (is_weak and state == NodeState.FAILED)
+        unfinished[child] += not has_ended
+    return [
+        f"node {node.name}: waits for {node.unfinished_parents} parents, by the log for "
+        f"{unfinished[pk]}"
+        for pk, node in stored.items()
+        if node.unfinished_parents != unfinished[pk]
     ]
-    faults += _counter_faults(dag, states.values())
-    return Rebuilt(state=state, node_states=states, differences=tuple(faults))
 
 
 def _replay(
     what: str,
     start: str,
-    events: Iterable[EventRecord],
+    events: Iterable[DagEvent],
     transitions: TransitionTable,
     faults: list[str],
 ) -> str:
@@ -65,6 +162,7 @@ def _replay(
 def _counter_faults(dag: Dag, states: Iterable[str]) -> list[str]:
     counts = Counter(states)
     stored = {
+        NodeState.READY: dag.ready_count,
         NodeState.DONE: dag.done_count,
         NodeState.FAILED: dag.failed_count,
         NodeState.FUTILE: dag.futile_count,

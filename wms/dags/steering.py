@@ -1,20 +1,26 @@
-"""What steering does to DAGs and their jobs, once somebody is permitted to, or a loop decides."""
+"""What steering does to DAGs and their jobs, once somebody is permitted to, or a loop decides.
+
+What is done to a DAG is done to the DAGs inside of it as well.
+"""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from django.db import transaction
 from django.db.models import F
+from django.utils import timezone
 
 from wms.core.actors import Actor
 from wms.core.loops import wake
 from wms.core.transitions import Applied
 from wms.dags import lifecycle
+from wms.dags.clusters import cluster_jobs
+from wms.dags.inner import inner_dags
 from wms.dags.models import Dag, MatchRecord, Node
+from wms.dags.rounds import Round
 from wms.dags.states import NodeState
 from wms.jobs import services as jobs
 from wms.jobs.models import Job
@@ -42,10 +48,13 @@ def hold(
 ) -> Applied:
     """Hold DAGs, whose rows the caller has locked, and their waiting jobs; what runs goes on."""
     applied = lifecycle.apply_to_dags("hold", dag_ids, actor=actor, reason=reason, facts=facts)
+    inner = inner_dags(applied.changed)
+    lifecycle.apply_to_dags("hold", inner, actor=actor, reason=reason)
     jobs.hold_jobs(
-        jobs_of(applied.changed, states={JobState.WAITING.value}),
+        jobs_of([*applied.changed, *inner], states={JobState.WAITING.value}),
         actor=actor,
         reason=f"the DAG is held: {reason}",
+        is_announced=False,
     )
     return applied
 
@@ -88,12 +97,14 @@ def take_back(
         **changes,
     )
     lifecycle.end_matches(applied.changed, end=end, reason=reason, avoid_s=avoid_s)
+    inner = inner_dags(applied.changed)
+    lifecycle.apply_to_dags("rematch", inner, actor=actor, reason=reason, **lifecycle.UNBOUND)
     why = f"the DAG leaves its site: {reason}"
-    alive = _submitted(applied.changed).filter(job__state__in=_ALIVE)
-    kill = jobs.kill_queued_jobs if lets_finish else jobs.kill_jobs
-    killed = kill(list(alive.values_list("job_id", flat=True)), actor=actor, reason=why)
-    recalled = _recall(applied.changed, killed.changed, actor=actor, reason=why)
-    _count([dag for dag in dags if recalled[dag.pk]], recalled)
+    taken = [dag for dag in dags if dag.pk in set(applied.changed)]
+    for dag in [*taken, *_locked(inner)]:
+        round_ = Round(dag, timezone.now(), actor)
+        _recall_nodes(round_, lets_finish=lets_finish, why=why)
+        round_.close()
     transaction.on_commit(partial(wake, lifecycle.NEGOTIATE_TASK))
     return Applied(
         changed=applied.changed,
@@ -101,37 +112,57 @@ def take_back(
     )
 
 
-def recall_strays(dag: Dag, job_ids: Collection[int], *, actor: Actor) -> int:
-    """Recall the nodes whose jobs came back to the TaskQueues of a site that the DAG has left.
-
-    Returns how many; the caller has locked the DAG's row, and counts.
-    """
+def recall_strays(round_: Round, job_ids: Collection[int]) -> None:
+    """Recall the nodes whose jobs came back to the TaskQueues of a site that the DAG has left."""
+    dag = round_.dag
     returned = Job.objects.filter(pk__in=job_ids, state__in=QUEUED)
     site = dag.site.name if dag.site else ""
-    strays = [pk for pk, needs in returned.values_list("pk", "needs") if site not in needs["sites"]]
+    strays = [
+        (pk, cluster or pk)
+        for pk, cluster, needs in returned.values_list("pk", "cluster_id", "needs")
+        if site not in needs["sites"]
+    ]
     if not strays:
-        return 0
+        return
+    clusters = {cluster for _, cluster in strays}
     why = "the DAG has left the job's site"
-    killed = jobs.kill_queued_jobs(strays, actor=actor, reason=why)
-    return _recall([dag.pk], killed.changed, actor=actor, reason=why)[dag.pk]
+    alive = cluster_jobs(clusters).filter(state__in=_ALIVE).values_list("pk", flat=True)
+    jobs.kill_jobs(list(alive), actor=round_.actor, reason=why)
+    _recall(round_, clusters, why)
 
 
-def _submitted(dag_ids: Collection[int]) -> Any:
-    return Node.objects.filter(dag_id__in=dag_ids, state=NodeState.SUBMITTED)
+def _recall_nodes(round_: Round, *, lets_finish: bool, why: str) -> None:
+    """Kill the jobs of a DAG's submitted nodes, or those that no pilot has, and recall the nodes.
+
+    The jobs of a list stay together: while a pilot has one of them, all may finish.
+    """
+    nodes = _submitted(round_.dag)
+    alive = cluster_jobs(nodes.values_list("job_id", flat=True)).filter(state__in=_ALIVE)
+    rows = list(alive.values_list("pk", "cluster_id", "state"))
+    kept = {c or pk for pk, c, state in rows if lets_finish and state not in QUEUED}
+    to_kill = [pk for pk, cluster, _ in rows if (cluster or pk) not in kept]
+    kill = jobs.kill_queued_jobs if lets_finish else jobs.kill_jobs
+    killed = set(kill(to_kill, actor=round_.actor, reason=why).changed)
+    _recall(round_, {cluster or pk for pk, cluster, _ in rows if pk in killed}, why)
 
 
-def _recall(
-    dag_ids: Collection[int], job_ids: Collection[int], *, actor: Actor, reason: str
-) -> Counter[int]:
-    """Make the nodes of killed jobs ready again; how many, by DAG."""
-    nodes = dict(_submitted(dag_ids).filter(job_id__in=job_ids).values_list("pk", "dag_id"))
-    recalled = lifecycle.apply_to_nodes("recall", list(nodes), actor=actor, reason=reason)
-    return Counter(nodes[pk] for pk in recalled.changed)
+def _submitted(dag: Dag) -> Any:
+    return Node.objects.filter(dag=dag, state=NodeState.SUBMITTED, job__isnull=False)
 
 
-def _count(dags: Iterable[Dag], recalled: Mapping[int, int]) -> None:
-    changed = []
-    for dag in dags:
-        dag.submitted_count -= recalled[dag.pk]
-        changed.append(dag)
-    Dag.objects.bulk_update(changed, ["submitted_count"], batch_size=500)
+def _recall(round_: Round, clusters: Iterable[int], why: str) -> None:
+    """Make the nodes of killed clusters ready again; what their PRE scripts gave stays known."""
+    nodes = _submitted(round_.dag).filter(job_id__in=list(clusters))
+    found = dict(nodes.values_list("pk", "progress"))
+    kept = [pk for pk, progress in found.items() if progress and "pre" in progress]
+    round_.move("recall", kept, reason=why, progress={"pre": 0})
+    round_.move("recall", [pk for pk in found if pk not in set(kept)], reason=why, progress=None)
+
+
+def _locked(dag_ids: Collection[int]) -> list[Dag]:
+    return list(
+        Dag.objects.filter(pk__in=dag_ids)
+        .select_related("site", "owner", "workspace")
+        .order_by("pk")
+        .select_for_update(of=("self",))
+    )

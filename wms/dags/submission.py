@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from functools import partial
-from typing import BinaryIO
+from dataclasses import dataclass, field
+from typing import Any, BinaryIO
 
 from django.db import IntegrityError, transaction
 
@@ -14,20 +14,16 @@ from wms.core.actors import Actor
 from wms.core.audit import record_action
 from wms.core.conf import conf
 from wms.core.errors import Finding, InvalidInput
-from wms.core.loops import wake
 from wms.core.models import Role, User
 from wms.core.policy import require_role
 from wms.dags.checking import CheckedDag, check_dag
-from wms.dags.lifecycle import NEGOTIATE_TASK
-from wms.dags.models import Dag, DagEvent, Edge, Node, SubmitDescription
-from wms.dags.states import DagState
+from wms.dags.models import Dag, DagEvent
+from wms.dags.rescues import BY_DEFAULT, Resumption
+from wms.dags.runs import SUBMIT_EVENT, RunRequest, check_options, store_run
 from wms.jobs.blobs import store_bytes, store_stream
 from wms.jobs.models import Blob
 from wms.jobs.paths import checked_path
 from wms.jobs.services import create_workspace
-
-_BATCH = 1000
-_SUBMIT = "submit"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +39,15 @@ class DagSubmission:
     description_text: str = ""
     description_name: str = ""
     idempotency_key: str | None = None
+    #: Further DAG files, among `files`, that run together with the first as one DAG.
+    more_dags: tuple[str, ...] = ()
+    options: Mapping[str, Any] = field(default_factory=dict)
+    resumption: Resumption = BY_DEFAULT
+
+    @property
+    def dag_files(self) -> list[str]:
+        """All DAG files, the first one first."""
+        return [self.dag_name, *self.more_dags]
 
 
 def submit_dag(submission: DagSubmission, *, owner: User, actor: Actor) -> Dag:
@@ -69,7 +74,9 @@ def submit_dag(submission: DagSubmission, *, owner: User, actor: Actor) -> Dag:
 
 def submission_warnings(dag: Dag) -> list[Finding]:
     """What was told when the DAG was accepted: faults are none, but may not be meant either."""
-    told = DagEvent.objects.filter(dag=dag, event=_SUBMIT).values_list("facts", flat=True).first()
+    told = (
+        DagEvent.objects.filter(dag=dag, event=SUBMIT_EVENT).values_list("facts", flat=True).first()
+    )
     return [Finding(**warning) for warning in (told or {}).get("warnings", [])]
 
 
@@ -96,10 +103,10 @@ def _checked(submission: DagSubmission, owner: User) -> CheckedDag:
         findings.append(Finding("at most 128 characters", field="idempotency_key"))
     if findings:
         raise InvalidInput(findings)
+    check_options(submission.options)
     checked = check_dag(
-        submission.dag_text,
-        dag_name=submission.dag_name,
-        files=submission.files,
+        submission.dag_files,
+        files={**submission.files, submission.dag_name: io.BytesIO(submission.dag_text.encode())},
         owner=owner,
         description_text=submission.description_text,
         description_name=submission.description_name,
@@ -132,70 +139,18 @@ def _store(
     owner: User,
     actor: Actor,
 ) -> Dag:
-    description = checked.description
-    dag = Dag.objects.create(
-        name=submission.dag_name.removesuffix(".dag"),
-        owner=owner,
-        workspace=create_workspace(owner, blobs),
-        idempotency_key=submission.idempotency_key,
-        ad_attributes=description.attributes,
-        accounting_group=description.group,
-        concurrency_limits=description.limits,
-        rematch_expression=description.rematch_expression,
-        node_count=len(checked.dag.nodes),
-        **(
-            {"environment_template": description.environment}
-            if description.environment is not None
-            else {}
+    dag = store_run(
+        RunRequest(
+            workspace=create_workspace(owner, blobs),
+            owner=owner,
+            dag_files=submission.dag_files,
+            options=submission.options,
+            resumption=submission.resumption,
+            idempotency_key=submission.idempotency_key,
         ),
+        checked,
+        actor=actor,
     )
-    _store_nodes(dag, checked)
-    ensure_submitter(owner, description.group)
-    DagEvent.objects.create(
-        dag=dag,
-        event=_SUBMIT,
-        to_state=DagState.IDLE,
-        actor=actor.name,
-        facts={"warnings": [asdict(warning) for warning in checked.warnings]}
-        if checked.warnings
-        else {},
-    )
+    ensure_submitter(owner, checked.description.group)
     record_action("submit DAG", target=f"DAG {dag.pk}", actor=actor, facts={"name": dag.name})
-    transaction.on_commit(partial(wake, NEGOTIATE_TASK))
     return dag
-
-
-def _store_nodes(dag: Dag, checked: CheckedDag) -> None:
-    descriptions = SubmitDescription.objects.bulk_create(
-        [
-            SubmitDescription(dag=dag, name=name, content=submit_file.as_dict())
-            for name, submit_file in checked.submit_files.items()
-        ]
-    )
-    by_name = {description.name: description for description in descriptions}
-    parents: dict[str, int] = dict.fromkeys(checked.dag.nodes, 0)
-    for _, child in checked.dag.edges:
-        parents[child] += 1
-    nodes = Node.objects.bulk_create(
-        [
-            Node(
-                dag=dag,
-                name=spec.name,
-                ordinal=ordinal,
-                submit_description=by_name[spec.submit_file],
-                variables=spec.variables,
-                unfinished_parents=parents[spec.name],
-                max_retries=spec.max_retries,
-            )
-            for ordinal, spec in enumerate(checked.dag.nodes.values(), start=1)
-        ],
-        batch_size=_BATCH,
-    )
-    ids = {node.name: node.pk for node in nodes}
-    Edge.objects.bulk_create(
-        [
-            Edge(dag=dag, parent_id=ids[parent], child_id=ids[child])
-            for parent, child in checked.dag.edges
-        ],
-        batch_size=_BATCH,
-    )

@@ -1,4 +1,4 @@
-"""The periodic tasks of negotiator, engine and rematcher."""
+"""The periodic tasks of negotiator, engine, timers, rematcher and auditor."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from celery import shared_task
 
 from wms.core import loops
 from wms.core.conf import conf
-from wms.dags import engine, negotiation, rematching
+from wms.dags import engine, negotiation, rebuild, rematching, timers
 from wms.dags.lifecycle import ADVANCE_TASK, NEGOTIATE_TASK
 
 NEGOTIATOR = loops.register(
@@ -24,6 +24,12 @@ ENGINE = loops.register(
 )
 REMATCHER = loops.register(
     loops.Loop("rematcher", "wms.dags.rematch", period_s=30, run_cycle=rematching.run_cycle)
+)
+TIMERS = loops.register(
+    loops.Loop("dag-timers", "wms.dags.timers", period_s=2, run_cycle=timers.run_cycle)
+)
+AUDITOR = loops.register(
+    loops.Loop("dag-auditor", "wms.dags.audit", period_s=86_400, run_cycle=rebuild.run_cycle)
 )
 
 
@@ -43,3 +49,15 @@ def advance() -> None:
 def rematch() -> None:
     """Take DAGs from sites where they fare badly; a missed run leaves them there until the next."""
     loops.run(REMATCHER)
+
+
+@shared_task(name=TIMERS.task, soft_time_limit=55, time_limit=60)
+def timers_of_dags() -> None:
+    """Tell the engine of what is due; a missed run does so later."""
+    loops.run(TIMERS)
+
+
+@shared_task(name=AUDITOR.task, soft_time_limit=1700, time_limit=1800)
+def audit() -> None:
+    """Compare a sample of DAGs with their logs, once a day."""
+    loops.run(AUDITOR)

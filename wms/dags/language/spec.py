@@ -75,7 +75,7 @@ class Tolerance:
 
 @dataclass(frozen=True, slots=True)
 class TimeLimits:
-    """TIMEOUT, in seconds: in the queue before its first start, and from start to end; 0 is none."""
+    """TIMEOUT, in seconds: in the queue before the first start, from start to end; 0 is none."""
 
     queue_s: int = 0
     run_s: int = 0
@@ -166,6 +166,7 @@ class RunOptions:
     retry_node_first: bool = False
     reset_retries: bool = True
     max_rescue: int = 100
+    data_attempts: int = 10
 
 
 @dataclass(slots=True)

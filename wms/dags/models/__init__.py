@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from wms.dags.models.dags import Dag, DagEvent, MatchRecord
-from wms.dags.models.nodes import Edge, Node, NodeEvent, SubmitDescription
+from wms.dags.models.nodes import Edge, Node, NodeEvent, NodeTimer, SubmitDescription
 from wms.dags.models.policies import MatchmakingPolicy, NegotiationCycle
 from wms.dags.models.runs import Rescue, ScriptRun, SharedLimit
 
@@ -16,6 +16,7 @@ __all__ = [
     "NegotiationCycle",
     "Node",
     "NodeEvent",
+    "NodeTimer",
     "Rescue",
     "ScriptRun",
     "SharedLimit",

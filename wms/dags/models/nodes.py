@@ -96,6 +96,12 @@ class Node(models.Model):
                 condition=models.Q(state__in=["pre_running", "post_running", "failed"]),
                 name="node_of_note",
             ),
+            # What counts against the limits of the DAG and of its categories.
+            models.Index(
+                fields=["dag", "category"],
+                condition=models.Q(state="submitted"),
+                name="node_submitted",
+            ),
             # FINAL and its like.
             models.Index(
                 fields=["dag", "kind"],
@@ -112,6 +118,29 @@ class Node(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+class NodeTimer(models.Model):
+    """When an attempt of a node has been in the queue, or has run, for too long."""
+
+    class Kind(models.TextChoices):
+        """What lasts too long."""
+
+        QUEUE = "queue", "in the queue"
+        RUN = "run", "running"
+
+    dag = models.ForeignKey(Dag, on_delete=models.CASCADE, related_name="+", db_index=False)
+    node = models.ForeignKey(Node, on_delete=models.CASCADE, related_name="timers")
+    kind = models.CharField(max_length=5, choices=Kind)
+    retry_number = models.PositiveIntegerField(help_text="Of the node's attempt.")
+    limit_s = models.PositiveIntegerField()
+    due_at = models.DateTimeField(db_index=True)
+
+    class Meta:
+        indexes = [models.Index(fields=["dag", "due_at"], name="timer_by_dag")]
+
+    def __str__(self) -> str:
+        return f"{self.kind} limit of node {self.node_id}"
 
 
 class Edge(models.Model):

@@ -27,11 +27,15 @@ _NO_PRE = -1
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A script to be run for a node; `code` is what its jobs, or what stands for them, gave."""
+    """A script to be run for a node; `code` is what its jobs, or what stands for them, gave.
+
+    `has_jobs`: something was submitted in this attempt of the node.
+    """
 
     node: Node
     kind: ScriptKind
     code: int = 0
+    has_jobs: bool = True
 
 
 def ask(round_: Round, wanted: Sequence[Wanted]) -> None:
@@ -117,7 +121,7 @@ def _run(round_: Round, wanted: Wanted, script: Script) -> ScriptRun:
         kind=wanted.kind,
         retry_number=node.retry_number,
         executable=script.executable,
-        arguments=filled_in(script.arguments, values, lambda: _job_ends(node)),
+        arguments=filled_in(script.arguments, values, lambda: _job_ends(wanted)),
         directory=node.directory,
     )
 
@@ -152,7 +156,7 @@ def _node_values(node: Node, wanted: Wanted) -> dict[str, str]:
     if wanted.kind is ScriptKind.PRE:
         return values
     progress = node.progress or {}
-    cluster = node.job_id if progress.get("jobs", 1) else None
+    cluster = node.job_id if wanted.has_jobs else None
     last = progress.get("total", 1) - 1
     return values | {
         "JOBID": f"{cluster}.{last}" if cluster else "-1.-1",
@@ -163,8 +167,9 @@ def _node_values(node: Node, wanted: Wanted) -> dict[str, str]:
     }
 
 
-def _job_ends(node: Node) -> JobEnds:
-    if node.job_id is None:
+def _job_ends(wanted: Wanted) -> JobEnds:
+    node = wanted.node
+    if node.job_id is None or not wanted.has_jobs:
         return JobEnds()
     events = (
         JobEvent.objects.filter(

@@ -27,7 +27,7 @@ _OF_ALL_JOBS = frozenset({"JOB_COUNT", "JOB_ABORT_COUNT", "EXIT_CODES", "EXIT_CO
 
 @dataclass(frozen=True, slots=True)
 class JobEnds:
-    """How the jobs of a node's cluster ended: a code for each that has one, and how many did not."""
+    """How the jobs of a cluster ended: a code for each that has one, and how many did not."""
 
     count: int = 0
     aborted: int = 0
@@ -47,7 +47,7 @@ class JobEnds:
 def filled_in(
     arguments: Sequence[str], values: Mapping[str, str], job_ends: Callable[[], JobEnds]
 ) -> list[str]:
-    """The arguments with their macros replaced; `job_ends` is asked only if one of them needs it."""
+    """The arguments with their macros replaced; `job_ends` is asked only if one needs it."""
     names = {argument[1:].upper() for argument in arguments if argument.startswith("$")}
     known = dict(values)
     if names & _OF_ALL_JOBS:

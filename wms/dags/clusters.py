@@ -1,0 +1,93 @@
+"""The jobs of a node: one, or a list that ends as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from django.db.models import Q
+
+from wms.dags.features import features_of
+from wms.dags.models import Node
+from wms.dags.rounds import Round
+from wms.dags.scripts.asking import Wanted, ask, code_of
+from wms.dags.states import ScriptKind
+from wms.jobs import services as jobs
+from wms.jobs.models import Job
+from wms.jobs.states import TERMINAL
+
+if TYPE_CHECKING:
+    from wms.dags.news import JobNews
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterEnds:
+    """How all jobs of a node ended: 0, or the code of the first one beyond what is tolerated."""
+
+    code: int
+    reason: str = ""
+
+
+def note_ends(round_: Round, node: Node, ends: Sequence[JobNews]) -> ClusterEnds | None:
+    """Count the ends of a node's jobs; the result when all of them have ended, else None.
+
+    With the first failure beyond the node's tolerance the other jobs are killed, or may end.
+    """
+    progress: dict[str, Any] = dict(node.progress or {})
+    progress["left"] = progress.get("left", progress.get("total", 1)) - len(ends)
+    failures = [event for event in ends if event.event != "complete"]
+    if failures:
+        first = failures[0]
+        progress.setdefault("code", code_of(first.event, first.facts))
+        progress.setdefault("reason", first.reason)
+        progress["failed"] = progress.get("failed", 0) + len(failures)
+    is_lost = progress.get("failed", 0) > _tolerated(node, progress)
+    if progress["left"] > 0:
+        if is_lost and _fails_fast(node):
+            _kill_rest(round_, node)
+        Node.objects.filter(pk=node.pk).update(progress=progress)
+        return None
+    return ClusterEnds(progress["code"], progress["reason"]) if is_lost else ClusterEnds(0)
+
+
+def note_holds(
+    round_: Round, nodes: Iterable[Node], holds: Mapping[int, Sequence[JobNews]]
+) -> None:
+    """Count the holds of the nodes' jobs: run the HOLD scripts, and end jobs held too often."""
+    wanted = []
+    for node in nodes:
+        progress = dict(node.progress or {})
+        progress["holds"] = progress.get("holds", 0) + len(holds[node.job_id or 0])
+        node.progress = progress
+        Node.objects.filter(pk=node.pk).update(progress=progress)
+        if features_of(node.features).script(ScriptKind.HOLD) is not None:
+            wanted += [Wanted(node, ScriptKind.HOLD) for _ in holds[node.job_id or 0]]
+        limit = round_.options.max_job_holds
+        if limit and progress["holds"] >= limit:
+            _kill_rest(round_, node, why=f"its jobs were held {progress['holds']} times")
+    ask(round_, wanted)
+
+
+def _tolerated(node: Node, progress: Mapping[str, Any]) -> int:
+    rule = features_of(node.features).tolerance
+    if rule is None:
+        return 0
+    total = int(progress.get("total", 1))
+    return total * rule.limit // 100 if rule.is_percent else rule.limit
+
+
+def _fails_fast(node: Node) -> bool:
+    rule = features_of(node.features).tolerance
+    return rule is None or rule.fails_fast
+
+
+def _kill_rest(round_: Round, node: Node, *, why: str = "another job of the node failed") -> None:
+    alive = cluster_jobs([node.job_id or 0]).exclude(state__in=TERMINAL)
+    jobs.kill_jobs(list(alive.values_list("pk", flat=True)), actor=round_.actor, reason=why)
+
+
+def cluster_jobs(clusters: Iterable[int]) -> Any:
+    """The jobs of these clusters."""
+    wanted = list(clusters)
+    return Job.objects.filter(Q(pk__in=wanted) | Q(cluster_id__in=wanted))

@@ -1,0 +1,241 @@
+"""The end of a DAG: success, failure, abort, halt or removal; its rescue, and its FINAL node."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from django.db.models import Q
+
+from wms.core.inbox import announce
+from wms.core.models import InboxEntry
+from wms.dags import lifecycle
+from wms.dags.clusters import cluster_jobs
+from wms.dags.inner import inner_dags
+from wms.dags.lifecycle import INNER_TOPIC
+from wms.dags.models import Dag, Node
+from wms.dags.rescues import write_rescue_of
+from wms.dags.rounds import Round
+from wms.dags.scripts.service import cancel_runs
+from wms.dags.settling import Verdict
+from wms.dags.states import (
+    COUNTED_KINDS,
+    DAG_TERMINAL,
+    NODE_IN_FLIGHT,
+    DagState,
+    DagStatus,
+    NodeKind,
+    NodeState,
+)
+from wms.jobs import services as jobs
+from wms.jobs.states import TERMINAL
+from wms.placement import services as placement
+
+_FAILURE = 1
+_REMOVED = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a DAG ends, as far as that is known before its FINAL node has run."""
+
+    status: DagStatus
+    exit_code: int
+    reason: str
+    #: The event that ends it: complete, fail, remove.
+    event: str
+
+    @property
+    def is_success(self) -> bool:
+        """Whether there is nothing to be rescued."""
+        return self.event == "complete"
+
+
+def ending_of_abort(verdict: Verdict) -> Ending:
+    """ABORT-DAG-ON has hit. With the code 0 the DAG is a success."""
+    code = verdict.decision.aborts_with or 0
+    reason = f"ABORT-DAG-ON: node {verdict.node.name} ended with {verdict.decision.code}"
+    if code == 0:
+        return Ending(DagStatus.OK, 0, reason, "complete")
+    return Ending(DagStatus.ABORTED, code, reason, "fail")
+
+
+def ending_of_removal(reason: str) -> Ending:
+    """Somebody removes the DAG."""
+    return Ending(DagStatus.REMOVED, _REMOVED, reason, "remove")
+
+
+def ending_now(round_: Round) -> Ending | None:
+    """How the DAG ends if nothing is left that could go on; None while something is."""
+    dag = round_.dag
+    if dag.done_count == dag.node_count:
+        return Ending(DagStatus.OK, 0, "", "complete")
+    if dag.done_count + dag.failed_count + dag.futile_count == dag.node_count:
+        return Ending(DagStatus.NODE_FAILED, _FAILURE, _reason_of_failure(dag), "fail")
+    if dag.state == DagState.HALTED and dag.site_id is not None and not _is_under_way(dag):
+        return Ending(DagStatus.HALTED, _FAILURE, f"halted: {dag.state_reason}", "fail")
+    return _ending_of_provisioner(round_)
+
+
+def begin_ending(round_: Round, ending: Ending) -> None:
+    """Stop what runs, write the rescue, and let FINAL run; without one the DAG ends now."""
+    dag = round_.dag
+    _stop_all(round_, ending)
+    round_.close()
+    rescue = None if ending.is_success else write_rescue_of(dag)
+    dag.ending = {
+        "status": int(ending.status),
+        "exit_code": ending.exit_code,
+        "reason": ending.reason,
+        "event": ending.event,
+        "rescue": rescue.number if rescue is not None else None,
+    }
+    Dag.objects.filter(pk=dag.pk).update(ending=dag.ending)
+    final = round_.beside().get(NodeKind.FINAL, [])
+    if final and _start_final(round_, final[0]):
+        return
+    _end(round_, ending, ending.exit_code)
+
+
+def go_on_ending(round_: Round) -> None:
+    """End the DAG when its FINAL node has ended: what that gave is the DAG's exit code.
+
+    A FINAL node that failed makes the DAG fail, and the rescue is written anew.
+    """
+    dag = round_.dag
+    final = round_.beside().get(NodeKind.FINAL, [])
+    known = dag.ending or {}
+    ending = Ending(DagStatus(known["status"]), known["exit_code"], known["reason"], known["event"])
+    if any(node.state not in (NodeState.DONE, NodeState.FAILED) for node in final):
+        return
+    if all(node.state == NodeState.DONE for node in final):
+        _end_after_final(round_, ending)
+        return
+    reason = f"the FINAL node failed: {final[0].state_reason}"
+    failed = Ending(
+        ending.status or DagStatus.NODE_FAILED,
+        _FAILURE if ending.event != "remove" else _REMOVED,
+        f"{ending.reason}; {reason}" if ending.reason else reason,
+        "remove" if ending.event == "remove" else "fail",
+    )
+    round_.close()
+    write_rescue_of(dag)
+    _end(round_, failed, failed.exit_code)
+
+
+def _end_after_final(round_: Round, ending: Ending) -> None:
+    """FINAL was done: the DAG's exit code is 0, while its status goes on telling what happened."""
+    if ending.event == "remove" or ending.is_success:
+        _end(round_, ending, ending.exit_code)
+        return
+    reason = f"{ending.reason}; the FINAL node succeeded"
+    _end(round_, Ending(ending.status, 0, reason, "complete"), 0)
+
+
+def _end(round_: Round, ending: Ending, exit_code: int) -> None:
+    dag = round_.dag
+    round_.close()
+    lifecycle.apply_to_dags(
+        ending.event,
+        [dag.pk],
+        actor=round_.actor,
+        reason=ending.reason,
+        facts={dag.pk: {"status": int(ending.status), "exit_code": exit_code}},
+        ended_at=round_.now,
+        status=ending.status,
+        exit_code=exit_code,
+        ending=None,
+    )
+    dag.refresh_from_db()
+    if dag.parent_node_id is not None:
+        outer = Node.objects.values_list("dag_id", flat=True).get(pk=dag.parent_node_id)
+        announce([InboxEntry(topic=INNER_TOPIC, key=outer, event_id=dag.pk)])
+
+
+def _start_final(round_: Round, final: Node) -> bool:
+    """Make FINAL ready. False when it cannot run, or has run: a DAG without a site runs nothing."""
+    dag = round_.dag
+    if final.state != NodeState.WAITING or dag.site_id is None or dag.state in DAG_TERMINAL:
+        return False
+    round_.move("make ready", [final.pk], ready_rank=round_.number)
+    lifecycle.tell_to_begin(dag.pk)
+    return True
+
+
+def _stop_all(round_: Round, ending: Ending) -> None:
+    """Take out everything of the DAG that is under way; at an end by itself, only services are."""
+    dag, why = round_.dag, f"the DAG ends: {ending.reason or 'all is done'}"
+    under_way = Node.objects.filter(dag=dag, state__in=NODE_IN_FLIGHT).exclude(kind=NodeKind.FINAL)
+    nodes = list(under_way.only("pk", "job_id", "progress", "kind", "state"))
+    ready_services = Node.objects.filter(dag=dag, kind=NodeKind.SERVICE, state=NodeState.READY)
+    if nodes:
+        cancel_runs(dag.pk, reason=why, now=round_.now)
+        _stop_jobs(round_, nodes, why)
+    inner = inner_dags([dag.pk])
+    if inner:
+        _stop_inner(round_, inner, why)
+    stopped = [node.pk for node in nodes] + list(ready_services.values_list("pk", flat=True))
+    round_.move("fail", stopped, reason=why)
+
+
+def _stop_jobs(round_: Round, nodes: Sequence[Node], why: str) -> None:
+    clusters = [node.job_id for node in nodes if node.job_id is not None]
+    alive = cluster_jobs(clusters).exclude(state__in=TERMINAL)
+    jobs.kill_jobs(list(alive.values_list("pk", flat=True)), actor=round_.actor, reason=why)
+    requests = [
+        node.progress["request"] for node in nodes if node.progress and "request" in node.progress
+    ]
+    if requests:
+        placement.remove_requests(requests, actor=round_.actor, reason=why)
+
+
+def _stop_inner(round_: Round, dag_ids: Sequence[int], why: str) -> None:
+    """Remove inner DAGs, the innermost first; nobody waits for them any more."""
+    for dag_id in reversed(dag_ids):
+        inner = (
+            Dag.objects.select_for_update(of=("self",))
+            .select_related("owner", "site", "workspace")
+            .get(pk=dag_id)
+        )
+        if inner.state not in DAG_TERMINAL:
+            begin_ending(Round(inner, round_.now, round_.actor), ending_of_removal(why))
+
+
+def _is_under_way(dag: Dag) -> bool:
+    if dag.submitted_count:
+        return True
+    states = (NodeState.PRE_RUNNING, NodeState.POST_RUNNING)
+    return Node.objects.filter(dag=dag, state__in=states).exists()
+
+
+def _ending_of_provisioner(round_: Round) -> Ending | None:
+    """A provisioner that ended before it said that it is ready ends the DAG."""
+    dag = round_.dag
+    if dag.done_count or dag.submitted_count or dag.failed_count:
+        return None
+    failed = Node.objects.filter(
+        Q(state__in=(NodeState.DONE, NodeState.FAILED)), dag=dag, kind=NodeKind.PROVISIONER
+    ).first()
+    if failed is None or is_provisioned(failed):
+        return None
+    reason = f"the provisioner {failed.name} ended before it was ready: {failed.state_reason}"
+    return Ending(DagStatus.NODE_FAILED, _FAILURE, reason, "fail")
+
+
+def is_provisioned(node: Node) -> bool:
+    """Whether a provisioner has said that it is ready."""
+    return bool((node.progress or {}).get("is_provisioned"))
+
+
+def _reason_of_failure(dag: Dag) -> str:
+    first = (
+        Node.objects.filter(dag=dag, state=NodeState.FAILED, kind__in=COUNTED_KINDS)
+        .order_by("state_since")
+        .first()
+    )
+    reason = f"{_nodes(dag.failed_count)} failed, {_nodes(dag.futile_count)} could not run"
+    return f"{reason}; first {first.name}: {first.state_reason}" if first is not None else reason
+
+
+def _nodes(count: int) -> str:
+    return "1 node" if count == 1 else f"{count} nodes"

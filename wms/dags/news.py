@@ -1,0 +1,232 @@
+"""What is new for a DAG: its inbox, read and turned into verdicts about its nodes."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from django.db import connection
+from django.db.models import QuerySet
+
+from wms.dags import lifecycle
+from wms.dags.clusters import ClusterEnds, note_ends, note_holds
+from wms.dags.decisions import JOB_REMOVED, after_job, after_post, after_pre
+from wms.dags.features import features_of
+from wms.dags.models import Dag, Node, ScriptRun
+from wms.dags.rounds import Round, nodes_by_id
+from wms.dags.scripts.asking import ask_again, defers
+from wms.dags.settling import PlainEnds, Verdict, attempt_of
+from wms.dags.states import NodeState, ScriptKind
+from wms.jobs.models import JobEvent
+from wms.placement.models import PlacementRequest
+
+#: So many entries are read in one round; the rest is for the next.
+MOST_ENTRIES = 5000
+#: What the engine may be told by a control entry besides the event of the DAG.
+GO_ON = 0
+_ENDS = frozenset({"complete", "fail", "kill"})
+
+_TAKE = """
+DELETE FROM core_inboxentry
+WHERE id IN (
+    SELECT id FROM core_inboxentry WHERE topic = ANY(%s) AND key = %s ORDER BY id LIMIT %s
+)
+RETURNING id, topic, event_id
+"""
+
+
+@dataclass(slots=True)
+class News:
+    """The entries of one round by topic; whether the DAG was woken, and told to begin nodes."""
+
+    job_events: list[int] = field(default_factory=list)
+    script_runs: list[int] = field(default_factory=list)
+    inner_dags: list[int] = field(default_factory=list)
+    requests: list[int] = field(default_factory=list)
+    is_told: bool = False
+    is_woken: bool = False
+    has_more: bool = False
+
+
+class JobNews(NamedTuple):
+    """An event of a job: `cluster_id` is its first job's."""
+
+    event: str
+    reason: str
+    facts: dict[str, Any]
+    job_id: int
+    cluster_id: int
+
+
+def take_news(dag_id: int) -> News:
+    """Read and delete the DAG's entries, at most so many of one round."""
+    with connection.cursor() as cursor:
+        cursor.execute(_TAKE, [list(lifecycle.TOPICS), dag_id, MOST_ENTRIES])
+        rows = sorted(cursor.fetchall())
+    news = News(has_more=len(rows) == MOST_ENTRIES)
+    by_topic = {
+        lifecycle.JOB_TOPIC: news.job_events,
+        lifecycle.SCRIPT_TOPIC: news.script_runs,
+        lifecycle.INNER_TOPIC: news.inner_dags,
+        lifecycle.DATA_TOPIC: news.requests,
+    }
+    for _, topic, event_id in rows:
+        if topic in by_topic:
+            by_topic[topic].append(event_id)
+        else:
+            news.is_woken = True
+            news.is_told = news.is_told or event_id != GO_ON
+    return news
+
+
+def read_job_events(event_ids: Sequence[int]) -> list[JobNews]:
+    """The events of these ids, in their order."""
+    if not event_ids:
+        return []
+    rows = (
+        JobEvent.objects.filter(pk__in=event_ids)
+        .order_by("pk")
+        .values_list("event", "reason", "facts", "job_id", "job__cluster_id")
+    )
+    return [
+        JobNews(event, reason, facts, job_id, cluster or job_id)
+        for event, reason, facts, job_id, cluster in rows
+    ]
+
+
+def plain_ends(round_: Round, events: Iterable[JobNews]) -> PlainEnds:
+    """What becomes of the plain nodes whose jobs ended.
+
+    An event of a job that its node has done with concerns nobody; so below.
+    """
+    ended = {event.job_id: event for event in events if event.event in _ENDS}
+    found = PlainEnds()
+    if not ended:
+        return found
+    nodes = Node.objects.filter(
+        dag=round_.dag,
+        state=NodeState.SUBMITTED,
+        job_id__in=list(ended),
+        features=None,
+        progress=None,
+    )
+    for pk, job_id, retries, most in nodes.values_list(
+        "pk", "job_id", "retry_number", "max_retries"
+    ):
+        event = ended[job_id]
+        if event.event == "complete":
+            found.done.append(pk)
+        elif retries < most and not round_.is_aside:
+            found.retried[event.reason].append(pk)
+        else:
+            found.failed[event.reason].append(pk)
+    return found
+
+
+def verdicts_of_jobs(round_: Round, events: Iterable[JobNews]) -> list[Verdict]:
+    """What becomes of the other nodes whose jobs ended; their holds are counted."""
+    ends: dict[int, list[JobNews]] = defaultdict(list)
+    holds: dict[int, list[JobNews]] = defaultdict(list)
+    for event in events:
+        if event.event in _ENDS:
+            ends[event.cluster_id].append(event)
+        elif event.event == "hold":
+            holds[event.cluster_id].append(event)
+    if holds:
+        note_holds(round_, _submitted(round_, holds), holds)
+    verdicts = []
+    for node in _submitted(round_, ends).exclude(features=None, progress=None):
+        found = note_ends(round_, node, ends[node.job_id or 0])
+        if found is not None:
+            verdicts.append(_verdict_of_job(round_, node, found))
+    return verdicts
+
+
+def _submitted(round_: Round, clusters: Iterable[int]) -> QuerySet[Node]:
+    return Node.objects.filter(
+        dag=round_.dag, state=NodeState.SUBMITTED, job_id__in=list(clusters)
+    ).order_by("ordinal")
+
+
+def _verdict_of_job(round_: Round, node: Node, ends: ClusterEnds) -> Verdict:
+    attempt = attempt_of(round_, node, features_of(node.features))
+    return Verdict(node, after_job(attempt, ends.code), ends.reason)
+
+
+def verdicts_of_scripts(round_: Round, run_ids: Sequence[int]) -> list[Verdict]:
+    """What becomes of the nodes whose scripts ended; one that said "not yet" is run again."""
+    runs = list(ScriptRun.objects.filter(pk__in=run_ids).order_by("ended_at", "pk"))
+    nodes = nodes_by_id({run.node_id for run in runs})
+    verdicts = []
+    for run in runs:
+        node = nodes[run.node_id]
+        if run.kind == ScriptKind.HOLD or not _is_current(run, node):
+            continue
+        defer_s = defers(run, node)
+        if defer_s is not None:
+            ask_again(round_, run, defer_s)
+        else:
+            verdicts.append(_verdict_of_script(round_, run, node))
+    return verdicts
+
+
+def _is_current(run: ScriptRun, node: Node) -> bool:
+    waits = {ScriptKind.PRE: NodeState.PRE_RUNNING, ScriptKind.POST: NodeState.POST_RUNNING}
+    return node.state == waits[ScriptKind(run.kind)].value and run.retry_number == node.retry_number
+
+
+def _verdict_of_script(round_: Round, run: ScriptRun, node: Node) -> Verdict:
+    attempt = attempt_of(round_, node, features_of(node.features))
+    code = run.exit_code or 0
+    decide = after_pre if run.kind == ScriptKind.PRE else after_post
+    decision = decide(attempt, code)
+    why = run.failure or f"exit code {code}"
+    reason = f"{run.kind.upper()} script: {why}" if code or run.failure else ""
+    return Verdict(node, decision, reason, has_jobs=run.kind == ScriptKind.POST)
+
+
+def verdicts_of_inner(round_: Round, dag_ids: Sequence[int]) -> list[Verdict]:
+    """What becomes of the nodes whose inner DAGs ended: their exit code is the node's."""
+    verdicts = []
+    for inner in Dag.objects.filter(pk__in=dag_ids).select_related("parent_node").order_by("pk"):
+        node = inner.parent_node
+        is_current = (node.progress or {}).get("inner") == inner.pk if node is not None else False
+        if node is None or node.state != NodeState.SUBMITTED or not is_current:
+            continue
+        code = inner.exit_code if inner.exit_code is not None else 1
+        attempt = attempt_of(round_, node, features_of(node.features))
+        reason = f"the inner DAG {inner.pk} ended with {code}: {inner.state_reason}" if code else ""
+        verdicts.append(Verdict(node, after_job(attempt, code), reason))
+    return verdicts
+
+
+def verdicts_of_requests(round_: Round, request_ids: Sequence[int]) -> list[Verdict]:
+    """What becomes of the nodes whose placement requests ended."""
+    requests = {
+        request.pk: request for request in PlacementRequest.objects.filter(pk__in=request_ids)
+    }
+    if not requests:
+        return []
+    nodes = Node.objects.filter(
+        dag=round_.dag, state=NodeState.SUBMITTED, progress__request__in=list(requests)
+    )
+    verdicts = []
+    for node in nodes.order_by("ordinal"):
+        request = requests[(node.progress or {})["request"]]
+        code = _code_of_request(request)
+        attempt = attempt_of(round_, node, features_of(node.features))
+        verdicts.append(
+            Verdict(node, after_job(attempt, code), request.state_reason if code else "")
+        )
+    return verdicts
+
+
+def _code_of_request(request: PlacementRequest) -> int:
+    if request.state == "completed":
+        return 0
+    if request.state == "removed":
+        return JOB_REMOVED
+    last = request.attempts.order_by("number").last()
+    return (last.exit_code if last is not None else None) or 1

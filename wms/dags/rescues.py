@@ -1,0 +1,186 @@
+"""Rescue files and save points in a workspace: writing, numbering, choosing one to begin from."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from django.db.models import F, Value
+from django.db.models.functions import Concat
+from django.utils import timezone
+
+from wms.core.errors import Finding, InvalidInput
+from wms.dags.files.progress import progress_of
+from wms.dags.files.rescue import (
+    Header,
+    NodeProgress,
+    RescueText,
+    counts_as_done,
+    parse_rescue,
+    write_rescue,
+)
+from wms.dags.models import Dag, Node, Rescue
+from wms.dags.rounds import options_of
+from wms.dags.workspaces import put_file, read_file
+from wms.jobs.models import Workspace, WorkspaceFile
+
+_NUMBER = re.compile(r"\.rescue([0-9]{3})\Z")
+_MOST = 999
+_OLD = ".old"
+
+
+@dataclass(frozen=True, slots=True)
+class Resumption:
+    """From what a run begins: by default the newest rescue, if there is one.
+
+    `rescue_number` takes that one and sets later ones aside; `save_point` is the file that a node
+    had written; `is_fresh` sets all rescues aside.
+    """
+
+    takes_newest: bool = True
+    rescue_number: int | None = None
+    save_point: str = ""
+    is_fresh: bool = False
+
+
+BY_DEFAULT = Resumption()
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """What a run begins from: the nodes done before and their retries, and where it was read."""
+
+    text: RescueText
+    path: str
+    number: int
+
+
+def rescue_stem(dag_files: list[str]) -> str:
+    """What the rescue files of these DAG files are named after."""
+    return dag_files[0] if len(dag_files) == 1 else f"{dag_files[0]}_multi"
+
+
+def rescue_numbers(workspace: Workspace, dag_files: list[str]) -> dict[int, str]:
+    """The rescue files that lie in the workspace, by number."""
+    stem = rescue_stem(dag_files)
+    paths = WorkspaceFile.objects.filter(workspace=workspace, path__startswith=f"{stem}.rescue")
+    found = {}
+    for path in paths.values_list("path", flat=True):
+        number = _NUMBER.match(path.removeprefix(stem))
+        if number is not None:
+            found[int(number.group(1))] = path
+    return found
+
+
+def begin_from(workspace: Workspace, dag_files: list[str], resumption: Resumption) -> Begun | None:
+    """What a run of these files begins from; None when it begins afresh.
+
+    Rescues that it does not go on from are renamed to `.old`. Raises InvalidInput.
+    """
+    numbers = rescue_numbers(workspace, dag_files)
+    if resumption.is_fresh:
+        _set_aside(workspace, list(numbers.values()))
+        return None
+    if resumption.save_point:
+        path = _save_path(dag_files, resumption.save_point)
+        return _read(workspace, path, 0)
+    wanted = resumption.rescue_number
+    if wanted is None:
+        wanted = max(numbers, default=None) if resumption.takes_newest else None
+        return None if wanted is None else _read(workspace, numbers[wanted], wanted)
+    if wanted not in numbers:
+        stem = rescue_stem(dag_files)
+        raise InvalidInput.of(f"there is no {stem}.rescue{wanted:03d}", field="rescue_number")
+    _set_aside(workspace, [path for number, path in numbers.items() if number > wanted])
+    return _read(workspace, numbers[wanted], wanted)
+
+
+def write_rescue_of(dag: Dag) -> Rescue | None:
+    """Write what the DAG has done under the next free number; None when none is to be written.
+
+    Beyond the greatest number the last one is written anew.
+    """
+    greatest = min(options_of(dag).max_rescue, _MOST)
+    if greatest == 0:
+        return None
+    numbers = rescue_numbers(dag.workspace, dag.dag_files)
+    begun = dag.ending.get("rescue") if dag.ending else None
+    number = begun or min(max(numbers, default=0) + 1, greatest)
+    path = f"{rescue_stem(dag.dag_files)}.rescue{number:03d}"
+    return _write(dag, path, number, Header(rescue_stem(dag.dag_files), timezone.now()))
+
+
+def write_save_point(dag: Dag, node: Node, path: str) -> Rescue:
+    """Write what is done when a node first starts; an older file of the name becomes `.old`."""
+    if WorkspaceFile.objects.filter(workspace_id=dag.workspace_id, path=path).exists():
+        WorkspaceFile.objects.filter(workspace_id=dag.workspace_id, path=path + _OLD).delete()
+        _set_aside(dag.workspace, [path])
+    header = Header(rescue_stem(dag.dag_files), timezone.now(), start_node=node.name)
+    return _write(dag, path, 0, header)
+
+
+def _write(dag: Dag, path: str, number: int, header: Header) -> Rescue:
+    options = options_of(dag)
+    progress = progress_of(dag)
+    if header.start_node:
+        progress = [replace_started(each, header.start_node) for each in progress]
+    text = write_rescue(header, progress, resets_retries=options.reset_retries)
+    blob = put_file(dag.workspace, path, text.encode())
+    rescue, _ = Rescue.objects.update_or_create(
+        workspace=dag.workspace,
+        path=path,
+        defaults={
+            "dag_file": rescue_stem(dag.dag_files),
+            "kind": Rescue.Kind.SAVE_POINT if header.start_node else Rescue.Kind.RESCUE,
+            "number": number,
+            "dag": dag,
+            "blob": blob,
+            "done_count": sum(map(counts_as_done, progress)),
+            "failed_count": sum(each.is_failed for each in progress),
+            "created_at": timezone.now(),
+        },
+    )
+    return rescue
+
+
+def replace_started(progress: NodeProgress, start_node: str) -> NodeProgress:
+    """The node that a save point is of has not begun in it."""
+    return progress._replace(is_done=False) if progress.name == start_node else progress
+
+
+def _read(workspace: Workspace, path: str, number: int) -> Begun:
+    content = read_file(workspace.pk, path)
+    if content is None:
+        raise InvalidInput.of(f"there is no file {path}", field="save_point")
+    try:
+        text, findings = parse_rescue(content.decode("utf-8-sig"), file=path)
+    except UnicodeDecodeError as error:
+        raise InvalidInput.of(f"not UTF-8 text (byte {error.start})", file=path) from error
+    if findings:
+        raise InvalidInput(findings)
+    return Begun(text, path, number)
+
+
+def unknown_names(begun: Begun, names: set[str]) -> list[Finding]:
+    """What a rescue says of nodes that the DAG does not have."""
+    mentioned = [*begun.text.done, *begun.text.retries]
+    return [
+        Finding(f"the DAG has no node {name}", file=begun.path, line=begun.text.lines.get(name))
+        for name in dict.fromkeys(mentioned)
+        if name not in names
+    ][:200]
+
+
+def _save_path(dag_files: list[str], name: str) -> str:
+    """Where a save point lies: a bare name is in the folder of save files, as it was written."""
+    return name if "/" in name else f"save_files/{name}"
+
+
+def _set_aside(workspace: Workspace, paths: list[str]) -> None:
+    """Rename files to `.old`, in place of older ones."""
+    if not paths:
+        return
+    files = WorkspaceFile.objects.filter(workspace=workspace)
+    files.filter(path__in=[path + _OLD for path in paths]).delete()
+    files.filter(path__in=paths).update(path=Concat(F("path"), Value(_OLD)))
+    Rescue.objects.filter(workspace=workspace, path__in=paths).delete()

@@ -1,0 +1,190 @@
+"""Carrying out what was decided about nodes: they go on, end, and release those that follow."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from wms.dags import moves
+from wms.dags.decisions import Attempt, Decision, Next, after_job
+from wms.dags.features import Features, features_of
+from wms.dags.models import Node
+from wms.dags.rescues import write_save_point
+from wms.dags.rounds import Round, nodes_by_id
+from wms.dags.scripts.asking import Wanted, ask
+from wms.dags.states import DagState, ScriptKind
+
+#: The nodes of an endless chain that run nothing would keep the engine with one DAG.
+_MOST_STEPS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What was decided about a node, why, and whether something of it was submitted before."""
+
+    node: Node
+    decision: Decision
+    reason: str = ""
+    has_jobs: bool = True
+
+
+@dataclass(slots=True)
+class Settled:
+    """What a round has found: how the DAG is aborted, and nodes that have to be begun later."""
+
+    abort: Verdict | None = None
+    left: list[int] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class PlainEnds:
+    """Nodes with one job and no features whose jobs ended: thousands at a time."""
+
+    done: list[int] = field(default_factory=list)
+    retried: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
+    failed: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
+
+
+def attempt_of(round_: Round, node: Node, features: Features) -> Attempt:
+    """What decisions about the node's present attempt depend on."""
+    may_retry = not round_.is_aside and round_.dag.state not in (DagState.REMOVED,)
+    return Attempt(
+        features=features,
+        retries_left=node.max_retries - node.retry_number if may_retry else 0,
+        always_run_post=round_.options.always_run_post,
+    )
+
+
+def settle(round_: Round, verdicts: Sequence[Verdict]) -> Settled:
+    """Carry the verdicts out, and what follows from them, until nothing follows any more."""
+    settled = Settled()
+    for _ in range(_MOST_STEPS):
+        if not verdicts:
+            return settled
+        settled.abort = settled.abort or _abort_among(verdicts)
+        released = _carry_out(round_, verdicts)
+        if settled.abort is not None:
+            return settled
+        verdicts, _ = begin(round_, released)
+    settled.left = [verdict.node.pk for verdict in verdicts]
+    return settled
+
+
+def settle_plain(round_: Round, ends: PlainEnds) -> list[int]:
+    """Carry out what becomes of plain nodes; returns special ones that are ready now."""
+    round_.move("succeed", ends.done)
+    for reason, ids in ends.retried.items():
+        _retry(round_, ids, reason)
+    for reason, ids in ends.failed.items():
+        round_.move("fail", ids, reason=reason or "the job failed")
+    return finish(round_, ends.done, [pk for ids in ends.failed.values() for pk in ids])
+
+
+def finish(round_: Round, done: Collection[int], failed: Collection[int]) -> list[int]:
+    """Tell the children of nodes that have ended; returns those that are ready and special.
+
+    Children of failed nodes are given up, unless they wait for the mere end.
+    """
+    rank = round_.front_rank() if round_.options.depth_first else round_.number
+    special: list[int] = []
+    for parents, only_weak in ((done, False), (failed, True)):
+        released = moves.count_down(
+            parents, dag_id=round_.dag.pk, actor=round_.actor, rank=rank, only_weak=only_weak
+        )
+        round_.count(released.counts)
+        special += released.special
+    given_up = moves.give_up_below(failed, dag_id=round_.dag.pk, actor=round_.actor)
+    round_.count(given_up.counts)
+    return special
+
+
+def begin(round_: Round, node_ids: Iterable[int]) -> tuple[list[Verdict], int]:
+    """Begin ready nodes that do not simply wait for their turn: PRE scripts, NOOP, save points.
+
+    Only of a DAG that runs; of another they are begun when it goes on. Returns verdicts about those
+    that have nothing to run, and how many PRE scripts were asked for.
+    """
+    ids = list(node_ids)
+    if not ids or not may_begin(round_):
+        return [], 0
+    nodes = [node for node in nodes_by_id(ids).values() if node.state == "ready"]
+    nodes.sort(key=lambda node: node.ordinal)
+    with_pre, verdicts = [], []
+    for node in nodes:
+        features = features_of(node.features)
+        if features.save_point is not None and node.retry_number == 0 and not node.progress:
+            write_save_point(round_.dag, node, features.save_point)
+        if features.script(ScriptKind.PRE) is not None and "pre" not in (node.progress or {}):
+            with_pre.append(node)
+        elif features.is_noop:
+            attempt = attempt_of(round_, node, features)
+            verdicts.append(Verdict(node, after_job(attempt, 0), has_jobs=False))
+    round_.move("start pre", [node.pk for node in with_pre])
+    ask(round_, [Wanted(node, ScriptKind.PRE) for node in with_pre])
+    return verdicts, len(with_pre)
+
+
+def may_begin(round_: Round) -> bool:
+    """Whether nodes of the DAG may begin now; while it is ending that is the FINAL node."""
+    return round_.dag.state == DagState.RUNNING or (
+        round_.is_aside and round_.dag.state == DagState.HALTED
+    )
+
+
+def _abort_among(verdicts: Sequence[Verdict]) -> Verdict | None:
+    return next((v for v in verdicts if v.decision.aborts_with is not None), None)
+
+
+def _carry_out(round_: Round, verdicts: Sequence[Verdict]) -> list[int]:
+    """Apply the verdicts; returns special nodes that are ready now."""
+    by_next: dict[tuple[Next, str], list[Verdict]] = defaultdict(list)
+    for verdict in verdicts:
+        by_next[verdict.decision.next, verdict.reason].append(verdict)
+    done: list[int] = []
+    failed: list[int] = []
+    ready: list[int] = []
+    for (step, reason), group in by_next.items():
+        ids = [verdict.node.pk for verdict in group]
+        if step is Next.SUCCEED:
+            done += round_.move("succeed", ids, reason=reason)
+        elif step is Next.SKIP:
+            done += round_.move("skip", ids, reason=reason or "PRE_SKIP")
+        elif step is Next.FAIL:
+            failed += round_.move("fail", ids, reason=reason or "the node failed")
+        elif step is Next.RETRY:
+            ready += _retry(round_, ids, reason)
+        elif step is Next.SUBMIT:
+            ready += _pass_pre(round_, group)
+        else:
+            _run_post(round_, group)
+    return ready + finish(round_, done, failed)
+
+
+def _retry(round_: Round, ids: Collection[int], reason: str) -> list[int]:
+    is_first = round_.options.retry_node_first
+    return round_.move(
+        "retry",
+        ids,
+        reason=reason or "the node failed",
+        expressions={"retry_number": "node.retry_number + 1"},
+        progress=None,
+        ready_rank=round_.front_rank() if is_first else round_.number,
+    )
+
+
+def _pass_pre(round_: Round, verdicts: Sequence[Verdict]) -> list[int]:
+    """PRE ended well. The node keeps its place in the ready queue."""
+    return round_.move("pass pre", [verdict.node.pk for verdict in verdicts], progress={"pre": 0})
+
+
+def _run_post(round_: Round, verdicts: Sequence[Verdict]) -> None:
+    moved = set(round_.move("start post", [verdict.node.pk for verdict in verdicts]))
+    ask(
+        round_,
+        [
+            Wanted(v.node, ScriptKind.POST, v.decision.code, v.has_jobs)
+            for v in verdicts
+            if v.node.pk in moved
+        ],
+    )

@@ -1,0 +1,47 @@
+"""Beginning the nodes that wait for nobody: when a DAG starts, goes on, or is provisioned."""
+
+from __future__ import annotations
+
+from wms.dags.ending import is_provisioned
+from wms.dags.models import Node
+from wms.dags.rounds import Round
+from wms.dags.settling import Verdict, begin, settle
+from wms.dags.states import COUNTED_KINDS, NodeKind, NodeState
+from wms.dags.submitting import submit
+
+_FIRST = -(2**40)
+
+
+def start_waiting(round_: Round) -> list[Verdict]:
+    """Make everything ready that nothing holds back, and begin what has to be begun.
+
+    A provisioner comes first, and alone until it has said that it is ready; then services. Returns
+    verdicts about nodes that have nothing to run.
+    """
+    beside = round_.beside()
+    provisioner = beside.get(NodeKind.PROVISIONER, [])
+    if provisioner:
+        _start_beside(round_, provisioner)
+        if not all(map(is_provisioned, provisioner)):
+            return []
+    _start_beside(round_, beside.get(NodeKind.SERVICE, []))
+    roots = Node.objects.filter(
+        dag=round_.dag, state=NodeState.WAITING, unfinished_parents=0, kind__in=COUNTED_KINDS
+    )
+    round_.move("make ready", list(roots.values_list("pk", flat=True)), ready_rank=round_.number)
+    special = Node.objects.filter(
+        dag=round_.dag, state=NodeState.READY, features__isnull=False, kind__in=COUNTED_KINDS
+    )
+    verdicts, _ = begin(round_, special.values_list("pk", flat=True))
+    return verdicts
+
+
+def _start_beside(round_: Round, nodes: list[Node]) -> None:
+    waiting = [node.pk for node in nodes if node.state == NodeState.WAITING]
+    if not waiting:
+        return
+    round_.move("make ready", waiting, ready_rank=_FIRST)
+    settle(round_, begin(round_, waiting)[0])
+    ready = Node.objects.filter(pk__in=waiting, state=NodeState.READY)
+    verdicts, _ = submit(round_, list(ready.select_related("submit_description")))
+    settle(round_, verdicts)

@@ -1,0 +1,140 @@
+"""Which ready nodes may be submitted now: limits of the DAG, of its categories, and shared ones."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from django.db.models import Count, F, Q, QuerySet, Sum
+from django.db.models.functions import Coalesce
+
+from wms.dags.models import Dag, Node, SharedLimit
+from wms.dags.rounds import Round
+from wms.dags.states import COUNTED_KINDS, DAG_ACTIVE, NodeState
+from wms.jobs.models import Job
+
+_IDLE_JOBS = ("received", "waiting", "matched", "held")
+
+
+@dataclass(slots=True)
+class Room:
+    """How many more nodes may be submitted: in all, and of those categories that have a limit.
+
+    `reason` tells what keeps more away when `nodes` is 0.
+    """
+
+    nodes: int
+    categories: dict[str, int] = field(default_factory=dict)
+    reason: str = ""
+
+    def narrow(self, nodes: int, reason: str) -> None:
+        """Let a further limit leave room for so many."""
+        if nodes < self.nodes:
+            self.nodes, self.reason = max(nodes, 0), reason
+
+    def narrow_category(self, category: str, nodes: int) -> None:
+        """Likewise, for the nodes of a category."""
+        self.categories[category] = max(min(nodes, self.categories.get(category, nodes)), 0)
+
+
+def room_of(round_: Round, *, most: int) -> Room:
+    """The room for nodes of a DAG in this round. Locks the shared limits that concern it."""
+    dag, options = round_.dag, round_.options
+    room = Room(most)
+    if options.max_jobs:
+        room.narrow(options.max_jobs - dag.submitted_count, f"at most {options.max_jobs} at once")
+    if options.max_idle and room.nodes:
+        idle = _idle_jobs(dag)
+        room.narrow(options.max_idle - idle, f"{idle} of its jobs are idle")
+    if dag.category_limits:
+        submitted = _submitted_by_category(Q(dag=dag))
+        for category, limit in dag.category_limits.items():
+            room.narrow_category(category, limit - submitted[category])
+    for limit in limits_of(dag).select_for_update(of=("self",)):
+        _narrow_shared(room, limit)
+    return room
+
+
+def limits_of(dag: Dag) -> QuerySet[SharedLimit]:
+    """The shared limits that a DAG is under."""
+    return SharedLimit.objects.filter(
+        Q(owner=None) | Q(owner_id=dag.owner_id), Q(site=None) | Q(site_id=dag.site_id)
+    ).order_by("pk")
+
+
+def take_ready(round_: Round, room: Room) -> list[Node]:
+    """The ready nodes that there is room for, in the order of their turn.
+
+    Nodes of a full category are passed over; they keep their place.
+    """
+    ready = (
+        Node.objects.filter(dag=round_.dag, state=NodeState.READY, kind__in=COUNTED_KINDS)
+        .select_related("submit_description")
+        .order_by(F("priority").desc(), "ready_rank", "ordinal")
+    )
+    left = dict(room.categories)
+    taken: list[Node] = []
+    # Each turn finds a category full that was not full before, or is the last.
+    for _ in range(len(left) + 1):
+        full = [category for category, number in left.items() if number <= 0]
+        taken_ids = [node.pk for node in taken] if full else []
+        nodes = list(
+            ready.exclude(category__in=full).exclude(pk__in=taken_ids)[: room.nodes - len(taken)]
+        )
+        passed = 0
+        for node in nodes:
+            if left.get(node.category, 1) <= 0:
+                passed += 1
+                continue
+            if node.category in left:
+                left[node.category] -= 1
+            taken.append(node)
+        if not passed:
+            break
+    return taken
+
+
+def dags_waiting_for_room() -> list[int]:
+    """Running DAGs with ready nodes that limits outside of their own events keep back."""
+    waiting = Dag.objects.filter(state="running", ready_count__gt=0)
+    under_limit = Q(options__max_idle__gt=0)
+    if SharedLimit.objects.exists():
+        under_limit |= Q(owner__dag_limits__isnull=False) | Q(site__dag_limits__isnull=False)
+        if SharedLimit.objects.filter(owner=None, site=None).exists():
+            under_limit = Q()
+    return list(waiting.filter(under_limit).values_list("pk", flat=True).distinct())
+
+
+def _idle_jobs(dag: Dag) -> int:
+    """Jobs of the DAG's submitted nodes that neither run nor have ended; held ones count."""
+    first = Node.objects.filter(dag=dag, state=NodeState.SUBMITTED, job__isnull=False)
+    clusters = list(first.values_list("job_id", flat=True))
+    return Job.objects.filter(
+        Q(pk__in=clusters) | Q(cluster_id__in=clusters), state__in=_IDLE_JOBS
+    ).count()
+
+
+def _submitted_by_category(condition: Q) -> Counter[str]:
+    counted = (
+        Node.objects.filter(condition, state=NodeState.SUBMITTED)
+        .values_list("category")
+        .annotate(Count("pk"))
+        .order_by()
+    )
+    return Counter(dict(counted))
+
+
+def _narrow_shared(room: Room, limit: SharedLimit) -> None:
+    # Held and halted DAGs have nodes under way as well, and so have those that left their site.
+    dags = Dag.objects.filter(state__in=[*DAG_ACTIVE, "idle"])
+    if limit.owner_id is not None:
+        dags = dags.filter(owner_id=limit.owner_id)
+    if limit.site_id is not None:
+        dags = dags.filter(site_id=limit.site_id)
+    if limit.category:
+        ids = list(dags.filter(submitted_count__gt=0).values_list("pk", flat=True))
+        submitted = _submitted_by_category(Q(dag_id__in=ids))[limit.category]
+        room.narrow_category(limit.category, limit.max_jobs - submitted)
+    else:
+        total = dags.aggregate(total=Coalesce(Sum("submitted_count"), 0))["total"]
+        room.narrow(limit.max_jobs - total, f"{limit}: at most {limit.max_jobs} at once")

@@ -1,0 +1,51 @@
+"""The files of a DAG's workspace, as its submit directory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import BinaryIO
+
+from django.db.models.functions import Now
+
+from wms.jobs.blobs import open_blob, store_bytes
+from wms.jobs.models import Blob, Workspace, WorkspaceFile
+
+
+class WorkspaceFiles(Mapping[str, BinaryIO]):
+    """The files by their path; each is opened when it is asked for."""
+
+    def __init__(self, workspace_id: int) -> None:
+        files = WorkspaceFile.objects.filter(workspace_id=workspace_id)
+        self._blobs = dict(files.values_list("path", "blob_id"))
+
+    def __getitem__(self, path: str) -> BinaryIO:
+        return open_blob(self._blobs[path])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._blobs)
+
+    def __len__(self) -> int:
+        return len(self._blobs)
+
+    def __contains__(self, path: object) -> bool:
+        return path in self._blobs
+
+
+def read_file(workspace_id: int, path: str) -> bytes | None:
+    """The content of one file; None when there is none of this path."""
+    file = WorkspaceFile.objects.filter(workspace_id=workspace_id, path=path).first()
+    if file is None:
+        return None
+    with open_blob(file.blob_id) as stream:
+        return stream.read()
+
+
+def put_file(workspace: Workspace, path: str, content: bytes) -> Blob:
+    """Write a file into the workspace, in place of one of this path."""
+    blob = store_bytes(content)
+    WorkspaceFile.objects.update_or_create(
+        workspace=workspace,
+        path=path,
+        defaults={"blob": blob, "attempt": None, "modified_at": Now()},
+    )
+    return blob
