@@ -18,7 +18,7 @@ from wms.jobs.states import TRANSITIONS
 _MACHINE = StateMachine(model=Job, event_model=JobEvent, subject="job", transitions=TRANSITIONS)
 
 #: Events that whoever submitted the job hears of through its inbox.
-ANNOUNCED = frozenset({"complete", "fail", "kill", "reschedule"})
+ANNOUNCED = frozenset({"complete", "fail", "kill", "reschedule", "hold"})
 
 
 @transaction.atomic
@@ -29,13 +29,17 @@ def apply(
     actor: Actor,
     reason: str = "",
     facts: Mapping[int, Mapping[str, Any]] | None = None,
+    is_announced: bool = True,
     **changes: Any,
 ) -> Applied:
-    """Move jobs by one event and announce it to the inboxes of those who submitted them."""
+    """Move jobs by one event and announce it to the inboxes of those who submitted them.
+
+    A hold may be kept from them: whoever holds the whole DAG knows of it already.
+    """
     applied, events = _MACHINE.apply(
         event, job_ids, actor=actor, reason=reason, facts=facts, **changes
     )
-    if event in ANNOUNCED and applied.changed:
+    if is_announced and event in ANNOUNCED and applied.changed:
         _announce({record.job_id: record.pk for record in events if isinstance(record, JobEvent)})
     return applied
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from django.db import transaction
-from django.db.models import F
+from django.db.models import Case, F, Value, When
 from django.db.models.functions import Now
 
 from matching.needs import Needs
@@ -15,7 +15,7 @@ from wms.core.transitions import Applied
 from wms.jobs import lifecycle
 from wms.jobs.models import Attempt, Blob, Job, Workspace, WorkspaceFile
 from wms.jobs.specs import JobSpec, insert_jobs
-from wms.jobs.states import QUEUED, JobState
+from wms.jobs.states import QUEUED, WITH_PILOT, JobState
 from wms.taskqueues import services as taskqueues
 
 
@@ -38,11 +38,13 @@ def submit_jobs(
     actor: Actor,
     topic: str = "",
     topic_key: int = 0,
+    clusters: Sequence[int] | None = None,
 ) -> list[int]:
     """Store the jobs and put them into their TaskQueues; their ids in the order of the specs.
 
-    The end of each is announced to the inbox of `topic` under `topic_key`. A few statements for
-    every thousands of jobs.
+    `clusters[i]` is how many specs in a row form cluster i; without it each is its own. The end of
+    each job is announced to the inbox of `topic` under `topic_key`. A few statements for every
+    thousands of jobs.
     """
     ids = insert_jobs(
         specs,
@@ -51,6 +53,7 @@ def submit_jobs(
         workspace=workspace,
         topic=topic,
         topic_key=topic_key,
+        clusters=clusters,
     )
     lifecycle.begin("enqueue", ids, actor=actor)
     taskqueues.enqueue(
@@ -104,13 +107,45 @@ def bind_to_pilot(
 
 
 @transaction.atomic
-def hold_jobs(job_ids: Collection[int], *, actor: Actor, reason: str) -> Applied:
-    """Take waiting jobs out of their TaskQueues until they are released; running ones go on."""
+def hold_jobs(
+    job_ids: Collection[int], *, actor: Actor, reason: str, is_announced: bool = True
+) -> Applied:
+    """Keep jobs from running until they are released; a running payload is stopped.
+
+    It is stopped when its pilot reports next, and begins anew after the release. Whoever submitted
+    the jobs hears of it and it is counted, unless it is not to be announced.
+    """
     taskqueues.withdraw(job_ids)
-    applied = lifecycle.apply("hold", job_ids, actor=actor, reason=reason)
+    # All locked in id order first, as everybody does: the hold, and what is done to the attempts
+    # of those that have a pilot, see them in one state.
+    locked = Job.objects.filter(pk__in=job_ids).order_by("pk").select_for_update()
+    with_pilot = list(locked.filter(state__in=WITH_PILOT).values_list("pk", flat=True))
+    applied = lifecycle.apply(
+        "hold",
+        job_ids,
+        actor=actor,
+        reason=reason,
+        is_announced=is_announced,
+        **({"hold_count": F("hold_count") + 1} if is_announced else {}),
+    )
     # Once more, now that the jobs are locked: one may have been rescheduled in between.
     taskqueues.withdraw(applied.changed, are_locked=True)
+    _stop_attempts(with_pilot, reason=reason)
     return applied
+
+
+def _stop_attempts(job_ids: Collection[int], *, reason: str) -> None:
+    """Close the open attempts of jobs that are to run again later: it costs them none of theirs."""
+    if not job_ids:
+        return
+    Job.objects.filter(pk__in=job_ids).update(max_attempts=F("max_attempts") + 1)
+    begun = Case(
+        When(started_at=None, then=Value(Attempt.Outcome.NOT_RUN.value)),
+        default=Value(Attempt.Outcome.KILLED.value),
+    )
+    Attempt.objects.filter(job_id__in=job_ids, outcome="").update(
+        outcome=begun, reason=reason, ended_at=Now()
+    )
 
 
 @transaction.atomic

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import accumulate
 from typing import Any
 
 from django.db import connection
@@ -27,16 +28,19 @@ _INSERT = """
 INSERT INTO jobs_job
     (id, name, owner_id, workspace_id, state, state_reason, executable, arguments, environment,
      input_files, output_files, stdout_name, stderr_name, needs, priority, attributes,
-     wall_limit_s, max_attempts, attempt_number, topic, topic_key)
+     wall_limit_s, max_attempts, attempt_number, topic, topic_key, cluster_id, process,
+     max_retries, periodic, request_disk_mb)
 SELECT job.id, job.name, %(owner)s, %(workspace)s, %(state)s, '', job.executable, job.arguments,
      job.environment, job.input_files, job.output_files, job.stdout_name, job.stderr_name,
      of_job.needs, job.priority, job.attributes, job.wall_limit_s, job.max_attempts, 0,
-     %(topic)s, %(topic_key)s
+     %(topic)s, %(topic_key)s, job.cluster_id, job.process, job.max_retries, job.periodic,
+     job.request_disk_mb
 FROM jsonb_to_recordset(%(jobs)s::jsonb) AS job(
     id bigint, name text, executable text, arguments text[], environment jsonb,
     input_files varchar[], output_files varchar[], stdout_name text, stderr_name text,
     needs_number integer, priority smallint, attributes jsonb, wall_limit_s integer,
-    max_attempts smallint)
+    max_attempts smallint, cluster_id bigint, process integer, max_retries smallint,
+    periodic jsonb, request_disk_mb integer)
 JOIN jsonb_to_recordset(%(needs)s::jsonb) AS of_job(number integer, needs jsonb)
     ON of_job.number = job.needs_number
 """
@@ -44,7 +48,11 @@ JOIN jsonb_to_recordset(%(needs)s::jsonb) AS of_job(number integer, needs jsonb)
 
 @dataclass(frozen=True, slots=True)
 class JobSpec:
-    """A job to be submitted. File names are paths in the workspace."""
+    """A job to be submitted. File names are paths in the workspace.
+
+    `max_retries` is how often a payload that failed is run again. `periodic` are the expressions
+    that decide about the job while it is in the queue and when it ends; see `wms.jobs.verdicts`.
+    """
 
     name: str
     executable: str
@@ -59,6 +67,9 @@ class JobSpec:
     wall_limit_s: int = 86_400
     max_attempts: int = 5
     priority: int = 1
+    max_retries: int = 0
+    periodic: Mapping[str, str] | None = None
+    request_disk_mb: int = 0
 
 
 def insert_jobs(
@@ -69,10 +80,11 @@ def insert_jobs(
     workspace: Workspace,
     topic: str,
     topic_key: int,
+    clusters: Sequence[int] | None = None,
 ) -> list[int]:
     """Store new jobs in this state; their ids in the order of the specs, rising.
 
-    The caller has opened a transaction, and writes the jobs' first events in it.
+    `clusters` tells how many specs in a row belong together. The caller has opened a transaction, and writes the jobs' first events in it.
     """
     as_dict = cache(Needs.as_dict)
     common: dict[str, Any] = {
@@ -85,11 +97,12 @@ def insert_jobs(
     with connection.cursor() as cursor:
         cursor.execute(_NEW_IDS, [len(specs)])
         ids = sorted(row[0] for row in cursor.fetchall())
+        places = _places(ids, clusters)
         for start in range(0, len(specs), _BATCH):
             batch = specs[start : start + _BATCH]
             numbers: dict[Needs, int] = {}
             jobs = [
-                _row(spec, ids[place], numbers.setdefault(spec.needs, len(numbers)))
+                _row(spec, ids[place], places[place], numbers.setdefault(spec.needs, len(numbers)))
                 for place, spec in enumerate(batch, start)
             ]
             needs = [{"number": number, "needs": as_dict(each)} for each, number in numbers.items()]
@@ -99,9 +112,28 @@ def insert_jobs(
     return ids
 
 
-def _row(spec: JobSpec, job_id: int, needs_number: int) -> dict[str, Any]:
+def _places(ids: Sequence[int], clusters: Sequence[int] | None) -> list[tuple[int, int]]:
+    """The cluster of each job, which is its first one, and the job's place in it."""
+    if clusters is None:
+        return [(job_id, 0) for job_id in ids]
+    if sum(clusters) != len(ids) or min(clusters, default=1) < 1:
+        raise ValueError(f"clusters of {sum(clusters)} jobs were named for {len(ids)} jobs")
+    firsts = accumulate(clusters, initial=0)
+    return [
+        (ids[first], process)
+        for first, size in zip(firsts, clusters, strict=False)
+        for process in range(size)
+    ]
+
+
+def _row(spec: JobSpec, job_id: int, place: tuple[int, int], needs_number: int) -> dict[str, Any]:
     return {
         "id": job_id,
+        "cluster_id": place[0],
+        "process": place[1],
+        "max_retries": spec.max_retries,
+        "periodic": dict(spec.periodic) if spec.periodic else None,
+        "request_disk_mb": spec.request_disk_mb,
         "needs_number": needs_number,
         "name": spec.name,
         "executable": spec.executable,

@@ -42,7 +42,9 @@ TRANSITIONS: TransitionTable = {
     "stall": _step(_S.MATCHED, _S.RUNNING, to=_S.STALLED, needs_reason=True),
     "recover": _step(_S.STALLED, to=_S.RUNNING),
     "reschedule": _step(_S.MATCHED, _S.RUNNING, _S.STALLED, to=_S.WAITING, needs_reason=True),
-    "hold": _step(_S.RECEIVED, _S.WAITING, to=_S.HELD, needs_reason=True),
+    "hold": _step(
+        _S.RECEIVED, _S.WAITING, _S.MATCHED, _S.RUNNING, _S.STALLED, to=_S.HELD, needs_reason=True
+    ),
     "release": _step(_S.HELD, to=_S.WAITING),
     "kill": _step(
         _S.RECEIVED, _S.WAITING, _S.MATCHED, _S.RUNNING, _S.STALLED, _S.HELD,

@@ -119,3 +119,33 @@ def test_of_jobs_one_of_which_cannot_be_stored_none_is(alice: User) -> None:
 
     assert not Job.objects.exists()
     assert not WaitingJob.objects.exists()
+
+
+def test_jobs_of_a_list_know_their_cluster_and_their_place_in_it(alice: User) -> None:
+    ids = submit(alice, [spec() for _ in range(4)], clusters=[1, 3])
+
+    places = Job.objects.order_by("pk").values_list("cluster_id", "process")
+    assert list(places) == [(ids[0], 0), (ids[1], 0), (ids[1], 1), (ids[1], 2)]
+
+
+def test_jobs_that_belong_to_no_list_are_clusters_of_their_own(alice: User) -> None:
+    ids = submit(alice, [spec(), spec()])
+
+    places = Job.objects.order_by("pk").values_list("cluster_id", "process")
+    assert list(places) == [(ids[0], 0), (ids[1], 0)]
+
+
+@pytest.mark.parametrize("clusters", [[1], [3], [2, 0], []])
+def test_clusters_that_do_not_fit_the_jobs_are_refused(alice: User, clusters: list[int]) -> None:
+    with pytest.raises(ValueError, match="clusters"):
+        submit(alice, [spec(), spec()], clusters=clusters)
+
+
+def test_what_decides_about_a_job_in_the_queue_is_stored_with_it(alice: User) -> None:
+    described = spec(max_retries=3, periodic={"hold": "NumHolds == 0"}, request_disk_mb=2048)
+
+    submit(alice, [described, spec()])
+
+    job, plain = Job.objects.order_by("pk")
+    assert (job.max_retries, job.periodic, job.request_disk_mb) == (3, described.periodic, 2048)
+    assert (plain.max_retries, plain.periodic, plain.request_disk_mb) == (0, None, 0)
