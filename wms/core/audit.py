@@ -23,11 +23,19 @@ def record_action(
     )
 
 
-def record_actions(action: str, *, targets: Iterable[str], actor: Actor, reason: str = "") -> None:
+def record_actions(
+    action: str,
+    *,
+    targets: Iterable[str],
+    actor: Actor,
+    reason: str = "",
+    facts: Mapping[str, Any] | None = None,
+) -> None:
     """Write one audit entry for each target, inside the caller's transaction."""
+    told = dict(facts or {})
     AuditEntry.objects.bulk_create(
         [
-            AuditEntry(actor=actor.name, action=action, target=target, reason=reason)
+            AuditEntry(actor=actor.name, action=action, target=target, reason=reason, facts=told)
             for target in targets
         ],
         batch_size=1000,

@@ -80,7 +80,9 @@ def ending_now(round_: Round) -> Ending | None:
 def begin_ending(round_: Round, ending: Ending) -> None:
     """Stop what runs, write the rescue, and let FINAL run; without one the DAG ends now."""
     dag = round_.dag
-    _stop_all(round_, ending)
+    # Removed once more while FINAL runs, it does not wait for that.
+    is_impatient = dag.ending is not None
+    _stop_all(round_, ending, with_final=is_impatient)
     round_.close()
     rescue = None if ending.is_success else write_rescue_of(dag)
     dag.ending = {
@@ -92,7 +94,7 @@ def begin_ending(round_: Round, ending: Ending) -> None:
     }
     Dag.objects.filter(pk=dag.pk).update(ending=dag.ending)
     final = round_.beside().get(NodeKind.FINAL, [])
-    if final and _start_final(round_, final[0]):
+    if final and not is_impatient and _start_final(round_, final[0]):
         return
     _end(round_, ending, ending.exit_code)
 
@@ -162,10 +164,12 @@ def _start_final(round_: Round, final: Node) -> bool:
     return True
 
 
-def _stop_all(round_: Round, ending: Ending) -> None:
+def _stop_all(round_: Round, ending: Ending, *, with_final: bool) -> None:
     """Take out everything of the DAG that is under way; at an end by itself, only services are."""
     dag, why = round_.dag, f"the DAG ends: {ending.reason or 'all is done'}"
-    under_way = Node.objects.filter(dag=dag, state__in=NODE_IN_FLIGHT).exclude(kind=NodeKind.FINAL)
+    under_way = Node.objects.filter(dag=dag, state__in=NODE_IN_FLIGHT)
+    if not with_final:
+        under_way = under_way.exclude(kind=NodeKind.FINAL)
     nodes = list(under_way.only("pk", "job_id", "progress", "kind", "state"))
     ready_services = Node.objects.filter(dag=dag, kind=NodeKind.SERVICE, state=NodeState.READY)
     if nodes:

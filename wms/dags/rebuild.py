@@ -130,7 +130,9 @@ def _parent_faults(
 ) -> list[str]:
     """Nodes whose number of unfinished parents is not what their parents' states say."""
     unfinished: Counter[int] = Counter()
-    arcs = Edge.objects.filter(parent__dag_id=dag_id).values_list("parent_id", "child_id", "is_weak")
+    arcs = Edge.objects.filter(parent__dag_id=dag_id).values_list(
+        "parent_id", "child_id", "is_weak"
+    )
     for parent, child, is_weak in arcs.iterator(chunk_size=_CHUNK):
         state = replayed[parent].state
         has_ended = state == NodeState.DONE or (is_weak and state == NodeState.FAILED)

@@ -1,58 +1,87 @@
-"""Steering DAGs: hold, release, rematch, remove."""
+"""Steering DAGs: hold, release, halt, rematch, remove, rescue; their limits and priority."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from typing import Any
 
 from django.db import transaction
-from django.db.models.functions import Now
+from django.utils import timezone
 
 from wms.core.actors import Actor
 from wms.core.audit import record_actions
-from wms.core.errors import InvalidInput, NotFound
+from wms.core.errors import Conflict, Finding, InvalidInput, NotFound, ReasonRequired
 from wms.core.transitions import Applied
 from wms.dags import lifecycle
+from wms.dags.ending import begin_ending, ending_of_removal
+from wms.dags.inner import inner_dags
 from wms.dags.models import Dag, MatchRecord
 from wms.dags.policies import matchmaking_policy
 from wms.dags.policy import require_steering
+from wms.dags.rescues import Resumption
+from wms.dags.rounds import Round
+from wms.dags.runs import RunRequest, check_options, create_run
+from wms.dags.states import DAG_TERMINAL
 from wms.dags.steering import hold, jobs_of, take_back
 from wms.jobs import services as jobs
-from wms.jobs.states import TERMINAL, JobState
+from wms.jobs.states import JobState
 
 #: A DAG may be kept away from a site for thirty days at the most.
 MAX_AVOID_S = 30 * 86_400
+#: What may be changed of a run while it goes on.
+LIVE_OPTIONS = frozenset(
+    {"max_jobs", "max_idle", "max_pre", "max_post", "max_hold_scripts", "max_job_holds"}
+)
 
 
 @transaction.atomic
 def hold_dags(dag_ids: Collection[int], *, actor: Actor, reason: str) -> Applied:
     """Let what runs finish and start nothing more: waiting jobs leave their TaskQueues.
 
-    DAGs in a state that cannot be held are skipped. Raises NotFound, NotPermitted, ReasonRequired.
+    The DAGs inside of them are held as well. DAGs in a state that cannot be held are skipped.
+    Raises NotFound, NotPermitted, ReasonRequired.
     """
-    dags = _locked(dag_ids, actor)
+    dags = locked_dags(dag_ids, actor)
     applied = hold([dag.pk for dag in dags], actor=actor, reason=reason)
     _audit("hold DAG", applied, actor, reason)
     return applied
 
 
 @transaction.atomic
+def halt_dags(dag_ids: Collection[int], *, actor: Actor, reason: str) -> Applied:
+    """Let what is under way end, its POST scripts included, and submit nothing more.
+
+    A DAG that is drained ends then, with a rescue; until then it can be released. Unlike a held
+    one, its waiting jobs stay in their TaskQueues. DAGs inside of it are halted as well. Raises
+    NotFound, NotPermitted, ReasonRequired.
+    """
+    dags = locked_dags(dag_ids, actor)
+    applied = lifecycle.apply_to_dags("halt", [dag.pk for dag in dags], actor=actor, reason=reason)
+    inner = inner_dags(applied.changed)
+    lifecycle.apply_to_dags("halt", inner, actor=actor, reason=reason)
+    _audit("halt DAG", applied, actor, reason)
+    return applied
+
+
+@transaction.atomic
 def release_dags(dag_ids: Collection[int], *, actor: Actor, reason: str = "") -> Applied:
-    """Let held DAGs go on: at their site if they had one, else from the next negotiation.
+    """Let held and halted DAGs go on: at their site if they had one, else from the negotiation.
 
     A person's release lets the policy rematch them anew, up to its cap. Raises NotFound,
     NotPermitted.
     """
-    dags = _locked(dag_ids, actor)
-    bound = [dag.pk for dag in dags if dag.site_id is not None]
-    free = [dag.pk for dag in dags if dag.site_id is None]
+    dags = locked_dags(dag_ids, actor)
+    inner = list(Dag.objects.filter(pk__in=inner_dags([dag.pk for dag in dags])).order_by("pk"))
+    bound = [dag.pk for dag in [*dags, *inner] if dag.site_id is not None]
+    free = [dag.pk for dag in [*dags, *inner] if dag.site_id is None]
     resumed, released = (
         lifecycle.apply_to_dags(event, ids, actor=actor, reason=reason, policy_rematch_count=0)
         for event, ids in (("resume", bound), ("release", free))
     )
     jobs.release_jobs(jobs_of(resumed.changed, states={JobState.HELD.value}), actor=actor)
-    applied = Applied(
-        changed=resumed.changed + released.changed, skipped=resumed.skipped + released.skipped
-    )
+    asked = {dag.pk for dag in dags}
+    changed = sorted(asked.intersection(resumed.changed + released.changed))
+    applied = Applied(changed=changed, skipped=sorted(asked.difference(changed)))
     _audit("release DAG", applied, actor, reason)
     return applied
 
@@ -70,18 +99,19 @@ def rematch_dags(
 
     Their queued jobs leave the TaskQueues at once; what runs is stopped with the next heartbeat,
     or may finish where it is. They do not come back to the site within `avoid_s` (by default that
-    of the policy). DAGs without a site are skipped. By hand a DAG can be rematched without limit,
-    and the policy may rematch it anew, up to its cap.
+    of the policy). DAGs without a site are skipped, and so are inner ones, which go where their
+    outer DAG goes. By hand a DAG can be rematched without limit, and the policy may rematch it
+    anew, up to its cap.
 
     Raises NotFound, NotPermitted, ReasonRequired, InvalidInput.
     """
-    dags = _locked(dag_ids, actor)
+    dags = locked_dags(dag_ids, actor)
     if avoid_s is None:
         avoid_s = matchmaking_policy().avoid_s
     elif not 0 <= avoid_s <= MAX_AVOID_S:
         raise InvalidInput.of(f"not between 0 and {MAX_AVOID_S} seconds", field="avoid_s")
     applied = take_back(
-        dags,
+        [dag for dag in dags if dag.parent_node_id is None and dag.ending is None],
         end=MatchRecord.End.REMATCH,
         actor=actor,
         reason=reason,
@@ -89,30 +119,115 @@ def rematch_dags(
         lets_finish=lets_finish,
         policy_rematch_count=0,
     )
+    applied = Applied(applied.changed, sorted({dag.pk for dag in dags}.difference(applied.changed)))
     _audit("rematch DAG", applied, actor, reason)
     return applied
 
 
 @transaction.atomic
 def remove_dags(dag_ids: Collection[int], *, actor: Actor, reason: str) -> Applied:
-    """End DAGs for good: their jobs are killed, the running ones with the next heartbeat.
+    """End DAGs for good, those inside of them first: their jobs are killed, a rescue is written.
 
-    Raises NotFound, NotPermitted, ReasonRequired.
+    A FINAL node runs once more where the DAG has a site; removed a second time, the DAG ends
+    without it. Raises NotFound, NotPermitted, ReasonRequired.
     """
-    dags = _locked(dag_ids, actor)
-    applied = lifecycle.apply_to_dags(
-        "remove", [dag.pk for dag in dags], actor=actor, reason=reason, ended_at=Now()
-    )
-    alive = jobs_of(applied.changed, states=set(JobState.values) - TERMINAL)
+    dags = locked_dags(dag_ids, actor)
+    if not reason.strip():
+        raise ReasonRequired("remove")
+    changed = []
+    for dag in dags:
+        if dag.state not in DAG_TERMINAL:
+            round_ = Round(dag, timezone.now(), actor)
+            begin_ending(round_, ending_of_removal(reason))
+            round_.close()
+            changed.append(dag.pk)
+    alive = jobs_of(changed, states={JobState.WAITING.value, JobState.HELD.value})
     jobs.kill_jobs(alive, actor=actor, reason=f"the DAG was removed: {reason}")
+    applied = Applied(changed, sorted({dag.pk for dag in dags}.difference(changed)))
     _audit("remove DAG", applied, actor, reason)
     return applied
 
 
-def _locked(dag_ids: Collection[int], actor: Actor) -> list[Dag]:
+@transaction.atomic
+def rescue_dag(
+    dag_id: int,
+    *,
+    actor: Actor,
+    reason: str,
+    resumption: Resumption | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> Dag:
+    """Run a DAG that has ended again, as a new one in its workspace, from its newest rescue.
+
+    The DAG files are read as they are there now. `options` change those of the run before. Raises
+    NotFound, NotPermitted, ReasonRequired, Conflict, and InvalidInput with every fault.
+    """
+    [dag] = locked_dags([dag_id], actor)
+    if not reason.strip():
+        raise ReasonRequired("rescue")
+    if dag.state not in DAG_TERMINAL:
+        raise Conflict(f"DAG {dag.pk} is {dag.state}: it can be rescued when it has ended.")
+    if dag.parent_node_id is not None:
+        raise Conflict(f"DAG {dag.pk} is inside of another one: rescue that.")
+    new = create_run(
+        RunRequest(
+            workspace=dag.workspace,
+            owner=dag.owner,
+            dag_files=dag.dag_files,
+            options={**dag.options, **check_options(options or {})},
+            resumption=resumption or Resumption(),
+            previous=dag,
+        ),
+        actor=actor,
+    )
+    _audit("rescue DAG", Applied([dag.pk]), actor, reason, {"new_dag": new.pk})
+    return new
+
+
+@transaction.atomic
+def change_limits(
+    dag_id: int,
+    *,
+    actor: Actor,
+    reason: str,
+    options: Mapping[str, int] | None = None,
+    categories: Mapping[str, int] | None = None,
+) -> Dag:
+    """Change limits of a DAG, also while it runs; 0 is none. Limits of categories are added.
+
+    Nodes that are submitted already stay so. Raises NotFound, NotPermitted, ReasonRequired,
+    Conflict, InvalidInput.
+    """
+    [dag] = locked_dags([dag_id], actor)
+    if not reason.strip():
+        raise ReasonRequired("change limits")
+    given, of_categories = dict(options or {}), dict(categories or {})
+    faults = [
+        Finding("cannot be changed while the DAG runs", field=name)
+        for name in sorted(given.keys() - LIVE_OPTIONS)
+    ]
+    faults += [
+        Finding("must be a whole number, 0 or more", field=f"category {name}")
+        for name, limit in of_categories.items()
+        if isinstance(limit, bool) or not isinstance(limit, int) or not 0 <= limit < 2**31
+    ]
+    if faults:
+        raise InvalidInput(faults)
+    if dag.state in DAG_TERMINAL:
+        raise Conflict(f"DAG {dag.pk} has ended.")
+    dag.options = {**dag.options, **check_options(given)}
+    dag.category_limits = {**dag.category_limits, **of_categories}
+    dag.save(update_fields=["options", "category_limits"])
+    lifecycle.tell_to_begin(dag.pk)
+    _audit("change limits of DAG", Applied([dag.pk]), actor, reason, {**given, **of_categories})
+    return dag
+
+
+def locked_dags(dag_ids: Collection[int], actor: Actor) -> list[Dag]:
+    """The DAGs, locked in the order of their ids. Raises NotFound, NotPermitted."""
     dags = list(
         Dag.objects.filter(pk__in=dag_ids)
-        .select_related("site")
+        .select_related("site", "owner", "workspace", "accounting_group")
         .order_by("pk")
         .select_for_update(of=("self",))
     )
@@ -123,6 +238,12 @@ def _locked(dag_ids: Collection[int], actor: Actor) -> list[Dag]:
     return dags
 
 
-def _audit(action: str, applied: Applied, actor: Actor, reason: str) -> None:
+def _audit(
+    action: str,
+    applied: Applied,
+    actor: Actor,
+    reason: str,
+    facts: Mapping[str, Any] | None = None,
+) -> None:
     targets = [f"DAG {dag_id}" for dag_id in applied.changed]
-    record_actions(action, targets=targets, actor=actor, reason=reason)
+    record_actions(action, targets=targets, actor=actor, reason=reason, facts=facts)

@@ -73,15 +73,7 @@ _STARTERS = {NodeKind.SUBDAG: start_inner, NodeKind.DATA: start_request}
 def _not_yet_begun(round_: Round, nodes: Sequence[Node]) -> tuple[list[Node], list[Verdict]]:
     """Those that can be submitted; a node that became ready while its DAG stood still may have its
     PRE script, or nothing at all, before it."""
-    special = [
-        node.pk
-        for node in nodes
-        if node.features
-        and (
-            features_of(node.features).is_noop or features_of(node.features).script(ScriptKind.PRE)
-        )
-        and (features_of(node.features).is_noop or "pre" not in (node.progress or {}))
-    ]
+    special = [node.pk for node in nodes if node.features and _has_more_before(node)]
     verdicts, _ = begin(round_, special)
     return [node for node in nodes if node.pk not in set(special)], verdicts
 

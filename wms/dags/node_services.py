@@ -1,0 +1,251 @@
+"""Steering single nodes of a DAG: run again, mark as done or failed, change what is not yet run."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from django.db import connection, transaction
+from django.utils import timezone
+
+from matching.substitution import reference_fault
+from wms.core.actors import Actor
+from wms.core.audit import record_actions
+from wms.core.errors import Conflict, Finding, InvalidInput, ReasonRequired
+from wms.core.transitions import Applied
+from wms.dags import lifecycle, moves
+from wms.dags.models import Dag, Edge, Node
+from wms.dags.rounds import Round
+from wms.dags.services import locked_dags
+from wms.dags.settling import finish
+from wms.dags.states import COUNTED_KINDS, DAG_TERMINAL, NODE_TERMINAL, NodeState
+
+#: So many nodes are steered by one request.
+MAX_NODES = 10_000
+_NOT_YET_RUN = (NodeState.WAITING, NodeState.READY)
+
+# The chosen nodes and everything that depends on them. By hand: a walk that the ORM cannot express.
+_WITH_DESCENDANTS = """
+WITH RECURSIVE below(id) AS (
+    SELECT unnest(%s::bigint[])
+    UNION
+    SELECT edge.child_id FROM below JOIN dags_edge AS edge ON edge.parent_id = below.id
+)
+SELECT id FROM below
+"""
+
+# How many parents of each of these nodes have not ended, counted anew after some run again.
+_COUNT_PARENTS = """
+UPDATE dags_node AS node
+SET unfinished_parents = (
+    SELECT count(*) FROM dags_edge AS edge JOIN dags_node AS parent ON parent.id = edge.parent_id
+    WHERE edge.child_id = node.id AND parent.state <> 'done'
+        AND NOT (edge.is_weak AND parent.state = 'failed')
+)
+WHERE node.id = ANY(%s)
+"""
+
+# Parents outside of the nodes that run again which keep some of them from ever running.
+_LOST_PARENTS = """
+SELECT DISTINCT parent.id
+FROM dags_edge AS edge
+JOIN dags_node AS parent ON parent.id = edge.parent_id
+WHERE edge.child_id = ANY(%s)
+    AND (parent.state = 'futile' OR (parent.state = 'failed' AND NOT edge.is_weak))
+"""
+
+
+@transaction.atomic
+def rerun_nodes(
+    dag_id: int,
+    names: Collection[str],
+    *,
+    actor: Actor,
+    reason: str,
+    with_descendants: bool = True,
+) -> Applied:
+    """Run nodes that have ended again, and everything that depends on them, at any time.
+
+    Other nodes keep their states and counters; the retries of those that run again begin anew.
+    Without descendants only those run that the nodes had made futile. A DAG that has ended is
+    opened again, and looks for a site. Nodes that are under way go on; they are skipped. The ids in
+    the result are nodes. Raises NotFound, NotPermitted, ReasonRequired, InvalidInput, Conflict.
+    """
+    dag, round_ = _begin(dag_id, actor, reason)
+    chosen = _named(dag, names, NODE_TERMINAL, "has not ended")
+    with connection.cursor() as cursor:
+        cursor.execute(_WITH_DESCENDANTS, [chosen])
+        below = [row[0] for row in cursor.fetchall()]
+    if not with_descendants:
+        futile = Node.objects.filter(pk__in=below, state=NodeState.FUTILE)
+        below = [*chosen, *futile.values_list("pk", flat=True)]
+    if dag.state in DAG_TERMINAL:
+        _reopen(dag, actor, reason)
+    moved = round_.move("rerun", below, reason=reason, retry_number=0, progress=None, ready_rank=0)
+    _count_anew(round_, moved)
+    round_.close()
+    lifecycle.tell_to_begin(dag.pk)
+    _audit("rerun node", dag, names, actor, reason)
+    return Applied(moved, sorted(set(below).difference(moved)))
+
+
+@transaction.atomic
+def mark_nodes(
+    dag_id: int, names: Collection[str], *, as_done: bool, actor: Actor, reason: str
+) -> Applied:
+    """Say that nodes are done, or have failed, without running them; their children follow.
+
+    Nodes that are under way cannot be marked. The ids in the result are nodes. Raises NotFound,
+    NotPermitted, ReasonRequired, InvalidInput, Conflict.
+    """
+    dag, round_ = _begin(dag_id, actor, reason)
+    if dag.state in DAG_TERMINAL:
+        raise Conflict(f"DAG {dag.pk} has ended: rerun nodes of it, or rescue it.")
+    states = [NodeState.WAITING, NodeState.READY]
+    states += [NodeState.FAILED, NodeState.FUTILE] if as_done else []
+    chosen = _named(dag, names, {state.value for state in states}, "is not one that can be marked")
+    moved = round_.move("mark done" if as_done else "mark failed", chosen, reason=reason)
+    if as_done:
+        _revive_below(round_, moved, reason)
+        _recount(_children(moved))
+    else:
+        finish(round_, [], moved)
+    round_.close()
+    lifecycle.tell_to_begin(dag.pk)
+    _audit("mark node done" if as_done else "mark node failed", dag, names, actor, reason)
+    return Applied(moved, sorted(set(chosen).difference(moved)))
+
+
+@transaction.atomic
+def change_nodes(
+    dag_id: int,
+    names: Collection[str],
+    *,
+    actor: Actor,
+    reason: str,
+    variables: Mapping[str, str] | None = None,
+    priority: int | None = None,
+    max_retries: int | None = None,
+) -> Applied:
+    """Change VARS, priority or retries of nodes that are not yet submitted.
+
+    VARS are added to those that the nodes have, and win over them. Raises NotFound, NotPermitted,
+    ReasonRequired, InvalidInput.
+    """
+    dag, round_ = _begin(dag_id, actor, reason)
+    _check_values(variables or {}, priority, max_retries)
+    chosen = _named(
+        dag, names, {state.value for state in _NOT_YET_RUN}, "has been submitted already"
+    )
+    nodes = list(Node.objects.filter(pk__in=chosen))
+    for node in nodes:
+        node.variables = {**node.variables, **(variables or {})}
+        node.priority = node.priority if priority is None else priority
+        node.max_retries = node.max_retries if max_retries is None else max_retries
+    Node.objects.bulk_update(nodes, ["variables", "priority", "max_retries"], batch_size=500)
+    round_.close()
+    lifecycle.tell_engine(dag.pk)
+    _audit("change node", dag, names, actor, reason)
+    return Applied(chosen)
+
+
+def _begin(dag_id: int, actor: Actor, reason: str) -> tuple[Dag, Round]:
+    [dag] = locked_dags([dag_id], actor)
+    if not reason.strip():
+        raise ReasonRequired("change of a node")
+    if dag.ending is not None:
+        raise Conflict(f"DAG {dag.pk} is ending: its FINAL node runs.")
+    return dag, Round(dag, timezone.now(), actor)
+
+
+def _named(dag: Dag, names: Collection[str], states: Collection[str], why: str) -> list[int]:
+    """The nodes of these names. Raises InvalidInput for those that are unknown or otherwise."""
+    if not names or len(names) > MAX_NODES:
+        raise InvalidInput.of(f"name 1 to {MAX_NODES} nodes", field="nodes")
+    rows = {
+        name: (pk, state, kind)
+        for pk, name, state, kind in Node.objects.filter(dag=dag, name__in=names).values_list(
+            "pk", "name", "state", "kind"
+        )
+    }
+    faults = []
+    for name in dict.fromkeys(names):
+        if name not in rows:
+            faults.append(Finding(f"the DAG has no node {name}", field="nodes"))
+        elif rows[name][2] not in COUNTED_KINDS:
+            faults.append(Finding(f"{name} is a {rows[name][2]} node", field="nodes"))
+        elif rows[name][1] not in states:
+            message = f"node {name} {why}: it is {rows[name][1]}"
+            faults.append(Finding(message, field="nodes"))
+    if faults:
+        raise InvalidInput(faults[:200])
+    return [pk for pk, _, _ in rows.values()]
+
+
+def _check_values(
+    variables: Mapping[str, str], priority: int | None, max_retries: int | None
+) -> None:
+    faults = []
+    for name, value in variables.items():
+        if not any(char.isalnum() for char in name) or name.lower().startswith("queue"):
+            faults.append(Finding(f"{name!r} cannot be the name of a variable", field="variables"))
+        elif "\n" in value or "\0" in value or len(value) > 100_000:
+            faults.append(
+                Finding(f"{name}: at most 100,000 characters in a line", field="variables")
+            )
+        elif fault := reference_fault(value):
+            faults.append(Finding(f"{name}: {fault}", field="variables"))
+    if priority is not None and not -(2**31) <= priority < 2**31:
+        faults.append(Finding("out of range", field="priority"))
+    if max_retries is not None and not 0 <= max_retries < 2**31:
+        faults.append(Finding("out of range", field="max_retries"))
+    if faults:
+        raise InvalidInput(faults)
+
+
+def _reopen(dag: Dag, actor: Actor, reason: str) -> None:
+    if dag.parent_node_id is not None:
+        raise Conflict(f"DAG {dag.pk} is inside of another one, which has gone on: rerun its node.")
+    lifecycle.apply_to_dags(
+        "reopen",
+        [dag.pk],
+        actor=actor,
+        reason=reason,
+        status=0,
+        exit_code=None,
+        ended_at=None,
+        **lifecycle.UNBOUND,
+    )
+
+
+def _count_anew(round_: Round, moved: Collection[int]) -> None:
+    """Recompute whom the nodes wait for; give up those that other failures keep from running."""
+    _recount([*moved, *_children(moved)])
+    with connection.cursor() as cursor:
+        cursor.execute(_LOST_PARENTS, [list(moved)])
+        lost = [row[0] for row in cursor.fetchall()]
+    given_up = moves.give_up_below(lost, dag_id=round_.dag.pk, actor=round_.actor)
+    round_.count(given_up.counts)
+
+
+def _children(node_ids: Collection[int]) -> list[int]:
+    return list(Edge.objects.filter(parent_id__in=node_ids).values_list("child_id", flat=True))
+
+
+def _recount(node_ids: Collection[int]) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(_COUNT_PARENTS, [list(node_ids)])
+
+
+def _revive_below(round_: Round, done: Collection[int], reason: str) -> None:
+    """What was futile because of these nodes waits again, unless others keep it from running."""
+    with connection.cursor() as cursor:
+        cursor.execute(_WITH_DESCENDANTS, [list(done)])
+        below = {row[0] for row in cursor.fetchall()} - set(done)
+    futile = Node.objects.filter(pk__in=below, state=NodeState.FUTILE)
+    revived = round_.move("rerun", list(futile.values_list("pk", flat=True)), reason=reason)
+    _count_anew(round_, revived)
+
+
+def _audit(action: str, dag: Dag, names: Collection[str], actor: Actor, reason: str) -> None:
+    targets = [f"DAG {dag.pk}, node {name}" for name in list(names)[:MAX_NODES]]
+    record_actions(action, targets=[target[:160] for target in targets], actor=actor, reason=reason)
