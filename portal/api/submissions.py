@@ -12,8 +12,9 @@ from rest_framework import serializers
 from rest_framework.request import Request
 
 from portal.api.serializers import DagDetailSerializer, FindingSerializer
+from wms.core.conf import conf
 from wms.core.errors import Finding, InvalidInput
-from wms.dags.checking import MAX_DAG_TEXT_BYTES, MAX_TEXT_BYTES, read_text
+from wms.dags.checking import MAX_TEXT_BYTES, read_text
 from wms.dags.models import Dag
 from wms.dags.submission import DagSubmission, submission_warnings
 
@@ -46,7 +47,7 @@ def read_submission(request: Request) -> DagSubmission:
         findings.append(Finding("the part `dag` with the DAG file is missing", field="dag"))
     texts = {}
     for part, upload, limit_bytes in (
-        ("dag", dag, MAX_DAG_TEXT_BYTES),
+        ("dag", dag, conf().max_dag_text_bytes),
         ("description", description, MAX_TEXT_BYTES),
     ):
         if upload is not None:

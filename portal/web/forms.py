@@ -10,8 +10,9 @@ from typing import Any
 from django import forms
 from django.core.files.uploadedfile import UploadedFile
 
+from wms.core.conf import conf
 from wms.core.errors import Finding, InvalidInput
-from wms.dags.checking import MAX_DAG_TEXT_BYTES, MAX_TEXT_BYTES, read_text
+from wms.dags.checking import MAX_TEXT_BYTES, read_text
 from wms.dags.services import MAX_AVOID_S
 from wms.dags.submission import DagSubmission
 from wms.sites.downtimes import MAX_LEAD_TIME
@@ -145,7 +146,7 @@ class SubmitForm(forms.Form):
         dag, description = self.cleaned_data["dag"], self.cleaned_data["description"]
         files = self.cleaned_data["files"]
         findings = _repeated_names([dag, *files, *([description] if description else [])])
-        dag_text, fault = read_text(dag, limit_bytes=MAX_DAG_TEXT_BYTES)
+        dag_text, fault = read_text(dag, limit_bytes=conf().max_dag_text_bytes)
         findings += [Finding(fault, file=dag.name)] if fault else []
         description_text = ""
         if description:

@@ -19,6 +19,11 @@ class Conf:
     pilot_stalled_after_s: float
     negotiation_period_s: float
     max_upload_bytes: int
+    max_dag_text_bytes: int
+    max_dag_files: int
+    max_splice_depth: int
+    max_dag_nodes: int
+    max_dag_arcs: int
     blobs_dir: Path
     local_pilots_dir: Path
     public_url: str
@@ -34,6 +39,11 @@ def conf() -> Conf:
         pilot_stalled_after_s=float(raw["PILOT_STALLED_AFTER_S"]),
         negotiation_period_s=float(raw["NEGOTIATION_PERIOD_S"]),
         max_upload_bytes=int(raw["MAX_UPLOAD_BYTES"]),
+        max_dag_text_bytes=int(raw["MAX_DAG_TEXT_BYTES"]),
+        max_dag_files=int(raw["MAX_DAG_FILES"]),
+        max_splice_depth=int(raw["MAX_SPLICE_DEPTH"]),
+        max_dag_nodes=int(raw["MAX_DAG_NODES"]),
+        max_dag_arcs=int(raw["MAX_DAG_ARCS"]),
         blobs_dir=Path(raw["BLOBS_DIR"]),
         local_pilots_dir=Path(raw["LOCAL_PILOTS_DIR"]),
         public_url=str(raw["PUBLIC_URL"]),

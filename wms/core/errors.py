@@ -64,12 +64,16 @@ class TooLarge(PilotageError):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One fault of an input: what is wrong, and where."""
+    """One fault of an input: what is wrong, and where.
+
+    `command` is the command of a DAG file that is at fault, in capitals.
+    """
 
     message: str
     file: str = ""
     line: int | None = None
     field: str = ""
+    command: str = ""
 
     def __str__(self) -> str:
         place = self.file or self.field

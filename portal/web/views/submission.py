@@ -16,10 +16,10 @@ from django_htmx.http import HttpResponseClientRedirect
 from portal.web.forms import SubmitForm
 from portal.web.pages import page
 from wms.core.actors import Actor
+from wms.core.conf import conf
 from wms.core.errors import Finding, InvalidInput
 from wms.core.models import Role
 from wms.core.policy import has_role
-from wms.dags.checking import MAX_DAG_TEXT_BYTES
 from wms.dags.submission import submission_warnings, submit_dag
 
 #: So many faults are quoted; the rest is counted.
@@ -93,7 +93,7 @@ def _quoted(findings: Sequence[Finding], dag: UploadedFile | None) -> list[Quote
 
 def _lines_of(dag: UploadedFile) -> list[str]:
     dag.seek(0)
-    return dag.read(MAX_DAG_TEXT_BYTES).decode("utf-8", errors="replace").splitlines()
+    return dag.read(conf().max_dag_text_bytes).decode("utf-8", errors="replace").splitlines()
 
 
 def _quote(finding: Finding, dag: UploadedFile | None, lines: Sequence[str]) -> Quoted:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
-from wms.dags.language.parser import MAX_FINDINGS, DagFile, NodeSpec, parse_dag
+from wms.dags.language.bounds import MAX_FINDINGS
+from wms.dags.language.parser import parse_dag
+from wms.dags.language.spec import DagSpec, NodeSpec
 
-__all__ = ["MAX_FINDINGS", "DagFile", "NodeSpec", "parse_dag"]
+DagFile = DagSpec
+
+__all__ = ["MAX_FINDINGS", "DagFile", "DagSpec", "NodeSpec", "parse_dag"]

@@ -1,222 +1,198 @@
-"""The DAG language: the part of DAGMan's that is understood here, every fault with its line."""
+"""Reading DAG files: every fault is told with its place, and reading goes on.
+
+Each file is read twice, as DAGMan does: lines that make nodes or concern the file as a whole first,
+then all others in their order. So a PARENT or RETRY line may stand above the JOB line that it
+names. INCLUDE is a command of the second time, and reads its file twice in turn.
+"""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
-from matching.substitution import reference_fault
-from wms.core.errors import Finding
+from wms.dags.language import arcs, modifiers, nodes, scripts, settings, splices, variables
+from wms.dags.language.bounds import MAX_LINES, Bounds
+from wms.dags.language.faults import Enough, Fault, FollowsFromAnother, TooMuch
+from wms.dags.language.lexer import SourceText, keyword
+from wms.dags.language.reading import Here, Reader, Reading, Scope
+from wms.dags.language.shape import measure
+from wms.dags.language.sources import settle_sources
+from wms.dags.language.spec import DagSpec, Place
 
-_RESERVED_NAMES = frozenset({"PARENT", "CHILD", "ALL_NODES"})
-_OTHER_COMMANDS = frozenset(
-    {
-        "ABORT-DAG-ON", "CATEGORY", "CONFIG", "CONNECT", "DATA", "DONE", "DOT", "ENV", "FINAL",
-        "INCLUDE", "JOBSTATE_LOG", "MAXJOBS", "NODE_STATUS_FILE", "PIN_IN", "PIN_OUT", "PRE_SKIP",
-        "PRIORITY", "PROVISIONER", "REJECT", "SAVE_POINT_FILE", "SCRIPT", "SERVICE",
-        "SET_JOB_ATTR", "SPLICE", "SUBDAG", "SUBMIT-DESCRIPTION", "TOLERANCE", "WEAK",
-    }
-)  # fmt: skip
-MAX_RETRIES = 1000
-MAX_EDGES = 2_000_000
-#: After so many faults the rest of the file is not read: nobody mends more at once.
-MAX_FINDINGS = 200
+_Command = Callable[[Here, str], None]
+_FIRST: dict[str, _Command] = {
+    "DATA": nodes.data,
+    "DOT": settings.dot,
+    "FINAL": nodes.final,
+    "JOB": nodes.job,
+    "JOBSTATE-LOG": settings.jobstate_log,
+    "NODE-STATUS-FILE": settings.node_status_file,
+    "PROVISIONER": nodes.provisioner,
+    "REJECT": settings.reject,
+    "SERVICE": nodes.service,
+    "SPLICE": splices.splice,
+    "SUBDAG": nodes.subdag,
+    "SUBMIT-DESCRIPTION": nodes.submit_description,
+}
+_SECOND: dict[str, _Command] = {
+    "ABORT-DAG-ON": modifiers.abort_dag_on,
+    "ALWAYS-RUN-POST": modifiers.always_run_post,
+    "CATEGORY": modifiers.category,
+    "CONFIG": settings.config,
+    "CONNECT": splices.connect,
+    "DONE": modifiers.done,
+    "ENV": settings.env,
+    "INCLUDE": splices.include,
+    "MAXJOBS": modifiers.max_jobs,
+    "PARENT": arcs.parent,
+    "PIN-IN": splices.pin_in,
+    "PIN-OUT": splices.pin_out,
+    "PRE-SKIP": modifiers.pre_skip,
+    "PRIORITY": modifiers.priority,
+    "RETRY": modifiers.retry,
+    "SAVE-POINT-FILE": modifiers.save_point_file,
+    "SCRIPT": scripts.script,
+    "SET-JOB-ATTR": settings.set_job_attr,
+    "TIMEOUT": modifiers.timeout,
+    "TOLERANCE": modifiers.tolerance,
+    "VARS": variables.variables,
+    "WEAK": arcs.weak,
+}
+_CYCLE_NAMES_TOLD = 20
 
 
-@dataclass(slots=True)
-class NodeSpec:
-    """A node as the DAG file describes it.
+def parse_dag(
+    names: Sequence[str],
+    read: Reader,
+    *,
+    bounds: Bounds = Bounds(),  # noqa: B008 - it is frozen
+    directory: str = "",
+) -> DagSpec:
+    """Read one or several DAG files as one DAG. Never raises: faults are in `findings`.
 
-    `variable_lines` tells how each of its VARS is written and where, by lower-case name.
+    `names` are paths of the workspace, as `read` knows them; the nodes of several files are called
+    `0.A`, `1.A`. `directory` is where the DAG runs: the files that it names are below.
     """
-
-    name: str
-    submit_file: str
-    line: int
-    variables: dict[str, str] = field(default_factory=dict)
-    variable_lines: dict[str, tuple[str, int]] = field(default_factory=dict)
-    max_retries: int = 0
-
-
-@dataclass(slots=True)
-class DagFile:
-    """A parsed DAG file: nodes in the order of the file, edges with their lines, all faults.
-
-    `arcs_read` counts repeated arcs as well: reading them is what costs time. `repeated` are VARS
-    that are given again in another case, by line; the last one counts.
-    """
-
-    nodes: dict[str, NodeSpec] = field(default_factory=dict)
-    edges: dict[tuple[str, str], int] = field(default_factory=dict)
-    arcs_read: int = 0
-    repeated: list[tuple[int, str]] = field(default_factory=list)
-    findings: list[Finding] = field(default_factory=list)
+    read_lines = partial(_read_lines, first=_Spellings(_FIRST), second=_Spellings(_SECOND))
+    reading = Reading(read, read_lines, bounds, names, directory)
+    try:
+        for number, name in enumerate(names):
+            prefix = f"{number}." if len(names) > 1 else ""
+            _read_dag_file(reading, name, Scope(prefix, directory))
+        settle_sources(reading)
+    except Enough:
+        pass
+    spec = reading.spec
+    spec.arcs = reading.arcs.once()
+    spec.statistics = measure(spec)
+    _tell_cycle(reading)
+    spec.findings, spec.warnings = reading.told.findings(), reading.told.warnings()
+    return spec
 
 
-class _Fault(ValueError):
-    """A fault of one line."""
+def _read_dag_file(reading: Reading, name: str, scope: Scope) -> None:
+    try:
+        text = reading.text(reading.path("", name))
+    except Fault as fault:
+        reading.told.fault(str(fault), Place(name, 0))
+        return
+    if text is None:
+        reading.told.fault(f"DAG file {name} is not there", Place(name, 0))
+        return
+    reading.open_files.append(name)
+    reading.read_lines(Here(reading, scope, SourceText(text, name), 0))
+    reading.open_files.pop()
 
 
-def parse_dag(text: str, *, file: str) -> DagFile:
-    """Parse a whole DAG file. Never raises: faults are in `findings`, by line.
+class _Spellings(dict[str, _Command | None]):
+    """The commands of one time by their words as they are written, whatever their case."""
 
-    The file is read twice, as DAGMan does: lines that make nodes first, then the others, so that a
-    PARENT or RETRY line may stand above the JOB line that it names.
-    """
-    dag = DagFile()
-    lines = list(_logical_lines(text))
-    for handlers, is_last in ((_MAKERS, False), (_MODIFIERS, True)):
-        for number, line in lines:
-            if len(dag.findings) >= MAX_FINDINGS:
-                break
-            try:
-                _handle(dag, number, line, handlers, is_last)
-            except _Fault as fault:
-                dag.findings.append(Finding(str(fault), file=file, line=number))
-    dag.findings.sort(key=lambda finding: finding.line or 0)
-    return dag
+    def __init__(self, commands: Mapping[str, _Command]) -> None:
+        super().__init__()
+        self.names: dict[str, str] = {}
+        self._commands = commands
+
+    def __missing__(self, word: str) -> _Command | None:
+        name = keyword(word)
+        command = self._commands.get(name)
+        if name in _FIRST or name in _SECOND:
+            self[word] = command
+            self.names[word] = name
+        return command
 
 
-_Handler = Callable[[DagFile, int, list[str]], None]
+def _read_lines(here: Here, first: _Spellings, second: _Spellings) -> None:
+    """Read a file in its scope, twice. Raises Enough when reading is to end."""
+    if len(here.source.lines) > MAX_LINES:
+        here.line = MAX_LINES
+        _tell(here, TooMuch(f"a file has at most {MAX_LINES} lines"))
+    _first_time(here, first)
+    _second_time(here, second)
 
 
-def _handle(
-    dag: DagFile, number: int, line: str, handlers: dict[str, _Handler], is_last: bool
-) -> None:
-    """Give the line to the handler of its command; unknown commands are told in the last pass."""
-    keyword = line.split(None, 1)[0].upper()
-    if keyword in handlers:
-        handlers[keyword](dag, number, tokenize(line)[1:])
-    elif is_last and keyword not in _MAKERS:
-        if keyword.replace("_", "-") in {name.replace("_", "-") for name in _OTHER_COMMANDS}:
-            raise _Fault(f"{keyword} is a DAGMan command that is not supported here")
-        raise _Fault(f"unknown command {line.split(None, 1)[0]}")
-
-
-def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Lines with the number of their first part; a backslash at the end joins."""
-    joined, first = "", 0
-    for number, raw in enumerate(text.splitlines(), start=1):
-        line = raw.strip()
-        if line.startswith("#") or (not line and not joined):
+def _first_time(here: Here, spellings: _Spellings) -> None:
+    source, lines = here.source, here.source.lines
+    for at, line in enumerate(lines):
+        words = source.head(line)
+        if words and source.has_joins and not words[0].startswith(("#", "//")):
+            lines[at] = source.join(at)
+            words = source.head(lines[at])
+        if not words:
             continue
-        first = first or number
-        if line.endswith("\\"):
-            joined += line[:-1] + " "
+        command = spellings[words[0]]
+        if command is None:
             continue
-        if (joined + line).strip():
-            yield first, (joined + line).strip()
-        joined, first = "", 0
-    if joined.strip():
-        yield first, joined.strip()
+        lines[at] = ""
+        here.line = at + 1
+        here.command = spellings.names[words[0]]
+        rest = words[1] if len(words) > 1 else ""
+        try:
+            command(here, rest)
+        except Fault as fault:
+            here.scope.broken.update(rest.split(None, 2)[:2])
+            _tell(here, fault)
 
 
-def tokenize(line: str) -> list[str]:
-    """Words separated by blanks; quotes group, and a backslash escapes inside of them.
-
-    Raises ValueError for an open quote.
-    """
-    words: list[str] = []
-    word, quote, position = "", "", 0
-    is_word = False
-    while position < len(line):
-        char = line[position]
-        if quote and char == "\\" and position + 1 < len(line):
-            word += line[position + 1]
-            position += 1
-        elif quote and char == quote:
-            quote = ""
-        elif not quote and char in "\"'":
-            quote, is_word = char, True
-        elif not quote and char.isspace():
-            if is_word:
-                words.append(word)
-            word, is_word = "", False
-        else:
-            word, is_word = word + char, True
-        position += 1
-    if quote:
-        raise _Fault(f"a quote ({quote}) is not closed")
-    return [*words, word] if is_word else words
+def _second_time(here: Here, spellings: _Spellings) -> None:
+    source, lines = here.source, here.source.lines
+    for at, line in enumerate(lines):
+        words = source.head(line)
+        if not words:
+            continue
+        # Memory of lines that are done is free for what is made of the next ones.
+        lines[at] = ""
+        here.line = at + 1
+        command = spellings[words[0]] or _refuse
+        here.command = spellings.names.get(words[0], words[0][:80])
+        try:
+            command(here, words[1] if len(words) > 1 else "")
+        except Fault as fault:
+            _tell(here, fault)
 
 
-def _job(dag: DagFile, number: int, words: list[str]) -> None:
-    if len(words) < 2:
-        raise _Fault("expected: JOB name submit-file")
-    name, submit_file, *options = words
-    if name.upper() in _RESERVED_NAMES:
-        raise _Fault(f"{name} cannot be the name of a node")
-    if "+" in name:
-        raise _Fault(f"the name of a node cannot contain +: {name}")
-    if len(name) > 255:
-        raise _Fault("the name of a node has at most 255 characters")
-    if options:
-        raise _Fault(f"unexpected or unsupported after the submit file: {' '.join(options)}")
-    if name in dag.nodes:
-        raise _Fault(f"node {name} is defined twice, first in line {dag.nodes[name].line}")
-    dag.nodes[name] = NodeSpec(name=name, submit_file=submit_file, line=number)
+def _refuse(here: Here, rest: str) -> None:
+    if not here.command.startswith(("#", "//")):
+        raise Fault(f"unknown command {here.command}")
 
 
-def _parent(dag: DagFile, number: int, words: list[str]) -> None:
-    at = next((i for i, word in enumerate(words) if word.upper() == "CHILD"), None)
-    if at is None:
-        raise _Fault("expected: PARENT names... CHILD names...")
-    parents, children = words[:at], words[at + 1 :]
-    if not parents or not children:
-        raise _Fault("PARENT and CHILD need at least one node each")
-    for kind, names in (("parent", parents), ("child", children)):
-        unknown = [name for name in names if name not in dag.nodes]
-        if unknown:
-            raise _Fault(f"unknown {kind} {', '.join(unknown)}")
-    dag.arcs_read += len(parents) * len(children)
-    if dag.arcs_read > MAX_EDGES:
-        raise _Fault(f"a DAG has at most {MAX_EDGES} arcs, repeated ones included")
-    for parent in parents:
-        for child in children:
-            dag.edges.setdefault((parent, child), number)
+def _tell(here: Here, fault: Fault) -> None:
+    if not isinstance(fault, FollowsFromAnother):
+        place = fault.place or here.place
+        here.reading.told.fault(str(fault), place, here.command)
+    if isinstance(fault, TooMuch):
+        raise Enough
 
 
-def _vars(dag: DagFile, number: int, words: list[str]) -> None:
-    if len(words) < 2:
-        raise _Fault('expected: VARS node name="value" ...')
-    node = _node(dag, words[0])
-    for pair in words[1:]:
-        name, equals, value = pair.partition("=")
-        if not equals or not any(char.isalnum() for char in name):
-            raise _Fault(f'expected name="value", found: {pair}')
-        if name.lower().startswith("queue"):
-            raise _Fault(f"the name of a variable cannot begin with queue: {name}")
-        if fault := reference_fault(value):
-            raise _Fault(f"{name}: {fault}")
-        earlier, line = node.variable_lines.get(name.lower(), (name, number))
-        if earlier != name:
-            del node.variables[earlier]
-            if len(dag.repeated) < MAX_FINDINGS:
-                again = f"{name} of node {node.name} is {earlier} of line {line} again"
-                dag.repeated.append((number, again))
-        node.variables[name] = value
-        node.variable_lines[sys.intern(name.lower())] = (name, number)
-
-
-def _retry(dag: DagFile, _number: int, words: list[str]) -> None:
-    if len(words) < 2:
-        raise _Fault("expected: RETRY node number")
-    node = _node(dag, words[0])
-    if len(words) > 2:
-        raise _Fault(f"unexpected or unsupported after the number: {' '.join(words[2:])}")
-    is_number = words[1].isascii() and words[1].isdigit() and len(words[1]) <= 9
-    if not is_number or int(words[1]) > MAX_RETRIES:
-        found = words[1][:80]
-        raise _Fault(f"RETRY needs a whole number from 0 to {MAX_RETRIES}, found: {found}")
-    node.max_retries = int(words[1])
-
-
-def _node(dag: DagFile, name: str) -> NodeSpec:
-    if name not in dag.nodes:
-        raise _Fault(f"unknown node {name}")
-    return dag.nodes[name]
-
-
-_MAKERS: dict[str, _Handler] = {"JOB": _job}
-_MODIFIERS: dict[str, _Handler] = {"PARENT": _parent, "VARS": _vars, "RETRY": _retry}
+def _tell_cycle(reading: Reading) -> None:
+    cycle = reading.spec.statistics.cycle
+    if not cycle:
+        return
+    positions = {name: at for at, name in enumerate(reading.spec.nodes)}
+    place = reading.arcs.place_of(positions[cycle[0]], positions[cycle[1]])
+    told = cycle
+    if len(cycle) > _CYCLE_NAMES_TOLD:
+        told = [*cycle[: _CYCLE_NAMES_TOLD - 2], f"({len(cycle)} in all)", *cycle[-2:]]
+    try:
+        reading.told.fault(f"the nodes form a cycle: {' -> '.join(told)}", place, "PARENT")
+    except Enough:
+        return

@@ -1,0 +1,92 @@
+"""The arcs as they are read: a number for each, so that millions take little room."""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from itertools import islice, pairwise
+
+from wms.dags.language.faults import Fault
+from wms.dags.language.spec import Arcs, Place
+
+#: An arc is parent, child and weakness in one number, so that sorting brings pairs together.
+_PARENT_BITS = 33
+_CHILD_MASK = (1 << 32) - 1
+
+
+class ArcBook:
+    """All arcs that the lines of the files ask for, repeated ones included, with their lines."""
+
+    def __init__(self, max_arcs: int) -> None:
+        self.keys = array("Q")
+        self.lines = array("I")
+        self.max_arcs = max_arcs
+        #: From which arc on which file is read.
+        self._starts: list[int] = []
+        self._files: list[str] = []
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def add(self, parent: int, child: int, file: str, line: int) -> None:
+        """Take one strong arc."""
+        if len(self.keys) >= self.max_arcs:
+            self._check_room(1)
+        self._note(file)
+        self.keys.append(parent << _PARENT_BITS | child << 1)
+        self.lines.append(line)
+
+    def add_product(
+        self, parents: Sequence[int], children: Sequence[int], place: Place, *, is_weak: bool
+    ) -> None:
+        """Take the arcs from each of the parents to each of the children. Raises Fault."""
+        count = len(parents) * len(children)
+        self._check_room(count)
+        self._note(place.file)
+        ends = [child << 1 | is_weak for child in children]
+        for parent in parents:
+            start = parent << _PARENT_BITS
+            self.keys.extend([start | end for end in ends])
+        self.lines.extend(array("I", [place.line]) * count)
+
+    def _check_room(self, count: int) -> None:
+        if len(self.keys) + count > self.max_arcs:
+            raise Fault(f"a DAG has at most {self.max_arcs} arcs, repeated ones included")
+
+    def _note(self, file: str) -> None:
+        if not self._files or self._files[-1] != file:
+            self._starts.append(len(self.keys))
+            self._files.append(file)
+
+    def ends_since(self, start: int) -> tuple[set[int], set[int]]:
+        """Which nodes are parents, and which are children, in the arcs from number `start` on."""
+        keys = self.keys[start:]
+        return (
+            {key >> _PARENT_BITS for key in keys},
+            {(key >> 1) & _CHILD_MASK for key in keys},
+        )
+
+    def place_of(self, parent: int, child: int) -> Place:
+        """Where an arc was asked for first."""
+        keys = (parent << _PARENT_BITS | child << 1 | is_weak for is_weak in (0, 1))
+        at = min(self.keys.index(key) for key in keys if key in self.keys)
+        return Place(self._files[bisect_right(self._starts, at) - 1], self.lines[at])
+
+    def once(self) -> Arcs:
+        """Every pair once, by parent and child; a strong arc wins over a weak one."""
+        keys = sorted(self.keys)
+        if any(next_key >> 1 == key >> 1 for key, next_key in pairwise(keys)):
+            keys = list(_first_of_pairs(keys))
+        return Arcs(
+            parents=array("I", (key >> _PARENT_BITS for key in keys)),
+            children=array("I", ((key >> 1) & _CHILD_MASK for key in keys)),
+            weak=bytearray(key & 1 for key in keys),
+        )
+
+
+def _first_of_pairs(keys: Sequence[int]) -> Iterator[int]:
+    yield from keys[:1]
+    for key, next_key in zip(keys, islice(keys, 1, None), strict=False):
+        if next_key >> 1 != key >> 1:
+            yield next_key

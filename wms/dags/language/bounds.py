@@ -1,0 +1,29 @@
+"""How large a DAG may be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+#: After so many faults the rest is not read: nobody mends more at once.
+MAX_FINDINGS = 200
+MAX_NAME_LENGTH = 255
+MAX_RETRIES = 1000
+#: Lines of one file: each takes room in memory, empty ones too.
+MAX_LINES = 10_000_000
+#: A file that many splices read counts each time, and an empty one as much as this.
+READ_AT_LEAST = 1024
+#: So many times the text of all files may be read again for splices.
+READ_AGAIN = 4
+#: So many values per allowed node may be set by lines for ALL_NODES.
+VALUES_PER_NODE = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """The limits of what is read: text and files of one submission, depth of splices, and size."""
+
+    max_text_bytes: int = 128 * 1024 * 1024
+    max_files: int = 500
+    max_splice_depth: int = 50
+    max_nodes: int = 1_000_000
+    max_arcs: int = 5_000_000

@@ -1,0 +1,130 @@
+"""What is set for the run as a whole: CONFIG, ENV, SET_JOB_ATTR, and the files to be written."""
+
+from __future__ import annotations
+
+import re
+
+from matching.classads import AdError, parse_expression
+from matching.environments import BadEnvironment, parse_environment
+from wms.dags.language.config import read_config
+from wms.dags.language.faults import Fault
+from wms.dags.language.lexer import keyword
+from wms.dags.language.numbers import whole
+from wms.dags.language.reading import Here
+
+_ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)\s*+=\s*+(.+)\Z", re.DOTALL)
+_DOT_OPTIONS = frozenset({"UPDATE", "DONT-UPDATE", "OVERWRITE", "DONT-OVERWRITE"})
+
+
+def config(here: Here, rest: str) -> None:
+    """`CONFIG file`: settings for this run."""
+    words = here.words(rest)
+    if len(words) != 1:
+        raise Fault("expected: CONFIG file")
+    if _has_no_effect(here):
+        return
+    reading = here.reading
+    path = here.path(words[0])
+    if reading.config_at is not None:
+        known, place = reading.config_at
+        if known != path:
+            where = f"{place.file}, line {place.line}"
+            raise Fault(f"a run has one CONFIG file at most: {known} of {where} is it")
+        return
+    text = reading.text(path)
+    if text is None:
+        raise Fault(f"file {path} of CONFIG is not there")
+    reading.config_at = path, here.place
+    read_config(text, path, reading)
+
+
+def env(here: Here, rest: str) -> None:
+    """`ENV SET k=v;...`, `ENV GET names`: the environment of the scripts."""
+    option, *behind = here.source.head(rest) or [""]
+    option = keyword(option)
+    if option not in {"SET", "GET"} or not behind:
+        raise Fault("expected: ENV SET name=value;..., or ENV GET names")
+    if _has_no_effect(here):
+        return
+    if option == "GET":
+        here.warn("ENV GET has no effect: there is no environment of who submits")
+        return
+    try:
+        here.reading.spec.environment.update(parse_environment(behind[0]))
+    except BadEnvironment as error:
+        raise Fault(str(error)) from None
+
+
+def set_job_attr(here: Here, rest: str) -> None:
+    """`SET_JOB_ATTR name = value`: an attribute of the DAG's own ad."""
+    found = _ASSIGNMENT.match(rest.strip())
+    if found is None:
+        raise Fault("expected: SET_JOB_ATTR name = value")
+    if _has_no_effect(here):
+        return
+    name, value = found.groups()
+    try:
+        parse_expression(value)
+    except AdError as error:
+        raise Fault(f"{name}: {error.message}") from None
+    here.reading.spec.attributes[name] = value
+
+
+def _has_no_effect(here: Here) -> bool:
+    """Warn where a line does not count since it does not stand in a DAG file itself."""
+    if here.depth:
+        here.warn("has no effect in splices and in included files")
+    return here.depth > 0
+
+
+def node_status_file(here: Here, rest: str) -> None:
+    """`NODE_STATUS_FILE file [seconds] [ALWAYS-UPDATE]`."""
+    words = here.words(rest)
+    options = list(words[1:])
+    if options and keyword(options[-1]) == "ALWAYS-UPDATE":
+        options.pop()
+    if not words or len(options) > 1:
+        raise Fault("expected: NODE_STATUS_FILE file, seconds, and ALWAYS-UPDATE if wanted")
+    if options:
+        whole(options[0], "the time between updates in seconds")
+    _ask_for_file(here, words[0], "status_file")
+
+
+def jobstate_log(here: Here, rest: str) -> None:
+    """`JOBSTATE_LOG file`."""
+    words = here.words(rest)
+    if len(words) != 1:
+        raise Fault("expected: JOBSTATE_LOG file")
+    _ask_for_file(here, words[0], "jobstate_log")
+
+
+def dot(here: Here, rest: str) -> None:
+    """`DOT file [UPDATE|DONT-UPDATE] [OVERWRITE|DONT-OVERWRITE] [INCLUDE header]`."""
+    words = here.words(rest)
+    if not words:
+        raise Fault("expected: DOT file")
+    options = iter(words[1:])
+    for option in options:
+        if keyword(option) == "INCLUDE":
+            here.path(next(options, ""))
+        elif keyword(option) not in _DOT_OPTIONS:
+            raise Fault(f"unexpected after the file: {option[:80]}")
+    _ask_for_file(here, words[0], "dot_file")
+
+
+def _ask_for_file(here: Here, name: str, field: str) -> None:
+    """Keep the name of a file that is to be written; the first of its kind counts."""
+    if here.scope.depth:
+        here.warn("has no effect in splices")
+        return
+    path = here.path(name)
+    spec = here.reading.spec
+    if getattr(spec, field):
+        here.warn(f"{getattr(spec, field)} is asked for already: the first one counts")
+    else:
+        setattr(spec, field, path)
+
+
+def reject(here: Here, rest: str) -> None:
+    """`REJECT`: the file says that it is not to be run."""
+    raise Fault("the file is marked by REJECT: it is not to be run")

@@ -1,0 +1,60 @@
+"""The shape of a DAG: its height, how wide it is at each depth, and its cycles."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+import rustworkx
+
+from wms.dags.language.spec import Arcs, DagSpec, Statistics
+from wms.dags.states import COUNTED_KINDS
+
+_Graph = rustworkx.PyDiGraph[None, None]
+#: Arcs are handed over in pieces, so that no list of all of them is made.
+_PIECE = 100_000
+
+
+def measure(spec: DagSpec) -> Statistics:
+    """The statistics of a DAG; one with a cycle has neither height nor width."""
+    beside = sum(node.kind.value not in COUNTED_KINDS for node in spec.nodes.values())
+    statistics = Statistics(nodes=len(spec.nodes) - beside, arcs=len(spec.arcs))
+    graph = graph_of(len(spec.nodes), spec.arcs)
+    try:
+        widths = [len(generation) for generation in rustworkx.topological_generations(graph)]
+    except rustworkx.DAGHasCycle:
+        names = list(spec.nodes)
+        statistics.cycle = [names[at] for at in find_cycle(graph)]
+        return statistics
+    if beside:
+        # They have no arcs, so they were counted among the first.
+        widths[0] -= beside
+    statistics.widths = [width for width in widths if width]
+    statistics.height = len(statistics.widths)
+    statistics.width = max(statistics.widths, default=0)
+    return statistics
+
+
+def graph_of(node_count: int, arcs: Arcs) -> _Graph:
+    """The graph of a DAG; its nodes are positions."""
+    graph: _Graph = rustworkx.PyDiGraph(multigraph=True)
+    graph.add_nodes_from([None] * node_count)
+    pairs = zip(arcs.parents, arcs.children, strict=True)
+    while piece := list(islice(pairs, _PIECE)):
+        graph.add_edges_from_no_data(piece)
+    return graph
+
+
+def find_cycle(graph: _Graph) -> list[int]:
+    """The nodes along one cycle, first and last being the same; empty when there is none.
+
+    It begins with the first node that is on a cycle.
+    """
+    on_cycles = [
+        min(component)
+        for component in rustworkx.strongly_connected_components(graph)
+        if len(component) > 1 or graph.has_edge(component[0], component[0])
+    ]
+    if not on_cycles:
+        return []
+    path = [parent for parent, _ in rustworkx.digraph_find_cycle(graph, source=min(on_cycles))]
+    return [*path, path[0]]
