@@ -7,7 +7,11 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from wms.core.errors import NotFound
-from wms.dags.files import dot, eventlog, jobstate, metrics, status
+from wms.dags.files.dot import lines as dot_lines
+from wms.dags.files.eventlog import lines as eventlog_lines
+from wms.dags.files.jobstate import lines as jobstate_lines
+from wms.dags.files.metrics import lines as metrics_lines
+from wms.dags.files.status import lines as status_lines
 from wms.dags.models import Dag
 
 
@@ -27,11 +31,11 @@ class Export:
 
 #: By kind; the names that DAG files ask for are kept under the same kinds in `Dag.exports`.
 EXPORTS: Mapping[str, Export] = {
-    "status": Export("node status file", ".status", "text/plain", status.lines),
-    "jobstate": Export("jobstate.log", ".jobstate.log", "text/plain", jobstate.lines),
-    "dot": Export("picture of the graph (DOT)", ".dot", "text/vnd.graphviz", dot.lines),
-    "metrics": Export("metrics", ".metrics", "application/json", metrics.lines),
-    "eventlog": Export("job event log", ".nodes.log", "text/plain", eventlog.lines),
+    "status": Export("node status file", ".status", "text/plain", status_lines),
+    "jobstate": Export("jobstate.log", ".jobstate.log", "text/plain", jobstate_lines),
+    "dot": Export("picture of the graph (DOT)", ".dot", "text/vnd.graphviz", dot_lines),
+    "metrics": Export("metrics", ".metrics", "application/json", metrics_lines),
+    "eventlog": Export("job event log", ".nodes.log", "text/plain", eventlog_lines),
 }
 
 

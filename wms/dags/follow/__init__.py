@@ -1,0 +1,1 @@
+"""Following a DAG that somebody's HTCondor runs, by its job event log."""
