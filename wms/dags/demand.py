@@ -46,7 +46,7 @@ def idle_requests() -> list[Request]:
 
     DAGs that an earlier negotiation had no time for come first.
     """
-    return requests_of(_in_turn(Dag.objects.filter(state=DagState.IDLE)))
+    return requests_of(_in_turn(_looking_for_a_site()))
 
 
 def requests_of(dags: QuerySet[Dag]) -> list[Request]:
@@ -115,10 +115,15 @@ def submitter_key(user_id: int, group_id: int | None) -> str:
 def idle_by_submitter() -> dict[str, list[int]]:
     """The ids of the idle DAGs of each submitter, in the order of their turns."""
     found: dict[str, list[int]] = defaultdict(list)
-    rows = _in_turn(Dag.objects.filter(state=DagState.IDLE))
+    rows = _in_turn(_looking_for_a_site())
     for dag_id, owner_id, group_id in rows.values_list("pk", "owner_id", "accounting_group_id"):
         found[submitter_key(owner_id, group_id)].append(dag_id)
     return dict(found)
+
+
+def _looking_for_a_site() -> QuerySet[Dag]:
+    """Idle DAGs; one inside of another goes where that goes."""
+    return Dag.objects.filter(state=DagState.IDLE, parent_node=None)
 
 
 def _in_turn(dags: QuerySet[Dag]) -> QuerySet[Dag]:
@@ -130,7 +135,8 @@ def loads_by_site() -> dict[int, Load]:
 
     A held DAG keeps its site but takes nobody's place there.
     """
-    rows = Dag.objects.filter(state=DagState.RUNNING).order_by().values_list("site_id")
+    running = Dag.objects.filter(state=DagState.RUNNING, parent_node=None)
+    rows = running.order_by().values_list("site_id")
     counted = rows.annotate(dags=Count("pk"), unfinished=Sum(_UNFINISHED))
     return {site_id: Load(dags=dags, unfinished_nodes=nodes) for site_id, dags, nodes in counted}
 

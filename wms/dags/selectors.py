@@ -159,7 +159,7 @@ def levels_of(dag: Dag, *, limit: int) -> list[list[LevelNode]]:
     }
     graph: rustworkx.PyDiGraph[int, None] = rustworkx.PyDiGraph()
     place = dict(zip(nodes, graph.add_nodes_from(list(nodes)), strict=True))
-    arcs = Edge.objects.filter(dag=dag).values_list("parent_id", "child_id")
+    arcs = Edge.objects.filter(parent__dag=dag).values_list("parent_id", "child_id")
     graph.add_edges_from_no_data([(place[parent], place[child]) for parent, child in arcs])
     return [
         [nodes[graph[index]] for index in sorted(level)]

@@ -34,7 +34,7 @@ def next_due(dag_ids: list[int]) -> datetime | None:
         .order_by("due_at")
         .values_list("due_at"),
     ]
-    found = [row[0] for rows in times for row in rows[:1]]
+    found = [row[0] for rows in times for row in rows[:1] if row[0] is not None]
     return min(found, default=None)
 
 

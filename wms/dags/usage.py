@@ -45,7 +45,8 @@ class DagCounts:
 def dags_by_submitter() -> dict[tuple[int, int | None], DagCounts]:
     """The DAGs of each submitter that has any, by the ids of user and group. One query."""
     found: dict[tuple[int, int | None], dict[str, int]] = defaultdict(dict)
-    rows = Dag.objects.filter(state__in=(DagState.IDLE, DagState.RUNNING)).order_by()
+    states = (DagState.IDLE, DagState.RUNNING)
+    rows = Dag.objects.filter(state__in=states, parent_node=None).order_by()
     columns = ("owner_id", "accounting_group_id", "state")
     for user_id, group_id, state, count in rows.values_list(*columns).annotate(Count("pk")):
         found[user_id, group_id][state] = count
