@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from wms.dags.models.dags import Dag, DagEvent, MatchRecord
+from wms.dags.models.follow import FollowedCluster, FollowedLog, FollowedProcess
 from wms.dags.models.nodes import Edge, Node, NodeEvent, NodeTimer, SubmitDescription
 from wms.dags.models.policies import MatchmakingPolicy, NegotiationCycle
 from wms.dags.models.runs import Rescue, ScriptRun, SharedLimit
@@ -11,6 +12,9 @@ __all__ = [
     "Dag",
     "DagEvent",
     "Edge",
+    "FollowedCluster",
+    "FollowedLog",
+    "FollowedProcess",
     "MatchRecord",
     "MatchmakingPolicy",
     "NegotiationCycle",

@@ -122,6 +122,11 @@ class Dag(models.Model):
         db_default=models.Value({}, models.JSONField()),
         help_text="Names of the files that the DAG file asks for: status, jobstate, dot.",
     )
+    is_followed = models.BooleanField(
+        default=False,
+        db_default=False,
+        help_text="Somebody's HTCondor runs it: nothing of it is submitted, its log is read.",
+    )
     round_number = models.BigIntegerField(
         default=0, db_default=0, help_text="The engine's last round: the order of the ready queue."
     )
@@ -164,7 +169,9 @@ class Dag(models.Model):
                 condition=models.Q(state__in=DagState.values), name="dag_state_known"
             ),
             models.CheckConstraint(
-                condition=~models.Q(state="running") | models.Q(site__isnull=False),
+                condition=~models.Q(state="running")
+                | models.Q(site__isnull=False)
+                | models.Q(is_followed=True),
                 name="dag_running_has_site",
             ),
             models.CheckConstraint(
