@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -35,16 +35,21 @@ class Fault:
 
     reason: str
     is_of_site: bool = False
+    is_lasting: bool = False
 
 
-def make_specs(dag: Dag, nodes: Iterable[Node]) -> tuple[list[JobSpec], Fault | None]:
+Made = tuple[Node, list[JobSpec] | Fault]
+
+
+def make_specs(dag: Dag, nodes: Sequence[Node]) -> list[Made]:
     """The jobs of the first of these nodes, as many as can be made in time, one at least.
 
-    With a fault they are those before the node that has it.
+    A fault of the DAG as a whole is the last.
     """
-    specs: list[JobSpec] = []
-    if _has_too_different_needs(dag):
-        return specs, Fault(f"its jobs wait with more than {MAX_DIFFERENT_NEEDS} different needs")
+    specs: list[Made] = []
+    if nodes and _has_too_different_needs(dag):
+        reason = f"its jobs wait with more than {MAX_DIFFERENT_NEEDS} different needs"
+        return [(nodes[0], Fault(reason))]
     make = _maker(dag)
     began_s = time.monotonic()
     for node in nodes:
@@ -53,11 +58,16 @@ def make_specs(dag: Dag, nodes: Iterable[Node]) -> tuple[list[JobSpec], Fault | 
             break
         made = make(node)
         if isinstance(made, Fault):
-            return specs, made
+            specs.append((node, made))
+            if made.is_lasting:
+                continue
+            break
         if time.monotonic() - node_began_s > LIMIT_S:
-            return specs, Fault(f"node {node.name}: making a job of it takes over {LIMIT_S:g} s")
-        specs.append(made)
-    return specs, None
+            reason = f"node {node.name}: making a job of it takes over {LIMIT_S:g} s"
+            specs.append((node, Fault(reason)))
+            break
+        specs.append((node, [made]))
+    return specs
 
 
 def _has_too_different_needs(dag: Dag) -> bool:
@@ -94,6 +104,8 @@ def _maker(dag: Dag) -> Callable[[Node], JobSpec | Fault]:
             match_attributes=dag.match_attributes,
             evaluator=evaluator,
         )
+        if node.submit_description is None:
+            return Fault("its description is not there", is_lasting=True)
         try:
             spec = render_job(from_dict(node.submit_description.content), context, identity)
         except CannotRender as error:
