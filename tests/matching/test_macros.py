@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+import htcondor2
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from matching.macros import Flattener, MacroError, Scopes, merged, names_in, parse_template, text_of
+
+_NAMES = ("a", "b", "c", "d")
+
+
+def expand(text: str, **values: str) -> str:
+    return Scopes(values).expand(parse_template(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "expanded"),
+    [
+        ("x $(a) $(A)", "x 1 1"),
+        ("$(nope)|$(nope:d)|$(empty:d)|$(a:d)", "|d|d|1"),
+        ("$(nope:$(a))$(nope:$(no:$(a)2))", "112"),
+        ("$(nope:f(x) y, z:w)", "f(x) y, z:w"),
+        ("$(nope:b)c)", "bc)"),
+        ("$$(a) $$([$(a)+1]) $ENV(a) $ENV(X:$(a))", "$$(a) $$([1+1]) $ENV(a) $ENV(X:1)"),
+        ("$$$(a)", "$$1"),
+        ("$(DOLLAR)(a)", "$(a)"),
+        ("$($(name))$(n$(x))", "11"),
+        ("$(a $(a b) $( a ) $(-a) $() $(:x)", "$(a $(a b) $( a ) $(-a)  x"),
+        ("$(my.dotted)", "2"),
+    ],
+)
+def test_macros_are_filled_in_as_htcondor_does(text: str, expanded: str) -> None:
+    values = {"a": "1", "empty": "", "name": "a", "x": "ame", "n": "?", "my.dotted": "2"}
+    values["name"] = "a"
+
+    assert expand(text.replace("$(n$(x))", "$($(n$(x)))"), **values) == expanded
+
+
+def test_the_name_of_a_value_in_itself_means_what_it_was_before() -> None:
+    layers = Scopes({"a": "$(a)3"}, {"a": "$(a)2"}, {"a": "1"})
+
+    assert layers.expand(parse_template("$(a)")) == "123"
+    assert layers.value(1, "a") == "12"
+    assert merged("1", "a", "$(A)2 $(b:$(c))") == "12 $(b:$(c))"
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"a": "$(b)", "b": "$(a)"},
+        {"a": "$(b)" * 1000, "b": "$(c)" * 1000, "c": "x" * 1000},
+        {
+            f"{'abcdefghijklmnopqrstuvwxyz'[n]}": f"$({'abcdefghijklmnopqrstuvwxyz'[n + 1]})"
+            for n in range(25)
+        },
+    ],
+)
+def test_circles_and_what_grows_without_bounds_are_refused(values: dict[str, str]) -> None:
+    with pytest.raises(MacroError):
+        expand("$(a)", **values)
+    with pytest.raises(MacroError):
+        Flattener(values).flatten("$(a)")
+
+
+# The library expands a text again and again until nothing is left to expand: what values make a
+# macro of only together with the text around them is a different thing there.
+_texts = st.lists(
+    st.one_of(
+        st.sampled_from(["x", " y", "$$(q)", ")", "-"]),
+        st.sampled_from([f"$({name})" for name in _NAMES]),
+        st.sampled_from([f"$({name}:{text})" for name in _NAMES for text in ("z", "$(a)", "f(x)")]),
+    ),
+    max_size=5,
+).map("".join)
+_assignments = st.lists(st.tuples(st.sampled_from(_NAMES), _texts), max_size=6)
+
+
+def _may_circle(values: dict[str, str]) -> bool:
+    """Whether a name is reached again from its value; the library never returns from that."""
+    uses = {name: names_in(parse_template(text)) for name, text in values.items()}
+    for _ in uses:
+        uses = {
+            name: used.union(*(uses.get(each, ()) for each in used)) for name, used in uses.items()
+        }
+    return any(name in used for name, used in uses.items())
+
+
+@given(_assignments, _texts)
+def test_descriptions_expand_like_those_of_htcondor(
+    assigned: list[tuple[str, str]], text: str
+) -> None:
+    values: dict[str, str] = {}
+    for name, value in assigned:
+        values[name] = merged(values.get(name, ""), name, value.strip())
+    assume(not _may_circle(values))
+    lines = [f"{name} = {value}" for name, value in [*assigned, ("result", f"[{text}]")]]
+
+    expected = htcondor2.Submit("\n".join([*lines, "queue", ""])).expand("result")
+
+    assert expand(f"[{text}]", **values) == expected
+
+
+@given(_assignments, _assignments, _texts)
+def test_a_flattened_template_gives_what_the_layers_give(
+    assigned: list[tuple[str, str]], outer: list[tuple[str, str]], text: str
+) -> None:
+    known, around = dict(assigned), dict(outer)
+    try:
+        expected = Scopes(known, around).expand(parse_template(text))
+    except MacroError:
+        return
+    flat = Flattener(known).flatten(text)
+
+    # What stays are names of the outer layer: a value that uses its own name means the one there.
+    assert Scopes(around).expand(flat) == expected
+
+
+@given(_texts)
+def test_a_template_keeps_its_text(text: str) -> None:
+    again = text_of(parse_template(text))
+
+    assert parse_template(again) == parse_template(text)
