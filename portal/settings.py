@@ -221,6 +221,13 @@ CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_SERIALIZER = "json"
 CELERY_ACCEPT_CONTENT = ["json"]
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
+# Scripts of nodes and placements of data have workers of their own, which they may keep busy.
+CELERY_TASK_ROUTES = {
+    "wms.dags.scripts.run": {"queue": "scripts"},
+    "wms.placement.run": {"queue": "scripts"},
+}
+# Of the service of scripts; the other workers are told on their command lines.
+CELERY_WORKER_CONCURRENCY = int(env.number("PILOTAGE_SCRIPTS_CONCURRENCY", 4))
 CELERY_TASK_PUBLISH_RETRY = False
 CELERY_TIMEZONE = "UTC"
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
@@ -244,4 +251,23 @@ PILOTAGE = {
     "BLOBS_DIR": str(VAR_DIR / "blobs"),
     "LOCAL_PILOTS_DIR": str(VAR_DIR / "pilots"),
     "PUBLIC_URL": PUBLIC_URL,
+    # Read through `wms.dags.scripts.conf`.
+    "SCRIPTS": {
+        "VAR": str(VAR_DIR),
+        "DIR": env.text("PILOTAGE_SCRIPTS_DIR", ""),
+        "FENCES": env.words("PILOTAGE_SCRIPTS_FENCES", "bwrap,account"),
+        "BWRAP": env.text("PILOTAGE_SCRIPTS_BWRAP", "bwrap"),
+        "NETWORK": env.flag("PILOTAGE_SCRIPTS_NETWORK"),
+        "READABLE": env.words("PILOTAGE_SCRIPTS_READABLE"),
+        "FIRST_UID": env.number("PILOTAGE_SCRIPTS_FIRST_UID", 60600),
+        "WALL_S": env.number("PILOTAGE_SCRIPTS_WALL_S", 3600),
+        "CPU_S": env.number("PILOTAGE_SCRIPTS_CPU_S", 600),
+        "MEMORY_MB": env.number("PILOTAGE_SCRIPTS_MEMORY_MB", 2048),
+        "PROCESSES": env.number("PILOTAGE_SCRIPTS_PROCESSES", 256),
+        "FILE_BYTES": env.number("PILOTAGE_SCRIPTS_FILE_BYTES", 1024**3),
+        "OUTPUT_BYTES": env.number("PILOTAGE_SCRIPTS_OUTPUT_BYTES", 1024**2),
+        "NEW_FILES": env.number("PILOTAGE_SCRIPTS_NEW_FILES", 1000),
+        "NEW_BYTES": env.number("PILOTAGE_SCRIPTS_NEW_BYTES", 1024**3),
+        "WORKSPACE_BYTES": env.number("PILOTAGE_SCRIPTS_WORKSPACE_BYTES", 10 * 1024**3),
+    },
 }

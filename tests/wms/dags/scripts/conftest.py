@@ -1,0 +1,147 @@
+from __future__ import annotations
+
+import itertools
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.conf import settings as django_settings
+from django.utils import timezone
+
+from wms.core.models import User
+from wms.dags.models import Dag, Node, ScriptRun
+from wms.dags.scripts import running
+from wms.dags.scripts.conf import ScriptConf, script_conf
+from wms.dags.scripts.fences import Room
+from wms.dags.scripts.sandbox import NoFence, fence_for
+from wms.dags.scripts.slots import Slot, held_slot, remove_tree
+from wms.jobs.blobs import open_blob, store_bytes
+from wms.jobs.models import WorkspaceFile
+from wms.jobs.services import create_workspace
+
+_numbers = itertools.count()
+
+Ask = Callable[..., ScriptRun]
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """A folder that other accounts can enter, as those of scripts are."""
+    path = Path(tempfile.mkdtemp(prefix="pilotage-scripts-", dir="/var/tmp"))
+    path.chmod(0o711)
+    yield path
+    remove_tree(path)
+
+
+@pytest.fixture
+def configure(settings: Any, folder: Path, tmp_path: Path) -> Callable[..., ScriptConf]:
+    """Set the service's settings, in small."""
+
+    def set_them(**values: Any) -> ScriptConf:
+        small = {"WALL_S": 30, "CPU_S": 20, "MEMORY_MB": 512, "FILE_BYTES": 2**20}
+        small |= {"NEW_BYTES": 2**20, "NEW_FILES": 20, "WORKSPACE_BYTES": 2**24}
+        place = {"DIR": str(folder / "base"), "VAR": str(tmp_path)}
+        scripts = django_settings.PILOTAGE["SCRIPTS"] | small | place | values
+        settings.PILOTAGE = settings.PILOTAGE | {"SCRIPTS": scripts}
+        return script_conf()
+
+    set_them()
+    return set_them
+
+
+@pytest.fixture
+def slot(configure: Callable[..., ScriptConf]) -> Iterator[Slot]:
+    conf = script_conf()
+    with held_slot(conf.folder, first_uid=conf.first_uid) as held:
+        yield held
+
+
+def skip_unless_works(conf: ScriptConf) -> None:
+    """Skip the test, with the reason, where this fence cannot be put up."""
+    with held_slot(conf.folder, first_uid=conf.first_uid) as held:
+        try:
+            fence_for(conf, Room(held.tmp, held.tmp, held.shm, held.uid))
+        except NoFence as error:
+            pytest.skip(str(error))
+
+
+@pytest.fixture(params=["bwrap", "account", "none"])
+def any_fence(request: pytest.FixtureRequest, configure: Callable[..., ScriptConf]) -> str:
+    """Each fence that works on this host."""
+    skip_unless_works(configure(FENCES=[request.param]))
+    return str(request.param)
+
+
+@pytest.fixture(params=["bwrap", "account"])
+def real_fence(request: pytest.FixtureRequest, configure: Callable[..., ScriptConf]) -> str:
+    """Each fence that works on this host and keeps anything out."""
+    skip_unless_works(configure(FENCES=[request.param]))
+    return str(request.param)
+
+
+@pytest.fixture
+def works(configure: Callable[..., ScriptConf]) -> None:
+    """Whatever fence works here; none if this account cannot put up any."""
+    configure(FENCES=["account", "none"] if os.geteuid() == 0 else ["bwrap", "none"])
+
+
+@pytest.fixture
+def dag(alice: User) -> Dag:
+    return Dag.objects.create(name="test.dag", owner=alice, workspace=create_workspace(alice, {}))
+
+
+@pytest.fixture
+def ask(dag: Dag) -> Ask:
+    """A granted run of a script, which is a file of the workspace with this text."""
+
+    def make(text: str = "", *arguments: str, **values: Any) -> ScriptRun:
+        number = next(_numbers)
+        executable = values.pop("executable", f"script{number}.sh")
+        script = {"executable": executable, "arguments": [], **values.pop("script", {})}
+        kind = values.get("kind", "pre")
+        directory = values.get("directory", "")
+        if text:
+            put(dag, f"{directory}/{executable}".lstrip("/"), f"#!/bin/sh\n{text}\n")
+        node = Node.objects.create(
+            dag=dag, name=f"N{number}", ordinal=number, features={"scripts": {kind: script}}
+        )
+        row = {"kind": kind, "retry_number": 0, "state": "granted"} | values
+        return ScriptRun.objects.create(
+            dag=dag, node=node, executable=executable, arguments=list(arguments), **row
+        )
+
+    return make
+
+
+def put(dag: Dag, path: str, content: str) -> None:
+    """Write a file into the workspace, as a job or a submission does."""
+    WorkspaceFile.objects.update_or_create(
+        workspace_id=dag.workspace_id,
+        path=path,
+        defaults={"blob": store_bytes(content.encode()), "modified_at": timezone.now()},
+    )
+
+
+def files_of(dag: Dag) -> Mapping[str, str]:
+    """The workspace, without the scripts."""
+    rows = WorkspaceFile.objects.filter(workspace_id=dag.workspace_id)
+    names = rows.exclude(path__endswith=".sh").values_list("path", "blob_id")
+    return {path: content(sha256) for path, sha256 in names}
+
+
+def content(sha256: str) -> str:
+    with open_blob(sha256) as file:
+        return file.read().decode()
+
+
+def done(run: ScriptRun) -> ScriptRun:
+    """Let the service run what is granted; the run as it is then."""
+    running.run_granted()
+    return ScriptRun.objects.select_related("output").get(pk=run.pk)
+
+
+def said(run: ScriptRun) -> str:
+    return content(run.output_id) if run.output_id else ""

@@ -1,0 +1,168 @@
+"""The program that starts one script and tells how it ended.
+
+Its text is given to an interpreter on the command line, inside the fence, so it needs nothing but
+Python's standard library. stdin brings one line of JSON, and then nothing: when it is closed, by
+the service or by its death, the script is stopped. How the script ended is written as JSON to the
+descriptor whose number is the first argument.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import resource
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from typing import Any
+
+#: From the polite signal to the hard one.
+GRACE_S = 3.0
+
+
+def main() -> None:
+    status_fd = int(sys.argv[1])
+    os.set_inheritable(status_fd, False)
+    spec = _read_spec()
+    wake_up, sink = os.pipe()
+    for end in (wake_up, sink):
+        os.set_blocking(end, False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.set_wakeup_fd(sink)
+    path = _path_of(spec)
+    try:
+        process = _start(spec, path)
+    except OSError as error:
+        _tell(status_fd, {"failure": _why(error, spec, path)})
+        return
+    _wait(process, wake_up)
+    _end_others(process, spec.get("uid"))
+    process.wait()
+    _tell(status_fd, {"exit_code": process.returncode})
+
+
+def _read_spec() -> dict[str, Any]:
+    text = b""
+    while not text.endswith(b"\n"):
+        piece = os.read(0, 65536)
+        if not piece:
+            sys.exit(1)
+        text += piece
+    spec: dict[str, Any] = json.loads(text)
+    return spec
+
+
+def _tell(status_fd: int, status: dict[str, Any]) -> None:
+    os.write(status_fd, json.dumps(status).encode())
+
+
+def _path_of(spec: dict[str, Any]) -> str:
+    """The file that is run: one of the directory, else a program that PATH has."""
+    name: str = spec["executable"]
+    in_directory = os.path.join(spec["directory"], name)
+    if "/" in name or os.path.exists(in_directory):
+        return in_directory
+    return shutil.which(name, path=spec["environment"].get("PATH", "")) or in_directory
+
+
+def _start(spec: dict[str, Any], path: str) -> subprocess.Popen[bytes]:
+    limits = [(getattr(resource, name), value) for name, value in spec["limits"].items()]
+
+    def restrict() -> None:
+        for kind, value in limits:
+            # What is already lower cannot be raised, and need not be.
+            hard = resource.getrlimit(kind)[1]
+            most = value if hard == resource.RLIM_INFINITY else min(value, hard)
+            resource.setrlimit(kind, (most, most))
+
+    account: dict[str, Any] = {}
+    if spec.get("uid"):
+        account = {"user": spec["uid"], "group": spec["uid"], "extra_groups": []}
+    return subprocess.Popen(
+        [spec["executable"], *spec["arguments"]],
+        executable=path,
+        cwd=spec["directory"],
+        env=spec["environment"],
+        stdin=subprocess.DEVNULL,
+        start_new_session=True,
+        umask=0o022,
+        preexec_fn=restrict,
+        **account,
+    )
+
+
+def _why(error: OSError, spec: dict[str, Any], path: str) -> str:
+    """Why the script could not be started, in words for who wrote it."""
+    name = spec["executable"]
+    if error.filename == spec["directory"]:
+        return f"the directory of the node cannot be entered: {error.strerror}"
+    if not os.path.exists(path):
+        where = "where scripts run" if name.startswith("/") else "in the node's directory"
+        return f"{name} is not there: neither {where} nor among the programs of the system"
+    if error.errno == errno.ENOEXEC:
+        return f"{name} is no program, and its first line does not begin with #!"
+    if error.errno in (errno.ENOENT, errno.ENOTDIR):
+        return f"the interpreter that the first line of {name} names is not there{_hint(path)}"
+    return f"{name}: {error.strerror}"
+
+
+def _hint(path: str) -> str:
+    with contextlib.suppress(OSError), open(path, "rb") as file:
+        if file.readline(256).endswith(b"\r\n"):
+            return "; that line ends as on Windows, with a carriage return"
+    return ""
+
+
+def _wait(process: subprocess.Popen[bytes], wake_up: int) -> None:
+    """Wait for the script's end; once stdin is closed, bring it about."""
+    stop_at = None
+    watched = [0, wake_up]
+    while not _has_ended(process):
+        left = None if stop_at is None else max(stop_at - time.monotonic(), 0.05)
+        ready = select.select(watched, [], [], left)[0]
+        if wake_up in ready:
+            os.read(wake_up, 512)
+        if 0 in ready and not os.read(0, 512):
+            watched.remove(0)
+            stop_at = time.monotonic() + GRACE_S
+            _signal_group(process, signal.SIGTERM)
+        if stop_at is not None and time.monotonic() >= stop_at:
+            _signal_group(process, signal.SIGKILL)
+
+
+def _has_ended(process: subprocess.Popen[bytes]) -> bool:
+    # It stays a zombie until all of its group are ended: till then the number is its own.
+    how = os.WEXITED | os.WNOHANG | os.WNOWAIT
+    return os.waitid(os.P_PID, process.pid, how) is not None
+
+
+def _signal_group(process: subprocess.Popen[bytes], number: int) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, number)
+
+
+def _end_others(process: subprocess.Popen[bytes], uid: int | None) -> None:
+    """End what the script has left behind: its group, and all else of an account of its own."""
+    _signal_group(process, signal.SIGKILL)
+    if not uid:
+        return
+    pid = os.fork()
+    if pid == 0:
+        try:
+            # As this account, "all processes" are those of the account.
+            os.setgroups([])
+            os.setgid(uid)
+            os.setuid(uid)
+            os.kill(-1, signal.SIGKILL)
+        finally:
+            os._exit(0)
+    os.waitpid(pid, 0)
+
+
+if __name__ == "__main__":
+    main()

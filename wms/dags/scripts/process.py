@@ -1,0 +1,313 @@
+"""One script as a process: started behind its fence, watched, stopped at its limits."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import selectors
+import signal
+import subprocess
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from wms.dags.scripts import launcher
+from wms.dags.scripts.fences import Fence, interpreter
+
+_LAUNCHER_TEXT = Path(launcher.__file__).read_text(encoding="utf-8")
+_TICK_S = 0.25
+_MEMORY_EVERY_S = 1.0
+#: After the launcher's own grace; then the fence is torn down with all in it.
+_STOP_S = launcher.GRACE_S + 5.0
+_DRAIN_S = 1.0
+_PAGE_MB = os.sysconf("SC_PAGE_SIZE") / 2**20
+
+#: What a script that could not be started, or came to no end of its own, ends with.
+FAILED_CODE: Final = 1
+STDOUT, STDERR = "stdout", "stderr"
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one run may use."""
+
+    wall_s: float
+    cpu_s: int
+    memory_mb: int
+    processes: int
+    file_bytes: int
+    output_bytes: int
+
+    def as_resources(self) -> dict[str, int]:
+        """The limits that the kernel keeps, by the names of the module `resource`."""
+        return {
+            "RLIMIT_CPU": self.cpu_s,
+            "RLIMIT_DATA": self.memory_mb * 2**20,
+            "RLIMIT_NPROC": self.processes,
+            "RLIMIT_FSIZE": self.file_bytes,
+            "RLIMIT_NOFILE": 1024,
+            "RLIMIT_CORE": 0,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """What is run: `directory` is relative to the root of the room."""
+
+    executable: str
+    arguments: Sequence[str]
+    directory: str
+    environment: Mapping[str, str]
+    has_separate_streams: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a run ended. `failure` says why it could not be started or was stopped.
+
+    `output` has both streams as they came, `streams` each of them if they were kept apart.
+    """
+
+    exit_code: int
+    failure: str = ""
+    output: bytes = b""
+    streams: Mapping[str, bytes] = field(default_factory=dict)
+
+
+class BoundedOutput:
+    """The beginning and the end of what was written, with a mark where something is left out."""
+
+    def __init__(self, limit_bytes: int) -> None:
+        self._half = max(limit_bytes // 2, 1)
+        self._head = b""
+        self._tail: deque[bytes] = deque()
+        self._tail_bytes = 0
+        self._dropped = 0
+
+    def add(self, chunk: bytes) -> None:
+        room = self._half - len(self._head)
+        if room > 0:
+            self._head += chunk[:room]
+            chunk = chunk[room:]
+        if not chunk:
+            return
+        self._tail.append(chunk)
+        self._tail_bytes += len(chunk)
+        while self._tail_bytes - len(self._tail[0]) >= self._half:
+            self._dropped += len(self._tail[0])
+            self._tail_bytes -= len(self._tail.popleft())
+
+    def text(self) -> bytes:
+        tail = b"".join(self._tail)
+        surplus = max(len(tail) - self._half, 0)
+        dropped = self._dropped + surplus
+        if not dropped:
+            return self._head + tail
+        mark = b"\n[%d bytes of output are left out here]\n" % dropped
+        return self._head + mark + tail[surplus:]
+
+
+def run_process(
+    fence: Fence, command: Command, limits: Limits, *, pulse: Callable[[], None]
+) -> Ended:
+    """Run a script to its end, at most for its time. Whatever it started is gone afterwards.
+
+    `pulse` is called several times a second; what it raises stops the script and is passed on.
+    """
+    run = _Run(fence, command, limits)
+    try:
+        return run.to_end(pulse)
+    finally:
+        run.tear_down()
+
+
+class _Run:
+    def __init__(self, fence: Fence, command: Command, limits: Limits) -> None:
+        self._limits = limits
+        self._uid = fence.uid
+        self._output = BoundedOutput(limits.output_bytes)
+        self._streams = {
+            name: BoundedOutput(limits.output_bytes)
+            for name in ((STDOUT, STDERR) if command.has_separate_streams else ())
+        }
+        self._status = b""
+        self._failure = ""
+        self._selector = selectors.DefaultSelector()
+        status_end, inner_end = os.pipe()
+        try:
+            self._process = _launch(fence, inner_end, command.has_separate_streams)
+        except OSError:
+            os.close(status_end)
+            raise
+        finally:
+            os.close(inner_end)
+        self._status_end = status_end
+        self._watch(status_end, "")
+        assert self._process.stdout is not None
+        self._watch(self._process.stdout.fileno(), STDOUT)
+        if self._process.stderr is not None:
+            self._watch(self._process.stderr.fileno(), STDERR)
+        self._send(_spec(fence, command, limits))
+
+    def _watch(self, descriptor: int, name: str) -> None:
+        os.set_blocking(descriptor, False)
+        self._selector.register(descriptor, selectors.EVENT_READ, name)
+
+    def _send(self, spec: Mapping[str, Any]) -> None:
+        assert self._process.stdin is not None
+        # The launcher may be gone already, when the fence could not be set up.
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.write(json.dumps(spec).encode() + b"\n")
+            self._process.stdin.flush()
+
+    def to_end(self, pulse: Callable[[], None]) -> Ended:
+        started = memory_at = time.monotonic()
+        stop_at: float | None = None
+        while self._is_open():
+            self._read(_TICK_S)
+            pulse()
+            now = time.monotonic()
+            if stop_at is None and now - started > self._limits.wall_s:
+                self._failure = f"It was stopped: it ran for more than {self._limits.wall_s:g} s."
+            if stop_at is None and now - memory_at >= _MEMORY_EVERY_S:
+                memory_at = now
+                self._check_memory()
+            if self._failure and stop_at is None:
+                stop_at = now + _STOP_S
+                self._ask_to_stop()
+            if stop_at is not None and now > stop_at:
+                break
+        return self._ended()
+
+    def _is_open(self) -> bool:
+        return self._status_end in self._selector.get_map()
+
+    def _read(self, timeout_s: float) -> bool:
+        """Read what is there; tell whether there was something."""
+        ready = self._selector.select(timeout_s)
+        for key, _ in ready:
+            chunk = os.read(key.fd, 65536)
+            if not chunk:
+                self._selector.unregister(key.fd)
+            elif not key.data:
+                self._status += chunk
+            else:
+                self._output.add(chunk)
+                if key.data in self._streams:
+                    self._streams[key.data].add(chunk)
+        return bool(ready)
+
+    def _check_memory(self) -> None:
+        used_mb = sum(map(_memory_mb, _processes_of(self._process.pid, self._uid)))
+        if used_mb > self._limits.memory_mb:
+            self._failure = (
+                f"It was stopped: its processes used {used_mb:.0f} MB of memory together, "
+                f"more than {self._limits.memory_mb} MB."
+            )
+
+    def _ask_to_stop(self) -> None:
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+
+    def _ended(self) -> Ended:
+        deadline = time.monotonic() + _DRAIN_S
+        while self._selector.get_map() and time.monotonic() < deadline:
+            if not self._read(0.05):
+                break
+        status = json.loads(self._status) if self._status else {}
+        streams = {name: kept.text() for name, kept in self._streams.items()}
+        code, failure = _judged(status, self._failure)
+        return Ended(code, failure, self._output.text(), streams)
+
+    def tear_down(self) -> None:
+        """Leave nothing of it: no process, no descriptor."""
+        self._ask_to_stop()
+        try:
+            self._process.wait(_STOP_S)
+        except subprocess.TimeoutExpired:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+        self._selector.close()
+        os.close(self._status_end)
+        for stream in (self._process.stdout, self._process.stderr):
+            if stream is not None:
+                stream.close()
+
+
+def _launch(fence: Fence, status_fd: int, has_separate_streams: bool) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [*fence.words, interpreter(), "-I", "-S", "-c", _LAUNCHER_TEXT, str(status_fd)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE if has_separate_streams else subprocess.STDOUT,
+        pass_fds=(status_fd,),
+        cwd="/",
+        # None of the portal's own environment: it has the secrets.
+        env={"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8"},
+        start_new_session=True,
+    )
+
+
+def _spec(fence: Fence, command: Command, limits: Limits) -> dict[str, Any]:
+    directory = os.path.join(fence.root, command.directory) if command.directory else fence.root
+    return {
+        "executable": command.executable,
+        "arguments": list(command.arguments),
+        "directory": directory,
+        "environment": {"HOME": directory, "TMPDIR": fence.tmp, **command.environment},
+        "limits": limits.as_resources(),
+        "uid": fence.uid,
+    }
+
+
+def _judged(status: Mapping[str, Any], stopped: str) -> tuple[int, str]:
+    """The exit code, and why the script was stopped or could not be started."""
+    if "failure" in status:
+        return FAILED_CODE, str(status["failure"])
+    code = status.get("exit_code")
+    if stopped:
+        # One that says success when it is told to stop has not succeeded.
+        return (code or -int(signal.SIGTERM)), stopped
+    if code is None:
+        return FAILED_CODE, "It could not be started, or its fence was torn down: see its output."
+    return int(code), _SIGNALS.get(int(code), "")
+
+
+_SIGNALS = {
+    -int(signal.SIGXCPU): "It used more CPU time than it may.",
+    -int(signal.SIGXFSZ): "It wrote a file that is larger than it may be.",
+}
+
+
+def _processes_of(root: int, uid: int | None) -> list[int]:
+    """All processes below a process, and those of an account that is the script's own."""
+    children: dict[int, list[int]] = {}
+    found: set[int] = set()
+    for entry in os.scandir("/proc"):
+        if not entry.name.isdigit():
+            continue
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            stat = Path(entry.path, "stat").read_bytes().rpartition(b")")[2].split()
+            children.setdefault(int(stat[1]), []).append(int(entry.name))
+            if uid is not None and entry.stat().st_uid == uid:
+                found.add(int(entry.name))
+    unseen = [root]
+    while unseen:
+        pid = unseen.pop()
+        found.add(pid)
+        unseen += children.get(pid, [])
+    # The launcher and the fence are not the script's.
+    return sorted(found - {root})
+
+
+def _memory_mb(pid: int) -> float:
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        words = Path(f"/proc/{pid}/statm").read_bytes().split()
+        # What is shared with other processes, as libraries are, would be counted many times.
+        return (int(words[1]) - int(words[2])) * _PAGE_MB
+    return 0.0
