@@ -109,8 +109,8 @@ def plain_ends(round_: Round, events: Iterable[JobNews]) -> PlainEnds:
         dag=round_.dag,
         state=NodeState.SUBMITTED,
         job_id__in=list(ended),
-        features=None,
-        progress=None,
+        features__isnull=True,
+        progress__isnull=True,
     )
     for pk, job_id, retries, most in nodes.values_list(
         "pk", "job_id", "retry_number", "max_retries"
@@ -137,7 +137,7 @@ def verdicts_of_jobs(round_: Round, events: Iterable[JobNews]) -> list[Verdict]:
     if holds:
         note_holds(round_, _submitted(round_, holds), holds)
     verdicts = []
-    for node in _submitted(round_, ends).exclude(features=None, progress=None):
+    for node in _submitted(round_, ends).exclude(features__isnull=True, progress__isnull=True):
         found = note_ends(round_, node, ends[node.job_id or 0])
         if found is not None:
             verdicts.append(_verdict_of_job(round_, node, found))

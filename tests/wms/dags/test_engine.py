@@ -19,6 +19,7 @@ from tests.wms.dags.driving import (
 from wms.core.models import InboxEntry
 from wms.dags import engine
 from wms.dags.models import Node, NodeEvent
+from wms.dags.rounds import ENGINE
 from wms.jobs.models import Attempt, Job
 from wms.jobs.services import reschedule_jobs
 
@@ -170,7 +171,7 @@ def test_a_rescheduled_job_does_not_move_its_node(submit) -> None:
     assert attempt is not None
 
     reschedule_jobs(
-        [attempt.job_id], outcome=Attempt.Outcome.LOST, actor=engine._ACTOR, reason="pilot lost"
+        [attempt.job_id], outcome=Attempt.Outcome.LOST, actor=ENGINE, reason="pilot lost"
     )
     advance(dag)
 
