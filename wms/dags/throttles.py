@@ -69,7 +69,8 @@ def take_ready(round_: Round, room: Room) -> list[Node]:
     """
     ready = (
         Node.objects.filter(dag=round_.dag, state=NodeState.READY, kind__in=COUNTED_KINDS)
-        .select_related("submit_description")
+        # Thousands of nodes share a description, which is large: it is read once.
+        .prefetch_related("submit_description")
         .order_by(F("priority").desc(), "ready_rank", "ordinal")
     )
     left = dict(room.categories)
