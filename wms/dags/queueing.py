@@ -1,0 +1,236 @@
+"""`queue` statements of submit descriptions: how many jobs, and the values that make them differ.
+
+Syntax as in HTCondor: `queue [count] [variables] [in | from | matching [files]] [slice] items`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import Any, Protocol
+
+#: Jobs of one node.
+MAX_JOBS = 10_000
+_COUNT = re.compile(r"(?:[0-9]+(?:\s*\*\s*[0-9]+)*|[0-9()+*\s]*\$\([^\s]*\))(?=\s|\Z)")
+_WORDS = re.compile(r"\A(?P<names>.*?)\b(?P<word>in|from|matching)\b(?P<rest>.*)\Z", re.I | re.S)
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*\Z")
+_SLICE = re.compile(r"\[\s*(-?\d*)\s*(?:(:)\s*(-?\d*)\s*(?::\s*(-?\d*)\s*)?)?\]\s*")
+_KIND_OF_FILES = re.compile(r"(files|dirs|any)\b\s*", re.IGNORECASE)
+_SEPARATOR = re.compile(r"[\s,]+")
+_FIELD = re.compile(r"[^\s,]*(?:\s+|,\s*|\Z)")
+_UNIT_SEPARATOR = "\x1f"
+_ITEM = "Item"
+
+
+class BadQueue(ValueError):
+    """A queue statement that cannot be understood or carried out."""
+
+
+class Files(Protocol):
+    """The files that items may come from: those of the workspace, seen from where a node runs."""
+
+    def text(self, path: str) -> str | None:
+        """The content of a file; None when it is not there."""
+        ...
+
+    def names(self) -> Sequence[str]:
+        """The names of all files."""
+        ...
+
+
+@dataclass(slots=True)
+class QueueStatement:
+    """One `queue`. `count` and `items` may have macros; `items` are lines, words or patterns.
+
+    `commands` and `attributes` are given since the statement before, and count from here on.
+    """
+
+    line: int = 0
+    count: str = "1"
+    variables: list[str] = field(default_factory=list)
+    kind: str = ""
+    items: list[str] = field(default_factory=list)
+    file: str = ""
+    slice: str = ""
+    commands: dict[str, str] = field(default_factory=dict)
+    attributes: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def is_single(self) -> bool:
+        """Whether it is for one job, without anything of its own."""
+        return self.count == "1" and not self.kind
+
+    def as_dict(self) -> dict[str, Any]:
+        """The statement as JSON values, what is empty left out."""
+        values = {name: getattr(self, name) for name in self.__slots__}
+        return {name: value for name, value in values.items() if value}
+
+    def rows(
+        self, expand: Callable[[str], str], files: Files | None
+    ) -> Iterator[tuple[int, int, Mapping[str, str]]]:
+        """For each job its step, its row, and the values of the statement's variables.
+
+        `expand` fills in macros. Raises BadQueue; more than MAX_JOBS are no fault here.
+        """
+        count = _count(expand(self.count))
+        if not self.kind:
+            yield from ((step, 0, {_ITEM.lower(): ""}) for step in range(count))
+            return
+        names = [name.lower() for name in self.variables] or [_ITEM.lower()]
+        for row, item in enumerate(_sliced(self._items(expand, files), self.slice)):
+            values = _values(names, item, is_row=self.kind == "from")
+            values.setdefault(_ITEM.lower(), item)
+            yield from ((step, row, values) for step in range(count))
+
+    def _items(self, expand: Callable[[str], str], files: Files | None) -> Sequence[str]:
+        if self.kind == "in":
+            return [word for item in self.items for word in _words(expand(item))]
+        if self.kind == "matching":
+            return _matching(_patterns(self.items, expand), files)
+        if not self.file:
+            return [expand(item) for item in self.items]
+        name = expand(self.file)
+        text = files.text(name) if files is not None else None
+        if text is None:
+            raise BadQueue(f"queue: there is no file {name}")
+        return _lines(text.splitlines())
+
+
+def parse_queue(text: str, line: int, block: Callable[[], list[str] | None]) -> QueueStatement:
+    """The statement behind the word `queue`. Raises BadQueue.
+
+    `block` gives the lines up to the closing parenthesis, None when there is none.
+    """
+    queue = QueueStatement(line=line)
+    found = _WORDS.match(text)
+    names = (found["names"] if found else text).strip()
+    counted = _COUNT.match(names)
+    if counted is not None:
+        queue.count, names = counted.group().strip(), names[counted.end() :].strip()
+        _check_count(queue.count)
+    if found is None:
+        if names:
+            raise BadQueue(f"not a queue statement: queue {text.strip()[:80]}")
+        return queue
+    queue.kind = found["word"].lower()
+    queue.variables = [name for name in _SEPARATOR.split(names) if name]
+    for name in queue.variables:
+        if not _NAME.match(name):
+            raise BadQueue(f"queue: {name[:80]} is not the name of a variable")
+    _read_items(queue, found["rest"].strip(), block)
+    return queue
+
+
+def _read_items(queue: QueueStatement, rest: str, block: Callable[[], list[str] | None]) -> None:
+    if queue.kind == "matching":
+        rest = _without_kind(rest)
+    if (cut := _SLICE.match(rest)) is not None:
+        queue.slice, rest = cut.group().strip(), rest[cut.end() :]
+    if rest.startswith("("):
+        queue.items = _inline(rest[1:], block, is_rows=queue.kind == "from")
+    elif not rest:
+        raise BadQueue(f"queue: nothing follows {queue.kind}")
+    elif queue.kind != "from":
+        queue.items = [rest]
+    elif rest.endswith("|"):
+        raise BadQueue("queue: items cannot come from a program; write them into a file")
+    else:
+        queue.file = rest
+    if len(queue.items) > MAX_JOBS:
+        raise BadQueue(f"queue: more than {MAX_JOBS} items; a node has at most {MAX_JOBS} jobs")
+
+
+def _without_kind(rest: str) -> str:
+    """What follows `files` or `any`."""
+    kind = _KIND_OF_FILES.match(rest)
+    if kind is None:
+        return rest
+    if kind[1].lower() == "dirs":
+        raise BadQueue("queue: a workspace has files only, there are no directories to match")
+    return rest[kind.end() :]
+
+
+def _inline(first: str, block: Callable[[], list[str] | None], *, is_rows: bool) -> list[str]:
+    """The items between parentheses, which may be on lines of their own."""
+    closing = first.rfind(")")
+    if closing >= 0 and not first[closing + 1 :].strip():
+        return _lines([first[:closing]])
+    lines = block()
+    if lines is None:
+        raise BadQueue("queue: the list of items is not closed by a line that begins with )")
+    return _lines([first, *lines])
+
+
+def _lines(lines: Sequence[str]) -> list[str]:
+    stripped = (line.strip() for line in lines)
+    return [line for line in stripped if line and not line.startswith("#")]
+
+
+def _words(text: str) -> list[str]:
+    return [word for word in _SEPARATOR.split(text) if word]
+
+
+def _patterns(items: Sequence[str], expand: Callable[[str], str]) -> list[str]:
+    return [word for item in items for word in _words(expand(item))]
+
+
+def _matching(patterns: Sequence[str], files: Files | None) -> list[str]:
+    """The names that match one of the patterns; a wildcard stays within one directory."""
+    found: dict[str, None] = {}
+    names = files.names() if files is not None else ()
+    for pattern in patterns:
+        for name in sorted(names):
+            if name.count("/") == pattern.count("/") and fnmatchcase(name, pattern):
+                found[name] = None
+    return list(found)
+
+
+def _check_count(text: str) -> None:
+    if "$" not in text:
+        _count(text)
+
+
+def _count(text: str) -> int:
+    """How many jobs for each item: a number, or a product of some."""
+    count = 1
+    for factor in text.split("*"):
+        if not factor.strip().isascii() or not factor.strip().isdigit() or len(factor.strip()) > 9:
+            raise BadQueue(f"queue: not a number of jobs: {text[:80]}")
+        count = min(count * int(factor), 10 * MAX_JOBS)
+    if count > MAX_JOBS:
+        raise BadQueue(f"queue {text}: a node has at most {MAX_JOBS} jobs")
+    return count
+
+
+def _sliced(items: Sequence[str], text: str) -> Sequence[str]:
+    """The part of the items that `[start:end:step]` or `[place]` chooses."""
+    found = _SLICE.match(text)
+    if found is None:
+        return items
+    start, colon, end, step = found.groups()
+    if not colon:
+        return items[int(start or 0) :][:1]
+    numbers = [int(each) if each else None for each in (start, end, step)]
+    if numbers[2] == 0:
+        raise BadQueue(f"queue: a slice cannot have steps of 0: {text}")
+    return items[slice(*numbers)]
+
+
+def _values(names: Sequence[str], item: str, *, is_row: bool) -> dict[str, str]:
+    """The variables' values: an item is cut into fields where it is a row, and the last variable
+    has what is left of it."""
+    values = dict.fromkeys(names, "")
+    if not is_row:
+        values[names[0]] = item
+    elif _UNIT_SEPARATOR in item:
+        cut = (each.strip() for each in item.split(_UNIT_SEPARATOR, len(names) - 1))
+        values.update(zip(names, cut, strict=False))
+    else:
+        rest = item
+        for name in names[:-1]:
+            end = _FIELD.match(rest).end()  # type: ignore[union-attr]
+            values[name], rest = rest[:end].rstrip(" \t,"), rest[end:]
+        values[names[-1]] = rest.strip()
+    return values
