@@ -122,7 +122,7 @@ def _read_sources(
     missing: set[tuple[str, bool]] = set()
     for node in checked.dag.nodes.values():
         source = node.source
-        if source in checked.submit_files:
+        if source in checked.submit_files or not source:
             continue
         if source not in files and source not in checked.dag.descriptions:
             is_fault = _must_be_there(node) and not allow_missing_files
@@ -145,7 +145,8 @@ def _tell_missing(checked: CheckedDag, node: NodeSpec, *, is_fault: bool) -> Non
     message = f"{what} {node.source} of node {node.name} was not uploaded"
     told = checked.findings if is_fault else checked.warnings
     if len(told) < MAX_FINDINGS:
-        told.append(Finding(message, file=node.place.file, line=node.place.line))
+        place, command = node.place, node.kind.upper()
+        told.append(Finding(message, file=place.file, line=place.line, command=command))
 
 
 def _read_submit_file(dag: DagSpec, source: str, files: Mapping[str, BinaryIO]) -> SubmitFile:

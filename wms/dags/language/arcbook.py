@@ -5,7 +5,8 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from itertools import islice, pairwise
+from itertools import islice
+from operator import eq
 
 from wms.dags.language.faults import Fault
 from wms.dags.language.spec import Arcs, Place
@@ -25,15 +26,16 @@ class ArcBook:
         #: From which arc on which file is read.
         self._starts: list[int] = []
         self._files: list[str] = []
+        self._file = ""
+        self._has_weak = False
 
     def __len__(self) -> int:
         return len(self.keys)
 
     def add(self, parent: int, child: int, file: str, line: int) -> None:
         """Take one strong arc."""
-        if len(self.keys) >= self.max_arcs:
-            self._check_room(1)
-        self._note(file)
+        if file is not self._file or len(self.keys) >= self.max_arcs:
+            self._prepare(1, file)
         self.keys.append(parent << _PARENT_BITS | child << 1)
         self.lines.append(line)
 
@@ -42,22 +44,21 @@ class ArcBook:
     ) -> None:
         """Take the arcs from each of the parents to each of the children. Raises Fault."""
         count = len(parents) * len(children)
-        self._check_room(count)
-        self._note(place.file)
+        self._prepare(count, place.file)
+        self._has_weak = self._has_weak or is_weak
         ends = [child << 1 | is_weak for child in children]
         for parent in parents:
             start = parent << _PARENT_BITS
             self.keys.extend([start | end for end in ends])
         self.lines.extend(array("I", [place.line]) * count)
 
-    def _check_room(self, count: int) -> None:
+    def _prepare(self, count: int, file: str) -> None:
         if len(self.keys) + count > self.max_arcs:
             raise Fault(f"a DAG has at most {self.max_arcs} arcs, repeated ones included")
-
-    def _note(self, file: str) -> None:
-        if not self._files or self._files[-1] != file:
+        if file is not self._file:
             self._starts.append(len(self.keys))
             self._files.append(file)
+            self._file = file
 
     def ends_since(self, start: int) -> tuple[set[int], set[int]]:
         """Which nodes are parents, and which are children, in the arcs from number `start` on."""
@@ -76,7 +77,7 @@ class ArcBook:
     def once(self) -> Arcs:
         """Every pair once, by parent and child; a strong arc wins over a weak one."""
         keys = sorted(self.keys)
-        if any(next_key >> 1 == key >> 1 for key, next_key in pairwise(keys)):
+        if self._has_weak or any(map(eq, keys, islice(keys, 1, None))):
             keys = list(_first_of_pairs(keys))
         return Arcs(
             parents=array("I", (key >> _PARENT_BITS for key in keys)),

@@ -9,14 +9,15 @@ from wms.dags.language.reading import Here
 
 def parent(here: Here, rest: str) -> None:
     """`PARENT p1 p2 ... CHILD c1 c2 ...`."""
-    words = here.words(rest)
-    if len(words) == 3 and words[1] in {"CHILD", "child"}:
+    # Most arcs stand alone on their line; no name has blanks or quotes in it.
+    words = rest.split()
+    if len(words) == 3 and words[1] == "CHILD":
         names = here.scope.names
         above, below = names.get(words[0]), names.get(words[2])
         if above is not None and below is not None:
             here.reading.arcs.add(above, below, here.file, here.line)
             return
-    _add_arcs(here, words, is_weak=False)
+    _add_arcs(here, here.words(rest), is_weak=False)
 
 
 def weak(here: Here, rest: str) -> None:

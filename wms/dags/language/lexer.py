@@ -8,6 +8,8 @@ the next one, and comments between joined lines are dropped.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from operator import methodcaller
 
 from wms.dags.language.faults import Fault
 
@@ -61,6 +63,15 @@ def keyword(word: str) -> str:
     return word.upper().replace("_", "-")
 
 
+_SPLIT_HEAD = methodcaller("split", None, 1)
+_HEAD = re.compile(r"[ \t\r]*+([^ \t\r]++)(?:[ \t\r]++(.+))?", re.DOTALL)
+
+
+def _split_head(text: str) -> list[str]:
+    found = _HEAD.match(text)
+    return [each for each in found.groups() if each is not None] if found else []
+
+
 class SourceText:
     """The lines of one file. Whoever has read a line empties it, so that nobody reads it again."""
 
@@ -69,15 +80,10 @@ class SourceText:
         text = text.removeprefix("\ufeff")
         #: Python's own way to split lines at blanks can be used: it is several times faster.
         self.is_plain = not any(blank in text for blank in _OTHER_BLANKS)
+        #: The first word of a text and the rest of it, if there is a rest; empty for none.
+        self.head: Callable[[str], list[str]] = _SPLIT_HEAD if self.is_plain else _split_head
         self.has_joins = re.search(r"\\[ \t\r]*+(?:\n|\Z)", text) is not None
         self.lines = text.split("\n")
-
-    def head(self, line: str) -> list[str]:
-        """The first word of a line and the rest of it, if there is a rest; empty for none."""
-        if self.is_plain:
-            return line.split(None, 1)
-        found = re.match(r"[ \t\r]*+([^ \t\r]++)(?:[ \t\r]++(.+))?", line, re.DOTALL)
-        return [each for each in found.groups() if each is not None] if found else []
 
     def words(self, rest: str) -> list[str]:
         """The words of a part of a line. Raises Fault for an open quote."""

@@ -8,7 +8,7 @@ from typing import Literal
 
 from wms.dags.language.bounds import MAX_NAME_LENGTH, MAX_RETRIES
 from wms.dags.language.faults import Fault
-from wms.dags.language.lexer import keyword
+from wms.dags.language.lexer import keyword, unquote
 from wms.dags.language.numbers import LARGEST, exit_code, whole
 from wms.dags.language.reading import Here
 from wms.dags.language.spec import AbortRule, Retry, TimeLimits, Tolerance
@@ -21,12 +21,13 @@ _SAVE_DIRECTORY = "save_files"
 
 def retry(here: Here, rest: str) -> None:
     """`RETRY name n [UNLESS-EXIT v] [AVOID-SITES] [WITH command*=factor command=value ...]`."""
-    words = here.words(rest)
-    key = tuple(words[1:])
-    told = here.reading.retries.get(key)
+    name, *behind = here.source.head(rest) or [""]
+    # Thousands of nodes are tried again in the same way: the value is theirs together.
+    known = here.reading.retries
+    told = known.get(behind[0]) if behind else None
     if told is None:
-        told = here.reading.retries[key] = _read_retry(words)
-    for node in here.nodes(words[0]):
+        told = known["".join(behind)] = _read_retry(here.words(rest))
+    for node in here.nodes(unquote(name)):
         node.retry = told
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from wms.dags.language.bounds import MAX_NAME_LENGTH
 from wms.dags.language.faults import Fault, TooMuch
 from wms.dags.language.lexer import keyword
@@ -12,7 +10,6 @@ from wms.dags.language.spec import InlineDescription, NodeSpec, Place
 from wms.dags.states import NodeKind
 
 _RESERVED = frozenset({"PARENT", "CHILD", ALL_NODES})
-_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _JOB = NodeKind.JOB
 _WITH_PLACE = frozenset({NodeKind.SUBDAG, NodeKind.DATA})
 _WHAT = {NodeKind.SUBDAG: "DAG file", NodeKind.DATA: "request"}
@@ -148,8 +145,8 @@ def check_name(here: Here, name: str) -> None:
         raise Fault(f"a name cannot contain +, which separates those of splices: {name}")
     if not name or len(scope.prefix) + len(name) > MAX_NAME_LENGTH:
         raise Fault(f"a name has 1 to {MAX_NAME_LENGTH} characters, those of its splices included")
-    if not name.isprintable() and _CONTROL.search(name):
-        raise Fault(f"a name cannot contain a control character: {name!r}")
+    if '"' in name or "'" in name or not name.isprintable() or " " in name:
+        raise Fault(f"a name has neither blanks nor quotes nor control characters: {name!r}")
 
 
 def _place_of(here: Here, name: str) -> Place:

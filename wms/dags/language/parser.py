@@ -7,13 +7,16 @@ names. INCLUDE is a command of the second time, and reads its file twice in turn
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import gc
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import partial
+from typing import NamedTuple
 
 from wms.dags.language import arcs, modifiers, nodes, scripts, settings, splices, variables
 from wms.dags.language.bounds import MAX_LINES, Bounds
 from wms.dags.language.faults import Enough, Fault, FollowsFromAnother, TooMuch
-from wms.dags.language.lexer import SourceText, keyword
+from wms.dags.language.lexer import SourceText, is_comment, keyword
 from wms.dags.language.reading import Here, Reader, Reading, Scope
 from wms.dags.language.shape import measure
 from wms.dags.language.sources import settle_sources
@@ -25,8 +28,8 @@ _FIRST: dict[str, _Command] = {
     "DOT": settings.dot,
     "FINAL": nodes.final,
     "JOB": nodes.job,
-    "JOBSTATE-LOG": settings.jobstate_log,
-    "NODE-STATUS-FILE": settings.node_status_file,
+    "JOBSTATE_LOG": settings.jobstate_log,
+    "NODE_STATUS_FILE": settings.node_status_file,
     "PROVISIONER": nodes.provisioner,
     "REJECT": settings.reject,
     "SERVICE": nodes.service,
@@ -45,19 +48,20 @@ _SECOND: dict[str, _Command] = {
     "INCLUDE": splices.include,
     "MAXJOBS": modifiers.max_jobs,
     "PARENT": arcs.parent,
-    "PIN-IN": splices.pin_in,
-    "PIN-OUT": splices.pin_out,
-    "PRE-SKIP": modifiers.pre_skip,
+    "PIN_IN": splices.pin_in,
+    "PIN_OUT": splices.pin_out,
+    "PRE_SKIP": modifiers.pre_skip,
     "PRIORITY": modifiers.priority,
     "RETRY": modifiers.retry,
-    "SAVE-POINT-FILE": modifiers.save_point_file,
+    "SAVE_POINT_FILE": modifiers.save_point_file,
     "SCRIPT": scripts.script,
-    "SET-JOB-ATTR": settings.set_job_attr,
+    "SET_JOB_ATTR": settings.set_job_attr,
     "TIMEOUT": modifiers.timeout,
     "TOLERANCE": modifiers.tolerance,
     "VARS": variables.variables,
     "WEAK": arcs.weak,
 }
+_NAMES = {keyword(name): name for name in [*_FIRST, *_SECOND]}
 _CYCLE_NAMES_TOLD = 20
 
 
@@ -73,21 +77,36 @@ def parse_dag(
     `names` are paths of the workspace, as `read` knows them; the nodes of several files are called
     `0.A`, `1.A`. `directory` is where the DAG runs: the files that it names are below.
     """
-    read_lines = partial(_read_lines, first=_Spellings(_FIRST), second=_Spellings(_SECOND))
-    reading = Reading(read, read_lines, bounds, names, directory)
-    try:
-        for number, name in enumerate(names):
-            prefix = f"{number}." if len(names) > 1 else ""
-            _read_dag_file(reading, name, Scope(prefix, directory))
-        settle_sources(reading)
-    except Enough:
-        pass
+    reading = Reading(read, partial(_read_lines, entries=_Entries()), bounds, names, directory)
     spec = reading.spec
-    spec.arcs = reading.arcs.once()
-    spec.statistics = measure(spec)
+    with _without_collections():
+        with suppress(Enough):
+            _read_dag_files(reading)
+        spec.arcs = reading.arcs.once()
+        spec.statistics = measure(spec, len(reading.special))
     _tell_cycle(reading)
     spec.findings, spec.warnings = reading.told.findings(), reading.told.warnings()
     return spec
+
+
+@contextmanager
+def _without_collections() -> Iterator[None]:
+    """Look for no garbage: millions of values are made, none is garbage, and it takes as long."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def _read_dag_files(reading: Reading) -> None:
+    names = reading.dag_files
+    for number, name in enumerate(names):
+        prefix = f"{number}." if len(names) > 1 else ""
+        _read_dag_file(reading, name, Scope(prefix, reading.directory))
+    settle_sources(reading)
 
 
 def _read_dag_file(reading: Reading, name: str, scope: Scope) -> None:
@@ -104,75 +123,90 @@ def _read_dag_file(reading: Reading, name: str, scope: Scope) -> None:
     reading.open_files.pop()
 
 
-class _Spellings(dict[str, _Command | None]):
-    """The commands of one time by their words as they are written, whatever their case."""
+class _Entry(NamedTuple):
+    """A command: its name, what it does the first time, and what the second time."""
 
-    def __init__(self, commands: Mapping[str, _Command]) -> None:
-        super().__init__()
-        self.names: dict[str, str] = {}
-        self._commands = commands
-
-    def __missing__(self, word: str) -> _Command | None:
-        name = keyword(word)
-        command = self._commands.get(name)
-        if name in _FIRST or name in _SECOND:
-            self[word] = command
-            self.names[word] = name
-        return command
+    name: str
+    first: _Command | None
+    second: _Command
 
 
-def _read_lines(here: Here, first: _Spellings, second: _Spellings) -> None:
+def _pass_over(_here: Here, _rest: str) -> None:
+    """Read a comment."""
+
+
+_COMMENT = _Entry("", _pass_over, _pass_over)
+
+
+class _Entries(dict[str, _Entry]):
+    """The commands by their words as they are written, whatever their case."""
+
+    def __missing__(self, word: str) -> _Entry:
+        name = _NAMES.get(keyword(word))
+        if name is not None:
+            self[word] = _Entry(name, _FIRST.get(name), _SECOND.get(name, _refuse))
+            return self[word]
+        return _COMMENT if is_comment(word) else _Entry(word[:80], None, _refuse)
+
+
+def _read_lines(here: Here, entries: _Entries) -> None:
     """Read a file in its scope, twice. Raises Enough when reading is to end."""
     if len(here.source.lines) > MAX_LINES:
         here.line = MAX_LINES
         _tell(here, TooMuch(f"a file has at most {MAX_LINES} lines"))
-    _first_time(here, first)
-    _second_time(here, second)
+    _second_time(here, _first_time(here, entries))
 
 
-def _first_time(here: Here, spellings: _Spellings) -> None:
+def _first_time(here: Here, entries: _Entries) -> list[_Entry | None]:
+    """Do what is to be done first; what is left has its command by line, and its words there."""
     source, lines = here.source, here.source.lines
+    left: list[_Entry | None] = [None] * len(lines)
+    head, has_joins = source.head, source.has_joins
     for at, line in enumerate(lines):
-        words = source.head(line)
-        if words and source.has_joins and not words[0].startswith(("#", "//")):
-            lines[at] = source.join(at)
-            words = source.head(lines[at])
+        words = head(line)
+        if has_joins and "\\" in line and not is_comment(line):
+            words = head(source.join(at))
         if not words:
             continue
-        command = spellings[words[0]]
-        if command is None:
-            continue
-        lines[at] = ""
-        here.line = at + 1
-        here.command = spellings.names[words[0]]
+        entry = entries[words[0]]
         rest = words[1] if len(words) > 1 else ""
-        try:
-            command(here, rest)
-        except Fault as fault:
-            here.scope.broken.update(rest.split(None, 2)[:2])
-            _tell(here, fault)
+        if entry.first is None:
+            left[at] = entry
+            lines[at] = rest
+        else:
+            lines[at] = ""
+            _do(here, at, entry.name, entry.first, rest)
+    return left
 
 
-def _second_time(here: Here, spellings: _Spellings) -> None:
-    source, lines = here.source, here.source.lines
-    for at, line in enumerate(lines):
-        words = source.head(line)
-        if not words:
+def _do(here: Here, at: int, name: str, command: _Command, rest: str) -> None:
+    here.line = at + 1
+    here.command = name
+    try:
+        command(here, rest)
+    except Fault as fault:
+        here.scope.broken.update(rest.split(None, 2)[:2])
+        _tell(here, fault)
+
+
+def _second_time(here: Here, left: list[_Entry | None]) -> None:
+    lines = here.source.lines
+    for at, entry in enumerate(left):
+        if entry is None:
             continue
+        rest = lines[at]
         # Memory of lines that are done is free for what is made of the next ones.
         lines[at] = ""
         here.line = at + 1
-        command = spellings[words[0]] or _refuse
-        here.command = spellings.names.get(words[0], words[0][:80])
+        here.command, _, command = entry
         try:
-            command(here, words[1] if len(words) > 1 else "")
+            command(here, rest)
         except Fault as fault:
             _tell(here, fault)
 
 
-def _refuse(here: Here, rest: str) -> None:
-    if not here.command.startswith(("#", "//")):
-        raise Fault(f"unknown command {here.command}")
+def _refuse(here: Here, _rest: str) -> None:
+    raise Fault(f"unknown command {here.command}")
 
 
 def _tell(here: Here, fault: Fault) -> None:
@@ -192,7 +226,6 @@ def _tell_cycle(reading: Reading) -> None:
     told = cycle
     if len(cycle) > _CYCLE_NAMES_TOLD:
         told = [*cycle[: _CYCLE_NAMES_TOLD - 2], f"({len(cycle)} in all)", *cycle[-2:]]
-    try:
-        reading.told.fault(f"the nodes form a cycle: {' -> '.join(told)}", place, "PARENT")
-    except Enough:
-        return
+    command = "CONNECT" if place in reading.connected_at else "PARENT"
+    with suppress(Enough):
+        reading.told.fault(f"the nodes form a cycle: {' -> '.join(told)}", place, command)

@@ -26,7 +26,7 @@ _ALSO_OF = {
     "VARS": _ANY,
     "TIMEOUT": _ANY,
     "ALWAYS-RUN-POST": _ANY,
-    "PRE-SKIP": frozenset({NodeKind.FINAL}),
+    "PRE_SKIP": frozenset({NodeKind.FINAL}),
     "TOLERANCE": frozenset({NodeKind.FINAL}),
     "ABORT-DAG-ON": frozenset({NodeKind.SERVICE}),
 }
@@ -96,10 +96,12 @@ class Reading:
         self.shared: dict[str, dict[str, str]] = {}
         #: Files that are being read, each out of the one before.
         self.open_files: list[str] = []
-        self.retries: dict[tuple[str, ...], Retry] = {}
+        self.retries: dict[str, Retry] = {}
         self.variable_names: dict[str, str] = {}
         #: Lines of VARS ALL_NODES, which single nodes may override without a warning.
         self.common_places: set[Place] = set()
+        #: Lines of CONNECT, which make arcs as those of PARENT do.
+        self.connected_at: set[Place] = set()
         self.limit_depths: dict[str, int] = {}
         self.config_at: tuple[str, Place] | None = None
         self._read = read
@@ -152,13 +154,15 @@ def _size(text: str) -> int:
 class Here:
     """Where reading is: the file, the scope, and the line of the command."""
 
-    __slots__ = ("command", "depth", "file", "line", "reading", "scope", "source")
+    __slots__ = ("command", "depth", "file", "line", "reading", "scope", "source", "words")
 
     def __init__(self, reading: Reading, scope: Scope, source: SourceText, depth: int) -> None:
         self.reading = reading
         self.scope = scope
         self.source = source
         self.file = source.file
+        #: The words of the line behind its command.
+        self.words = source.words
         #: Of splices and of files that include each other, together.
         self.depth = depth
         self.line = 0
@@ -173,10 +177,6 @@ class Here:
     def is_of_dag(self) -> bool:
         """False in splices and in included files, whose settings do not count."""
         return self.depth == 0
-
-    def words(self, rest: str) -> list[str]:
-        """The words of the line behind its command."""
-        return self.source.words(rest)
 
     def warn(self, message: str, *, level: int = 9) -> None:
         """Warn of this line; from this level of DAGMAN_USE_STRICT on it is a fault."""

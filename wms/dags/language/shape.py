@@ -7,16 +7,17 @@ from itertools import islice
 import rustworkx
 
 from wms.dags.language.spec import Arcs, DagSpec, Statistics
-from wms.dags.states import COUNTED_KINDS
 
 _Graph = rustworkx.PyDiGraph[None, None]
 #: Arcs are handed over in pieces, so that no list of all of them is made.
 _PIECE = 100_000
 
 
-def measure(spec: DagSpec) -> Statistics:
-    """The statistics of a DAG; one with a cycle has neither height nor width."""
-    beside = sum(node.kind.value not in COUNTED_KINDS for node in spec.nodes.values())
+def measure(spec: DagSpec, beside: int) -> Statistics:
+    """The statistics of a DAG; one with a cycle has neither height nor width.
+
+    `beside` nodes of it have no place in the graph, and do not count.
+    """
     statistics = Statistics(nodes=len(spec.nodes) - beside, arcs=len(spec.arcs))
     graph = graph_of(len(spec.nodes), spec.arcs)
     try:

@@ -27,7 +27,8 @@ def settle_sources(reading: Reading) -> None:
         try:
             node.source = reading.path(node.directory, node.source)
         except Fault as fault:
-            reading.told.fault(str(fault), node.place, "")
+            reading.told.fault(str(fault), node.place, node.kind.upper())
+            node.source = ""
 
 
 def _shared(reading: Reading, name: str, source: str) -> str:

@@ -86,7 +86,7 @@ def pin_out(here: Here, rest: str) -> None:
 def _pin(here: Here, rest: str, pins: dict[int, list[int]]) -> None:
     words = here.words(rest)
     if len(words) != 2:
-        raise Fault(f"expected: {here.command.replace('-', '_')} node number")
+        raise Fault(f"expected: {here.command} node number")
     number = whole(words[1], "the number of a pin", least=1)
     at = here.scope.names.get(words[0])
     if at is None:
@@ -105,6 +105,7 @@ def connect(here: Here, rest: str) -> None:
     above, below = (_splice_of(here, name) for name in words)
     _check_pins(words, above, below)
     below.connected_at = here.place
+    here.reading.connected_at.add(here.place)
     for number, parents in above.pins_out.items():
         children = below.pins_in[number]
         here.reading.arcs.add_product(parents, children, here.place, is_weak=False)

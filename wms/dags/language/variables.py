@@ -17,22 +17,21 @@ _PAIR = re.compile(
     r"""(?:\s++|\Z)""",
     re.DOTALL,
 )
+_USUAL = re.compile(r'([^\s"\']++)((?:[ \t]++[\w.+]++="[^"\\]*+")++)\s*+\Z')
+_USUAL_PAIR = re.compile(r'([\w.+]++)="([^"\\]*+)"')
 _EXPECTED = 'expected: VARS name key="value" ...'
 
 
 def variables(here: Here, rest: str) -> None:
     """`VARS name [PREPEND|APPEND] key="value" ...`."""
     quick = _read_quickly(rest) if here.source.is_plain else None
-    name, is_appended, pairs = quick if quick is not None else _read(here, rest)
+    name, is_appended, pairs = quick or _read(here, rest)
     place = Place(here.file, here.line)
-    node_at = here.scope.names.get(name)
-    if node_at is not None:
-        nodes: Iterable[NodeSpec] = (here.reading.specs[node_at],)
-    else:
-        nodes = _less_usual_nodes(here, name, len(pairs))
+    known_names = here.reading.variable_names
+    at = here.scope.names.get(name)
+    nodes = _less_usual_nodes(here, name, len(pairs)) if at is None else (here.reading.specs[at],)
     for key, value in pairs:
-        key = key.strip()
-        lowered = here.reading.variable_names.get(key) or _checked_key(here, key)
+        lowered = known_names.get(key) or _checked_key(here, key)
         if "$" in value and (fault := reference_fault(value)):
             raise Fault(f"{key}: {fault}")
         variable = Variable(key, value, place, is_appended)
@@ -47,18 +46,8 @@ def variables(here: Here, rest: str) -> None:
 
 def _read_quickly(rest: str) -> tuple[str, bool, Sequence[tuple[str, str]]] | None:
     """A line of the usual form: values in double quotes, and nothing that is escaped."""
-    if "\\" in rest or "'" in rest:
-        return None
-    parts = rest.split('"')
-    head = parts[0].split()
-    if len(head) != 2 or not len(parts) & 1 or parts[-1].strip():
-        return None
-    names = [head[1], *parts[2:-1:2]]
-    if any(name[-1:] != "=" or name.count("=") > 1 or len(name.split()) > 1 for name in names):
-        return None
-    if any(name[0] != " " for name in names[1:]):
-        return None
-    return head[0], False, [(n[:-1], v) for n, v in zip(names, parts[1::2], strict=True)]
+    found = _USUAL.match(rest)
+    return (found[1], False, _USUAL_PAIR.findall(found[2])) if found is not None else None
 
 
 def _read(here: Here, rest: str) -> tuple[str, bool, Sequence[tuple[str, str]]]:
