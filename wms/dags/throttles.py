@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from django.db.models import Count, F, Q, QuerySet, Sum
 from django.db.models.functions import Coalesce
 
+from wms.dags.language.spec import RunOptions
 from wms.dags.models import Dag, Node, SharedLimit
 from wms.dags.rounds import Round
 from wms.dags.states import COUNTED_KINDS, DAG_ACTIVE, NodeState
@@ -20,26 +22,34 @@ _IDLE_JOBS = ("received", "waiting", "matched", "held")
 class Room:
     """How many more nodes may be submitted: in all, and of those categories that have a limit.
 
-    `reason` tells what keeps more away when `nodes` is 0.
+    `reason` tells what keeps more away when `nodes` is 0, `reasons` likewise for a category.
     """
 
     nodes: int
     categories: dict[str, int] = field(default_factory=dict)
     reason: str = ""
+    reasons: dict[str, str] = field(default_factory=dict)
 
     def narrow(self, nodes: int, reason: str) -> None:
         """Let a further limit leave room for so many."""
         if nodes < self.nodes:
             self.nodes, self.reason = max(nodes, 0), reason
 
-    def narrow_category(self, category: str, nodes: int) -> None:
+    def narrow_category(self, category: str, nodes: int, reason: str) -> None:
         """Likewise, for the nodes of a category."""
-        self.categories[category] = max(min(nodes, self.categories.get(category, nodes)), 0)
+        if category not in self.categories or nodes < self.categories[category]:
+            self.categories[category] = max(nodes, 0)
+            self.reasons[category] = reason
 
 
 def room_of(round_: Round, *, most: int) -> Room:
     """The room for nodes of a DAG in this round. Locks the shared limits that concern it."""
-    dag, options = round_.dag, round_.options
+    shared = limits_of(round_.dag).select_for_update(of=("self",))
+    return room_under(round_.dag, round_.options, shared, most=most)
+
+
+def room_under(dag: Dag, options: RunOptions, shared: Iterable[SharedLimit], *, most: int) -> Room:
+    """The room for nodes of a DAG under its own limits and these shared ones."""
     room = Room(most)
     if options.max_jobs:
         room.narrow(options.max_jobs - dag.submitted_count, f"at most {options.max_jobs} at once")
@@ -49,17 +59,20 @@ def room_of(round_: Round, *, most: int) -> Room:
     if dag.category_limits:
         submitted = _submitted_by_category(Q(dag=dag))
         for category, limit in dag.category_limits.items():
-            room.narrow_category(category, limit - submitted[category])
-    for limit in limits_of(dag).select_for_update(of=("self",)):
-        _narrow_shared(room, limit)
+            reason = f"at most {limit} of category {category} at once"
+            room.narrow_category(category, limit - submitted[category], reason)
+    for each in shared:
+        _narrow_shared(room, each)
     return room
 
 
 def limits_of(dag: Dag) -> QuerySet[SharedLimit]:
     """The shared limits that a DAG is under."""
-    return SharedLimit.objects.filter(
+    limits = SharedLimit.objects.filter(
         Q(owner=None) | Q(owner_id=dag.owner_id), Q(site=None) | Q(site_id=dag.site_id)
-    ).order_by("pk")
+    )
+    # Whose and where stands in the reason.
+    return limits.select_related("owner", "site").order_by("pk")
 
 
 def take_ready(round_: Round, room: Room) -> list[Node]:
@@ -135,7 +148,11 @@ def _narrow_shared(room: Room, limit: SharedLimit) -> None:
     if limit.category:
         ids = list(dags.filter(submitted_count__gt=0).values_list("pk", flat=True))
         submitted = _submitted_by_category(Q(dag_id__in=ids))[limit.category]
-        room.narrow_category(limit.category, limit.max_jobs - submitted)
+        room.narrow_category(limit.category, limit.max_jobs - submitted, _reason_of(limit))
     else:
         total = dags.aggregate(total=Coalesce(Sum("submitted_count"), 0))["total"]
-        room.narrow(limit.max_jobs - total, f"{limit}: at most {limit.max_jobs} at once")
+        room.narrow(limit.max_jobs - total, _reason_of(limit))
+
+
+def _reason_of(limit: SharedLimit) -> str:
+    return f"at most {limit.max_jobs} {limit} at once"
