@@ -1,0 +1,336 @@
+"""Following a DAG that somebody's HTCondor runs: taking in its log, piece by piece."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from django.db import transaction
+from django.db.models import Q
+
+from wms.core.actors import Actor
+from wms.core.audit import record_action
+from wms.core.errors import Conflict, InvalidInput, NotFound, TooLarge
+from wms.core.models import Role, User
+from wms.core.policy import require_role
+from wms.dags import lifecycle
+from wms.dags.checking import check_dag
+from wms.dags.features import features_of
+from wms.dags.follow.applying import apply_steps, conclude, start_roots
+from wms.dags.follow.badevents import DEFAULT, Answer, Counts, judge_at_end
+from wms.dags.follow.projection import (
+    ClusterKey,
+    ClusterView,
+    FollowedNode,
+    Projection,
+    key_of,
+)
+from wms.dags.follow.reader import LogEvent, NotAnEventLog, Reading, read_events
+from wms.dags.models import Dag, FollowedCluster, FollowedLog, FollowedProcess, Node
+from wms.dags.policy import require_steering
+from wms.dags.rescues import Resumption
+from wms.dags.rounds import Round
+from wms.dags.runs import RunRequest, store_run
+from wms.dags.states import DAG_TERMINAL, DagState, DagStatus
+from wms.jobs.blobs import store_bytes
+from wms.jobs.services import create_workspace
+
+#: So much may be sent at once; an event cannot be longer.
+MAX_CHUNK_BYTES = 1024 * 1024
+_MOST_WARNINGS = 20
+_FAILURE = 1
+_COUNTED = (
+    "submitted", "running", "held", "ended", "failed", "code", "reason", "is_growing", "is_closed",
+    "node",
+)  # fmt: skip
+_OF_PROCESS = ("phase", "submits", "executes", "ends", "aborts", "posts")
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What came of a piece of a log: where the next one has to begin, and how the DAG is now."""
+
+    offset: int
+    events: int
+    dag_state: str
+    fault: str = ""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the DAG has ended, so that nothing more is of interest."""
+        return self.dag_state in DAG_TERMINAL
+
+
+@transaction.atomic
+def follow_log(
+    dag_id: int,
+    *,
+    name: str,
+    actor: Actor,
+    now: datetime,
+    allow_events: int = DEFAULT,
+    time_zone: str = "UTC",
+) -> FollowedLog:
+    """Have an idle DAG followed by the log of this name: nothing of it is ever submitted here.
+
+    Whoever stores the DAG in the same transaction can be sure that it is not matched before.
+    Raises NotFound, NotPermitted, Conflict, InvalidInput.
+    """
+    _zone(time_zone)
+    if not 0 <= allow_events < 128:
+        raise InvalidInput.of("must be from 0 to 127", field="allow_events")
+    dag = _locked(dag_id, actor)
+    if dag.state != DagState.IDLE or dag.is_followed:
+        raise Conflict(f"DAG {dag.pk} is {dag.state}: only one that has not begun can be followed.")
+    lifecycle.apply_to_dags(
+        "begin", [dag.pk], actor=actor, reason=f"followed by {name}", is_followed=True
+    )
+    dag.refresh_from_db()
+    round_ = Round(dag, now, actor)
+    start_roots(round_)
+    round_.close()
+    record_action("follow DAG", target=f"DAG {dag.pk}", actor=actor, facts={"log": name})
+    return FollowedLog.objects.create(
+        dag=dag, name=name, allow_events=allow_events, time_zone=time_zone
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class FollowRequest:
+    """What begins the following of a run: its DAG files, their texts, and the log.
+
+    `files` are the DAG files and what they name, as far as it is at hand: descriptions are shown
+    only. With `rescue_number` that rescue file, among them, tells what was done before.
+    """
+
+    dag_files: tuple[str, ...]
+    files: Mapping[str, bytes]
+    log_name: str
+    rescue_number: int | None = None
+    allow_events: int = DEFAULT
+    time_zone: str = "UTC"
+
+
+def follow_run(request: FollowRequest, *, owner: User, actor: Actor, now: datetime) -> Dag:
+    """Store a DAG that is run elsewhere, and have it followed from its beginning.
+
+    Raises NotPermitted, and InvalidInput with every fault of the files; nothing is stored then.
+    """
+    require_role(actor, Role.USER, "follow DAGs")
+    checked = check_dag(
+        request.dag_files,
+        files={path: io.BytesIO(content) for path, content in request.files.items()},
+        owner=owner,
+        allow_missing_files=True,
+    )
+    if checked.findings:
+        raise InvalidInput(checked.findings)
+    blobs = {path: store_bytes(content) for path, content in request.files.items()}
+    with transaction.atomic():
+        dag = store_run(
+            RunRequest(
+                workspace=create_workspace(owner, blobs),
+                owner=owner,
+                dag_files=list(request.dag_files),
+                resumption=Resumption(takes_newest=False, rescue_number=request.rescue_number),
+            ),
+            checked,
+            actor=actor,
+        )
+        follow_log(
+            dag.pk,
+            name=request.log_name,
+            actor=actor,
+            now=now,
+            allow_events=request.allow_events,
+            time_zone=request.time_zone,
+        )
+    dag.refresh_from_db()
+    return dag
+
+
+@transaction.atomic
+def take_in(dag_id: int, chunk: bytes, *, offset: int, actor: Actor, now: datetime) -> Taken:
+    """Take in a piece of the log that begins at byte `offset` of it; the DAG moves on by it.
+
+    What was taken in before is passed over, so a piece may be sent again; only complete events
+    count, so the next piece begins where the answer says. An event that cannot be ends the DAG as
+    failed. Raises NotFound, NotPermitted, TooLarge, and Conflict: when there is a gap before the
+    piece, or nothing more is taken in.
+    """
+    dag = _locked(dag_id, actor)
+    log = FollowedLog.objects.filter(dag=dag).first()
+    if log is None:
+        raise NotFound(f"DAG {dag_id} is not followed by a log.")
+    if len(chunk) > MAX_CHUNK_BYTES:
+        raise TooLarge(f"The piece is larger than {MAX_CHUNK_BYTES} bytes.")
+    fresh = _fresh(log, chunk, offset)
+    if dag.state in DAG_TERMINAL or not fresh:
+        return Taken(log.byte_offset, 0, dag.state, log.fault)
+    if dag.state != DagState.RUNNING:
+        raise Conflict(f"DAG {dag.pk} is {dag.state}: release it first.")
+    reading = _read(log, fresh, now)
+    if reading.used == 0 and len(fresh) == MAX_CHUNK_BYTES:
+        raise Conflict(f"No event ends within {MAX_CHUNK_BYTES} bytes.")
+    round_ = Round(dag, now, actor)
+    projection = _project(dag, log, reading.events)
+    fault = apply_steps(round_, projection.steps) or projection.fault
+    _store(log, projection, reading, fault, now)
+    _go_on(round_, projection, fault)
+    dag.refresh_from_db(fields=["state"])
+    if dag.state in DAG_TERMINAL:
+        _check_finally(log)
+    return Taken(log.byte_offset, len(reading.events), dag.state, fault)
+
+
+def _fresh(log: FollowedLog, chunk: bytes, offset: int) -> bytes:
+    if offset < 0:
+        raise InvalidInput.of("must not be negative", field="offset")
+    if offset > log.byte_offset:
+        raise Conflict(
+            f"The piece begins at byte {offset}, but only {log.byte_offset} bytes were taken in."
+        )
+    return chunk[log.byte_offset - offset :]
+
+
+def _read(log: FollowedLog, data: bytes, now: datetime) -> Reading:
+    try:
+        return read_events(data, now=now, zone=_zone(log.time_zone))
+    except NotAnEventLog as error:
+        raise InvalidInput.of(str(error), file=log.name) from error
+
+
+def _zone(name: str) -> ZoneInfo:
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+        raise InvalidInput.of(f"there is no time zone {name!r}", field="time_zone") from error
+
+
+def _locked(dag_id: int, actor: Actor) -> Dag:
+    dag = (
+        Dag.objects.filter(pk=dag_id)
+        .select_related("owner", "site", "workspace")
+        .select_for_update(of=("self",))
+        .first()
+    )
+    if dag is None:
+        raise NotFound(f"There is no DAG {dag_id}.")
+    require_steering(actor, [dag])
+    return dag
+
+
+def _project(dag: Dag, log: FollowedLog, events: list[LogEvent]) -> Projection:
+    """Fold the events over what the rows of their clusters and nodes say."""
+    clusters = _clusters(log, events)
+    projection = Projection(
+        nodes=_nodes(dag, events, clusters.values()),
+        clusters=clusters,
+        allow=log.allow_events,
+        is_aside=dag.ending is not None,
+    )
+    for event in events:
+        if not projection.take(event):
+            break
+    return projection
+
+
+def _clusters(log: FollowedLog, events: list[LogEvent]) -> dict[ClusterKey, ClusterView]:
+    keys = {key_of(event) for event in events if event.cluster >= 0}
+    numbers = {cluster for cluster, _ in keys if cluster}
+    noops = {part for cluster, part in keys if not cluster}
+    of_events = Q(cluster__in=numbers) | Q(cluster=0, part__in=noops)
+    rows = {row.pk: row for row in FollowedCluster.objects.filter(of_events, log=log)}
+    views = {(row.cluster, row.part): ClusterView(row) for row in rows.values()}
+    numbers = {event.process for event in events}
+    for process in FollowedProcess.objects.filter(cluster__in=rows, process__in=numbers):
+        row = rows[process.cluster_id]
+        views[row.cluster, row.part].processes[process.process] = process
+    return views
+
+
+def _nodes(
+    dag: Dag, events: list[LogEvent], clusters: Iterable[ClusterView]
+) -> dict[str, FollowedNode]:
+    names = {event.node_name for event in events} - {""}
+    ids = {view.row.node_id for view in clusters if view.row.node_id is not None}
+    rows = Node.objects.filter(Q(name__in=names) | Q(pk__in=ids), dag=dag)
+    return {
+        row.name: FollowedNode(
+            id=row.pk,
+            name=row.name,
+            kind=row.kind,
+            state=row.state,
+            features=features_of(row.features),
+            max_retries=row.max_retries,
+            retry_number=row.retry_number,
+        )
+        for row in rows
+    }
+
+
+def _store(
+    log: FollowedLog, projection: Projection, reading: Reading, fault: str, now: datetime
+) -> None:
+    views = projection.clusters.values()
+    for view in views:
+        view.row.log = log
+    _save(FollowedCluster, [view.row for view in views], _COUNTED)
+    _save(FollowedProcess, [row for view in views for row in view.processes.values()], _OF_PROCESS)
+    _warn(log, [*reading.faults, *projection.warnings])
+    log.byte_offset += reading.used
+    log.event_count += len(reading.events)
+    log.fault = fault
+    log.taken_at = now
+    if reading.events:
+        log.last_event_at = reading.events[-1].time
+    log.save()
+
+
+def _warn(log: FollowedLog, told: list[str]) -> None:
+    log.warning_count += len(told)
+    log.warnings = [*log.warnings, *told][-_MOST_WARNINGS:]
+
+
+def _check_finally(log: FollowedLog) -> None:
+    """Tell of jobs whose end the log has not told, although the DAG has ended."""
+    rows = FollowedProcess.objects.filter(cluster__log=log, submits__gt=0, ends=0, aborts=0)
+    number = rows.count()
+    if number and judge_at_end(Counts(submits=1), log.allow_events).answer is Answer.ERROR:
+        _warn(log, [f"{number} jobs were submitted and have never ended"])
+        log.save(update_fields=["warning_count", "warnings"])
+
+
+def _save(
+    model: type[FollowedCluster] | type[FollowedProcess],
+    rows: list[FollowedCluster] | list[FollowedProcess],
+    names: tuple[str, ...],
+) -> None:
+    manager = model._default_manager
+    new = [row for row in rows if row.pk is None]
+    known = [row for row in rows if row.pk is not None]
+    manager.bulk_create(new, batch_size=1000)  # type: ignore[arg-type]
+    manager.bulk_update(known, names, batch_size=500)  # type: ignore[arg-type]
+
+
+def _go_on(round_: Round, projection: Projection, fault: str) -> None:
+    """End the DAG if it is over, or if its log makes no sense any more."""
+    dag = round_.dag
+    if not fault:
+        conclude(round_, projection.abort)
+        round_.close()
+        return
+    round_.close()
+    lifecycle.apply_to_dags(
+        "fail",
+        [dag.pk],
+        actor=round_.actor,
+        reason=f"the log of the run makes no sense: {fault}",
+        status=DagStatus.ERROR,
+        exit_code=_FAILURE,
+        ended_at=round_.now,
+        ending=None,
+    )
