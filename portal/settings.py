@@ -251,6 +251,12 @@ PILOTAGE = {
     "BLOBS_DIR": str(VAR_DIR / "blobs"),
     "LOCAL_PILOTS_DIR": str(VAR_DIR / "pilots"),
     "PUBLIC_URL": PUBLIC_URL,
+    # Read through `wms.placement.conf`.
+    "PLACEMENT": {
+        "ROOTS": env.words("PILOTAGE_PLACEMENT_ROOTS"),
+        "LIMIT_S": env.number("PILOTAGE_PLACEMENT_LIMIT_S", 600),
+        "FILE_BYTES": env.number("PILOTAGE_PLACEMENT_FILE_BYTES", 10 * 1024**3),
+    },
     # Read through `wms.dags.scripts.conf`.
     "SCRIPTS": {
         "VAR": str(VAR_DIR),

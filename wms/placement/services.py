@@ -6,7 +6,7 @@ Time is always an argument, so that a simulation can drive all of it by a clock 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
@@ -20,7 +20,7 @@ from wms.core.actors import Actor
 from wms.core.loops import wake
 from wms.core.models import User
 from wms.core.transitions import Applied
-from wms.jobs.models import Workspace
+from wms.jobs.models import Workspace, WorkspaceFile
 from wms.placement import lifecycle
 from wms.placement.models import PlacementAttempt, PlacementRequest
 from wms.placement.policy import require_steering
@@ -38,6 +38,8 @@ LONGEST_PAUSE: Final = timedelta(minutes=5)
 
 LOST_CODE: Final = -1003
 REMOVED_CODE: Final = -1002
+
+NO_CONTENTS: Final[Mapping[str, str]] = {}
 
 _ACTOR = Actor.system("placement")
 _BATCH = 1000
@@ -169,11 +171,12 @@ def end_attempt(
     now: datetime,
     lease: str | None = None,
     size_bytes: int | None = None,
+    contents: Mapping[str, str] = NO_CONTENTS,
 ) -> bool:
     """The open attempt has ended: the request is completed, waits for the next one, or has failed.
 
-    False when there is no open attempt, or it is another's whose lease is given; nothing changes
-    then.
+    `contents`, stored contents by path, appear in the workspace with it. False when there is no
+    open attempt, or it is another's whose lease is given; nothing changes then.
     """
     request = (
         PlacementRequest.objects.filter(pk=request_id, state=RequestState.PROCESSING)
@@ -187,8 +190,23 @@ def end_attempt(
     )
     if not closed:
         return False
+    _put(request, contents, now)
     _go_on(request, exit_code, message, now)
     return True
+
+
+def _put(request: PlacementRequest, contents: Mapping[str, str], now: datetime) -> None:
+    WorkspaceFile.objects.bulk_create(
+        [
+            WorkspaceFile(
+                workspace_id=request.workspace_id, path=path, blob_id=sha256, modified_at=now
+            )
+            for path, sha256 in sorted(contents.items())
+        ],
+        update_conflicts=True,
+        unique_fields=["workspace", "path"],
+        update_fields=["blob", "attempt", "modified_at"],
+    )
 
 
 def _go_on(request: PlacementRequest, exit_code: int, message: str, now: datetime) -> None:
@@ -216,7 +234,7 @@ def pause_after(attempt_number: int) -> timedelta:
 def remove_requests(
     request_ids: Collection[int], *, actor: Actor, reason: str, now: datetime | None = None
 ) -> Applied:
-    """End requests for good; a transfer that runs is stopped within seconds, and leaves nothing."""
+    """End requests for good; a transfer that runs is stopped within seconds."""
     requests = list(
         PlacementRequest.objects.filter(pk__in=request_ids)
         .exclude(state__in=TERMINAL)

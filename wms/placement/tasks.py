@@ -1,0 +1,46 @@
+"""The tasks of data placement: carrying out what is due, and looking after the records."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from celery import shared_task
+
+from wms.core import loops
+from wms.placement import running, services
+from wms.placement.conf import placement_conf
+from wms.placement.services import PLACEMENT_TASK
+
+#: What an attempt may hang in the hands of a dead file server before its process is ended.
+_BESIDES_S = 300
+
+
+def _look_after(now: datetime) -> loops.CycleReport:
+    """End what was lost with its service, and wake a service for what is due."""
+    lost = services.end_lost_attempts(now)
+    due = len(services.due_requests(now))
+    if due:
+        loops.wake(PLACEMENT_TASK)
+    return {"lost": len(lost), "due": due}
+
+
+PLACEMENT = loops.register(
+    loops.Loop("placement", "wms.placement.look_after", period_s=5, run_cycle=_look_after)
+)
+
+
+# Acknowledged before the work: what the message stands for is in the database.
+@shared_task(
+    name=PLACEMENT_TASK,
+    acks_late=False,
+    time_limit=int(placement_conf().limit_s) + _BESIDES_S,
+)
+def run_placements() -> None:
+    """Carry out due requests; a message that is lost is made up for by the next round."""
+    running.run_due()
+
+
+@shared_task(name=PLACEMENT.task, soft_time_limit=55, time_limit=60)
+def look_after() -> None:
+    """End lost attempts and wake the service; what is missed is done in the next round."""
+    loops.run(PLACEMENT)
