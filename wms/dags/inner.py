@@ -45,7 +45,7 @@ def start_inner(round_: Round, node: Node) -> Verdict | None:
     except PilotageError as error:
         return _failed_submit(round_, node, f"{features.source}: {error}")
     bind_inner(outer, [inner.pk], round_)
-    round_.move("submit", [node.pk], facts={"inner": inner.pk}, job=None)
+    round_.move("submit", [node.pk], facts={"inner": inner.pk}, job_id=None)
     _remember(node, inner=inner.pk)
     return None
 
@@ -71,7 +71,7 @@ def start_request(round_: Round, node: Node) -> Verdict | None:
         )
     except PilotageError as error:
         return _failed_submit(round_, node, str(error))
-    round_.move("submit", [node.pk], facts={"request": request_id}, job=None)
+    round_.move("submit", [node.pk], facts={"request": request_id}, job_id=None)
     _remember(node, request=request_id)
     return None
 
