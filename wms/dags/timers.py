@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import datetime
 from typing import Any
+
+from django.db.models import Min
 
 from wms.dags import lifecycle
 from wms.dags.clusters import cluster_jobs
@@ -26,16 +29,14 @@ def run_cycle(now: datetime) -> dict[str, Any]:
     return {"timers": len(timed), "deferred": len(deferred), "waiting": len(waiting)}
 
 
-def next_due(dag_ids: list[int]) -> datetime | None:
-    """When the next of these times comes for some DAGs."""
+def next_due(dag_ids: Collection[int], *, after: datetime) -> datetime | None:
+    """When the next of these times comes for some DAGs; what is due already waits for room."""
     times = [
-        NodeTimer.objects.filter(dag_id__in=dag_ids).order_by("due_at").values_list("due_at"),
-        ScriptRun.objects.filter(dag_id__in=dag_ids, state="waiting", due_at__isnull=False)
-        .order_by("due_at")
-        .values_list("due_at"),
+        NodeTimer.objects.filter(dag_id__in=dag_ids, due_at__gt=after),
+        ScriptRun.objects.filter(dag_id__in=dag_ids, state="waiting", due_at__gt=after),
     ]
-    found = [row[0] for rows in times for row in rows[:1] if row[0] is not None]
-    return min(found, default=None)
+    found = [rows.aggregate(first=Min("due_at"))["first"] for rows in times]
+    return min((due_at for due_at in found if due_at is not None), default=None)
 
 
 def fire_timers(round_: Round) -> None:

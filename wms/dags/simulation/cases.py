@@ -1,0 +1,111 @@
+"""Conformance cases for workflow engines: their format, read from JSON and checked."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from wms.core.errors import Finding, InvalidInput
+from wms.dags.simulation.behaviour import Behaviour, read_behaviour
+from wms.dags.simulation.options import Options, read_options
+
+#: The DAG file of every case.
+DAG_NAME = "case.dag"
+#: What a case may expect.
+EXPECTATIONS = frozenset(
+    {
+        "dag_state", "dag_status", "exit_code", "nodes", "attempts", "order", "not_order",
+        "start_order", "start_order_any", "args", "procs", "max_running", "rescue_done",
+        "rescue_file", "files_exist", "file_contains", "json_contains", "error", "error_at",
+    }
+)  # fmt: skip
+_OF_STEP = frozenset({"behaviour", "duration", "options", "expect", "dag", "files"})
+_OF_CASE = _OF_STEP | {
+    "name", "group", "importance", "verified", "deviates_23_9_6", "note", "then",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One submission of a case; `dag` is None where the file is that of the step before."""
+
+    behaviour: Behaviour
+    options: Options
+    expect: Mapping[str, Any]
+    dag: str | None = None
+    files: Mapping[str, str | None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One case: what is submitted, how its components behave, what is expected."""
+
+    name: str
+    steps: Sequence[Step]
+
+    @property
+    def may_refuse_cycle(self) -> bool:
+        """Whether the DAG may be refused, since it has a cycle."""
+        return self.name == "cycle-with-final" or any(
+            step.expect.get("dag_state") == "cycle" for step in self.steps
+        )
+
+
+def read_cases(text: str, *, file: str) -> list[Case]:
+    """The cases of a file; an entry that documents the format is passed over.
+
+    Raises InvalidInput with every fault.
+    """
+    try:
+        entries = json.loads(text)
+    except ValueError as error:
+        raise InvalidInput.of(f"not JSON: {error}", file=file) from error
+    if not isinstance(entries, list) or not all(isinstance(each, dict) for each in entries):
+        raise InvalidInput.of("a list of cases is needed", file=file)
+    cases, faults = [], []
+    for number, entry in enumerate(entries, start=1):
+        if "format" in entry and "dag" not in entry:
+            continue
+        try:
+            cases.append(_case(entry, number))
+        except InvalidInput as error:
+            name = entry.get("name", f"number {number}")
+            faults += [Finding(f"case {name}: {fault}", file=file) for fault in error.findings]
+    if faults:
+        raise InvalidInput(faults)
+    return cases
+
+
+def _case(entry: dict[str, Any], number: int) -> Case:
+    _refuse_unknown(entry, _OF_CASE)
+    if not isinstance(entry.get("dag"), str):
+        raise InvalidInput.of("it has no text of a DAG file", field="dag")
+    first = _step(entry, {})
+    steps = [first, *(_step(each, entry) for each in entry.get("then", []))]
+    return Case(str(entry.get("name", f"case {number}")), steps)
+
+
+def _step(entry: dict[str, Any], outer: Mapping[str, Any]) -> Step:
+    if outer:
+        _refuse_unknown(entry, _OF_STEP)
+    expect = entry.get("expect", {})
+    _refuse_unknown(expect, EXPECTATIONS, "expect.")
+    return Step(
+        behaviour=read_behaviour(
+            entry.get("behaviour", {}), entry.get("duration", outer.get("duration", {}))
+        ),
+        options=read_options(entry.get("options", {})),
+        expect=expect,
+        dag=entry.get("dag"),
+        files=entry.get("files", {}),
+    )
+
+
+def _refuse_unknown(
+    entry: Mapping[str, Any], known: frozenset[str] | set[str], where: str = ""
+) -> None:
+    unknown = [Finding("there is no such key", field=f"{where}{key}") for key in entry if key not in known]
+    if unknown:
+        raise InvalidInput(unknown)

@@ -1,0 +1,118 @@
+"""Running conformance cases: each in a transaction of its own, of which nothing is left."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from django.db import transaction
+from django.utils import timezone
+
+from wms.core.actors import Actor
+from wms.core.errors import Finding, InvalidInput, PilotageError
+from wms.dags.rebuild import rebuild_dag
+from wms.dags.runs import RunRequest, check_options, create_run
+from wms.dags.simulation.cases import DAG_NAME, Case, Step
+from wms.dags.simulation.comparing import differences
+from wms.dags.simulation.outcomes import Outcome, outcome_of, refused
+from wms.dags.simulation.running import Simulation
+from wms.dags.simulation.supplying import PROGRAMS, supplied_files
+from wms.dags.simulation.surroundings import Surroundings, make_surroundings
+from wms.dags.workspaces import put_file
+from wms.jobs.models import Workspace
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """How a case went: its differences from what was expected, and the real time it took."""
+
+    name: str
+    differences: list[str] = field(default_factory=list)
+    took_s: float = 0.0
+
+    @property
+    def is_passed(self) -> bool:
+        """Whether everything was as expected."""
+        return not self.differences
+
+
+def run_case(case: Case, *, checks_log: bool = False) -> Verdict:
+    """Run all submissions of a case in one workspace, and compare what each came to.
+
+    `checks_log`: the log of each DAG has to agree with its rows as well.
+    """
+    began_s = time.monotonic()
+    found: list[str] = []
+    with transaction.atomic():
+        run = _CaseRun(case)
+        for number, step in enumerate(case.steps):
+            outcome = run.submit(step)
+            told = differences(step.expect, outcome, may_refuse_cycle=case.may_refuse_cycle)
+            if checks_log and outcome.world is not None:
+                told += _log_differences(outcome)
+            found += [f"submission {number + 1}: {each}" if number else each for each in told]
+        transaction.set_rollback(True)
+    return Verdict(case.name, found, time.monotonic() - began_s)
+
+
+def _log_differences(outcome: Outcome) -> list[str]:
+    ids = outcome.world.dag_ids if outcome.world is not None else []
+    return [f"log: {each}" for dag_id in ids for each in rebuild_dag(dag_id).differences]
+
+
+class _CaseRun:
+    """The workspace of a case, from its first submission to its last."""
+
+    def __init__(self, case: Case) -> None:
+        self._surroundings: Surroundings = make_surroundings()
+        self._files: dict[str, str | None] = {DAG_NAME: case.steps[0].dag or ""}
+        self._workspace: Workspace | None = None
+
+    def submit(self, step: Step) -> Outcome:
+        """Submit the files as they are now, and let the DAG run."""
+        self._files.update(step.files)
+        if step.dag is not None:
+            self._files[DAG_NAME] = step.dag
+        dag_files = [DAG_NAME, *step.options.extra_dags]
+        workspace = self._place(supplied_files(dag_files, self._files))
+        return submit_and_run(
+            RunRequest(
+                workspace=workspace,
+                owner=self._surroundings.owner,
+                dag_files=dag_files,
+                options=step.options.of_run,
+                resumption=step.options.resumption,
+                keeps_files=step.options.keeps_files,
+                allow_missing_files=True,
+            ),
+            step,
+            self._surroundings,
+        )
+
+    def _place(self, files: Mapping[str, bytes]) -> Workspace:
+        """Bring the files into the workspace; what runs have left there stays."""
+        if self._workspace is None:
+            self._workspace = self._surroundings.workspace(files)
+        else:
+            for path, content in files.items():
+                put_file(self._workspace, path, content)
+        return self._workspace
+
+
+def submit_and_run(request: RunRequest, step: Step, surroundings: Surroundings) -> Outcome:
+    """Submit a DAG and let it run in the simulation, in the caller's transaction."""
+    now = timezone.now()
+    try:
+        with transaction.atomic():
+            check_options(request.options)
+            dag = create_run(request, actor=Actor.person(request.owner))
+    except InvalidInput as error:
+        return refused(error.findings, request.workspace)
+    except PilotageError as error:
+        return refused([Finding(str(error))], request.workspace)
+    surroundings.bind(dag, now=now)
+    simulation = Simulation(
+        dag, step.behaviour, step.options, began_at=now, supplied=PROGRAMS
+    )
+    return outcome_of(simulation.run())

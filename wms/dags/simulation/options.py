@@ -1,0 +1,124 @@
+"""How a simulated run is submitted and steered: the options of a case, by their names there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from wms.core.errors import Finding, InvalidInput
+from wms.dags.rescues import Resumption
+
+#: Those of the engine, by the names that cases have for them.
+_OF_RUN = {
+    "max_jobs": "max_jobs",
+    "max_idle": "max_idle",
+    "max_pre": "max_pre",
+    "max_post": "max_post",
+    "max_hold": "max_hold_scripts",
+    "max_job_holds": "max_job_holds",
+    "priority": "priority",
+    "always_run_post": "always_run_post",
+    "depth_first": "depth_first",
+    "retry_node_first": "retry_node_first",
+    "reset_retries_upon_rescue": "reset_retries",
+    "max_rescue": "max_rescue",
+    "stork_max_attempts": "data_attempts",
+}
+#: Arcs are never replaced by join nodes, and cycles are always looked for.
+_WITHOUT_EFFECT = frozenset({"join_nodes", "startup_cycle_detect"})
+_TRIGGERS = ("halt_when", "remove_when", "hold_release_when", "kill_when")
+_OTHERS: dict[str, type | tuple[type, ...]] = {
+    "auto_rescue": bool,
+    "do_rescue_from": int,
+    "load_save": str,
+    "force": bool,
+    "no_update": bool,
+    "extra_dags": list,
+    "resume_after": (int, float),
+    "release_held": bool,
+    "slots": int,
+    **dict.fromkeys(_TRIGGERS, str),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Trigger:
+    """Something that is done to the DAG a second after a job started: which, by node and start."""
+
+    what: str
+    component: str
+    start: int
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How a run is submitted and steered.
+
+    `slots` is how many jobs run at once, 0 for any number. `resume_after_s` is counted from a halt.
+    """
+
+    of_run: Mapping[str, Any] = field(default_factory=dict)
+    resumption: Resumption = Resumption()
+    keeps_files: bool = False
+    extra_dags: tuple[str, ...] = ()
+    triggers: tuple[Trigger, ...] = ()
+    resume_after_s: float | None = None
+    releases_held: bool = False
+    slots: int = 0
+
+
+def read_options(given: Mapping[str, Any]) -> Options:
+    """Options as a JSON file has them, checked. Raises InvalidInput with every fault."""
+    faults = [
+        Finding(fault, field=f"option {name}")
+        for name, value in given.items()
+        if (fault := _fault(name, value))
+    ]
+    if faults:
+        raise InvalidInput(faults)
+    return Options(
+        of_run={_OF_RUN[name]: value for name, value in given.items() if name in _OF_RUN},
+        resumption=Resumption(
+            takes_newest=given.get("auto_rescue", True),
+            rescue_number=given.get("do_rescue_from"),
+            save_point=given.get("load_save", ""),
+            is_fresh=given.get("force", False),
+        ),
+        keeps_files=given.get("no_update", False),
+        extra_dags=tuple(given.get("extra_dags", ())),
+        triggers=tuple(_trigger(name, given[name]) for name in _TRIGGERS if name in given),
+        resume_after_s=given.get("resume_after"),
+        releases_held=given.get("release_held", False),
+        slots=given.get("slots", 0),
+    )
+
+
+def _fault(name: str, value: Any) -> str:
+    if name in _OF_RUN or name in _WITHOUT_EFFECT:
+        # What values these may have is checked with those of any run.
+        return ""
+    if name not in _OTHERS:
+        return "there is no such option"
+    wanted = _OTHERS[name]
+    is_right = isinstance(value, wanted) and (wanted is bool or not isinstance(value, bool))
+    if not is_right:
+        return f"{value!r} is not what it takes"
+    if name in _TRIGGERS and _start_of(value) is None:
+        return f"NODE.start or NODE.start@NUMBER, not {value!r}"
+    return ""
+
+
+def _start_of(text: str) -> tuple[str, int] | None:
+    name, at, number = text.rpartition("@")
+    if not at:
+        name, number = text, "0"
+    component, dot, word = name.rpartition(".")
+    if not dot or word != "start" or not component or not number.isdecimal():
+        return None
+    return component, int(number)
+
+
+def _trigger(name: str, text: str) -> Trigger:
+    component, start = _start_of(text) or ("", 0)
+    return Trigger(name.removesuffix("_when"), component, start)
