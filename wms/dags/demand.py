@@ -122,8 +122,8 @@ def idle_by_submitter() -> dict[str, list[int]]:
 
 
 def _looking_for_a_site() -> QuerySet[Dag]:
-    """Idle DAGs; one inside of another goes where that goes."""
-    return Dag.objects.filter(state=DagState.IDLE, parent_node=None)
+    """Idle DAGs; one inside of another goes where that goes, one that is followed nowhere."""
+    return Dag.objects.filter(state=DagState.IDLE, parent_node=None, is_followed=False)
 
 
 def _in_turn(dags: QuerySet[Dag]) -> QuerySet[Dag]:
@@ -135,7 +135,7 @@ def loads_by_site() -> dict[int, Load]:
 
     A held DAG keeps its site but takes nobody's place there.
     """
-    running = Dag.objects.filter(state=DagState.RUNNING, parent_node=None)
+    running = Dag.objects.filter(state=DagState.RUNNING, parent_node=None, is_followed=False)
     rows = running.order_by().values_list("site_id")
     counted = rows.annotate(dags=Count("pk"), unfinished=Sum(_UNFINISHED))
     return {site_id: Load(dags=dags, unfinished_nodes=nodes) for site_id, dags, nodes in counted}
@@ -159,7 +159,7 @@ def usage(offers: Iterable[Offer]) -> Usage:
 
 def _held(offers: Mapping[int, Offer]) -> tuple[dict[str, float], dict[str, float]]:
     rows = (
-        Dag.objects.filter(state=DagState.RUNNING)
+        Dag.objects.filter(state=DagState.RUNNING, is_followed=False)
         .order_by()
         .values_list("owner_id", "accounting_group_id", "accounting_group__name", "site_id")
         .annotate(dags=Count("pk"), unfinished=Sum(_UNFINISHED))

@@ -276,6 +276,8 @@ def _in_its_state(dag: Dag, answer: DagAnswer) -> tuple[Verdict, str]:
         return Verdict.ENDED, f"The DAG is {dag.state}."
     if dag.state == DagState.HELD:
         return Verdict.NOT_ALLOWED, f"The DAG is held: {dag.state_reason}"
+    if dag.is_followed:
+        return Verdict.NOT_ALLOWED, "The DAG is run elsewhere, and followed by its log."
     if dag.state == DagState.RUNNING:
         return Verdict.BOUND, f"The DAG runs at {dag.site}."
     if answer.verdict is not Verdict.WOULD_MATCH:

@@ -67,13 +67,13 @@ def halt_dags(dag_ids: Collection[int], *, actor: Actor, reason: str) -> Applied
 def release_dags(dag_ids: Collection[int], *, actor: Actor, reason: str = "") -> Applied:
     """Let held and halted DAGs go on: at their site if they had one, else from the negotiation.
 
-    A person's release lets the policy rematch them anew, up to its cap. Raises NotFound,
-    NotPermitted.
+    One that is followed goes on where it is run. A person's release lets the policy rematch them
+    anew, up to its cap. Raises NotFound, NotPermitted.
     """
     dags = locked_dags(dag_ids, actor)
     inner = list(Dag.objects.filter(pk__in=inner_dags([dag.pk for dag in dags])).order_by("pk"))
-    bound = [dag.pk for dag in [*dags, *inner] if dag.site_id is not None]
-    free = [dag.pk for dag in [*dags, *inner] if dag.site_id is None]
+    bound = [dag.pk for dag in [*dags, *inner] if dag.site_id is not None or dag.is_followed]
+    free = sorted({dag.pk for dag in [*dags, *inner]}.difference(bound))
     resumed, released = (
         lifecycle.apply_to_dags(event, ids, actor=actor, reason=reason, policy_rematch_count=0)
         for event, ids in (("resume", bound), ("release", free))

@@ -13,6 +13,8 @@ from tests.wms.dags.files.samples import SAMPLES, sample
 from wms.core.actors import Actor
 from wms.core.errors import Conflict, InvalidInput, NotFound, NotPermitted, TooLarge
 from wms.core.models import User
+from wms.dags import engine, negotiation
+from wms.dags.explaining import answer_for_dag
 from wms.dags.files.exports import export
 from wms.dags.follow.services import (
     MAX_CHUNK_BYTES,
@@ -24,6 +26,7 @@ from wms.dags.follow.services import (
 )
 from wms.dags.models import Dag, FollowedCluster, FollowedLog, FollowedProcess, NodeEvent
 from wms.dags.rebuild import rebuild_dag
+from wms.dags.services import hold_dags, release_dags, remove_dags
 from wms.jobs.models import Job
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
@@ -442,3 +445,39 @@ def test_what_makes_no_sense_in_a_log_is_told(alice: User) -> None:
 
     assert states(dag) == {"A": "submitted"}
     assert dag.followed_log.warnings == ["byte 0: no event begins like this: 'rubbish'"]
+
+
+def test_the_loops_leave_a_followed_dag_alone(alice: User, make_site: Any) -> None:
+    make_site()
+    dag = follow(alice, "JOB A a.sub\n")
+    who = Actor.person(alice)
+
+    negotiation.run_cycle(NOW)
+    engine.run_cycle(NOW)
+    hold_dags([dag.pk], actor=who, reason="look at it")
+    engine.run_cycle(NOW)
+    with pytest.raises(Conflict, match="is held: release it first"):
+        say(dag, submit("5.0", "A"))
+    release_dags([dag.pk], actor=who)
+    negotiation.run_cycle(NOW)
+    engine.run_cycle(NOW)
+
+    dag.refresh_from_db()
+    assert (dag.state, dag.site) == ("running", None)
+    assert states(dag) == {"A": "ready"}
+    assert not Job.objects.exists()
+    assert (
+        answer_for_dag(alice, dag.pk, now=NOW).summary
+        == "The DAG is run elsewhere, and followed by its log."
+    )
+
+
+def test_a_followed_dag_can_be_removed(alice: User) -> None:
+    dag = follow(alice, "JOB A a.sub\nFINAL F f.sub\n")
+    say(dag, submit("5.0", "A"))
+
+    remove_dags([dag.pk], actor=Actor.person(alice), reason="not wanted")
+
+    dag.refresh_from_db()
+    assert (dag.state, dag.status) == ("removed", 4)
+    assert states(dag)["A"] == "failed"
