@@ -9,7 +9,7 @@ from django.db.models import Q
 
 from wms.core.inbox import announce
 from wms.core.models import InboxEntry
-from wms.dags import lifecycle
+from wms.dags import lifecycle, moves
 from wms.dags.clusters import cluster_jobs
 from wms.dags.inner import inner_dags
 from wms.dags.lifecycle import INNER_TOPIC
@@ -179,7 +179,8 @@ def _stop_all(round_: Round, ending: Ending, *, with_final: bool) -> None:
     if inner:
         _stop_inner(round_, inner, why)
     stopped = [node.pk for node in nodes] + list(ready_services.values_list("pk", flat=True))
-    round_.move("fail", stopped, reason=why)
+    failed = round_.move("fail", stopped, reason=why)
+    round_.count(moves.give_up_below(failed, dag_id=dag.pk, actor=round_.actor).counts)
 
 
 def _stop_jobs(round_: Round, nodes: Sequence[Node], why: str) -> None:

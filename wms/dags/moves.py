@@ -7,9 +7,9 @@ a count per row or walk a graph.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from django.db import connection
@@ -25,16 +25,16 @@ WITH moved AS (
     SET state = %(target)s, state_since = statement_timestamp(), state_reason = %(reason)s{changes}
     FROM {given}
     JOIN dags_node AS old ON old.id = given.id
-    WHERE node.id = given.id AND old.dag_id = %(dag)s AND old.state = ANY(%(sources)s)
-    RETURNING node.id, old.state AS was, node.kind{returned}
+    WHERE node.id = given.id AND old.dag_id = ANY(%(dags)s) AND old.state = ANY(%(sources)s)
+    RETURNING node.id, node.dag_id, old.state AS was, node.kind{returned}
 ), logged AS (
     INSERT INTO dags_nodeevent
         (dag_id, node_id, event, from_state, to_state, actor, reason, facts, created_at)
-    SELECT %(dag)s, id, %(event)s, was, %(target)s, %(actor)s, %(reason)s, {facts},
+    SELECT dag_id, id, %(event)s, was, %(target)s, %(actor)s, %(reason)s, {facts},
            statement_timestamp()
     FROM moved
 )
-SELECT id, was, kind FROM moved
+SELECT id, dag_id, was, kind FROM moved
 """
 _IDS = "unnest(%(ids)s::bigint[]) AS given(id)"
 _IDS_AND_VALUES = "unnest(%(ids)s::bigint[], %(values)s::{type}[]) AS given(id, value)"
@@ -107,17 +107,18 @@ class Each:
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """What was moved: ids, and by how much the DAG's counters change."""
+    """What was moved: ids, and by how much the DAGs' counters change, together and for each."""
 
     ids: list[int]
     counts: Counter[str]
+    by_dag: Mapping[int, Counter[str]] = field(default_factory=dict)
 
 
 def move(
     event: str,
     node_ids: Collection[int],
     *,
-    dag_id: int,
+    dag_id: int | Collection[int],
     actor: Actor,
     reason: str = "",
     each: Each | None = None,
@@ -128,7 +129,8 @@ def move(
     """Move the nodes that are in a source state of `event`, and write one event for each.
 
     `changes` are columns that all of them get; `expressions` likewise, as SQL of the code's own.
-    The caller holds the lock of the DAG's row, and adds the counts to it. Raises ReasonRequired.
+    The caller holds the lock of the DAG's row, or of all of these, and adds the counts to it.
+    Raises ReasonRequired.
     """
     step = NODE_TRANSITIONS[event]
     if step.needs_reason and not reason.strip():
@@ -138,7 +140,7 @@ def move(
     sets = [f"{name} = %(set_{name})s" for name in changes]
     sets += [f"{name} = {text}" for name, text in (expressions or {}).items()]
     values: dict[str, Any] = {
-        "dag": dag_id,
+        "dags": [dag_id] if isinstance(dag_id, int) else list(dag_id),
         "event": event,
         "ids": list(node_ids),
         "sources": sorted(step.sources),
@@ -170,15 +172,19 @@ def _run(statement: str, values: dict[str, Any], target: str) -> Moved:
     with connection.cursor() as cursor:
         cursor.execute(statement, values)
         rows = cursor.fetchall()
-    counts: Counter[str] = Counter()
-    for (was, kind), number in Counter((was, kind) for _, was, kind in rows).items():
+    by_dag: dict[int, Counter[str]] = defaultdict(Counter)
+    for (dag_id, was, kind), number in Counter(row[1:] for row in rows).items():
         if kind not in COUNTED_KINDS:
             continue
         if was in _COUNTERS:
-            counts[_COUNTERS[was]] -= number
+            by_dag[dag_id][_COUNTERS[was]] -= number
         if target in _COUNTERS:
-            counts[_COUNTERS[target]] += number
-    return Moved([row[0] for row in rows], counts)
+            by_dag[dag_id][_COUNTERS[target]] += number
+    counts: Counter[str] = Counter()
+    for each in by_dag.values():
+        # Not a sum of counters, which would drop what falls.
+        counts.update(each)
+    return Moved([row[0] for row in rows], counts, by_dag)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,18 +5,18 @@ What is done to a DAG is done to the DAGs inside of it as well.
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from django.db import transaction
-from django.db.models import F
-from django.utils import timezone
+from django.db.models import F, QuerySet
 
 from wms.core.actors import Actor
 from wms.core.loops import wake
 from wms.core.transitions import Applied
-from wms.dags import lifecycle
+from wms.dags import lifecycle, moves
 from wms.dags.clusters import cluster_jobs
 from wms.dags.inner import inner_dags
 from wms.dags.models import Dag, MatchRecord, Node
@@ -101,10 +101,7 @@ def take_back(
     lifecycle.apply_to_dags("rematch", inner, actor=actor, reason=reason, **lifecycle.UNBOUND)
     why = f"the DAG leaves its site: {reason}"
     taken = [dag for dag in dags if dag.pk in set(applied.changed)]
-    for dag in [*taken, *_locked(inner)]:
-        round_ = Round(dag, timezone.now(), actor)
-        _recall_nodes(round_, lets_finish=lets_finish, why=why)
-        round_.close()
+    _recall_nodes([*taken, *_locked(inner)], lets_finish=lets_finish, actor=actor, why=why)
     transaction.on_commit(partial(wake, lifecycle.NEGOTIATE_TASK))
     return Applied(
         changed=applied.changed,
@@ -128,35 +125,51 @@ def recall_strays(round_: Round, job_ids: Collection[int]) -> None:
     why = "the DAG has left the job's site"
     alive = cluster_jobs(clusters).filter(state__in=_ALIVE).values_list("pk", flat=True)
     jobs.kill_jobs(list(alive), actor=round_.actor, reason=why)
-    _recall(round_, clusters, why)
+    for moved in _recall([dag], clusters, actor=round_.actor, why=why):
+        round_.count(moved.counts)
 
 
-def _recall_nodes(round_: Round, *, lets_finish: bool, why: str) -> None:
-    """Kill the jobs of a DAG's submitted nodes, or those that no pilot has, and recall the nodes.
+def _recall_nodes(dags: Sequence[Dag], *, lets_finish: bool, actor: Actor, why: str) -> None:
+    """Kill the jobs of submitted nodes, or those that no pilot has, and recall the nodes.
 
     The jobs of a list stay together: while a pilot has one of them, all may finish.
     """
-    nodes = _submitted(round_.dag)
+    nodes = _submitted(dags)
     alive = cluster_jobs(nodes.values_list("job_id", flat=True)).filter(state__in=_ALIVE)
     rows = list(alive.values_list("pk", "cluster_id", "state"))
     kept = {c or pk for pk, c, state in rows if lets_finish and state not in QUEUED}
     to_kill = [pk for pk, cluster, _ in rows if (cluster or pk) not in kept]
     kill = jobs.kill_queued_jobs if lets_finish else jobs.kill_jobs
-    killed = set(kill(to_kill, actor=round_.actor, reason=why).changed)
-    _recall(round_, {cluster or pk for pk, cluster, _ in rows if pk in killed}, why)
+    killed = set(kill(to_kill, actor=actor, reason=why).changed)
+    clusters = {cluster or pk for pk, cluster, _ in rows if pk in killed}
+    counts: dict[int, Counter[str]] = defaultdict(Counter)
+    for moved in _recall(dags, clusters, actor=actor, why=why):
+        for dag_id, steps in moved.by_dag.items():
+            counts[dag_id].update(steps)
+    changed = [dag for dag in dags if counts[dag.pk]]
+    for dag in changed:
+        dag.submitted_count += counts[dag.pk]["submitted_count"]
+        dag.ready_count += counts[dag.pk]["ready_count"]
+    Dag.objects.bulk_update(changed, ["submitted_count", "ready_count"], batch_size=500)
 
 
-def _submitted(dag: Dag) -> Any:
-    return Node.objects.filter(dag=dag, state=NodeState.SUBMITTED, job__isnull=False)
+def _submitted(dags: Iterable[Dag]) -> QuerySet[Node]:
+    ids = [dag.pk for dag in dags]
+    return Node.objects.filter(dag_id__in=ids, state=NodeState.SUBMITTED, job__isnull=False)
 
 
-def _recall(round_: Round, clusters: Iterable[int], why: str) -> None:
+def _recall(
+    dags: Sequence[Dag], clusters: Iterable[int], *, actor: Actor, why: str
+) -> list[moves.Moved]:
     """Make the nodes of killed clusters ready again; what their PRE scripts gave stays known."""
-    nodes = _submitted(round_.dag).filter(job_id__in=list(clusters))
+    nodes = _submitted(dags).filter(job_id__in=list(clusters))
     found = dict(nodes.values_list("pk", "progress"))
-    kept = [pk for pk, progress in found.items() if progress and "pre" in progress]
-    round_.move("recall", kept, reason=why, progress={"pre": 0})
-    round_.move("recall", [pk for pk in found if pk not in set(kept)], reason=why, progress=None)
+    kept = {pk for pk, progress in found.items() if progress and "pre" in progress}
+    ids = [dag.pk for dag in dags]
+    return [
+        moves.move("recall", chosen, dag_id=ids, actor=actor, reason=why, progress=progress)
+        for chosen, progress in ((kept, {"pre": 0}), (found.keys() - kept, None))
+    ]
 
 
 def _locked(dag_ids: Collection[int]) -> list[Dag]:
