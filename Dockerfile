@@ -1,10 +1,15 @@
-# One image for web, worker and beat; which one it is, the command says (see docker-compose.yml).
+# One image for web, workers and beat; which one it is, the command says (see docker-compose.yml).
 FROM python:3.11-slim-bookworm
 
 ENV PYTHONUNBUFFERED=1 \
     PYTHONDONTWRITEBYTECODE=1 \
     DJANGO_SETTINGS_MODULE=portal.settings \
     PILOTAGE_VAR=/var/lib/pilotage
+
+# Fences in the scripts of nodes.
+RUN apt-get update \
+    && apt-get install --yes --no-install-recommends bubblewrap \
+    && rm -rf /var/lib/apt/lists/*
 
 WORKDIR /opt/pilotage
 

@@ -10,7 +10,7 @@ import yaml
 ROOT = Path(__file__).resolve().parent.parent
 COMPOSE = ROOT / "docker-compose.yml"
 SERVICES = yaml.safe_load(COMPOSE.read_text(encoding="utf-8"))["services"]
-OWN = {"migrate", "web", "worker", "beat"}
+OWN = {"migrate", "web", "worker", "scripts", "beat"}
 
 
 def _has_compose() -> bool:
@@ -62,6 +62,10 @@ def test_no_password_is_written_in_the_compose_file():
 
     for name in ("DATABASE_URL", "PILOTAGE_SECRET_KEY", "POSTGRES_PASSWORD"):
         assert ":?" in environment[name], f"{name} must come from the environment"
+
+
+def test_only_the_service_of_scripts_is_let_out_of_the_engines_confinement():
+    assert {name for name in SERVICES if "security_opt" in SERVICES[name]} == {"scripts"}
 
 
 def test_the_image_does_not_run_as_root():

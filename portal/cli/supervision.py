@@ -74,6 +74,12 @@ def portal_programs(port: int) -> list[Program]:
         *celery, "worker", "--concurrency", str(worker_count), "--loglevel", "INFO",
         "--without-gossip", "--without-mingle", "--hostname", "worker@%h",
     ]  # fmt: skip
+    # How many scripts and placements run at once, the settings say. Those that take longer than
+    # the time to stop are ended, and their records tell of it.
+    scripts = [
+        *celery, "worker", "--queues", "scripts", "--loglevel", "INFO",
+        "--without-gossip", "--without-mingle", "--hostname", "scripts@%h",
+    ]  # fmt: skip
     # The schedule lives in memory: its periods are seconds, and a file could be torn by a crash.
     beat = [
         *celery, "beat", "--scheduler", "celery.beat:Scheduler", "--pidfile", "",
@@ -84,6 +90,7 @@ def portal_programs(port: int) -> list[Program]:
         Program("migrate", migrate, 5, is_one_shot=True),
         Program("web", when_ready(web), 10),
         Program("local-pilots", when_ready([*manage, "guard_local_pilots"]), 15, stop_wait_s=60),
+        Program("scripts", when_ready(scripts), 18, stop_wait_s=60),
         Program("worker", when_ready(worker), 20, stop_wait_s=60),
         Program("beat", when_ready(beat), 25),
     ]

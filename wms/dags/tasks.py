@@ -8,6 +8,10 @@ from wms.core import loops
 from wms.core.conf import conf
 from wms.dags import engine, negotiation, rebuild, rematching, timers
 from wms.dags.lifecycle import ADVANCE_TASK, NEGOTIATE_TASK
+from wms.dags.scripts import tasks as script_tasks
+
+#: Celery looks for tasks in this module: those of the scripts belong to it.
+__all__ = ["script_tasks"]
 
 NEGOTIATOR = loops.register(
     loops.Loop(

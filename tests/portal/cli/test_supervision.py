@@ -25,7 +25,8 @@ def test_users_of_a_server_stop_before_the_server():
     priorities = {program.name: program.priority for program in portal_programs(8000)}
 
     # supervisord stops by descending priority; local pilots say good-bye to the web server.
-    assert priorities["beat"] > priorities["worker"] > priorities["local-pilots"]
+    assert priorities["beat"] > priorities["worker"] > priorities["scripts"]
+    assert priorities["scripts"] > priorities["local-pilots"]
     assert priorities["local-pilots"] > priorities["web"] > priorities["migrate"]
 
 

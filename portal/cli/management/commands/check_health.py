@@ -20,14 +20,15 @@ BEAT_SILENCE_LIMIT = timedelta(seconds=60)
 
 
 class Command(BaseCommand):
-    help = "Check that the web server, this host's worker, or beat works."
+    help = "Check that the web server, this host's workers, or beat works."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("program", choices=("web", "worker", "beat"))
+        parser.add_argument("program", choices=("web", "worker", "scripts", "beat"))
         parser.add_argument("--port", type=int, default=8000, help="of the web server")
 
     def handle(self, *args: Any, program: str, port: int, **options: Any) -> None:
-        trouble = {"web": lambda: _web(port), "worker": _worker, "beat": _beat}[program]()
+        checks = {"web": lambda: _web(port), "beat": _beat}
+        trouble = checks.get(program, lambda: _worker(program))()
         if trouble:
             raise CommandError(trouble)
 
@@ -43,8 +44,8 @@ def _web(port: int) -> str:
     return ""
 
 
-def _worker() -> str:
-    name = f"worker@{socket.gethostname()}"
+def _worker(program: str) -> str:
+    name = f"{program}@{socket.gethostname()}"
     answers = current_app.control.ping(destination=[name], timeout=5)
     return "" if answers else f"{name} does not answer"
 
