@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import BinaryIO
 
 from wms.core.conf import conf
-from wms.core.errors import Finding
+from wms.core.errors import Finding, InvalidInput
 from wms.core.models import User
 from wms.dags.description import Description, read_description
 from wms.dags.language.bounds import MAX_FINDINGS, Bounds
@@ -37,6 +37,14 @@ class CheckedDag:
     description: Description = field(default_factory=Description)
     findings: list[Finding] = field(default_factory=list)
     warnings: list[Finding] = field(default_factory=list)
+
+
+class FaultyDag(InvalidInput):
+    """The DAG has faults; nothing was stored. What else was found in it is in `checked`."""
+
+    def __init__(self, checked: CheckedDag) -> None:
+        super().__init__(checked.findings)
+        self.checked = checked
 
 
 def check_dag(

@@ -14,7 +14,7 @@ from wms.core.actors import Actor
 from wms.core.errors import Finding, InvalidInput
 from wms.core.loops import wake
 from wms.core.models import User
-from wms.dags.checking import CheckedDag, check_dag
+from wms.dags.checking import CheckedDag, FaultyDag, check_dag
 from wms.dags.description import Description
 from wms.dags.language.spec import RunOptions
 from wms.dags.lifecycle import NEGOTIATE_TASK
@@ -65,7 +65,7 @@ def create_run(request: RunRequest, *, actor: Actor) -> Dag:
         allow_missing_files=request.allow_missing_files,
     )
     if checked.findings:
-        raise InvalidInput(checked.findings)
+        raise FaultyDag(checked)
     return store_run(request, checked, actor=actor)
 
 

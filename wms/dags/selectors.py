@@ -12,9 +12,10 @@ from django.db.models import Count, Prefetch, Q, QuerySet
 
 from wms.core.errors import NotFound
 from wms.core.models import User
+from wms.dags.lifecycle import JOB_TOPIC
 from wms.dags.models import Dag, DagEvent, Edge, MatchRecord, Node, NodeEvent
-from wms.dags.states import DagState, NodeState
-from wms.jobs.models import WorkspaceFile
+from wms.dags.states import COUNTED_KINDS, DagState, NodeState
+from wms.jobs.models import Job, WorkspaceFile
 from wms.jobs.states import QUEUED, WITH_PILOT, JobState
 
 #: A DAG that waits so long for a site wants to be looked at.
@@ -24,9 +25,10 @@ _FAILED_LATELY = timedelta(days=1)
 _LIST_COLUMNS = (
     "name", "owner__username", "site__name", "state", "state_since", "state_reason",
     "unmatched_reason", "node_count", "done_count", "failed_count", "futile_count",
-    "submitted_count", "created_at", "ended_at",
+    "submitted_count", "ready_count", "status", "exit_code", "root_id", "parent_node_id",
+    "created_at", "ended_at",
 )  # fmt: skip
-_LEVEL_COLUMNS = ("pk", "name", "state", "job_id", "job__state")
+_LEVEL_COLUMNS = ("pk", "name", "state", "job__state")
 #: States of a job that tell more than that its node is submitted.
 _TELLING = frozenset({JobState.RUNNING.value, JobState.STALLED.value, JobState.HELD.value})
 
@@ -55,9 +57,9 @@ class LevelNode:
     Its state is the job's where that tells more than that the node is submitted.
     """
 
+    id: int
     name: str
     state: str
-    job_id: int | None
 
 
 def visible_dags(user: User) -> QuerySet[Dag]:
@@ -81,33 +83,39 @@ def needing_attention(dags: QuerySet[Dag], *, now: datetime) -> QuerySet[Dag]:
 
 def detailed_dags(user: User) -> QuerySet[Dag]:
     """Visible DAGs with what a DAG's page shows."""
-    return visible_dags(user).select_related("owner", "site", "workspace", "accounting_group")
+    return visible_dags(user).select_related(
+        "owner", "site", "workspace", "accounting_group", "parent_node__dag", "previous_run"
+    )
 
 
 def nodes_of(dag: Dag) -> QuerySet[Node]:
-    """The nodes of a DAG in the order of its file, with their jobs."""
+    """The nodes of a DAG in the order of its file, with their first jobs."""
     return (
         Node.objects.filter(dag=dag)
         .select_related("job")
         .only(
-            "name", "ordinal", "state", "state_since", "state_reason", "max_retries",
-            "retry_number", "job__state", "job__state_since", "job__attempt_number",
+            "name", "kind", "ordinal", "priority", "category", "state", "state_since",
+            "state_reason", "max_retries", "retry_number", "progress", "job__state",
+            "job__state_since", "job__attempt_number",
         )
         .order_by("ordinal")
     )  # fmt: skip
 
 
-def nodes_of_jobs(job_ids: Collection[int]) -> dict[int, Node]:
-    """The node that each job serves, with its DAG; jobs without one are absent."""
-    nodes = Node.objects.filter(job_id__in=job_ids).select_related("dag")
+def nodes_of_jobs(jobs: Collection[Job]) -> dict[int, Node]:
+    """The node that each of these jobs serves now, with its DAG; jobs without one are absent."""
+    clusters = {job.pk: job.cluster_id or job.pk for job in jobs if job.topic == JOB_TOPIC}
+    nodes = Node.objects.filter(job_id__in=set(clusters.values())).select_related("dag")
     columns = ("name", "ordinal", "job_id", "dag__name", "dag__state")
-    return {node.job_id: node for node in nodes.only(*columns) if node.job_id is not None}
+    found = {node.job_id: node for node in nodes.only(*columns)}
+    return {pk: found[first] for pk, first in clusters.items() if first in found}
 
 
-def dags_of_workspaces(workspace_ids: Collection[int]) -> dict[int, Dag]:
-    """The DAG to which each workspace belongs; workspaces of single jobs are absent."""
-    dags = Dag.objects.filter(workspace_id__in=workspace_ids).only("name", "state", "workspace_id")
-    return {dag.workspace_id: dag for dag in dags}
+def dags_of_jobs(jobs: Collection[Job]) -> dict[int, Dag]:
+    """The DAG that each of these jobs was made for, by the job's id; single jobs are absent."""
+    keys = {job.pk: job.topic_key for job in jobs if job.topic == JOB_TOPIC}
+    dags = Dag.objects.filter(pk__in=set(keys.values())).only("name", "state").in_bulk()
+    return {pk: dags[key] for pk, key in keys.items() if key in dags}
 
 
 def dag_event_lines(dag: Dag, *, limit: int) -> list[DagEventLine]:
@@ -154,8 +162,8 @@ def levels_of(dag: Dag, *, limit: int) -> list[list[LevelNode]]:
         return []
     rows = Node.objects.filter(dag=dag).order_by("ordinal")
     nodes = {
-        pk: LevelNode(name, job_state if _is_told_by_job(state, job_state) else state, job_id)
-        for pk, name, state, job_id, job_state in rows.values_list(*_LEVEL_COLUMNS)
+        pk: LevelNode(pk, name, job_state if _is_told_by_job(state, job_state) else state)
+        for pk, name, state, job_state in rows.values_list(*_LEVEL_COLUMNS)
     }
     graph: rustworkx.PyDiGraph[int, None] = rustworkx.PyDiGraph()
     place = dict(zip(nodes, graph.add_nodes_from(list(nodes)), strict=True))
@@ -180,7 +188,7 @@ def find_dag(user: User, dag_id: int) -> Dag:
 
 
 def nodes_with_parents(dag: Dag) -> QuerySet[Node]:
-    """The nodes of a DAG with their submit descriptions' names and their parents' names."""
+    """The nodes of a DAG with the names of their submit descriptions and of their parents."""
     edges = Edge.objects.select_related("parent").only("child_id", "parent__name")
     return (
         Node.objects.filter(dag=dag)
@@ -207,6 +215,12 @@ def unfinished_jobs(dag_ids: Collection[int]) -> dict[int, JobCounts]:
         running=Count("pk", filter=Q(job__state__in=WITH_PILOT)),
     )
     return {dag_id: JobCounts(queued, running) for dag_id, queued, running in counted}
+
+
+def counts_by_state(dag: Dag) -> dict[str, int]:
+    """How many nodes of a DAG are in each state; FINAL and what else stands beside is left out."""
+    counted = Node.objects.filter(dag=dag, kind__in=COUNTED_KINDS).order_by().values_list("state")
+    return dict(counted.annotate(Count("pk")))
 
 
 def matches_of(dag: Dag) -> QuerySet[MatchRecord]:

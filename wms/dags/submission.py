@@ -16,7 +16,7 @@ from wms.core.conf import conf
 from wms.core.errors import Finding, InvalidInput
 from wms.core.models import Role, User
 from wms.core.policy import require_role
-from wms.dags.checking import CheckedDag, check_dag
+from wms.dags.checking import CheckedDag, FaultyDag, check_dag
 from wms.dags.models import Dag, DagEvent
 from wms.dags.rescues import BY_DEFAULT, Resumption
 from wms.dags.runs import SUBMIT_EVENT, RunRequest, check_options, store_run
@@ -60,7 +60,9 @@ def submit_dag(submission: DagSubmission, *, owner: User, actor: Actor) -> Dag:
     known = _submitted_before(submission, owner)
     if known is not None:
         return known
-    checked = _checked(submission, owner)
+    checked = check_submission(submission, owner=owner)
+    if checked.findings:
+        raise FaultyDag(checked)
     blobs = _store_files(submission)
     try:
         return _store(submission, checked, blobs, owner=owner, actor=actor)
@@ -86,7 +88,11 @@ def _submitted_before(submission: DagSubmission, owner: User) -> Dag | None:
     return Dag.objects.filter(owner=owner, idempotency_key=submission.idempotency_key).first()
 
 
-def _checked(submission: DagSubmission, owner: User) -> CheckedDag:
+def check_submission(submission: DagSubmission, *, owner: User) -> CheckedDag:
+    """Everything that is to be told of a DAG before it is stored; nothing is stored here.
+
+    Raises InvalidInput for faults of the request around it: names, options.
+    """
     findings = []
     described = [submission.description_name] if submission.description_text else []
     for name in [submission.dag_name, *described, *submission.files]:
@@ -104,16 +110,13 @@ def _checked(submission: DagSubmission, owner: User) -> CheckedDag:
     if findings:
         raise InvalidInput(findings)
     check_options(submission.options)
-    checked = check_dag(
+    return check_dag(
         submission.dag_files,
         files={**submission.files, submission.dag_name: io.BytesIO(submission.dag_text.encode())},
         owner=owner,
         description_text=submission.description_text,
         description_name=submission.description_name,
     )
-    if checked.findings:
-        raise InvalidInput(checked.findings)
-    return checked
 
 
 def _store_files(submission: DagSubmission) -> dict[str, Blob]:

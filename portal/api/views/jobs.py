@@ -18,7 +18,7 @@ from portal.api import serializers
 from portal.api.downloads import send_blob, send_tail
 from portal.api.views.base import AcceptsAnything, ListView, caller, refusals
 from portal.filters import JobFilter
-from wms.dags.selectors import dags_of_workspaces
+from wms.dags.selectors import dags_of_jobs
 from wms.jobs import selectors
 from wms.jobs.models import AttemptFile, Job
 from wms.pilots.selectors import pilot_uuids
@@ -50,7 +50,7 @@ class JobDetail(RetrieveAPIView[Job]):
     def retrieve(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         """Answer with the job; its DAG and the names of its pilots are looked up once."""
         job = self.get_object()
-        dag = dags_of_workspaces([job.workspace_id]).get(job.workspace_id)
+        dag = dags_of_jobs([job]).get(job.pk)
         context = {
             "dag_id": dag.pk if dag is not None else None,
             "pilot_uuids": pilot_uuids(attempt.pilot_id for attempt in job.attempts.all()),

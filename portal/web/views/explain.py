@@ -24,7 +24,7 @@ from wms.core.errors import Finding, InvalidInput, NotFound
 from wms.core.models import User
 from wms.dags import explaining
 from wms.dags.explaining import Changes, DagAnswer
-from wms.dags.selectors import dags_of_workspaces, find_dag, listed_dags
+from wms.dags.selectors import dags_of_jobs, find_dag, listed_dags
 from wms.dags.states import DagState
 from wms.jobs.selectors import find_job
 from wms.sites.selectors import visible_sites
@@ -192,7 +192,7 @@ def _about_job(asked: Asked) -> dict[str, Any]:
     answer = explaining.answer_for_job(asked.user, job.pk, now=asked.now)
     return {
         "job": job,
-        "dag": dags_of_workspaces({job.workspace_id}).get(job.workspace_id),
+        "dag": dags_of_jobs([job]).get(job.pk),
         "task_queue": task_queue_of(job.pk),
         **_queues(answer),
     }

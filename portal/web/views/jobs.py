@@ -14,7 +14,7 @@ from portal.web.needs import facts_of
 from portal.web.pages import page, render_page
 from wms.core.errors import NotFound
 from wms.dags.models import Dag, Node
-from wms.dags.selectors import dags_of_workspaces, nodes_of_jobs
+from wms.dags.selectors import dags_of_jobs, nodes_of_jobs
 from wms.jobs.blobs import read_tail
 from wms.jobs.models import Attempt, AttemptFile, Job
 from wms.jobs.selectors import (
@@ -62,12 +62,8 @@ def job_list(request: HttpRequest) -> HttpResponse:
 
 def _lines(jobs: list[Job]) -> list[JobLine]:
     ids = [job.pk for job in jobs]
-    dags = dags_of_workspaces({job.workspace_id for job in jobs})
-    nodes, attempts = nodes_of_jobs(ids), latest_attempts(ids)
-    return [
-        JobLine(job, dags.get(job.workspace_id), nodes.get(job.pk), attempts.get(job.pk))
-        for job in jobs
-    ]
+    dags, nodes, attempts = dags_of_jobs(jobs), nodes_of_jobs(jobs), latest_attempts(ids)
+    return [JobLine(job, dags.get(job.pk), nodes.get(job.pk), attempts.get(job.pk)) for job in jobs]
 
 
 @require_safe
@@ -82,8 +78,8 @@ def job_page(request: HttpRequest, job_id: int) -> HttpResponse:
         "job": job,
         "needs": facts_of(Needs.from_dict(job.needs)),
         "task_queue": task_queue_of(job.pk),
-        "dag": dags_of_workspaces({job.workspace_id}).get(job.workspace_id),
-        "node": nodes_of_jobs([job.pk]).get(job.pk),
+        "dag": dags_of_jobs([job]).get(job.pk),
+        "node": nodes_of_jobs([job]).get(job.pk),
         "attempts": attempts,
         "chosen": chosen,
         "tails": [_tail(chosen, kind) for kind in ("stdout", "stderr")] if chosen else [],

@@ -1,0 +1,136 @@
+"""Reading one node of a DAG: what it ran, what happened to it, and with whom it is connected."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import Q, QuerySet
+
+from wms.core.errors import NotFound
+from wms.core.models import User
+from wms.dags.lifecycle import DATA_TOPIC, JOB_TOPIC
+from wms.dags.models import Dag, Edge, Node, NodeEvent, ScriptRun
+from wms.dags.selectors import find_dag
+from wms.dags.waiting import NodeRef
+from wms.jobs.models import Job
+from wms.placement.models import PlacementRequest
+
+#: So many parents and children of a node are named.
+_NEIGHBOURS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbours:
+    """Some parents or children of a node in the order of the file; `count` is how many there are.
+
+    `weak` are the ids of those behind weak arcs.
+    """
+
+    nodes: Sequence[NodeRef]
+    count: int
+    weak: frozenset[int]
+
+
+def find_node(user: User, dag_id: int, node_id: int) -> Node:
+    """One node of a visible DAG, with both. Raises NotFound."""
+    dag = find_dag(user, dag_id)
+    node = (
+        Node.objects.filter(dag=dag, pk=node_id).select_related("submit_description", "job").first()
+    )
+    if node is None:
+        raise NotFound(f"DAG {dag_id} has no node {node_id}.")
+    node.dag = dag
+    return node
+
+
+def nodes_by_name(dag: Dag, names: Collection[str]) -> QuerySet[Node]:
+    """The nodes of these names, in the order of the file."""
+    return Node.objects.filter(dag=dag, name__in=names).order_by("ordinal")
+
+
+def parents_of(node: Node) -> Neighbours:
+    """The nodes that a node waits for."""
+    return _neighbours(Edge.objects.filter(child=node), "parent")
+
+
+def children_of(node: Node) -> Neighbours:
+    """The nodes that wait for a node."""
+    return _neighbours(Edge.objects.filter(parent=node), "child")
+
+
+def _neighbours(edges: QuerySet[Edge], end: str) -> Neighbours:
+    columns = (f"{end}_id", f"{end}__name", f"{end}__state", "is_weak")
+    rows: list[tuple[Any, ...]] = list(
+        edges.order_by(f"{end}__ordinal").values_list(*columns)[: _NEIGHBOURS + 1]
+    )
+    count = len(rows) if len(rows) <= _NEIGHBOURS else edges.count()
+    shown = rows[:_NEIGHBOURS]
+    return Neighbours(
+        nodes=[NodeRef(pk, name, state) for pk, name, state, _ in shown],
+        count=count,
+        weak=frozenset(pk for pk, _, _, is_weak in shown if is_weak),
+    )
+
+
+def events_of_node(node: Node) -> QuerySet[NodeEvent]:
+    """What happened to a node, latest first."""
+    return NodeEvent.objects.filter(node=node).order_by("-pk")
+
+
+def jobs_of_node(node: Node) -> QuerySet[Job]:
+    """The jobs of all attempts of a node, the latest first."""
+    submits = NodeEvent.objects.filter(node=node, event="submit", facts__has_key="job")
+    firsts = list(submits.values_list("facts__job", flat=True))
+    if node.job_id is not None:
+        firsts.append(node.job_id)
+    return (
+        Job.objects.filter(
+            Q(pk__in=firsts) | Q(cluster_id__in=firsts), topic=JOB_TOPIC, topic_key=node.dag_id
+        )
+        .select_related("owner")
+        .order_by("-pk")
+    )
+
+
+def script_runs_of(node: Node) -> QuerySet[ScriptRun]:
+    """The runs of a node's scripts, latest first."""
+    return ScriptRun.objects.filter(node=node).select_related("output").order_by("-pk")
+
+
+def script_runs_of_dag(dag: Dag) -> QuerySet[ScriptRun]:
+    """The runs of all scripts of a DAG, latest first, with the nodes' names."""
+    runs = ScriptRun.objects.filter(dag=dag).select_related("node", "output")
+    return runs.defer("node__variables", "node__features").order_by("-pk")
+
+
+def find_script_run(user: User, dag_id: int, run_id: int) -> ScriptRun:
+    """One run of a script of a visible DAG. Raises NotFound."""
+    run = script_runs_of_dag(find_dag(user, dag_id)).filter(pk=run_id).first()
+    if run is None:
+        raise NotFound(f"DAG {dag_id} has no script run {run_id}.")
+    return run
+
+
+def requests_of_node(node: Node) -> QuerySet[PlacementRequest]:
+    """The placement requests of a DATA node, latest first."""
+    submits = NodeEvent.objects.filter(node=node, event="submit", facts__has_key="request")
+    ids = list(submits.values_list("facts__request", flat=True))
+    requests = PlacementRequest.objects.filter(pk__in=ids).select_related("owner")
+    return requests.defer("attributes").order_by("-pk")
+
+
+def inner_dags_of_node(node: Node) -> QuerySet[Dag]:
+    """The runs of a node's inner DAG, latest first."""
+    return Dag.objects.filter(parent_node=node).select_related("owner", "site").order_by("-pk")
+
+
+def nodes_of_requests(request_ids: Collection[int]) -> dict[int, Node]:
+    """The node that each placement request is or was of, with its DAG."""
+    requests = PlacementRequest.objects.filter(pk__in=request_ids, topic=DATA_TOPIC)
+    dag_ids = set(requests.values_list("topic_key", flat=True))
+    submits = NodeEvent.objects.filter(
+        dag_id__in=dag_ids, event="submit", facts__request__in=list(request_ids)
+    ).select_related("node__dag")
+    return {event.facts["request"]: event.node for event in submits}

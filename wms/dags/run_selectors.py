@@ -1,0 +1,135 @@
+"""Reading a DAG as a run: what is around and inside of it, what it may begin from, its limits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from datetime import datetime
+
+from django.db.models import Count, QuerySet
+
+from wms.dags.language.spec import RunOptions
+from wms.dags.models import Dag, Node, Rescue, SharedLimit
+from wms.dags.rescues import rescue_numbers, rescue_stem
+from wms.dags.rounds import options_of
+from wms.dags.services import LIVE_OPTIONS
+from wms.dags.states import NodeState
+from wms.dags.throttles import limits_of
+from wms.jobs.models import WorkspaceFile
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """A file that a run may begin from: a rescue, or a save point, whose number is 0.
+
+    What was done and failed is known of those that Pilotage wrote.
+    """
+
+    path: str
+    number: int
+    done_count: int | None = None
+    failed_count: int | None = None
+    created_at: datetime | None = None
+    dag: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OptionLine:
+    """One option of a run: its value, and whether it can be changed while the run goes on."""
+
+    name: str
+    value: int | bool
+    default: int | bool
+    is_live: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CategoryLine:
+    """A category of nodes: its limit, if it has one, and how many nodes are submitted."""
+
+    name: str
+    limit: int | None
+    submitted: int
+
+
+def inner_of(dag: Dag) -> QuerySet[Dag]:
+    """The DAGs that the nodes of a DAG run, latest first."""
+    inner = Dag.objects.filter(parent_node__dag=dag).select_related("parent_node", "owner", "site")
+    return inner.defer("parent_node__variables", "parent_node__features").order_by("-pk")
+
+
+def outer_of(dag: Dag) -> list[Dag]:
+    """The DAGs around a DAG, the outermost first."""
+    around: list[Dag] = []
+    inner = dag
+    while inner.parent_node_id is not None:
+        inner = Dag.objects.get(nodes=inner.parent_node_id)
+        around.insert(0, inner)
+    return around
+
+
+def next_runs(dag: Dag) -> QuerySet[Dag]:
+    """The runs that went on from this one."""
+    return dag.next_runs.order_by("pk")
+
+
+def starts_of(dag: Dag) -> list[Start]:
+    """What a further run may begin from: rescues, the newest first, then save points."""
+    stem = rescue_stem(dag.dag_files)
+    written = Rescue.objects.filter(workspace=dag.workspace_id, dag_file=stem)
+    there = set(
+        WorkspaceFile.objects.filter(
+            workspace=dag.workspace_id, path__in=written.values("path")
+        ).values_list("path", flat=True)
+    )
+    known = {
+        each.path: Start(
+            each.path,
+            each.number,
+            each.done_count,
+            each.failed_count,
+            each.created_at,
+            each.dag_id,
+        )
+        for each in written
+        if each.path in there
+    }
+    by_hand = {
+        path: Start(path, number)
+        for number, path in rescue_numbers(dag.workspace, dag.dag_files).items()
+    }
+    return sorted({**by_hand, **known}.values(), key=lambda start: (-start.number, start.path))
+
+
+def options_seen(dag: Dag) -> list[OptionLine]:
+    """All options of a run, those of a language with their defaults."""
+    now, defaults = options_of(dag), RunOptions()
+    return [
+        OptionLine(
+            name=each.name,
+            value=getattr(now, each.name),
+            default=getattr(defaults, each.name),
+            is_live=each.name in LIVE_OPTIONS,
+        )
+        for each in fields(RunOptions)
+    ]
+
+
+def categories_of(dag: Dag) -> list[CategoryLine]:
+    """The categories that have a limit, or of which nodes are submitted."""
+    counted = (
+        Node.objects.filter(dag=dag, state=NodeState.SUBMITTED)
+        .exclude(category="")
+        .order_by()
+        .values_list("category")
+        .annotate(Count("pk"))
+    )
+    submitted: dict[str, int] = dict(counted)
+    return [
+        CategoryLine(name, dag.category_limits.get(name), submitted.get(name, 0))
+        for name in sorted({*dag.category_limits, *submitted})
+    ]
+
+
+def shared_limits_of(dag: Dag) -> QuerySet[SharedLimit]:
+    """The limits that a DAG shares with others."""
+    return limits_of(dag)

@@ -1,0 +1,90 @@
+"""Limits over several DAGs: how many nodes of a user, at a site, or of a category are submitted."""
+
+from __future__ import annotations
+
+from django.db import transaction
+from django.db.models import Case, Count, OuterRef, Q, QuerySet, Subquery, Sum, Value, When
+from django.db.models.functions import Coalesce
+from django.db.models.lookups import IsNull
+
+from wms.core.actors import Actor
+from wms.core.audit import record_action
+from wms.core.models import Role, User
+from wms.core.policy import require_role
+from wms.core.saving import check_row, save_audited
+from wms.dags import lifecycle
+from wms.dags.models import Dag, Node, SharedLimit
+from wms.dags.states import DAG_TERMINAL, DagState, NodeState
+
+_ACTION = "configure limits shared by DAGs"
+
+
+def visible_shared_limits(user: User) -> QuerySet[SharedLimit]:
+    """The limits that the user may see, at present all of them, with what is `submitted` now."""
+    if not user.is_active:
+        return SharedLimit.objects.none()
+    dags = Dag.objects.filter(*_under(""), submitted_count__gt=0).order_by()
+    of_all = dags.annotate(one=Value(1)).values("one").annotate(count=Sum("submitted_count"))
+    nodes = Node.objects.filter(
+        *_under("dag__"), state=NodeState.SUBMITTED, category=OuterRef("category")
+    )
+    of_category = nodes.order_by().values("category").annotate(count=Count("pk"))
+    submitted = Case(
+        When(category="", then=Subquery(of_all.values("count"))),
+        default=Subquery(of_category.values("count")),
+    )
+    limits = SharedLimit.objects.select_related("owner", "site")
+    return limits.annotate(submitted=Coalesce(submitted, Value(0)))
+
+
+def _under(prefix: str) -> list[Q]:
+    """What is true of DAGs that the limit of the outer query counts."""
+    return [
+        ~Q(**{f"{prefix}state__in": DAG_TERMINAL}),
+        *(
+            Q(**{f"{prefix}{name}": OuterRef(name)}) | Q(IsNull(OuterRef(name), True))
+            for name in ("owner_id", "site_id")
+        ),
+    ]
+
+
+def check_shared_limit(limit: SharedLimit) -> None:
+    """Raise InvalidInput with the faults of a limit."""
+    check_row(limit)
+
+
+@transaction.atomic
+def save_shared_limit(limit: SharedLimit, *, actor: Actor) -> None:
+    """Check and store a limit; nodes that are submitted already stay so.
+
+    Raises NotPermitted or InvalidInput.
+    """
+    require_role(actor, Role.OPERATOR, _ACTION)
+    limit.category = limit.category.strip()
+    check_shared_limit(limit)
+    save_audited(limit, target=_target(limit), actor=actor)
+    _tell(limit)
+
+
+@transaction.atomic
+def delete_shared_limit(limit: SharedLimit, *, actor: Actor) -> None:
+    """Delete a limit: its nodes are free then. Raises NotPermitted."""
+    require_role(actor, Role.OPERATOR, _ACTION)
+    facts = {"max_jobs": [limit.max_jobs, None]}
+    record_action("delete shared limit", target=_target(limit), actor=actor, facts=facts)
+    _tell(limit)
+    limit.delete()
+
+
+def _target(limit: SharedLimit) -> str:
+    return f"limit of {limit}"[:160]
+
+
+def _tell(limit: SharedLimit) -> None:
+    """Let the DAGs look for room again that may have more of it now."""
+    dags = Dag.objects.filter(state=DagState.RUNNING, ready_count__gt=0)
+    if limit.owner_id is not None:
+        dags = dags.filter(owner_id=limit.owner_id)
+    if limit.site_id is not None:
+        dags = dags.filter(site_id=limit.site_id)
+    lifecycle.tell_engine(*dags.order_by("pk").values_list("pk", flat=True))
