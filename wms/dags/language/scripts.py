@@ -100,4 +100,4 @@ def _warn_of_macros(here: Here, kind: ScriptKind, arguments: tuple[str, ...]) ->
                 f"{argument} means nothing to a PRE script: it is passed on as it is", level=1
             )
         elif name not in MACROS and name not in MACROS_OF_JOBS:
-            here.warn(f"{argument} is no macro of scripts: it is passed on as it is", level=1)
+            here.warn(f"{argument} is no macro of scripts: it stays as it is", level=1)

@@ -1,0 +1,49 @@
+"""Reading DAG files that stand in tests."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from wms.dags.language.bounds import Bounds
+from wms.dags.language.parser import parse_dag
+from wms.dags.language.spec import DagSpec
+
+Told = list[tuple[str, int | None, str]]
+_BOUNDS = Bounds()
+
+
+def read(
+    text: str, files: Mapping[str, str] | None = None, *, bounds: Bounds = _BOUNDS, directory=""
+) -> DagSpec:
+    """The DAG of `case.dag`, with the other files beside it."""
+    return parse_dag(
+        ["case.dag"], {**(files or {}), "case.dag": text}.get, bounds=bounds, directory=directory
+    )
+
+
+def well_read(text: str, files: Mapping[str, str] | None = None, **options) -> DagSpec:
+    """The same, of a DAG in which nothing is wrong."""
+    dag = read(text, files, **options)
+    assert dag.findings == []
+    return dag
+
+
+def faults(text: str, files: Mapping[str, str] | None = None, **options) -> Told:
+    """File, line and message of each fault."""
+    return [(f.file, f.line, f.message) for f in read(text, files, **options).findings]
+
+
+def warnings(text: str, files: Mapping[str, str] | None = None) -> Told:
+    """File, line and message of each warning about a DAG in which nothing is wrong."""
+    return [(w.file, w.line, w.message) for w in well_read(text, files).warnings]
+
+
+def arcs_of(dag: DagSpec) -> set[tuple[str, str]]:
+    """The arcs by names."""
+    names = list(dag.nodes)
+    return {(names[arc.parent], names[arc.child]) for arc in dag.arcs}
+
+
+def values_of(dag: DagSpec, name: str) -> dict[str, str]:
+    """The VARS of a node."""
+    return {each.name: each.value for each in (dag.nodes[name].variables or {}).values()}
