@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import BinaryIO
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from django.db import transaction
@@ -21,6 +21,7 @@ from wms.dags.checking import check_dag
 from wms.dags.features import features_of
 from wms.dags.follow.applying import apply_steps, conclude, start_roots
 from wms.dags.follow.badevents import DEFAULT, Answer, Counts, judge_at_end
+from wms.dags.follow.named import NamedFiles
 from wms.dags.follow.projection import (
     ClusterKey,
     ClusterView,
@@ -31,7 +32,7 @@ from wms.dags.follow.projection import (
 from wms.dags.follow.reader import LogEvent, NotAnEventLog, Reading, read_events
 from wms.dags.models import Dag, FollowedCluster, FollowedLog, FollowedProcess, Node
 from wms.dags.policy import require_steering
-from wms.dags.rescues import Resumption
+from wms.dags.rescues import Resumption, rescue_stem
 from wms.dags.rounds import Round
 from wms.dags.runs import RunRequest, store_run
 from wms.dags.states import DAG_TERMINAL, DagState, DagStatus
@@ -100,14 +101,14 @@ def follow_log(
 
 @dataclass(frozen=True, slots=True)
 class FollowRequest:
-    """What begins the following of a run: its DAG files, their texts, and the log.
+    """What begins the following of a run: its DAG files, those that they name, and the log.
 
-    `files` are the DAG files and what they name, as far as it is at hand: descriptions are shown
-    only. With `rescue_number` that rescue file, among them, tells what was done before.
+    Of `files` those are stored that the DAG files name; descriptions need not be there. With
+    `rescue_number` that rescue file, among them, tells what was done before.
     """
 
     dag_files: tuple[str, ...]
-    files: Mapping[str, bytes]
+    files: Mapping[str, BinaryIO]
     log_name: str
     rescue_number: int | None = None
     allow_events: int = DEFAULT
@@ -120,15 +121,13 @@ def follow_run(request: FollowRequest, *, owner: User, actor: Actor, now: dateti
     Raises NotPermitted, and InvalidInput with every fault of the files; nothing is stored then.
     """
     require_role(actor, Role.USER, "follow DAGs")
-    checked = check_dag(
-        request.dag_files,
-        files={path: io.BytesIO(content) for path, content in request.files.items()},
-        owner=owner,
-        allow_missing_files=True,
-    )
+    named = NamedFiles(request.files)
+    checked = check_dag(request.dag_files, files=named, owner=owner, allow_missing_files=True)
     if checked.findings:
         raise InvalidInput(checked.findings)
-    blobs = {path: store_bytes(content) for path, content in request.files.items()}
+    if request.rescue_number is not None:
+        named.take(f"{rescue_stem(list(request.dag_files))}.rescue{request.rescue_number:03d}")
+    blobs = {path: store_bytes(content) for path, content in named.contents.items()}
     with transaction.atomic():
         dag = store_run(
             RunRequest(

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import io
 import json
 import re
 from datetime import UTC, datetime
@@ -37,11 +38,12 @@ def follow(owner: User, text: str | None = None, *, name: str = "case.dag", **mo
     """A followed DAG of this text, or of a sample with all DAG files beside it."""
     if text is None:
         folder = (SAMPLES / name).parent
-        files = {path.name: path.read_bytes() for path in folder.glob("*.*") if path.is_file()}
+        files = {path.name: path.read_text() for path in folder.glob("*.*")}
         name = name.rpartition("/")[2]
     else:
-        files = {name: text.encode()}
-    request = FollowRequest((name,), files, f"{name}.nodes.log", **more)
+        files = {name: text}
+    streams = {path: io.BytesIO(content.encode()) for path, content in files.items()}
+    request = FollowRequest((name,), streams, f"{name}.nodes.log", **more)
     return follow_run(request, owner=owner, actor=Actor.person(owner), now=NOW)
 
 
