@@ -5,18 +5,20 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 
 from matching.needs import Needs
 from matching.reasons import each_told
 from matching.resources import offer_refusal
 from matching.substitution import Evaluator
-from wms.dags.checking import MAX_DIFFERENT_NEEDS
 from wms.dags.demand import requests_of
+from wms.dags.features import PLAIN, Features, features_of
+from wms.dags.late import LateDescriptions, NoDescription, Parents, WorkspaceFiles, avoided_sites
 from wms.dags.lifecycle import JOB_TOPIC
 from wms.dags.models import Dag, Node
+from wms.dags.needs import MAX_DIFFERENT_NEEDS
 from wms.dags.references import bounded
-from wms.dags.rendering import CannotRender, Identity, NodeContext, render_job
+from wms.dags.rendering import CannotRender, Identity, NodeContext, Renderer, Surroundings
 from wms.dags.submitfile import from_dict
 from wms.jobs.models import Job
 from wms.jobs.specs import JobSpec
@@ -27,6 +29,8 @@ from wms.taskqueues.policies import task_queue_policy
 #: How long a round makes jobs of one DAG's nodes. The rest is for its next round, so that a DAG
 #: that takes long keeps no other one waiting.
 LIMIT_S = 10.0
+#: So many jobs are enough for a round: lists of jobs are long.
+MOST_JOBS = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +46,7 @@ Made = tuple[Node, list[JobSpec] | Fault]
 
 
 def make_specs(dag: Dag, nodes: Sequence[Node]) -> list[Made]:
-    """The jobs of the first of these nodes, as many as can be made in time, one at least.
+    """The jobs of the first of these nodes, as many as can be made in time, one node's at least.
 
     A fault of the DAG as a whole is the last.
     """
@@ -50,13 +54,14 @@ def make_specs(dag: Dag, nodes: Sequence[Node]) -> list[Made]:
     if nodes and _has_too_different_needs(dag):
         reason = f"its jobs wait with more than {MAX_DIFFERENT_NEEDS} different needs"
         return [(nodes[0], Fault(reason))]
-    make = _maker(dag)
+    maker = _Maker(dag, nodes)
+    job_count = 0
     began_s = time.monotonic()
     for node in nodes:
         node_began_s = time.monotonic()
-        if node_began_s - began_s > LIMIT_S:
+        if node_began_s - began_s > LIMIT_S or job_count >= MOST_JOBS:
             break
-        made = make(node)
+        made = maker.make(node)
         if isinstance(made, Fault):
             specs.append((node, made))
             if made.is_lasting:
@@ -66,7 +71,8 @@ def make_specs(dag: Dag, nodes: Sequence[Node]) -> list[Made]:
             reason = f"node {node.name}: making a job of it takes over {LIMIT_S:g} s"
             specs.append((node, Fault(reason)))
             break
-        specs.append((node, [made]))
+        specs.append((node, made))
+        job_count += len(made)
     return specs
 
 
@@ -84,39 +90,92 @@ def _has_too_different_needs(dag: Dag) -> bool:
     return its.count() > MAX_DIFFERENT_NEEDS
 
 
-def _maker(dag: Dag) -> Callable[[Node], JobSpec | Fault]:
-    """Makes the job of a node, for pilots of the DAG's site."""
-    identity = Identity(
-        owner=dag.owner.username,
-        group=dag.accounting_group.name if dag.accounting_group else "",
-        cpu_segments_s=task_queue_policy().cpu_segments_s,
-    )
-    refusal_of = _refusals_at(dag)
-    evaluator = _evaluator(dag)
+class _Refused(Exception):
+    """No queue of the DAG's site can run a job; the text tells why."""
 
-    def make(node: Node) -> JobSpec | Fault:
-        context = NodeContext(
+
+class _Maker:
+    """Makes the jobs of nodes, for pilots of the DAG's site."""
+
+    def __init__(self, dag: Dag, nodes: Sequence[Node]) -> None:
+        features = {node.pk: features_of(node.features) for node in nodes if node.features}
+        self._dag = dag
+        self._features = features
+        self._identity = Identity(
+            owner=dag.owner.username,
+            group=dag.accounting_group.name if dag.accounting_group else "",
+            cpu_segments_s=task_queue_policy().cpu_segments_s,
+        )
+        self._surroundings = Surroundings(dag.environment, dag.match_attributes, _evaluator(dag))
+        self._bind = _binder(dag)
+        self._parents = Parents(nodes)
+        self._renderers: dict[tuple[object, str], Renderer] = {}
+        late = [n for n in nodes if n.submit_description_id is None and n.pk in features]
+        self._late = LateDescriptions(dag, {features[node.pk].source for node in late})
+        avoiding = [n for n in nodes if n.pk in features and features[n.pk].avoids_sites]
+        self._avoided = avoided_sites(dag, [node for node in avoiding if node.retry_number])
+
+    def make(self, node: Node) -> list[JobSpec] | Fault:
+        """The jobs of one node."""
+        features = self._features.get(node.pk, PLAIN)
+        try:
+            return self._renderer(node, features.source).jobs(self._context(node, features))
+        except NoDescription as error:
+            return Fault(f"node {node.name}: {error}", is_lasting=True)
+        except CannotRender as error:
+            # One that was read only now could not be checked before.
+            return Fault(str(error), is_lasting=node.submit_description_id is None)
+        except _Refused as error:
+            reason = f"node {node.name}: no queue of {self._dag.site} can run it: {error}"
+            return Fault(reason, is_of_site=True)
+
+    def _context(self, node: Node, features: Features) -> NodeContext:
+        return NodeContext(
             node_name=node.name,
-            dag_id=dag.pk,
+            dag_id=self._dag.pk,
             retry_number=node.retry_number,
             variables=node.variables,
-            environment=dag.environment,
-            match_attributes=dag.match_attributes,
-            evaluator=evaluator,
+            appended=features.appended,
+            dag_status=self._dag.status,
+            failed_count=self._dag.failed_count,
+            parent_names=partial(self._parents.names, node.pk),
+            directory=node.directory,
+            changes=features.changes,
+            avoided_sites=self._avoided.get(node.pk, ()),
         )
-        if node.submit_description is None:
-            return Fault("its description is not there", is_lasting=True)
-        try:
-            spec = render_job(from_dict(node.submit_description.content), context, identity)
-        except CannotRender as error:
-            return Fault(str(error))
-        refusal = refusal_of(spec.needs)
-        if refusal:
-            reason = f"node {node.name}: no queue of {dag.site} can run it: {refusal}"
-            return Fault(reason, is_of_site=True)
-        return _bound(spec, dag)
 
-    return make
+    def _renderer(self, node: Node, source: str) -> Renderer:
+        """The renderer of the node's description. Raises NoDescription."""
+        # What a queue statement reads is looked up from where the node runs.
+        key = node.submit_description_id or source, node.directory
+        if key not in self._renderers:
+            described = node.submit_description
+            self._renderers[key] = Renderer(
+                self._late.read(source) if described is None else from_dict(described.content),
+                self._identity,
+                self._surroundings,
+                files=WorkspaceFiles(self._dag.workspace_id, node.directory),
+                bind=self._bind,
+            )
+        return self._renderers[key]
+
+
+def _binder(dag: Dag) -> Callable[[Needs], Needs]:
+    """Makes needs those of pilots of the DAG's site only, whatever else the description allows.
+
+    Raises _Refused where no queue of the site can meet them.
+    """
+    refusal_of = _refusals_at(dag)
+    sites = (dag.site.name,) if dag.site else ()
+
+    @cache
+    def bound(needs: Needs) -> Needs:
+        refusal = refusal_of(needs)
+        if refusal:
+            raise _Refused(refusal)
+        return replace(needs, sites=sites)
+
+    return bound
 
 
 def _refusals_at(dag: Dag) -> Callable[[Needs], str]:
@@ -124,7 +183,6 @@ def _refusals_at(dag: Dag) -> Callable[[Needs], str]:
     queues = queues_of(dag.site) if dag.site else []
     offers = {queue.name: offered_resource(queue) for queue in queues}
 
-    @cache
     def refusal_of(needs: Needs) -> str:
         refusals = {name: offer_refusal(offer, needs) for name, offer in offers.items()}
         if not all(refusals.values()):
@@ -132,12 +190,6 @@ def _refusals_at(dag: Dag) -> Callable[[Needs], str]:
         return each_told(refusals.items()) or "it has no queue"
 
     return refusal_of
-
-
-def _bound(spec: JobSpec, dag: Dag) -> JobSpec:
-    """The job for pilots of the DAG's site only, whatever else its description allows."""
-    sites = (dag.site.name,) if dag.site else ()
-    return replace(spec, needs=replace(spec.needs, sites=sites))
 
 
 def _evaluator(dag: Dag) -> Callable[[str], str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -12,7 +13,7 @@ import classad2
 from matching.adcost import check_cost
 from matching.classads import AdError, build_ad, evaluate, parse_expression
 from matching.draws import MAX_JOB_PRIORITY
-from matching.needs import BadNeeds, Needs
+from matching.needs import MOST, BadNeeds, Needs
 
 #: The commands that say what a job needs.
 COMMANDS = {
@@ -44,6 +45,8 @@ _NOTHING = build_ad({})
 #: text is no longer than that either.
 _MOST_STEPS = 8 * 1024
 _EVALUATED = "PilotNeed"
+#: Different needs of a DAG's nodes: each makes a TaskQueue.
+MAX_DIFFERENT_NEEDS = 10_000
 #: Needs are remembered by what was written, if that is not longer altogether.
 _LONGEST_REMEMBERED = 16 * 1024
 
@@ -189,3 +192,14 @@ def parse_memory_mb(text: str) -> int:
     if found is None:
         raise BadNeeds(f"request_memory is not an amount of memory: {text[:80]}", "memory_mb")
     return round(float(found.group(1)) * _MB_PER_UNIT[found.group(2).upper()])
+
+
+def parse_disk_mb(text: str) -> int:
+    """A `request_disk` value in MB, rounded up: a plain number is KB, as in HTCondor."""
+    found = _MEMORY.match(text.strip())
+    if found is None:
+        raise ValueError(f"request_disk is not an amount of disk space: {text[:80]}")
+    amount_mb = math.ceil(float(found[1]) * _MB_PER_UNIT[found[2].upper() or "K"])
+    if amount_mb > MOST["memory_mb"]:
+        raise ValueError(f"request_disk must be at most {MOST['memory_mb']} MB, not {amount_mb}")
+    return amount_mb

@@ -62,6 +62,11 @@ class QueueStatement:
         """Whether it is for one job, without anything of its own."""
         return self.count == "1" and not self.kind
 
+    @property
+    def reads_files(self) -> bool:
+        """Whether its items come from files of the workspace, or from their names."""
+        return bool(self.file) or self.kind == "matching"
+
     def as_dict(self) -> dict[str, Any]:
         """The statement as JSON values, what is empty left out."""
         values = {name: getattr(self, name) for name in self.__slots__}

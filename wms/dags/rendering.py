@@ -1,171 +1,297 @@
-"""From a node and its submit description to a job: every macro filled in."""
+"""From a node and its submit description to its jobs: every macro filled in."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+import posixpath
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import Any, NamedTuple
 
-from matching import environments
-from matching.needs import CPU_SEGMENTS_S, BadNeeds
-from matching.substitution import Evaluator, expand_references, macro_expander
+from matching.macros import MacroError, Scopes, parse_template
+from matching.needs import Needs
 from wms.core.errors import PilotageError
-from wms.dags.needs import COMMANDS, is_need, read_needs, read_priority, whole
+from wms.dags.changes import changes_after
+from wms.dags.commands import FIELDS, SYNONYMS
+from wms.dags.programs import UNKNOWN, CannotRender, Identity, Program, Source, Surroundings
+from wms.dags.queueing import MAX_JOBS, BadQueue, Files, QueueStatement
 from wms.dags.submitfile import SubmitFile
 from wms.jobs.paths import checked_path
-from wms.jobs.specs import JobSpec
+from wms.jobs.specs import CLUSTER_MARK, JobSpec
 
-#: Commands that become fields of the job; all others are kept as attributes.
-_TAKEN = frozenset(
-    {
-        "executable", "arguments", "environment", "transfer_input_files", "transfer_output_files",
-        "output", "error", "priority", "allowed_execute_duration", *COMMANDS.values(),
-    }
-)  # fmt: skip
-_WALL_LIMIT_S = 86_400
-#: What a job may carry to its pilot besides files.
-_MAX_TEXT_LENGTH = 128 * 1024
-_MAX_PATH_LENGTH = 1024
-_WITHOUT_ADS = Evaluator({}, {}, {})
+__all__ = ["CannotRender", "Identity", "NodeContext", "Renderer", "Surroundings"]
 
-
-class CannotRender(PilotageError):
-    """A job cannot be made of this node; the message says which value is wrong.
-
-    `names` are the commands and attributes at fault, where they are known.
-    """
-
-    def __init__(self, message: str, *names: str) -> None:
-        super().__init__(message)
-        self.names = names
+_COMMANDS = FIELDS | SYNONYMS.keys() | {"universe"}
+_CLUSTER_NAMES = frozenset({"cluster", "clusterid"})
+#: What the queue statement tells a job of its place in the list.
+_PROCESS_NAMES = frozenset({"process", "procid", "item", "itemindex", "step", "row"})
+_PARENTS = "dag_parent_names"
+_LATE = ("dagmanjobid", "dag_status", "failed_count", _PARENTS)
+_OF_ONE = {
+    "process": "0", "procid": "0", "item": "", "itemindex": "0", "step": "0", "row": "0",
+    "cluster": CLUSTER_MARK, "clusterid": CLUSTER_MARK,
+}  # fmt: skip
+_UNKNOWN_OF_ONE = {**_OF_ONE, **dict.fromkeys(_CLUSTER_NAMES, UNKNOWN)}
+_ONE = QueueStatement()
+#: So many programs of a description are kept: one for each queue statement and each set of commands
+#: that come with nodes.
+_MOST_PROGRAMS = 256
 
 
 @dataclass(frozen=True, slots=True)
 class NodeContext:
-    """What the macros of a node's submit description may refer to."""
+    """A node and its moment, as the macros of its submit description may refer to them.
+
+    `variables` are the VARS before the description, `appended` those behind it; a name that begins
+    with `+` is an attribute. `parent_names` are asked for only where a macro needs them. `changes`
+    are those of RETRY, made `retry_number` times.
+    """
 
     node_name: str
     dag_id: int
-    retry_number: int
-    variables: Mapping[str, str]
-    environment: Mapping[str, str]
-    match_attributes: Mapping[str, object]
-    evaluator: Callable[[str], str] = _WITHOUT_ADS
+    retry_number: int = 0
+    variables: Mapping[str, str] = field(default_factory=dict)
+    appended: Mapping[str, str] = field(default_factory=dict)
+    dag_status: int = 0
+    failed_count: int = 0
+    parent_names: Callable[[], Iterable[str]] = tuple
+    directory: str = ""
+    changes: Sequence[Sequence[str]] = ()
+    avoided_sites: Sequence[str] = ()
 
-    def macros(self) -> dict[str, str]:
-        """`$(name)` values: the node's VARS, and the names that DAGMan always provides."""
-        return {
-            **{name: value for name, value in self.variables.items() if not name.startswith("+")},
-            "JOB": self.node_name,
-            "NODE": self.node_name,
-            "RETRY": str(self.retry_number),
-            "DAGManJobId": str(self.dag_id),
+
+class _Node(NamedTuple):
+    """A context made ready: names in lower case, in the layers in which they count."""
+
+    context: NodeContext
+    given: dict[str, str]
+    variables: dict[str, str]
+    appended: dict[str, str]
+    #: Attributes from VARS, those before the description and those behind it.
+    attributes: dict[str, str]
+    appended_attributes: dict[str, str]
+    #: Names whose values come with the node, whatever the description says.
+    outer: frozenset[str]
+    has_macros: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Stage:
+    """A queue statement with all that holds at it; `own_names` are set by it alone."""
+
+    queue: QueueStatement
+    commands: dict[str, str]
+    attributes: dict[str, str]
+    own_names: frozenset[str]
+
+
+class Renderer:
+    """Makes the jobs of all nodes with one description, which is compiled once.
+
+    `surroundings` of None look only at what is known before the site is. `bind` is the last word
+    on the needs of every job. `files` are what queue statements may read.
+    """
+
+    def __init__(
+        self,
+        description: SubmitFile,
+        identity: Identity,
+        surroundings: Surroundings | None = None,
+        *,
+        files: Files | None = None,
+        bind: Callable[[Needs], Needs] | None = None,
+    ) -> None:
+        self._identity = identity
+        self._surroundings = surroundings
+        self._files = files
+        self._bind = bind
+        self._stages = list(_stages(description))
+        given = {name for stage in self._stages for name in stage.commands}
+        #: What VARS set before the description, or behind it, instead of it.
+        self._missing = _COMMANDS - given
+        self._appendable = _COMMANDS | given
+        self._programs: dict[tuple[object, ...], Program] = {}
+        texts = (t for s in self._stages for t in (*s.commands.values(), *s.attributes.values()))
+        self._asks_for_parents = any(_PARENTS in text.lower() for text in texts)
+
+    def jobs(self, context: NodeContext) -> list[JobSpec]:
+        """The jobs of a node, one at least and at most MAX_JOBS. Raises CannotRender."""
+        specs: list[JobSpec] = []
+        try:
+            node = self._node(context)
+            for place, stage in enumerate(self._stages):
+                self._add_jobs(node, place, stage, specs)
+            if not specs:
+                raise BadQueue("its queue statements make no job")
+        except CannotRender as error:
+            raise CannotRender(f"node {context.node_name}: {error}", *error.names) from error
+        except (ValueError, PilotageError) as error:
+            raise CannotRender(f"node {context.node_name}: {error}") from error
+        return specs
+
+    def fields(self, context: NodeContext, *, most: int) -> Iterator[dict[str, Any]]:
+        """The fields of the first jobs, without attributes and the node's place, to be checked.
+
+        Raises CannotRender.
+        """
+        node = self._node(context)
+        try:
+            for place, stage in enumerate(self._stages):
+                program = self._program(place, node)
+                for live in islice(self._lives(node, stage), most):
+                    values, attributes = self._values(node, stage, live)
+                    yield program.fields(values, attributes)
+        except (BadQueue, MacroError) as error:
+            raise CannotRender(str(error)) from error
+
+    def _add_jobs(self, node: _Node, place: int, stage: _Stage, specs: list[JobSpec]) -> None:
+        program = self._program(place, node)
+        is_same = not node.has_macros and stage.own_names.isdisjoint(program.names)
+        spec: JobSpec | None = None
+        for live in self._lives(node, stage, first=len(specs)):
+            if len(specs) == MAX_JOBS:
+                raise BadQueue(f"a node has at most {MAX_JOBS} jobs")
+            if spec is None or not is_same:
+                spec = self._spec(node, program, *self._values(node, stage, live))
+            specs.append(spec)
+
+    def _lives(self, node: _Node, stage: _Stage, first: int = 0) -> Iterator[dict[str, str]]:
+        """The values that the queue statement gives to one job after the other."""
+        if stage.queue.is_single and not first:
+            yield _OF_ONE if self._surroundings else _UNKNOWN_OF_ONE
+            return
+        cluster = CLUSTER_MARK if self._surroundings else UNKNOWN
+        if self._surroundings is None and stage.queue.reads_files:
+            yield {
+                **_UNKNOWN_OF_ONE,
+                **dict.fromkeys(stage.own_names - _UNKNOWN_OF_ONE.keys(), UNKNOWN),
+            }
+            return
+        scopes = Scopes(node.appended, stage.commands, node.variables, node.given)
+        rows = stage.queue.rows(lambda text: scopes.expand(parse_template(text)), self._files)
+        for process, (step, row, items) in enumerate(rows, first):
+            number, index = str(process), str(row)
+            yield {
+                "process": number,
+                "procid": number,
+                "step": str(step),
+                "row": index,
+                "itemindex": index,
+                "cluster": cluster,
+                "clusterid": cluster,
+                **items,
+            }
+
+    def _node(self, context: NodeContext) -> _Node:
+        plain: tuple[dict[str, str], dict[str, str]] = {}, {}
+        attributes: tuple[dict[str, str], dict[str, str]] = {}, {}
+        outer: set[str] = set()
+        has_macros = False
+        for layer, variables in enumerate((context.variables, context.appended)):
+            for name, value in variables.items():
+                has_macros = has_macros or "$(" in value
+                if name[0] == "+":
+                    attributes[layer][name[1:]] = value
+                    continue
+                lowered = name.lower()
+                plain[layer][lowered] = value
+                if lowered in (self._appendable if layer else self._missing):
+                    outer.add(lowered)
+        given = self._builtins(context, needs_parents=has_macros)
+        return _Node(context, given, *plain, *attributes, frozenset(outer), has_macros)
+
+    def _builtins(self, context: NodeContext, *, needs_parents: bool) -> dict[str, str]:
+        """The names that DAGMan always gives a value."""
+        given = {
+            "job": context.node_name,
+            "node": context.node_name,
+            "retry": str(context.retry_number),
+            "dagmanjobid": str(context.dag_id),
+            "dag_status": str(context.dag_status),
+            "failed_count": str(context.failed_count),
         }
+        if self._surroundings is None:
+            given.update(dict.fromkeys(_LATE, UNKNOWN))
+        elif needs_parents or self._asks_for_parents:
+            given[_PARENTS] = ",".join(context.parent_names())
+        return given
+
+    def _values(
+        self, node: _Node, stage: _Stage, live: Mapping[str, str]
+    ) -> tuple[dict[str, str], dict[str, str]]:
+        """The values of all names, and the attributes that the node gives, macros filled in."""
+        values = {**node.given, **node.variables, **node.appended, **live}
+        attributes = node.attributes
+        if attributes or node.appended_attributes:
+            own = {name.lower() for name in stage.attributes}
+            attributes = {n: text for n, text in attributes.items() if n.lower() not in own}
+            attributes |= node.appended_attributes
+        if not node.has_macros:
+            return values, attributes
+        layers = (live, node.appended, stage.commands, node.variables, node.given)
+        scopes = Scopes(*layers)
+        for layer in (3, 1):
+            for name, text in layers[layer].items():
+                if "$(" in text and name not in live:
+                    values[name] = scopes.value(layer, name)
+        filled = {n: scopes.expand(parse_template(text)) for n, text in attributes.items()}
+        return values, filled
+
+    def _program(self, place: int, node: _Node) -> Program:
+        context = node.context
+        changes = context.changes if context.retry_number else ()
+        key = (place, node.outer, *(map(tuple, changes)), changes and context.retry_number)
+        program = self._programs.get(key)
+        if program is None:
+            stage = self._stages[place]
+            source = Source(
+                {n: text for n, text in stage.commands.items() if n not in stage.own_names},
+                stage.attributes,
+                node.outer,
+                changes_after(changes, context.retry_number),
+            )
+            if len(self._programs) >= _MOST_PROGRAMS:
+                self._programs.clear()
+            program = Program(source, self._identity, self._surroundings)
+            self._programs[key] = program
+        return program
+
+    def _spec(
+        self, node: _Node, program: Program, values: Mapping[str, str], given: Mapping[str, str]
+    ) -> JobSpec:
+        context = node.context
+        fields = program.fields(values, given)
+        attributes = program.attributes(values, given)
+        attributes["DAGNodeName"] = context.node_name
+        attributes["DAGManJobId"] = context.dag_id
+        attributes["DAGManNodeRetry"] = context.retry_number
+        fields["attributes"] = attributes
+        if context.directory:
+            _place(fields, context.directory)
+        if context.avoided_sites:
+            banned = {*fields["needs"].banned_sites, *context.avoided_sites}
+            fields["needs"] = replace(fields["needs"], banned_sites=tuple(sorted(banned)))
+        if self._bind is not None:
+            fields["needs"] = self._bind(fields["needs"])
+        mentions = node.has_macros or not _CLUSTER_NAMES.isdisjoint(program.names)
+        return JobSpec(name=context.node_name, mentions_cluster=mentions, **fields)
 
 
-@dataclass(frozen=True, slots=True)
-class Identity:
-    """In whose name jobs are made, and the CPU time segments in force."""
-
-    owner: str
-    group: str = ""
-    cpu_segments_s: Sequence[int] = CPU_SEGMENTS_S
-
-
-def render_job(description: SubmitFile, context: NodeContext, identity: Identity) -> JobSpec:
-    """The job of a node, with the needs that its description names. Raises CannotRender."""
-    try:
-        expanded = _expanded(description, context)
-        return _job_spec(expanded, context, identity)
-    except BadNeeds as error:
-        raise CannotRender(f"node {context.node_name}: {error}", *error.fields) from error
-    except (ValueError, OverflowError, PilotageError) as error:
-        raise CannotRender(f"node {context.node_name}: {error}") from error
+def _place(fields: dict[str, Any], directory: str) -> None:
+    """Names of files are looked up from the node's directory."""
+    executable = fields["executable"]
+    if not executable.startswith("/"):
+        fields["executable"] = checked_path(posixpath.join(directory, executable))
+    fields["directory"] = checked_path(posixpath.join(directory, fields["directory"]))
 
 
-@dataclass(frozen=True, slots=True)
-class _Expanded:
-    """Commands and attributes with their macros filled in, and what of the site's ad they used."""
-
-    commands: Mapping[str, str]
-    attributes: Mapping[str, str]
-    used: Mapping[str, str]
-
-
-def _expanded(description: SubmitFile, context: NodeContext) -> _Expanded:
-    used: dict[str, str] = {}
-
-    def without_references(text: str) -> str:
-        expanded = expand_references(
-            text,
-            environment=context.environment,
-            target=context.match_attributes,
-            evaluator=context.evaluator,
-        )
-        used.update(expanded.used)
-        return expanded.text
-
-    expand = macro_expander({**description.commands, **context.macros()})
-    commands = {
-        name: without_references(expand(text)) for name, text in description.commands.items()
-    }
-    attributes = {
-        name: without_references(text) if is_need(name) else text
-        for name, text in attributes_of(description, context).items()
-    }
-    return _Expanded(commands, attributes, used)
-
-
-def _job_spec(expanded: _Expanded, context: NodeContext, identity: Identity) -> JobSpec:
-    values = expanded.commands
-    executable = values.get("executable", "").strip()
-    if not executable:
-        raise ValueError("the submit description names no executable")
-    if len(executable) > _MAX_PATH_LENGTH:
-        raise ValueError(f"executable is longer than {_MAX_PATH_LENGTH} characters")
-    arguments = values.get("arguments", "")
-    environment = values.get("environment", "")
-    if len(arguments) + len(environment) > _MAX_TEXT_LENGTH:
-        raise ValueError(f"arguments and environment exceed {_MAX_TEXT_LENGTH} characters")
-    return JobSpec(
-        name=context.node_name,
-        executable=executable if executable.startswith("/") else checked_path(executable),
-        needs=read_needs(
-            values,
-            expanded.attributes,
-            owner=identity.owner,
-            group=identity.group,
-            segments_s=identity.cpu_segments_s,
-        ),
-        arguments=tuple(environments.parse_arguments(arguments)),
-        environment=environments.parse_environment(environment),
-        input_files=file_list(values.get("transfer_input_files", "")),
-        output_files=file_list(values.get("transfer_output_files", "")),
-        stdout_name=_optional_path(values.get("output", "")),
-        stderr_name=_optional_path(values.get("error", "")),
-        attributes={
-            **expanded.attributes,
-            **{name: value for name, value in values.items() if name not in _TAKEN},
-            **expanded.used,
-        },
-        priority=read_priority(values),
-        wall_limit_s=whole(values, "allowed_execute_duration", _WALL_LIMIT_S),
-    )
-
-
-def attributes_of(description: SubmitFile, context: NodeContext) -> dict[str, str]:
-    """`+Name` attributes of the description and of the node's VARS, which win."""
-    given = {
-        **description.attributes,
-        **{name[1:]: value for name, value in context.variables.items() if name.startswith("+")},
-    }
-    expand = macro_expander(context.macros())
-    return {name: expand(text) for name, text in given.items()}
-
-
-def _optional_path(text: str) -> str:
-    return checked_path(text.strip()) if text.strip() else ""
-
-
-def file_list(text: str) -> tuple[str, ...]:
-    """Names separated by commas, each checked to stay inside the workspace."""
-    return tuple(checked_path(name.strip()) for name in text.split(",") if name.strip())
+def _stages(description: SubmitFile) -> Iterator[_Stage]:
+    """The queue statements, each with the commands and attributes that hold at it."""
+    commands, attributes = description.commands, description.attributes
+    for queue in description.queues or [_ONE]:
+        commands = {**commands, **queue.commands}
+        again = {name.lower() for name in queue.attributes}
+        kept = {name: text for name, text in attributes.items() if name.lower() not in again}
+        attributes = {**kept, **queue.attributes}
+        names = _PROCESS_NAMES.union(name.lower() for name in queue.variables)
+        yield _Stage(queue, commands, attributes, names)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
@@ -146,7 +147,7 @@ def _publish(job: Job, attempt: Attempt, *, with_outputs: bool, now: datetime) -
         [
             WorkspaceFile(
                 workspace_id=job.workspace_id,
-                path=path,
+                path=posixpath.join(job.directory, path),
                 blob_id=blob,
                 attempt=attempt,
                 modified_at=now,
@@ -172,13 +173,18 @@ def return_job(job_id: int, number: int, *, pilot_id: int, reason: str, actor: A
 
 
 def input_blobs(job: Job) -> dict[str, Blob]:
-    """The job's executable and input files as they are in the workspace now, by path.
+    """The job's executable and input files as they are in the workspace now.
 
+    By the name that the payload finds them under: in the job's directory, if it has one.
     A name that is not in the workspace is left out: an executable may live on the node.
     """
-    names = {job.executable, *job.input_files}
-    files = WorkspaceFile.objects.filter(workspace_id=job.workspace_id, path__in=names)
-    return {file.path: file.blob for file in files.select_related("blob")}
+    places = {name: posixpath.join(job.directory, name) for name in job.input_files}
+    places[job.executable] = job.executable
+    files = WorkspaceFile.objects.filter(
+        workspace_id=job.workspace_id, path__in=set(places.values())
+    )
+    blobs = {file.path: file.blob for file in files.select_related("blob")}
+    return {name: blobs[path] for name, path in places.items() if path in blobs}
 
 
 def missing_inputs(job: Job, found: Sequence[str]) -> list[str]:

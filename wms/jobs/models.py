@@ -92,6 +92,13 @@ class Job(models.Model):
         help_text="Expressions by what they do: hold, release, remove, retry.",
     )
     request_disk_mb = models.PositiveIntegerField(default=0, db_default=0)
+    directory = models.CharField(
+        max_length=255,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="Where in the workspace its files have their names; not the executable.",
+    )
     created_at = models.DateTimeField(db_default=Now())
 
     class Meta:

@@ -126,7 +126,7 @@ def hold_jobs(
         actor=actor,
         reason=reason,
         is_announced=is_announced,
-        **({"hold_count": F("hold_count") + 1} if is_announced else {}),
+        hold_count=F("hold_count") + int(is_announced),
     )
     # Once more, now that the jobs are locked: one may have been rescheduled in between.
     taskqueues.withdraw(applied.changed, are_locked=True)

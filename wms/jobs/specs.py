@@ -15,6 +15,8 @@ from matching.needs import Needs
 from wms.core.models import User
 from wms.jobs.models import Workspace
 
+#: Stands in the texts of a job for the number of its cluster, which is known once it is stored.
+CLUSTER_MARK = "\ue000"
 #: Rows of one statement.
 _BATCH = 20_000
 
@@ -29,18 +31,18 @@ INSERT INTO jobs_job
     (id, name, owner_id, workspace_id, state, state_reason, executable, arguments, environment,
      input_files, output_files, stdout_name, stderr_name, needs, priority, attributes,
      wall_limit_s, max_attempts, attempt_number, topic, topic_key, cluster_id, process,
-     max_retries, periodic, request_disk_mb)
+     max_retries, periodic, request_disk_mb, directory)
 SELECT job.id, job.name, %(owner)s, %(workspace)s, %(state)s, '', job.executable, job.arguments,
      job.environment, job.input_files, job.output_files, job.stdout_name, job.stderr_name,
      of_job.needs, job.priority, job.attributes, job.wall_limit_s, job.max_attempts, 0,
      %(topic)s, %(topic_key)s, job.cluster_id, job.process, job.max_retries, job.periodic,
-     job.request_disk_mb
+     job.request_disk_mb, job.directory
 FROM jsonb_to_recordset(%(jobs)s::jsonb) AS job(
     id bigint, name text, executable text, arguments text[], environment jsonb,
     input_files varchar[], output_files varchar[], stdout_name text, stderr_name text,
     needs_number integer, priority smallint, attributes jsonb, wall_limit_s integer,
     max_attempts smallint, cluster_id bigint, process integer, max_retries smallint,
-    periodic jsonb, request_disk_mb integer)
+    periodic jsonb, request_disk_mb integer, directory text)
 JOIN jsonb_to_recordset(%(needs)s::jsonb) AS of_job(number integer, needs jsonb)
     ON of_job.number = job.needs_number
 """
@@ -48,7 +50,9 @@ JOIN jsonb_to_recordset(%(needs)s::jsonb) AS of_job(number integer, needs jsonb)
 
 @dataclass(frozen=True, slots=True)
 class JobSpec:
-    """A job to be submitted. File names are paths in the workspace.
+    """A job to be submitted. Its files have their names in the job's directory, the executable in
+    the whole workspace. With `mentions_cluster` CLUSTER_MARK stands for the cluster's number in
+    its texts.
 
     `max_retries` is how often a payload that failed is run again. `periodic` are the expressions
     that decide about the job while it is in the queue and when it ends; see `wms.jobs.verdicts`.
@@ -70,6 +74,8 @@ class JobSpec:
     max_retries: int = 0
     periodic: Mapping[str, str] | None = None
     request_disk_mb: int = 0
+    directory: str = ""
+    mentions_cluster: bool = False
 
 
 def insert_jobs(
@@ -84,7 +90,8 @@ def insert_jobs(
 ) -> list[int]:
     """Store new jobs in this state; their ids in the order of the specs, rising.
 
-    `clusters` tells how many specs in a row belong together. The caller has opened a transaction, and writes the jobs' first events in it.
+    `clusters` tells how many specs in a row belong together. The caller has opened a transaction,
+    and writes the jobs' first events in it.
     """
     as_dict = cache(Needs.as_dict)
     common: dict[str, Any] = {
@@ -127,13 +134,14 @@ def _places(ids: Sequence[int], clusters: Sequence[int] | None) -> list[tuple[in
 
 
 def _row(spec: JobSpec, job_id: int, place: tuple[int, int], needs_number: int) -> dict[str, Any]:
-    return {
+    row = {
         "id": job_id,
         "cluster_id": place[0],
         "process": place[1],
         "max_retries": spec.max_retries,
         "periodic": dict(spec.periodic) if spec.periodic else None,
         "request_disk_mb": spec.request_disk_mb,
+        "directory": spec.directory,
         "needs_number": needs_number,
         "name": spec.name,
         "executable": spec.executable,
@@ -148,3 +156,8 @@ def _row(spec: JobSpec, job_id: int, place: tuple[int, int], needs_number: int) 
         "wall_limit_s": spec.wall_limit_s,
         "max_attempts": spec.max_attempts,
     }
+    if not spec.mentions_cluster:
+        return row
+    text = json.dumps(row, ensure_ascii=False).replace(CLUSTER_MARK, str(place[0]))
+    filled: dict[str, Any] = json.loads(text)
+    return filled

@@ -1,0 +1,137 @@
+"""From the texts of a submit description, macros filled in, to the fields of a job."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from matching import environments
+from matching.adcost import check_cost
+from matching.classads import parse_expression
+from wms.dags.needs import parse_disk_mb, read_priority, whole
+from wms.jobs.paths import checked_path
+
+Texts = Mapping[str, str]
+
+#: What a job may carry to its pilot besides files.
+_MAX_TEXT_LENGTH = 128 * 1024
+_MAX_PATH_LENGTH = 1024
+_WALL_LIMIT_S = 86_400
+_MAX_RETRIES = 1000
+#: The commands whose expressions decide about a job, by what they do.
+VERDICTS = {
+    "periodic_hold": "hold",
+    "periodic_release": "release",
+    "periodic_remove": "remove",
+    "on_exit_hold": "on_exit_hold",
+    "on_exit_remove": "on_exit_remove",
+    "retry_until": "retry_until",
+    "success_exit_code": "success_exit_code",
+}
+#: What such an expression may cost to evaluate, in the steps of `adcost`: it is done again and
+#: again, for every job. Too little for a pattern.
+_MOST_STEPS = 8 * 1024
+_WHOLE = re.compile(r"-?[0-9]{1,9}\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class JobField:
+    """A field of the job: the commands that it is read from, and how."""
+
+    name: str
+    commands: tuple[str, ...]
+    read: Callable[[Texts], Any]
+
+
+def _executable(texts: Texts) -> str:
+    name = texts.get("executable", "").strip()
+    if not name:
+        raise ValueError("the submit description names no executable")
+    if len(name) > _MAX_PATH_LENGTH:
+        raise ValueError(f"executable is longer than {_MAX_PATH_LENGTH} characters")
+    return name if name.startswith("/") else checked_path(name)
+
+
+def _arguments(texts: Texts) -> tuple[str, ...]:
+    text = texts.get("arguments", "")
+    if len(text) > _MAX_TEXT_LENGTH:
+        raise ValueError(f"arguments exceed {_MAX_TEXT_LENGTH} characters")
+    return tuple(environments.parse_arguments(text))
+
+
+def _environment(texts: Texts) -> dict[str, str]:
+    text = texts.get("environment", "")
+    if len(text) > _MAX_TEXT_LENGTH:
+        raise ValueError(f"environment exceeds {_MAX_TEXT_LENGTH} characters")
+    return environments.parse_environment(text)
+
+
+def file_list(text: str) -> tuple[str, ...]:
+    """Names separated by commas, each checked to stay inside the workspace."""
+    return tuple(checked_path(name.strip()) for name in text.split(",") if name.strip())
+
+
+def optional_path(text: str) -> str:
+    """A name of a file that may be missing, checked to stay inside the workspace."""
+    return checked_path(text.strip()) if text.strip() else ""
+
+
+def _retries(texts: Texts) -> int:
+    most = whole(texts, "max_retries", 0)
+    if most > _MAX_RETRIES:
+        raise ValueError(f"max_retries must be from 0 to {_MAX_RETRIES}, not {most}")
+    if not most and "retry_until" in texts and "max_retries" not in texts:
+        # As many as HTCondor tries where nothing is said.
+        return 2
+    return most
+
+
+def _verdicts(texts: Texts) -> dict[str, str] | None:
+    """The expressions that decide about the job; None where there are none."""
+    given = {VERDICTS[name]: text.strip() for name, text in texts.items() if text.strip()}
+    code = given.get("success_exit_code")
+    if code is not None and not _WHOLE.match(code):
+        raise ValueError(f"success_exit_code is not a whole number: {code[:80]}")
+    for name, text in given.items():
+        if name != "success_exit_code":
+            parse_expression(text)
+            check_cost({"Verdict": text}, most_steps=_MOST_STEPS)
+    return given or None
+
+
+#: Everything but the needs, the attributes and the place.
+FIELDS = (
+    JobField("executable", ("executable",), _executable),
+    JobField("arguments", ("arguments",), _arguments),
+    JobField("environment", ("environment",), _environment),
+    JobField(
+        "input_files",
+        ("transfer_input_files",),
+        lambda texts: file_list(texts.get("transfer_input_files", "")),
+    ),
+    JobField(
+        "output_files",
+        ("transfer_output_files",),
+        lambda texts: file_list(texts.get("transfer_output_files", "")),
+    ),
+    JobField("stdout_name", ("output",), lambda texts: optional_path(texts.get("output", ""))),
+    JobField("stderr_name", ("error",), lambda texts: optional_path(texts.get("error", ""))),
+    JobField(
+        "directory", ("initialdir",), lambda texts: optional_path(texts.get("initialdir", ""))
+    ),
+    JobField("priority", ("priority",), read_priority),
+    JobField(
+        "wall_limit_s",
+        ("allowed_execute_duration",),
+        lambda texts: whole(texts, "allowed_execute_duration", _WALL_LIMIT_S),
+    ),
+    JobField(
+        "request_disk_mb",
+        ("request_disk",),
+        lambda texts: parse_disk_mb(texts.get("request_disk", "0")),
+    ),
+    JobField("max_retries", ("max_retries", "retry_until"), _retries),
+    JobField("periodic", tuple(VERDICTS), _verdicts),
+)
