@@ -121,7 +121,7 @@ def read_behaviour(
     results: Mapping[str, Any],
     durations: Mapping[str, Any],
     *,
-    usual: Usual = Usual(),  # noqa: B008 - it is frozen
+    usual: Usual = Usual(),
     is_obliging: bool = False,
 ) -> Behaviour:
     """Results and durations as a JSON file has them, checked. Raises InvalidInput."""

@@ -106,6 +106,8 @@ def _step(entry: dict[str, Any], outer: Mapping[str, Any]) -> Step:
 def _refuse_unknown(
     entry: Mapping[str, Any], known: frozenset[str] | set[str], where: str = ""
 ) -> None:
-    unknown = [Finding("there is no such key", field=f"{where}{key}") for key in entry if key not in known]
+    unknown = [
+        Finding("there is no such key", field=f"{where}{key}") for key in entry if key not in known
+    ]
     if unknown:
         raise InvalidInput(unknown)

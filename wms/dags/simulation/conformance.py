@@ -7,17 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from django.db import transaction
-from django.utils import timezone
 
-from wms.core.actors import Actor
-from wms.core.errors import Finding, InvalidInput, PilotageError
 from wms.dags.rebuild import rebuild_dag
-from wms.dags.runs import RunRequest, check_options, create_run
+from wms.dags.runs import RunRequest
 from wms.dags.simulation.cases import DAG_NAME, Case, Step
 from wms.dags.simulation.comparing import differences
-from wms.dags.simulation.outcomes import Outcome, outcome_of, refused
-from wms.dags.simulation.running import Simulation
-from wms.dags.simulation.supplying import PROGRAMS, supplied_files
+from wms.dags.simulation.outcomes import Outcome
+from wms.dags.simulation.submitting import submit_and_run
+from wms.dags.simulation.supplying import supplied_files
 from wms.dags.simulation.surroundings import Surroundings, make_surroundings
 from wms.dags.workspaces import put_file
 from wms.jobs.models import Workspace
@@ -86,7 +83,8 @@ class _CaseRun:
                 keeps_files=step.options.keeps_files,
                 allow_missing_files=True,
             ),
-            step,
+            step.behaviour,
+            step.options,
             self._surroundings,
         )
 
@@ -98,21 +96,3 @@ class _CaseRun:
             for path, content in files.items():
                 put_file(self._workspace, path, content)
         return self._workspace
-
-
-def submit_and_run(request: RunRequest, step: Step, surroundings: Surroundings) -> Outcome:
-    """Submit a DAG and let it run in the simulation, in the caller's transaction."""
-    now = timezone.now()
-    try:
-        with transaction.atomic():
-            check_options(request.options)
-            dag = create_run(request, actor=Actor.person(request.owner))
-    except InvalidInput as error:
-        return refused(error.findings, request.workspace)
-    except PilotageError as error:
-        return refused([Finding(str(error))], request.workspace)
-    surroundings.bind(dag, now=now)
-    simulation = Simulation(
-        dag, step.behaviour, step.options, began_at=now, supplied=PROGRAMS
-    )
-    return outcome_of(simulation.run())

@@ -17,13 +17,15 @@ class InnerDags:
 
     def look(self) -> None:
         """Take note of the inner DAGs that have begun or ended."""
+        if not self._world.has_inner:
+            return
         rows = Dag.objects.filter(root=self._world.dag).order_by("pk")
         known = set(self._world.dag_ids)
         for pk, state, exit_code, name, outer in rows.values_list(
             "pk", "state", "exit_code", "parent_node__name", "parent_node__dag_id"
         ):
             if pk not in known:
-                self._world.dag_ids.append(pk)
+                self._world.take_in(pk)
                 number = self._world.record.next_number(name, "")
                 self._running[pk] = self._world.start(Run(name, "", number, outer))
             if pk in self._running and state in DAG_TERMINAL:

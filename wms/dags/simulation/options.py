@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from wms.core.errors import Finding, InvalidInput
-from wms.dags.rescues import Resumption
+from wms.dags.rescues import BY_DEFAULT, Resumption
 
 #: Those of the engine, by the names that cases have for them.
 _OF_RUN = {
@@ -59,7 +59,7 @@ class Options:
     """
 
     of_run: Mapping[str, Any] = field(default_factory=dict)
-    resumption: Resumption = Resumption()
+    resumption: Resumption = BY_DEFAULT
     keeps_files: bool = False
     extra_dags: tuple[str, ...] = ()
     triggers: tuple[Trigger, ...] = ()

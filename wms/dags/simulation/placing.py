@@ -28,6 +28,8 @@ class PlacementService:
 
     def start_due(self) -> int:
         """Begin the attempts that are due, as there is room. Returns how many."""
+        if not self._world.has_data or not placement.due_requests(self._world.now):
+            return 0
         started = 0
         while len(self._attempts) < _MOST_AT_ONCE:
             begun = placement.take_request(self._world.now)

@@ -6,7 +6,6 @@ from datetime import datetime
 
 from django.db import transaction
 
-from wms.core.models import InboxEntry
 from wms.dags import engine, lifecycle, timers
 from wms.dags.models import Dag
 from wms.dags.simulation.batch import BatchSystem
@@ -37,14 +36,16 @@ class Simulation:
         options: Options,
         *,
         began_at: datetime,
-        supplied: frozenset[str] = frozenset(),
+        supplied: frozenset[str] | None,
     ) -> None:
-        self.world = World(dag, behaviour, options, began_at, dag_ids=[dag.pk])
+        self.world = World(dag, behaviour, options, began_at)
+        self.world.take_in(dag.pk)
         self._batch = BatchSystem(self.world)
         self._scripts = ScriptService(self.world, self._batch, supplied)
         self._placing = PlacementService(self.world)
         self._controls = Controls(self.world)
         self._inner = InnerDags(self.world)
+        self._timer_us: int | None = None
         self.is_cut = False
 
     def run(self) -> World:
@@ -61,42 +62,35 @@ class Simulation:
         return self.world
 
     def _has_ended(self) -> bool:
-        self.world.dag.refresh_from_db(fields=["state", "state_reason", "status", "exit_code"])
-        return self.world.dag.state in DAG_TERMINAL
+        state = Dag.objects.values_list("state", flat=True).get(pk=self.world.dag.pk)
+        return state in DAG_TERMINAL
+
+    def _next_us(self) -> int | None:
+        """When something happens next, after now."""
+        due_at = timers.next_due(self.world.dag_ids, after=self.world.now)
+        self._timer_us = None if due_at is None else self.world.us_of(due_at)
+        times = (self.world.agenda.next_us, self._timer_us, self._placing.next_us())
+        return min((each for each in times if each is not None), default=None)
 
     def _go_to(self, at_us: int) -> None:
         self.world.now_us = at_us
         for act in self.world.agenda.take(at_us):
             act()
-        timers.run_cycle(self.world.now)
-
-    def _next_us(self) -> int | None:
-        """When something happens next, after now."""
-        due_at = timers.next_due(self.world.dag_ids, after=self.world.now)
-        times = (
-            self.world.agenda.next_us,
-            None if due_at is None else self.world.us_of(due_at),
-            self._placing.next_us(),
-        )
-        return min((each for each in times if each is not None), default=None)
+        if at_us == self._timer_us:
+            timers.run_cycle(self.world.now)
 
     def _settle(self) -> None:
         """Let everything happen that happens at this time."""
-        while True:
-            self._run_engine()
+        is_first = True
+        while self._run_engine() or is_first:
+            is_first = False
             self._inner.look()
             for service in (self._batch, self._scripts, self._placing):
                 service.note_stopped()
-            if not self._start():
-                return
-
-    def _start(self) -> bool:
-        """Start what may; whether the engine has to be asked again."""
-        started = self._batch.start_waiting()
-        if started:
-            self._tell_of_room()
-        started += self._scripts.start_granted() + self._placing.start_due()
-        return started > 0 or _has_news()
+            if self._batch.start_waiting():
+                self._tell_of_room()
+            self._scripts.start_granted()
+            self._placing.start_due()
 
     def _tell_of_room(self) -> None:
         """Jobs that start leave room for others, where the idle ones are limited."""
@@ -105,22 +99,25 @@ class Simulation:
         )
         lifecycle.tell_engine(*waiting.values_list("pk", flat=True))
 
-    def _run_engine(self) -> None:
-        while _has_news():
+    def _run_engine(self) -> bool:
+        """Let the engine act on what is new, until nothing is; whether there was something."""
+        had_news = False
+        while True:
             if self._controls.has_crash_ahead:
-                self._controls.has_crash_ahead = False
-                self._crash()
-            engine.run_cycle(self.world.now)
+                self._controls.has_crash_ahead = not self._crash()
+            if not engine.run_cycle(self.world.now)["dags"]:
+                return had_news
+            had_news = True
 
-    def _crash(self) -> None:
-        """A round of the engine that is lost: nothing of it is left, as after a kill."""
+    def _crash(self) -> bool:
+        """A round of the engine that is lost: nothing of it is left, as after a kill.
+
+        False when there was nothing to do in it.
+        """
         try:
             with transaction.atomic():
-                engine.run_cycle(self.world.now)
+                if not engine.run_cycle(self.world.now)["dags"]:
+                    return False
                 raise _Crash
         except _Crash:
-            return
-
-
-def _has_news() -> bool:
-    return InboxEntry.objects.filter(topic__in=lifecycle.TOPICS).exists()
+            return True

@@ -12,29 +12,28 @@ from wms.dags.models import ScriptRun
 from wms.dags.scripts.debugging import debug_additions
 from wms.dags.scripts.process import FAILED_CODE, Ended
 from wms.dags.scripts.publishing import NO_CHANGES, Changes
-from wms.dags.scripts.service import end_run, start_run, take_run
+from wms.dags.scripts.service import end_run, has_free_runs, start_run, take_run
 from wms.dags.simulation.batch import BatchSystem
 from wms.dags.simulation.record import Run
 from wms.dags.simulation.world import World
 from wms.dags.states import ScriptKind, ScriptState
 from wms.jobs.models import WorkspaceFile
 
-#: Between the hold of a job without a HOLD script and its release.
-_RELEASE_US = 1_000_000
-
 
 class ScriptService:
     """Starts every run that is granted at once; ends it when its time is up.
 
-    `supplied` are names of programs that are there wherever a script is looked for.
+    `supplied` are names of programs that are there wherever one is looked for; None: all are.
     """
 
-    def __init__(self, world: World, batch: BatchSystem, supplied: frozenset[str]) -> None:
+    def __init__(self, world: World, batch: BatchSystem, supplied: frozenset[str] | None) -> None:
         self._world, self._batch, self._supplied = world, batch, supplied
         self._running: dict[int, Run] = {}
 
     def start_granted(self) -> int:
         """Start what was granted, in the order of the requests. Returns how many."""
+        if not self._world.has_scripts or not has_free_runs(self._world.now):
+            return 0
         started = 0
         while (taken := take_run(self._world.now)) is not None:
             self._start(taken.run_id, taken.lease)
@@ -64,13 +63,11 @@ class ScriptService:
             name, row.kind, number, world.behaviour.usual.script_s
         )
         code = world.behaviour.result(run.component, number).code
-        world.agenda.plan(
-            world.now_us + lasts_us, partial(self._end, row, lease, Ended(code))
-        )
+        world.agenda.plan(world.now_us + lasts_us, partial(self._end, row, lease, Ended(code)))
 
     def _is_there(self, row: ScriptRun) -> bool:
         name = row.executable
-        if posixpath.basename(name) in self._supplied:
+        if self._supplied is None or posixpath.basename(name) in self._supplied:
             return True
         if name.startswith("/"):
             return os.access(name, os.X_OK)

@@ -8,11 +8,14 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import count
 
+from django.db.models import Count, Q
+
 from wms.core.actors import Actor
-from wms.dags.models import Dag
+from wms.dags.models import Dag, Node
 from wms.dags.simulation.behaviour import Behaviour
 from wms.dags.simulation.options import Options
 from wms.dags.simulation.record import Record, Run
+from wms.dags.states import NodeKind
 
 #: Called when a run has begun.
 Listener = Callable[[Run], None]
@@ -44,7 +47,10 @@ class Agenda:
 
 @dataclass
 class World:
-    """The surroundings of one simulated run of a DAG; `dag_ids` are it and the DAGs inside."""
+    """The surroundings of one simulated run of a DAG; `dag_ids` are it and the DAGs inside.
+
+    What none of them has is not looked for: scripts, placement requests, inner DAGs.
+    """
 
     dag: Dag
     behaviour: Behaviour
@@ -55,6 +61,21 @@ class World:
     record: Record = field(default_factory=Record)
     dag_ids: list[int] = field(default_factory=list)
     listeners: list[Listener] = field(default_factory=list)
+    has_scripts: bool = False
+    has_data: bool = False
+    has_inner: bool = False
+
+    def take_in(self, dag_id: int) -> None:
+        """Follow a DAG: the simulated one, or one inside of it."""
+        self.dag_ids.append(dag_id)
+        found = Node.objects.filter(dag_id=dag_id).aggregate(
+            scripts=Count("pk", filter=Q(features__has_key="scripts")),
+            data=Count("pk", filter=Q(kind=NodeKind.DATA)),
+            inner=Count("pk", filter=Q(kind=NodeKind.SUBDAG)),
+        )
+        self.has_scripts = self.has_scripts or found["scripts"] > 0
+        self.has_data = self.has_data or found["data"] > 0
+        self.has_inner = self.has_inner or found["inner"] > 0
 
     @property
     def now(self) -> datetime:
