@@ -12,6 +12,7 @@ BEFORE_DJANGO = {
     "up": "portal.cli.up",
     "demo": "portal.cli.demo",
     "check_dag": "portal.cli.without_servers",
+    "simulate_dag": "portal.cli.with_private_database",
 }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from django.db import transaction
@@ -34,15 +34,24 @@ class Verdict:
         return not self.differences
 
 
-def run_case(case: Case, *, checks_log: bool = False) -> Verdict:
-    """Run all submissions of a case in one workspace, and compare what each came to.
+def run_cases(cases: Iterable[Case], *, checks_log: bool = False) -> Iterator[Verdict]:
+    """Run cases one after the other; nothing of them is left.
 
     `checks_log`: the log of each DAG has to agree with its rows as well.
     """
+    with transaction.atomic():
+        surroundings = make_surroundings()
+        for case in cases:
+            yield _run_case(case, surroundings, checks_log=checks_log)
+        transaction.set_rollback(True)
+
+
+def _run_case(case: Case, surroundings: Surroundings, *, checks_log: bool) -> Verdict:
+    """Run all submissions of a case in one workspace, and compare what each came to."""
     began_s = time.monotonic()
     found: list[str] = []
     with transaction.atomic():
-        run = _CaseRun(case)
+        run = _CaseRun(case, surroundings)
         for number, step in enumerate(case.steps):
             outcome = run.submit(step)
             told = differences(step.expect, outcome, may_refuse_cycle=case.may_refuse_cycle)
@@ -61,8 +70,8 @@ def _log_differences(outcome: Outcome) -> list[str]:
 class _CaseRun:
     """The workspace of a case, from its first submission to its last."""
 
-    def __init__(self, case: Case) -> None:
-        self._surroundings: Surroundings = make_surroundings()
+    def __init__(self, case: Case, surroundings: Surroundings) -> None:
+        self._surroundings = surroundings
         self._files: dict[str, str | None] = {DAG_NAME: case.steps[0].dag or ""}
         self._workspace: Workspace | None = None
 

@@ -1,0 +1,132 @@
+"""Try DAG files on disk without running anything, or run conformance cases.
+
+Exit code 0: the DAG would succeed, or all cases pass; 1: not so; 2: it could not be tried.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from wms.core.errors import InvalidInput
+from wms.dags.simulation.cases import Case, read_cases
+from wms.dags.simulation.conformance import Verdict, run_cases
+from wms.dags.simulation.dry_runs import dry_run, read_wanted
+from wms.dags.simulation.folder import read_folder
+from wms.dags.simulation.reporting import report
+
+_OTHERWISE, _FAILED = 1, 2
+
+
+class Command(BaseCommand):
+    help = "Try DAG files without running anything; several run as one DAG. Or run cases."
+    requires_system_checks: list[str] = []
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("files", nargs="*", metavar="FILE", help="a DAG file")
+        parser.add_argument(
+            "--behaviour", metavar="FILE", help="how nodes and scripts end, and how long they take"
+        )
+        parser.add_argument("--cases", metavar="FILE", help="run the conformance cases of a file")
+        parser.add_argument("--name", action="append", help="only the case of this name")
+        parser.add_argument("--json", action="store_true", help="answer in JSON")
+
+    def handle(self, *args: Any, files: list[str], **options: Any) -> None:
+        if bool(files) == bool(options["cases"]):
+            raise CommandError("Give DAG files, or --cases with a file.", returncode=_FAILED)
+        try:
+            if options["cases"]:
+                is_well = self._run_cases(options["cases"], options["name"], options["json"])
+            else:
+                is_well = self._try(files, options["behaviour"], options["json"])
+        except InvalidInput as error:
+            told = "\n".join(str(finding) for finding in error.findings)
+            raise CommandError(told, returncode=_FAILED) from None
+        sys.exit(0 if is_well else _OTHERWISE)
+
+    def _try(self, files: list[str], behaviour: str | None, as_json: bool) -> bool:
+        wanted = read_wanted(_object_in(behaviour) if behaviour else {})
+        root = Path(files[0]).resolve().parent
+        names = [_name_below(root, Path(file)) for file in files]
+        names += wanted.options.extra_dags
+        self._say(f"Reading {root} ...")
+        folder = read_folder(root, names)
+        self._say("Trying the DAG ...")
+        found = dry_run(folder, names, wanted)
+        if as_json:
+            self.stdout.write(json.dumps(found.as_dict(), indent=2))
+        else:
+            self.stdout.write(report(found, " ".join(names)), ending="")
+        return found.outcome.dag_state == "success"
+
+    def _run_cases(self, path: str, names: list[str] | None, as_json: bool) -> bool:
+        cases = _chosen(read_cases(_text_of(Path(path)), file=path), names)
+        verdicts = []
+        for verdict in run_cases(cases):
+            verdicts.append(verdict)
+            if not as_json:
+                self.stdout.write("\n".join(_lines(verdict)))
+                self.stdout.flush()
+        failed = sum(not verdict.is_passed for verdict in verdicts)
+        if as_json:
+            self.stdout.write(json.dumps([_as_json(each) for each in verdicts], indent=2))
+        else:
+            self.stdout.write(f"{len(verdicts) - failed} passed, {failed} failed")
+        return not failed
+
+    def _say(self, text: str) -> None:
+        self.stderr.write(text)
+
+
+def _lines(verdict: Verdict) -> list[str]:
+    if verdict.is_passed:
+        return [f"{verdict.name}: pass"]
+    return [f"{verdict.name}: {each}" for each in verdict.differences]
+
+
+def _as_json(verdict: Verdict) -> dict[str, Any]:
+    return {
+        "name": verdict.name,
+        "passed": verdict.is_passed,
+        "differences": verdict.differences,
+        "seconds": round(verdict.took_s, 3),
+    }
+
+
+def _chosen(cases: list[Case], names: list[str] | None) -> list[Case]:
+    if not names:
+        return cases
+    missing = sorted(set(names) - {case.name for case in cases})
+    if missing:
+        raise CommandError(f"There is no case {', '.join(missing)}.", returncode=_FAILED)
+    return [case for case in cases if case.name in names]
+
+
+def _name_below(root: Path, file: Path) -> str:
+    place = file.resolve()
+    if not place.is_file():
+        raise CommandError(f"{file} is no file", returncode=_FAILED)
+    if not place.is_relative_to(root):
+        raise CommandError(f"{file} is not below {root}", returncode=_FAILED)
+    return str(place.relative_to(root))
+
+
+def _text_of(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise CommandError(f"{path}: {error}", returncode=_FAILED) from None
+
+
+def _object_in(path: str) -> dict[str, Any]:
+    try:
+        found = json.loads(_text_of(Path(path)))
+    except ValueError as error:
+        raise InvalidInput.of(f"not JSON: {error}", file=path) from error
+    if not isinstance(found, dict):
+        raise InvalidInput.of("an object of components is needed", file=path)
+    return found
