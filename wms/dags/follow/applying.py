@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from wms.dags.decisions import Decision
 from wms.dags.ending import Ending, begin_ending, ending_now, go_on_ending
 from wms.dags.follow.projection import FollowedNode, Step
-from wms.dags.models import Dag, Node
+from wms.dags.models import Dag, Edge, Node
 from wms.dags.rounds import Round
 from wms.dags.settling import finish
 from wms.dags.states import (
@@ -21,46 +21,74 @@ from wms.dags.states import (
 )
 
 
-def apply_steps(round_: Round, steps: Iterable[Step]) -> str:
-    """Carry the steps out, in sets as large as their order allows; what is wrong, or nothing.
+def apply_steps(round_: Round, steps: Sequence[Step]) -> str:
+    """Carry the steps out, in sets as large as their order allows; what is wrong, or nothing."""
+    for wave in _waves(steps, _parents(steps)):
+        fault = _carry_out(round_, wave)
+        if fault:
+            return fault
+    return ""
 
-    A set has one step of a node at most. In it, nodes end first and others are submitted after
-    that, since they may have waited for them.
+
+def _waves(steps: Iterable[Step], parents: Mapping[int, Sequence[int]]) -> list[list[Step]]:
+    """The steps in sets, of which each has a node once at most, and needs those before it only.
+
+    In a set, nodes that were submitted end first; their children may begin in the same one.
     """
-    wave: dict[int, Step] = {}
+    waves: list[list[Step]] = []
+    last: dict[int, int] = {}
+    #: From which set on the children of a node that has ended may begin.
+    frees: dict[int, int] = {}
     for step in steps:
-        if step.node.id in wave or step.is_unsubmitted:
-            fault = _flush(round_, wave)
-            if fault:
-                return fault
-        wave[step.node.id] = step
-        if step.is_unsubmitted:
-            fault = _flush(round_, wave)
-            if fault:
-                return fault
-    return _flush(round_, wave)
+        node = step.node.id
+        number = last.get(node, -1) + 1
+        if _begins(step):
+            number = max([number, *(frees.get(parent, 0) for parent in parents.get(node, ()))])
+        last[node] = number
+        frees[node] = number + step.is_unsubmitted
+        while len(waves) <= number:
+            waves.append([])
+        waves[number].append(step)
+    return waves
 
 
-def _flush(round_: Round, wave: dict[int, Step]) -> str:
-    steps = list(wave.values())
-    wave.clear()
-    by_event: dict[tuple[str, str], list[Step]] = defaultdict(list)
+def _begins(step: Step) -> bool:
+    return step.event == "submit" or step.is_unsubmitted
+
+
+def _parents(steps: Iterable[Step]) -> dict[int, list[int]]:
+    """Which parents of the nodes that begin may end among these steps."""
+    beginning = {step.node.id for step in steps if _begins(step)}
+    arcs = Edge.objects.filter(
+        child_id__in=beginning, parent_id__in={step.node.id for step in steps}
+    )
+    found: dict[int, list[int]] = defaultdict(list)
+    for child, parent in arcs.values_list("child_id", "parent_id"):
+        found[child].append(parent)
+    return found
+
+
+def _carry_out(round_: Round, steps: Iterable[Step]) -> str:
+    ending: dict[tuple[str, str], list[Step]] = defaultdict(list)
+    beginning: dict[tuple[str, str], list[Step]] = defaultdict(list)
     for step in steps:
-        by_event[step.event, step.reason].append(step)
-    submitted = by_event.pop(("submit", ""), [])
+        (beginning if _begins(step) else ending)[step.event, step.reason].append(step)
+    return _apply_sets(round_, ending) or _apply_sets(round_, beginning)
+
+
+def _apply_sets(round_: Round, sets: Mapping[tuple[str, str], Sequence[Step]]) -> str:
     ended: dict[str, list[int]] = defaultdict(list)
-    for (event, reason), group in by_event.items():
-        ids = [step.node.id for step in group]
-        moved = _move(round_, event, ids, reason)
-        if len(moved) < len(ids):
-            return _fault(group, moved)
+    for (event, reason), steps in sets.items():
+        moved = _move(round_, event, steps, reason)
+        if len(moved) < len(steps):
+            return _fault(steps, moved)
         ended[event] += moved
     finish(round_, ended["succeed"] + ended["skip"], ended["fail"])
-    moved = _submit(round_, submitted)
-    return _fault(submitted, moved) if len(moved) < len(submitted) else ""
+    return ""
 
 
-def _move(round_: Round, event: str, ids: Sequence[int], reason: str) -> list[int]:
+def _move(round_: Round, event: str, steps: Sequence[Step], reason: str) -> list[int]:
+    ids = [step.node.id for step in steps]
     if event == "retry":
         return round_.move(
             "retry",
@@ -71,14 +99,11 @@ def _move(round_: Round, event: str, ids: Sequence[int], reason: str) -> list[in
         )
     if event == "skip":
         ids = round_.move("start pre", ids)
+    elif event == "submit":
+        # Nobody makes FINAL and its like ready but the engine that runs the DAG.
+        beside = [step.node.id for step in steps if step.node.kind not in COUNTED_KINDS]
+        round_.move("make ready", beside)
     return round_.move(event, ids, reason=reason)
-
-
-def _submit(round_: Round, steps: Sequence[Step]) -> list[int]:
-    beside = [step.node.id for step in steps if step.node.kind not in COUNTED_KINDS]
-    # Nobody makes these ready but the engine that runs the DAG.
-    round_.move("make ready", beside)
-    return round_.move("submit", [step.node.id for step in steps])
 
 
 def _fault(steps: Sequence[Step], moved: Sequence[int]) -> str:

@@ -210,7 +210,9 @@ class Projection:
         if code:
             row.failed += 1
             if not row.code:
-                row.code, row.reason = code, f"job {event.job}: {reason}"
+                # Equal reasons of many nodes are told to them at once.
+                of = f"job {event.job}: " if event.process > 0 else ""
+                row.code, row.reason = code, f"{of}{reason}"
         self._close_if_ended(row)
 
     def _close_if_ended(self, row: FollowedCluster) -> None:

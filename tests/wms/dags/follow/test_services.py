@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import json
 import re
 from datetime import UTC, datetime
@@ -152,7 +153,7 @@ def test_a_run_that_was_removed_ends_as_failed_since_its_log_does_not_tell_more(
     assert states(dag) == {"A": "done", "B": "failed", "C": "futile"}
     assert (dag.state, dag.exit_code) == ("failed", 1)
     failed = dag.nodes.get(name="B")
-    assert failed.state_reason.startswith("job 43.0: removed: removed because <OtherJob")
+    assert failed.state_reason.startswith("removed: removed because <OtherJob")
 
 
 def test_a_followed_dag_runs_without_a_site_and_another_one_does_not(alice: User) -> None:
@@ -207,7 +208,7 @@ def test_retries_are_counted_until_the_last_one(alice: User) -> None:
 
     dag.refresh_from_db()
     assert (waiting.state, waiting.retry_number) == ("ready", 2)
-    assert waiting.state_reason == "job 6.0: ended by signal 9"
+    assert waiting.state_reason == "ended by signal 9"
     assert states(dag) == {"A": "failed", "B": "futile"}
     assert (dag.state, dag.exit_code, dag.status) == ("failed", 1, 2)
     assert_log_agrees(dag)
@@ -483,3 +484,28 @@ def test_a_followed_dag_can_be_removed(alice: User) -> None:
     dag.refresh_from_db()
     assert (dag.state, dag.status) == ("removed", 4)
     assert states(dag)["A"] == "failed"
+
+
+def test_a_whole_chain_may_come_in_one_piece(alice: User) -> None:
+    names = [f"N{number}" for number in range(30)]
+    arcs = "".join(f"PARENT {a} CHILD {b}\n" for a, b in itertools.pairwise(names))
+    dag = follow(alice, "".join(f"JOB {name} a.sub\n" for name in names) + arcs)
+
+    events = [(submit(f"{n}.0", name), end(f"{n}.0")) for n, name in enumerate(names, 1)]
+    say(dag, *itertools.chain.from_iterable(events))
+
+    dag.refresh_from_db()
+    assert (dag.state, dag.done_count) == ("completed", 30)
+    assert_log_agrees(dag)
+
+
+def test_a_child_over_a_weak_arc_begins_after_a_failure(alice: User) -> None:
+    text = "JOB A a.sub\nJOB B b.sub\nJOB C c.sub\nWEAK PARENT A CHILD B\nPARENT A CHILD C\n"
+    dag = follow(alice, text)
+
+    say(dag, submit("5.0", "A"), end("5.0", 1), submit("6.0", "B"), end("6.0"))
+
+    dag.refresh_from_db()
+    assert states(dag) == {"A": "failed", "B": "done", "C": "futile"}
+    assert dag.state == "failed"
+    assert_log_agrees(dag)
