@@ -16,6 +16,8 @@ from wms.dags.language.spec import DagSpec, NodeSpec, Place, Retry
 from wms.dags.states import NodeKind
 from wms.jobs.paths import checked_path
 
+#: The name of a variable as it is written, and in lower case.
+Key = tuple[str, str]
 #: The text of a file of the submission by its path, None if it is not there.
 Reader = Callable[[str], str | None]
 ALL_NODES = "ALL_NODES"
@@ -97,7 +99,8 @@ class Reading:
         #: Files that are being read, each out of the one before.
         self.open_files: list[str] = []
         self.retries: dict[str, Retry] = {}
-        self.variable_names: dict[str, str] = {}
+        #: Names of VARS as they stand before a quote.
+        self.variable_keys: dict[str, Key] = {}
         #: Lines of VARS ALL_NODES, which single nodes may override without a warning.
         self.common_places: set[Place] = set()
         #: Lines of CONNECT, which make arcs as those of PARENT do.

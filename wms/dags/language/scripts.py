@@ -96,8 +96,6 @@ def _warn_of_macros(here: Here, kind: ScriptKind, arguments: tuple[str, ...]) ->
             continue
         name = argument.upper()
         if kind is ScriptKind.PRE and name in MACROS_OF_JOBS:
-            here.warn(
-                f"{argument} means nothing to a PRE script: it is passed on as it is", level=1
-            )
+            here.warn(f"{argument} means nothing in a PRE script: it stays as it is", level=1)
         elif name not in MACROS and name not in MACROS_OF_JOBS:
             here.warn(f"{argument} is no macro of scripts: it stays as it is", level=1)

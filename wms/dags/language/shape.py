@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from itertools import islice
 
 import rustworkx
@@ -48,14 +49,27 @@ def graph_of(node_count: int, arcs: Arcs) -> _Graph:
 def find_cycle(graph: _Graph) -> list[int]:
     """The nodes along one cycle, first and last being the same; empty when there is none.
 
-    It begins with the first node that is on a cycle.
+    It begins with the first node that is on a cycle, and is the shortest one that it is on.
     """
     on_cycles = [
         min(component)
         for component in rustworkx.strongly_connected_components(graph)
         if len(component) > 1 or graph.has_edge(component[0], component[0])
     ]
-    if not on_cycles:
-        return []
-    path = [parent for parent, _ in rustworkx.digraph_find_cycle(graph, source=min(on_cycles))]
-    return [*path, path[0]]
+    return _shortest_way_back(graph, min(on_cycles)) if on_cycles else []
+
+
+def _shortest_way_back(graph: _Graph, first: int) -> list[int]:
+    """The shortest path from a node to itself; there is one."""
+    reached_from: dict[int, int] = {}
+    queue = deque([first])
+    while first not in reached_from:
+        node = queue.popleft()
+        for child in graph.successor_indices(node):
+            if child not in reached_from:
+                reached_from[child] = node
+                queue.append(child)
+    path = [first, reached_from[first]]
+    while path[-1] != first:
+        path.append(reached_from[path[-1]])
+    return path[::-1]

@@ -33,8 +33,7 @@ class ScriptSpec:
     debug_stream: Literal["", "STDOUT", "STDERR", "ALL"] = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Variable:
+class Variable(NamedTuple):
     """One value of VARS. `is_appended`: it stands behind the description, and wins over it."""
 
     name: str

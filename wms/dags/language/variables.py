@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 
 from matching.substitution import reference_fault
 from wms.dags.language.faults import Fault
 from wms.dags.language.lexer import keyword, tokenize, unescape
-from wms.dags.language.reading import ALL_NODES, Here
+from wms.dags.language.reading import ALL_NODES, Here, Key
 from wms.dags.language.spec import NodeSpec, Place, Variable
 
 _PAIR = re.compile(
@@ -17,40 +17,69 @@ _PAIR = re.compile(
     r"""(?:\s++|\Z)""",
     re.DOTALL,
 )
-_USUAL = re.compile(r'([^\s"\']++)((?:[ \t]++[\w.+]++="[^"\\]*+")++)\s*+\Z')
-_USUAL_PAIR = re.compile(r'([\w.+]++)="([^"\\]*+)"')
+_KEY_BEFORE_QUOTE = re.compile(r"[ \t]++([\w.+]++)=\Z")
+_BLANKS = " \t\r"
+#: The node, whether the values are appended, and their keys and they.
+_Line = tuple[str, bool, list[tuple[Key, str]]]
+#: A value for a node takes more room than a number does.
+_WEIGHT = 4
 _EXPECTED = 'expected: VARS name key="value" ...'
 
 
 def variables(here: Here, rest: str) -> None:
     """`VARS name [PREPEND|APPEND] key="value" ...`."""
-    quick = _read_quickly(rest) if here.source.is_plain else None
-    name, is_appended, pairs = quick or _read(here, rest)
-    place = Place(here.file, here.line)
-    known_names = here.reading.variable_names
-    at = here.scope.names.get(name)
-    nodes = _less_usual_nodes(here, name, len(pairs)) if at is None else (here.reading.specs[at],)
-    for key, value in pairs:
-        lowered = known_names.get(key) or _checked_key(here, key)
-        if "$" in value and (fault := reference_fault(value)):
+    if _take_quickly(here, rest):
+        return
+    name, is_appended, pairs = _read(here, rest)
+    nodes = here.nodes(name)
+    if name.upper() == ALL_NODES:
+        here.reading.charge(len(here.scope.names) * len(pairs) * (_WEIGHT - 1))
+        here.reading.common_places.add(here.place)
+    for (key, lowered), value in pairs:
+        if fault := reference_fault(value):
             raise Fault(f"{key}: {fault}")
-        variable = Variable(key, value, place, is_appended)
+        variable = Variable(key, value, here.place, is_appended)
         for node in nodes:
-            if node.variables is None:
-                node.variables = {lowered: variable}
-            elif lowered not in node.variables:
-                node.variables[lowered] = variable
-            else:
-                _replace(here, node, lowered, variable)
+            _give(here, node, lowered, variable)
 
 
-def _read_quickly(rest: str) -> tuple[str, bool, Sequence[tuple[str, str]]] | None:
-    """A line of the usual form: values in double quotes, and nothing that is escaped."""
-    found = _USUAL.match(rest)
-    return (found[1], False, _USUAL_PAIR.findall(found[2])) if found is not None else None
+def _take_quickly(here: Here, rest: str) -> bool:
+    """Take a line of the usual form: about a node, values in double quotes, nothing escaped.
+
+    False for another one, of which nothing was taken.
+    """
+    parts = rest.split('"')
+    name, blank, parts[0] = parts[0].rpartition(" ")
+    at = here.scope.names.get(name)
+    if at is None or not len(parts) & 1 or "\\" in rest or "$$" in rest or parts[-1].strip(_BLANKS):
+        return False
+    parts[0] = blank + parts[0]
+    known, place = here.reading.variable_keys, Place(here.file, here.line)
+    given: dict[str, Variable] = {}
+    for text, value in zip(parts[::2], parts[1::2], strict=False):
+        key = known.get(text) or _usual_key(here, text)
+        if key is None or key[1] in given:
+            return False
+        given[key[1]] = Variable(key[0], value, place)
+    node = here.reading.specs[at]
+    if node.variables is not None:
+        if not node.variables.keys().isdisjoint(given):
+            return False
+        given = {**node.variables, **given}
+    node.variables = given
+    return True
 
 
-def _read(here: Here, rest: str) -> tuple[str, bool, Sequence[tuple[str, str]]]:
+def _usual_key(here: Here, text: str) -> Key | None:
+    """The key of `key=` before a quote. Many lines have the same ones, so it is kept."""
+    found = _KEY_BEFORE_QUOTE.match(text)
+    if found is None:
+        return None
+    key = here.reading.variable_keys[text] = _checked_key(found[1])
+    return key
+
+
+def _read(here: Here, rest: str) -> _Line:
     head = here.source.head(rest)
     if len(head) < 2:
         raise Fault(_EXPECTED)
@@ -59,7 +88,7 @@ def _read(here: Here, rest: str) -> tuple[str, bool, Sequence[tuple[str, str]]]:
     option = keyword(option)
     if option in {"PREPEND", "APPEND"}:
         text = behind[0] if behind else ""
-    pairs = list(_pairs(text.strip()))
+    pairs = [(_checked_key(key), value) for key, value in _pairs(text.strip())]
     if not pairs:
         raise Fault(_EXPECTED)
     return tokenize(name)[0], option == "APPEND", pairs
@@ -77,32 +106,24 @@ def _pairs(text: str) -> Iterator[tuple[str, str]]:
         at = found.end()
 
 
-def _less_usual_nodes(here: Here, name: str, count: int) -> Iterable[NodeSpec]:
-    nodes = here.nodes(name)
-    if name.upper() == ALL_NODES:
-        here.reading.charge(len(here.scope.names) * count * 3)
-        here.reading.common_places.add(here.place)
-    return nodes
-
-
-def _checked_key(here: Here, key: str) -> str:
-    """The key in lower case, by which it is known. Raises Fault for one that cannot be."""
+def _checked_key(key: str) -> Key:
+    """The key, and in lower case. Raises Fault for one that cannot be."""
     lowered = sys.intern(key.lower())
     if not any(char.isalnum() for char in key):
         raise Fault(f"the name of a variable needs a letter or a digit: {key[:80]}")
     if lowered.startswith("queue"):
         raise Fault(f"the name of a variable cannot begin with queue: {key[:80]}")
-    here.reading.variable_names[key] = lowered
-    return lowered
+    return sys.intern(key), lowered
 
 
-def _replace(here: Here, node: NodeSpec, lowered: str, variable: Variable) -> None:
-    """Give a variable anew. What is appended stands behind all that is prepended, and wins."""
-    known = node.variables or {}
-    earlier = known[lowered]
-    if earlier.place not in here.reading.common_places:
+def _give(here: Here, node: NodeSpec, lowered: str, variable: Variable) -> None:
+    """Give a node a variable. What is appended stands behind all that is prepended, and wins."""
+    if node.variables is None:
+        node.variables = {}
+    earlier = node.variables.get(lowered)
+    if earlier is not None and earlier.place not in here.reading.common_places:
         again = "" if earlier.name == variable.name else f" as {earlier.name}"
         line = earlier.place.line
         here.warn(f"{variable.name} was given{again} in line {line}: the last one counts")
-    if variable.is_appended or not earlier.is_appended:
-        known[lowered] = variable
+    if earlier is None or variable.is_appended or not earlier.is_appended:
+        node.variables[lowered] = variable
