@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from wms.dags.decisions import Decision
 from wms.dags.ending import Ending, begin_ending, ending_now, go_on_ending
-from wms.dags.follow.projection import FollowedNode, Step
+from wms.dags.follow.projection import Step
 from wms.dags.models import Dag, Edge, Node
 from wms.dags.rounds import Round
 from wms.dags.settling import finish
@@ -107,8 +107,8 @@ def _move(round_: Round, event: str, steps: Sequence[Step], reason: str) -> list
 
 
 def _fault(steps: Sequence[Step], moved: Sequence[int]) -> str:
-    missing = {step.node.id: step.node for step in steps if step.node.id not in set(moved)}
-    first: FollowedNode = min(missing.values(), key=lambda node: node.id)
+    known = set(moved)
+    first = next(step.node for step in steps if step.node.id not in known)
     state = Node.objects.values_list("state", flat=True).get(pk=first.id)
     if state == NodeState.WAITING:
         return f"node {first.name} began although parents of it had not ended"
