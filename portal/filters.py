@@ -7,18 +7,34 @@ from django import forms
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
-from wms.dags.lifecycle import JOB_TOPIC
-from wms.dags.models import Dag, Node
+from wms.dags.lifecycle import DATA_TOPIC, JOB_TOPIC
+from wms.dags.models import Dag, Node, ScriptRun
 from wms.dags.selectors import needing_attention
-from wms.dags.states import DagState, NodeState
+from wms.dags.states import DagState, NodeKind, NodeState, ScriptKind, ScriptState
 from wms.jobs.models import Job
 from wms.jobs.states import JobState
 from wms.pilots.models import Pilot
 from wms.pilots.states import PilotState
+from wms.placement.models import PlacementRequest
+from wms.placement.states import RequestState
 from wms.sites.models import Site
 from wms.sites.states import SiteState
 from wms.taskqueues.listing import Order
 from wms.taskqueues.models import TaskQueue
+
+MAX_ID = 2**63 - 1
+
+
+def hidden_id(field_name: str, label: str) -> filters.NumberFilter:
+    """A filter by the id of something else: for links, not for people to fill in."""
+    return filters.NumberFilter(
+        field_name=field_name,
+        min_value=1,
+        max_value=MAX_ID,
+        decimal_places=0,
+        label=label,
+        widget=forms.HiddenInput,
+    )
 
 
 class DagFilter(filters.FilterSet):
@@ -29,10 +45,13 @@ class DagFilter(filters.FilterSet):
     site = filters.CharFilter(field_name="site__name", label="Site")
     name = filters.CharFilter(lookup_expr="icontains", label="Name contains")
     attention = filters.BooleanFilter(method="filter_attention", label="Needs attention")
+    outer = hidden_id("parent_node__dag", "Inside of DAG")
+    root = hidden_id("root", "In the tree of DAG")
+    previous_run = hidden_id("previous_run", "Runs that went on from DAG")
 
     class Meta:
         model = Dag
-        fields = ("state", "owner", "site", "name", "attention")
+        fields = ("state", "owner", "site", "name", "attention", "outer", "root", "previous_run")
 
     def filter_attention(self, queryset: QuerySet[Dag], name: str, value: bool) -> QuerySet[Dag]:
         """Only those that a person should look at now; `false` leaves all."""
@@ -40,14 +59,56 @@ class DagFilter(filters.FilterSet):
 
 
 class NodeFilter(filters.FilterSet):
-    """Nodes of a DAG by state and name."""
+    """Nodes of a DAG by state, kind, name and category."""
 
     state = filters.MultipleChoiceFilter(choices=NodeState.choices, distinct=False)
+    kind = filters.MultipleChoiceFilter(choices=NodeKind.choices, distinct=False)
     name = filters.CharFilter(lookup_expr="icontains", label="Name contains")
+    category = filters.CharFilter(label="Category")
 
     class Meta:
         model = Node
-        fields = ("state", "name")
+        fields = ("state", "kind", "name", "category")
+
+
+class ScriptRunFilter(filters.FilterSet):
+    """Runs of scripts by state, kind and node."""
+
+    state = filters.MultipleChoiceFilter(choices=ScriptState.choices, distinct=False)
+    kind = filters.MultipleChoiceFilter(choices=ScriptKind.choices, distinct=False)
+    node = hidden_id("node", "Node")
+
+    class Meta:
+        model = ScriptRun
+        fields = ("state", "kind", "node")
+
+
+class PlacementFilter(filters.FilterSet):
+    """Placement requests by state, owner and DAG."""
+
+    state = filters.MultipleChoiceFilter(choices=RequestState.choices, distinct=False)
+    owner = filters.CharFilter(field_name="owner__username", label="Owner")
+    dag = filters.NumberFilter(
+        method="filter_dag", min_value=1, max_value=MAX_ID, decimal_places=0, label="DAG"
+    )
+    url = filters.CharFilter(method="filter_url", max_length=200, label="Address contains")
+
+    class Meta:
+        model = PlacementRequest
+        fields = ("state", "owner", "dag", "url")
+
+    def filter_dag(
+        self, queryset: QuerySet[PlacementRequest], name: str, value: int
+    ) -> QuerySet[PlacementRequest]:
+        """The requests of the nodes of a DAG."""
+        return queryset.filter(topic=DATA_TOPIC, topic_key=value)
+
+    def filter_url(
+        self, queryset: QuerySet[PlacementRequest], name: str, value: str
+    ) -> QuerySet[PlacementRequest]:
+        """Those from or to such an address."""
+        either = Q(source_url__icontains=value) | Q(destination_url__icontains=value)
+        return queryset.filter(either)
 
 
 class JobFilter(filters.FilterSet):

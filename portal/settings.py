@@ -195,6 +195,10 @@ SPECTACULAR_SETTINGS = {
     "ENUM_NAME_OVERRIDES": {
         "DagState": "wms.dags.states.DagState",
         "NodeState": "wms.dags.states.NodeState",
+        "NodeKind": "wms.dags.states.NodeKind",
+        "ScriptState": "wms.dags.states.ScriptState",
+        "ScriptKind": "wms.dags.states.ScriptKind",
+        "PlacementState": "wms.placement.states.RequestState",
         "JobState": "wms.jobs.states.JobState",
         "PilotState": "wms.pilots.states.PilotState",
         "SiteState": "wms.sites.states.SiteState",

@@ -19,7 +19,9 @@ from rest_framework import exceptions
 from rest_framework.response import Response
 from rest_framework.views import set_rollback
 
+from portal.api.checked import told_of
 from wms.core.errors import Finding, InvalidInput, NotAuthenticated, PilotageError
+from wms.dags.checking import FaultyDag
 
 CONTENT_TYPE = "application/problem+json"
 
@@ -49,6 +51,8 @@ def exception_handler(error: Exception, context: Mapping[str, Any]) -> Response 
 def _of_domain(error: PilotageError) -> Response:
     findings = error.findings if isinstance(error, InvalidInput) else ()
     answer = _problem(HTTPStatus(error.status), str(error), findings)
+    if isinstance(error, FaultyDag):
+        answer.data |= told_of(error.checked)
     if isinstance(error, NotAuthenticated):
         answer["WWW-Authenticate"] = "Token"
     return answer

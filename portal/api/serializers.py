@@ -10,8 +10,7 @@ from rest_framework import serializers
 
 from portal.slots import slot_of
 from wms.core.models import EventRecord
-from wms.dags.models import Dag, DagEvent, Node, NodeEvent
-from wms.jobs.models import Attempt, AttemptFile, Job, JobEvent, WorkspaceFile
+from wms.jobs.models import Attempt, AttemptFile, Job, JobEvent
 from wms.pilots.models import Pilot, PilotEvent
 from wms.sites.models import SiteEvent
 
@@ -68,8 +67,11 @@ class FindingSerializer(serializers.Serializer[Any]):
 
     file = serializers.CharField(allow_blank=True)
     line = serializers.IntegerField(allow_null=True)
+    command = serializers.CharField(
+        allow_blank=True, help_text="The command of a DAG file that is at fault, in capitals."
+    )
     field = serializers.CharField(allow_blank=True)
-    message = serializers.CharField()
+    message = serializers.CharField(help_text="What is wrong with it.")
 
 
 class ProblemSerializer(serializers.Serializer[Any]):
@@ -102,149 +104,41 @@ class ReasonSerializer(StrictSerializer):
 
     reason = serializers.CharField(
         required=False, default="", allow_blank=True, max_length=1000,
-        help_text="Recorded with the change; needed to hold, to rematch and to remove.",
+        help_text="Recorded with the change; needed for all but a release.",
     )  # fmt: skip
 
 
-class SubmissionSerializer(serializers.Serializer[Any]):
-    """The parts of a submission, as multipart/form-data."""
+class EventSerializer(serializers.ModelSerializer[EventRecord]):
+    """What all events have in common."""
 
-    dag = serializers.FileField(help_text="The DAG file.")
-    description = serializers.FileField(
-        required=False, help_text="A submit description for the DAG's own ad: what site it wants."
-    )
-    file = serializers.ListField(
-        child=serializers.FileField(),
-        required=False,
-        help_text="Every other file: submit descriptions, programs, inputs. Repeat the part.",
-    )
-
-
-class _EventSerializer(serializers.ModelSerializer[EventRecord]):
     facts = ObjectField(read_only=True)
 
 
-_EVENT_FIELDS = ["id", "event", "from_state", "to_state", "actor", "reason", "facts", "created_at"]
+EVENT_FIELDS = ["id", "event", "from_state", "to_state", "actor", "reason", "facts", "created_at"]
 
 
-class DagEventSerializer(_EventSerializer):
-    """One change of a DAG as a whole."""
-
-    class Meta:
-        model = DagEvent
-        fields = _EVENT_FIELDS
-
-
-class NodeEventSerializer(_EventSerializer):
-    """One change of a node."""
-
-    node = serializers.CharField(source="node.name", read_only=True)
-
-    class Meta:
-        model = NodeEvent
-        fields = ["node", *_EVENT_FIELDS]
-
-
-class JobEventSerializer(_EventSerializer):
+class JobEventSerializer(EventSerializer):
     """One change of a job."""
 
     class Meta:
         model = JobEvent
-        fields = _EVENT_FIELDS
+        fields = EVENT_FIELDS
 
 
-class PilotEventSerializer(_EventSerializer):
+class PilotEventSerializer(EventSerializer):
     """One change of a pilot."""
 
     class Meta:
         model = PilotEvent
-        fields = _EVENT_FIELDS
+        fields = EVENT_FIELDS
 
 
-class SiteEventSerializer(_EventSerializer):
+class SiteEventSerializer(EventSerializer):
     """One change of a site."""
 
     class Meta:
         model = SiteEvent
-        fields = _EVENT_FIELDS
-
-
-class NodeCountsSerializer(serializers.Serializer[Dag]):
-    """A DAG's progress in nodes."""
-
-    total = serializers.IntegerField(source="node_count")
-    done = serializers.IntegerField(source="done_count")
-    submitted = serializers.IntegerField(source="submitted_count")
-    failed = serializers.IntegerField(source="failed_count")
-    futile = serializers.IntegerField(source="futile_count")
-
-
-class DagSerializer(serializers.ModelSerializer[Dag]):
-    """A DAG in a list."""
-
-    owner = serializers.CharField(source="owner.username", read_only=True)
-    site = serializers.CharField(source="site.name", default=None, read_only=True, allow_null=True)
-    nodes = NodeCountsSerializer(source="*", read_only=True)
-
-    class Meta:
-        model = Dag
-        fields = [
-            "id", "name", "owner", "state", "state_since", "state_reason", "site",
-            "unmatched_reason", "nodes", "created_at", "ended_at",
-        ]  # fmt: skip
-
-
-class DagDetailSerializer(DagSerializer):
-    """A DAG with its ad and its match."""
-
-    ad_attributes = TextsByNameField(read_only=True)
-    match_attributes = ObjectField(read_only=True)
-    environment = TextsByNameField(read_only=True)
-    accounting_group = serializers.CharField(
-        source="accounting_group.name", default=None, read_only=True, allow_null=True
-    )
-    concurrency_limits = AmountsByNameField(read_only=True)
-
-    class Meta(DagSerializer.Meta):
-        fields = [
-            *DagSerializer.Meta.fields, "matched_at", "ad_attributes", "match_attributes",
-            "environment", "accounting_group", "concurrency_limits", "rematch_expression",
-            "rematch_count",
-        ]  # fmt: skip
-
-
-class NodeSerializer(serializers.ModelSerializer[Node]):
-    """A node of a DAG."""
-
-    submit_description = serializers.CharField(source="submit_description.name", read_only=True)
-    variables = TextsByNameField(read_only=True)
-    parents = serializers.SerializerMethodField(help_text="Names of the nodes that it waits for.")
-
-    class Meta:
-        model = Node
-        fields = [
-            "id", "name", "state", "state_since", "state_reason", "submit_description", "variables",
-            "parents", "unfinished_parents", "retry_number", "max_retries", "job",
-        ]  # fmt: skip
-
-    def get_parents(self, node: Node) -> list[str]:
-        """Read the prefetched edges."""
-        return [edge.parent.name for edge in node.parent_edges.all()]
-
-
-class WorkspaceFileSerializer(serializers.ModelSerializer[WorkspaceFile]):
-    """A file of a DAG: submitted, or sent back by a job."""
-
-    size_bytes = serializers.IntegerField(source="blob.size_bytes", read_only=True)
-    sha256 = serializers.CharField(source="blob_id", read_only=True)
-    job = serializers.IntegerField(
-        source="attempt.job_id", default=None, read_only=True, allow_null=True,
-        help_text="The job that made it; null for a submitted file.",
-    )  # fmt: skip
-
-    class Meta:
-        model = WorkspaceFile
-        fields = ["path", "size_bytes", "sha256", "job", "modified_at"]
+        fields = EVENT_FIELDS
 
 
 class JobSerializer(serializers.ModelSerializer[Job]):
@@ -255,8 +149,8 @@ class JobSerializer(serializers.ModelSerializer[Job]):
     class Meta:
         model = Job
         fields = [
-            "id", "name", "owner", "state", "state_since", "state_reason", "attempt_number",
-            "max_attempts", "created_at",
+            "id", "name", "owner", "state", "state_since", "state_reason", "cluster_id", "process",
+            "attempt_number", "max_attempts", "created_at",
         ]  # fmt: skip
 
 

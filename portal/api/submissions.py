@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import asdict
 from typing import Any
 
-from django.core.files.uploadedfile import UploadedFile
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 from rest_framework.request import Request
 
-from portal.api.serializers import DagDetailSerializer, FindingSerializer
-from wms.core.conf import conf
+from portal.api.dag_serializers import DagDetailSerializer
+from portal.api.serializers import FindingSerializer
+from portal.submissions import Sent, read_options, read_resumption, submission_of
+from portal.uploads import uploads
 from wms.core.errors import Finding, InvalidInput
-from wms.dags.checking import MAX_TEXT_BYTES, read_text
 from wms.dags.models import Dag
 from wms.dags.submission import DagSubmission, submission_warnings
 
-_PARTS = ("dag", "description", "file")
+_FILES = ("dag", "description", "file", "archive")
+_TEXTS = ("dag", "options", "resume", "save_point")
+_ONCE = ("description", "archive", "options", "resume", "save_point")
 
 
 class SubmittedDagSerializer(DagDetailSerializer):
@@ -38,56 +39,47 @@ class SubmittedDagSerializer(DagDetailSerializer):
 
 
 def read_submission(request: Request) -> DagSubmission:
-    """The parts `dag`, `description` and `file`. Raises InvalidInput with every fault."""
-    dag, description = request.FILES.get("dag"), request.FILES.get("description")
-    files = request.FILES.getlist("file")
+    """What was sent. Raises InvalidInput with every fault of the parts, or of their files."""
     findings = _faults_of_parts(request)
-    findings += _repeated_names([dag, description, *files])
-    if dag is None:
-        findings.append(Finding("the part `dag` with the DAG file is missing", field="dag"))
-    texts = {}
-    for part, upload, limit_bytes in (
-        ("dag", dag, conf().max_dag_text_bytes),
-        ("description", description, MAX_TEXT_BYTES),
-    ):
-        if upload is not None:
-            texts[part], fault = read_text(upload, limit_bytes=limit_bytes)
-            findings += [Finding(fault, file=upload.name, field=part)] if fault else []
-    if findings or dag is None:
+    if findings:
         raise InvalidInput(findings)
-    return DagSubmission(
-        dag_name=dag.name,
-        dag_text=texts["dag"],
-        files={upload.name: upload for upload in files},
-        description_text=texts.get("description", ""),
-        description_name=description.name if description is not None else "",
-        idempotency_key=request.headers.get("Idempotency-Key") or None,
+    sent = request._request
+    return submission_of(
+        Sent(
+            dags=uploads(sent, "dag"),
+            named_dags=request.POST.getlist("dag"),
+            description=next(iter(uploads(sent, "description")), None),
+            files=uploads(sent, "file"),
+            archives=uploads(sent, "archive"),
+            options=read_options(request.POST.get("options", "")),
+            resumption=read_resumption(
+                request.POST.get("resume", ""), request.POST.get("save_point", "")
+            ),
+            key=request.headers.get("Idempotency-Key") or None,
+        )
     )
 
 
 def _faults_of_parts(request: Request) -> list[Finding]:
-    """A part that nobody reads, or a second DAG file, is a mistake of the sender."""
+    """A part that nobody reads, or one that is given twice, is a mistake of the sender."""
+    known = {*_FILES, *_TEXTS}
     findings = [
-        Finding(f"unknown part; known are {', '.join(_PARTS)}", field=name)
-        for name in sorted({*request.FILES, *request.POST} - {*_PARTS, "csrfmiddlewaretoken"})
+        Finding(f"unknown part; known are {', '.join(sorted(known))}", field=name)
+        for name in sorted({*request.FILES, *request.POST} - known - {"csrfmiddlewaretoken"})
     ]
     findings += [
         Finding("must be sent as a file, with a file name", field=name)
-        for name in _PARTS
-        if name in request.POST
+        for name in _FILES
+        if name in request.POST and name not in _TEXTS
+    ]
+    findings += [
+        Finding("must be sent as a text, without a file name", field=name)
+        for name in _TEXTS
+        if name in request.FILES and name not in _FILES
     ]
     findings += [
         Finding("may be given only once", field=name)
-        for name in ("dag", "description")
-        if len(request.FILES.getlist(name)) > 1
+        for name in _ONCE
+        if len(request.FILES.getlist(name)) + len(request.POST.getlist(name)) > 1
     ]
     return findings
-
-
-def _repeated_names(uploads: list[UploadedFile | None]) -> list[Finding]:
-    counts = Counter(upload.name for upload in uploads if upload is not None)
-    return [
-        Finding("two files have this name", file=name, field="file")
-        for name, count in counts.items()
-        if count > 1
-    ]

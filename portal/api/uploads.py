@@ -1,36 +1,19 @@
-"""Multipart uploads whose file names are taken as they were sent, or refused."""
+"""Bodies that are no JSON: forms with files, and ads."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import IO, Any
 
-from django.core.files.uploadedfile import UploadedFile
-from django.http import HttpRequest, QueryDict
-from django.http.multipartparser import MultiPartParser as DjangoMultiPartParser
-from django.utils.datastructures import ImmutableList, MultiValueDict
+from django.http import HttpRequest
 from rest_framework.parsers import BaseParser, DataAndFiles, MultiPartParser
 
 from matching.classads import MAX_AD_BYTES
 from wms.core.errors import InvalidInput, TooLarge
 
 
-class _PlainNamesParser(DjangoMultiPartParser):
-    """Django cuts directories off file names, which turns `a/x` and `b/x` into the same file."""
-
-    def sanitize_file_name(self, file_name: str) -> str | None:
-        """Return the name if it is a plain one. Raises InvalidInput otherwise."""
-        plain: str | None = super().sanitize_file_name(file_name)
-        if plain != file_name:
-            raise InvalidInput.of(
-                f"{file_name!r} is not a plain file name; files are sent without directories",
-                field="file",
-            )
-        return plain
-
-
-class PlainNamesUpload(MultiPartParser):
-    """The parser of requests that carry files; the view has called `use_plain_names` before."""
+class FormUpload(MultiPartParser):
+    """The parser of requests that carry files; the view has called `keep_names` before."""
 
     def parse(
         self,
@@ -69,18 +52,6 @@ class JsonAdText(AdText):
     """An ad in JSON, whose repeated names and long numbers our own reader has to see."""
 
     media_type = "application/json"
-
-
-def use_plain_names(request: HttpRequest) -> None:
-    """Make whoever reads the form first - the CSRF check, or the view - read it with our parser."""
-
-    def parse_file_upload(
-        meta: Mapping[str, Any], body: IO[bytes]
-    ) -> tuple[QueryDict, MultiValueDict[str, UploadedFile]]:
-        request.upload_handlers = ImmutableList(request.upload_handlers)
-        return _PlainNamesParser(meta, body, request.upload_handlers, request.encoding).parse()
-
-    request.parse_file_upload = parse_file_upload  # type: ignore[method-assign]
 
 
 def refuse_large_body(request: HttpRequest, *, limit_bytes: int) -> None:

@@ -72,10 +72,15 @@ def next_runs(dag: Dag) -> QuerySet[Dag]:
     return dag.next_runs.order_by("pk")
 
 
+def rescues_of(dag: Dag) -> QuerySet[Rescue]:
+    """The rescues and save points that were written of a DAG's files, latest first."""
+    stem = rescue_stem(dag.dag_files)
+    return Rescue.objects.filter(workspace=dag.workspace_id, dag_file=stem).order_by("-pk")
+
+
 def starts_of(dag: Dag) -> list[Start]:
     """What a further run may begin from: rescues, the newest first, then save points."""
-    stem = rescue_stem(dag.dag_files)
-    written = Rescue.objects.filter(workspace=dag.workspace_id, dag_file=stem)
+    written = rescues_of(dag)
     there = set(
         WorkspaceFile.objects.filter(
             workspace=dag.workspace_id, path__in=written.values("path")

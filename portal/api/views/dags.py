@@ -1,12 +1,12 @@
-"""DAGs: submitted, listed, followed and steered."""
+"""DAGs: submitted, checked, listed and followed."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import asdict
 from typing import Any
 
 from django.db.models import QuerySet
-from django.http import FileResponse, HttpRequest
+from django.http import FileResponse, HttpRequest, StreamingHttpResponse
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import status
@@ -15,41 +15,53 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from portal.api import serializers
+from portal.api import dag_serializers as serializers
+from portal.api.checked import told_of
 from portal.api.downloads import send_blob
-from portal.api.pagination import InFileOrder
+from portal.api.problems import CONTENT_TYPE
 from portal.api.submissions import SubmittedDagSerializer, read_submission
-from portal.api.uploads import PlainNamesUpload, refuse_large_body, use_plain_names
+from portal.api.uploads import FormUpload, refuse_large_body
 from portal.api.views.base import AcceptsAnything, ListView, caller, refusals
-from portal.filters import DagFilter, NodeFilter
+from portal.exports import send_export
+from portal.filters import DagFilter
+from portal.uploads import keep_names
 from wms.core.actors import Actor
 from wms.core.conf import conf
-from wms.core.errors import Conflict
-from wms.core.transitions import Applied
-from wms.dags import selectors, services
-from wms.dags.models import Dag, DagEvent, Node, NodeEvent
-from wms.dags.submission import submit_dag
+from wms.core.models import Role
+from wms.core.policy import require_role
+from wms.dags import selectors
+from wms.dags.files.exports import EXPORTS, export_name
+from wms.dags.models import Dag, DagEvent, Rescue
+from wms.dags.run_selectors import rescues_of
+from wms.dags.submission import check_submission, submit_dag
 from wms.jobs.models import WorkspaceFile
 from wms.jobs.selectors import files_of_workspace, find_workspace_file
 
+_REFUSED = {(400, CONTENT_TYPE): serializers.FaultyDagSerializer, **refusals(403, 413)}
 
-class DagList(ListView):
-    """DAGs, newest first."""
 
-    queryset = Dag.objects.none()
-    serializer_class = serializers.DagSerializer
-    filterset_class = DagFilter
-    parser_classes = (PlainNamesUpload,)
+class _TakesFiles(APIView):
+    """An endpoint that is sent files under their own names."""
+
+    parser_classes = (FormUpload,)
 
     def initialize_request(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Request:
         """Choose how files are read before anybody reads them."""
-        use_plain_names(request)
+        keep_names(request)
         return super().initialize_request(request, *args, **kwargs)
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         """Refuse what is too large by its announced length."""
         refuse_large_body(request._request, limit_bytes=conf().max_upload_bytes)
         super().initial(request, *args, **kwargs)
+
+
+class DagList(_TakesFiles, ListView):
+    """DAGs, newest first."""
+
+    queryset = Dag.objects.none()
+    serializer_class = serializers.DagSerializer
+    filterset_class = DagFilter
 
     def get_queryset(self) -> QuerySet[Dag]:
         """Everything that the caller may see."""
@@ -66,10 +78,7 @@ class DagList(ListView):
                 description="Sending the same key again returns the DAG that was stored first.",
             )
         ],
-        responses={
-            201: SubmittedDagSerializer,
-            **refusals(400, 403, 413),
-        },
+        responses={201: SubmittedDagSerializer, **_REFUSED},
     )
     def post(self, request: Request) -> Response:
         """Store a DAG with its files, or refuse it with every fault; then nothing is stored."""
@@ -77,6 +86,24 @@ class DagList(ListView):
         dag = submit_dag(read_submission(request), owner=user, actor=Actor.person(user))
         body = SubmittedDagSerializer(selectors.find_dag(user, dag.pk)).data
         return Response(body, status=status.HTTP_201_CREATED)
+
+
+class CheckDag(_TakesFiles):
+    """Check a DAG."""
+
+    @extend_schema(
+        operation_id="dags_check",
+        summary="Check a DAG; nothing is stored",
+        request={"multipart/form-data": serializers.SubmissionSerializer},
+        responses={200: serializers.CheckSerializer, **refusals(400, 403, 413)},
+    )
+    def post(self, request: Request) -> Response:
+        """Tell all faults and warnings, and the DAG's shape."""
+        user = caller(request)
+        require_role(Actor.person(user), Role.USER, "check DAGs")
+        checked = check_submission(read_submission(request), owner=user)
+        findings = [asdict(finding) for finding in checked.findings]
+        return Response({"is_faultless": not findings, "findings": findings, **told_of(checked)})
 
 
 class DagDetail(RetrieveAPIView[Dag]):
@@ -91,20 +118,6 @@ class DagDetail(RetrieveAPIView[Dag]):
         return selectors.detailed_dags(caller(self.request))
 
 
-class NodeList(ListView):
-    """The nodes of a DAG in the order of the DAG file."""
-
-    queryset = Node.objects.none()
-    serializer_class = serializers.NodeSerializer
-    filterset_class = NodeFilter
-    pagination_class = InFileOrder
-
-    def get_queryset(self) -> QuerySet[Node]:
-        """The nodes with the names of their parents."""
-        dag = selectors.find_dag(caller(self.request), self.kwargs["dag_id"])
-        return selectors.nodes_with_parents(dag)
-
-
 class DagEventList(ListView):
     """What happened to a DAG as a whole, newest first."""
 
@@ -114,18 +127,6 @@ class DagEventList(ListView):
     def get_queryset(self) -> QuerySet[DagEvent]:
         """The DAG's events."""
         return selectors.find_dag(caller(self.request), self.kwargs["dag_id"]).events.all()
-
-
-class NodeEventList(ListView):
-    """What happened to the nodes of a DAG, newest first."""
-
-    queryset = NodeEvent.objects.none()
-    serializer_class = serializers.NodeEventSerializer
-
-    def get_queryset(self) -> QuerySet[NodeEvent]:
-        """The nodes' events with the nodes' names."""
-        dag = selectors.find_dag(caller(self.request), self.kwargs["dag_id"])
-        return selectors.node_events(dag)
 
 
 class DagFileList(ListView):
@@ -156,66 +157,57 @@ class DagFile(APIView):
         return send_blob(file.blob, name=file.path)
 
 
-class Steering(APIView):
-    """One change of one DAG, with a reason."""
+class RescueList(ListView):
+    """The rescues and save points that were written in a DAG's workspace, latest first."""
 
-    verb: str
-    body_class: type[serializers.ReasonSerializer] = serializers.ReasonSerializer
+    queryset = Rescue.objects.none()
+    serializer_class = serializers.RescueSerializer
 
-    def steer(self, request: Request, dag_id: int, change: Callable[..., Applied]) -> Response:
-        """Carry the change out and answer with the DAG. Raises Conflict if its state forbids it."""
-        body = self.body_class(data=request.data)
-        body.is_valid(raise_exception=True)
-        user = caller(request)
-        applied = change([dag_id], actor=Actor.person(user), **body.validated_data)
-        dag = selectors.find_dag(user, dag_id)
-        if not applied.changed:
-            raise Conflict(f"DAG {dag_id} is {dag.state}: it cannot be {self.verb}.")
-        return Response(serializers.DagDetailSerializer(dag).data)
+    def get_queryset(self) -> QuerySet[Rescue]:
+        """Those of the DAG's files; each can be downloaded by its path."""
+        return rescues_of(selectors.find_dag(caller(self.request), self.kwargs["dag_id"]))
 
 
-def steering_schema(
-    summary: str, body: type[serializers.ReasonSerializer] = serializers.ReasonSerializer
-) -> Callable[[Any], Any]:
-    """Describe a change of one DAG."""
-    return extend_schema(
-        summary=summary,
-        request=body,
+class ExportList(APIView):
+    """The files that can be made of a DAG."""
+
+    @extend_schema(
+        operation_id="dags_exports_list",
+        responses={200: serializers.ExportSerializer(many=True), **refusals(404)},
+    )
+    def get(self, request: Request, dag_id: int) -> Response:
+        """Name them."""
+        dag = selectors.find_dag(caller(request), dag_id)
+        return Response(
+            [
+                {
+                    "kind": kind,
+                    "title": each.title,
+                    "name": export_name(dag, kind),
+                    "content_type": each.content_type,
+                }
+                for kind, each in EXPORTS.items()
+            ]
+        )
+
+
+class Export(APIView):
+    """A file that is made of a DAG now."""
+
+    content_negotiation_class = AcceptsAnything
+
+    @extend_schema(
+        summary="Download a file that is made of a DAG now",
+        parameters=[
+            OpenApiParameter("kind", OpenApiTypes.STR, OpenApiParameter.PATH, enum=list(EXPORTS))
+        ],
         responses={
-            200: serializers.DagDetailSerializer,
-            **refusals(400, 403, 404, 409),
+            (200, "text/plain"): OpenApiTypes.STR,
+            (200, "text/vnd.graphviz"): OpenApiTypes.STR,
+            (200, "application/json"): OpenApiTypes.STR,
+            **refusals(404),
         },
     )
-
-
-class HoldDag(Steering):
-    """Hold a DAG."""
-
-    verb = "held"
-
-    @steering_schema("Let what runs finish and start nothing more")
-    def post(self, request: Request, dag_id: int) -> Response:
-        """Hold it; needs a reason."""
-        return self.steer(request, dag_id, services.hold_dags)
-
-
-class ReleaseDag(Steering):
-    """Release a DAG."""
-
-    verb = "released"
-
-    @steering_schema("Let a held DAG go on")
-    def post(self, request: Request, dag_id: int) -> Response:
-        """Release it."""
-        return self.steer(request, dag_id, services.release_dags)
-
-
-class RemoveDag(Steering):
-    """Remove a DAG."""
-
-    verb = "removed"
-
-    @steering_schema("End a DAG for good and kill its jobs")
-    def post(self, request: Request, dag_id: int) -> Response:
-        """Remove it; needs a reason."""
-        return self.steer(request, dag_id, services.remove_dags)
+    def get(self, request: Request, dag_id: int, kind: str) -> StreamingHttpResponse:
+        """Send it while it is made."""
+        return send_export(selectors.find_dag(caller(request), dag_id), kind)

@@ -15,7 +15,7 @@ from portal.api.match_serializers import (
     SelectionResultSerializer,
 )
 from portal.api.views.base import ListView, caller, refusals
-from portal.api.views.dags import Steering, steering_schema
+from portal.api.views.steering import Steering, steering_schema
 from wms.core.actors import Actor
 from wms.dags import selectors
 from wms.dags.models import MatchRecord

@@ -102,7 +102,14 @@ def test_a_dag_is_shown_with_its_match(alice: APIClient, people: SimpleNamespace
     assert (shown["state"], shown["site"]) == ("running", "UW")
     assert shown["match_attributes"]["Name"] == "UW"
     assert shown["matched_at"].endswith("Z")
-    assert shown["nodes"] == {"total": 2, "done": 0, "submitted": 2, "failed": 0, "futile": 0}
+    assert shown["nodes"] == {
+        "total": 2,
+        "done": 0,
+        "submitted": 2,
+        "ready": 0,
+        "failed": 0,
+        "futile": 0,
+    }
 
 
 @pytest.mark.parametrize("path", ["", "nodes/", "events/", "node-events/", "files/", "files/x"])

@@ -79,5 +79,5 @@ def test_problems_are_described_for_every_refusal(schema: dict[str, Any]) -> Non
 
     assert set(answers) == {"201", "400", "403", "413"}
     assert answers["400"]["content"]["application/problem+json"]["schema"] == {
-        "$ref": "#/components/schemas/Problem"
+        "$ref": "#/components/schemas/FaultyDag"
     }

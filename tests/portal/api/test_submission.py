@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import tarfile
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -213,27 +215,138 @@ def test_a_dag_that_is_no_text_is_refused(alice: APIClient) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["inputs/data.csv", "../data.csv", "/etc/passwd", "c:\\\\data.csv", "..", "a\tb"]
+    "name", ["../data.csv", "/etc/passwd", "c:\\\\data.csv", "..", "a\tb", "a//b", "./a", "x" * 300]
 )
-def test_a_file_name_with_a_directory_is_refused(alice: APIClient, name: str) -> None:
+def test_a_file_name_that_is_not_plain_or_leads_out_is_refused(alice: APIClient, name: str) -> None:
     body, content_type = _named(name)
 
     [finding] = _findings(alice.generic("POST", URL, body, content_type))
 
     assert finding["field"] == "file"
-    assert "plain file name" in finding["message"]
     assert _nothing_is_stored()
 
 
-def test_a_browser_session_is_told_the_same(people: SimpleNamespace) -> None:
+def test_files_keep_the_directories_of_their_names(alice: APIClient) -> None:
+    body, content_type = _named("inputs/data.csv")
+
+    findings = _findings(alice.generic("POST", URL, body, content_type))
+
+    assert [finding["message"] for finding in findings] == [
+        "submit file job.sub of node A1 was not uploaded"
+    ]
+
+
+def test_a_browser_session_is_read_the_same(people: SimpleNamespace) -> None:
     client = Client(enforce_csrf_checks=True)
     client.force_login(people.alice)
     client.cookies["csrftoken"] = "a" * 32
-    body, content_type = _named("inputs/data.csv")
+    body, content_type = _named("../data.csv")
 
     answer = client.generic("POST", URL, body, content_type, headers={"X-CSRFToken": "a" * 32})
 
-    assert "plain file name" in _findings(answer)[0]["message"]
+    assert "leads outside" in _findings(answer)[0]["message"]
+
+
+def _archive(files: dict[str, bytes]) -> SimpleUploadedFile:
+    stream = io.BytesIO()
+    with tarfile.open(fileobj=stream, mode="w:gz") as archive:
+        for name, content in files.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            archive.addfile(member, io.BytesIO(content))
+    return SimpleUploadedFile("all.tgz", stream.getvalue())
+
+
+def test_a_dag_file_in_an_archive_runs_with_the_files_beside_it(alice: APIClient) -> None:
+    files = {"sub/deep.dag": b"JOB A sub/job.sub\n", "sub/job.sub": FILES["job.sub"]}
+    files["run.sh"] = b""
+
+    answer = alice.post(URL, {"dag": "sub/deep.dag", "archive": _archive(files)})
+
+    assert answer.status_code == 201, answer.content
+    assert answer.json()["dag_files"] == ["sub/deep.dag"]
+    names = Dag.objects.get().workspace.files.values_list("path", flat=True)
+    assert set(names) == {"sub/deep.dag", "sub/job.sub", "run.sh"}
+
+
+def test_several_dag_files_run_as_one(alice: APIClient) -> None:
+    body = _body("JOB A job.sub\n") | {"more": None}
+    del body["more"]
+    body["dag"] = [body["dag"], SimpleUploadedFile("other.dag", b"JOB A job.sub\n")]
+
+    answer = alice.post(URL, body)
+
+    assert answer.status_code == 201, answer.content
+    assert answer.json()["dag_files"] == ["analysis.dag", "other.dag"]
+    assert list(Dag.objects.get().nodes.values_list("name", flat=True)) == ["0.A", "1.A"]
+
+
+def test_a_run_gets_options_and_begins_from_a_rescue_among_its_files(alice: APIClient) -> None:
+    files = {**FILES, "analysis.dag.rescue001": b"DONE A1\n"}
+
+    answer = alice.post(URL, _body(files=files, options='{"max_jobs": 7}'))
+
+    told = answer.json()
+    assert answer.status_code == 201, answer.content
+    assert (told["options"], told["rescue_number"]) == ({"max_jobs": 7}, 1)
+    assert told["nodes"]["done"] == 1
+
+
+def test_a_run_may_begin_afresh_although_a_rescue_is_there(alice: APIClient) -> None:
+    files = {**FILES, "analysis.dag.rescue001": b"DONE A1\n"}
+
+    told = alice.post(URL, _body(files=files, resume="afresh")).json()
+
+    assert (told["rescue_number"], told["nodes"]["done"]) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("more", "field"),
+    [
+        ({"options": "[]"}, "options"),
+        ({"options": "{"}, "options"),
+        ({"options": '{"max_job": 1}'}, "max_job"),
+        ({"options": '{"max_jobs": "many"}'}, "max_jobs"),
+        ({"resume": "sometimes"}, "resume"),
+        ({"resume": "7"}, "rescue_number"),
+        ({"resume": "1", "save_point": "x.save"}, "save_point"),
+        ({"save_point": "x.save"}, "save_point"),
+        ({"dag": "elsewhere.dag"}, "dag"),
+        ({"archive": "text"}, "archive"),
+        ({"archive": SimpleUploadedFile("x.zip", b"none")}, "archive"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_at_its_part(
+    alice: APIClient, more: dict[str, Any], field: str
+) -> None:
+    findings = _findings(alice.post(URL, _body() | more))
+
+    assert {finding["field"] for finding in findings} == {field}
+    assert not Dag.objects.exists()
+
+
+def test_a_refusal_tells_warnings_and_the_shape_as_well(alice: APIClient) -> None:
+    dag = 'JOB A job.sub\nJOB B job.sub\nPARENT A CHILD B\nPARENT B CHILD A\nVARS A x="1" x="2"\n'
+
+    told = alice.post(URL, _body(dag)).json()
+
+    assert told["findings"][0]["command"] == "PARENT"
+    assert told["statistics"]["cycle"][0] == told["statistics"]["cycle"][-1]
+    assert (told["statistics"]["nodes"], told["statistics"]["arcs"]) == (2, 2)
+    assert told["warnings"]
+
+
+def test_a_check_tells_all_and_stores_nothing(alice: APIClient) -> None:
+    good = alice.post(f"{URL}check/", _body())
+    bad = alice.post(f"{URL}check/", _body("JOB A job.sub\nNONSENSE\nPARENT A CHILD X\n"))
+
+    assert (good.status_code, bad.status_code) == (200, 200)
+    assert good.json()["is_faultless"] is True
+    assert good.json()["statistics"] == {
+        "nodes": 2, "arcs": 0, "height": 1, "width": 2, "widths": [2], "cycle": [],
+    }  # fmt: skip
+    assert {finding["line"] for finding in bad.json()["findings"]} == {2, 3}
+    assert _nothing_is_stored()
 
 
 def test_a_request_that_is_too_large_is_refused_unread(alice: APIClient, settings: Any) -> None:

@@ -1,0 +1,190 @@
+"""Nodes of DAGs: read, run again, marked, changed; and the runs of their scripts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db.models import QuerySet
+from django.http import FileResponse
+from django.utils import timezone
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.serializers import Serializer
+from rest_framework.views import APIView
+
+from portal.api import node_serializers as shapes
+from portal.api.downloads import send_blob
+from portal.api.pagination import InFileOrder
+from portal.api.serializers import JobSerializer
+from portal.api.views.base import AcceptsAnything, ListView, caller, refusals
+from portal.filters import NodeFilter, ScriptRunFilter
+from wms.core.actors import Actor
+from wms.core.errors import NotFound
+from wms.core.transitions import Applied
+from wms.dags import node_selectors, selectors
+from wms.dags.models import Node, NodeEvent, ScriptRun
+from wms.dags.node_services import change_nodes, mark_nodes, rerun_nodes
+from wms.dags.waiting import obstacles_of
+from wms.jobs.models import Job
+
+
+class NodeList(ListView):
+    """The nodes of a DAG in the order of the DAG file."""
+
+    queryset = Node.objects.none()
+    serializer_class = shapes.NodeSerializer
+    filterset_class = NodeFilter
+    pagination_class = InFileOrder
+
+    def get_queryset(self) -> QuerySet[Node]:
+        """The nodes with the names of their parents."""
+        dag = selectors.find_dag(caller(self.request), self.kwargs["dag_id"])
+        return selectors.nodes_with_parents(dag)
+
+
+class NodeDetail(APIView):
+    """One node with its rules, and what it waits for."""
+
+    @extend_schema(responses={200: shapes.NodeDetailSerializer, **refusals(404)})
+    def get(self, request: Request, dag_id: int, node_id: int) -> Response:
+        """Tell all of it."""
+        node = node_selectors.find_node(caller(request), dag_id, node_id)
+        context = {"obstacles": obstacles_of(node, now=timezone.now())}
+        return Response(shapes.NodeDetailSerializer(node, context=context).data)
+
+
+class _OfNode(ListView):
+    """A list that belongs to one node."""
+
+    def node(self) -> Node:
+        """The node of the address."""
+        return node_selectors.find_node(
+            caller(self.request), self.kwargs["dag_id"], self.kwargs["node_id"]
+        )
+
+
+class OneNodesEventList(_OfNode):
+    """What happened to a node, newest first."""
+
+    queryset = NodeEvent.objects.none()
+    serializer_class = shapes.NodeEventSerializer
+
+    def get_queryset(self) -> QuerySet[NodeEvent]:
+        """The node's events."""
+        return node_selectors.events_of_node(self.node()).select_related("node")
+
+
+class OneNodesJobList(_OfNode):
+    """The jobs of all attempts of a node, newest first."""
+
+    queryset = Job.objects.none()
+    serializer_class = JobSerializer
+
+    def get_queryset(self) -> QuerySet[Job]:
+        """Those of earlier attempts too."""
+        return node_selectors.jobs_of_node(self.node())
+
+
+class NodeEventList(ListView):
+    """What happened to the nodes of a DAG, newest first."""
+
+    queryset = NodeEvent.objects.none()
+    serializer_class = shapes.NodeEventSerializer
+
+    def get_queryset(self) -> QuerySet[NodeEvent]:
+        """The nodes' events with the nodes' names."""
+        dag = selectors.find_dag(caller(self.request), self.kwargs["dag_id"])
+        return selectors.node_events(dag)
+
+
+class ScriptRunList(ListView):
+    """The runs of the scripts of a DAG's nodes, newest first."""
+
+    queryset = ScriptRun.objects.none()
+    serializer_class = shapes.ScriptRunSerializer
+    filterset_class = ScriptRunFilter
+
+    def get_queryset(self) -> QuerySet[ScriptRun]:
+        """The runs with the nodes' names."""
+        dag = selectors.find_dag(caller(self.request), self.kwargs["dag_id"])
+        return node_selectors.script_runs_of_dag(dag)
+
+
+class ScriptOutput(APIView):
+    """What a run of a script printed."""
+
+    content_negotiation_class = AcceptsAnything
+
+    @extend_schema(
+        summary="Download what a run of a script printed",
+        responses={(200, "application/octet-stream"): OpenApiTypes.BINARY, **refusals(404)},
+    )
+    def get(self, request: Request, dag_id: int, run_id: int) -> FileResponse:
+        """Send stdout and stderr, as they came."""
+        run = node_selectors.find_script_run(caller(request), dag_id, run_id)
+        if run.output is None:
+            raise NotFound(f"Script run {run_id} has printed nothing.")
+        return send_blob(run.output, name=f"script-{run.pk}.{run.kind}.txt")
+
+
+class _NodeSteering(APIView):
+    """A change of nodes that are named."""
+
+    def answer(self, request: Request, dag_id: int, applied: Applied) -> Response:
+        """Tell how many were changed."""
+        dag = selectors.find_dag(caller(request), dag_id)
+        body = {
+            "changed": len(applied.changed),
+            "skipped": len(applied.skipped),
+            "state": dag.state,
+        }
+        return Response(shapes.ChangedNodesSerializer(body).data)
+
+
+def _given(request: Request, shape: type[Serializer[Any]]) -> dict[str, Any]:
+    body = shape(data=request.data)
+    body.is_valid(raise_exception=True)
+    return {**body.validated_data, "actor": Actor.person(caller(request))}
+
+
+def _schema(operation: str, summary: str, shape: type[Serializer[Any]]) -> Any:
+    return extend_schema(
+        operation_id=f"dags_nodes_{operation}",
+        summary=summary,
+        request=shape,
+        responses={200: shapes.ChangedNodesSerializer, **refusals(400, 403, 404, 409)},
+    )
+
+
+class RerunNodes(_NodeSteering):
+    """Run nodes again."""
+
+    @_schema("rerun", "Run nodes that have ended again, at any time", shapes.RerunSerializer)
+    def post(self, request: Request, dag_id: int) -> Response:
+        """With all that depends on them, unless it is not wanted; needs a reason."""
+        given = _given(request, shapes.RerunSerializer)
+        return self.answer(request, dag_id, rerun_nodes(dag_id, given.pop("nodes"), **given))
+
+
+class MarkNodes(_NodeSteering):
+    """Mark nodes as done or failed."""
+
+    @_schema("mark", "Say that nodes are done, or have failed", shapes.MarkSerializer)
+    def post(self, request: Request, dag_id: int) -> Response:
+        """Without running them; their children follow. Needs a reason."""
+        given = _given(request, shapes.MarkSerializer)
+        return self.answer(request, dag_id, mark_nodes(dag_id, given.pop("nodes"), **given))
+
+
+class ChangeNodes(_NodeSteering):
+    """Change nodes that are not submitted yet."""
+
+    @_schema(
+        "change", "Change VARS, priority or retries before submission", shapes.ChangeNodesSerializer
+    )
+    def post(self, request: Request, dag_id: int) -> Response:
+        """What is not given stays as it is; needs a reason."""
+        given = _given(request, shapes.ChangeNodesSerializer)
+        return self.answer(request, dag_id, change_nodes(dag_id, given.pop("nodes"), **given))

@@ -1,0 +1,132 @@
+"""What a person or program sent, as a submission: for the page and for the API."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import file_digest
+from typing import Any, BinaryIO
+
+from portal.archives import unpack
+from portal.uploads import Upload
+from wms.core.conf import conf
+from wms.core.errors import Finding, InvalidInput
+from wms.dags.checking import MAX_TEXT_BYTES, read_text
+from wms.dags.rescues import Resumption
+from wms.dags.submission import DagSubmission
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """The parts of a submission. DAG files come by themselves, or are named among the others."""
+
+    dags: Sequence[Upload]
+    named_dags: Sequence[str] = ()
+    description: Upload | None = None
+    files: Sequence[Upload] = ()
+    archives: Sequence[Upload] = ()
+    options: Mapping[str, Any] = field(default_factory=dict)
+    resumption: Resumption = Resumption()  # noqa: RUF009 - it never changes
+    key: str | None = None
+
+
+def submission_of(sent: Sent) -> DagSubmission:
+    """What is to be submitted. Raises InvalidInput with every fault of the files, and TooLarge."""
+    description = [sent.description] if sent.description is not None else []
+    files: dict[str, BinaryIO] = {}
+    findings = []
+    for upload in [*sent.dags, *description, *sent.files]:
+        findings += _add(files, upload, field="file")
+    for archive in sent.archives:
+        for path, content in unpack(
+            archive.content, name=archive.name, limit_bytes=conf().max_upload_bytes
+        ).items():
+            findings += _add(files, Upload(path, content), field="archive")
+    names = [upload.name for upload in sent.dags] + list(sent.named_dags)
+    findings += _faults_of_dags(names, files)
+    texts = {}
+    for part, name, limit_bytes in [
+        *(("dag", name, conf().max_dag_text_bytes) for name in names[:1] if name in files),
+        *(("description", each.name, MAX_TEXT_BYTES) for each in description),
+    ]:
+        texts[part], fault = read_text(files[name], limit_bytes=limit_bytes)
+        findings += [Finding(fault, file=name, field=part)] if fault else []
+    if findings:
+        raise InvalidInput(findings)
+    own = {names[0], *(each.name for each in description)}
+    return DagSubmission(
+        dag_name=names[0],
+        dag_text=texts["dag"],
+        files={path: content for path, content in files.items() if path not in own},
+        description_text=texts.get("description", ""),
+        description_name=description[0].name if description else "",
+        idempotency_key=sent.key,
+        more_dags=tuple(names[1:]),
+        options=sent.options,
+        resumption=sent.resumption,
+    )
+
+
+def _add(files: dict[str, BinaryIO], upload: Upload, *, field: str) -> list[Finding]:
+    """Take a file in. One that is sent twice is one file, if it is the same."""
+    known = files.setdefault(upload.name, upload.content)
+    if known is upload.content or _digest(known) == _digest(upload.content):
+        return []
+    return [Finding("two files have this name", file=upload.name, field=field)]
+
+
+def _digest(content: BinaryIO) -> str:
+    content.seek(0)
+    digest = file_digest(content, "sha256").hexdigest()
+    content.seek(0)
+    return digest
+
+
+def _faults_of_dags(names: Sequence[str], files: Mapping[str, BinaryIO]) -> list[Finding]:
+    if not names:
+        return [Finding("the DAG file is missing", field="dag")]
+    findings = [
+        Finding(f"there is no file {name[:200]!r} among those that were sent", field="dag")
+        for name in names
+        if name not in files
+    ]
+    findings += [
+        Finding("this DAG file is named twice", file=name, field="dag")
+        for name in dict.fromkeys(names)
+        if names.count(name) > 1
+    ]
+    return findings
+
+
+def read_options(text: str) -> dict[str, Any]:
+    """Run options as a JSON object; empty text is none. Raises InvalidInput."""
+    if not text.strip():
+        return {}
+    try:
+        options = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InvalidInput.of(f"is not JSON: {error}", field="options") from error
+    if not isinstance(options, dict):
+        raise InvalidInput.of("must be a JSON object", field="options")
+    return options
+
+
+def read_resumption(resume: str, save_point: str = "") -> Resumption:
+    """What a run begins from: `newest`, `afresh`, or the number of a rescue.
+
+    Raises InvalidInput.
+    """
+    resume = resume.strip() or "newest"
+    if save_point.strip():
+        if resume != "newest":
+            raise InvalidInput.of("give a rescue or a save point, not both", field="save_point")
+        return Resumption(save_point=save_point.strip())
+    if resume == "newest":
+        return Resumption()
+    if resume == "afresh":
+        return Resumption(is_fresh=True)
+    if resume.isascii() and resume.isdigit() and len(resume) <= 3 and int(resume):
+        return Resumption(rescue_number=int(resume))
+    message = "must be newest, afresh, or the number of a rescue, from 1 to 999"
+    raise InvalidInput.of(message, field="resume")

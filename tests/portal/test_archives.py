@@ -1,0 +1,139 @@
+"""Archives are unpacked within bounds, and nothing of them leaves its place."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import tarfile
+import zipfile
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from portal.archives import unpack
+from wms.core.errors import InvalidInput, TooLarge
+
+FILES = {"a.dag": b"JOB A sub/job.sub\n", "sub/job.sub": b"queue\n", "sub/deep/x": b""}
+
+
+def _tar(files: dict[str, bytes], mode: str = "w:gz") -> io.BytesIO:
+    stream = io.BytesIO()
+    with tarfile.open(fileobj=stream, mode=mode) as archive:
+        for name, content in files.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            archive.addfile(member, io.BytesIO(content))
+    return stream
+
+
+def _zip(files: dict[str, bytes]) -> io.BytesIO:
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+    return stream
+
+
+def _special(kind: bytes) -> io.BytesIO:
+    stream = io.BytesIO()
+    with tarfile.open(fileobj=stream, mode="w") as archive:
+        member = tarfile.TarInfo("door")
+        member.type, member.linkname = kind, "/etc/passwd"
+        archive.addfile(member)
+    return stream
+
+
+def _read(stream: io.BytesIO, limit_bytes: int = 10**6) -> dict[str, bytes]:
+    unpacked = unpack(stream, name="all.tgz", limit_bytes=limit_bytes)
+    return {path: content.read() for path, content in unpacked.items()}
+
+
+@pytest.mark.parametrize("archive", [_tar(FILES), _tar(FILES, "w"), _zip(FILES)])
+def test_files_keep_their_directories(archive: io.BytesIO) -> None:
+    assert _read(archive) == FILES
+
+
+@given(st.dictionaries(st.sampled_from(["a", "b/c", "d"]), st.binary(max_size=3000), min_size=1))
+def test_every_content_comes_out_as_it_went_in(files: dict[str, bytes]) -> None:
+    assert _read(_tar(files)) == _read(_zip(files)) == files
+
+
+def test_a_content_can_be_read_from_its_middle_and_again() -> None:
+    content = unpack(_zip({"x": b"0123456789"}), name="x.zip", limit_bytes=100)["x"]
+
+    content.seek(4)
+    assert content.read(3) == b"456"
+    content.seek(0)
+    assert content.read() == b"0123456789"
+
+
+@pytest.mark.parametrize("name", ["../out", "/etc/cron.d/x", "a/../../b", "a\\b", "x\ny"])
+@pytest.mark.parametrize("pack", [_tar, _zip])
+def test_a_name_that_leads_out_is_refused(name: str, pack: object) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        _read(pack({name: b"x", "ok": b"y"}))  # type: ignore[operator]
+
+    [finding] = refused.value.findings
+    assert finding.file == "all.tgz"
+    assert "no name of a file here" in finding.message
+
+
+@pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.CHRTYPE])
+def test_what_is_no_plain_file_is_refused(kind: bytes) -> None:
+    with pytest.raises(InvalidInput, match="neither a plain file nor a folder"):
+        _read(_special(kind))
+
+
+def test_a_link_in_a_zip_is_refused() -> None:
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as archive:
+        link = zipfile.ZipInfo("door")
+        link.external_attr = 0o120777 << 16
+        archive.writestr(link, "/etc/passwd")
+
+    with pytest.raises(InvalidInput, match="neither a plain file nor a folder"):
+        _read(stream)
+
+
+@pytest.mark.parametrize("pack", [_tar, _zip])
+def test_a_small_archive_of_much_is_refused_before_it_is_unpacked(pack: object) -> None:
+    bomb = pack({"zeros": bytes(5_000_000)})  # type: ignore[operator]
+    assert len(bomb.getvalue()) < 20_000
+
+    with pytest.raises(TooLarge):
+        _read(bomb, limit_bytes=1_000_000)
+
+
+def test_a_header_that_claims_to_be_huge_is_refused() -> None:
+    stream = io.BytesIO()
+    with tarfile.open(fileobj=stream, mode="w", format=tarfile.PAX_FORMAT) as archive:
+        member = tarfile.TarInfo("x")
+        member.pax_headers = {"comment": "c" * 500_000}
+        archive.addfile(member)
+
+    with pytest.raises(TooLarge):
+        _read(io.BytesIO(gzip.compress(stream.getvalue())))
+
+
+def test_names_that_are_there_twice_are_refused() -> None:
+    stream = _tar({"a": b"1", "./a": b"2"})
+
+    with pytest.raises(InvalidInput, match="is there twice"):
+        _read(stream)
+
+
+@pytest.mark.parametrize("content", [b"", b"hello", b"PK\x03\x04 broken", b"\x1f\x8b broken"])
+def test_what_is_no_archive_says_so(content: bytes) -> None:
+    with pytest.raises(InvalidInput, match="no zip or tar archive"):
+        _read(io.BytesIO(content))
+
+
+def test_folders_are_passed_over() -> None:
+    stream = io.BytesIO()
+    with tarfile.open(fileobj=stream, mode="w") as archive:
+        folder = tarfile.TarInfo("sub")
+        folder.type = tarfile.DIRTYPE
+        archive.addfile(folder)
+
+    assert _read(stream) == {}
