@@ -12,7 +12,7 @@ MAX_RETRIES = 1000
 MAX_LINES = 10_000_000
 #: A file that many splices read counts each time, and an empty one as much as this.
 READ_AT_LEAST = 1024
-#: So many times the text of all files may be read again for splices.
+#: So many times the text that all files may have may be read again for splices.
 READ_AGAIN = 4
 #: So many values per allowed node may be set by lines for ALL_NODES.
 VALUES_PER_NODE = 20

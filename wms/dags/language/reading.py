@@ -116,20 +116,21 @@ class Reading:
 
     def text(self, path: str) -> str | None:
         """The text of a file; None if it is not there. Raises TooMuch."""
-        if path not in self._texts:
+        limit = self.bounds.max_text_bytes
+        if path in self._texts:
+            self._read_size += max(len(self._texts[path] or ""), READ_AT_LEAST)
+            if self._read_size > READ_AGAIN * limit:
+                most = READ_AGAIN * limit
+                raise TooMuch(f"splices read text again of at most {most} bytes in all")
+        else:
             if len(self._texts) >= self.bounds.max_files:
                 raise TooMuch(f"the files of a DAG are at most {self.bounds.max_files}")
             text = self._read(path)
             self._texts[path] = text
             self._text_size += _size(text or "")
-        limit = self.bounds.max_text_bytes
-        if self._text_size > limit:
-            raise TooMuch(f"the text of a DAG has at most {limit} bytes in all its files")
-        found = self._texts[path]
-        self._read_size += max(len(found or ""), READ_AT_LEAST)
-        if self._read_size > READ_AGAIN * limit:
-            raise TooMuch(f"the text of a DAG has at most {READ_AGAIN * limit} bytes with splices")
-        return found
+            if self._text_size > limit:
+                raise TooMuch(f"the text of a DAG has at most {limit} bytes in all its files")
+        return self._texts[path]
 
     def path(self, directory: str, name: str) -> str:
         """The path of what is called `name` in a directory. Raises Fault for one outside."""

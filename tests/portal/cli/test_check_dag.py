@@ -1,0 +1,122 @@
+"""`manage.py check_dag`, as a program with an empty environment: no database, no settings."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+MANAGE = Path(__file__).resolve().parents[3] / "manage.py"
+
+
+def check(*arguments: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, str(MANAGE), "check_dag", *map(str, arguments)],
+        cwd=cwd,
+        env={"PATH": os.environ["PATH"], "PILOTAGE_VAR": str(cwd / "var")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    (tmp_path / "dag").mkdir()
+    (tmp_path / "dag" / "a.sub").write_text("executable = /bin/true\nqueue\n")
+    (tmp_path / "outside.dag").write_text("JOB X a.sub\n")
+    return tmp_path
+
+
+def test_a_dag_without_faults_is_told_with_its_shape(place: Path) -> None:
+    (place / "dag" / "a.dag").write_text("JOB A a.sub\nJOB B a.sub\nPARENT A CHILD B\n")
+
+    done = check("dag/a.dag", cwd=place)
+
+    assert done.stdout.splitlines() == [
+        "2 nodes, 1 arcs, height 2, width 1",
+        "0 errors, 0 warnings",
+    ]
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_faults_are_told_for_people_and_for_programs(place: Path) -> None:
+    (place / "dag" / "a.dag").write_text(
+        "JOB A a.sub\nPARENT A CHILD A\nRETRY A x\nSCRIPT PRE A /bin/x $WHAT\n"
+    )
+
+    for_people = check("a.dag", cwd=place / "dag")
+    for_programs = check("a.dag", "--json", cwd=place / "dag")
+
+    assert for_people.stdout.splitlines() == [
+        "a.dag:2: error: PARENT: the nodes form a cycle: A -> A",
+        "a.dag:3: error: RETRY: the number of retries is a whole number from 0 to 1000, found: x",
+        "a.dag:4: warning: SCRIPT: $WHAT is no macro of scripts: it stays as it is",
+        "1 nodes, 1 arcs, height 0, width 0",
+        "2 errors, 1 warnings",
+    ]
+    answer = json.loads(for_programs.stdout)
+    assert answer["errors"][0] == {
+        "reason": "the nodes form a cycle: A -> A",
+        "file": "a.dag",
+        "line": 2,
+        "command": "PARENT",
+    }
+    assert [each["line"] for each in answer["warnings"]] == [4]
+    assert answer["statistics"]["cycle"] == ["A", "A"]
+    assert (for_people.returncode, for_programs.returncode) == (1, 1)
+
+
+def test_nothing_outside_of_the_directory_is_read(place: Path) -> None:
+    (place / "dag" / "link.dag").symlink_to(place / "outside.dag")
+    (place / "dag" / "inside.dag").symlink_to(place / "dag" / "more.dag")
+    (place / "dag" / "more.dag").write_text("JOB Y a.sub\n")
+    (place / "dag" / "a.dag").write_text(
+        "SPLICE S link.dag\nSPLICE T ../outside.dag\nSPLICE U inside.dag\n"
+        f"INCLUDE {place / 'outside.dag'}\nJOB A ../dag/a.sub\n"
+    )
+
+    done = check("--json", "dag/a.dag", cwd=place)
+
+    answer = json.loads(done.stdout)
+    assert [(each["line"], each["command"]) for each in answer["errors"]] == [
+        (1, "SPLICE"),
+        (2, "SPLICE"),
+        (4, "INCLUDE"),
+        (5, "JOB"),
+    ]
+    assert answer["statistics"]["nodes"] == 2
+
+
+def test_several_files_are_checked_as_one_dag(place: Path) -> None:
+    (place / "dag" / "a.dag").write_text("JOB A a.sub\n")
+    (place / "dag" / "b.dag").write_text("JOB A none.sub\n")
+
+    done = check("dag/a.dag", "dag/b.dag", "--allow-missing", cwd=place)
+
+    assert done.stdout.splitlines() == [
+        "b.dag:1: warning: JOB: submit file none.sub of node 1.A was not uploaded",
+        "2 nodes, 0 arcs, height 1, width 2",
+        "0 errors, 1 warnings",
+    ]
+    assert done.returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (["nothing.dag"], "nothing.dag is no file"),
+        (["none/nothing.dag"], "none: No such file or directory"),
+        (["dag/a.sub", "outside.dag"], "outside.dag is not below dag"),
+        ([], "required: FILE"),
+    ],
+)
+def test_a_check_that_cannot_be_made_ends_with_two(place: Path, arguments, reason: str) -> None:
+    done = check(*arguments, cwd=place)
+
+    assert done.returncode == 2
+    assert reason in done.stderr

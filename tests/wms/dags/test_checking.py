@@ -1,0 +1,138 @@
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping
+
+import pytest
+
+from wms.dags.checking import CheckedDag, check_dag
+
+SUB = "executable = /bin/true\nqueue\n"
+REQUEST = '[ dap_type = "transfer"; src_url = "file:///x"; dest_url = "file:///y" ]'
+
+
+def checked(text: str, files: Mapping[str, str | bytes] | None = None, **options) -> CheckedDag:
+    """What is found in a submission of `case.dag` and other files, without a database."""
+    given = {"case.dag": text, **(files or {})}
+    streams = {
+        name: io.BytesIO(content if isinstance(content, bytes) else content.encode())
+        for name, content in given.items()
+    }
+    return check_dag(["case.dag"], files=streams, owner=None, **options)
+
+
+def found(text: str, files: Mapping[str, str | bytes] | None = None, **options) -> list[str]:
+    """The faults as text."""
+    return [str(each) for each in checked(text, files, **options).findings]
+
+
+def test_a_whole_submission_is_read() -> None:
+    dag = checked(
+        "JOB A a.sub\nJOB B {\n executable = /bin/true\n}\nJOB C a.sub DIR d\nDATA D d.stork\n"
+        "FINAL F a.sub",
+        {"a.sub": SUB, "d/a.sub": SUB, "d.stork": REQUEST},
+    )
+
+    assert (dag.findings, dag.warnings) == ([], [])
+    assert dag.submit_files.keys() == {"a.sub", "d/a.sub", dag.dag.nodes["B"].source}
+
+
+def test_a_dag_without_nodes_is_one() -> None:
+    assert found("# nothing") == []
+
+
+def test_faults_of_all_files_are_told_at_once() -> None:
+    told = found(
+        "JOB A a.sub\nJOB B {\n\n what\n}\nDATA D d.stork\nRETRY A x\nSPLICE S s.dag\n",
+        {
+            "a.sub": "executable = x\nwhat\nqueue",
+            "d.stork": "[\n dap_type = 5;\n]",
+            "s.dag": "WHAT",
+        },
+    )
+
+    assert [message.split(": ")[0] for message in told] == [
+        "a.sub:2",
+        "case.dag:4",
+        "case.dag:7",
+        "d.stork:1",
+        "d.stork:1",
+        "d.stork:2",
+        "s.dag:1",
+    ]
+
+
+def test_an_inline_request_tells_its_faults_with_the_lines_of_the_dag_file() -> None:
+    told = checked('JOB A a.sub\nDATA D {\n[ dap_type = "transfer";\n  src_url = 5; ]\n}')
+
+    assert [each.line for each in told.findings if each.field == "src_url"] == [4]
+
+
+def test_a_description_that_was_not_uploaded_is_told_once_with_a_node() -> None:
+    text = "JOB A a.sub\nJOB B a.sub\nDATA D d.stork\nSERVICE S s.sub"
+
+    assert found(text) == [
+        "case.dag:1: submit file a.sub of node A was not uploaded",
+        "case.dag:3: placement request d.stork of node D was not uploaded",
+        "case.dag:4: submit file s.sub of node S was not uploaded",
+    ]
+
+
+@pytest.mark.parametrize(
+    "text", ["JOB A a.sub\nSCRIPT PRE A /bin/x", "SUBDAG EXTERNAL A a.sub", "JOB A a.sub"]
+)
+def test_what_may_come_later_is_told_as_a_warning(text: str) -> None:
+    dag = checked(text, allow_missing_files=text == "JOB A a.sub")
+
+    assert dag.findings == []
+    assert dag.submit_files == {}
+    assert [each.line for each in dag.warnings] == [1]
+    assert "a.sub of node A was not uploaded" in dag.warnings[0].message
+
+
+@pytest.mark.parametrize("option", ["NOOP", "DONE"])
+def test_what_is_not_run_needs_no_description(option: str) -> None:
+    dag = checked(f"JOB A a.sub {option}\nSUBDAG EXTERNAL S s.dag {option}")
+
+    assert (dag.findings, dag.warnings) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"JOB A \xff", "the file is not UTF-8 text (byte 6)"),
+        (b"JOB A\0 a", "the file contains a zero byte"),
+    ],
+)
+def test_a_file_that_is_no_text_is_told_so(content: bytes, message: str) -> None:
+    assert found("SPLICE S s.dag\nPARENT S CHILD S", {"s.dag": content}) == [f"s.dag: {message}"]
+    assert found("JOB A a.sub", {"a.sub": content}) == [f"a.sub: {message}"]
+
+
+def test_the_nodes_are_checked_with_their_descriptions() -> None:
+    (fault,) = found(
+        'JOB A a.sub\nVARS A cores="many"', {"a.sub": "request_cpus = $(cores)\n" + SUB}
+    )
+
+    assert fault.startswith("case.dag:2: ")
+    assert "request_cpus" in fault
+
+
+def test_the_bounds_are_those_of_the_settings(settings) -> None:
+    limits = {"MAX_DAG_NODES": 2, "MAX_DAG_TEXT_BYTES": 100}
+    settings.PILOTAGE = {**settings.PILOTAGE, **limits}
+
+    assert found("JOB A a NOOP\nJOB B a NOOP\nJOB C a NOOP") == [
+        "case.dag:3: a DAG has at most 2 nodes"
+    ]
+    assert found("INCLUDE b", {"b": "#" * 101}) == ["b: the file is larger than 100 bytes"]
+
+
+def test_a_dag_in_a_directory_is_checked_there() -> None:
+    files = {"d/in.dag": "JOB A a.sub", "d/a.sub": SUB}
+    streams = {name: io.BytesIO(text.encode()) for name, text in files.items()}
+
+    dag = check_dag(["d/in.dag"], files=streams, owner=None, directory="d")
+
+    assert dag.findings == []
+    assert dag.dag.nodes["A"].source == "d/a.sub"
