@@ -48,7 +48,7 @@ class JobField:
 def _executable(texts: Texts) -> str:
     name = texts.get("executable", "").strip()
     if not name:
-        raise ValueError("the submit description names no executable")
+        raise ValueError("no executable is named")
     if len(name) > _MAX_PATH_LENGTH:
         raise ValueError(f"executable is longer than {_MAX_PATH_LENGTH} characters")
     return name if name.startswith("/") else checked_path(name)

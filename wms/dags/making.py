@@ -19,6 +19,7 @@ from wms.dags.models import Dag, Node
 from wms.dags.needs import MAX_DIFFERENT_NEEDS
 from wms.dags.references import bounded
 from wms.dags.rendering import CannotRender, Identity, NodeContext, Renderer, Surroundings
+from wms.dags.scripts.asking import status_now
 from wms.dags.submitfile import from_dict
 from wms.jobs.models import Job
 from wms.jobs.specs import JobSpec
@@ -100,6 +101,7 @@ class _Maker:
     def __init__(self, dag: Dag, nodes: Sequence[Node]) -> None:
         features = {node.pk: features_of(node.features) for node in nodes if node.features}
         self._dag = dag
+        self._status = status_now(dag)
         self._features = features
         self._identity = Identity(
             owner=dag.owner.username,
@@ -136,7 +138,7 @@ class _Maker:
             retry_number=node.retry_number,
             variables=node.variables,
             appended=features.appended,
-            dag_status=self._dag.status,
+            dag_status=self._status,
             failed_count=self._dag.failed_count,
             parent_names=partial(self._parents.names, node.pk),
             directory=node.directory,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import islice
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from matching.macros import MacroError, Scopes, parse_template
@@ -32,14 +33,17 @@ _OF_ONE = {
     "cluster": CLUSTER_MARK, "clusterid": CLUSTER_MARK,
 }  # fmt: skip
 _UNKNOWN_OF_ONE = {**_OF_ONE, **dict.fromkeys(_CLUSTER_NAMES, UNKNOWN)}
+_LATE_VALUES = dict.fromkeys(_LATE, UNKNOWN)
+_NOTHING: Mapping[str, str] = MappingProxyType({})
+_NO_NAMES: frozenset[str] = frozenset()
 _ONE = QueueStatement()
 #: So many programs of a description are kept: one for each queue statement and each set of commands
 #: that come with nodes.
 _MOST_PROGRAMS = 256
 
 
-@dataclass(frozen=True, slots=True)
-class NodeContext:
+# A tuple, because one is made of every node of every DAG.
+class NodeContext(NamedTuple):
     """A node and its moment, as the macros of its submit description may refer to them.
 
     `variables` are the VARS before the description, `appended` those behind it; a name that begins
@@ -50,8 +54,8 @@ class NodeContext:
     node_name: str
     dag_id: int
     retry_number: int = 0
-    variables: Mapping[str, str] = field(default_factory=dict)
-    appended: Mapping[str, str] = field(default_factory=dict)
+    variables: Mapping[str, str] = _NOTHING
+    appended: Mapping[str, str] = _NOTHING
     dag_status: int = 0
     failed_count: int = 0
     parent_names: Callable[[], Iterable[str]] = tuple
@@ -183,6 +187,8 @@ class Renderer:
             }
 
     def _node(self, context: NodeContext) -> _Node:
+        if not context.variables and not context.appended:
+            return _Node(context, self._builtins(context, False), {}, {}, {}, {}, _NO_NAMES, False)
         plain: tuple[dict[str, str], dict[str, str]] = {}, {}
         attributes: tuple[dict[str, str], dict[str, str]] = {}, {}
         outer: set[str] = set()
@@ -197,22 +203,23 @@ class Renderer:
                 plain[layer][lowered] = value
                 if lowered in (self._appendable if layer else self._missing):
                     outer.add(lowered)
-        given = self._builtins(context, needs_parents=has_macros)
+        given = self._builtins(context, has_macros)
         return _Node(context, given, *plain, *attributes, frozenset(outer), has_macros)
 
-    def _builtins(self, context: NodeContext, *, needs_parents: bool) -> dict[str, str]:
+    def _builtins(self, context: NodeContext, needs_parents: bool) -> dict[str, str]:
         """The names that DAGMan always gives a value."""
         given = {
             "job": context.node_name,
             "node": context.node_name,
             "retry": str(context.retry_number),
-            "dagmanjobid": str(context.dag_id),
-            "dag_status": str(context.dag_status),
-            "failed_count": str(context.failed_count),
         }
         if self._surroundings is None:
-            given.update(dict.fromkeys(_LATE, UNKNOWN))
-        elif needs_parents or self._asks_for_parents:
+            given.update(_LATE_VALUES)
+            return given
+        given["dagmanjobid"] = str(context.dag_id)
+        given["dag_status"] = str(context.dag_status)
+        given["failed_count"] = str(context.failed_count)
+        if needs_parents or self._asks_for_parents:
             given[_PARENTS] = ",".join(context.parent_names())
         return given
 

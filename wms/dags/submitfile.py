@@ -41,7 +41,7 @@ class SubmitFile:
     Both are what stands before the first `queue`, and each of `queues` tells what changes before
     it; a description without one is for one job. `lines` tells where each command and attribute
     stands, `spellings` how an attribute is written, by lower-case name. `warnings` tell what is
-    given again in another case: the last one counts.
+    given again in another case: the last one counts. `file` is where it stands.
     """
 
     commands: dict[str, str] = field(default_factory=dict)
@@ -51,6 +51,7 @@ class SubmitFile:
     spellings: dict[str, str] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
     warnings: list[Finding] = field(default_factory=list)
+    file: str = ""
 
     def as_dict(self) -> dict[str, Any]:
         """The description as JSON values."""
@@ -76,7 +77,7 @@ class _Parser:
         self._place = 0
         self._file = file
         self._first_line = first_line
-        self._parsed = SubmitFile()
+        self._parsed = SubmitFile(file=file)
         self._commands = self._parsed.commands
         self._attributes = self._parsed.attributes
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
 
 import pytest
 from django.db import DataError
@@ -21,8 +20,9 @@ from tests.wms.dags.driving import (
 from wms.core.actors import Actor
 from wms.core.errors import InvalidInput
 from wms.core.models import InboxEntry, User
-from wms.dags import engine, making, negotiation
+from wms.dags import engine, making, negotiation, submitting
 from wms.dags.models import Dag
+from wms.dags.rendering import NodeContext, Renderer
 from wms.dags.services import release_dags
 from wms.jobs.specs import JobSpec
 from wms.sites.models import SiteAd
@@ -103,9 +103,9 @@ def test_strange_site_attributes_do_not_stop_the_negotiation(submit, make_site) 
         ("executable = /bin/true\nrequest_memory = $$(M:999999T)", "memory_mb must be from 0"),
         ("executable = /bin/true\nrequest_memory = $$(M:" + "9" * 400 + ")", "not an amount"),
         (
-            f"executable = /bin/true\narguments = $$(M:x){'y' * 80_000}\n"
-            f"environment = A=$$(M:x){'z' * 60_000}",
-            "arguments and environment exceed",
+            f"executable = /bin/true\narguments = $$(M:x){'y' * 131_000}\n"
+            f"environment = A=$$(M:x){'z' * 60}",
+            "arguments exceed",
         ),
     ],
 )
@@ -146,7 +146,7 @@ def test_a_fault_of_ours_holds_the_dag_and_the_others_go_on(
 def test_a_very_wide_dag_is_submitted_in_rounds_that_end_in_time(
     submit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine, "_BATCH", 4)
+    monkeypatch.setattr(submitting, "BATCH", 4)
     dag = match(submit("\n".join(f"JOB N{n} step.sub" for n in range(10))))
     assert dag.submitted_count == 4
 
@@ -174,14 +174,15 @@ class Clock:
 
 def let_nodes_take(seconds: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """From now on, making a job of a node takes so long."""
-    clock, really = Clock(), making.render_job
+    clock = Clock()
 
-    def render_slowly(*arguments: Any) -> JobSpec:
-        clock.now_s += seconds
-        return really(*arguments)
+    class SlowRenderer(Renderer):
+        def jobs(self, context: NodeContext) -> list[JobSpec]:
+            clock.now_s += seconds
+            return super().jobs(context)
 
     monkeypatch.setattr(making, "time", clock)
-    monkeypatch.setattr(making, "render_job", render_slowly)
+    monkeypatch.setattr(making, "Renderer", SlowRenderer)
 
 
 def test_a_dag_whose_jobs_take_long_to_make_is_submitted_in_several_rounds(
@@ -214,7 +215,7 @@ def test_a_dag_with_much_to_submit_takes_turns_with_the_others(
     wide = submit("\n".join(f"JOB N{n} step.sub" for n in range(5)))
     others = [submit(NODE), submit(NODE)]
     negotiation.run_cycle(NOW)
-    monkeypatch.setattr(engine, "_BATCH", 1)
+    monkeypatch.setattr(submitting, "BATCH", 1)
 
     for _ in range(3):
         engine.run_cycle(NOW)
@@ -246,7 +247,7 @@ def test_a_dag_whose_jobs_wait_with_too_many_different_needs_is_held_until_fewer
     submit, alice: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(making, "MAX_DIFFERENT_NEEDS", 3)
-    monkeypatch.setattr(engine, "_BATCH", 2)
+    monkeypatch.setattr(submitting, "BATCH", 2)
     text = "\n".join(f'JOB N{n} step.sub\nVARS N{n} mb="{n}"' for n in range(6))
     step = "executable = /bin/true\nrequest_memory = $$(Nothing:$(mb))"
     dag, other = match(submit(text, files={"step.sub": step})), submit(NODE)

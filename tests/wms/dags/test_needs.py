@@ -13,7 +13,7 @@ from wms.accounting.services import save_group
 from wms.core.actors import Actor
 from wms.core.errors import Finding, InvalidInput
 from wms.core.models import User
-from wms.dags import checking
+from wms.dags import node_checks
 from wms.dags.models import Dag, MatchRecord
 from wms.dags.needs import _evaluated, _read_again, read_needs
 from wms.dags.submission import submission_warnings
@@ -221,7 +221,7 @@ def test_a_value_that_has_a_macro_in_it_is_told_with_the_node(submit) -> None:
 
 def test_an_attribute_from_the_dag_file_is_told_with_the_line_of_its_vars(submit) -> None:
     with pytest.raises(InvalidInput) as caught:
-        submit('JOB A step.sub\nVARS A +Tags="gpu"', files=sub('+Tags = "x"'))
+        submit('JOB A step.sub\nVARS A APPEND +Tags="gpu"', files=sub('+Tags = "x"'))
 
     (finding,) = caught.value.findings
     assert (finding.file, finding.line) == ("test.dag", 2)
@@ -238,7 +238,7 @@ def test_ten_thousand_nodes_with_one_fault_are_told_of_it_once(submit) -> None:
 
 
 def test_the_different_needs_of_a_dag_are_limited(submit, monkeypatch) -> None:
-    monkeypatch.setattr(checking, "MAX_DIFFERENT_NEEDS", 2)
+    monkeypatch.setattr(node_checks, "MAX_DIFFERENT_NEEDS", 2)
     text = "\n".join(f'JOB N{n} step.sub\nVARS N{n} mb="{n % 3}"' for n in range(6))
 
     with pytest.raises(InvalidInput, match="the nodes of a DAG have at most 2 different"):
@@ -291,7 +291,6 @@ def test_words_that_are_offered_are_accepted_without_a_word(submit, sites) -> No
             '+Platforms = "linux-x86_64"',
             '+Queues = "site-a/main"',
             '+Middlewares = "local"',
-            "site = x",
             "tags = y",
             "arguments = $(Tags)",
             "+ProjectName = 1",
@@ -325,7 +324,7 @@ def test_requirements_on_what_no_pilot_has_are_accepted_with_a_warning(submit, s
 
 def test_words_from_vars_are_told_with_their_line(submit, sites) -> None:
     dag = submit(
-        'VARS B +Tags="\\"gpu\\""\nJOB A step.sub\nVARS A Other="1"\n'
+        'VARS B APPEND +Tags="\\"gpu\\""\nJOB A step.sub\nVARS A Other="1"\n'
         'VARS A S="T2_X"\nJOB B step.sub',
         files=sub('+Tags = "cvmfs"', '+sites = "$(s:site-a)"'),
     )
@@ -367,15 +366,15 @@ def test_of_a_name_that_is_given_again_in_another_case_the_last_one_counts(submi
         submit(
             'JOB A step.sub\nVARS A +JobType="\\"a\\""\n'
             'VARS A +jobtype="\\"b\\"" +JobType="\\"c\\""',
-            files=sub("+MaxCpus = 2", "+maxcpus = 3", "+MaxCpus = 4", '+JOBTYPE = "d"'),
+            files=sub("+MaxCpus = 2", "+maxcpus = 3", "+MaxCpus = 4"),
         )
     )
 
     assert warnings(dag) == [
         "step.sub:3: +maxcpus is +MaxCpus of line 2 again: the last one counts",
         "step.sub:4: +MaxCpus is +maxcpus of line 3 again: the last one counts",
-        "test.dag:3: +JobType of node A is +jobtype of line 3 again: the last one counts",
-        "test.dag:3: +jobtype of node A is +JobType of line 2 again: the last one counts",
+        "test.dag:3: +JobType was given as +jobtype in line 3: the last one counts",
+        "test.dag:3: +jobtype was given as +JobType in line 2: the last one counts",
     ]
     needs = Needs.from_dict(job_of(dag).needs)
     assert (needs.max_cores, needs.job_type) == (4, "c")
@@ -441,7 +440,7 @@ def test_needs_that_depend_on_the_site_are_read_when_it_is_known(submit, make_si
         ("+Requirements = true", "requirements"),
         ("+CPUTime = 4", "+CPUTimeSeconds"),
         ("JobPrio = 4", "priority"),
-        ('tag = "x"', ""),
+        ('tags = "x"', "+Tags"),
         ("log = dag.log", ""),
     ],
 )

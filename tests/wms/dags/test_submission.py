@@ -47,7 +47,7 @@ def test_the_example_production_is_stored_with_its_fifty_nodes(alice: User) -> N
     assert dag.node_count == Node.objects.filter(dag=dag).count() == 50
     assert dag.ad_attributes["WANT_USCMS_MATCHMAKER"] == "True"
     assert dag.ad_attributes["Requirements"] == "Is_USCMS_Site =?= True"
-    assert Edge.objects.filter(dag=dag).count() == 12 * 4 + 1
+    assert Edge.objects.filter(parent__dag=dag).count() == 12 * 4 + 1
     assert AuditEntry.objects.get().action == "submit DAG"
 
 
@@ -77,7 +77,6 @@ def test_the_submit_file_of_the_uscms_report_describes_a_dag(submit) -> None:
             "cycle: A -> B -> A",
         ),
         ("JOB A none.sub", {}, "test.dag", 1, "submit file none.sub of node A was not uploaded"),
-        ("# empty", {}, "test.dag", None, "the DAG has no nodes"),
         (
             "JOB A a.sub",
             {"a.sub": "executable = step.sh\nwhat is this\nqueue"},
@@ -87,10 +86,10 @@ def test_the_submit_file_of_the_uscms_report_describes_a_dag(submit) -> None:
         ),
         (
             "JOB A a.sub",
-            {"a.sub": "executable = step.sh\nqueue 5"},
+            {"a.sub": "executable = step.sh\nqueue 5 x"},
             "a.sub",
             2,
-            "only `queue` for one job",
+            "not a queue statement: queue 5 x",
         ),
         ("JOB A a.sub", {"a.sub": "queue"}, "a.sub", None, "no executable is named"),
         (
@@ -124,7 +123,7 @@ def test_the_submit_file_of_the_uscms_report_describes_a_dag(submit) -> None:
         (
             "JOB A a.sub",
             {"a.sub": f"executable = /{'a' * 2000}\nqueue"},
-            "test.dag",
+            "a.sub",
             1,
             "executable is longer than 1024 characters",
         ),
@@ -138,8 +137,8 @@ def test_the_submit_file_of_the_uscms_report_describes_a_dag(submit) -> None:
         (
             "JOB A a.sub",
             {"a.sub": "executable = step.sh\ntransfer_output_files = ../../etc/passwd\nqueue"},
-            "test.dag",
-            1,
+            "a.sub",
+            2,
             "leads outside of the workspace",
         ),
     ],

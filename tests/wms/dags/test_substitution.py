@@ -39,7 +39,7 @@ def test_an_environment_value_that_looks_like_a_reference_is_not_expanded_again(
 
 def test_what_a_job_used_of_the_site_is_kept_with_it(submit, make_site) -> None:
     make_site("site-a", attributes='Port = "8443"')
-    files = step("arguments = $$(name) $$(Port) $$(Queue:short)", "universe = grid")
+    files = step("arguments = $$(name) $$(Port) $$(Queue:short)", "universe = vanilla")
 
     match(submit("JOB A step.sub", files=files))
 
@@ -111,7 +111,7 @@ def test_a_dag_with_a_job_that_is_undefined_at_the_site_is_held_with_the_name(
     dag = match(submit("JOB A step.sub", files=step(f"arguments = {text}")))
 
     assert dag.state == "held"
-    assert dag.state_reason == f"node A: {name} is not defined and has no default"
+    assert dag.state_reason == f"node A: arguments: {name} is not defined and has no default"
     assert states(dag) == {"A": "ready"}
     assert_log_agrees(dag)
 

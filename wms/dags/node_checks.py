@@ -1,0 +1,216 @@
+"""Checking the nodes of a DAG with their descriptions, as far as can be known without the site."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
+
+from matching.needs import Needs
+from matching.substitution import uses_macros
+from wms.core.errors import Finding
+from wms.dags.changes import change_fault
+from wms.dags.language.bounds import MAX_FINDINGS
+from wms.dags.language.spec import DagSpec, NodeSpec
+from wms.dags.needs import MAX_DIFFERENT_NEEDS
+from wms.dags.places import place_of, text_of
+from wms.dags.rendering import CannotRender, Identity, NodeContext, Renderer
+from wms.dags.states import NodeKind
+from wms.dags.submitfile import SubmitFile
+from wms.dags.warnings import warnings_of
+from wms.sites.words import OfferedWords
+
+#: Nodes that run something other than jobs of a description.
+_OTHERS = frozenset({NodeKind.SUBDAG, NodeKind.DATA})
+#: So many jobs of a list are looked at for the first node of a description; then one of each.
+_MOST_OF_LIST = 1000
+
+
+def check_nodes(
+    dag: DagSpec,
+    submit_files: Mapping[str, SubmitFile],
+    *,
+    uploaded: Collection[str],
+    owner_name: str,
+    group_name: str,
+    cpu_segments_s: Sequence[int],
+    words: OfferedWords | None,
+) -> tuple[list[Finding], list[Finding]]:
+    """What is wrong with the nodes, and what may not be meant, each once, with its file and line.
+
+    What depends on the site is known only after the match. Nodes whose description is not there, or
+    has faults itself, are left out. `words` are those that sites and queues offer today.
+    """
+    identity = Identity(owner=owner_name, group=group_name, cpu_segments_s=cpu_segments_s)
+    checker = _Checker(submit_files, identity)
+    for node in dag.nodes.values():
+        if node.kind in _OTHERS or node.is_noop or node.source not in submit_files:
+            continue
+        checker.check(node)
+        if checker.has_enough:
+            break
+    missing = checker.files.missing(submit_files, uploaded)
+    warnings = warnings_of(dag, submit_files, checker.needs.items(), words)
+    # Nodes that share a description share its faults.
+    faults = list(dict.fromkeys(checker.faults))[:MAX_FINDINGS]
+    if _may_make_files(dag):
+        return faults, [*missing, *warnings][:MAX_FINDINGS]
+    return [*faults, *missing][:MAX_FINDINGS], warnings
+
+
+def _may_make_files(dag: DagSpec) -> bool:
+    """Whether something other than jobs may put files into the workspace."""
+    return any(node.scripts or node.kind in _OTHERS for node in dag.nodes.values())
+
+
+class _Checker:
+    """Looks at one node after the other; what they share is looked at once."""
+
+    def __init__(self, submit_files: Mapping[str, SubmitFile], identity: Identity) -> None:
+        self.faults: list[Finding] = []
+        self.needs: dict[Needs, NodeSpec] = {}
+        self.files = _FileNames()
+        self._submit_files = submit_files
+        self._identity = identity
+        self._renderers: dict[str, Renderer | None] = {}
+        self._last: Needs | None = None
+
+    @property
+    def has_enough(self) -> bool:
+        """Whether so much is wrong that the rest need not be looked at."""
+        return len(self.faults) >= MAX_FINDINGS or len(self.needs) > MAX_DIFFERENT_NEEDS
+
+    def check(self, node: NodeSpec) -> None:
+        """Take in the faults, the needs and the files of a node."""
+        source = node.source
+        is_first = source not in self._renderers
+        if is_first:
+            self._renderers[source] = self._renderer(self._submit_files[source])
+        renderer = self._renderers[source]
+        if renderer is None:
+            return
+        context = _context(node)
+        try:
+            for fields in renderer.fields(context, most=_MOST_OF_LIST if is_first else 1):
+                self._take(node, fields)
+            if node.retry is not None and node.retry.changes:
+                self._check_changes(node, renderer)
+        except CannotRender as error:
+            self._add(error, node)
+
+    def _renderer(self, submit_file: SubmitFile) -> Renderer | None:
+        return None if submit_file.findings else Renderer(submit_file, self._identity)
+
+    def _take(self, node: NodeSpec, fields: Mapping[str, Any]) -> None:
+        self.files.add(node, fields)
+        needs = fields["needs"]
+        if needs is self._last or needs in self.needs:
+            return
+        self._last = needs
+        self.needs[needs] = node
+        if len(self.needs) > MAX_DIFFERENT_NEEDS:
+            message = f"the nodes of a DAG have at most {MAX_DIFFERENT_NEEDS} different needs"
+            self.faults.append(Finding(message, *node.place))
+
+    def _check_changes(self, node: NodeSpec, renderer: Renderer) -> None:
+        """What RETRY changes must fit the description."""
+        retry = node.retry
+        assert retry is not None
+        for name, operation, value in retry.changes:
+            if fault := change_fault(operation, value):
+                raise CannotRender(f"RETRY {name}{operation}{value}: {fault}")
+        for number in {1, retry.count} if retry.count else ():
+            try:
+                for _ in renderer.fields(_context(node, number), most=1):
+                    pass
+            except CannotRender as error:
+                raise CannotRender(f"RETRY, in retry {number}: {error}") from error
+
+    def _add(self, error: CannotRender, node: NodeSpec) -> None:
+        """The fault with its place, and with the node's name where other nodes may be without."""
+        submit_file = self._submit_files[node.source]
+        texts = [text_of(name, submit_file) for name in error.names]
+        place = place_of(error.names, node, submit_file)
+        if error.names == ("executable",) and texts == [""]:
+            # It is the description that lacks it, for all of its nodes.
+            place = (submit_file.file, None) if submit_file.file != node.place.file else node.place
+        message = str(error)
+        own = {node.place, *(variable.place for variable in (node.variables or {}).values())}
+        if place not in own and any(map(uses_macros, texts)):
+            message = f"node {node.name}: {message}"
+        self.faults.append(Finding(message, *place))
+
+
+def _context(node: NodeSpec, retry_number: int = 0) -> NodeContext:
+    """The node as it is known before it runs. Only what a check asks for."""
+    if not node.variables:
+        return NodeContext(
+            node.name, 0, retry_number, changes=node.retry.changes if node.retry else ()
+        )
+    variables: dict[str, str] = {}
+    appended: dict[str, str] = {}
+    for name, variable in node.variables.items():
+        if variable.is_appended:
+            appended[name] = variable.value
+        else:
+            variables[name] = variable.value
+    changes = node.retry.changes if node.retry is not None else ()
+    return NodeContext(node.name, 0, retry_number, variables, appended, changes=changes)
+
+
+@dataclass(slots=True)
+class _FileNames:
+    """The names of files that the nodes make and want, where they are known."""
+
+    made: set[str] = field(default_factory=set)
+    wanted: dict[tuple[str, str, str, tuple[str, ...]], NodeSpec] = field(default_factory=dict)
+    outputs: set[tuple[str, str, tuple[str, ...]]] = field(default_factory=set)
+    #: Of the node before: many nodes name the same.
+    last: tuple[Any, ...] = ()
+
+    def add(self, node: NodeSpec, fields: Mapping[str, Any]) -> None:
+        """Take in those of a node."""
+        get = fields.get
+        named = (
+            node.source, node.directory, get("directory", ""), get("executable", "/"),
+            get("input_files", ()), get("output_files", ()), get("stdout_name", ""),
+        )  # fmt: skip
+        if named == self.last:
+            return
+        self.last = named
+        source, *place, executable, inputs, outputs, stdout = named
+        self.wanted.setdefault((source, *place, (executable, *inputs)), node)
+        self.outputs.add((*place, (*outputs, stdout) if stdout else outputs))
+
+    def missing(
+        self, submit_files: Mapping[str, SubmitFile], uploaded: Collection[str]
+    ) -> list[Finding]:
+        """Inputs that were neither uploaded nor are made by another node."""
+        there = {
+            posixpath.normpath(posixpath.join(*place, name))
+            for *place, names in self.outputs
+            for name in names
+        }
+        there.update(uploaded)
+        found = {
+            Finding(
+                f"{command} of node {node.name} was not uploaded, and no node makes it: {name}",
+                file=submit_files[node.source].file,
+                line=submit_files[node.source].lines.get(command),
+            ): None
+            for node, command, name, path in self._paths()
+            if path not in there
+        }
+        return list(islice(found, MAX_FINDINGS))
+
+    def _paths(self) -> Iterator[tuple[NodeSpec, str, str, str]]:
+        for (_, *places, names), node in self.wanted.items():
+            node_directory, directory = map(str, places)
+            executable, *inputs = names
+            if not executable.startswith("/"):
+                yield node, "executable", executable, posixpath.join(node_directory, executable)
+            for name in inputs:
+                path = posixpath.join(node_directory, directory, name)
+                yield node, "transfer_input_files", name, posixpath.normpath(path)
