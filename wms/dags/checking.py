@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import BinaryIO
 
+from matching.needs import CPU_SEGMENTS_S
 from wms.core.conf import conf
 from wms.core.errors import Finding, InvalidInput
 from wms.core.models import User
@@ -13,14 +14,16 @@ from wms.dags.description import Description, read_description
 from wms.dags.language.bounds import MAX_FINDINGS, Bounds
 from wms.dags.language.faults import in_order
 from wms.dags.language.parser import parse_dag
-from wms.dags.language.spec import DagSpec, NodeSpec
+from wms.dags.language.spec import DagSpec, NodeSpec, Place
+from wms.dags.node_checks import check_nodes
 from wms.dags.states import NodeKind, ScriptKind
 from wms.dags.submitfile import SubmitFile, parse_submit_file
+from wms.placement.requests import parse_request
+from wms.sites.words import offered_words
+from wms.taskqueues.policies import task_queue_policy
 
 #: Submit descriptions are text that people write; larger ones are a mistake.
 MAX_TEXT_BYTES = 1024 * 1024
-#: Each makes a TaskQueue.
-MAX_DIFFERENT_NEEDS = 10_000
 _WHAT = {NodeKind.SUBDAG: "DAG file", NodeKind.DATA: "placement request"}
 
 
@@ -65,12 +68,14 @@ def check_dag(
     texts = _Texts(files)
     dag = parse_dag(names, texts.of_dag, bounds=dag_bounds(), directory=directory)
     checked = CheckedDag(dag, findings=[*dag.findings, *texts.faults], warnings=[*dag.warnings])
-    _read_sources(checked, files, allow_missing_files=allow_missing_files)
+    is_missing = _read_sources(checked, files, allow_missing_files=allow_missing_files)
     if description_text and owner is not None:
         checked.description, faults = read_description(
             description_text, file=description_name, owner=owner
         )
         checked.findings += faults
+    if not dag.findings and not is_missing:
+        _check_nodes(checked, files, owner)
     checked.findings = sorted(dict.fromkeys(checked.findings), key=in_order)
     checked.warnings = sorted(dict.fromkeys(checked.warnings), key=in_order)[:MAX_FINDINGS]
     return checked
@@ -125,9 +130,13 @@ def read_text(stream: BinaryIO, *, limit_bytes: int = MAX_TEXT_BYTES) -> tuple[s
 
 def _read_sources(
     checked: CheckedDag, files: Mapping[str, BinaryIO], *, allow_missing_files: bool
-) -> None:
-    """Read the descriptions of the nodes; told once is what is not there or cannot be read."""
+) -> bool:
+    """Read the descriptions of the nodes; what is not there or cannot be read is told once.
+
+    True when one is missing, and that is a fault.
+    """
     missing: set[tuple[str, bool]] = set()
+    requests: set[str] = set()
     for node in checked.dag.nodes.values():
         source = node.source
         if source in checked.submit_files or not source:
@@ -141,6 +150,10 @@ def _read_sources(
             submit_file = _read_submit_file(checked.dag, source, files)
             checked.submit_files[source] = submit_file
             checked.findings += submit_file.findings
+        elif node.kind is NodeKind.DATA and source not in requests:
+            requests.add(source)
+            checked.findings += _request_faults(checked.dag, node, files)
+    return any(is_fault for _, is_fault in missing)
 
 
 def _must_be_there(node: NodeSpec) -> bool:
@@ -157,12 +170,46 @@ def _tell_missing(checked: CheckedDag, node: NodeSpec, *, is_fault: bool) -> Non
         told.append(Finding(message, file=place.file, line=place.line, command=command))
 
 
-def _read_submit_file(dag: DagSpec, source: str, files: Mapping[str, BinaryIO]) -> SubmitFile:
+def _text_of(dag: DagSpec, source: str, files: Mapping[str, BinaryIO]) -> tuple[str, Place, str]:
+    """The text of a description, where it begins, and the fault if it cannot be read."""
     inline = dag.descriptions.get(source)
     if inline is not None:
-        # Its lines are those of the DAG file.
-        return parse_submit_file("\n" * inline.place.line + inline.text, file=inline.place.file)
+        return inline.text, Place(inline.place.file, inline.place.line + 1), ""
     text, fault = read_text(files[source])
+    return text, Place(source, 1), fault
+
+
+def _read_submit_file(dag: DagSpec, source: str, files: Mapping[str, BinaryIO]) -> SubmitFile:
+    text, place, fault = _text_of(dag, source, files)
     if fault:
-        return SubmitFile(findings=[Finding(fault, file=source)])
-    return parse_submit_file(text, file=source)
+        return SubmitFile(findings=[Finding(fault, file=place.file)], file=place.file)
+    return parse_submit_file(text, file=place.file, first_line=place.line)
+
+
+def _request_faults(
+    dag: DagSpec, node: NodeSpec, files: Mapping[str, BinaryIO]
+) -> Sequence[Finding]:
+    text, place, fault = _text_of(dag, node.source, files)
+    if fault:
+        return [Finding(fault, file=place.file)]
+    try:
+        parse_request(text, directory=node.directory, file=place.file)
+    except InvalidInput as error:
+        return [replace(each, line=place.line - 1 + (each.line or 1)) for each in error.findings]
+    return []
+
+
+def _check_nodes(checked: CheckedDag, files: Mapping[str, BinaryIO], owner: User | None) -> None:
+    """Find what is wrong with the nodes as far as can be known now, and what may not be meant."""
+    group = checked.description.group
+    faults, warnings = check_nodes(
+        checked.dag,
+        checked.submit_files,
+        uploaded=files.keys(),
+        owner_name=owner.get_username() if owner else "",
+        group_name=group.name if group else "",
+        cpu_segments_s=task_queue_policy().cpu_segments_s if owner else CPU_SEGMENTS_S,
+        words=offered_words() if owner else None,
+    )
+    checked.findings += faults
+    checked.warnings += warnings

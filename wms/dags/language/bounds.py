@@ -22,7 +22,7 @@ VALUES_PER_NODE = 20
 class Bounds:
     """The limits of what is read: text and files of one submission, depth of splices, and size."""
 
-    max_text_bytes: int = 128 * 1024 * 1024
+    max_text_bytes: int = 256 * 1024 * 1024
     max_files: int = 500
     max_splice_depth: int = 50
     max_nodes: int = 1_000_000
