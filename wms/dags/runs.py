@@ -57,13 +57,14 @@ def create_run(request: RunRequest, *, actor: Actor) -> Dag:
 
     Raises InvalidInput with every fault; then nothing was stored.
     """
-    checked = check_dag(
-        request.dag_files,
-        files=WorkspaceFiles(request.workspace.pk),
-        owner=request.owner,
-        directory=request.directory,
-        allow_missing_files=request.allow_missing_files,
-    )
+    with WorkspaceFiles(request.workspace.pk) as files:
+        checked = check_dag(
+            request.dag_files,
+            files=files,
+            owner=request.owner,
+            directory=request.directory,
+            allow_missing_files=request.allow_missing_files,
+        )
     if checked.findings:
         raise FaultyDag(checked)
     return store_run(request, checked, actor=actor)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 from typing import BinaryIO
 
 from django.db.models.functions import Now
@@ -12,14 +13,21 @@ from wms.jobs.models import Blob, Workspace, WorkspaceFile
 
 
 class WorkspaceFiles(Mapping[str, BinaryIO]):
-    """The files by their path; each is opened when it is asked for."""
+    """A context manager: the files by their path, opened when asked for, closed at the end."""
 
     def __init__(self, workspace_id: int) -> None:
         files = WorkspaceFile.objects.filter(workspace_id=workspace_id)
         self._blobs = dict(files.values_list("path", "blob_id"))
+        self._opened = ExitStack()
+
+    def __enter__(self) -> WorkspaceFiles:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._opened.close()
 
     def __getitem__(self, path: str) -> BinaryIO:
-        return open_blob(self._blobs[path])
+        return self._opened.enter_context(open_blob(self._blobs[path]))
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._blobs)

@@ -8,9 +8,12 @@ from django.db import transaction
 
 from matching.resources import Resource
 from wms.core.actors import Actor
-from wms.dags import engine, negotiation
-from wms.dags.models import Dag, Node
+from wms.core.models import InboxEntry
+from wms.dags import engine, negotiation, timers
+from wms.dags.lifecycle import TOPICS
+from wms.dags.models import Dag, Node, ScriptRun
 from wms.dags.rebuild import rebuild_dag
+from wms.dags.scripts.service import end_run
 from wms.jobs.attempts import PayloadEnd, end_attempt
 from wms.jobs.models import Attempt, Job
 from wms.jobs.services import bind_to_pilot
@@ -76,3 +79,40 @@ def states(dag: Dag) -> dict[str, str]:
 
 def assert_log_agrees(dag: Dag) -> None:
     assert rebuild_dag(dag.pk).differences == ()
+
+
+def tell_and_advance(dag: Dag) -> Dag:
+    """A cycle of the timers and one of the engine."""
+    timers.run_cycle(NOW)
+    return advance(dag)
+
+
+def end_script(dag: Dag, name: str, kind: str, code: int = 0) -> ScriptRun:
+    """End the script of a node that may run now, as its service would."""
+    run = ScriptRun.objects.get(dag=dag, node__name=name, kind=kind, state="granted")
+    ScriptRun.objects.filter(pk=run.pk).update(state="running", lease="test", started_at=NOW)
+    assert end_run(run.pk, "test", exit_code=code, now=NOW)
+    run.refresh_from_db()
+    return run
+
+
+def run_all(dag: Dag, codes: dict[str, int] | None = None) -> Dag:
+    """Let everything of a DAG and the DAGs inside of it end, jobs by their nodes' codes."""
+    for _ in range(60):
+        for _ in range(20):
+            engine.run_cycle(NOW)
+            if not InboxEntry.objects.filter(topic__in=TOPICS).exists():
+                break
+        else:
+            raise AssertionError("the engine does not come to rest")
+        dags = [dag.pk, *Dag.objects.filter(root=dag).values_list("pk", flat=True)]
+        waiting = Job.objects.filter(topic_key__in=dags, state="waiting").order_by("pk").first()
+        granted = ScriptRun.objects.filter(dag_id__in=dags, state="granted").first()
+        if waiting is not None:
+            run_one(waiting.name, (codes or {}).get(waiting.name, 0))
+        elif granted is not None:
+            end_script(granted.dag, granted.node.name, granted.kind)
+        else:
+            break
+    dag.refresh_from_db()
+    return dag
