@@ -19,6 +19,7 @@ from wms.core.transitions import Transition, TransitionTable
 from wms.dags import states as dags
 from wms.jobs import states as jobs
 from wms.pilots import states as pilots
+from wms.placement import states as placement
 from wms.sites import states as sites
 
 DOCUMENT = BASE / "docs" / "reference" / "states.md"
@@ -175,7 +176,30 @@ _SITE = Entity(
     },
 )
 
-ENTITIES = (_DAG, _NODE, _JOB, _PILOT, _SITE)
+_PLACEMENT = Entity(
+    title="Placement request",
+    states=placement.RequestState,
+    first=placement.RequestState.RECEIVED,
+    terminal=placement.TERMINAL,
+    transitions=placement.TRANSITIONS,
+    state_meanings={
+        "received": "stored, and not tried yet",
+        "processing": "an attempt is under way",
+        "rescheduled": "an attempt failed; the next one is due after a pause",
+        "completed": "the file is where it should be",
+        "failed": "all its attempts failed",
+        "removed": "ended on request",
+    },
+    event_meanings={
+        "start": "the service begins the next attempt",
+        "complete": "an attempt succeeded",
+        "reschedule": "an attempt failed, and there is another",
+        "fail": "the last attempt failed",
+        "remove": "a person ends it, or its DAG was removed",
+    },
+)
+
+ENTITIES = (_DAG, _NODE, _JOB, _PILOT, _SITE, _PLACEMENT)
 
 
 def render() -> str:

@@ -78,21 +78,29 @@ def bwrap_fence(conf: ScriptConf, room: Room) -> Fence:
 
 def _system_words(conf: ScriptConf) -> list[str]:
     words: list[str] = []
+    shown = [*_SYSTEM, *conf.readable]
     prefix = os.path.realpath(sys.base_prefix)
-    shown = [*_SYSTEM, *conf.readable, prefix]
+    if not any(_is_below(prefix, path) for path in shown):
+        shown.append(prefix)
     for path in shown:
-        if path == prefix and _is_below(prefix, "/usr"):
-            continue
-        if os.path.islink(path):
-            words += ["--symlink", os.readlink(path), path]
-        elif os.path.isdir(path):
-            words += ["--ro-bind", path, path]
+        words += _shown(path)
     for name in _ETC:
         words += ["--ro-bind-try", f"/etc/{name}", f"/etc/{name}"]
     for path in conf.hidden:
         if any(_is_below(path, each) for each in shown):
             words += ["--tmpfs", path]
     return words
+
+
+def _shown(path: str) -> list[str]:
+    """The words that show a folder of the host, if it is there."""
+    if os.path.islink(path):
+        return ["--symlink", os.readlink(path), path]
+    if not os.path.isdir(path):
+        return []
+    # What is made on the way by itself would be closed to other accounts.
+    words = [word for each in reversed(Path(path).parents[:-1]) for word in ("--dir", str(each))]
+    return [*words, "--ro-bind", path, path]
 
 
 def _is_below(path: str, folder: str) -> bool:

@@ -13,7 +13,7 @@ import os
 import posixpath
 import stat
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -23,7 +23,7 @@ from wms.dags.scripts.conf import ScriptConf
 from wms.dags.scripts.publishing import Change, Changes
 from wms.dags.scripts.slots import Slot, entries_of, make_folder, remove_tree
 from wms.jobs.blobs import open_blob, store_stream
-from wms.jobs.models import WorkspaceFile
+from wms.jobs.models import Blob, WorkspaceFile
 from wms.jobs.paths import checked_path
 
 #: Copies that a slot keeps for the next run of their DAGs, and for how long.
@@ -68,6 +68,7 @@ class WorkspaceCopy:
         self._folder = slot.folder / f"workspace-{workspace_id}"
         self._known: dict[str, Known] = {}
         self._notes: list[str] = []
+        self._has_found = False
 
     @property
     def files(self) -> Path:
@@ -86,21 +87,25 @@ class WorkspaceCopy:
     def refresh(self, directory: str, *, pulse: Pulse) -> None:
         """Bring the copy up to date, with this directory in it. Raises TooMuch."""
         self._open()
-        wanted = self._wanted()
-        for path in sorted(set(self._known) - set(wanted)):
+        rows = WorkspaceFile.objects.filter(workspace_id=self._workspace_id).order_by()
+        wanted = dict(rows.values_list("path", "blob_id"))
+        present = {path: known.sha256 for path, known in self._known.items()}
+        new = dict(wanted.items() - present.items())
+        self._check_size(wanted, new)
+        for path in present.keys() - wanted.keys():
             self._remove(path)
-        for path, sha256 in wanted.items():
-            known = self._known.get(path)
-            if known is None or known.sha256 != sha256:
-                self._place(path, sha256)
-                pulse()
+        for path, sha256 in sorted(new.items()):
+            self._place(path, sha256)
+            pulse()
         self._make_folders(directory)
-        self._save()
+        if wanted != present:
+            self._save()
         self._mark.touch()
 
     def settle(self) -> None:
         """The end of the run is on record, and with it what was found: keep the copy."""
-        self._save()
+        if self._has_found:
+            self._save()
         self._mark.unlink()
 
     def _open(self) -> None:
@@ -116,18 +121,15 @@ class WorkspaceCopy:
             self._slot.give(self.files)
         os.utime(self._folder)
 
-    def _wanted(self) -> dict[str, str]:
-        rows = WorkspaceFile.objects.filter(workspace_id=self._workspace_id).order_by()
-        size_bytes, wanted = 0, {}
-        for path, sha256, size in rows.values_list("path", "blob_id", "blob__size_bytes"):
-            wanted[path] = sha256
-            size_bytes += size
+    def _check_size(self, wanted: Mapping[str, str], new: Mapping[str, str]) -> None:
+        sizes = Blob.objects.in_bulk(list(set(new.values())))
+        size_bytes = sum(sizes[sha256].size_bytes for sha256 in new.values())
+        size_bytes += sum(self._known[path].size_bytes for path in wanted.keys() - new.keys())
         if size_bytes > self._conf.workspace_bytes:
             raise TooMuch(
                 f"The files of the workspace have {size_bytes} bytes, and scripts are given "
                 f"at most {self._conf.workspace_bytes}."
             )
-        return wanted
 
     def _place(self, path: str, sha256: str) -> None:
         self._known.pop(path, None)
@@ -177,14 +179,18 @@ class WorkspaceCopy:
         files: dict[str, Change] = {}
         seen: set[str] = set()
         left_bytes = self._conf.new_bytes
+        begin = len(str(self.files)) + 1
         for count, entry in enumerate(entries_of(self.files)):
             pulse()
             if count > MOST_ENTRIES:
                 raise TooMuch(f"The script left more than {MOST_ENTRIES} files and directories.")
             if entry.is_dir(follow_symlinks=False):
                 continue
-            path = os.path.relpath(entry.path, self.files)
+            path = entry.path[begin:]
             status = entry.stat(follow_symlinks=False)
+            if not self._is_changed(path, status):
+                seen.add(path)
+                continue
             if not self._may_keep(path, status):
                 os.unlink(entry.path)
                 continue
@@ -195,8 +201,13 @@ class WorkspaceCopy:
                 left_bytes -= status.st_size
             if len(files) > self._conf.new_files:
                 raise TooMuch(f"The script left more than {self._conf.new_files} new files.")
-        removed = {path: self._known.pop(path).sha256 for path in set(self._known) - seen}
+        removed = {path: self._known.pop(path).sha256 for path in self._known.keys() - seen}
+        self._has_found = self._has_found or bool(removed)
         return Found(Changes(files=files, removed=removed), tuple(self._notes))
+
+    def _is_changed(self, path: str, status: os.stat_result) -> bool:
+        known = self._known.get(path)
+        return known is None or known[1:] != _marks(status)
 
     def _may_keep(self, path: str, status: os.stat_result) -> bool:
         if not stat.S_ISREG(status.st_mode):
@@ -214,8 +225,7 @@ class WorkspaceCopy:
 
     def _change(self, path: str, status: os.stat_result, left_bytes: int) -> Change | None:
         known = self._known.get(path)
-        if known == _known(known.sha256 if known else "", status):
-            return None
+        self._has_found = True
         if status.st_size > left_bytes:
             raise TooMuch(f"The script left more than {self._conf.new_bytes} bytes of new files.")
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -229,7 +239,11 @@ class WorkspaceCopy:
 
 
 def _known(sha256: str, status: os.stat_result) -> Known:
-    return Known(sha256, status.st_size, status.st_ctime_ns, status.st_ino)
+    return Known(sha256, *_marks(status))
+
+
+def _marks(status: os.stat_result) -> tuple[int, int, int]:
+    return status.st_size, status.st_ctime_ns, status.st_ino
 
 
 def forget_old_copies(slot: Slot, *, but: int) -> None:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from pathlib import Path
 
 import pytest
 from django.utils import timezone
 
-from tests.wms.dags.scripts.conftest import done, files_of, put, said
+from tests.wms.dags.scripts.conftest import done, files_of, put, said, skip_unless_works
 from wms.core.models import InboxEntry
 from wms.dags.models import ScriptRun
+from wms.dags.scripts import fences
+from wms.dags.scripts.fences import Room
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -142,6 +145,34 @@ def test_behind_a_fence_it_writes_nowhere_else(real_fence, ask, tmp_path):
     done(ask("".join(f"echo x >{target}\n" for target in targets)))
 
     assert [target for target in targets if Path(target).exists()] == []
+
+
+def test_further_folders_may_be_read_but_never_the_portals_own(ask, configure, folder):
+    var = folder / "var"
+    var.mkdir()
+    for place in (folder, var):
+        (place / "text").write_text(f"of {place.name}\n")
+    skip_unless_works(configure(FENCES=["bwrap"], READABLE=[str(folder)], VAR=str(var)))
+
+    run = done(ask(f"cat {folder}/text {var}/text; echo x >{folder}/new"))
+
+    assert f"of {folder.name}" in said(run)
+    assert "of var" not in said(run)
+    assert not (folder / "new").exists()
+
+
+@pytest.mark.parametrize("prefix", ["/usr", "/usr/local", "/opt/python"])
+def test_the_systems_folders_are_there_wherever_the_interpreter_is(
+    configure, slot, monkeypatch, prefix
+):
+    monkeypatch.setattr(sys, "base_prefix", prefix)
+    monkeypatch.setattr(os.path, "isdir", lambda _: True)
+
+    words = fences.bwrap_fence(configure(), Room(slot.tmp, slot.tmp, slot.shm, None)).words
+
+    shown = [words[place + 1] for place, word in enumerate(words) if word == "--ro-bind"]
+    assert "/usr" in shown
+    assert shown.count(prefix) == (prefix != "/usr/local")
 
 
 def test_behind_a_fence_there_is_no_network(real_fence, ask):
