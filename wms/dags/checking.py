@@ -68,13 +68,13 @@ def check_dag(
     texts = _Texts(files)
     dag = parse_dag(names, texts.of_dag, bounds=dag_bounds(), directory=directory)
     checked = CheckedDag(dag, findings=[*dag.findings, *texts.faults], warnings=[*dag.warnings])
-    is_missing = _read_sources(checked, files, allow_missing_files=allow_missing_files)
+    _read_sources(checked, files, allow_missing_files=allow_missing_files)
     if description_text and owner is not None:
         checked.description, faults = read_description(
             description_text, file=description_name, owner=owner
         )
         checked.findings += faults
-    if not dag.findings and not is_missing:
+    if not dag.findings:
         _check_nodes(checked, files, owner)
     checked.findings = sorted(dict.fromkeys(checked.findings), key=in_order)
     checked.warnings = sorted(dict.fromkeys(checked.warnings), key=in_order)[:MAX_FINDINGS]
@@ -130,11 +130,8 @@ def read_text(stream: BinaryIO, *, limit_bytes: int = MAX_TEXT_BYTES) -> tuple[s
 
 def _read_sources(
     checked: CheckedDag, files: Mapping[str, BinaryIO], *, allow_missing_files: bool
-) -> bool:
-    """Read the descriptions of the nodes; what is not there or cannot be read is told once.
-
-    True when one is missing, and that is a fault.
-    """
+) -> None:
+    """Read the descriptions of the nodes; what is not there or cannot be read is told once."""
     missing: set[tuple[str, bool]] = set()
     requests: set[str] = set()
     for node in checked.dag.nodes.values():
@@ -153,7 +150,6 @@ def _read_sources(
         elif node.kind is NodeKind.DATA and source not in requests:
             requests.add(source)
             checked.findings += _request_faults(checked.dag, node, files)
-    return any(is_fault for _, is_fault in missing)
 
 
 def _must_be_there(node: NodeSpec) -> bool:

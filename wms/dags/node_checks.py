@@ -55,14 +55,18 @@ def check_nodes(
     warnings = warnings_of(dag, submit_files, checker.needs.items(), words)
     # Nodes that share a description share its faults.
     faults = list(dict.fromkeys(checker.faults))[:MAX_FINDINGS]
-    if _may_make_files(dag):
+    if _may_make_files(dag, submit_files):
         return faults, [*missing, *warnings][:MAX_FINDINGS]
     return [*faults, *missing][:MAX_FINDINGS], warnings
 
 
-def _may_make_files(dag: DagSpec) -> bool:
-    """Whether something other than jobs may put files into the workspace."""
-    return any(node.scripts or node.kind in _OTHERS for node in dag.nodes.values())
+def _may_make_files(dag: DagSpec, submit_files: Mapping[str, SubmitFile]) -> bool:
+    """Whether something other than jobs with known outputs may put files into the workspace."""
+    known = {source for source, submit_file in submit_files.items() if not submit_file.findings}
+    return any(
+        node.scripts or node.kind in _OTHERS or (node.source not in known and not node.is_noop)
+        for node in dag.nodes.values()
+    )
 
 
 class _Checker:

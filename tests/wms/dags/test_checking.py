@@ -118,6 +118,19 @@ def test_the_nodes_are_checked_with_their_descriptions() -> None:
     assert "request_cpus" in fault
 
 
+def test_inputs_may_come_from_nodes_whose_outputs_are_not_known() -> None:
+    files = {"b.sub": "transfer_input_files = x, y\n" + SUB, "a.sub": SUB, "y": ""}
+
+    assert found("JOB A a.sub\nJOB B b.sub", files) == [
+        "b.sub:1: transfer_input_files of node B was not uploaded, and no node makes it: x"
+    ]
+    dag = checked("JOB A none.sub\nJOB B b.sub", files, allow_missing_files=True)
+    assert dag.findings == []
+    assert [each.line for each in dag.warnings] == [1, 1]
+    told = found("JOB A a.sub\nJOB B b.sub", {**files, "a.sub": "what\nqueue"})
+    assert [each.split(":")[0] for each in told] == ["a.sub"]
+
+
 def test_the_bounds_are_those_of_the_settings(settings) -> None:
     limits = {"MAX_DAG_NODES": 2, "MAX_DAG_TEXT_BYTES": 100}
     settings.PILOTAGE = {**settings.PILOTAGE, **limits}
