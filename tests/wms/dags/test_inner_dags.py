@@ -30,7 +30,13 @@ from wms.jobs.models import Job
 
 SYSTEM = Actor.system("test")
 WHY = {"actor": SYSTEM, "reason": "test"}
-OUTER = "JOB A step.sub\nSUBDAG EXTERNAL S inner.dag\nJOB Z step.sub\nPARENT A CHILD S\nPARENT S CHILD Z"
+OUTER = """\
+JOB A step.sub
+SUBDAG EXTERNAL S inner.dag
+JOB Z step.sub
+PARENT A CHILD S
+PARENT S CHILD Z
+"""
 INNER = "JOB X step.sub\nJOB Y step.sub\nPARENT X CHILD Y\n"
 pytestmark = pytest.mark.django_db
 
