@@ -12,7 +12,7 @@ from wms.dags.states import NodeKind
 _RESERVED = frozenset({"PARENT", "CHILD", ALL_NODES})
 _JOB = NodeKind.JOB
 _WITH_PLACE = frozenset({NodeKind.SUBDAG, NodeKind.DATA})
-_WHAT = {NodeKind.SUBDAG: "DAG file", NodeKind.DATA: "request"}
+_EXPECTED = {NodeKind.SUBDAG: "SUBDAG EXTERNAL name file", NodeKind.DATA: "DATA name request"}
 
 
 def job(here: Here, rest: str) -> None:
@@ -29,7 +29,7 @@ def subdag(here: Here, rest: str) -> None:
     """`SUBDAG EXTERNAL name file [DIR d] [NOOP] [DONE]`."""
     words = here.words(rest)
     if not words or keyword(words[0]) != "EXTERNAL":
-        raise Fault("expected: SUBDAG EXTERNAL name file")
+        raise Fault(f"expected: {_EXPECTED[NodeKind.SUBDAG]}")
     _make(here, words[1:], NodeKind.SUBDAG, frozenset({"DIR", "NOOP", "DONE"}))
 
 
@@ -85,9 +85,8 @@ def _refuse_second(here: Here, rest: str, kind: NodeKind) -> None:
 
 def _make(here: Here, words: list[str], kind: NodeKind, allowed: frozenset[str]) -> None:
     """Make a node of the words behind its command."""
-    what = _WHAT.get(kind, "submit-description")
     if len(words) < 2:
-        raise Fault(f"expected: {here.command} name {what}")
+        raise Fault(f"expected: {_EXPECTED.get(kind) or f'{here.command} name description'}")
     name, source, *rest = words
     is_inline = _closing(source) is not None and kind != NodeKind.SUBDAG
     if is_inline:
@@ -196,6 +195,8 @@ def _take_description(here: Here, opening: str) -> tuple[str, list[str]]:
         raise Fault(f"the description is not closed by {_closing(opening)} at a line's beginning")
     text, rest = taken
     key = f"{here.file}//{here.line}"
+    if len(key) > MAX_NAME_LENGTH:
+        raise Fault("no description can stand in a file with so long a path")
     here.reading.spec.descriptions[key] = InlineDescription(text, here.place)
     return key, here.words(rest)
 

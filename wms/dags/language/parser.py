@@ -111,15 +111,16 @@ def _read_dag_files(reading: Reading) -> None:
 
 def _read_dag_file(reading: Reading, name: str, scope: Scope) -> None:
     try:
-        text = reading.text(reading.path("", name))
+        path = reading.path("", name)
+        text = reading.text(path)
     except Fault as fault:
         reading.told.fault(str(fault), Place(name, 0))
         return
     if text is None:
         reading.told.fault(f"DAG file {name} is not there", Place(name, 0))
         return
-    reading.open_files.append(name)
-    reading.read_lines(Here(reading, scope, SourceText(text, name), 0))
+    reading.open_files.append(path)
+    reading.read_lines(Here(reading, scope, SourceText(text, path), 0))
     reading.open_files.pop()
 
 

@@ -88,10 +88,8 @@ def _pin(here: Here, rest: str, pins: dict[int, list[int]]) -> None:
     if len(words) != 2:
         raise Fault(f"expected: {here.command} node number")
     number = whole(words[1], "the number of a pin", least=1)
-    at = here.scope.names.get(words[0])
-    if at is None:
-        here.other_node(words[0])
-        return
+    here.node(words[0])
+    at = here.scope.names[words[0]]
     nodes = pins.setdefault(number, [])
     if at not in nodes:
         nodes.append(at)

@@ -10,7 +10,7 @@ from wms.dags.language.parser import parse_dag
 
 #: What stands behind a JOB line for A, and what is told about line 2.
 LINES = {
-    "JOB": "expected: JOB name submit-description",
+    "JOB": "expected: JOB name description",
     "JOB A b.sub": "A is defined twice, first in line 1",
     "JOB parent a.sub": "parent cannot be a name",
     "JOB All_Nodes a.sub": "All_Nodes cannot be a name",
@@ -29,7 +29,7 @@ LINES = {
     "FINAL F f.sub DONE": "a FINAL node cannot have DONE",
     "SERVICE S s.sub NOOP": "a SERVICE node cannot have NOOP",
     "SUBDAG S s.dag": "expected: SUBDAG EXTERNAL name file",
-    "SUBDAG EXTERNAL S": "expected: SUBDAG name DAG file",
+    "SUBDAG EXTERNAL S": "expected: SUBDAG EXTERNAL name file",
     "SUBDAG EXTERNAL S ../s.dag": "leads outside",
     "DATA D": "expected: DATA name request",
     "SUBMIT-DESCRIPTION s": "expected: SUBMIT-DESCRIPTION name {",

@@ -102,6 +102,15 @@ def test_a_description_is_given_once() -> None:
     assert (fault.line, fault.message) == (3, "description s is there twice, first in line 1")
 
 
+def test_a_file_with_a_path_of_the_greatest_length_has_no_descriptions() -> None:
+    name = "d" * 254
+
+    (fault,) = read(f"INCLUDE {name}", {name: "JOB A {\n}\nJOB B b"}).findings
+
+    assert (fault.file, fault.line) == (name, 1)
+    assert "so long a path" in fault.message
+
+
 def test_a_closing_mark_stands_alone_at_the_beginning_of_a_line() -> None:
     dag = well_read("JOB A @=E\n@END\n x @E\n  @E\nJOB B {\n}x\n x}\n\t}\t\r\nJOB C c")
 
