@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from matching import environments
@@ -55,17 +56,20 @@ def _executable(texts: Texts) -> str:
 
 
 def _arguments(texts: Texts) -> tuple[str, ...]:
-    text = texts.get("arguments", "")
-    if len(text) > _MAX_TEXT_LENGTH:
-        raise ValueError(f"arguments exceed {_MAX_TEXT_LENGTH} characters")
-    return tuple(environments.parse_arguments(text))
+    return tuple(environments.parse_arguments(texts.get("arguments", "")))
 
 
 def _environment(texts: Texts) -> dict[str, str]:
-    text = texts.get("environment", "")
-    if len(text) > _MAX_TEXT_LENGTH:
-        raise ValueError(f"environment exceeds {_MAX_TEXT_LENGTH} characters")
-    return environments.parse_environment(text)
+    return environments.parse_environment(texts.get("environment", ""))
+
+
+def check_size(arguments: Sequence[str], environment: Mapping[str, str]) -> None:
+    """Raise ValueError for more text than a pilot is sent with a job."""
+    length = sum(map(len, arguments))
+    if environment:
+        length += sum(map(len, chain.from_iterable(environment.items())))
+    if length > _MAX_TEXT_LENGTH:
+        raise ValueError(f"arguments and environment exceed {_MAX_TEXT_LENGTH} characters")
 
 
 def file_list(text: str) -> tuple[str, ...]:

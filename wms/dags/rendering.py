@@ -14,6 +14,7 @@ from matching.needs import Needs
 from wms.core.errors import PilotageError
 from wms.dags.changes import changes_after
 from wms.dags.commands import FIELDS, SYNONYMS
+from wms.dags.jobfields import check_size
 from wms.dags.programs import UNKNOWN, CannotRender, Identity, Program, Source, Surroundings
 from wms.dags.queueing import MAX_JOBS, BadQueue, Files, QueueStatement
 from wms.dags.submitfile import SubmitFile
@@ -268,6 +269,7 @@ class Renderer:
     ) -> JobSpec:
         context = node.context
         fields = program.fields(values, given)
+        check_size(fields["arguments"], fields["environment"])
         attributes = program.attributes(values, given)
         attributes["DAGNodeName"] = context.node_name
         attributes["DAGManJobId"] = context.dag_id

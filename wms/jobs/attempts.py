@@ -6,16 +6,27 @@ import posixpath
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
+from typing import Any
 
 from django.db import transaction
+from django.db.models import F
 
 from wms.core.actors import Actor
 from wms.core.errors import Conflict, InvalidInput, NotFound
 from wms.jobs import lifecycle
 from wms.jobs.models import Attempt, AttemptFile, Blob, Job, WorkspaceFile
 from wms.jobs.paths import checked_path
-from wms.jobs.services import reschedule_jobs
+from wms.jobs.services import hold_jobs, reschedule_jobs
 from wms.jobs.states import WITH_PILOT
+from wms.jobs.verdicts import (
+    MOST_PAYLOAD_FAILURES,
+    Ending,
+    JobAd,
+    retries_end,
+    success_code,
+)
+
+_ON_EXIT_HOLD = "on_exit_hold is true"
 
 
 class AttemptSuperseded(Conflict):
@@ -34,13 +45,20 @@ class PayloadEnd:
     reason: str = ""
     missing_outputs: tuple[str, ...] = ()
 
-    def failure(self) -> str:
+    def facts(self) -> dict[str, Any]:
+        """What the event of its end tells. A signal of the pilot's own is not the payload's."""
+        told = {name: value for name, value in asdict(self).items() if value not in (None, "", ())}
+        if self.reason:
+            told.pop("signal", None)
+        return told
+
+    def failure(self, success_code: int = 0) -> str:
         """Why the payload counts as failed, or an empty string when it succeeded."""
         if self.reason:
             return self.reason
         if self.signal is not None:
             return f"the payload was ended by signal {self.signal}"
-        if self.exit_code != 0:
+        if self.exit_code != success_code:
             return f"the payload ended with exit code {self.exit_code}"
         if self.missing_outputs:
             return f"output files are missing: {', '.join(self.missing_outputs)}"
@@ -92,8 +110,9 @@ def end_attempt(
 ) -> None:
     """The payload has ended: the job is done and its files appear in the workspace, or it failed.
 
-    Repeating it changes nothing. Raises AttemptSuperseded when the job was taken from this attempt
-    meanwhile: then none of its files counts.
+    Or it is run again, or held, if its description says so. Repeating the report changes nothing.
+    Raises AttemptSuperseded when the job was taken from this attempt meanwhile: then none of its
+    files counts.
     """
     attempt = find_attempt(job_id, number, pilot_id=pilot_id)
     job = Job.objects.select_for_update().get(pk=job_id)
@@ -102,16 +121,38 @@ def end_attempt(
         return
     if attempt.outcome or job.attempt_number != number or job.state not in WITH_PILOT:
         raise AttemptSuperseded(f"Attempt {number} of job {job_id} was replaced or stopped.")
-    failure = end.failure() or _missing_upload(job, attempt)
-    _close(attempt, end, failure, now)
-    _publish(job, attempt, with_outputs=not failure, now=now)
-    facts = {
-        job_id: {key: value for key, value in asdict(end).items() if value not in (None, "", ())}
-    }
-    if failure:
+    failure = end.failure(success_code(job)) or _missing_upload(job, attempt)
+    ad = JobAd(job, attempt, now, Ending(end.exit_code, end.signal))
+    is_held = ad.says("on_exit_hold")
+    again = "" if is_held else _why_again(job, ad, end, failure)
+    _close(attempt, end, failure or again or (_ON_EXIT_HOLD if is_held else ""), now)
+    _publish(job, attempt, with_outputs=not failure and not again and not is_held, now=now)
+    facts = {job_id: end.facts()}
+    if is_held or again:
+        # Such an ending costs none of the attempts that a job has for lost pilots.
+        Job.objects.filter(pk=job_id).update(max_attempts=F("max_attempts") + 1)
+    if is_held:
+        reason = f"{_ON_EXIT_HOLD}: {failure}" if failure else _ON_EXIT_HOLD
+        hold_jobs([job_id], actor=actor, reason=reason, facts=facts)
+    elif again:
+        Job.objects.filter(pk=job_id).update(payload_failures=F("payload_failures") + 1)
+        reschedule_jobs([job_id], outcome=Attempt.Outcome.FAILED, actor=actor, reason=again)
+    elif failure:
         lifecycle.apply("fail", [job_id], actor=actor, reason=failure, facts=facts)
     else:
         lifecycle.apply("complete", [job_id], actor=actor, facts=facts)
+
+
+def _why_again(job: Job, ad: JobAd, end: PayloadEnd, failure: str) -> str:
+    """Why the payload is run again; empty when this was its end."""
+    tried = job.payload_failures + 1
+    if ad.denies("on_exit_remove"):
+        if tried > MOST_PAYLOAD_FAILURES:
+            return ""
+        return f"on_exit_remove is false{f': {failure}' if failure else ''}"
+    if not failure or tried > job.max_retries or retries_end(job, ad, end.exit_code):
+        return ""
+    return f"{failure}; retry {tried} of {job.max_retries}"
 
 
 def _missing_upload(job: Job, attempt: Attempt) -> str:

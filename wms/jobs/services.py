@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 from django.db import transaction
 from django.db.models import Case, F, Value, When
@@ -108,7 +109,12 @@ def bind_to_pilot(
 
 @transaction.atomic
 def hold_jobs(
-    job_ids: Collection[int], *, actor: Actor, reason: str, is_announced: bool = True
+    job_ids: Collection[int],
+    *,
+    actor: Actor,
+    reason: str,
+    is_announced: bool = True,
+    facts: Mapping[int, Mapping[str, Any]] | None = None,
 ) -> Applied:
     """Keep jobs from running until they are released; a running payload is stopped.
 
@@ -125,6 +131,7 @@ def hold_jobs(
         job_ids,
         actor=actor,
         reason=reason,
+        facts=facts,
         is_announced=is_announced,
         hold_count=F("hold_count") + int(is_announced),
     )
@@ -138,20 +145,19 @@ def _stop_attempts(job_ids: Collection[int], *, reason: str) -> None:
     """Close the open attempts of jobs that are to run again later: it costs them none of theirs."""
     if not job_ids:
         return
-    Job.objects.filter(pk__in=job_ids).update(max_attempts=F("max_attempts") + 1)
+    stopped = Attempt.objects.filter(job_id__in=job_ids, outcome="")
+    Job.objects.filter(pk__in=stopped.values("job_id")).update(max_attempts=F("max_attempts") + 1)
     begun = Case(
         When(started_at=None, then=Value(Attempt.Outcome.NOT_RUN.value)),
         default=Value(Attempt.Outcome.KILLED.value),
     )
-    Attempt.objects.filter(job_id__in=job_ids, outcome="").update(
-        outcome=begun, reason=reason, ended_at=Now()
-    )
+    stopped.update(outcome=begun, reason=reason, ended_at=Now())
 
 
 @transaction.atomic
-def release_jobs(job_ids: Collection[int], *, actor: Actor) -> Applied:
+def release_jobs(job_ids: Collection[int], *, actor: Actor, reason: str = "") -> Applied:
     """Put held jobs back into their TaskQueues."""
-    applied = lifecycle.apply("release", job_ids, actor=actor)
+    applied = lifecycle.apply("release", job_ids, actor=actor, reason=reason)
     _enqueue_again(applied.changed)
     return applied
 

@@ -103,9 +103,9 @@ def test_strange_site_attributes_do_not_stop_the_negotiation(submit, make_site) 
         ("executable = /bin/true\nrequest_memory = $$(M:999999T)", "memory_mb must be from 0"),
         ("executable = /bin/true\nrequest_memory = $$(M:" + "9" * 400 + ")", "not an amount"),
         (
-            f"executable = /bin/true\narguments = $$(M:x){'y' * 131_000}\n"
-            f"environment = A=$$(M:x){'z' * 60}",
-            "arguments exceed",
+            f"executable = /bin/true\narguments = $$(M:x){'y' * 80_000}\n"
+            f"environment = A=$$(M:x){'z' * 60_000}",
+            "arguments and environment exceed",
         ),
     ],
 )

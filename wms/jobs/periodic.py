@@ -1,0 +1,79 @@
+"""The periodic expressions of jobs: those that say so are held, released or removed."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from wms.core.actors import Actor
+from wms.jobs import services
+from wms.jobs.models import Job
+from wms.jobs.selectors import latest_attempts
+from wms.jobs.states import TERMINAL, JobState
+from wms.jobs.verdicts import JobAd
+
+_ACTOR = Actor.system("periodic-expressions")
+#: A cycle looks at jobs for so long; the next one goes on behind the last of them.
+LIMIT_S = 15.0
+_BATCH = 1000
+_LONGEST_TOLD = 200
+_COLUMNS = (
+    "pk", "state", "state_since", "state_reason", "created_at", "attributes", "needs", "periodic",
+    "cluster_id", "process", "executable", "attempt_number", "payload_failures", "hold_count",
+    "priority", "max_retries", "request_disk_mb",
+)  # fmt: skip
+
+
+def run_cycle(now: datetime, *, after: int = 0) -> dict[str, Any]:
+    """Evaluate the expressions of jobs behind `after`, by id, as many as there is time for.
+
+    The report tells behind which job the next cycle goes on; 0 is from the first again.
+    """
+    report: dict[str, Any] = {"looked_at": 0, "held": 0, "released": 0, "removed": 0}
+    began_s = time.monotonic()
+    while True:
+        jobs = _next_jobs(after)
+        report["looked_at"] += len(jobs)
+        for (verdict, reason), ids in _decided(jobs, now).items():
+            _carry_out(verdict, ids, reason, report)
+        after = jobs[-1].pk if len(jobs) == _BATCH else 0
+        if not after or time.monotonic() - began_s > LIMIT_S:
+            return {**report, "after": after}
+
+
+def _next_jobs(after: int) -> list[Job]:
+    jobs = Job.objects.filter(pk__gt=after, periodic__isnull=False).exclude(state__in=TERMINAL)
+    return list(jobs.order_by("pk").only(*_COLUMNS)[:_BATCH])
+
+
+def _decided(jobs: Sequence[Job], now: datetime) -> Mapping[tuple[str, str], list[int]]:
+    """The ids of the jobs with which something is to be done, by what and why."""
+    attempts = latest_attempts([job.pk for job in jobs])
+    decided: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for job in jobs:
+        verdict = _verdict(
+            JobAd(job, attempts.get(job.pk), now), is_held=job.state == JobState.HELD
+        )
+        if verdict:
+            expression = (job.periodic or {})[verdict][:_LONGEST_TOLD]
+            decided[verdict, f"periodic_{verdict} is true: {expression}"].append(job.pk)
+    return decided
+
+
+def _verdict(ad: JobAd, *, is_held: bool) -> str:
+    """What the first expression that is true wants, in HTCondor's order; or an empty string."""
+    first = "release" if is_held else "hold"
+    return next((each for each in (first, "remove") if ad.says(each)), "")
+
+
+def _carry_out(verdict: str, ids: Sequence[int], reason: str, report: dict[str, Any]) -> None:
+    """What has changed since the jobs were read is passed over."""
+    if verdict == "hold":
+        report["held"] += len(services.hold_jobs(ids, actor=_ACTOR, reason=reason).changed)
+    elif verdict == "release":
+        report["released"] += len(services.release_jobs(ids, actor=_ACTOR, reason=reason).changed)
+    else:
+        report["removed"] += len(services.kill_jobs(ids, actor=_ACTOR, reason=reason).changed)
