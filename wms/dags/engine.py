@@ -41,7 +41,7 @@ from wms.dags.news import (
 from wms.dags.rounds import ENGINE, Round
 from wms.dags.scripts.asking import grant
 from wms.dags.settling import Verdict, begin, settle, settle_plain
-from wms.dags.starting import start_waiting
+from wms.dags.starting import start_waiting, submit_beside
 from wms.dags.states import DAG_TERMINAL, DagState, NodeKind, NodeState
 from wms.dags.submitting import submit, submit_ready
 from wms.dags.timers import fire_timers
@@ -189,6 +189,8 @@ def _go_on(round_: Round, news: News) -> tuple[bool, Verdict | None]:
         settled = settle(round_, start_waiting(round_))
         if settled.abort is not None:
             return False, settled.abort
+    if news.script_runs:
+        submit_beside(round_)
     if news.is_woken:
         fire_timers(round_)
     verdicts, has_more = submit_ready(round_)

@@ -180,6 +180,9 @@ def _is_current(run: ScriptRun, node: Node) -> bool:
 def _verdict_of_script(round_: Round, run: ScriptRun, node: Node) -> Verdict:
     attempt = attempt_of(round_, node, features_of(node.features))
     code = run.exit_code or 0
+    if run.kind == ScriptKind.PRE:
+        # A POST script that runs all the same is told of it.
+        node.progress = {**(node.progress or {}), "pre": code}
     decide = after_pre if run.kind == ScriptKind.PRE else after_post
     decision = decide(attempt, code)
     why = run.failure or f"exit code {code}"

@@ -17,7 +17,7 @@ from wms.dags.models import Dag, Edge, Node
 from wms.dags.rounds import Round
 from wms.dags.services import locked_dags
 from wms.dags.settling import finish
-from wms.dags.states import COUNTED_KINDS, DAG_TERMINAL, NODE_TERMINAL, NodeState
+from wms.dags.states import COUNTED_KINDS, DAG_TERMINAL, NODE_TERMINAL, NodeKind, NodeState
 
 #: So many nodes are steered by one request.
 MAX_NODES = 10_000
@@ -146,6 +146,33 @@ def change_nodes(
     lifecycle.tell_engine(dag.pk)
     _audit("change node", dag, names, actor, reason)
     return Applied(chosen)
+
+
+@transaction.atomic
+def tell_provisioned(dag_id: int, names: Collection[str], *, actor: Actor, reason: str) -> Applied:
+    """Say that provisioners are ready: with the last of them the DAG's other nodes may begin.
+
+    The ids in the result are nodes. Raises NotFound, NotPermitted, ReasonRequired, InvalidInput.
+    """
+    dag, round_ = _begin(dag_id, actor, reason)
+    nodes = Node.objects.filter(
+        dag=dag, name__in=names, kind=NodeKind.PROVISIONER, state=NodeState.SUBMITTED
+    )
+    found = {node.name: node for node in nodes}
+    faults = [
+        Finding(f"{name} is no provisioner that runs", field="nodes")
+        for name in dict.fromkeys(names)
+        if name not in found
+    ]
+    if faults:
+        raise InvalidInput(faults[:200])
+    for node in found.values():
+        node.progress = {**(node.progress or {}), "is_provisioned": True}
+    Node.objects.bulk_update(found.values(), ["progress"])
+    round_.close()
+    lifecycle.tell_to_begin(dag.pk)
+    _audit("tell node provisioned", dag, names, actor, reason)
+    return Applied([node.pk for node in found.values()])
 
 
 def _begin(dag_id: int, actor: Actor, reason: str) -> tuple[Dag, Round]:

@@ -42,6 +42,19 @@ def _start_beside(round_: Round, nodes: list[Node]) -> None:
         return
     round_.move("make ready", waiting, ready_rank=_FIRST)
     settle(round_, begin(round_, waiting)[0])
-    ready = Node.objects.filter(pk__in=waiting, state=NodeState.READY)
+    _submit_ready(round_, waiting)
+
+
+def submit_beside(round_: Round) -> None:
+    """Submit the provisioner and the services whose PRE scripts have ended."""
+    beside = round_.beside()
+    nodes = [*beside.get(NodeKind.PROVISIONER, []), *beside.get(NodeKind.SERVICE, [])]
+    _submit_ready(round_, [node.pk for node in nodes if node.state == NodeState.READY])
+
+
+def _submit_ready(round_: Round, node_ids: list[int]) -> None:
+    if not node_ids:
+        return
+    ready = Node.objects.filter(pk__in=node_ids, state=NodeState.READY)
     verdicts, _ = submit(round_, list(ready.select_related("submit_description")))
     settle(round_, verdicts)

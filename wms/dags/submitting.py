@@ -36,11 +36,11 @@ def submit_ready(round_: Round) -> tuple[list[Verdict], bool]:
     Returns verdicts about those that cannot be, and whether more could follow at once.
     """
     room = room_of(round_, most=BATCH)
-    if room.nodes == 0:
+    if room.nodes == 0 and room.data_nodes == 0:
         return [], False
     nodes = take_ready(round_, room)
     verdicts, is_cut = submit(round_, nodes)
-    return verdicts, is_cut or len(nodes) == BATCH
+    return verdicts, is_cut or len(nodes) >= BATCH
 
 
 def submit(round_: Round, nodes: Sequence[Node]) -> tuple[list[Verdict], bool]:

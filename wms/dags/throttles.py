@@ -12,7 +12,7 @@ from django.db.models.functions import Coalesce
 from wms.dags.language.spec import RunOptions
 from wms.dags.models import Dag, Node, SharedLimit
 from wms.dags.rounds import Round
-from wms.dags.states import COUNTED_KINDS, DAG_ACTIVE, NodeState
+from wms.dags.states import COUNTED_KINDS, DAG_ACTIVE, NodeKind, NodeState
 from wms.jobs.models import Job
 
 _IDLE_JOBS = ("received", "waiting", "matched", "held")
@@ -23,15 +23,23 @@ class Room:
     """How many more nodes may be submitted: in all, and of those categories that have a limit.
 
     `reason` tells what keeps more away when `nodes` is 0, `reasons` likewise for a category.
+    `data_nodes` is the room for DATA nodes, which the DAG's limits of jobs do not concern: the
+    placement has limits of its own.
     """
 
     nodes: int
+    data_nodes: int
     categories: dict[str, int] = field(default_factory=dict)
     reason: str = ""
     reasons: dict[str, str] = field(default_factory=dict)
 
     def narrow(self, nodes: int, reason: str) -> None:
         """Let a further limit leave room for so many."""
+        self.narrow_jobs(nodes, reason)
+        self.data_nodes = max(min(nodes, self.data_nodes), 0)
+
+    def narrow_jobs(self, nodes: int, reason: str) -> None:
+        """Likewise, for nodes that are no DATA nodes."""
         if nodes < self.nodes:
             self.nodes, self.reason = max(nodes, 0), reason
 
@@ -50,17 +58,18 @@ def room_of(round_: Round, *, most: int) -> Room:
 
 def room_under(dag: Dag, options: RunOptions, shared: Iterable[SharedLimit], *, most: int) -> Room:
     """The room for nodes of a DAG under its own limits and these shared ones."""
-    room = Room(most)
+    room = Room(most, most)
     if options.max_jobs:
-        room.narrow(options.max_jobs - dag.submitted_count, f"at most {options.max_jobs} at once")
+        submitted = dag.submitted_count - _submitted_data(dag)
+        room.narrow_jobs(options.max_jobs - submitted, f"at most {options.max_jobs} at once")
     if options.max_idle and room.nodes:
         idle = _idle_jobs(dag)
-        room.narrow(options.max_idle - idle, f"{idle} of its jobs are idle")
+        room.narrow_jobs(options.max_idle - idle, f"{idle} of its jobs are idle")
     if dag.category_limits:
-        submitted = _submitted_by_category(Q(dag=dag))
+        by_category = _submitted_by_category(Q(dag=dag))
         for category, limit in dag.category_limits.items():
             reason = f"at most {limit} of category {category} at once"
-            room.narrow_category(category, limit - submitted[category], reason)
+            room.narrow_category(category, limit - by_category[category], reason)
     for each in shared:
         _narrow_shared(room, each)
     return room
@@ -87,13 +96,23 @@ def take_ready(round_: Round, room: Room) -> list[Node]:
         .order_by(F("priority").desc(), "ready_rank", "ordinal")
     )
     left = dict(room.categories)
+    if room.nodes == room.data_nodes:
+        return _take(ready, room.nodes, left)
+    taken = _take(ready.exclude(kind=NodeKind.DATA), room.nodes, left)
+    return taken + _take(ready.filter(kind=NodeKind.DATA), room.data_nodes, left)
+
+
+def _take(ready: QuerySet[Node], most: int, left: dict[str, int]) -> list[Node]:
+    """The first of these nodes, as many as there is room for in their categories."""
     taken: list[Node] = []
     # Each turn finds a category full that was not full before, or is the last.
     for _ in range(len(left) + 1):
+        if len(taken) >= most:
+            break
         full = [category for category, number in left.items() if number <= 0]
         taken_ids = [node.pk for node in taken] if full else []
         nodes = list(
-            ready.exclude(category__in=full).exclude(pk__in=taken_ids)[: room.nodes - len(taken)]
+            ready.exclude(category__in=full).exclude(pk__in=taken_ids)[: most - len(taken)]
         )
         passed = 0
         for node in nodes:
@@ -126,6 +145,10 @@ def _idle_jobs(dag: Dag) -> int:
     return Job.objects.filter(
         Q(pk__in=clusters) | Q(cluster_id__in=clusters), state__in=_IDLE_JOBS
     ).count()
+
+
+def _submitted_data(dag: Dag) -> int:
+    return Node.objects.filter(dag=dag, state=NodeState.SUBMITTED, kind=NodeKind.DATA).count()
 
 
 def _submitted_by_category(condition: Q) -> Counter[str]:

@@ -141,7 +141,7 @@ def _before_submission(node: Node) -> list[Obstacle]:
     if room is None:
         return [Obstacle("turn", "it is about to be submitted")]
     found = []
-    if room.nodes == 0:
+    if room.nodes == 0 and (node.kind != NodeKind.DATA or room.data_nodes == 0):
         found.append(Obstacle("limit", room.reason))
     if node.category in room.categories and not room.categories[node.category]:
         found.append(Obstacle("category", room.reasons[node.category]))

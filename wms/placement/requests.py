@@ -25,6 +25,7 @@ _OTHER_TYPES = ("reserve", "release", "stage", "remove", "requestpath")
 _SCHEME = re.compile(r"[a-z][a-z0-9+.]{0,30}")
 _URL = re.compile(rf"({_SCHEME.pattern}):(\S(?:.*\S)?)", re.IGNORECASE)
 _SHA256 = re.compile(r"(?:sha256:)?([0-9a-f]{64})", re.IGNORECASE)
+_SEMICOLON = re.compile(r";[ \t]*$", re.MULTILINE)
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
@@ -93,7 +94,7 @@ def file_place(url: str, *, directory: str) -> FilePlace:
 def parse_request(text: str, *, directory: str = "", file: str = "") -> TransferSpec:
     """The request that the ad makes. Raises InvalidInput with every fault."""
     try:
-        attributes = parse_ad(text)
+        attributes = parse_ad(_in_brackets(text))
         check_cost(attributes)
         values = literal_values(build_ad(attributes))
     except AdError as error:
@@ -104,6 +105,12 @@ def parse_request(text: str, *, directory: str = "", file: str = "") -> Transfer
     if reader.findings:
         raise InvalidInput(reader.findings)
     return spec
+
+
+def _in_brackets(text: str) -> str:
+    """The ad in brackets, which may be left out where others are around it, as in a DAG file."""
+    is_bare = not text.lstrip().startswith(("[", "{")) and _SEMICOLON.search(text)
+    return f"[{text}\n]" if is_bare else text
 
 
 def _line_of(text: str, name: str) -> int | None:

@@ -13,6 +13,7 @@ from django.db.models import F
 from wms.core.actors import Actor
 from wms.dags.lifecycle import JOB_TOPIC
 from wms.dags.models import Node
+from wms.dags.node_services import tell_provisioned
 from wms.dags.simulation.behaviour import Result
 from wms.dags.simulation.record import Run
 from wms.dags.simulation.world import STEERING, World
@@ -62,10 +63,14 @@ class BatchSystem:
 
     def start_waiting(self) -> int:
         """Start the jobs that wait, first come first served. Returns how many."""
-        total = 0
-        while found := self._waiting():
-            self._start(found)
+        total, has_more = 0, True
+        while has_more:
+            room = self._room()
+            found = self._waiting(room) if room else []
+            if found:
+                self._start(found)
             total += len(found)
+            has_more = room > 0 and len(found) == room
         return total
 
     def end_due(self, due: Mapping[int, int]) -> None:
@@ -102,11 +107,11 @@ class BatchSystem:
             self._held.discard(first)
             jobs.release_jobs([first], actor=STEERING)
 
-    def _waiting(self) -> list[_Waiting]:
+    def _room(self) -> int:
         slots = self._world.options.slots
-        room = min(slots - len(self._running), _BATCH) if slots else _BATCH
-        if room <= 0:
-            return []
+        return max(min(slots - len(self._running), _BATCH), 0) if slots else _BATCH
+
+    def _waiting(self, room: int) -> list[_Waiting]:
         rows = list(
             Job.objects.filter(
                 topic=JOB_TOPIC, topic_key__in=self._world.dag_ids, state=JobState.WAITING
@@ -151,16 +156,24 @@ class BatchSystem:
         )
         lifecycle.apply("start", ids, actor=_PILOT)
         ends: dict[int, dict[int, int]] = defaultdict(dict)
-        to_hold = []
+        to_hold, provisioners = [], []
         for job in waiting:
             started, lasts_us = self._begin(job)
             if started.result.is_held and job.attempt == 1:
                 to_hold.append(job.pk)
             elif lasts_us is not None:
                 ends[self._world.now_us + lasts_us][job.pk] = job.attempt
+            if job.kind == NodeKind.PROVISIONER and self._says_ready(job, started.result):
+                provisioners.append(job)
         for at_us, due in ends.items():
             self._world.agenda.plan(at_us, partial(self.end_due, due))
         self._hold(to_hold)
+        for job in provisioners:
+            tell_provisioned(job.dag_id, [job.name], actor=STEERING, reason="it says so")
+
+    def _says_ready(self, job: _Waiting, result: Result) -> bool:
+        behaviour = self._world.behaviour
+        return result.is_ready or (behaviour.is_obliging and job.name not in behaviour.results)
 
     def _begin(self, job: _Waiting) -> tuple[_Started, int | None]:
         """Record the start of a job; how long it lasts, None for as long as the DAG."""

@@ -67,10 +67,15 @@ class Simulation:
 
     def _next_us(self) -> int | None:
         """When something happens next, after now."""
-        due_at = timers.next_due(self.world.dag_ids, after=self.world.now)
-        self._timer_us = None if due_at is None else self.world.us_of(due_at)
+        self._timer_us = self._next_timer_us()
         times = (self.world.agenda.next_us, self._timer_us, self._placing.next_us())
         return min((each for each in times if each is not None), default=None)
+
+    def _next_timer_us(self) -> int | None:
+        if not self.world.has_timers:
+            return None
+        due_at = timers.next_due(self.world.dag_ids, after=self.world.now)
+        return None if due_at is None else self.world.us_of(due_at)
 
     def _go_to(self, at_us: int) -> None:
         self.world.now_us = at_us
@@ -87,7 +92,7 @@ class Simulation:
             self._inner.look()
             for service in (self._batch, self._scripts, self._placing):
                 service.note_stopped()
-            if self._batch.start_waiting():
+            if self._batch.start_waiting() and self.world.limits_idle:
                 self._tell_of_room()
             self._scripts.start_granted()
             self._placing.start_due()

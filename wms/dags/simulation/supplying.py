@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Mapping, Sequence
 
 from wms.dags.language.parser import parse_dag
@@ -17,9 +18,14 @@ _DEEPEST = 10
 
 def supplied_files(dag_files: Sequence[str], files: Mapping[str, str | None]) -> dict[str, bytes]:
     """The files of a case as bytes, with those that it does not list; None there: not supplied."""
-    found = dict.fromkeys(PROGRAMS, _PROGRAM)
-    for source in _submit_files(dag_files, files, "", _DEEPEST):
-        found[source] = _SUBMIT_FILE
+    named = _Named(files)
+    named.look(dag_files, "", _DEEPEST)
+    found = {
+        posixpath.join(directory, program): _PROGRAM
+        for directory in named.directories
+        for program in PROGRAMS
+    }
+    found |= dict.fromkeys(named.submit_files, _SUBMIT_FILE)
     for path, text in files.items():
         found.pop(path, None)
         if text is not None:
@@ -27,20 +33,23 @@ def supplied_files(dag_files: Sequence[str], files: Mapping[str, str | None]) ->
     return found
 
 
-def _submit_files(
-    dag_files: Sequence[str], files: Mapping[str, str | None], directory: str, depth: int
-) -> set[str]:
-    """The submit files that the DAG files name, those of inner DAGs included."""
-    spec = parse_dag(list(dag_files), files.get, directory=directory)
-    found = {
-        node.source
-        for node in spec.nodes.values()
-        if _has_submit_file(node) and node.source not in spec.descriptions
-    }
-    for node in spec.nodes.values():
-        if node.kind is NodeKind.SUBDAG and depth:
-            found |= _submit_files([node.source], files, node.directory, depth - 1)
-    return found
+class _Named:
+    """The submit files that DAG files name, and where their nodes run; inner DAGs included."""
+
+    def __init__(self, files: Mapping[str, str | None]) -> None:
+        self.submit_files: set[str] = set()
+        self.directories = {""}
+        self._files = files
+
+    def look(self, dag_files: Sequence[str], directory: str, depth: int) -> None:
+        """Take in what these DAG files name."""
+        spec = parse_dag(list(dag_files), self._files.get, directory=directory)
+        for node in spec.nodes.values():
+            self.directories.add(node.directory)
+            if node.kind is NodeKind.SUBDAG and depth:
+                self.look([node.source], node.directory, depth - 1)
+            elif _has_submit_file(node) and node.source not in spec.descriptions:
+                self.submit_files.add(node.source)
 
 
 def _has_submit_file(node: NodeSpec) -> bool:

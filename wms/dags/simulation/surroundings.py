@@ -38,8 +38,9 @@ class Surroundings:
 
     def workspace(self, files: Mapping[str, bytes]) -> Workspace:
         """A workspace with these files."""
+        blobs = {content: store_bytes(content) for content in set(files.values())}
         return create_workspace(
-            self.owner, {path: store_bytes(content) for path, content in files.items()}
+            self.owner, {path: blobs[content] for path, content in files.items()}
         )
 
     def bind(self, dag: Dag, *, now: datetime) -> None:

@@ -49,7 +49,8 @@ class Agenda:
 class World:
     """The surroundings of one simulated run of a DAG; `dag_ids` are it and the DAGs inside.
 
-    What none of them has is not looked for: scripts, placement requests, inner DAGs.
+    What none of them has is not looked for: scripts, time limits, placement requests, inner DAGs,
+    a limit of idle jobs.
     """
 
     dag: Dag
@@ -64,6 +65,8 @@ class World:
     has_scripts: bool = False
     has_data: bool = False
     has_inner: bool = False
+    has_timers: bool = False
+    limits_idle: bool = False
 
     def take_in(self, dag_id: int) -> None:
         """Follow a DAG: the simulated one, or one inside of it."""
@@ -72,10 +75,14 @@ class World:
             scripts=Count("pk", filter=Q(features__has_key="scripts")),
             data=Count("pk", filter=Q(kind=NodeKind.DATA)),
             inner=Count("pk", filter=Q(kind=NodeKind.SUBDAG)),
+            timers=Count("pk", filter=Q(features__has_key="time_limits")),
         )
         self.has_scripts = self.has_scripts or found["scripts"] > 0
         self.has_data = self.has_data or found["data"] > 0
         self.has_inner = self.has_inner or found["inner"] > 0
+        self.has_timers = self.has_timers or self.has_scripts or found["timers"] > 0
+        options = Dag.objects.values_list("options", flat=True).get(pk=dag_id)
+        self.limits_idle = self.limits_idle or bool(options.get("max_idle"))
 
     @property
     def now(self) -> datetime:
