@@ -177,11 +177,6 @@ class Here:
         """The file and the line that is being read."""
         return Place(self.file, self.line)
 
-    @property
-    def is_of_dag(self) -> bool:
-        """False in splices and in included files, whose settings do not count."""
-        return self.depth == 0
-
     def warn(self, message: str, *, level: int = 9) -> None:
         """Warn of this line; from this level of DAGMAN_USE_STRICT on it is a fault."""
         self.reading.told.warn(message, self.place, self.command, level=level)
