@@ -30,7 +30,6 @@ from wms.dags.inner import go_on_at_site
 from wms.dags.models import Dag, Node
 from wms.dags.news import (
     News,
-    plain_ends,
     read_job_events,
     take_news,
     verdicts_of_inner,
@@ -158,9 +157,9 @@ def _conclude(round_: Round) -> None:
 
 def _take_in(round_: Round, news: News) -> Verdict | None:
     """Settle what ended; the verdict that aborts the DAG, if one does."""
-    events = read_job_events(news.job_events)
+    plain, events = read_job_events(round_, news.job_events)
     _take_back_returned(round_, [event.job_id for event in events if event.event == "reschedule"])
-    special = settle_plain(round_, plain_ends(round_, events))
+    special = settle_plain(round_, plain)
     verdicts = verdicts_of_jobs(round_, events)
     verdicts += verdicts_of_scripts(round_, news.script_runs)
     verdicts += verdicts_of_inner(round_, news.inner_dags)

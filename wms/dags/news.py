@@ -19,7 +19,6 @@ from wms.dags.rounds import Round, nodes_by_id
 from wms.dags.scripts.asking import ask_again, defers
 from wms.dags.settling import PlainEnds, Verdict, attempt_of
 from wms.dags.states import NodeState, ScriptKind
-from wms.jobs.models import JobEvent
 from wms.placement.models import PlacementRequest
 
 #: So many entries are read in one round; the rest is for the next.
@@ -34,6 +33,20 @@ WHERE id IN (
     SELECT id FROM core_inboxentry WHERE topic = ANY(%s) AND key = %s ORDER BY id LIMIT %s
 )
 RETURNING id, topic, event_id
+"""
+
+# One statement for thousands of events, with the plain nodes that they concern. By hand because the
+# ORM cannot join a node of this DAG only, and takes longer to write the list than to run it.
+_READ = """
+SELECT event.event, event.reason, CASE WHEN node.id IS NULL THEN event.facts END, event.job_id,
+       CASE WHEN job.cluster_id = 0 THEN job.id ELSE job.cluster_id END, node.id,
+       node.retry_number < node.max_retries
+FROM jobs_jobevent AS event
+JOIN jobs_job AS job ON job.id = event.job_id
+LEFT JOIN dags_node AS node ON node.job_id = event.job_id AND node.dag_id = %(dag)s
+    AND node.state = 'submitted' AND node.features IS NULL AND node.progress IS NULL
+WHERE event.id = ANY(%(ids)s)
+ORDER BY event.id
 """
 
 
@@ -81,48 +94,26 @@ def take_news(dag_id: int) -> News:
     return news
 
 
-def read_job_events(event_ids: Sequence[int]) -> list[JobNews]:
-    """The events of these ids, in their order."""
-    if not event_ids:
-        return []
-    rows = (
-        JobEvent.objects.filter(pk__in=event_ids)
-        .order_by("pk")
-        .values_list("event", "reason", "facts", "job_id", "job__cluster_id")
-    )
-    return [
-        JobNews(event, reason, facts, job_id, cluster or job_id)
-        for event, reason, facts, job_id, cluster in rows
-    ]
-
-
-def plain_ends(round_: Round, events: Iterable[JobNews]) -> PlainEnds:
-    """What becomes of the plain nodes whose jobs ended.
+def read_job_events(round_: Round, event_ids: Sequence[int]) -> tuple[PlainEnds, list[JobNews]]:
+    """What becomes of the plain nodes whose jobs ended, and all other events, in their order.
 
     An event of a job that its node has done with concerns nobody; so below.
     """
-    ended = {event.job_id: event for event in events if event.event in _ENDS}
-    found = PlainEnds()
-    if not ended:
-        return found
-    nodes = Node.objects.filter(
-        dag=round_.dag,
-        state=NodeState.SUBMITTED,
-        job_id__in=list(ended),
-        features__isnull=True,
-        progress__isnull=True,
-    )
-    for pk, job_id, retries, most in nodes.values_list(
-        "pk", "job_id", "retry_number", "max_retries"
-    ):
-        event = ended[job_id]
-        if event.event == "complete":
-            found.done.append(pk)
-        elif retries < most and not round_.is_aside:
-            found.retried[event.reason].append(pk)
-        else:
-            found.failed[event.reason].append(pk)
-    return found
+    plain, others = PlainEnds(), []
+    if not event_ids:
+        return plain, others
+    with connection.cursor() as cursor:
+        cursor.execute(_READ, {"ids": list(event_ids), "dag": round_.dag.pk})
+        for event, reason, facts, job_id, cluster_id, node_id, has_retries in cursor.fetchall():
+            if node_id is None or event not in _ENDS:
+                others.append(JobNews(event, reason, facts or {}, job_id, cluster_id))
+            elif event == "complete":
+                plain.done.append(node_id)
+            elif has_retries and not round_.is_aside:
+                plain.retried[reason].append(node_id)
+            else:
+                plain.failed[reason].append(node_id)
+    return plain, others
 
 
 def verdicts_of_jobs(round_: Round, events: Iterable[JobNews]) -> list[Verdict]:
@@ -145,8 +136,11 @@ def verdicts_of_jobs(round_: Round, events: Iterable[JobNews]) -> list[Verdict]:
 
 
 def _submitted(round_: Round, clusters: Iterable[int]) -> QuerySet[Node]:
+    wanted = list(clusters)
+    if not wanted:
+        return Node.objects.none()
     return Node.objects.filter(
-        dag=round_.dag, state=NodeState.SUBMITTED, job_id__in=list(clusters)
+        dag=round_.dag, state=NodeState.SUBMITTED, job_id__in=wanted
     ).order_by("ordinal")
 
 
