@@ -92,6 +92,7 @@ class _Checker:
         is_first = source not in self._renderers
         if is_first:
             self._renderers[source] = self._renderer(self._submit_files[source])
+            self.files.add_lists(node, self._submit_files[source])
         renderer = self._renderers[source]
         if renderer is None:
             return
@@ -171,6 +172,8 @@ class _FileNames:
     made: set[str] = field(default_factory=set)
     wanted: dict[tuple[str, str, str, tuple[str, ...]], NodeSpec] = field(default_factory=dict)
     outputs: set[tuple[str, str, tuple[str, ...]]] = field(default_factory=set)
+    #: What items of queue statements are read from, with the node and the line.
+    lists: list[tuple[NodeSpec, str, int]] = field(default_factory=list)
     #: Of the node before: many nodes name the same.
     last: tuple[Any, ...] = ()
 
@@ -188,33 +191,41 @@ class _FileNames:
         self.wanted.setdefault((source, *place, (executable, *inputs)), node)
         self.outputs.add((*place, (*outputs, stdout) if stdout else outputs))
 
+    def add_lists(self, node: NodeSpec, submit_file: SubmitFile) -> None:
+        """Take in the files that the queue statements of a description read."""
+        names = [queue for queue in submit_file.queues if queue.file and "$" not in queue.file]
+        self.lists += [(node, queue.file, queue.line) for queue in names]
+
     def missing(
         self, submit_files: Mapping[str, SubmitFile], uploaded: Collection[str]
     ) -> list[Finding]:
         """Inputs that were neither uploaded nor are made by another node."""
-        there = {
-            posixpath.normpath(posixpath.join(*place, name))
-            for *place, names in self.outputs
-            for name in names
-        }
+        there = {_joined(*place, name) for *place, names in self.outputs for name in names}
         there.update(uploaded)
         found = {
             Finding(
                 f"{command} of node {node.name} was not uploaded, and no node makes it: {name}",
                 file=submit_files[node.source].file,
-                line=submit_files[node.source].lines.get(command),
+                line=line or submit_files[node.source].lines.get(command),
             ): None
-            for node, command, name, path in self._paths()
+            for node, command, name, path, line in self._paths()
             if path not in there
         }
         return list(islice(found, MAX_FINDINGS))
 
-    def _paths(self) -> Iterator[tuple[NodeSpec, str, str, str]]:
+    def _paths(self) -> Iterator[tuple[NodeSpec, str, str, str, int]]:
+        """What the nodes want, with the command that names it, its path, and the line if known."""
+        for node, name, line in self.lists:
+            yield node, "queue", name, _joined(node.directory, name), line
         for (_, *places, names), node in self.wanted.items():
             node_directory, directory = map(str, places)
             executable, *inputs = names
             if not executable.startswith("/"):
-                yield node, "executable", executable, posixpath.join(node_directory, executable)
+                yield node, "executable", executable, _joined(node_directory, executable), 0
             for name in inputs:
-                path = posixpath.join(node_directory, directory, name)
-                yield node, "transfer_input_files", name, posixpath.normpath(path)
+                path = _joined(node_directory, directory, name)
+                yield node, "transfer_input_files", name, path, 0
+
+
+def _joined(*parts: str) -> str:
+    return posixpath.normpath(posixpath.join(*parts))

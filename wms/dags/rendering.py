@@ -251,13 +251,7 @@ class Renderer:
         key = (place, node.outer, *(map(tuple, changes)), changes and context.retry_number)
         program = self._programs.get(key)
         if program is None:
-            stage = self._stages[place]
-            source = Source(
-                {n: text for n, text in stage.commands.items() if n not in stage.own_names},
-                stage.attributes,
-                node.outer,
-                changes_after(changes, context.retry_number),
-            )
+            source = _source(self._stages[place], node, changes)
             if len(self._programs) >= _MOST_PROGRAMS:
                 self._programs.clear()
             program = Program(source, self._identity, self._surroundings)
@@ -284,6 +278,21 @@ class Renderer:
             fields["needs"] = self._bind(fields["needs"])
         mentions = node.has_macros or not _CLUSTER_NAMES.isdisjoint(program.names)
         return JobSpec(name=context.node_name, mentions_cluster=mentions, **fields)
+
+
+def _source(stage: _Stage, node: _Node, changes: Sequence[Sequence[str]]) -> Source:
+    """What holds at a queue statement for nodes like this one, with what their retry changes."""
+    commands = {n: text for n, text in stage.commands.items() if n not in stage.own_names}
+    attributes = dict(stage.attributes)
+    known = {*commands, *node.outer, *(f"+{name.lower()}" for name in attributes)}
+    for name, *_ in changes:
+        # A change gives what the description does not.
+        if name.lower() not in known and name.startswith("+"):
+            attributes[name[1:]] = ""
+        elif name.lower() not in known:
+            commands[name.lower()] = ""
+    changed = changes_after(changes, node.context.retry_number)
+    return Source(commands, attributes, node.outer, changed)
 
 
 def _place(fields: dict[str, Any], directory: str) -> None:

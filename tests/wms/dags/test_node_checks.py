@@ -1,0 +1,201 @@
+"""What is found of a DAG's nodes before it has a site."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from wms.core.errors import Finding
+from wms.dags.language.parser import parse_dag
+from wms.dags.language.spec import DagSpec, NodeSpec, Place, Variable
+from wms.dags.node_checks import check_nodes
+from wms.dags.states import NodeKind
+from wms.dags.submitfile import SubmitFile, parse_submit_file
+
+PLAIN = "executable = job.sh\nqueue\n"
+
+
+def check(
+    dag_text: str, *, uploaded: tuple[str, ...] = ("job.sh",), **files: str
+) -> tuple[list[Finding], list[Finding]]:
+    """Faults and warnings of a DAG; `files` are descriptions by the name before `.sub`."""
+    dag = parse_dag(["a.dag"], {"a.dag": dag_text}.get)
+    assert dag.findings == []
+    submit_files = {
+        f"{name}.sub": parse_submit_file(text, file=f"{name}.sub") for name, text in files.items()
+    }
+    submit_files |= {
+        key: parse_submit_file(each.text, file=each.place.file, first_line=each.place.line + 1)
+        for key, each in dag.descriptions.items()
+    }
+    return run(dag, submit_files, uploaded)
+
+
+def run(
+    dag: DagSpec, submit_files: dict[str, SubmitFile], uploaded: tuple[str, ...]
+) -> tuple[list[Finding], list[Finding]]:
+    return check_nodes(
+        dag,
+        submit_files,
+        uploaded=uploaded,
+        owner_name="alice",
+        group_name="",
+        cpu_segments_s=(500, 5000),
+        words=None,
+    )
+
+
+def told(findings: list[Finding]) -> list[str]:
+    return [str(each) for each in findings]
+
+
+def test_a_dag_that_is_well_has_neither_faults_nor_warnings() -> None:
+    assert check("JOB A a.sub\nJOB B a.sub\nPARENT A CHILD B", a=PLAIN) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("dag", "text", "fault"),
+    [
+        ("JOB A a.sub", 'arguments = "\'x"', "a.sub:2: a single quote is not closed"),
+        (
+            'JOB A a.sub\nVARS A x="\'"',
+            'arguments = "y $(x)"',
+            "a.sub:2: node A: a single quote is not closed",
+        ),
+        (
+            'JOB A a.sub\nVARS A mb="much"',
+            "request_memory = $(mb)",
+            "a.dag:2: request_memory is not an amount of memory: much",
+        ),
+        (
+            'JOB A a.sub\nVARS A APPEND request_cpus="two"',
+            "request_cpus = 2",
+            "a.dag:2: request_cpus is not a whole number: two",
+        ),
+        (
+            'JOB A a.sub\nVARS A request_cpus="two"',
+            "",
+            "a.dag:2: request_cpus is not a whole number: two",
+        ),
+        ("JOB A a.sub", "universe = java", "a.sub:2: universe java: name the Java program as"),
+        ("JOB A a.sub", "a = $(b)\nb = $(a)", "a.sub:2: node A: a: a macro uses itself"),
+        (
+            "JOB A a.sub",
+            "queue 0\nqueue x from gone.txt",
+            "a.sub:3: queue of node A was not uploaded",
+        ),
+        (
+            "JOB A a.sub\nRETRY A 3 WITH request_memory*=2",
+            "",
+            "a.dag:1: RETRY, in retry 1: request_memory: request_memory*=2 cannot",
+        ),
+        (
+            "JOB A a.sub\nRETRY A 3 WITH +CPUTimeSeconds=soon",
+            "",
+            "a.dag:1: RETRY, in retry 1: +CPUTimeSeconds is not a whole number: soon",
+        ),
+        (
+            "JOB A a.sub",
+            "request_cpus = $(Process)\nqueue 3\nqueue n from (\n 1\n x\n)\nrequest_cpus = $(n)",
+            "a.sub:8: node A: request_cpus: cores must be from 1",
+        ),
+    ],
+)
+def test_a_fault_of_a_node_is_told_where_it_is_written(dag: str, text: str, fault: str) -> None:
+    faults, _ = check(dag, a=f"executable = job.sh\n{text}\nqueue\n")
+
+    assert faults
+    assert any(each.startswith(fault) for each in told(faults)), told(faults)
+
+
+def test_faults_of_inline_descriptions_have_the_lines_of_the_dag_file() -> None:
+    faults, _ = check("JOB A {\n  executable = job.sh\n  request_cpus = 0\n}\n")
+
+    assert told(faults) == ["a.dag:3: request_cpus: cores must be from 1 to 100000, not 0"]
+
+
+def test_what_is_known_only_later_is_no_fault() -> None:
+    text = (
+        "executable = $$(Path)/x\nrequest_memory = $(DAG_STATUS)\nrequest_cpus = $ENV(N)\n"
+        "output = $(Cluster).out\ntransfer_input_files = in.$(DAGManJobId), $(late)\n"
+        "arguments = $(n)\nqueue n from list.txt\n"
+    )
+
+    faults, _ = check(
+        'JOB A a.sub\nVARS A late="$(DAG_PARENT_NAMES)"', uploaded=("list.txt",), a=text
+    )
+
+    assert faults == []
+
+
+def test_inputs_from_nowhere_are_faults_and_those_that_nodes_make_are_none() -> None:
+    makes = "executable = job.sh\ntransfer_output_files = $(JOB).dat\noutput = $(JOB).log\nqueue\n"
+    takes = "executable = job.sh\ntransfer_input_files = A.dat, A.log, B.dat\nqueue\n"
+
+    faults, _ = check("JOB A make.sub\nJOB C take.sub\nPARENT A CHILD C", make=makes, take=takes)
+
+    assert told(faults) == [
+        "take.sub:2: transfer_input_files of node C was not uploaded, and no node makes it: B.dat"
+    ]
+
+
+def test_where_a_script_may_make_an_input_that_is_missing_is_only_a_warning() -> None:
+    text = "executable = job.sh\ntransfer_input_files = in.dat\nqueue\n"
+
+    faults, warnings = check("JOB A a.sub\nSCRIPT PRE A make.sh", a=text)
+
+    assert faults == []
+    assert "no node makes it: in.dat" in warnings[0].message
+
+
+def test_files_are_looked_for_in_the_directory_of_the_node() -> None:
+    text = "executable = job.sh\ninitialdir = sub\ntransfer_input_files = in.dat\nqueue\n"
+    dag = parse_dag(["a.dag"], {"a.dag": "JOB A a.sub DIR d"}.get)
+    submit_files = {"d/a.sub": parse_submit_file(text, file="d/a.sub")}
+
+    assert run(dag, submit_files, ("d/job.sh", "d/sub/in.dat")) == ([], [])
+    assert len(run(dag, submit_files, ("job.sh", "in.dat"))[0]) == 2
+
+
+def test_commands_that_mean_nothing_here_are_told_with_what_may_be_meant() -> None:
+    text = (
+        "executable = job.sh\nrequest_cpu = 2\nx = 1\narguments = $(x)\nunknown = 3\n"
+        "getenv = true\nlog = a.log\nnotification = never\nqueue\n"
+    )
+
+    _, warnings = check("JOB A a.sub", a=text)
+
+    assert told(warnings) == [
+        "a.sub:2: request_cpu means nothing here; request_cpus does",
+        "a.sub:5: unknown means nothing here: it is kept with the job",
+        "a.sub:6: getenv has no effect here: the submitter's environment is not known here; use"
+        " environment",
+    ]
+
+
+def test_nodes_that_run_no_description_are_left_out() -> None:
+    assert check("JOB A none.sub NOOP\nSUBDAG EXTERNAL B inner.dag\nDATA C c.stork") == ([], [])
+
+
+@pytest.mark.slow
+def test_two_hundred_thousand_nodes_are_checked_in_seconds() -> None:
+    place = Place("a.dag", 1)
+    nodes = {
+        f"N{n}": NodeSpec(
+            f"N{n}",
+            NodeKind.JOB,
+            "a.sub",
+            place,
+            variables={"seed": Variable("seed", str(n), place), "x": Variable("x", "y", place)},
+        )
+        for n in range(200_000)
+    }
+    text = "executable = job.sh\narguments = --node $(JOB) --seed $(seed) --x $(x)\nqueue\n"
+    submit_files = {"a.sub": parse_submit_file(text, file="a.sub")}
+
+    began_s = time.process_time()
+    found = run(DagSpec(nodes=nodes), submit_files, ("job.sh",))
+
+    assert found == ([], [])
+    assert time.process_time() - began_s < 6
