@@ -21,6 +21,7 @@ _BAD = Look("cross", "bad")
 _OFF = Look("slash", "off")
 _PAUSED = Look("pause", "warn")
 _LATE = Look("clock", "warn")
+_STOPPING = Look("stop", "warn")
 
 #: States of DAGs, nodes, jobs, attempts, pilots, sites and loops: equal words mean equal looks.
 LOOKS = {
@@ -28,7 +29,9 @@ LOOKS = {
     "ready": Look("dot", "next"), "submitted": _NEXT, "queued": _NEXT, "matched": _NEXT,
     "running": _GO, "open": _GO,
     "done": _GOOD, "completed": _GOOD, "ok": _GOOD, "enabled": _GOOD,
-    "held": _PAUSED,
+    "pre_running": Look("before", "next"), "post_running": Look("behind", "go"),
+    "held": _PAUSED, "halted": _STOPPING,
+    "granted": _NEXT, "processing": _GO, "rescheduled": _LATE, "ended": _GOOD,
     "stalled": _LATE, "late": _LATE, "lost": _LATE,
     "failed": _BAD, "failing": _BAD, "unmatched": _LATE,
     "futile": _OFF, "removed": _OFF, "killed": _OFF, "aborted": _OFF, "not_run": _OFF,
@@ -40,22 +43,28 @@ LOOKS = {
 
 _UNKNOWN = Look("ring", "wait")
 
+#: States that people call otherwise than programs do; of others the words are the same.
+WORDS = {"pre_running": "PRE script", "post_running": "POST script"}
+
 #: What a state means, by the kind of thing that is in it.
 MEANINGS = {
     "dag": {
         "idle": "Waits for a site that matches.",
         "running": "Bound to a site; its nodes run as they become ready.",
         "held": "Starts nothing more until it is released; what runs may finish.",
-        "completed": "Every node is done.",
-        "failed": "Some nodes failed for good, so the rest cannot be done.",
+        "halted": "Submits nothing more; when what is submitted has ended, it ends with a rescue.",
+        "completed": "Every node is done, or it was ended as a success.",
+        "failed": "It ended without success; it can be rescued, or nodes of it rerun.",
         "removed": "Ended by a person.",
     },
     "node": {
         "waiting": "Waits for its parents.",
-        "ready": "Its parents are done; its job is about to be submitted.",
-        "submitted": "Its job waits for a pilot or runs.",
-        "done": "Its job ended with success.",
-        "failed": "Its job failed and no retry is left.",
+        "ready": "Its parents are done; it waits for its turn to be submitted.",
+        "pre_running": "Its PRE script waits for its turn, or runs.",
+        "submitted": "Its jobs wait for pilots or run.",
+        "post_running": "Its POST script waits for its turn, or runs.",
+        "done": "It ended with success.",
+        "failed": "It failed and no retry is left.",
         "futile": "Will never run: a node before it failed.",
     },
     "job": {
@@ -68,6 +77,21 @@ MEANINGS = {
         "done": "Ended with success.",
         "failed": "Ended without success, all attempts used.",
         "killed": "Ended by a person.",
+    },
+    "placement": {
+        "received": "Waits for its first attempt.",
+        "processing": "An attempt is under way.",
+        "rescheduled": "An attempt failed; the next one comes after a pause.",
+        "completed": "The file is there.",
+        "failed": "Its last attempt failed.",
+        "removed": "Ended by a person, or with its DAG.",
+    },
+    "script": {
+        "waiting": "Waits for its turn among the scripts of its DAG.",
+        "granted": "Waits for the service that runs scripts.",
+        "running": "Runs now.",
+        "ended": "Has ended.",
+        "failed": "Has ended with another exit code than 0.",
     },
     "pilot": {
         "submitted": "Handed to the batch system, no answer yet.",

@@ -4,22 +4,30 @@
   "use strict";
   const form = document.getElementById("submit-form");
   if (!form) return;
-  const field = form.querySelector('input[name="files"]');
-  const chosen = form.querySelector("[data-chosen-files]");
   const findings = document.getElementById("findings");
 
-  function list() {
-    const names = [...field.files].map((file) => file.name).sort();
-    const shown = names.slice(0, 12).join(", ");
-    const rest = names.length > 12 ? ` and ${names.length - 12} more` : "";
-    chosen.textContent = names.length ? `${names.length} chosen: ${shown}${rest}` : "";
-    chosen.hidden = names.length === 0;
+  function watch(told) {
+    const field = document.getElementById(told.dataset.chosen);
+    function list() {
+      const names = [...field.files].map((file) => inFolder(file)).sort();
+      const shown = names.slice(0, 12).join(", ");
+      const rest = names.length > 12 ? ` and ${names.length - 12} more` : "";
+      told.textContent = names.length ? `${names.length} chosen: ${shown}${rest}` : "";
+      told.hidden = names.length === 0;
+    }
+    field.addEventListener("change", list);
+    list();
   }
 
-  field.addEventListener("change", list);
+  // As the server will know it: the path inside of the folder that was chosen.
+  function inFolder(file) {
+    const path = file.webkitRelativePath || "";
+    return path.slice(path.indexOf("/") + 1) || file.name;
+  }
+
   findings.addEventListener("htmx:afterSwap", () => {
     findings.focus({ preventScroll: true });
     findings.scrollIntoView({ block: "nearest" });
   });
-  list();
+  for (const told of form.querySelectorAll("[data-chosen]")) watch(told);
 })();

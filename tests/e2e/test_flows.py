@@ -55,7 +55,7 @@ def test_a_faulty_dag_is_refused_with_its_line_and_a_mended_one_is_taken(
     page.get_by_role("button", name="Check and submit").click()
 
     fault = page.locator(".findings li")
-    expect(fault).to_contain_text("diamond.dag, line 3")
+    expect(fault).to_contain_text("diamond.dag:3")
     expect(fault).to_contain_text("PARENT A CHILD Z")
     assert not Dag.objects.exists()
 

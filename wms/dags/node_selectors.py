@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from django.db import connection
 from django.db.models import Q, QuerySet
 
 from wms.core.errors import NotFound
@@ -19,6 +20,18 @@ from wms.placement.models import PlacementRequest
 
 #: So many parents and children of a node are named.
 _NEIGHBOURS = 100
+
+
+# How many nodes depend on some, by state. By hand: a walk that the ORM cannot express.
+_BELOW = """
+WITH RECURSIVE below(id) AS (
+    SELECT child_id FROM dags_edge WHERE parent_id = ANY(%(given)s)
+    UNION
+    SELECT edge.child_id FROM below JOIN dags_edge AS edge ON edge.parent_id = below.id
+)
+SELECT node.state, count(*) FROM below JOIN dags_node AS node ON node.id = below.id
+WHERE node.id <> ALL(%(given)s) GROUP BY node.state
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +85,13 @@ def _neighbours(edges: QuerySet[Edge], end: str) -> Neighbours:
         count=count,
         weak=frozenset(pk for pk, _, _, is_weak in shown if is_weak),
     )
+
+
+def count_below(node_ids: Collection[int]) -> dict[str, int]:
+    """How many nodes depend on these, directly or not, by state; these themselves are left out."""
+    with connection.cursor() as cursor:
+        cursor.execute(_BELOW, {"given": list(node_ids)})
+        return dict(cursor.fetchall())
 
 
 def events_of_node(node: Node) -> QuerySet[NodeEvent]:

@@ -13,7 +13,7 @@ from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from portal.web.looks import look_of, meaning_of
+from portal.web.looks import WORDS, look_of, meaning_of
 
 register = template.Library()
 
@@ -42,8 +42,14 @@ def state(name: str, kind: str = "", label: str = "") -> SafeString:
         look.tone,
         meaning_of(kind, name),
         shape(look.shape),
-        label or name.replace("_", " "),
+        label or word(name),
     )
+
+
+@register.filter
+def word(name: str) -> str:
+    """What people call a state."""
+    return WORDS.get(name, name.replace("_", " "))
 
 
 @register.simple_tag
@@ -129,10 +135,15 @@ def size(size_bytes: int) -> str:
     return f"{amount:.3g} {unit}" if amount < 100 else f"{amount:.0f} {unit}"
 
 
+#: From the left to the right; what waits is the rest.
+_DRAWN = ("done", "post_running", "submitted", "pre_running", "ready", "failed", "futile")
+
+
 @dataclass(frozen=True, slots=True)
 class Part:
     """One stretch of a progress bar, in percent of its width."""
 
+    state: str
     word: str
     tone: str
     count: int
@@ -141,25 +152,34 @@ class Part:
 
 
 @register.inclusion_tag("components/progress.html")
-def progress(dag: Any, is_large: bool = False) -> Mapping[str, Any]:
-    """The progress of a DAG by its counters: a bar of hatched stretches, and the same in words."""
-    counts = {
+def progress(
+    dag: Any, is_large: bool = False, counts: Mapping[str, int] | None = None
+) -> Mapping[str, Any]:
+    """The progress of a DAG: a bar of hatched stretches, and the same in words.
+
+    By its counters, which do not tell scripts from what waits, or by the counts of all states.
+    """
+    known = counts or {
         "done": dag.done_count,
         "submitted": dag.submitted_count,
+        "ready": dag.ready_count,
         "failed": dag.failed_count,
         "futile": dag.futile_count,
     }
     total = dag.node_count or 1
     parts, x = [], 0.0
-    for word, count in counts.items():
+    for name in _DRAWN:
+        count = known.get(name, 0)
         width = 100 * count / total
         if count:
-            parts.append(Part(word, look_of(word).tone, count, round(x, 3), round(width, 3)))
+            parts.append(
+                Part(name, word(name), look_of(name).tone, count, round(x, 3), round(width, 3))
+            )
         x += width
-    waiting = dag.node_count - sum(counts.values())
+    waiting = dag.node_count - sum(part.count for part in parts)
     return {
         "parts": parts,
-        "done": dag.done_count,
+        "done": known.get("done", 0),
         "total": dag.node_count,
         "waiting": max(waiting, 0),
         "percent": 100 * dag.done_count // total,

@@ -17,8 +17,10 @@ from portal.web.downloads import is_picture
 from portal.web.forms import ReasonForm, RematchForm
 from portal.web.listing import Facet, listing_of
 from portal.web.looks import LOOKS
+from portal.web.node_steering import node_steerings
 from portal.web.pages import page, render_page
 from portal.web.paging import stretch_of
+from portal.web.runs import around
 from wms.core.actors import Actor
 from wms.core.errors import Conflict, NotFound, NotPermitted, PilotageError
 from wms.core.selectors import count_by_state
@@ -28,6 +30,7 @@ from wms.dags.policies import matchmaking_policy
 from wms.dags.policy import may_steer
 from wms.dags.rematching import outlook_of
 from wms.dags.selectors import (
+    counts_by_state,
     dag_event_lines,
     files_of,
     find_dag,
@@ -36,8 +39,8 @@ from wms.dags.selectors import (
     matches_of,
     nodes_of,
 )
-from wms.dags.services import hold_dags, release_dags, rematch_dags, remove_dags
-from wms.dags.states import DAG_TRANSITIONS, DagState, NodeState
+from wms.dags.services import halt_dags, hold_dags, release_dags, rematch_dags, remove_dags
+from wms.dags.states import DAG_TERMINAL, DAG_TRANSITIONS, DagState, NodeState
 
 _EVENTS_SHOWN = 100
 _FILES_SHOWN = 300
@@ -65,7 +68,7 @@ class Steering:
 
     def is_possible(self, dag: Dag) -> bool:
         """True when the DAG is in a state in which it can be done."""
-        if self.event == "rematch" and dag.site_id is None:
+        if self.event == "rematch" and (dag.site_id is None or dag.parent_node_id is not None):
             return False
         return dag.state in DAG_TRANSITIONS[self.event].sources
 
@@ -74,14 +77,23 @@ STEERINGS = {
     "hold": Steering(
         event="hold",
         label="Hold",
-        explanation="What runs may finish; nothing more starts until the DAG is released.",
+        explanation="What runs may finish; nothing more starts until the DAG is released. Waiting "
+        "jobs leave the queues. The DAGs inside of it are held too.",
         done="is held",
         service=hold_dags,
+    ),
+    "halt": Steering(
+        event="halt",
+        label="Halt",
+        explanation="Nothing more is submitted; queued and running jobs end, and their POST "
+        "scripts run. Then the DAG ends with a rescue, unless it is released before.",
+        done="is halted",
+        service=halt_dags,
     ),
     "release": Steering(
         event="release",
         label="Release",
-        explanation="The DAG goes on where it was held.",
+        explanation="The DAG goes on where it was held or halted.",
         done="is released",
         service=release_dags,
     ),
@@ -97,7 +109,8 @@ STEERINGS = {
     "remove": Steering(
         event="remove",
         label="Remove",
-        explanation="Ends the DAG for good: its jobs are killed. This cannot be taken back.",
+        explanation="Ends the DAG: its jobs are killed, a rescue is written, a FINAL node runs "
+        "once more. Removed again, it ends without that. It can be rescued later.",
         done="is removed",
         service=remove_dags,
     ),
@@ -132,12 +145,10 @@ def _dag_page(
     opened: str = "",
     error: PilotageError | None = None,
 ) -> HttpResponse:
-    nodes = nodes_of(dag)
     wanted = request.GET.get("nodes", "")
-    if wanted:
-        if wanted not in NodeState.values:
-            raise NotFound(f"There is no node state {wanted!r}.")
-        nodes = nodes.filter(state=wanted)
+    if wanted and wanted not in NodeState.values:
+        raise NotFound(f"There is no node state {wanted!r}.")
+    nodes = nodes_of(dag).filter(state=wanted) if wanted else nodes_of(dag)
     files = list(files_of(dag).order_by("-modified_at", "path")[: _FILES_SHOWN + 1])
     events = dag_event_lines(dag, limit=_EVENTS_SHOWN + 1)
     levels = levels_of(dag, limit=_NODES_DRAWN)
@@ -145,6 +156,8 @@ def _dag_page(
     context = {
         "dag": dag,
         "steerings": _steerings(request, dag),
+        "may_steer": may_steer(request.user, dag),
+        "has_ended": dag.state in DAG_TERMINAL,
         "opened": opened,
         "error": error,
         "steer_form": RematchForm(request.POST or None),
@@ -156,6 +169,9 @@ def _dag_page(
         "wanted": wanted,
         "live_path": _live_path(request, dag),
         "node_facets": _node_facets(dag, wanted),
+        "node_steerings": node_steerings(request.user, dag),
+        "counts": counts_by_state(dag),
+        **around(dag),
         "nodes": stretch_of(nodes, request.GET, by="ordinal", page_size=_NODES_SHOWN),
         "pictures": [file for file in files if file.attempt_id and _is_picture(file)],
         "files": files[:_FILES_SHOWN],
@@ -199,7 +215,7 @@ def _node_facets(dag: Dag, wanted: str) -> list[Facet]:
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def steer(request: HttpRequest, dag_id: int, event: str) -> HttpResponse:
-    """Hold, release, rematch or remove a DAG; a refusal is shown at the form that was sent.
+    """Hold, halt, release, rematch or remove a DAG; a refusal is shown at the form that was sent.
 
     Whoever had to log in again comes here by GET, and is led to the form.
     """

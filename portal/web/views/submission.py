@@ -1,55 +1,72 @@
-"""Submitting a DAG."""
+"""Submitting a DAG, or having it checked."""
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from django.contrib import messages
-from django.core.files.uploadedfile import UploadedFile
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 from django_htmx.http import HttpResponseClientRedirect
 
-from portal.web.forms import SubmitForm
+from portal.submissions import submission_of
+from portal.uploads import keeps_names
+from portal.web.findings import SHOWN, quoted
 from portal.web.pages import page
+from portal.web.run_forms import RunOptionsForm, fresh_nonce, read_submit_form
 from wms.core.actors import Actor
-from wms.core.conf import conf
 from wms.core.errors import Finding, InvalidInput
-from wms.core.models import Role
-from wms.core.policy import has_role
-from wms.dags.submission import submission_warnings, submit_dag
+from wms.core.models import Role, User
+from wms.core.policy import has_role, require_role
+from wms.dags.checking import CheckedDag, FaultyDag
+from wms.dags.submission import (
+    DagSubmission,
+    check_submission,
+    submission_warnings,
+    submit_dag,
+)
 
-#: So many faults are quoted; the rest is counted.
-_FINDINGS_SHOWN = 50
 _WARNINGS_SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Quoted:
-    """A fault with the line that it is in."""
+class Outcome:
+    """What is told of a submission that is not stored: faults, or what a check has found."""
 
-    place: str
-    message: str
-    line: str
+    findings: Sequence[Finding] = ()
+    checked: CheckedDag | None = None
+    submission: DagSubmission | None = None
+
+    @property
+    def status(self) -> int:
+        """Of the answer."""
+        return 400 if self.findings else 200
 
 
+@keeps_names
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def submit(request: HttpRequest) -> HttpResponse:
     """The form, and what is wrong with what was sent; a DAG without a fault is stored."""
+    options = RunOptionsForm(request.POST if request.method == "POST" else None)
     if request.method != "POST":
-        form = SubmitForm(initial={"nonce": SubmitForm.fresh_nonce()})
-        return _answer(request, form, ())
-    form = SubmitForm(request.POST, request.FILES)
-    if not form.is_valid():
-        return _answer(request, form, _faults_of(form))
+        return _answer(request, options, Outcome())
+    require_role(Actor.person(request.user), Role.USER, "submit DAGs")
+    submission = None
     try:
-        dag = submit_dag(form.submission(), owner=request.user, actor=Actor.person(request.user))
+        form = read_submit_form(request, options)
+        submission = submission_of(form.sent)
+        if form.is_check:
+            checked = check_submission(submission, owner=request.user)
+            return _answer(request, options, Outcome(checked.findings, checked, submission))
+        dag = submit_dag(submission, owner=request.user, actor=Actor.person(request.user))
     except InvalidInput as error:
-        return _answer(request, form, error.findings)
+        checked = error.checked if isinstance(error, FaultyDag) else None
+        return _answer(request, options, Outcome(error.findings, checked, submission))
     messages.success(request, f"DAG {dag.pk} is submitted and waits for a site.")
     _tell_warnings(request, submission_warnings(dag))
     if request.htmx:
@@ -66,40 +83,26 @@ def _tell_warnings(request: HttpRequest, warnings: Sequence[Finding]) -> None:
     messages.warning(request, f"Perhaps not meant: {told}{rest}.")
 
 
-def _answer(request: HttpRequest, form: SubmitForm, findings: Sequence[Finding]) -> HttpResponse:
-    dag = request.FILES.get("dag")
+def _answer(request: HttpRequest, options: RunOptionsForm, outcome: Outcome) -> HttpResponse:
+    sent, checked = outcome.submission, outcome.checked
+    files = {}
+    if sent is not None:
+        files = {**sent.files, sent.dag_name: io.BytesIO(sent.dag_text.encode())}
+        if sent.description_name:
+            files[sent.description_name] = io.BytesIO(sent.description_text.encode())
+    warnings = checked.warnings if checked is not None else []
     context = {
-        "form": form,
-        "findings": _quoted(findings[:_FINDINGS_SHOWN], dag),
-        "findings_total": len(findings),
-        "may_submit": has_role(request.user, Role.USER),
+        "options": options,
+        "nonce": fresh_nonce(),
+        "is_answered": bool(outcome.findings) or checked is not None,
+        "findings": quoted(outcome.findings, files),
+        "findings_total": len(outcome.findings),
+        "warnings": quoted(warnings, files),
+        "warnings_total": len(warnings),
+        "shown": SHOWN,
+        "statistics": checked.dag.statistics if checked is not None else None,
+        "may_submit": isinstance(request.user, User) and has_role(request.user, Role.USER),
     }
     # The faults alone are swapped in by the script, so that the chosen files stay chosen.
     template = "web/submit_findings.html" if request.htmx else "web/submit.html"
-    return render(request, template, context, status=400 if findings else 200)
-
-
-def _faults_of(form: SubmitForm) -> list[Finding]:
-    return [
-        Finding(message, field=name) for name, faults in form.errors.items() for message in faults
-    ]
-
-
-def _quoted(findings: Sequence[Finding], dag: UploadedFile | None) -> list[Quoted]:
-    lines = _lines_of(dag) if dag is not None and findings else []
-    in_order = sorted(findings, key=lambda finding: (finding.file, finding.line or 0))
-    return [_quote(finding, dag, lines) for finding in in_order]
-
-
-def _lines_of(dag: UploadedFile) -> list[str]:
-    dag.seek(0)
-    return dag.read(conf().max_dag_text_bytes).decode("utf-8", errors="replace").splitlines()
-
-
-def _quote(finding: Finding, dag: UploadedFile | None, lines: Sequence[str]) -> Quoted:
-    is_in_dag = dag is not None and finding.file == dag.name and finding.line is not None
-    is_known = is_in_dag and 0 < finding.line <= len(lines)
-    place = finding.file or finding.field
-    if finding.line is not None:
-        place = f"{place}, line {finding.line}"
-    return Quoted(place, finding.message, lines[finding.line - 1].strip() if is_known else "")
+    return render(request, template, context, status=outcome.status)

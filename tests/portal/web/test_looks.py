@@ -8,10 +8,11 @@ from django.contrib.staticfiles import finders
 from portal.web.looks import LOOKS, MEANINGS
 from portal.web.templatetags import pilotage
 from wms.core.selectors import LoopHealth
-from wms.dags.states import DagState, NodeState
+from wms.dags.states import DagState, NodeState, ScriptState
 from wms.jobs.models import Attempt
 from wms.jobs.states import JobState
 from wms.pilots.states import PilotState
+from wms.placement.states import RequestState
 from wms.sites.states import SiteState
 
 KINDS = {
@@ -19,6 +20,8 @@ KINDS = {
     "node": NodeState.values,
     "job": JobState.values,
     "pilot": PilotState.values,
+    "placement": RequestState.values,
+    "script": [*ScriptState.values, "failed"],
     "attempt": [*Attempt.Outcome.values, "open"],
     "loop": [health.value for health in LoopHealth],
     "site": [

@@ -41,9 +41,9 @@ def test_every_fault_is_shown_with_its_place_and_nothing_is_stored(alice: Client
 
     page = answer.content.decode()
     assert answer.status_code == 400
-    assert "work.dag, line 2" in page
+    assert "work.dag:2" in page
     assert "<code>PARENT A CHILD B</code>" in page
-    assert "work.dag, line 3" in page
+    assert "work.dag:3" in page
     assert not Dag.objects.exists()
 
 

@@ -1,0 +1,92 @@
+"""The list of placement requests, the page of one, and removing it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.views.decorators.http import require_http_methods, require_safe
+
+from portal.filters import PlacementFilter
+from portal.web.forms import ReasonForm
+from portal.web.listing import listing_of
+from portal.web.pages import page, render_page
+from wms.core.actors import Actor
+from wms.core.errors import Conflict, NotFound, NotPermitted, PilotageError
+from wms.dags.models import Node
+from wms.dags.node_selectors import nodes_of_requests
+from wms.placement.models import PlacementRequest
+from wms.placement.policy import may_steer
+from wms.placement.selectors import find_request, listed_requests
+from wms.placement.services import remove_requests
+from wms.placement.states import TERMINAL, RequestState
+
+_EVENTS_SHOWN = 100
+
+
+@dataclass(frozen=True, slots=True)
+class RequestLine:
+    """A request of the list, with the node that it is of."""
+
+    request: PlacementRequest
+    node: Node | None
+
+
+@require_safe
+@page
+def placement_list(request: HttpRequest) -> HttpResponse:
+    """Requests by state, owner, DAG and address, latest first."""
+    listing = listing_of(
+        request, PlacementFilter, listed_requests(request.user), RequestState.values
+    )
+    nodes = nodes_of_requests([row.pk for row in listing.page.rows])
+    lines = [RequestLine(row, nodes.get(row.pk)) for row in listing.page.rows]
+    return render_page(request, "placements", {"listing": listing, "lines": lines})
+
+
+@require_safe
+@page
+def placement_page(request: HttpRequest, request_id: int) -> HttpResponse:
+    """Everything about one request."""
+    return _page(request, find_request(request.user, request_id))
+
+
+def _page(
+    request: HttpRequest, found: PlacementRequest, error: PilotageError | None = None
+) -> HttpResponse:
+    events = list(found.events.order_by("-pk")[: _EVENTS_SHOWN + 1])
+    is_open = found.state not in TERMINAL
+    context = {
+        "placement": found,
+        "node": nodes_of_requests([found.pk]).get(found.pk),
+        "attempts": list(found.attempts.order_by("-number")),
+        "may_remove": is_open and may_steer(request.user, found.owner_id),
+        "reason": request.POST.get("reason", ""),
+        "error": error,
+        "events": events[:_EVENTS_SHOWN],
+        "events_cut": len(events) > _EVENTS_SHOWN,
+    }
+    return render_page(request, "placement", context, status=error.status if error else 200)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@page
+def remove(request: HttpRequest, request_id: int) -> HttpResponse:
+    """End a request; whoever had to log in again comes here by GET, and is led to the form."""
+    found = find_request(request.user, request_id)
+    if request.method != "POST":
+        return redirect("web:placement", request_id=found.pk)
+    try:
+        applied = remove_requests(
+            [found.pk], actor=Actor.person(request.user), **ReasonForm(request.POST).options()
+        )
+        if not applied.changed:
+            raise Conflict(f"Nothing was done: the request is {found.state}.")
+    except (NotPermitted, NotFound):
+        raise
+    except PilotageError as error:
+        return _page(request, found, error)
+    messages.success(request, f"Placement request {found.pk} is removed.")
+    return redirect("web:placement", request_id=found.pk)

@@ -1,0 +1,119 @@
+"""Runs of DAGs: beginning a further one, changing limits, and the files that are made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, QueryDict, StreamingHttpResponse
+from django.shortcuts import redirect
+from django.views.decorators.http import require_http_methods, require_safe
+
+from portal.exports import send_export
+from portal.web.findings import Quoted, quoted
+from portal.web.forms import ReasonForm
+from portal.web.pages import page, render_page
+from portal.web.run_forms import LimitsForm, RescueForm, RunOptionsForm
+from wms.core.actors import Actor
+from wms.core.errors import InvalidInput, NotFound, NotPermitted, PilotageError
+from wms.dags.models import Dag
+from wms.dags.policy import may_steer, require_steering
+from wms.dags.rounds import options_of
+from wms.dags.run_selectors import categories_of, shared_limits_of, starts_of
+from wms.dags.selectors import counts_by_state, find_dag
+from wms.dags.services import change_limits, rescue_dag
+from wms.dags.states import DAG_TERMINAL
+
+
+@require_safe
+@page
+def dag_export(request: HttpRequest, dag_id: int, kind: str) -> StreamingHttpResponse:
+    """A file that is made of a DAG now, as a download."""
+    return send_export(find_dag(request.user, dag_id), kind)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@page
+def rescue(request: HttpRequest, dag_id: int) -> HttpResponse:
+    """Show what a further run may begin from, or begin it."""
+    dag = find_dag(request.user, dag_id)
+    if request.method != "POST":
+        return _rescue_page(request, dag)
+    try:
+        form, options = RescueForm(request.POST), RunOptionsForm(request.POST)
+        new = rescue_dag(
+            dag.pk,
+            actor=Actor.person(request.user),
+            resumption=form.resumption(),
+            options=options.options(),
+            **ReasonForm.options(form),
+        )
+    except (NotPermitted, NotFound):
+        raise
+    except PilotageError as error:
+        return _rescue_page(request, dag, error)
+    begun = f"from rescue {new.rescue_number}" if new.rescue_number else "without a rescue"
+    messages.success(request, f"DAG {new.pk} is a further run of DAG {dag.pk}, begun {begun}.")
+    return redirect("web:dag", dag_id=new.pk)
+
+
+def _rescue_page(
+    request: HttpRequest, dag: Dag, error: PilotageError | None = None
+) -> HttpResponse:
+    starts = starts_of(dag)
+    obstacle = ""
+    if dag.state not in DAG_TERMINAL:
+        obstacle = f"The DAG is {dag.state}: it can be rescued when it has ended."
+    elif dag.parent_node_id is not None:
+        obstacle = "This DAG is inside of another one: rescue that, or rerun its node."
+    context = {
+        "dag": dag,
+        "counts": counts_by_state(dag),
+        "obstacle": obstacle,
+        "may_steer": may_steer(request.user, dag),
+        "starts": starts,
+        "newest": next((start.number for start in starts if start.number), None),
+        "chosen": request.POST.get("start", "newest"),
+        "form": RescueForm(_sent(request)),
+        "option_form": RunOptionsForm(_sent(request), now=dag.options),
+        "error": error,
+        "findings": _findings(error),
+    }
+    return render_page(request, "rescue", context, status=error.status if error else 200)
+
+
+def _sent(request: HttpRequest) -> QueryDict | None:
+    return request.POST if request.method == "POST" else None
+
+
+def _findings(error: PilotageError | None) -> Sequence[Quoted]:
+    return quoted(error.findings) if isinstance(error, InvalidInput) else ()
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@page
+def limits(request: HttpRequest, dag_id: int) -> HttpResponse:
+    """The form of a DAG's limits; a refusal is shown with it."""
+    dag = find_dag(request.user, dag_id)
+    require_steering(Actor.person(request.user), [dag])
+    form = LimitsForm(_sent(request), now=options_of(dag), categories=dag.category_limits)
+    error = None
+    if request.method == "POST":
+        try:
+            change_limits(dag.pk, actor=Actor.person(request.user), **form.changes())
+        except (NotPermitted, NotFound):
+            raise
+        except PilotageError as caught:
+            error = caught
+        else:
+            messages.success(request, f"The limits of DAG {dag.pk} are changed.")
+            return redirect("web:dag", dag_id=dag.pk)
+    context = {
+        "dag": dag,
+        "form": form,
+        "has_ended": dag.state in DAG_TERMINAL,
+        "categories": categories_of(dag),
+        "shared_limits": list(shared_limits_of(dag)),
+        "error": error,
+    }
+    return render_page(request, "dag_limits", context, status=error.status if error else 200)
