@@ -14,13 +14,14 @@ from django.urls import reverse
 from portal.admin.accounting import GroupAdmin, LimitAdmin, SubmitterAdmin
 from portal.admin.accounts import OwnPasswordForm, TokenAdmin, UserAdmin
 from portal.admin.audit import AuditAdmin
+from portal.admin.dags import SharedLimitAdmin
 from portal.admin.matchmaking import MatchmakingPolicyAdmin
 from portal.admin.roles import role_of
 from portal.admin.sites import DowntimeAdmin, QueueAdmin, SiteAdmin
 from portal.admin.task_queues import RunningLimitAdmin, TaskQueueAdmin, TaskQueuePolicyAdmin
 from wms.accounting.models import AccountingGroup, ConcurrencyLimit, Submitter
 from wms.core.models import ApiToken, AuditEntry, Role, User
-from wms.dags.models import MatchmakingPolicy
+from wms.dags.models import MatchmakingPolicy, SharedLimit
 from wms.jobs.models import RunningLimit
 from wms.sites.models import Downtime, Queue, Site
 from wms.taskqueues.models import TaskQueue, TaskQueuePolicy
@@ -67,6 +68,7 @@ site.register(AccountingGroup, GroupAdmin)
 site.register(Submitter, SubmitterAdmin)
 site.register(ConcurrencyLimit, LimitAdmin)
 site.register(MatchmakingPolicy, MatchmakingPolicyAdmin)
+site.register(SharedLimit, SharedLimitAdmin)
 site.register(TaskQueue, TaskQueueAdmin)
 site.register(TaskQueuePolicy, TaskQueuePolicyAdmin)
 site.register(RunningLimit, RunningLimitAdmin)

@@ -42,8 +42,16 @@ GET = {
     "web:login": OPEN,
     "web:logout": NO_GET,
     "web:steer": READ,  # leads to the DAG and changes nothing
+    "web:dag-limits": STEER,
+    "web:steer-nodes": STEER,
+    "web:remove-placement": READ,  # leads to the request and changes nothing
     "web:*": READ,
     "api:docs": READ,
+    "api:dags-check": POSTED_TO,
+    "api:dag-halt": POSTED_TO,
+    "api:dag-rescue": POSTED_TO,
+    "api:dag-nodes-*": POSTED_TO,
+    "api:placement-remove": POSTED_TO,
     "api:dag-hold": "Lmmmmmm",
     "api:dag-release": "Lmmmmmm",
     "api:dag-remove": "Lmmmmmm",
@@ -70,6 +78,7 @@ GET = {
     "admin:dags_matchmakingpolicy_add": NOBODY,
     "admin:taskqueues_*_add": NOBODY,
     "admin:jobs_runninglimit_delete": OPERATE,
+    "admin:dags_sharedlimit_delete": OPERATE,
     "admin:*_delete": NOBODY,
     "admin:autocomplete": NOBODY,
     "admin:view_on_site": "Lffffnn",
@@ -86,6 +95,13 @@ POST = {
     "api:dag-remove": STEER,
     "api:dag-rematch": STEER,
     "api:dags-rematch": STEER,
+    "api:dags-check": SUBMIT,
+    "api:dag-halt": STEER,
+    "api:dag-rescue": "Lffcccc",  # the DAG has not ended
+    "api:dag-limits": STEER,
+    "api:dag-nodes-*": "Lffbbbb",  # the node is under way
+    "api:placement-remove": STEER,
+    "api:shared-limits": OPERATE,
     "api:site-ban": SHIFT,
     "api:site-drain": SHIFT,
     "api:site-unban": "Lfffccc",  # the site is open
@@ -96,6 +112,10 @@ POST = {
     "web:submit": SUBMIT,
     "web:steer": STEER,
     "web:rematch": STEER,
+    "web:dag-limits": STEER,
+    "web:rescue": "Lffcccc",  # the DAG has not ended
+    "web:steer-nodes": "Lffbbbb",  # the node is under way
+    "web:remove-placement": STEER,
     "web:steer-site": SHIFT,
     "web:site-downtimes": SHIFT,
     "web:cancel-downtime": SHIFT,
@@ -120,6 +140,9 @@ POST = {
     "admin:jobs_runninglimit_add": OPERATE,
     "admin:jobs_runninglimit_change": OPERATE,
     "admin:jobs_runninglimit_delete": OPERATE,
+    "admin:dags_sharedlimit_add": OPERATE,
+    "admin:dags_sharedlimit_change": OPERATE,
+    "admin:dags_sharedlimit_delete": OPERATE,
     "admin:sites_*_add": OPERATE,
     "admin:sites_*_change": OPERATE,
     "admin:*_changelist": OPERATE,
@@ -130,8 +153,17 @@ POST = {
 #: Lists of the administration that only administrators see.
 POST = {"admin:core_user_changelist": ADMINISTER, **POST}
 
-DELETE = {"api:ad": OPERATE, "api:downtime": SHIFT, "api:running-limit": OPERATE}
-PUT = {"api:running-limit": OPERATE, "api:task-queue-policy": OPERATE}
+DELETE = {
+    "api:ad": OPERATE,
+    "api:downtime": SHIFT,
+    "api:running-limit": OPERATE,
+    "api:shared-limit": OPERATE,
+}
+PUT = {
+    "api:running-limit": OPERATE,
+    "api:shared-limit": OPERATE,
+    "api:task-queue-policy": OPERATE,
+}
 
 
 def _dag_parts(files: str) -> dict[str, Any]:
@@ -151,7 +183,21 @@ def _dag_ids() -> list[int]:
 #: Bodies without which a request is refused before its permission is looked at.
 BODIES: dict[str, Callable[[], dict[str, Any]]] = {
     "api:dags": lambda: _dag_parts("file"),
+    "api:dags-check": lambda: _dag_parts("file"),
     "web:submit": lambda: _dag_parts("files"),
+    "api:dag-halt": lambda: {"reason": "look"},
+    "api:dag-rescue": lambda: {"reason": "look"},
+    "api:dag-limits": lambda: {"reason": "look", "options": {"max_jobs": 5}},
+    "api:dag-nodes-rerun": lambda: {"reason": "look", "nodes": ["A1"]},
+    "api:dag-nodes-mark": lambda: {"reason": "look", "nodes": ["A1"], "as_done": True},
+    "api:dag-nodes-change": lambda: {"reason": "look", "nodes": ["A1"], "priority": 5},
+    "api:placement-remove": lambda: {"reason": "look"},
+    "api:shared-limits": lambda: {"max_jobs": 1},
+    "api:shared-limit": lambda: {"max_jobs": 1},
+    "web:dag-limits": lambda: {"reason": "look", "max_jobs": "5"},
+    "web:rescue": lambda: {"reason": "look"},
+    "web:steer-nodes": lambda: {"reason": "look", "nodes": "A1"},
+    "web:remove-placement": lambda: {"reason": "look"},
     "api:dag-hold": lambda: {"reason": "look"},
     "api:dag-remove": lambda: {"reason": "look"},
     "api:dag-rematch": lambda: {"reason": "look"},
@@ -187,6 +233,7 @@ BODIES: dict[str, Callable[[], dict[str, Any]]] = {
     "admin:accounting_accountinggroup_delete": lambda: {"post": "yes"},
     "admin:accounting_concurrencylimit_delete": lambda: {"post": "yes"},
     "admin:jobs_runninglimit_delete": lambda: {"post": "yes"},
+    "admin:dags_sharedlimit_delete": lambda: {"post": "yes"},
 }
 
 

@@ -9,16 +9,22 @@ from typing import Any
 
 from django.db.models import Model
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
+from django.utils import timezone
 
 from matching.needs import Needs
 from tests import factories
 from wms.accounting.models import AccountingGroup, ConcurrencyLimit, Submitter
 from wms.core.audit import record_action
 from wms.core.models import ApiToken, AuditEntry, User
-from wms.dags.models import Dag
+from wms.dags.lifecycle import DATA_TOPIC
+from wms.dags.models import Dag, Node, ScriptRun, SharedLimit
+from wms.dags.shared_limits import save_shared_limit
+from wms.jobs.blobs import store_bytes
 from wms.jobs.limits import save_limit
 from wms.jobs.models import Job, RunningLimit
 from wms.pilots.models import Pilot
+from wms.placement.models import PlacementRequest
+from wms.placement.services import submit_request
 from wms.sites.models import Downtime, Queue, Site
 from wms.taskqueues.models import TaskQueue
 from wms.taskqueues.services import Entry, enqueue
@@ -67,6 +73,10 @@ class World:
     downtime: Downtime
     task_queue: TaskQueue
     limit: RunningLimit
+    node: Node
+    script: ScriptRun
+    shared_limit: SharedLimit
+    placement: PlacementRequest
 
     def address(self, route: Route) -> str:
         """An address of the route that leads to something."""
@@ -80,6 +90,10 @@ class World:
             ("web:dag-picture", "path"): "figure.svg",
             ("web:pilot", "pilot_id"): self.pilot.pk,
             ("web:steer-site", "event"): "ban",
+            ("web:steer-nodes", "event"): "rerun",
+            ("web:dag-export", "kind"): "status",
+            ("api:dag-export", "kind"): "status",
+            ("api:shared-limit", "limit_id"): self.shared_limit.pk,
             ("pilot_api:sent-file", "path"): "stdout",
             ("admin:app_list", "app_label"): "core",
         }
@@ -90,6 +104,9 @@ class World:
             "pilot_id": self.pilot.pk,
             "uuid": self.pilot.uuid,
             "name": self.site.name,
+            "node_id": self.node.pk,
+            "run_id": self.script.pk,
+            "request_id": self.placement.pk,
             "downtime_id": self.downtime.pk,
             "task_queue_id": self.task_queue.pk,
             "limit_id": self.limit.pk,
@@ -115,6 +132,7 @@ class World:
             "taskqueues_taskqueuepolicy": lambda: 1,
             "taskqueues_taskqueue": lambda: self.task_queue.pk,
             "jobs_runninglimit": lambda: self.limit.pk,
+            "dags_sharedlimit": lambda: self.shared_limit.pk,
             "sites_site": lambda: self.site.pk,
             "sites_queue": lambda: self.queue.pk,
             "sites_downtime": lambda: self.downtime.pk,
@@ -147,7 +165,54 @@ def small_world() -> World:
     task_queue = _waiting_jobs(people.alice, site, 1)
     limit = RunningLimit(site=site, job_type="User", maximum=9, min_interval_s=1)
     save_limit(limit, actor=factories.SYSTEM)
-    return World(people, dag, job, pilot, site, site.queues.get(), downtime, task_queue, limit)
+    shared = SharedLimit(owner=people.alice, site=site, max_jobs=99)
+    save_shared_limit(shared, actor=factories.SYSTEM)
+    return World(
+        people=people,
+        dag=dag,
+        job=job,
+        pilot=pilot,
+        site=site,
+        queue=site.queues.get(),
+        downtime=downtime,
+        task_queue=task_queue,
+        limit=limit,
+        node=dag.nodes.get(),
+        script=_script_run(dag.nodes.get()),
+        shared_limit=shared,
+        placement=_placement(dag),
+    )
+
+
+def _script_run(node: Node) -> ScriptRun:
+    """A run of a script that has ended."""
+    return ScriptRun.objects.create(
+        dag=node.dag,
+        node=node,
+        kind="pre",
+        retry_number=0,
+        executable="prepare.sh",
+        state="ended",
+        exit_code=0,
+        started_at=timezone.now(),
+        ended_at=timezone.now(),
+        output=store_bytes(b"prepared\n"),
+    )
+
+
+def _placement(dag: Dag) -> PlacementRequest:
+    """A placement request of a DAG, which waits."""
+    ad = '[ dap_type = "transfer"; src_url = "file:///a"; dest_url = "file:///b" ]'
+    pk = submit_request(
+        ad,
+        workspace=dag.workspace,
+        directory="",
+        owner=dag.owner,
+        topic=DATA_TOPIC,
+        topic_key=dag.pk,
+        actor=factories.SYSTEM,
+    )
+    return PlacementRequest.objects.get(pk=pk)
 
 
 def _waiting_jobs(owner: User, site: Site, count: int, *, first_job: int = 10**9) -> TaskQueue:
@@ -161,6 +226,7 @@ def grown(world: World, count: int) -> World:
     """The world with so many of everything that a page lists; its objects are the rich ones."""
     owner = world.people.alice
     big = factories.running_dag(owner, name="big.dag", node_count=count, files=_FILES)
+    node = big.nodes.order_by("ordinal")[0]
     worker = factories.pilot(world.queue)
     job = _tried_often(worker)
     while factories.run_job(worker) is not None:
@@ -177,11 +243,26 @@ def grown(world: World, count: int) -> World:
             owner, Site.objects.get(name=f"Site{number}"), 1, first_job=3 * 10**9 + number
         )
         save_limit(RunningLimit(job_type=f"type{number}", maximum=1), actor=factories.SYSTEM)
+        save_shared_limit(
+            SharedLimit(category=f"c{number}", max_jobs=number), actor=factories.SYSTEM
+        )
+        _script_run(node)
+        _placement(big)
         record_action("look", target=f"thing {number}", actor=factories.SYSTEM)
     factories.turn()
     job.refresh_from_db()
     task_queue = _waiting_jobs(owner, world.site, count, first_job=2 * 10**9)
-    return replace(world, dag=big, job=job, pilot=worker, task_queue=task_queue)
+    # As that of the small world: what a page asks for depends on the state.
+    Node.objects.filter(pk=node.pk).update(state="submitted")
+    return replace(
+        world,
+        dag=big,
+        job=job,
+        pilot=worker,
+        task_queue=task_queue,
+        node=node,
+        script=_script_run(node),
+    )
 
 
 def _tried_often(worker: Pilot) -> Job:

@@ -14,6 +14,7 @@ from portal.web.paging import stretch_of
 from wms.accounting.models import AccountingGroup, ConcurrencyLimit, Submitter
 from wms.accounting.selectors import visible_groups, visible_limits, visible_submitters
 from wms.core.models import User
+from wms.dags.shared_limits import visible_shared_limits
 from wms.dags.usage import DagCounts, Places, dags_by_submitter, places_in_use, uses_by_limit
 from wms.jobs import limits as running_limits
 from wms.taskqueues.policies import task_queue_policy
@@ -70,6 +71,7 @@ def shares(request: HttpRequest) -> HttpResponse:
     nothing = DagCounts()
     context = {
         "policy": task_queue_policy(),
+        "shared_limits": list(visible_shared_limits(request.user).order_by("pk")),
         "running_limits": list(running_limits.visible_limits(request.user)),
         "now": now,
         "places": places,
