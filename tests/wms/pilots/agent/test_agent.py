@@ -166,6 +166,23 @@ def test_a_killed_job_is_stopped_by_the_answer_to_a_heartbeat(world: World) -> N
     assert agent.pilot.state == "done"
 
 
+def test_a_held_job_is_stopped_and_begins_anew_in_the_same_pilot_when_it_is_released(
+    world: World,
+) -> None:
+    job = world.submit(until_told(world))
+    agent = world.start()
+    pid = payload_pid(world)
+
+    services.hold_jobs([job.pk], actor=Actor.person(world.alice), reason="wait")
+
+    wait_until_gone(pid)
+    assert world.wait_for_state(job, "held").state_reason == "wait"
+    services.release_jobs([job.pk], actor=Actor.person(world.alice))
+    world.wait_for_state(job, "running")
+    attempts = list(job.attempts.order_by("number").values_list("outcome", "pilot_id"))
+    assert attempts == [("killed", agent.pilot.pk), ("", agent.pilot.pk)]
+
+
 def test_a_wrong_secret_gets_nothing(world: World) -> None:
     job = world.submit("#!/bin/sh\ntrue\n")
 
