@@ -17,6 +17,7 @@ from wms.jobs.attempts import (
     PayloadEnd,
     add_attempt_file,
     end_attempt,
+    input_blobs,
     live_attempt,
     return_job,
     start_attempt,
@@ -300,3 +301,23 @@ def test_the_database_itself_refuses_a_second_completion(job: Job) -> None:
 def test_a_file_of_a_pilot_cannot_leave_the_workspace(job: Job, path: str) -> None:
     with pytest.raises(InvalidInput):
         add_attempt_file(take(), kind="output", path=path, blob=store_bytes(b""))
+
+
+def test_files_of_a_job_with_a_directory_have_their_names_there(job: Job) -> None:
+    Job.objects.filter(pk=job.pk).update(
+        directory="d", executable="d/run.sh", input_files=["in.txt", "run.sh"]
+    )
+    blob = store_bytes(b"x")
+    WorkspaceFile.objects.bulk_create(
+        WorkspaceFile(workspace=job.workspace, path=path, blob=blob)
+        for path in ("d/run.sh", "d/in.txt", "in.txt")
+    )
+    job.refresh_from_db()
+
+    assert set(input_blobs(job)) == {"d/run.sh", "in.txt", "run.sh"}
+    attempt = take()
+    send_output(attempt)
+    end(attempt)
+
+    made = WorkspaceFile.objects.filter(attempt=attempt).values_list("path", flat=True)
+    assert list(made) == ["d/out.txt"]
