@@ -1,0 +1,85 @@
+"""Placement requests: listed, read, removed."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+from django.utils import timezone
+from rest_framework.test import APIClient
+
+from tests import factories
+from wms.dags.lifecycle import DATA_TOPIC
+from wms.dags.models import Dag
+from wms.placement.models import PlacementRequest
+from wms.placement.services import end_attempt, start_attempt, submit_request
+
+URL = "/api/v1/placement-requests/"
+AD = '[ dap_type = "transfer"; src_url = "file:///in/a"; dest_url = "file:///out/b" ]'
+
+
+@pytest.fixture
+def dag(people: SimpleNamespace) -> Dag:
+    return factories.running_dag(people.alice, node_count=1)
+
+
+def _request(dag: Dag) -> int:
+    return submit_request(
+        AD,
+        workspace=dag.workspace,
+        directory="",
+        owner=dag.owner,
+        topic=DATA_TOPIC,
+        topic_key=dag.pk,
+        actor=factories.SYSTEM,
+    )
+
+
+def test_a_request_is_shown_with_its_attempts_and_events(alice: APIClient, dag: Dag) -> None:
+    pk = _request(dag)
+    start_attempt(pk, timezone.now())
+    end_attempt(pk, exit_code=7, message="no route", now=timezone.now())
+
+    told = alice.get(f"{URL}{pk}/").json()
+
+    assert (told["state"], told["state_reason"]) == ("rescheduled", "no route")
+    assert [(a["number"], a["exit_code"]) for a in told["attempts"]] == [(1, 7)]
+    assert [event["event"] for event in told["events"]] == ["start", "reschedule"]
+    assert told["source_url"] == "file:///in/a"
+
+
+@pytest.mark.parametrize(
+    ("query", "count"),
+    [
+        ("", 1),
+        ("?state=received", 1),
+        ("?state=failed", 0),
+        ("?owner=alice", 1),
+        ("?owner=bob", 0),
+        ("?url=OUT/b", 1),
+        ("?url=elsewhere", 0),
+        ("?dag=999999", 0),
+    ],
+)
+def test_the_list_is_narrowed(alice: APIClient, dag: Dag, query: str, count: int) -> None:
+    _request(dag)
+
+    assert len(alice.get(f"{URL}{query}").json()["results"]) == count
+
+
+def test_the_requests_of_a_dag_are_found(alice: APIClient, dag: Dag) -> None:
+    _request(dag)
+
+    assert len(alice.get(f"{URL}?dag={dag.pk}").json()["results"]) == 1
+
+
+def test_a_request_is_removed_once_and_with_a_reason(alice: APIClient, dag: Dag) -> None:
+    pk = _request(dag)
+
+    without = alice.post(f"{URL}{pk}/remove/", {}, format="json")
+    removed = alice.post(f"{URL}{pk}/remove/", {"reason": "wrong file"}, format="json")
+    again = alice.post(f"{URL}{pk}/remove/", {"reason": "wrong file"}, format="json")
+
+    assert (without.status_code, removed.status_code, again.status_code) == (400, 200, 409)
+    request = PlacementRequest.objects.get()
+    assert (request.state, request.state_reason) == ("removed", "wrong file")

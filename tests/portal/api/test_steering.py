@@ -1,0 +1,186 @@
+"""Halt, rescue, limits: steering runs of DAGs."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from rest_framework.test import APIClient
+
+from tests import factories
+from wms.core.models import AuditEntry
+from wms.dags.models import Dag, SharedLimit
+from wms.dags.shared_limits import save_shared_limit
+
+URL = "/api/v1/dags/"
+
+
+def _post(client: APIClient, address: str, body: dict[str, Any]) -> Any:
+    return client.post(f"{URL}{address}", body, format="json")
+
+
+@pytest.fixture
+def failed(people: SimpleNamespace) -> Dag:
+    """A DAG of three nodes in a chain, the second of which failed."""
+    dag = factories.running_dag(people.alice, node_count=3, is_chain=True)
+    pilot = factories.pilot(dag.site.queues.get())
+    factories.run_job(pilot)
+    factories.turn()
+    factories.run_job(pilot, exit_code=3)
+    factories.turn()
+    dag.refresh_from_db()
+    assert dag.state == "failed"
+    return dag
+
+
+def test_a_halted_dag_ends_with_a_rescue_when_it_is_drained(
+    alice: APIClient, people: SimpleNamespace
+) -> None:
+    dag = factories.running_dag(people.alice, node_count=2, is_chain=True)
+
+    answer = _post(alice, f"{dag.pk}/halt/", {"reason": "shift ends"})
+    assert answer.json()["state"] == "halted"
+    factories.finish(dag)
+
+    told = alice.get(f"{URL}{dag.pk}/").json()
+    assert (told["state"], told["status"], told["exit_code"]) == ("failed", 6, 1)
+    [rescue] = alice.get(f"{URL}{dag.pk}/rescues/").json()["results"]
+    assert (rescue["number"], rescue["done_count"]) == (1, 1)
+    content = alice.get(f"{URL}{dag.pk}/files/{rescue['path']}")
+    assert b"DONE A1" in b"".join(content.streaming_content)
+
+
+def test_a_rescue_runs_what_is_not_done_as_a_new_dag(alice: APIClient, failed: Dag) -> None:
+    answer = _post(alice, f"{failed.pk}/rescue/", {"reason": "mended", "options": {"max_jobs": 1}})
+
+    told = answer.json()
+    assert answer.status_code == 201, answer.content
+    assert (told["previous_run"], told["rescue_number"]) == (failed.pk, 1)
+    assert (told["nodes"]["done"], told["options"]) == (1, {"max_jobs": 1})
+    runs = alice.get(f"{URL}?previous_run={failed.pk}").json()["results"]
+    assert [run["id"] for run in runs] == [told["id"]]
+    assert AuditEntry.objects.filter(action="rescue DAG", reason="mended").count() == 1
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "words"),
+    [
+        ({}, 400, "reason"),
+        ({"reason": "x", "resume": "9"}, 400, "rescue009"),
+        ({"reason": "x", "resume": "later"}, 400, "newest, afresh"),
+        ({"reason": "x", "save_point": "A.save"}, 400, "A.save"),
+        ({"reason": "x", "options": {"max_job": 1}}, 400, "no such option"),
+        ({"reason": "x", "options": [1]}, 400, "JSON object"),
+        ({"reason": "x", "resumee": "1"}, 400, "unknown"),
+    ],
+)
+def test_a_rescue_that_makes_no_sense_is_refused_with_why(
+    alice: APIClient, failed: Dag, body: dict[str, Any], status: int, words: str
+) -> None:
+    answer = _post(alice, f"{failed.pk}/rescue/", body)
+
+    assert answer.status_code == status
+    assert words in answer.json()["detail"]
+    assert Dag.objects.count() == 1
+
+
+def test_a_dag_that_goes_on_cannot_be_rescued(alice: APIClient, people: SimpleNamespace) -> None:
+    dag = factories.running_dag(people.alice)
+
+    answer = _post(alice, f"{dag.pk}/rescue/", {"reason": "x"})
+
+    assert answer.status_code == 409
+    assert "when it has ended" in answer.json()["detail"]
+
+
+def test_limits_change_while_the_dag_runs_and_tell_what_keeps_nodes_back(
+    alice: APIClient, people: SimpleNamespace
+) -> None:
+    factories.site()
+    dag = factories.dag(people.alice, node_count=3)
+    save_shared_limit(SharedLimit(owner=people.alice, max_jobs=2), actor=factories.SYSTEM)
+    body = {"reason": "fragile disk", "options": {"max_jobs": 1}, "categories": {"big": 4}}
+
+    changed = _post(alice, f"{dag.pk}/limits/", body)
+    factories.turn()
+    told = alice.get(f"{URL}{dag.pk}/limits/").json()
+
+    assert changed.status_code == 200, changed.content
+    known = {option["name"]: option for option in told["options"]}
+    assert (known["max_jobs"]["value"], known["max_jobs"]["is_live"]) == (1, True)
+    assert known["priority"]["is_live"] is False
+    assert told["categories"] == [{"name": "big", "limit": 4, "submitted": 0}]
+    assert told["shared"] == [SharedLimit.objects.get().pk]
+    assert told["room"]["reason"] == "at most 1 at once"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"options": {"max_jobs": 1}},
+        {"reason": "x", "options": {"priority": 1}},
+        {"reason": "x", "options": {"max_jobs": -1}},
+        {"reason": "x", "categories": {"big": "many"}},
+        {"reason": "x", "categories": []},
+    ],
+)
+def test_limits_that_cannot_be_changed_so_are_refused(
+    alice: APIClient, people: SimpleNamespace, body: dict[str, Any]
+) -> None:
+    dag = factories.dag(people.alice)
+
+    answer = _post(alice, f"{dag.pk}/limits/", body)
+
+    assert answer.status_code == 400
+    dag.refresh_from_db()
+    assert (dag.options, dag.category_limits) == ({}, {})
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        ("status", 'Type = "DagStatus"'),
+        ("jobstate", "DAGMAN_STARTED"),
+        ("dot", "digraph"),
+        ("metrics", '"type"'),
+        ("eventlog", "Job submitted"),
+    ],
+)
+def test_records_are_made_on_demand(
+    alice: APIClient, people: SimpleNamespace, kind: str, words: str
+) -> None:
+    dag = factories.finish(factories.running_dag(people.alice, node_count=2))
+
+    answer = alice.get(f"{URL}{dag.pk}/exports/{kind}/")
+    text = b"".join(answer.streaming_content).decode()
+
+    assert answer.status_code == 200
+    assert words in text
+    assert answer["Content-Disposition"].startswith('attachment; filename="analysis.dag.')
+
+
+def test_records_are_listed_and_an_unknown_one_is_not_found(
+    alice: APIClient, people: SimpleNamespace
+) -> None:
+    dag = factories.dag(people.alice)
+
+    kinds = [each["kind"] for each in alice.get(f"{URL}{dag.pk}/exports/").json()]
+
+    assert kinds == ["status", "jobstate", "dot", "metrics", "eventlog"]
+    assert alice.get(f"{URL}{dag.pk}/exports/nothing/").status_code == 404
+
+
+def test_operators_set_limits_that_dags_share(people: SimpleNamespace, as_user: Any) -> None:
+    olga, address = as_user(people.olga), "/api/v1/shared-limits/"
+    factories.site()
+
+    made = olga.post(address, {"owner": "alice", "site": "UW", "max_jobs": 7}, format="json")
+    again = olga.post(address, {"owner": "alice", "site": "UW", "max_jobs": 8}, format="json")
+    factories.running_dag(people.alice, node_count=2)
+    told = olga.get(f"{address}{made.json()['id']}/").json()
+
+    assert (made.status_code, again.status_code) == (201, 400)
+    assert (told["owner"], told["site"], told["submitted"]) == ("alice", "UW", 2)
+    entry = AuditEntry.objects.get(action="create shared limit")
+    assert "nodes of DAGs of alice at UW" in entry.target
