@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -106,7 +107,8 @@ def read_job_events(round_: Round, event_ids: Sequence[int]) -> tuple[PlainEnds,
         cursor.execute(_READ, {"ids": list(event_ids), "dag": round_.dag.pk})
         for event, reason, facts, job_id, cluster_id, node_id, has_retries in cursor.fetchall():
             if node_id is None or event not in _ENDS:
-                others.append(JobNews(event, reason, facts or {}, job_id, cluster_id))
+                told = json.loads(facts) if facts else {}
+                others.append(JobNews(event, reason, told, job_id, cluster_id))
             elif event == "complete":
                 plain.done.append(node_id)
             elif has_retries and not round_.is_aside:
