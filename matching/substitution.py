@@ -1,9 +1,9 @@
-"""Macros of submit descriptions: `$(name)`, and references: `$ENV(NAME)` and `$$(Attr)`.
+"""References of submit descriptions to the site: `$ENV(NAME)` and `$$(Attr)`.
 
-Syntax and meaning follow HTCondor's: `$(name:default)`, `$ENV(NAME:default)`, `$$(Attr:default)`,
-`$$([expression])` and `$$(DOLLARDOLLAR)`. Macros are filled in first, and their values may use
-other macros and references. References are filled in once, from left to right: what a value
-contains is not looked at again.
+Syntax and meaning follow HTCondor's: `$ENV(NAME:default)`, `$$(Attr:default)`, `$$([expression])`
+and `$$(DOLLARDOLLAR)`. Macros, whose values may use references, are filled in before:
+`matching.macros`. References are filled in once, from left to right: what a value contains is not
+looked at again.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ import classad2
 from matching.adcost import check_cost
 from matching.classads import AdError, build_ad, evaluate, parse_expression
 
-_MACRO = re.compile(r"(?<!\$)\$\(([A-Za-z0-9_.+]+)(?::([^()$]*))?\)")
 _REFERENCE = re.compile(
     r"\$\$\((?:\[(?P<expression>.{0,1000}?)\]"
     r"|(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::(?P<default>[^()]*))?)\)"
@@ -27,7 +26,6 @@ _REFERENCE = re.compile(
 EXPRESSION_OPENING = "$$(["
 #: Everything that looks like a macro, the kinds that are not understood included.
 _ANY_MACRO = re.compile(r"\$[$A-Za-z_]*\(")
-_MAX_DEPTH = 20
 #: A value is at most this long, before and after its macros are filled in.
 MAX_TEXT_LENGTH = 128 * 1024
 
@@ -46,37 +44,6 @@ class Undefined(ValueError):
 def uses_macros(text: str) -> bool:
     """True when a text has something like `$(x)`, `$$(x)` or `$ENV(x)`; a lone `$` is none."""
     return _ANY_MACRO.search(text) is not None
-
-
-def macro_expander(values: Mapping[str, str]) -> Callable[[str], str]:
-    """Replaces `$(name)`; names have no case. Values may use macros, to a bounded depth.
-
-    An unknown name without default becomes empty, as in HTCondor. The replacer raises ValueError
-    for a macro that uses itself, and for values that grow beyond MAX_TEXT_LENGTH.
-    """
-    lowered = {name.lower(): value for name, value in values.items()}
-
-    def expand(text: str) -> str:
-        made = 0
-
-        def replace(found: re.Match[str]) -> str:
-            nonlocal made
-            name, default = found.group(1), found.group(2)
-            value = lowered.get(name.lower(), default) or ""
-            made += len(value)
-            if made > MAX_TEXT_LENGTH:
-                raise ValueError(f"macros expand to more than {MAX_TEXT_LENGTH} characters")
-            return value
-
-        for _ in range(_MAX_DEPTH):
-            expanded = _MACRO.sub(replace, text)
-            if expanded == text:
-                return text
-            text = expanded
-        message = f"a macro uses itself, or more than {_MAX_DEPTH} are nested: {text[:80]}"
-        raise ValueError(message)
-
-    return expand
 
 
 @dataclass(frozen=True, slots=True)

@@ -101,19 +101,24 @@ def test_descriptions_expand_like_those_of_htcondor(
     assert expand(f"[{text}]", **values) == expected
 
 
-@given(_assignments, _assignments, _texts)
+@given(
+    _assignments,
+    st.dictionaries(st.sampled_from(_NAMES), st.sampled_from(["", "p", "q r"])),
+    _texts,
+)
 def test_a_flattened_template_gives_what_the_layers_give(
-    assigned: list[tuple[str, str]], outer: list[tuple[str, str]], text: str
+    assigned: list[tuple[str, str]], outer: dict[str, str], text: str
 ) -> None:
-    known, around = dict(assigned), dict(outer)
+    known = dict(assigned)
     try:
-        expected = Scopes(known, around).expand(parse_template(text))
+        expected = Scopes(known, outer).expand(parse_template(text))
     except MacroError:
         return
+
     flat = Flattener(known).flatten(text)
 
     # What stays are names of the outer layer: a value that uses its own name means the one there.
-    assert Scopes(around).expand(flat) == expected
+    assert Scopes(outer).expand(flat) == expected
 
 
 @given(_texts)

@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from matching.classads import AdError
+from matching.macros import Scopes, parse_template
 from matching.substitution import (
     Evaluator,
     Expanded,
     Undefined,
     expand_references,
-    macro_expander,
     reference_fault,
 )
 
@@ -31,32 +31,6 @@ def expand(
         target=target or {},
         evaluator=evaluator or Evaluator({}, {}, target or {}),
     )
-
-
-def test_macros_have_no_case_and_may_use_each_other() -> None:
-    values = {"JOB": "Run01", "out": "$(job)-$(RETRY).txt", "retry": "2"}
-
-    assert macro_expander(values)("$(OUT)") == "Run01-2.txt"
-
-
-def test_an_unknown_macro_is_empty_or_takes_its_default() -> None:
-    assert macro_expander({})("[$(x)] [$(x:7)]") == "[] [7]"
-
-
-def test_a_macro_that_uses_itself_is_refused() -> None:
-    with pytest.raises(ValueError, match="uses itself"):
-        macro_expander({"a": "x$(b)", "b": "$(a)"})("$(a)")
-
-
-def test_macros_that_multiply_are_refused() -> None:
-    values = {"a": "$(b)" * 100, "b": "$(c)" * 100, "c": "$(d)" * 100, "d": "x" * 100}
-
-    with pytest.raises(ValueError, match="expand to more than"):
-        macro_expander(values)("$(a)")
-
-
-def test_macros_leave_the_references_to_the_site_alone() -> None:
-    assert macro_expander({"y": "1"})("$$(Name) $ENV(X) $(y)") == "$$(Name) $ENV(X) 1"
 
 
 def test_the_environment_is_the_one_given_and_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -161,7 +135,7 @@ def test_an_open_expression_is_passed_over_quickly() -> None:
 def test_any_text_is_expanded_or_refused_and_nothing_else(text: str) -> None:
     reference_fault(text)
     with contextlib.suppress(Undefined, AdError, ValueError):
-        expand(macro_expander({"a": "1"})(text), environment={"b": "2"})
+        expand(Scopes({"a": "1"}).expand(parse_template(text)), environment={"b": "2"})
 
 
 @given(st.text(alphabet="$(){}ENVab:[]", max_size=20))
