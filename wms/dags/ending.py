@@ -13,7 +13,7 @@ from wms.dags import lifecycle, moves
 from wms.dags.clusters import cluster_jobs
 from wms.dags.inner import inner_dags
 from wms.dags.lifecycle import INNER_TOPIC
-from wms.dags.models import Dag, Node
+from wms.dags.models import Dag, Node, ScriptRun
 from wms.dags.rescues import write_rescue_of
 from wms.dags.rounds import Round
 from wms.dags.scripts.service import cancel_runs
@@ -26,6 +26,8 @@ from wms.dags.states import (
     DagStatus,
     NodeKind,
     NodeState,
+    ScriptKind,
+    ScriptState,
 )
 from wms.jobs import services as jobs
 from wms.jobs.states import TERMINAL
@@ -209,8 +211,8 @@ def _stop_inner(round_: Round, dag_ids: Sequence[int], why: str) -> None:
 def _is_under_way(dag: Dag) -> bool:
     if dag.submitted_count:
         return True
-    states = (NodeState.PRE_RUNNING, NodeState.POST_RUNNING)
-    return Node.objects.filter(dag=dag, state__in=states).exists()
+    scripts = ScriptRun.objects.filter(dag=dag).exclude(state=ScriptState.ENDED)
+    return scripts.exclude(kind=ScriptKind.HOLD).exists()
 
 
 def _ending_of_provisioner(round_: Round) -> Ending | None:

@@ -17,16 +17,16 @@ from psycopg.types.json import Jsonb
 
 from wms.core.actors import Actor
 from wms.core.errors import ReasonRequired
-from wms.dags.states import COUNTED_KINDS, NODE_TRANSITIONS, NodeState
+from wms.dags.states import COUNTED_KINDS, NODE_TRANSITIONS, NodeKind, NodeState
 
+# `was` is told by the statement where a node can come from one state only; else by its old row.
 _MOVE = """
 WITH moved AS (
     UPDATE dags_node AS node
     SET state = %(target)s, state_since = statement_timestamp(), state_reason = %(reason)s{changes}
     FROM {given}
-    JOIN dags_node AS old ON old.id = given.id
-    WHERE node.id = given.id AND old.dag_id = ANY(%(dags)s) AND old.state = ANY(%(sources)s)
-    RETURNING node.id, node.dag_id, old.state AS was, node.kind{returned}
+    WHERE node.id = given.id AND node.dag_id = ANY(%(dags)s) AND {from_state}
+    RETURNING node.id, node.dag_id, {was} AS was, node.kind, node.category{returned}
 ), logged AS (
     INSERT INTO dags_nodeevent
         (dag_id, node_id, event, from_state, to_state, actor, reason, facts, created_at)
@@ -34,13 +34,15 @@ WITH moved AS (
            statement_timestamp()
     FROM moved
 )
-SELECT id, dag_id, was, kind FROM moved
+SELECT id, dag_id, was, kind, category FROM moved
 """
 _IDS = "unnest(%(ids)s::bigint[]) AS given(id)"
 _IDS_AND_VALUES = "unnest(%(ids)s::bigint[], %(values)s::{type}[]) AS given(id, value)"
+_OLD = " JOIN dags_node AS old ON old.id = given.id"
 
 # For every child of these parents: that many parents fewer to wait for. A child that waits for none
-# any more is ready, in the same statement.
+# any more is ready, in the same statement; its rank, which no other node has had, tells that it was
+# this statement which made it so.
 _COUNT_DOWN = """
 WITH finished AS (
     SELECT child_id, count(*) AS parents
@@ -49,16 +51,13 @@ WITH finished AS (
 ), counted AS (
     UPDATE dags_node AS node
     SET unfinished_parents = node.unfinished_parents - finished.parents,
-        state = CASE WHEN old.is_next THEN 'ready' ELSE node.state END,
-        state_since = CASE WHEN old.is_next THEN statement_timestamp() ELSE node.state_since END,
-        ready_rank = CASE WHEN old.is_next THEN %(rank)s ELSE node.ready_rank END
+        state = CASE WHEN {is_next} THEN 'ready' ELSE node.state END,
+        state_since = CASE WHEN {is_next} THEN statement_timestamp() ELSE node.state_since END,
+        ready_rank = CASE WHEN {is_next} THEN %(rank)s ELSE node.ready_rank END
     FROM finished
-    JOIN LATERAL (
-        SELECT id, state = 'waiting' AND unfinished_parents = finished.parents AS is_next
-        FROM dags_node WHERE id = finished.child_id
-    ) AS old ON true
-    WHERE node.id = old.id
-    RETURNING node.id, node.kind, old.is_next, node.features IS NOT NULL AS is_special
+    WHERE node.id = finished.child_id
+    RETURNING node.id, node.kind, node.features IS NOT NULL AS is_special,
+        node.state = 'ready' AND node.ready_rank = %(rank)s AS is_next
 ), logged AS (
     INSERT INTO dags_nodeevent
         (dag_id, node_id, event, from_state, to_state, actor, reason, facts, created_at)
@@ -68,6 +67,7 @@ WITH finished AS (
 )
 SELECT id, kind, is_special FROM counted WHERE is_next
 """
+_IS_NEXT = "node.state = 'waiting' AND node.unfinished_parents = finished.parents"
 
 # All that waits below these nodes, however deep. A node that will never run lets its children over
 # weak arcs run as little as the others; one that is done or under way stops the walk.
@@ -82,6 +82,10 @@ WITH RECURSIVE below(id) AS (
 )
 SELECT id FROM below
 """
+#: What the submitted nodes of a category are counted under, beside the counters.
+CATEGORY = "category:"
+#: Stands for all DATA nodes, which the limits of jobs do not count; no name has a blank.
+DATA_CATEGORY = " data"
 #: The DAG's counters that follow the states of its nodes.
 _COUNTERS = {
     NodeState.READY.value: "ready_count",
@@ -121,6 +125,7 @@ def move(
     dag_id: int | Collection[int],
     actor: Actor,
     reason: str = "",
+    source: str | None = None,
     each: Each | None = None,
     facts: Mapping[str, Any] | None = None,
     expressions: Mapping[str, str] | None = None,
@@ -128,7 +133,8 @@ def move(
 ) -> Moved:
     """Move the nodes that are in a source state of `event`, and write one event for each.
 
-    `changes` are columns that all of them get; `expressions` likewise, as SQL of the code's own.
+    `source` narrows the source states to one, which is faster. `changes` are columns that all of
+    them get; `expressions` likewise, as SQL of the code's own.
     The caller holds the lock of the DAG's row, or of all of these, and adds the counts to it.
     Raises ReasonRequired.
     """
@@ -150,6 +156,7 @@ def move(
         "facts": Jsonb(dict(facts or {})),
         **{f"set_{name}": _value(value) for name, value in changes.items()},
     }
+    source = _only_source(step.sources, source)
     given, returned, told = _IDS, "", "%(facts)s"
     if each is not None:
         values["values"] = [_value(value) for value in each.values]
@@ -158,10 +165,24 @@ def move(
         if each.fact:
             returned = ", given.value"
             told = f"jsonb_build_object('{each.fact}', value)"
+    if step.target != NodeState.READY:
+        sets.append("ready_rank = NULL")
     statement = _MOVE.format(
-        changes="".join(f", {text}" for text in sets), given=given, returned=returned, facts=told
+        changes="".join(f", {text}" for text in sets),
+        given=given if source else given + _OLD,
+        from_state="node.state = %(source)s" if source else "old.state = ANY(%(sources)s)",
+        was="%(source)s" if source else "old.state",
+        returned=returned,
+        facts=told,
     )
-    return _run(statement, values, step.target)
+    return _run(statement, {**values, "source": source}, step.target)
+
+
+def _only_source(sources: Collection[str], given: str | None) -> str | None:
+    """The one state that the nodes come from, if that is known."""
+    if given is not None:
+        return given
+    return next(iter(sources)) if len(sources) == 1 else None
 
 
 def _value(value: Any) -> Any:
@@ -173,18 +194,27 @@ def _run(statement: str, values: dict[str, Any], target: str) -> Moved:
         cursor.execute(statement, values)
         rows = cursor.fetchall()
     by_dag: dict[int, Counter[str]] = defaultdict(Counter)
-    for (dag_id, was, kind), number in Counter(row[1:] for row in rows).items():
-        if kind not in COUNTED_KINDS:
-            continue
-        if was in _COUNTERS:
-            by_dag[dag_id][_COUNTERS[was]] -= number
-        if target in _COUNTERS:
-            by_dag[dag_id][_COUNTERS[target]] += number
+    for (dag_id, was, kind, category), number in Counter(row[1:] for row in rows).items():
+        if kind in COUNTED_KINDS:
+            for name in _counters_of(was, kind, category):
+                by_dag[dag_id][name] -= number
+            for name in _counters_of(target, kind, category):
+                by_dag[dag_id][name] += number
     counts: Counter[str] = Counter()
     for each in by_dag.values():
         # Not a sum of counters, which would drop what falls.
         counts.update(each)
     return Moved([row[0] for row in rows], counts, by_dag)
+
+
+def _counters_of(state: str, kind: str, category: str) -> list[str]:
+    """What a node in some state counts in."""
+    names = [_COUNTERS[state]] if state in _COUNTERS else []
+    if state == NodeState.SUBMITTED and category:
+        names.append(CATEGORY + category)
+    if state == NodeState.SUBMITTED and kind == NodeKind.DATA:
+        names.append(CATEGORY + DATA_CATEGORY)
+    return names
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +235,8 @@ def count_down(
     """
     if not parents:
         return Released([], [], Counter())
-    statement = _COUNT_DOWN.format(weak=" AND is_weak" if only_weak else "")
+    weak = " AND is_weak" if only_weak else ""
+    statement = _COUNT_DOWN.format(weak=weak, is_next=_IS_NEXT)
     with connection.cursor() as cursor:
         cursor.execute(
             statement,

@@ -80,7 +80,7 @@ def rerun_nodes(
         below = [*chosen, *futile.values_list("pk", flat=True)]
     if dag.state in DAG_TERMINAL:
         _reopen(dag, actor, reason)
-    moved = round_.move("rerun", below, reason=reason, retry_number=0, progress=None, ready_rank=0)
+    moved = round_.move("rerun", below, reason=reason, retry_number=0, progress=None)
     _count_anew(round_, moved)
     round_.close()
     lifecycle.tell_to_begin(dag.pk)

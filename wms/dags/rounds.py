@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
@@ -64,9 +64,8 @@ class Round:
 
     def count(self, counts: Counter[str]) -> None:
         """Let the DAG's counters change by so much."""
-        for name, step in counts.items():
-            self.counts[name] += step
-            setattr(self.dag, name, getattr(self.dag, name) + step)
+        add_counts(self.dag, counts)
+        self.counts.update(counts)
 
     def beside(self) -> dict[str, list[Node]]:
         """The nodes that stand beside the others, by kind: FINAL, SERVICE, PROVISIONER."""
@@ -78,9 +77,26 @@ class Round:
 
     def close(self) -> None:
         """Write the counters and the number of the round."""
-        steps = {name: F(name) + step for name, step in self.counts.items() if step}
+        categories = {name for name in self.counts if name.startswith(moves.CATEGORY)}
+        steps: dict[str, Any] = {
+            name: F(name) + step
+            for name, step in self.counts.items()
+            if step and name not in categories
+        }
+        if categories:
+            steps["category_counts"] = self.dag.category_counts
         Dag.objects.filter(pk=self.dag.pk).update(round_number=self.number, **steps)
         self.counts.clear()
+
+
+def add_counts(dag: Dag, counts: Mapping[str, int]) -> None:
+    """Let the counters of a DAG's row in memory change by so much."""
+    for name, step in counts.items():
+        if name.startswith(moves.CATEGORY):
+            category = name.removeprefix(moves.CATEGORY)
+            dag.category_counts[category] = dag.category_counts.get(category, 0) + step
+        else:
+            setattr(dag, name, getattr(dag, name) + step)
 
 
 def nodes_by_id(node_ids: Iterable[int]) -> dict[int, Node]:

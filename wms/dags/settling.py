@@ -13,7 +13,7 @@ from wms.dags.models import Node
 from wms.dags.rescues import write_save_point
 from wms.dags.rounds import Round, nodes_by_id
 from wms.dags.scripts.asking import Wanted, ask
-from wms.dags.states import DagState, ScriptKind
+from wms.dags.states import DagState, NodeState, ScriptKind
 
 #: The nodes of an endless chain that run nothing would keep the engine with one DAG.
 _MOST_STEPS = 200
@@ -73,7 +73,7 @@ def settle(round_: Round, verdicts: Sequence[Verdict]) -> Settled:
 
 def settle_plain(round_: Round, ends: PlainEnds) -> list[int]:
     """Carry out what becomes of plain nodes; returns special ones that are ready now."""
-    round_.move("succeed", ends.done)
+    round_.move("succeed", ends.done, source=NodeState.SUBMITTED.value)
     for reason, ids in ends.retried.items():
         _retry(round_, ids, reason)
     for reason, ids in ends.failed.items():
@@ -174,8 +174,9 @@ def _retry(round_: Round, ids: Collection[int], reason: str) -> list[int]:
 
 
 def _pass_pre(round_: Round, verdicts: Sequence[Verdict]) -> list[int]:
-    """PRE ended well. The node keeps its place in the ready queue."""
-    return round_.move("pass pre", [verdict.node.pk for verdict in verdicts], progress={"pre": 0})
+    """PRE ended well: the node waits for its turn behind those that are ready."""
+    ids = [verdict.node.pk for verdict in verdicts]
+    return round_.move("pass pre", ids, progress={"pre": 0}, ready_rank=round_.number)
 
 
 def _run_post(round_: Round, verdicts: Sequence[Verdict]) -> None:

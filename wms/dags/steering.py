@@ -20,7 +20,7 @@ from wms.dags import lifecycle, moves
 from wms.dags.clusters import cluster_jobs
 from wms.dags.inner import inner_dags
 from wms.dags.models import Dag, MatchRecord, Node
-from wms.dags.rounds import Round
+from wms.dags.rounds import Round, add_counts
 from wms.dags.states import NodeState
 from wms.jobs import services as jobs
 from wms.jobs.models import Job
@@ -148,9 +148,9 @@ def _recall_nodes(dags: Sequence[Dag], *, lets_finish: bool, actor: Actor, why: 
             counts[dag_id].update(steps)
     changed = [dag for dag in dags if counts[dag.pk]]
     for dag in changed:
-        dag.submitted_count += counts[dag.pk]["submitted_count"]
-        dag.ready_count += counts[dag.pk]["ready_count"]
-    Dag.objects.bulk_update(changed, ["submitted_count", "ready_count"], batch_size=500)
+        add_counts(dag, counts[dag.pk])
+    columns = ["submitted_count", "ready_count", "category_counts"]
+    Dag.objects.bulk_update(changed, columns, batch_size=500)
 
 
 def _submitted(dags: Iterable[Dag]) -> QuerySet[Node]:
@@ -167,7 +167,9 @@ def _recall(
     kept = {pk for pk, progress in found.items() if progress and "pre" in progress}
     ids = [dag.pk for dag in dags]
     return [
-        moves.move("recall", chosen, dag_id=ids, actor=actor, reason=why, progress=progress)
+        moves.move(
+            "recall", chosen, dag_id=ids, actor=actor, reason=why, progress=progress, ready_rank=0
+        )
         for chosen, progress in ((kept, {"pre": 0}), (found.keys() - kept, None))
     ]
 

@@ -19,7 +19,7 @@ from wms.dags.submitfile import SubmitFile
 _NEW_IDS = "SELECT nextval('dags_node_id_seq') FROM generate_series(1, %s)"
 _COPY_NODES = """
 COPY dags_node (id, dag_id, name, kind, ordinal, submit_description_id, directory, variables,
-    features, priority, category, state, state_reason, ready_rank, unfinished_parents, max_retries,
+    features, priority, category, state, state_reason, unfinished_parents, max_retries,
     retry_number)
 FROM STDIN
 """
@@ -53,7 +53,7 @@ def store_nodes(
                 copy.write_row(
                     (ids[place], dag.pk, node.name, node.kind.value, place + 1, row.description,
                      node.directory, row.variables, row.features, node.priority + priority,
-                     node.category, "waiting", "", 0, unfinished[place], row.max_retries, 0)
+                     node.category, "waiting", "", unfinished[place], row.max_retries, 0)
                 )  # fmt: skip
         with cursor.copy(_COPY_ARCS) as copy:
             for arc in spec.arcs:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from django.db.models import Count, F, Q, QuerySet, Sum
+from django.db.models import F, Q, QuerySet, Sum
 from django.db.models.functions import Coalesce
 
+from wms.dags import moves
 from wms.dags.language.spec import RunOptions
+from wms.dags.lifecycle import JOB_TOPIC
 from wms.dags.models import Dag, Node, SharedLimit
 from wms.dags.rounds import Round
 from wms.dags.states import COUNTED_KINDS, DAG_ACTIVE, NodeKind, NodeState
@@ -60,16 +61,15 @@ def room_under(dag: Dag, options: RunOptions, shared: Iterable[SharedLimit], *, 
     """The room for nodes of a DAG under its own limits and these shared ones."""
     room = Room(most, most)
     if options.max_jobs:
-        submitted = dag.submitted_count - _submitted_data(dag)
+        submitted = dag.submitted_count - dag.category_counts.get(moves.DATA_CATEGORY, 0)
         room.narrow_jobs(options.max_jobs - submitted, f"at most {options.max_jobs} at once")
     if options.max_idle and room.nodes:
         idle = _idle_jobs(dag)
         room.narrow_jobs(options.max_idle - idle, f"{idle} of its jobs are idle")
     if dag.category_limits:
-        by_category = _submitted_by_category(Q(dag=dag))
         for category, limit in dag.category_limits.items():
             reason = f"at most {limit} of category {category} at once"
-            room.narrow_category(category, limit - by_category[category], reason)
+            room.narrow_category(category, limit - dag.category_counts.get(category, 0), reason)
     for each in shared:
         _narrow_shared(room, each)
     return room
@@ -93,6 +93,8 @@ def take_ready(round_: Round, room: Room) -> list[Node]:
         Node.objects.filter(dag=round_.dag, state=NodeState.READY, kind__in=COUNTED_KINDS)
         # Thousands of nodes share a description, which is large: it is read once.
         .prefetch_related("submit_description")
+        # The index of the ready queue knows no states.
+        .filter(ready_rank__isnull=False)
         .order_by(F("priority").desc(), "ready_rank", "ordinal")
     )
     left = dict(room.categories)
@@ -139,26 +141,8 @@ def dags_waiting_for_room() -> list[int]:
 
 
 def _idle_jobs(dag: Dag) -> int:
-    """Jobs of the DAG's submitted nodes that neither run nor have ended; held ones count."""
-    first = Node.objects.filter(dag=dag, state=NodeState.SUBMITTED, job__isnull=False)
-    clusters = list(first.values_list("job_id", flat=True))
-    return Job.objects.filter(
-        Q(pk__in=clusters) | Q(cluster_id__in=clusters), state__in=_IDLE_JOBS
-    ).count()
-
-
-def _submitted_data(dag: Dag) -> int:
-    return Node.objects.filter(dag=dag, state=NodeState.SUBMITTED, kind=NodeKind.DATA).count()
-
-
-def _submitted_by_category(condition: Q) -> Counter[str]:
-    counted = (
-        Node.objects.filter(condition, state=NodeState.SUBMITTED)
-        .values_list("category")
-        .annotate(Count("pk"))
-        .order_by()
-    )
-    return Counter(dict(counted))
+    """Jobs of the DAG's nodes that neither run nor have ended; held ones count."""
+    return Job.objects.filter(topic=JOB_TOPIC, topic_key=dag.pk, state__in=_IDLE_JOBS).count()
 
 
 def _narrow_shared(room: Room, limit: SharedLimit) -> None:
@@ -169,8 +153,8 @@ def _narrow_shared(room: Room, limit: SharedLimit) -> None:
     if limit.site_id is not None:
         dags = dags.filter(site_id=limit.site_id)
     if limit.category:
-        ids = list(dags.filter(submitted_count__gt=0).values_list("pk", flat=True))
-        submitted = _submitted_by_category(Q(dag_id__in=ids))[limit.category]
+        under_way = dags.filter(submitted_count__gt=0).values_list("category_counts", flat=True)
+        submitted = sum(counts.get(limit.category, 0) for counts in under_way)
         room.narrow_category(limit.category, limit.max_jobs - submitted, _reason_of(limit))
     else:
         total = dags.aggregate(total=Coalesce(Sum("submitted_count"), 0))["total"]

@@ -104,7 +104,7 @@ class Job(models.Model):
     class Meta:
         indexes = [
             models.Index(fields=["state", "id"], name="job_by_state"),
-            models.Index(fields=["topic", "topic_key"], name="job_by_topic"),
+            models.Index(fields=["topic", "topic_key", "state"], name="job_by_topic"),
             models.Index(
                 fields=["cluster_id", "process"],
                 condition=~models.Q(cluster_id=0),

@@ -127,7 +127,7 @@ def test_a_description_that_is_undefined_at_the_site_holds_the_dag_by_name(submi
     )
 
     assert dag.state == "held"
-    assert dag.state_reason == "node B: $$(Gatekeeper) is not defined and has no default"
+    assert dag.state_reason == "node B: arguments: $$(Gatekeeper) is not defined and has no default"
     assert states(dag) == {"A": "submitted", "B": "ready"}
     assert_log_agrees(dag)
 

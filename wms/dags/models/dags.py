@@ -114,6 +114,11 @@ class Dag(models.Model):
         db_default=models.Value({}, models.JSONField()),
         help_text="MAXJOBS by category.",
     )
+    category_counts = models.JSONField(
+        default=dict,
+        db_default=models.Value({}, models.JSONField()),
+        help_text="Submitted nodes by category.",
+    )
     script_environment = models.JSONField(
         default=dict, db_default=models.Value({}, models.JSONField()), help_text="ENV SET."
     )

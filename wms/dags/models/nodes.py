@@ -62,7 +62,7 @@ class Node(models.Model):
     state_since = models.DateTimeField(db_default=Now())
     state_reason = models.TextField(blank=True)
     ready_rank = models.BigIntegerField(
-        default=0, db_default=0, help_text="Place in the ready queue among equal priorities."
+        null=True, help_text="Place in the ready queue among equal priorities, while it is ready."
     )
     unfinished_parents = models.PositiveIntegerField(default=0)
     max_retries = models.PositiveIntegerField(default=0)
@@ -86,21 +86,11 @@ class Node(models.Model):
         ordering = ["ordinal"]
         indexes = [
             models.Index(fields=["dag", "ordinal"], name="node_by_dag_and_place"),
+            # No index tells of the state: so most changes of it need no new entries in any.
             models.Index(
                 fields=["dag", "-priority", "ready_rank", "ordinal"],
-                condition=models.Q(state="ready"),
+                condition=models.Q(ready_rank__isnull=False),
                 name="node_ready_queue",
-            ),
-            models.Index(
-                fields=["dag", "state", "ordinal"],
-                condition=models.Q(state__in=["pre_running", "post_running", "failed"]),
-                name="node_of_note",
-            ),
-            # What counts against the limits of the DAG and of its categories.
-            models.Index(
-                fields=["dag", "category"],
-                condition=models.Q(state="submitted"),
-                name="node_submitted",
             ),
             # FINAL and its like.
             models.Index(
