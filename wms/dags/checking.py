@@ -63,7 +63,8 @@ def check_dag(
     """Parse and check everything that `owner` submitted; all faults are found at once.
 
     `files` has the DAG files `names` too, all by their paths. Without an owner nothing is asked of
-    the database. With `allow_missing_files`, descriptions that are not there are warnings.
+    the database. With `allow_missing_files`, it is a warning that descriptions,
+    executables or inputs are not there.
     """
     texts = _Texts(files)
     dag = parse_dag(names, texts.of_dag, bounds=dag_bounds(), directory=directory)
@@ -75,7 +76,7 @@ def check_dag(
         )
         checked.findings += faults
     if not dag.findings:
-        _check_nodes(checked, files, owner)
+        _check_nodes(checked, files, owner, allow_missing_files=allow_missing_files)
     checked.findings = sorted(dict.fromkeys(checked.findings), key=in_order)
     checked.warnings = sorted(dict.fromkeys(checked.warnings), key=in_order)[:MAX_FINDINGS]
     return checked
@@ -195,7 +196,13 @@ def _request_faults(
     return []
 
 
-def _check_nodes(checked: CheckedDag, files: Mapping[str, BinaryIO], owner: User | None) -> None:
+def _check_nodes(
+    checked: CheckedDag,
+    files: Mapping[str, BinaryIO],
+    owner: User | None,
+    *,
+    allow_missing_files: bool,
+) -> None:
     """Find what is wrong with the nodes as far as can be known now, and what may not be meant."""
     group = checked.description.group
     faults, warnings = check_nodes(
@@ -206,6 +213,7 @@ def _check_nodes(checked: CheckedDag, files: Mapping[str, BinaryIO], owner: User
         group_name=group.name if group else "",
         cpu_segments_s=task_queue_policy().cpu_segments_s if owner else CPU_SEGMENTS_S,
         words=offered_words() if owner else None,
+        allow_missing_files=allow_missing_files,
     )
     checked.findings += faults
     checked.warnings += warnings

@@ -37,6 +37,7 @@ def check_nodes(
     group_name: str,
     cpu_segments_s: Sequence[int],
     words: OfferedWords | None,
+    allow_missing_files: bool = False,
 ) -> tuple[list[Finding], list[Finding]]:
     """What is wrong with the nodes, and what may not be meant, each once, with its file and line.
 
@@ -55,7 +56,7 @@ def check_nodes(
     warnings = warnings_of(dag, submit_files, checker.needs.items(), words)
     # Nodes that share a description share its faults.
     faults = list(dict.fromkeys(checker.faults))[:MAX_FINDINGS]
-    if _may_make_files(dag, submit_files):
+    if allow_missing_files or _may_make_files(dag, submit_files):
         return faults, [*missing, *warnings][:MAX_FINDINGS]
     return [*faults, *missing][:MAX_FINDINGS], warnings
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from django.db import transaction
@@ -74,17 +74,35 @@ class _CaseRun:
         self._surroundings = surroundings
         self._files: dict[str, str | None] = {DAG_NAME: case.steps[0].dag or ""}
         self._workspace: Workspace | None = None
+        self._placed: Mapping[str, bytes] = {}
 
     def submit(self, step: Step) -> Outcome:
-        """Submit the files as they are now, and let the DAG run."""
+        """Submit the files as they are now, and let the DAG run.
+
+        A description that is wrong is a fault of the submission here; an engine that reads it when
+        its node is submitted finds it then. So it is handed in after the submission.
+        """
         self._files.update(step.files)
         if step.dag is not None:
             self._files[DAG_NAME] = step.dag
         dag_files = [DAG_NAME, *step.options.extra_dags]
-        workspace = self._place(supplied_files(dag_files, self._files))
+        files = supplied_files(dag_files, self._files)
+        outcome = self._submit(step, dag_files, files.contents)
+        wrong = {finding.file for finding in outcome.findings}
+        if wrong and wrong <= files.descriptions:
+            outcome = self._submit(step, dag_files, files.contents, late=wrong)
+        return outcome
+
+    def _submit(
+        self,
+        step: Step,
+        dag_files: list[str],
+        files: Mapping[str, bytes],
+        late: Collection[str] = (),
+    ) -> Outcome:
         return submit_and_run(
             RunRequest(
-                workspace=workspace,
+                workspace=self._place(files, late),
                 owner=self._surroundings.owner,
                 dag_files=dag_files,
                 options=step.options.of_run,
@@ -95,13 +113,17 @@ class _CaseRun:
             step.behaviour,
             step.options,
             self._surroundings,
+            late_files={path: files[path] for path in late},
         )
 
-    def _place(self, files: Mapping[str, bytes]) -> Workspace:
+    def _place(self, files: Mapping[str, bytes], late: Collection[str]) -> Workspace:
         """Bring the files into the workspace; what runs have left there stays."""
         if self._workspace is None:
             self._workspace = self._surroundings.workspace(files)
         else:
+            self._workspace.files.filter(path__in=late).delete()
             for path, content in files.items():
-                put_file(self._workspace, path, content)
+                if path not in late and self._placed.get(path) != content:
+                    put_file(self._workspace, path, content)
+        self._placed = files
         return self._workspace

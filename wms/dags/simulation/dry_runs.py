@@ -106,6 +106,7 @@ def dry_run(folder: Folder, dag_files: list[str], wanted: Wanted) -> DryRun:
                 options=wanted.options.of_run,
                 resumption=wanted.options.resumption,
                 keeps_files=wanted.options.keeps_files,
+                allow_missing_files=True,
             ),
             wanted.behaviour,
             wanted.options,

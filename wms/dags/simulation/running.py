@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
+from typing import Any
 
 from django.db import transaction
 
@@ -110,7 +112,7 @@ class Simulation:
         while True:
             if self._controls.has_crash_ahead:
                 self._controls.has_crash_ahead = not self._crash()
-            if not engine.run_cycle(self.world.now)["dags"]:
+            if not _advanced(engine.run_cycle(self.world.now)):
                 return had_news
             had_news = True
 
@@ -121,8 +123,13 @@ class Simulation:
         """
         try:
             with transaction.atomic():
-                if not engine.run_cycle(self.world.now)["dags"]:
+                if not _advanced(engine.run_cycle(self.world.now)):
                     return False
                 raise _Crash
         except _Crash:
             return True
+
+
+def _advanced(report: Mapping[str, Any]) -> bool:
+    """Whether a cycle of the engine did something; a DAG that it cannot go on with is held."""
+    return any(report.get(way.value) for way in (engine.Advance.DONE, engine.Advance.MORE))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from django.db import transaction
 from django.utils import timezone
 
@@ -14,6 +16,7 @@ from wms.dags.simulation.outcomes import Outcome, outcome_of, refused
 from wms.dags.simulation.running import Simulation
 from wms.dags.simulation.supplying import PROGRAMS
 from wms.dags.simulation.surroundings import Surroundings
+from wms.dags.workspaces import put_file
 
 
 def submit_and_run(
@@ -23,10 +26,12 @@ def submit_and_run(
     surroundings: Surroundings,
     *,
     has_all_programs: bool = False,
+    late_files: Mapping[str, bytes] | None = None,
 ) -> Outcome:
     """Submit a DAG and let it run by the virtual clock, in the caller's transaction.
 
     `has_all_programs`: scripts whose executables are missing run as if these were there.
+    `late_files` come into the workspace after the submission.
     """
     now = timezone.now()
     try:
@@ -37,6 +42,8 @@ def submit_and_run(
         return refused(error.findings, request.workspace)
     except PilotageError as error:
         return refused([Finding(str(error))], request.workspace)
+    for path, content in (late_files or {}).items():
+        put_file(request.workspace, path, content)
     surroundings.bind(dag, now=now)
     supplied = None if has_all_programs else PROGRAMS
     simulation = Simulation(dag, behaviour, options, began_at=now, supplied=supplied)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from wms.dags.language.parser import parse_dag
 from wms.dags.language.spec import NodeSpec
@@ -16,7 +17,15 @@ _SUBMIT_FILE = b"executable = job.sh\narguments = $(RETRY)\nqueue\n"
 _DEEPEST = 10
 
 
-def supplied_files(dag_files: Sequence[str], files: Mapping[str, str | None]) -> dict[str, bytes]:
+@dataclass(frozen=True, slots=True)
+class Supplied:
+    """The contents of all files of a case, and which of them are submit descriptions."""
+
+    contents: dict[str, bytes]
+    descriptions: set[str]
+
+
+def supplied_files(dag_files: Sequence[str], files: Mapping[str, str | None]) -> Supplied:
     """The files of a case as bytes, with those that it does not list; None there: not supplied."""
     named = _Named(files)
     named.look(dag_files, "", _DEEPEST)
@@ -30,7 +39,7 @@ def supplied_files(dag_files: Sequence[str], files: Mapping[str, str | None]) ->
         found.pop(path, None)
         if text is not None:
             found[path] = text.encode()
-    return found
+    return Supplied(found, named.submit_files & found.keys())
 
 
 class _Named:
