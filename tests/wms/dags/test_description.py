@@ -93,7 +93,7 @@ def test_who_is_no_member_cannot_submit_in_the_name_of_a_group(submit, physics, 
 def test_all_faults_are_told_at_once(submit) -> None:
     text = "accounting_group = x\nconcurrency_limits = db:0\nRequirements = 5\nRank = (\n"
 
-    assert [fault.line for fault in faults(submit, text)] == [4, 1, 2]
+    assert [fault.line for fault in faults(submit, text)] == [1, 2, 4]
 
 
 def test_a_rematch_may_be_ruled_out_for_a_dag(submit) -> None:

@@ -135,3 +135,26 @@ def test_what_stands_between_queue_statements_counts_for_the_later_ones() -> Non
     assert again.commands == {"executable": "a", "a": "1"}
     assert [queue.commands for queue in again.queues] == [{}, {"a": "12"}]
     assert again.queues[1].attributes == {"B": "2"}
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("if defined x", "if cannot be used here"),
+        ("include : other.sub", "include cannot be used here"),
+        ("arguments = $INT(x,%03d)", "$INT(...) cannot be used here"),
+        ("output = $Fnx(file).out", "$Fnx(...) cannot be used here"),
+        ("a @=END\nx", "the text of a is not closed by @END"),
+    ],
+)
+def test_what_the_language_has_and_we_do_not_is_told_with_its_line(line: str, message: str) -> None:
+    (finding,) = parse_submit_file(f"executable = a\n{line}", file="a.sub").findings
+
+    assert message in finding.message
+    assert finding.line == 2
+
+
+def test_a_text_of_several_lines_is_one_value() -> None:
+    submit_file = parsed("note @=END\nfirst\n  second\n@END\nqueue")
+
+    assert submit_file.commands["note"] == "first\nsecond"
