@@ -20,8 +20,10 @@ from wms.accounting.services import save_group
 from wms.core.actors import Actor
 from wms.core.loops import LOOPS
 from wms.core.models import ControlLoop, User
-from wms.dags.models import Dag
+from wms.dags.models import Dag, Node, SharedLimit
+from wms.dags.scripts import service as scripts
 from wms.dags.services import hold_dags
+from wms.dags.shared_limits import save_shared_limit
 from wms.dags.submission import DagSubmission, submit_dag
 from wms.history.models import Bin, Series
 from wms.jobs.limits import save_limit
@@ -29,6 +31,8 @@ from wms.jobs.models import Job, RunningLimit
 from wms.jobs.services import JobSpec, create_workspace, submit_jobs
 from wms.pilots import monitor
 from wms.pilots.models import Pilot
+from wms.placement.models import PlacementRequest
+from wms.placement.services import end_attempt, start_attempt
 from wms.sites.models import Queue, Site
 from wms.sites.services import QueueSpec, SiteSpec, configure_site
 from wms.taskqueues import priorities as priorities_of_all
@@ -56,6 +60,13 @@ class Production:
     job: Job
     pilot: Pilot
     task_queue: TaskQueue
+    rich: Dag
+    inner: Dag
+    placement: PlacementRequest
+
+    def node(self, name: str) -> Node:
+        """A node of the rich DAG."""
+        return self.rich.nodes.get(name=name)
 
 
 def build() -> Production:
@@ -89,8 +100,91 @@ def build() -> Production:
     _loops(now)
     _past(now)
     job = Job.objects.filter(attempt_number=2).first() or Job.objects.all()[0]
+    # Its pilot would draw the single jobs.
+    rich = _rich(people.alice)
     task_queue = _waiting(people, sites[0])
-    return Production(people, running, held, failed, idle, sites[0], job, pilots[1], task_queue)
+    return Production(
+        people=people,
+        running=running,
+        held=held,
+        failed=failed,
+        idle=idle,
+        site=sites[0],
+        job=job,
+        pilot=pilots[1],
+        task_queue=task_queue,
+        rich=rich,
+        inner=Dag.objects.get(parent_node__dag=rich),
+        placement=PlacementRequest.objects.get(),
+    )
+
+
+_RICH = """\
+JOB prepare job.sub
+JOB scan1 scan.sub
+JOB scan2 scan.sub
+JOB scan3 scan.sub
+SUBDAG EXTERNAL calibrate calibrate.dag
+DATA fetch {
+dap_type = "transfer"
+src_url = "https://data.example.org/runs/2026/zmumu-00417.root"
+dest_url = "file:///zmumu-00417.root"
+}
+JOB merge job.sub
+FINAL report job.sub
+PARENT prepare CHILD scan1 scan2 scan3 calibrate fetch
+PARENT scan1 scan2 scan3 calibrate fetch CHILD merge
+SCRIPT PRE prepare check_inputs.sh $JOB $RETRY
+SCRIPT DEFER 4 60 POST merge judge.sh $JOB $RETURN
+CATEGORY scan1 heavy
+CATEGORY scan2 heavy
+CATEGORY scan3 heavy
+MAXJOBS heavy 1
+RETRY scan1 3 UNLESS-EXIT 7 AVOID-SITES WITH request_memory*=2
+ABORT-DAG-ON merge 42 RETURN 3
+PRIORITY scan1 10
+VARS merge title="Z to mu mu, 2026"
+SAVE_POINT_FILE merge
+"""
+
+
+def _rich(owner: User) -> Dag:
+    """A DAG with nodes of many kinds and in many states, at a site of its own."""
+    site = _site("T2-East", requirements='CurMatches < MaxMatches && TARGET.Project =?= "tails"')
+    files = {
+        "job.sub": factories.SUBMIT_FILE,
+        "scan.sub": f"request_memory = 1000\n{factories.SUBMIT_FILE}",
+        "run.sh": "#!/bin/sh\n",
+        "check_inputs.sh": "#!/bin/sh\n",
+        "judge.sh": "#!/bin/sh\n",
+        "calibrate.dag": "JOB fit job.sub\nJOB plot job.sub\nPARENT fit CHILD plot\n",
+    }
+    submission = DagSubmission(
+        dag_name="tails.dag",
+        dag_text=_RICH,
+        files={path: io.BytesIO(text.encode()) for path, text in files.items()},
+        description_text='+Project = "tails"\n',
+        description_name="tails.sub",
+        options={"max_jobs": 20},
+    )
+    dag = submit_dag(submission, owner=owner, actor=Actor.person(owner))
+    factories.turn()
+    taken = scripts.take_run(timezone.now())
+    assert taken is not None
+    scripts.start_run(taken.run_id, taken.lease, now=timezone.now())
+    told = b"looking for the inputs of prepare\nfound 412 of 412 files, 38.2 GB\n"
+    scripts.end_run(taken.run_id, taken.lease, exit_code=0, output=told, now=timezone.now())
+    factories.turn()
+    _run(factories.pilot(site.queues.get(name="short")))
+    factories.turn()
+    request = PlacementRequest.objects.get()
+    start_attempt(request.pk, timezone.now())
+    message = "data.example.org did not answer within 60 s"
+    end_attempt(request.pk, exit_code=28, message=message, now=timezone.now())
+    shared = SharedLimit(owner=owner, max_jobs=200, note="the catalogue takes no more")
+    save_shared_limit(shared, actor=factories.SYSTEM)
+    dag.refresh_from_db()
+    return dag
 
 
 def _waiting(people: SimpleNamespace, site: Site) -> TaskQueue:
@@ -133,14 +227,14 @@ def _single_jobs(owner: User, needs: Needs, priority: int, *, count: int) -> Non
     submit_jobs(specs, owner=owner, workspace=workspace, actor=Actor.person(owner))
 
 
-def _site(name: str) -> Site:
+def _site(name: str, *, requirements: str = "CurMatches < MaxMatches") -> Site:
     """A site that takes one DAG at a time and has what the example production asks for."""
     environment = f"SiteName={name}\nSiteWorkingArea=/work/{name}\nSiteExportDir=/export/{name}"
     queues = [
         QueueSpec(name="short", element="local", memory_mb=4000),
         QueueSpec(name="long", element="local", memory_mb=8000, wall_time_s=172_800),
     ]
-    site = SiteSpec(name=name, max_matches=1, environment=environment)
+    site = SiteSpec(name=name, max_matches=1, environment=environment, requirements=requirements)
     return configure_site(site, queues, actor=factories.SYSTEM)
 
 

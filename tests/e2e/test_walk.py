@@ -39,6 +39,21 @@ def pages_of(made: Production) -> dict[str, str]:
         "dag-failed": reverse("web:dag", args=[made.failed.pk]),
         "dag-held": reverse("web:dag", args=[made.held.pk]),
         "dag-idle": reverse("web:dag", args=[made.idle.pk]),
+        "dag-rich": reverse("web:dag", args=[made.rich.pk]),
+        "dag-inner": reverse("web:dag", args=[made.inner.pk]),
+        "dag-limits": reverse("web:dag-limits", args=[made.rich.pk]),
+        "rescue": reverse("web:rescue", args=[made.failed.pk]),
+        "rescue-too-early": reverse("web:rescue", args=[made.rich.pk]),
+        "node-done": reverse("web:node", args=[made.rich.pk, made.node("prepare").pk]),
+        "node-ready": reverse("web:node", args=[made.rich.pk, made.node("scan2").pk]),
+        "node-waiting": reverse("web:node", args=[made.rich.pk, made.node("merge").pk]),
+        "node-data": reverse("web:node", args=[made.rich.pk, made.node("fetch").pk]),
+        "node-inner": reverse("web:node", args=[made.rich.pk, made.node("calibrate").pk]),
+        "nodes-rerun": _steered(made, "rerun", "prepare", "scan1"),
+        "nodes-change": _steered(made, "change", "merge"),
+        "nodes-none": reverse("web:steer-nodes", args=[made.rich.pk, "retry"]),
+        "placements": reverse("web:placements"),
+        "placement": reverse("web:placement", args=[made.placement.pk]),
         "rematch": reverse("web:rematch") + f"?dag={made.running.pk}&dag={made.failed.pk}",
         "rematch-none": reverse("web:rematch"),
         "submit": reverse("web:submit"),
@@ -67,6 +82,12 @@ def pages_of(made: Production) -> dict[str, str]:
         "refusal": reverse("web:dag", args=[0]),
         "not-found": "/nowhere/",
     }
+
+
+def _steered(made: Production, event: str, *names: str) -> str:
+    """The page on which nodes of the rich DAG are steered."""
+    chosen = "&".join(f"node={made.node(name).pk}" for name in names)
+    return f"{reverse('web:steer-nodes', args=[made.rich.pk, event])}?{chosen}"
 
 
 @pytest.mark.slow
