@@ -20,7 +20,7 @@ from wms.dags.rescues import Resumption
 from wms.dags.services import LIVE_OPTIONS
 
 _MOST = 2**31 - 1
-_LABELS = {
+LABELS = {
     "max_jobs": ("Nodes submitted at once", "0: no limit"),
     "max_idle": ("Idle jobs", "No more are submitted while so many are idle; 0: no limit"),
     "max_pre": ("PRE scripts at once", "0: no limit"),
@@ -44,14 +44,14 @@ class RunOptionsForm(forms.Form):
         super().__init__(*args, prefix="option", **kwargs)
         defaults = RunOptions()
         for each in fields(RunOptions):
-            label, help_text = _LABELS[each.name]
+            label, help_text = LABELS[each.name]
             value = (now or {}).get(each.name, getattr(defaults, each.name))
             self.fields[each.name] = _option_field(label, help_text, value)
 
     def options(self) -> dict[str, int | bool]:
         """What was filled in. Raises InvalidInput with every fault."""
         if not self.is_valid():
-            raise InvalidInput(faults_of(self, {name: each[0] for name, each in _LABELS.items()}))
+            raise InvalidInput(faults_of(self, {name: each[0] for name, each in LABELS.items()}))
         given = {n: value for n, value in self.cleaned_data.items() if value not in (None, "")}
         return {
             n: value == "true" if isinstance(value, str) else value for n, value in given.items()
@@ -89,10 +89,10 @@ class LimitsForm(ReasonForm):
 
     def __init__(self, *args: Any, now: RunOptions, categories: Mapping[str, int], **kwargs: Any):
         super().__init__(*args, **kwargs)
-        self._now = {name: getattr(now, name) for name in sorted(LIVE_OPTIONS)}
+        self._now = {name: getattr(now, name) for name in LABELS if name in LIVE_OPTIONS}
         self._categories = dict(categories)
         for name, value in self._now.items():
-            label, help_text = _LABELS[name]
+            label, help_text = LABELS[name]
             self.fields[name] = _limit_field(label, help_text, value)
         for place, (category, limit) in enumerate(self._categories.items()):
             self.fields[f"category-{place}"] = _limit_field(

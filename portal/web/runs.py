@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from portal.web.run_forms import LABELS
 from wms.dags.files.exports import EXPORTS, export_name
 from wms.dags.models import Dag
 from wms.dags.run_selectors import (
@@ -43,7 +44,9 @@ def around(dag: Dag) -> Mapping[str, Any]:
         "inner_cut": len(inner) > _INNER_SHOWN,
         "next_runs": list(next_runs(dag)[:_RUNS_SHOWN]),
         "options": [
-            each for each in options_seen(dag) if each.is_live or each.value != each.default
+            (LABELS[each.name][0], each)
+            for each in options_seen(dag)
+            if each.is_live or each.value != each.default
         ],
         "categories": categories_of(dag),
         "shared_limits": list(shared_limits_of(dag)),

@@ -26,10 +26,18 @@ class Start:
 
     path: str
     number: int
+    is_newest: bool = False
     done_count: int | None = None
     failed_count: int | None = None
     created_at: datetime | None = None
     dag: int | None = None
+
+    @property
+    def value(self) -> str:
+        """How it is named in a choice."""
+        if self.is_newest:
+            return "newest"
+        return str(self.number) if self.number else f"save:{self.path}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,21 +94,21 @@ def starts_of(dag: Dag) -> list[Start]:
             workspace=dag.workspace_id, path__in=written.values("path")
         ).values_list("path", flat=True)
     )
+    numbers = rescue_numbers(dag.workspace, dag.dag_files)
+    newest = numbers.get(max(numbers, default=0))
+    by_hand = {path: Start(path, number, path == newest) for number, path in numbers.items()}
     known = {
         each.path: Start(
-            each.path,
-            each.number,
-            each.done_count,
-            each.failed_count,
-            each.created_at,
-            each.dag_id,
+            path=each.path,
+            number=each.number,
+            is_newest=each.path == newest,
+            done_count=each.done_count,
+            failed_count=each.failed_count,
+            created_at=each.created_at,
+            dag=each.dag_id,
         )
         for each in written
         if each.path in there
-    }
-    by_hand = {
-        path: Start(path, number)
-        for number, path in rescue_numbers(dag.workspace, dag.dag_files).items()
     }
     return sorted({**by_hand, **known}.values(), key=lambda start: (-start.number, start.path))
 

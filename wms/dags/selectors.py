@@ -157,10 +157,13 @@ def files_of(dag: Dag) -> QuerySet[WorkspaceFile]:
 
 
 def levels_of(dag: Dag, *, limit: int) -> list[list[LevelNode]]:
-    """The nodes by level: each one below all of its parents. Empty for more than `limit` nodes."""
+    """The nodes by level: each one below all of its parents. Empty for more than `limit` nodes.
+
+    FINAL and what else stands beside the others is left out.
+    """
     if dag.node_count > limit:
         return []
-    rows = Node.objects.filter(dag=dag).order_by("ordinal")
+    rows = Node.objects.filter(dag=dag, kind__in=COUNTED_KINDS).order_by("ordinal")
     nodes = {
         pk: LevelNode(pk, name, job_state if _is_told_by_job(state, job_state) else state)
         for pk, name, state, job_state in rows.values_list(*_LEVEL_COLUMNS)

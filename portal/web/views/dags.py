@@ -152,6 +152,7 @@ def _dag_page(
     files = list(files_of(dag).order_by("-modified_at", "path")[: _FILES_SHOWN + 1])
     events = dag_event_lines(dag, limit=_EVENTS_SHOWN + 1)
     levels = levels_of(dag, limit=_NODES_DRAWN)
+    facets = _node_facets(dag, wanted)
     policy = matchmaking_policy()
     context = {
         "dag": dag,
@@ -168,7 +169,8 @@ def _dag_page(
         "states_drawn": _states_in(levels),
         "wanted": wanted,
         "live_path": _live_path(request, dag),
-        "node_facets": _node_facets(dag, wanted),
+        "node_facets": facets,
+        "nodes_total": sum(facet.count for facet in facets),
         "node_steerings": node_steerings(request.user, dag),
         "counts": counts_by_state(dag),
         **around(dag),

@@ -72,7 +72,7 @@ def _rescue_page(
         "obstacle": obstacle,
         "may_steer": may_steer(request.user, dag),
         "starts": starts,
-        "newest": next((start.number for start in starts if start.number), None),
+        "newest": any(start.is_newest for start in starts),
         "chosen": request.POST.get("start", "newest"),
         "form": RescueForm(_sent(request)),
         "option_form": RunOptionsForm(_sent(request), now=dag.options),
