@@ -52,7 +52,9 @@ def make_specs(dag: Dag, nodes: Sequence[Node]) -> list[Made]:
     A fault of the DAG as a whole is the last.
     """
     specs: list[Made] = []
-    if nodes and _has_too_different_needs(dag):
+    if not nodes:
+        return specs
+    if _has_too_different_needs(dag):
         reason = f"its jobs wait with more than {MAX_DIFFERENT_NEEDS} different needs"
         return [(nodes[0], Fault(reason))]
     maker = _Maker(dag, nodes)

@@ -153,6 +153,8 @@ def _verdict_of_job(round_: Round, node: Node, ends: ClusterEnds) -> Verdict:
 
 def verdicts_of_scripts(round_: Round, run_ids: Sequence[int]) -> list[Verdict]:
     """What becomes of the nodes whose scripts ended; one that said "not yet" is run again."""
+    if not run_ids:
+        return []
     runs = list(ScriptRun.objects.filter(pk__in=run_ids).order_by("ended_at", "pk"))
     nodes = nodes_by_id({run.node_id for run in runs})
     verdicts = []
@@ -188,7 +190,9 @@ def _verdict_of_script(round_: Round, run: ScriptRun, node: Node) -> Verdict:
 
 def verdicts_of_inner(round_: Round, dag_ids: Sequence[int]) -> list[Verdict]:
     """What becomes of the nodes whose inner DAGs ended: their exit code is the node's."""
-    verdicts = []
+    verdicts: list[Verdict] = []
+    if not dag_ids:
+        return verdicts
     for inner in Dag.objects.filter(pk__in=dag_ids).select_related("parent_node").order_by("pk"):
         node = inner.parent_node
         is_current = (node.progress or {}).get("inner") == inner.pk if node is not None else False

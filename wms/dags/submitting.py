@@ -35,6 +35,8 @@ def submit_ready(round_: Round) -> tuple[list[Verdict], bool]:
 
     Returns verdicts about those that cannot be, and whether more could follow at once.
     """
+    if not round_.dag.ready_count:
+        return [], False
     room = room_of(round_, most=BATCH)
     if room.nodes == 0 and room.data_nodes == 0:
         return [], False
