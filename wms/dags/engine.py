@@ -50,6 +50,7 @@ log = structlog.get_logger(__name__)
 _BATCH = 1000
 #: After so long a cycle begins with no other DAG: it ends before the limit of its task.
 _CYCLE_S = 30.0
+_TOO_LONG = "held for its time"
 
 
 class Advance(Enum):
@@ -79,9 +80,12 @@ def run_cycle(now: datetime) -> dict[str, Any]:
     while queue and time.monotonic() < until_s:
         dag_id = queue.popleft()
         outcome = _advance_safely(dag_id, now)
+        outcomes[outcome] += 1
         if outcome == Advance.MORE.value:
             queue.append(dag_id)
-        outcomes[outcome] += 1
+        elif outcome == _TOO_LONG:
+            # The task's time is over.
+            break
     return {"dags": outcomes.total(), **outcomes}
 
 
@@ -90,7 +94,11 @@ def _advance_safely(dag_id: int, now: datetime) -> str:
     try:
         return advance(dag_id, now=now).value
     except SoftTimeLimitExceeded:
-        raise
+        # Its round took as long as many should: left as it is, it would come first in each cycle.
+        log.warning("dag_advance_too_long", dag=dag_id)
+        reason = "the engine takes too long with this DAG: a round of it did not come to an end"
+        lifecycle.apply_to_dags("hold", [dag_id], actor=ENGINE, reason=reason)
+        return _TOO_LONG
     except OperationalError as error:
         # The database is away, or this was a deadlock: the events stay where they are.
         log.warning("dag_advance_postponed", dag=dag_id, error=str(error))

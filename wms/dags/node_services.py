@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 
 from django.db import connection, transaction
@@ -13,6 +14,7 @@ from wms.core.audit import record_actions
 from wms.core.errors import Conflict, Finding, InvalidInput, ReasonRequired
 from wms.core.transitions import Applied
 from wms.dags import lifecycle, moves
+from wms.dags.language.bounds import MAX_RETRIES
 from wms.dags.models import Dag, Edge, Node
 from wms.dags.rounds import Round
 from wms.dags.services import locked_dags
@@ -21,6 +23,8 @@ from wms.dags.states import COUNTED_KINDS, DAG_TERMINAL, NODE_TERMINAL, NodeKind
 
 #: So many nodes are steered by one request.
 MAX_NODES = 10_000
+_MOST_TEXT = 8 * 1024 * 1024
+_NAME = re.compile(r"\+?[A-Za-z_][A-Za-z0-9_.]{0,253}")
 _NOT_YET_RUN = (NodeState.WAITING, NodeState.READY)
 
 # The chosen nodes and everything that depends on them. By hand: a walk that the ORM cannot express.
@@ -133,6 +137,9 @@ def change_nodes(
     """
     dag, round_ = _begin(dag_id, actor, reason)
     _check_values(variables or {}, priority, max_retries)
+    if len(names) * sum(map(len, (variables or {}).values())) > _MOST_TEXT:
+        message = f"at most {_MOST_TEXT} characters for all nodes together"
+        raise InvalidInput.of(message, field="variables")
     chosen = _named(
         dag, names, {state.value for state in _NOT_YET_RUN}, "has been submitted already"
     )
@@ -179,6 +186,8 @@ def _begin(dag_id: int, actor: Actor, reason: str) -> tuple[Dag, Round]:
     [dag] = locked_dags([dag_id], actor)
     if not reason.strip():
         raise ReasonRequired("change of a node")
+    if dag.is_followed:
+        raise Conflict(f"DAG {dag.pk} follows the log of another engine, which steers its nodes.")
     if dag.ending is not None:
         raise Conflict(f"DAG {dag.pk} is ending: its FINAL node runs.")
     return dag, Round(dag, timezone.now(), actor)
@@ -213,7 +222,7 @@ def _check_values(
 ) -> None:
     faults = []
     for name, value in variables.items():
-        if not any(char.isalnum() for char in name) or name.lower().startswith("queue"):
+        if not _NAME.fullmatch(name) or name.lower().startswith("queue"):
             faults.append(Finding(f"{name!r} cannot be the name of a variable", field="variables"))
         elif "\n" in value or "\0" in value or len(value) > 100_000:
             faults.append(
@@ -223,8 +232,9 @@ def _check_values(
             faults.append(Finding(f"{name}: {fault}", field="variables"))
     if priority is not None and not -(2**31) <= priority < 2**31:
         faults.append(Finding("out of range", field="priority"))
-    if max_retries is not None and not 0 <= max_retries < 2**31:
-        faults.append(Finding("out of range", field="max_retries"))
+    if max_retries is not None and not 0 <= max_retries <= MAX_RETRIES:
+        message = f"must be from 0 to {MAX_RETRIES}"
+        faults.append(Finding(message, field="max_retries"))
     if faults:
         raise InvalidInput(faults)
 

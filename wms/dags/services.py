@@ -169,6 +169,8 @@ def rescue_dag(
         raise Conflict(f"DAG {dag.pk} is {dag.state}: it can be rescued when it has ended.")
     if dag.parent_node_id is not None:
         raise Conflict(f"DAG {dag.pk} is inside of another one: rescue that.")
+    if dag.is_followed:
+        raise Conflict(f"DAG {dag.pk} follows the log of another engine: rescue it there.")
     new = create_run(
         RunRequest(
             workspace=dag.workspace,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from wms.dags import lifecycle
 from wms.dags.ending import is_provisioned
 from wms.dags.models import Node
 from wms.dags.rounds import Round
@@ -10,6 +11,8 @@ from wms.dags.states import COUNTED_KINDS, NodeKind, NodeState
 from wms.dags.submitting import submit
 
 _FIRST = -(2**40)
+#: So many nodes are made ready in one round; the rest follows in the next.
+_MOST = 50_000
 
 
 def start_waiting(round_: Round) -> list[Verdict]:
@@ -25,10 +28,16 @@ def start_waiting(round_: Round) -> list[Verdict]:
         if not all(map(is_provisioned, provisioner)):
             return []
     _start_beside(round_, beside.get(NodeKind.SERVICE, []))
-    roots = Node.objects.filter(
-        dag=round_.dag, state=NodeState.WAITING, unfinished_parents=0, kind__in=COUNTED_KINDS
+    roots = (
+        Node.objects.filter(
+            dag=round_.dag, state=NodeState.WAITING, unfinished_parents=0, kind__in=COUNTED_KINDS
+        )
+        .order_by("-priority", "ordinal")
+        .values_list("pk", flat=True)[:_MOST]
     )
-    round_.move("make ready", list(roots.values_list("pk", flat=True)), ready_rank=round_.number)
+    if len(roots) == _MOST:
+        lifecycle.tell_to_begin(round_.dag.pk)
+    round_.move("make ready", list(roots), ready_rank=round_.number)
     special = Node.objects.filter(
         dag=round_.dag, state=NodeState.READY, features__isnull=False, kind__in=COUNTED_KINDS
     )

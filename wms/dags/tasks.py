@@ -43,7 +43,7 @@ def negotiate() -> None:
     loops.run(NEGOTIATOR)
 
 
-@shared_task(name=ENGINE.task, soft_time_limit=55, time_limit=60)
+@shared_task(name=ENGINE.task, soft_time_limit=110, time_limit=120)
 def advance() -> None:
     """Move DAGs on; what is missed stays in the inbox until the next run."""
     loops.run(ENGINE)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 import pytest
+from celery.exceptions import SoftTimeLimitExceeded
 from django.db import DataError
 
 from tests.wms.dags.driving import (
@@ -147,14 +148,15 @@ def test_a_very_wide_dag_is_submitted_in_rounds_that_end_in_time(
     submit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(submitting, "BATCH", 4)
-    dag = match(submit("\n".join(f"JOB N{n} step.sub" for n in range(10))))
-    assert dag.submitted_count == 4
+    dag = submit("\n".join(f"JOB N{n} step.sub" for n in range(10)))
+    negotiation.run_cycle(NOW)
+    counts = []
+    for _ in range(3):
+        engine.advance(dag.pk, now=NOW)
+        dag.refresh_from_db()
+        counts.append(dag.submitted_count)
 
-    advance(dag)
-    assert dag.submitted_count == 8
-    advance(dag)
-
-    assert dag.submitted_count == 10
+    assert counts == [4, 8, 10]
     assert not InboxEntry.objects.filter(key=dag.pk).exists()
     while (attempt := claim_one()) is not None:
         end(attempt)
@@ -190,8 +192,11 @@ def test_a_dag_whose_jobs_take_long_to_make_is_submitted_in_several_rounds(
 ) -> None:
     let_nodes_take(4.0, monkeypatch)
 
-    dag = match(submit("\n".join(f"JOB N{n} step.sub" for n in range(5))))
+    dag = submit("\n".join(f"JOB N{n} step.sub" for n in range(5)))
+    negotiation.run_cycle(NOW)
+    assert engine.advance(dag.pk, now=NOW) is engine.Advance.MORE
 
+    dag.refresh_from_db()
     assert dag.submitted_count == 3
     assert advance(dag).submitted_count == 5
     assert dag.state == "running"
@@ -216,12 +221,41 @@ def test_a_dag_with_much_to_submit_takes_turns_with_the_others(
     others = [submit(NODE), submit(NODE)]
     negotiation.run_cycle(NOW)
     monkeypatch.setattr(submitting, "BATCH", 1)
+    turns, really = [], engine.advance
 
-    for _ in range(3):
-        engine.run_cycle(NOW)
+    def advance_noted(dag_id: int, *, now: datetime) -> engine.Advance:
+        turns.append(dag_id)
+        return really(dag_id, now=now)
 
-    assert [states(dag) for dag in others] == [{"A": "submitted"}] * 2
-    assert [*states(wide).values()].count("submitted") == 1
+    monkeypatch.setattr(engine, "advance", advance_noted)
+    engine.run_cycle(NOW)
+
+    assert turns[:3] == [wide.pk, *(dag.pk for dag in others)]
+    assert [*states(wide).values()].count("submitted") == 5
+
+
+def test_a_dag_whose_round_takes_all_of_a_cycles_time_is_held_and_the_others_go_on(
+    submit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bad, good = submit(NODE), submit(NODE)
+    negotiation.run_cycle(NOW)
+    really = engine.advance
+
+    def advance_or_be_stopped(dag_id: int, *, now: datetime) -> engine.Advance:
+        if dag_id == bad.pk:
+            raise SoftTimeLimitExceeded
+        return really(dag_id, now=now)
+
+    monkeypatch.setattr(engine, "advance", advance_or_be_stopped)
+
+    report = engine.run_cycle(NOW)
+    engine.run_cycle(NOW)
+
+    assert report["held for its time"] == 1
+    bad.refresh_from_db()
+    assert bad.state == "held"
+    assert "takes too long" in bad.state_reason
+    assert states(good) == {"A": "submitted"}
 
 
 def test_a_cycle_begins_with_no_other_dag_when_it_has_taken_long(
