@@ -160,7 +160,7 @@ def test_a_shifter_goes_from_the_overview_to_what_a_failed_job_printed(
     page.locator(".attention").get_by_role("link", name=re.compile("higgs")).click()
     expect(page).to_have_url(live_server.url + reverse("web:dag", args=[dag.pk]))
     page.get_by_role("link", name="Show the failed nodes").click()
-    page.locator("#nodes-box").get_by_role("link").click()
+    page.locator("#nodes-box [id$=-job]").click()
 
     expect(page.locator("#stdout-log")).to_contain_text("row 17 has 3 columns")
 
@@ -186,7 +186,7 @@ def test_pages_work_without_scripts(
     page.get_by_role("button", name="Check and submit").click()
 
     expect(page.locator(".findings")).to_contain_text("missing.sub")
-    expect(page.locator(".findings")).to_contain_text("lonely.dag, line 1")
+    expect(page.locator(".findings")).to_contain_text("lonely.dag:1")
     page.context.close()
 
 
@@ -219,3 +219,54 @@ def test_a_shifter_selects_dags_on_a_narrow_screen_and_takes_them_from_their_sit
     expect(page.get_by_role("status")).to_contain_text("2 DAGs are taken from their sites.")
     states = dict(Dag.objects.values_list("pk", "state"))
     assert states == {first.pk: "idle", second.pk: "idle", other.pk: "running"}
+
+
+def test_a_folder_is_checked_and_submitted_with_the_paths_inside_of_it(
+    page: Page, live_server: LiveServer, login: Login, complaints: Complaints, tmp_path: Path
+) -> None:
+    login(factories.people().alice)
+    folder = tmp_path / "analysis"
+    (folder / "sub").mkdir(parents=True)
+    (folder / "case.dag").write_text("JOB A sub/job.sub\nJOB B sub/job.sub\nPARENT A CHILD B\n")
+    (folder / "sub" / "job.sub").write_text(factories.SUBMIT_FILE.replace("$(number)", ""))
+    (folder / "run.sh").write_text("#!/bin/sh\n")
+    page.goto(live_server.url + reverse("web:submit"))
+
+    page.get_by_label("DAG file").set_input_files(folder / "case.dag")
+    page.get_by_text("Files in folders").click()
+    page.get_by_label("A folder with all that is in it").set_input_files(folder)
+    expect(page.get_by_text("3 chosen: case.dag, run.sh, sub/job.sub")).to_be_visible()
+    page.get_by_role("button", name="Only check").click()
+    expect(page.get_by_role("heading", name="No fault was found")).to_be_visible()
+    expect(page.locator("#findings")).to_contain_text("Height")
+    assert not Dag.objects.exists()
+
+    page.get_by_role("button", name="Check and submit").click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("case")
+    paths = Dag.objects.get().workspace.files.values_list("path", flat=True)
+    assert set(paths) == {"case.dag", "run.sh", "sub/job.sub"}
+
+
+def test_failed_nodes_are_ticked_in_the_list_and_retried_after_a_look(
+    page: Page, live_server: LiveServer, login: Login, complaints: Complaints
+) -> None:
+    people = factories.people()
+    dag = factories.running_dag(people.alice, node_count=2)
+    pilot = factories.pilot(dag.site.queues.get())
+    for _ in range(2):
+        factories.run_job(pilot, exit_code=1)
+    factories.turn()
+    login(people.alice)
+    page.goto(live_server.url + reverse("web:dag", args=[dag.pk]))
+
+    page.get_by_label("Select node A2").check()
+    page.get_by_role("button", name="Retry now").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Retry now: 1 node")
+    expect(page.locator("#effects")).to_contain_text("opened again")
+    page.get_by_label("Reason").fill("the node was full")
+    page.get_by_role("button", name="Retry now").click()
+
+    expect(page.get_by_role("status")).to_contain_text("Node A2 will run again")
+    expect(page.locator("#events-box")).to_contain_text("the node was full")
+    states = dict(dag.nodes.values_list("name", "state"))
+    assert (states["A1"], states["A2"] != "failed") == ("failed", True)
