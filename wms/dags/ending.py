@@ -13,9 +13,9 @@ from wms.dags import lifecycle, moves
 from wms.dags.clusters import cluster_jobs
 from wms.dags.inner import inner_dags
 from wms.dags.lifecycle import INNER_TOPIC
-from wms.dags.models import Dag, Node, ScriptRun
+from wms.dags.models import Dag, Node, NodeTimer, ScriptRun
 from wms.dags.rescues import write_rescue_of
-from wms.dags.rounds import Round
+from wms.dags.rounds import Round, is_provisioned
 from wms.dags.scripts.service import cancel_runs
 from wms.dags.settling import Verdict
 from wms.dags.states import (
@@ -139,6 +139,7 @@ def _end_after_final(round_: Round, ending: Ending) -> None:
 def _end(round_: Round, ending: Ending, exit_code: int) -> None:
     dag = round_.dag
     round_.close()
+    NodeTimer.objects.filter(dag=dag).delete()
     lifecycle.apply_to_dags(
         ending.event,
         [dag.pk],
@@ -157,9 +158,14 @@ def _end(round_: Round, ending: Ending, exit_code: int) -> None:
 
 
 def _start_final(round_: Round, final: Node) -> bool:
-    """Make FINAL ready. False when it cannot run, or has run: a DAG without a site runs nothing."""
+    """Make FINAL ready. False when it has run, or the DAG is removed and has no site.
+
+    A DAG that ends otherwise while it has no site runs FINAL at the next one.
+    """
     dag = round_.dag
-    if final.state != NodeState.WAITING or dag.site_id is None or dag.state in DAG_TERMINAL:
+    if final.state != NodeState.WAITING or dag.state in DAG_TERMINAL:
+        return False
+    if dag.site_id is None and (dag.ending or {})["event"] == "remove":
         return False
     round_.move("make ready", [final.pk], ready_rank=round_.number)
     lifecycle.tell_to_begin(dag.pk)
@@ -174,12 +180,17 @@ def _stop_all(round_: Round, ending: Ending, *, with_final: bool) -> None:
         under_way = under_way.exclude(kind=NodeKind.FINAL)
     nodes = list(under_way.only("pk", "job_id", "progress", "kind", "state"))
     ready_services = Node.objects.filter(dag=dag, kind=NodeKind.SERVICE, state=NodeState.READY)
+    cancel_runs(dag.pk, reason=why, now=round_.now)
     if nodes:
-        cancel_runs(dag.pk, reason=why, now=round_.now)
         _stop_jobs(round_, nodes, why)
     inner = inner_dags([dag.pk])
     if inner:
-        _stop_inner(round_, inner, why)
+        stop_inner(round_, inner, why)
+    if ending.status == DagStatus.HALTED:
+        # Their PRE scripts waited for their turn: nothing of them was run.
+        waited = [node.pk for node in nodes if node.state == NodeState.PRE_RUNNING]
+        round_.move("put off", waited, reason=why, ready_rank=round_.number)
+        nodes = [node for node in nodes if node.pk not in set(waited)]
     stopped = [node.pk for node in nodes] + list(ready_services.values_list("pk", flat=True))
     failed = round_.move("fail", stopped, reason=why)
     round_.count(moves.give_up_below(failed, dag_id=dag.pk, actor=round_.actor).counts)
@@ -196,14 +207,19 @@ def _stop_jobs(round_: Round, nodes: Sequence[Node], why: str) -> None:
         placement.remove_requests(requests, actor=round_.actor, reason=why)
 
 
-def _stop_inner(round_: Round, dag_ids: Sequence[int], why: str) -> None:
+def stop_inner(round_: Round, dag_ids: Sequence[int], why: str) -> None:
     """Remove inner DAGs, the innermost first; nobody waits for them any more."""
+    # Locked as everybody locks DAGs, by rising ids.
+    locked = {
+        dag.pk: dag
+        for dag in Dag.objects.filter(pk__in=dag_ids)
+        .select_related("owner", "site", "workspace")
+        .order_by("pk")
+        .select_for_update(of=("self",))
+    }
     for dag_id in reversed(dag_ids):
-        inner = (
-            Dag.objects.select_for_update(of=("self",))
-            .select_related("owner", "site", "workspace")
-            .get(pk=dag_id)
-        )
+        inner = locked[dag_id]
+        inner.refresh_from_db(fields=["state", "ending"])
         if inner.state not in DAG_TERMINAL:
             begin_ending(Round(inner, round_.now, round_.actor), ending_of_removal(why))
 
@@ -212,13 +228,15 @@ def _is_under_way(dag: Dag) -> bool:
     if dag.submitted_count:
         return True
     scripts = ScriptRun.objects.filter(dag=dag).exclude(state=ScriptState.ENDED)
-    return scripts.exclude(kind=ScriptKind.HOLD).exists()
+    # A halted DAG lets no PRE begin that still waits for its turn.
+    waits = Q(kind=ScriptKind.PRE, state=ScriptState.WAITING)
+    return scripts.exclude(waits).exclude(kind=ScriptKind.HOLD).exists()
 
 
 def _ending_of_provisioner(round_: Round) -> Ending | None:
     """A provisioner that ended before it said that it is ready ends the DAG."""
     dag = round_.dag
-    if dag.done_count or dag.submitted_count or dag.failed_count:
+    if _is_under_way(dag):
         return None
     failed = Node.objects.filter(
         Q(state__in=(NodeState.DONE, NodeState.FAILED)), dag=dag, kind=NodeKind.PROVISIONER
@@ -227,11 +245,6 @@ def _ending_of_provisioner(round_: Round) -> Ending | None:
         return None
     reason = f"the provisioner {failed.name} ended before it was ready: {failed.state_reason}"
     return Ending(DagStatus.NODE_FAILED, _FAILURE, reason, "fail")
-
-
-def is_provisioned(node: Node) -> bool:
-    """Whether a provisioner has said that it is ready."""
-    return bool((node.progress or {}).get("is_provisioned"))
 
 
 def _reason_of_failure(dag: Dag) -> str:

@@ -51,6 +51,8 @@ _BATCH = 1000
 #: After so long a cycle begins with no other DAG: it ends before the limit of its task.
 _CYCLE_S = 30.0
 _TOO_LONG = "held for its time"
+#: How the reason begins for which such a DAG is held. Its entries stay until it is released.
+_OUR_FAULT = "the engine"
 
 
 class Advance(Enum):
@@ -67,8 +69,10 @@ def run_cycle(now: datetime) -> dict[str, Any]:
     A DAG with more to do comes again behind the others.
     """
     # A DAG that goes on in its next round comes behind those that have been told of before.
+    faulty = Dag.objects.filter(state=DagState.HELD, state_reason__startswith=_OUR_FAULT)
     keys = (
         InboxEntry.objects.filter(topic__in=lifecycle.TOPICS)
+        .exclude(key__in=list(faulty.values_list("pk", flat=True)))
         .values("key")
         .annotate(first=Min("pk"))
         .order_by("first")
@@ -96,7 +100,7 @@ def _advance_safely(dag_id: int, now: datetime) -> str:
     except SoftTimeLimitExceeded:
         # Its round took as long as many should: left as it is, it would come first in each cycle.
         log.warning("dag_advance_too_long", dag=dag_id)
-        reason = "the engine takes too long with this DAG: a round of it did not come to an end"
+        reason = f"{_OUR_FAULT} takes too long with this DAG: a round of it did not end in time"
         lifecycle.apply_to_dags("hold", [dag_id], actor=ENGINE, reason=reason)
         return _TOO_LONG
     except OperationalError as error:
@@ -105,7 +109,7 @@ def _advance_safely(dag_id: int, now: datetime) -> str:
         return "postponed"
     except Exception as error:
         log.exception("dag_advance_failed", dag=dag_id)
-        reason = f"the engine cannot go on with this DAG: {type(error).__name__}: {error}"[:1000]
+        reason = f"{_OUR_FAULT} cannot go on with this DAG: {type(error).__name__}: {error}"[:1000]
         lifecycle.apply_to_dags("hold", [dag_id], actor=ENGINE, reason=reason.replace("\0", ""))
         return "held"
 
@@ -139,14 +143,15 @@ def _act(round_: Round, news: News) -> bool:
     dag = round_.dag
     if dag.state in DAG_TERMINAL:
         return False
-    has_more = False
+    has_more = news.is_woken and fire_timers(round_)
     if abort is not None and not round_.is_aside:
         begin_ending(round_, ending_of_abort(abort))
         return False
     if round_.is_aside:
-        has_more = _run_final(round_)
+        has_more = _run_final(round_) or has_more
     elif dag.state == DagState.RUNNING:
-        has_more, abort = _go_on(round_, news)
+        goes_on, abort = _go_on(round_, news)
+        has_more = has_more or goes_on
     if abort is not None:
         begin_ending(round_, ending_of_abort(abort))
         return False
@@ -186,7 +191,9 @@ def _take_back_returned(round_: Round, job_ids: list[int]) -> None:
         return
     steering.recall_strays(round_, job_ids)
     if dag.state == DagState.HELD:
-        jobs.hold_jobs(job_ids, actor=round_.actor, reason="the DAG is held", is_announced=False)
+        jobs.hold_jobs(
+            job_ids, actor=round_.actor, reason=steering.HELD_WITH_DAG, is_announced=False
+        )
 
 
 def _go_on(round_: Round, news: News) -> tuple[bool, Verdict | None]:
@@ -198,8 +205,6 @@ def _go_on(round_: Round, news: News) -> tuple[bool, Verdict | None]:
             return False, settled.abort
     if news.script_runs:
         submit_beside(round_)
-    if news.is_woken:
-        fire_timers(round_)
     verdicts, has_more = submit_ready(round_)
     settled = settle(round_, verdicts)
     # What could not be submitted may have freed others, which the next round looks at.

@@ -106,4 +106,4 @@ def _script_row(script: Any) -> dict[str, Any]:
         "debug_file": script.debug_file,
         "debug_stream": script.debug_stream,
     }
-    return {name: value for name, value in row.items() if value not in (None, 0, "")}
+    return {name: value for name, value in row.items() if value not in (None, "")}

@@ -8,6 +8,7 @@ from wms.dags.decisions import after_failed_submit
 from wms.dags.features import features_of
 from wms.dags.lifecycle import DATA_TOPIC
 from wms.dags.models import Dag, Node
+from wms.dags.rescues import Resumption
 from wms.dags.rounds import Round
 from wms.dags.settling import Verdict, attempt_of
 from wms.dags.states import DAG_TERMINAL, DagState
@@ -38,6 +39,7 @@ def start_inner(round_: Round, node: Node) -> Verdict | None:
                 directory=node.directory,
                 options={**outer.options, "priority": node.priority},
                 parent_node=node,
+                resumption=Resumption(takes_newest=not (node.progress or {}).get("is_fresh")),
                 allow_missing_files=True,
             ),
             actor=round_.actor,

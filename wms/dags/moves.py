@@ -73,8 +73,11 @@ _IS_NEXT = "node.state = 'waiting' AND node.unfinished_parents = finished.parent
 # weak arcs run as little as the others; one that is done or under way stops the walk.
 _GIVE_UP = """
 WITH RECURSIVE below(id) AS (
-    SELECT edge.child_id FROM dags_edge AS edge JOIN dags_node AS child ON child.id = edge.child_id
-    WHERE edge.parent_id = ANY(%(failed)s) AND NOT edge.is_weak AND child.state = 'waiting'
+    SELECT edge.child_id FROM dags_edge AS edge
+    JOIN dags_node AS child ON child.id = edge.child_id
+    JOIN dags_node AS parent ON parent.id = edge.parent_id
+    WHERE edge.parent_id = ANY(%(failed)s) AND child.state = 'waiting'
+        AND (NOT edge.is_weak OR parent.state = 'futile')
     UNION
     SELECT edge.child_id FROM below JOIN dags_edge AS edge ON edge.parent_id = below.id
     JOIN dags_node AS child ON child.id = edge.child_id

@@ -17,7 +17,7 @@ from wms.dags import lifecycle, moves
 from wms.dags.language.bounds import MAX_RETRIES
 from wms.dags.models import Dag, Edge, Node
 from wms.dags.rounds import Round
-from wms.dags.services import locked_dags
+from wms.dags.services import locked_dags, refuse_second_run
 from wms.dags.settling import finish
 from wms.dags.states import COUNTED_KINDS, DAG_TERMINAL, NODE_TERMINAL, NodeKind, NodeState
 
@@ -83,8 +83,12 @@ def rerun_nodes(
         futile = Node.objects.filter(pk__in=below, state=NodeState.FUTILE)
         below = [*chosen, *futile.values_list("pk", flat=True)]
     if dag.state in DAG_TERMINAL:
-        _reopen(dag, actor, reason)
+        _reopen(round_, actor, reason)
+    inner = Node.objects.filter(pk__in=below, kind=NodeKind.SUBDAG, state=NodeState.DONE)
+    done_inner = list(inner.values_list("pk", flat=True))
     moved = round_.move("rerun", below, reason=reason, retry_number=0, progress=None)
+    # An inner DAG that was done runs again from its beginning, one that failed from its rescue.
+    Node.objects.filter(pk__in=done_inner).update(progress={"is_fresh": True})
     _count_anew(round_, moved)
     round_.close()
     lifecycle.tell_to_begin(dag.pk)
@@ -239,9 +243,14 @@ def _check_values(
         raise InvalidInput(faults)
 
 
-def _reopen(dag: Dag, actor: Actor, reason: str) -> None:
+def _reopen(round_: Round, actor: Actor, reason: str) -> None:
+    """Let a DAG that has ended look for a site; what stands beside its nodes runs again too."""
+    dag = round_.dag
     if dag.parent_node_id is not None:
         raise Conflict(f"DAG {dag.pk} is inside of another one, which has gone on: rerun its node.")
+    refuse_second_run(dag)
+    beside = [node.pk for nodes in round_.beside().values() for node in nodes]
+    round_.move("rerun", beside, reason=reason, retry_number=0, progress=None)
     lifecycle.apply_to_dags(
         "reopen",
         [dag.pk],

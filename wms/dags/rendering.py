@@ -9,7 +9,7 @@ from itertools import islice
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from matching.macros import MacroError, Scopes, parse_template
+from matching.macros import Budget, MacroError, Scopes, parse_template
 from matching.needs import Needs
 from wms.core.errors import PilotageError
 from wms.dags.changes import changes_after
@@ -41,6 +41,8 @@ _ONE = QueueStatement()
 #: So many programs of a description are kept: one for each queue statement and each set of commands
 #: that come with nodes.
 _MOST_PROGRAMS = 256
+#: What the macros of a node may take is as much as those of one text, and this for each job.
+_STEPS_PER_JOB = 16 * 1024
 
 
 # A tuple, because one is made of every node of every DAG.
@@ -78,6 +80,8 @@ class _Node(NamedTuple):
     #: Names whose values come with the node, whatever the description says.
     outer: frozenset[str]
     has_macros: bool
+    #: What may be filled in for the node, all of its jobs together.
+    budget: Budget
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +149,7 @@ class Renderer:
                 program = self._program(place, node)
                 for live in islice(self._lives(node, stage), most):
                     values, attributes = self._values(node, stage, live)
-                    yield program.fields(values, attributes)
+                    yield program.fields(values, attributes, node.budget)
         except (BadQueue, MacroError) as error:
             raise CannotRender(str(error)) from error
 
@@ -172,9 +176,13 @@ class Renderer:
                 **dict.fromkeys(stage.own_names - _UNKNOWN_OF_ONE.keys(), UNKNOWN),
             }
             return
-        scopes = Scopes(node.appended, stage.commands, node.variables, node.given)
-        rows = stage.queue.rows(lambda text: scopes.expand(parse_template(text)), self._files)
+        layers = (node.appended, stage.commands, node.variables, node.given)
+        scopes = Scopes(*layers, budget=node.budget)
+        rows = stage.queue.rows(
+            lambda text: scopes.expand(parse_template(text)) if "$(" in text else text, self._files
+        )
         for process, (step, row, items) in enumerate(rows, first):
+            node.budget.add(_STEPS_PER_JOB)
             number, index = str(process), str(row)
             yield {
                 "process": number,
@@ -189,7 +197,9 @@ class Renderer:
 
     def _node(self, context: NodeContext) -> _Node:
         if not context.variables and not context.appended:
-            return _Node(context, self._builtins(context, False), {}, {}, {}, {}, _NO_NAMES, False)
+            return _Node(
+                context, self._builtins(context, False), {}, {}, {}, {}, _NO_NAMES, False, Budget()
+            )
         plain: tuple[dict[str, str], dict[str, str]] = {}, {}
         attributes: tuple[dict[str, str], dict[str, str]] = {}, {}
         outer: set[str] = set()
@@ -205,7 +215,7 @@ class Renderer:
                 if lowered in (self._appendable if layer else self._missing):
                     outer.add(lowered)
         given = self._builtins(context, has_macros)
-        return _Node(context, given, *plain, *attributes, frozenset(outer), has_macros)
+        return _Node(context, given, *plain, *attributes, frozenset(outer), has_macros, Budget())
 
     def _builtins(self, context: NodeContext, needs_parents: bool) -> dict[str, str]:
         """The names that DAGMan always gives a value."""
@@ -237,7 +247,7 @@ class Renderer:
         if not node.has_macros:
             return values, attributes
         layers = (live, node.appended, stage.commands, node.variables, node.given)
-        scopes = Scopes(*layers)
+        scopes = Scopes(*layers, budget=node.budget)
         for layer in (3, 1):
             for name, text in layers[layer].items():
                 if "$(" in text and name not in live:
@@ -262,9 +272,9 @@ class Renderer:
         self, node: _Node, program: Program, values: Mapping[str, str], given: Mapping[str, str]
     ) -> JobSpec:
         context = node.context
-        fields = program.fields(values, given)
+        fields = program.fields(values, given, node.budget)
         check_size(fields["arguments"], fields["environment"])
-        attributes = program.attributes(values, given)
+        attributes = program.attributes(values, given, node.budget)
         attributes["DAGNodeName"] = context.node_name
         attributes["DAGManJobId"] = context.dag_id
         attributes["DAGManNodeRetry"] = context.retry_number

@@ -104,6 +104,11 @@ def nodes_by_id(node_ids: Iterable[int]) -> dict[int, Node]:
     return {node.pk: node for node in Node.objects.filter(pk__in=list(node_ids))}
 
 
+def is_provisioned(node: Node) -> bool:
+    """Whether a provisioner has said that it is ready."""
+    return bool((node.progress or {}).get("is_provisioned"))
+
+
 def alive(nodes: Iterable[Node], *states: NodeState) -> list[Node]:
     """Those nodes that are in one of these states."""
     wanted = {state.value for state in states}

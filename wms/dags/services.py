@@ -21,9 +21,11 @@ from wms.dags.policy import require_steering
 from wms.dags.rescues import Resumption
 from wms.dags.rounds import Round
 from wms.dags.runs import RunRequest, check_options, create_run
-from wms.dags.states import DAG_TERMINAL
-from wms.dags.steering import hold, jobs_of, take_back
+from wms.dags.states import DAG_TERMINAL, DagState
+from wms.dags.steering import HELD_WITH_DAG, hold, jobs_of, take_back
+from wms.dags.timers import put_off_timers
 from wms.jobs import services as jobs
+from wms.jobs.models import Job, Workspace
 from wms.jobs.states import JobState
 
 #: A DAG may be kept away from a site for thirty days at the most.
@@ -72,13 +74,18 @@ def release_dags(dag_ids: Collection[int], *, actor: Actor, reason: str = "") ->
     """
     dags = locked_dags(dag_ids, actor)
     inner = list(Dag.objects.filter(pk__in=inner_dags([dag.pk for dag in dags])).order_by("pk"))
+    stood_still = [dag.pk for dag in [*dags, *inner] if dag.state == DagState.HELD]
+    put_off_timers(stood_still, timezone.now())
     bound = [dag.pk for dag in [*dags, *inner] if dag.site_id is not None or dag.is_followed]
     free = sorted({dag.pk for dag in [*dags, *inner]}.difference(bound))
     resumed, released = (
         lifecycle.apply_to_dags(event, ids, actor=actor, reason=reason, policy_rematch_count=0)
         for event, ids in (("resume", bound), ("release", free))
     )
-    jobs.release_jobs(jobs_of(resumed.changed, states={JobState.HELD.value}), actor=actor)
+    jobs.release_jobs(_held_with(resumed.changed), actor=actor)
+    # One inside of another goes where that is.
+    outer = Dag.objects.filter(nodes__inner_dags__in=released.changed)
+    lifecycle.tell_to_begin(*outer.values_list("pk", flat=True))
     asked = {dag.pk for dag in dags}
     changed = sorted(asked.intersection(resumed.changed + released.changed))
     applied = Applied(changed=changed, skipped=sorted(asked.difference(changed)))
@@ -111,7 +118,7 @@ def rematch_dags(
     elif not 0 <= avoid_s <= MAX_AVOID_S:
         raise InvalidInput.of(f"not between 0 and {MAX_AVOID_S} seconds", field="avoid_s")
     applied = take_back(
-        [dag for dag in dags if dag.parent_node_id is None and dag.ending is None],
+        [dag for dag in dags if dag.parent_node_id is None],
         end=MatchRecord.End.REMATCH,
         actor=actor,
         reason=reason,
@@ -135,7 +142,12 @@ def remove_dags(dag_ids: Collection[int], *, actor: Actor, reason: str) -> Appli
     if not reason.strip():
         raise ReasonRequired("remove")
     changed = []
+    held = [dag for dag in dags if dag.state == DagState.HELD and dag.site_id is not None]
+    # What is held runs nothing, not even FINAL.
+    lifecycle.apply_to_dags("resume", [dag.pk for dag in held], actor=actor, reason=reason)
     for dag in dags:
+        # It may have been inside of one that was removed just now.
+        dag.refresh_from_db(fields=["state", "ending", "round_number"])
         if dag.state not in DAG_TERMINAL:
             round_ = Round(dag, timezone.now(), actor)
             begin_ending(round_, ending_of_removal(reason))
@@ -171,6 +183,7 @@ def rescue_dag(
         raise Conflict(f"DAG {dag.pk} is inside of another one: rescue that.")
     if dag.is_followed:
         raise Conflict(f"DAG {dag.pk} follows the log of another engine: rescue it there.")
+    refuse_second_run(dag)
     new = create_run(
         RunRequest(
             workspace=dag.workspace,
@@ -217,6 +230,8 @@ def change_limits(
         raise InvalidInput(faults)
     if dag.state in DAG_TERMINAL:
         raise Conflict(f"DAG {dag.pk} has ended.")
+    if dag.is_followed:
+        raise Conflict(f"DAG {dag.pk} follows the log of another engine, which limits it.")
     dag.options = {**dag.options, **check_options(given)}
     dag.category_limits = {**dag.category_limits, **of_categories}
     dag.save(update_fields=["options", "category_limits"])
@@ -225,14 +240,41 @@ def change_limits(
     return dag
 
 
+def refuse_second_run(dag: Dag) -> None:
+    """Raise Conflict while another run of the same DAG files goes on in the workspace.
+
+    The workspace's row is locked: of two who begin a run at once, one is refused.
+    """
+    Workspace.objects.select_for_update().get(pk=dag.workspace_id)
+    running = (
+        Dag.objects.filter(workspace=dag.workspace_id, dag_files=dag.dag_files, parent_node=None)
+        .exclude(state__in=DAG_TERMINAL)
+        .exclude(pk=dag.pk)
+        .first()
+    )
+    if running is not None:
+        raise Conflict(f"DAG {running.pk} is a run of the same files, and has not ended.")
+
+
+def _held_with(dag_ids: Collection[int]) -> list[int]:
+    """The jobs that are held because their DAGs were; what somebody held by itself stays so."""
+    held = Job.objects.filter(topic=lifecycle.JOB_TOPIC, topic_key__in=dag_ids, state=JobState.HELD)
+    return list(held.filter(state_reason__startswith=HELD_WITH_DAG).values_list("pk", flat=True))
+
+
 def locked_dags(dag_ids: Collection[int], actor: Actor) -> list[Dag]:
-    """The DAGs, locked in the order of their ids. Raises NotFound, NotPermitted."""
-    dags = list(
-        Dag.objects.filter(pk__in=dag_ids)
+    """The DAGs, locked with those inside of them in the order of ids.
+
+    Raises NotFound, NotPermitted.
+    """
+    all_ids = {*dag_ids, *inner_dags(list(dag_ids))}
+    locked = (
+        Dag.objects.filter(pk__in=all_ids)
         .select_related("site", "owner", "workspace", "accounting_group")
         .order_by("pk")
         .select_for_update(of=("self",))
     )
+    dags = [dag for dag in locked if dag.pk in set(dag_ids)]
     missing = sorted(set(dag_ids) - {dag.pk for dag in dags})
     if missing:
         raise NotFound(f"There is no DAG {', '.join(map(str, missing))}.")

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from wms.dags import moves
 from wms.dags.decisions import Attempt, Decision, Next, after_job
 from wms.dags.features import Features, features_of
-from wms.dags.models import Node
+from wms.dags.models import Node, NodeEvent, Rescue
 from wms.dags.rescues import write_save_point
 from wms.dags.rounds import Round, nodes_by_id
 from wms.dags.scripts.asking import Wanted, ask
@@ -113,7 +113,7 @@ def begin(round_: Round, node_ids: Iterable[int]) -> tuple[list[Verdict], int]:
     with_pre, verdicts = [], []
     for node in nodes:
         features = features_of(node.features)
-        if features.save_point is not None and node.retry_number == 0 and not node.progress:
+        if features.save_point is not None and _starts_first(node):
             write_save_point(round_.dag, node, features.save_point)
         if features.script(ScriptKind.PRE) is not None and "pre" not in (node.progress or {}):
             with_pre.append(node)
@@ -123,6 +123,17 @@ def begin(round_: Round, node_ids: Iterable[int]) -> tuple[list[Verdict], int]:
     round_.move("start pre", [node.pk for node in with_pre])
     ask(round_, [Wanted(node, ScriptKind.PRE) for node in with_pre])
     return verdicts, len(with_pre)
+
+
+def _starts_first(node: Node) -> bool:
+    """Whether the node has not been begun before: only then its save point is written."""
+    moved = NodeEvent.objects.filter(node=node).exclude(event__in=("make ready", "rerun"))
+    return node.retry_number == 0 and not moved.exists() and not _has_save_point(node)
+
+
+def _has_save_point(node: Node) -> bool:
+    path = features_of(node.features).save_point or ""
+    return Rescue.objects.filter(dag_id=node.dag_id, path=path).exists()
 
 
 def may_begin(round_: Round) -> bool:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from wms.dags import lifecycle
-from wms.dags.ending import is_provisioned
 from wms.dags.models import Node
-from wms.dags.rounds import Round
+from wms.dags.rounds import Round, is_provisioned
 from wms.dags.settling import Verdict, begin, settle
 from wms.dags.states import COUNTED_KINDS, NodeKind, NodeState
 from wms.dags.submitting import submit
@@ -47,11 +46,12 @@ def start_waiting(round_: Round) -> list[Verdict]:
 
 def _start_beside(round_: Round, nodes: list[Node]) -> None:
     waiting = [node.pk for node in nodes if node.state == NodeState.WAITING]
-    if not waiting:
-        return
     round_.move("make ready", waiting, ready_rank=_FIRST)
-    settle(round_, begin(round_, waiting)[0])
-    _submit_ready(round_, waiting)
+    # Those that were recalled from another site are ready already.
+    ready = waiting + [node.pk for node in nodes if node.state == NodeState.READY]
+    if ready:
+        settle(round_, begin(round_, ready)[0])
+        _submit_ready(round_, ready)
 
 
 def submit_beside(round_: Round) -> None:

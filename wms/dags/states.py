@@ -116,6 +116,8 @@ NODE_TRANSITIONS: TransitionTable = {
     "make ready": _step(_N.WAITING, to=_N.READY),
     "start pre": _step(_N.READY, to=_N.PRE_RUNNING),
     "pass pre": _step(_N.PRE_RUNNING, to=_N.READY),
+    # Its PRE script has not had its turn, and will not have it.
+    "put off": _step(_N.PRE_RUNNING, to=_N.READY, needs_reason=True),
     "skip": _step(_N.PRE_RUNNING, to=_N.DONE, needs_reason=True),
     "submit": _step(_N.READY, to=_N.SUBMITTED),
     "start post": _step(_N.READY, _N.PRE_RUNNING, _N.SUBMITTED, to=_N.POST_RUNNING),

@@ -27,6 +27,8 @@ from wms.jobs.models import Job
 from wms.jobs.states import QUEUED, TERMINAL, JobState
 
 _ALIVE = frozenset(JobState.values) - TERMINAL
+#: How the reason begins for which the jobs of a held DAG are held.
+HELD_WITH_DAG = "the DAG is held"
 
 
 def jobs_of(dag_ids: Collection[int], *, states: Collection[str]) -> list[int]:
@@ -53,7 +55,7 @@ def hold(
     jobs.hold_jobs(
         jobs_of([*applied.changed, *inner], states={JobState.WAITING.value}),
         actor=actor,
-        reason=f"the DAG is held: {reason}",
+        reason=f"{HELD_WITH_DAG}: {reason}",
         is_announced=False,
     )
     return applied

@@ -127,7 +127,8 @@ def _store_descriptions(
 def _done(spec: DagSpec, done: Collection[str]) -> bytearray:
     names = set(done)
     return bytearray(
-        (node.is_done or node.name in names) and node.kind is not NodeKind.FINAL
+        (node.is_done or node.name in names)
+        and node.kind not in (NodeKind.FINAL, NodeKind.PROVISIONER)
         for node in spec.nodes.values()
     )
 

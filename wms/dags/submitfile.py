@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from matching.classads import AdError, parse_expression
-from matching.macros import merged
+from matching.macros import MacroError, merged, parse_template
 from matching.substitution import MAX_TEXT_LENGTH, reference_fault, uses_macros
 from wms.core.errors import Finding
 from wms.dags.queueing import BadQueue, QueueStatement, parse_queue
@@ -136,6 +136,9 @@ class _Parser:
             queue = parse_queue(text, number, lambda: self._block(")"))
         except BadQueue as error:
             return str(error)
+        for each in (queue.count, queue.file, *queue.items):
+            if fault := _macro_fault(each):
+                return f"queue: {fault}"
         if self._parsed.queues:
             queue.commands, queue.attributes = self._commands, self._attributes
         self._parsed.queues.append(queue)
@@ -175,16 +178,22 @@ class _Parser:
         self._attributes[name] = value
         parsed.spellings[name.lower()] = name
         parsed.lines[name.lower()] = number
+        if fault := _macro_fault(value):
+            return f"+{name}: {fault}"
         return _expression_fault(f"+{name}", value)
 
     def _take_command(self, number: int, name: str, value: str) -> str:
         earlier = self._commands.get(name)
         if earlier is None and self._parsed.queues:
             earlier = self._earlier(name)
-        self._commands[name] = value = merged(earlier, name, value)
-        if len(value) > MAX_TEXT_LENGTH:
-            return f"a command has at most {MAX_TEXT_LENGTH} characters"
+        try:
+            value = merged(earlier, name, value)
+        except MacroError as error:
+            return f"{name}: {error}"
+        self._commands[name] = value
         self._parsed.lines[name] = number
+        if fault := _macro_fault(value):
+            return f"{name}: {fault}"
         if name in EXPRESSIONS:
             return _expression_fault(name, value)
         fault = reference_fault(value)
@@ -209,6 +218,15 @@ def _continued(lines: list[str]) -> list[str]:
         is_open = text.endswith("\\")
         joined.append(text[:-1] if is_open else text)
     return joined
+
+
+def _macro_fault(text: str) -> str:
+    """What is wrong with the macros of a text, or nothing."""
+    try:
+        parse_template(text)
+    except MacroError as error:
+        return str(error)
+    return ""
 
 
 def _expression_fault(name: str, text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from datetime import timedelta
 from functools import partial
@@ -14,11 +15,11 @@ from wms.dags import lifecycle, steering
 from wms.dags.decisions import after_failed_submit
 from wms.dags.features import features_of
 from wms.dags.inner import start_inner, start_request
-from wms.dags.making import Fault, make_specs
+from wms.dags.making import LIMIT_S, Fault, make_specs
 from wms.dags.models import MatchRecord, Node, NodeTimer
 from wms.dags.moves import Each
 from wms.dags.policies import matchmaking_policy
-from wms.dags.rounds import Round
+from wms.dags.rounds import Round, is_provisioned
 from wms.dags.settling import Verdict, attempt_of, begin
 from wms.dags.states import NodeKind, ScriptKind
 from wms.dags.throttles import room_of, take_ready
@@ -35,8 +36,10 @@ def submit_ready(round_: Round) -> tuple[list[Verdict], bool]:
 
     Returns verdicts about those that cannot be, and whether more could follow at once.
     """
-    if not round_.dag.ready_count:
+    if not round_.dag.ready_count or waits_for_provisioner(round_):
         return [], False
+    # Shared limits count what the rows say, this DAG's own among them.
+    round_.close()
     room = room_of(round_, most=BATCH)
     if room.nodes == 0 and room.data_nodes == 0:
         return [], False
@@ -52,10 +55,9 @@ def submit(round_: Round, nodes: Sequence[Node]) -> tuple[list[Verdict], bool]:
     A fault of the DAG as a whole holds it; what was submitted before goes on.
     """
     waiting, verdicts = _not_yet_begun(round_, nodes)
-    for node in waiting:
-        if node.kind in _STARTERS:
-            failed = _STARTERS[NodeKind(node.kind)](round_, node)
-            verdicts += [failed] if failed is not None else []
+    others = [node for node in waiting if node.kind in _STARTERS]
+    failed, is_cut = _start_others(round_, others)
+    verdicts += failed
     with_jobs = [node for node in waiting if node.kind not in _STARTERS]
     made = make_specs(round_.dag, with_jobs)
     faults = [(node, each) for node, each in made if isinstance(each, Fault)]
@@ -66,7 +68,30 @@ def submit(round_: Round, nodes: Sequence[Node]) -> tuple[list[Verdict], bool]:
         else:
             _stop(round_, fault, has_begun=len(made) > len(faults))
     is_stopped = any(not fault.is_lasting for _, fault in faults)
-    return verdicts, len(made) < len(with_jobs) and not is_stopped
+    return verdicts, (is_cut or len(made) < len(with_jobs)) and not is_stopped
+
+
+def waits_for_provisioner(round_: Round) -> bool:
+    """Whether a provisioner has not yet said that it is ready."""
+    provisioners = Node.objects.filter(dag=round_.dag, kind=NodeKind.PROVISIONER)
+    return any(not is_provisioned(node) for node in provisioners)
+
+
+def _start_others(round_: Round, nodes: Sequence[Node]) -> tuple[list[Verdict], bool]:
+    """Start inner DAGs and placements, one at least and as many as there is time for.
+
+    Returns verdicts about those that cannot be started, and whether some are left.
+    """
+    verdicts, started = [], []
+    until_s = time.monotonic() + LIMIT_S
+    for node in nodes:
+        if started and time.monotonic() > until_s:
+            break
+        started.append(node)
+        failed = _STARTERS[NodeKind(node.kind)](round_, node)
+        verdicts += [failed] if failed is not None else []
+    _set_timers(round_, started)
+    return verdicts, len(started) < len(nodes)
 
 
 _STARTERS = {NodeKind.SUBDAG: start_inner, NodeKind.DATA: start_request}
@@ -119,11 +144,16 @@ def _submit_jobs(round_: Round, made: Sequence[tuple[Node, list[JobSpec]]]) -> N
 
 
 def _set_timers(round_: Round, nodes: Sequence[Node]) -> None:
+    limited = {
+        node: limits
+        for node in nodes
+        if node.features and (limits := features_of(node.features).time_limits) is not None
+    }
+    # One that was recalled, or runs again by hand, has those of its earlier submission.
+    if limited:
+        NodeTimer.objects.filter(node__in=limited).delete()
     timers = []
-    for node in nodes:
-        limits = features_of(node.features).time_limits if node.features else None
-        if limits is None:
-            continue
+    for node, limits in limited.items():
         given = {NodeTimer.Kind.QUEUE: limits.queue_s, NodeTimer.Kind.RUN: limits.run_s}
         timers += [
             NodeTimer(
@@ -170,3 +200,5 @@ def _stop(round_: Round, fault: Fault, *, has_begun: bool) -> None:
             "hold", [dag.pk], actor=round_.actor, reason=reason, **lifecycle.UNBOUND
         )
         lifecycle.end_matches([dag.pk], end=MatchRecord.End.HOLD, reason=reason)
+    round_.close()
+    dag.refresh_from_db()

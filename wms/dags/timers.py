@@ -2,31 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
-from django.db.models import Min
+from django.db.models import F, Min, Q, QuerySet
 
 from wms.dags import lifecycle
 from wms.dags.clusters import cluster_jobs
-from wms.dags.models import NodeTimer, ScriptRun
+from wms.dags.ending import stop_inner
+from wms.dags.models import Dag, Node, NodeTimer, ScriptRun
 from wms.dags.rounds import Round
 from wms.dags.scripts.asking import due_dags
-from wms.dags.states import NodeState
+from wms.dags.states import DAG_TERMINAL, DagState, NodeState
 from wms.dags.throttles import dags_waiting_for_room
 from wms.jobs import services as jobs
 from wms.jobs.models import Attempt
 from wms.jobs.states import TERMINAL
+from wms.placement import services as placement
+
+_NOT_STARTED = "it did not start"
+#: So many timers are looked at in one round; the rest is for the next.
+_MOST = 500
 
 
 def run_cycle(now: datetime) -> dict[str, Any]:
     """Tell the engine of the DAGs for which the time has come."""
-    timed = set(NodeTimer.objects.filter(due_at__lte=now).values_list("dag_id", flat=True))
+    timed = set(_due_timers(now).values_list("dag_id", flat=True))
     deferred = set(due_dags(now))
     waiting = set(dags_waiting_for_room())
     lifecycle.tell_engine(*sorted(timed | deferred | waiting))
     return {"timers": len(timed), "deferred": len(deferred), "waiting": len(waiting)}
+
+
+def _due_timers(now: datetime) -> QuerySet[NodeTimer]:
+    """Timers that count now: what waits in the queue of a DAG that stands still is not to blame."""
+    is_running = Q(dag__state=DagState.RUNNING)
+    return NodeTimer.objects.filter(
+        is_running | Q(kind=NodeTimer.Kind.RUN), due_at__lte=now
+    ).exclude(dag__state__in=DAG_TERMINAL)
+
+
+def put_off_timers(dag_ids: Iterable[int], now: datetime) -> None:
+    """Let the time in the queue go on after a DAG has stood still: that time does not count."""
+    timers = NodeTimer.objects.filter(dag_id__in=list(dag_ids), kind=NodeTimer.Kind.QUEUE)
+    for dag in Dag.objects.filter(pk__in=timers.values("dag_id")):
+        timers.filter(dag=dag).update(due_at=F("due_at") + (now - dag.state_since))
 
 
 def next_due(dag_ids: Collection[int], *, after: datetime) -> datetime | None:
@@ -39,23 +61,52 @@ def next_due(dag_ids: Collection[int], *, after: datetime) -> datetime | None:
     return min((due_at for due_at in found if due_at is not None), default=None)
 
 
-def fire_timers(round_: Round) -> None:
-    """End the jobs of nodes whose time is up; their retries are as after any failure."""
+def fire_timers(round_: Round) -> bool:
+    """End what nodes run whose time is up; their retries are as after any failure.
+
+    Returns whether more of them are due.
+    """
     due = list(
-        NodeTimer.objects.filter(dag=round_.dag, due_at__lte=round_.now).select_related("node")
+        _due_timers(round_.now)
+        .filter(dag=round_.dag)
+        .select_related("node")
+        .order_by("due_at", "pk")[:_MOST]
     )
     NodeTimer.objects.filter(pk__in=[timer.pk for timer in due]).delete()
+    late: dict[str, list[Node]] = defaultdict(list)
     for timer in due:
-        node = timer.node
-        is_current = timer.retry_number == node.retry_number
-        if node.state != NodeState.SUBMITTED or not is_current or node.job_id is None:
-            continue
-        cluster = cluster_jobs([node.job_id])
-        if timer.kind == NodeTimer.Kind.QUEUE:
-            begun = Attempt.objects.filter(job__in=cluster, started_at__isnull=False)
-            cluster = cluster.exclude(pk__in=begun.values("job_id"))
-            why = f"it did not start within {timer.limit_s} s (TIMEOUT QUEUE)"
-        else:
-            why = f"it did not end within {timer.limit_s} s (TIMEOUT RUN)"
-        alive = cluster.exclude(state__in=TERMINAL).values_list("pk", flat=True)
-        jobs.kill_jobs(list(alive), actor=round_.actor, reason=why)
+        is_current = timer.retry_number == timer.node.retry_number
+        if timer.node.state == NodeState.SUBMITTED and is_current:
+            late[_reason_of(timer)].append(timer.node)
+    for reason, nodes in sorted(late.items()):
+        _end_jobs(round_, [node for node in nodes if node.job_id is not None], reason)
+        _end_others(round_, nodes, reason)
+    return len(due) == _MOST
+
+
+def _reason_of(timer: NodeTimer) -> str:
+    if timer.kind == NodeTimer.Kind.QUEUE:
+        return f"{_NOT_STARTED} within {timer.limit_s} s (TIMEOUT QUEUE)"
+    return f"it did not end within {timer.limit_s} s (TIMEOUT RUN)"
+
+
+def _end_jobs(round_: Round, nodes: Sequence[Node], reason: str) -> None:
+    jobs_ = cluster_jobs([node.job_id or 0 for node in nodes]).exclude(state__in=TERMINAL)
+    if reason.startswith(_NOT_STARTED):
+        begun = Attempt.objects.filter(job__in=jobs_, started_at__isnull=False)
+        jobs_ = jobs_.exclude(pk__in=begun.values("job_id"))
+    ids = list(jobs_.order_by("pk").values_list("pk", flat=True))
+    jobs.kill_jobs(ids, actor=round_.actor, reason=reason)
+
+
+def _end_others(round_: Round, nodes: Sequence[Node], reason: str) -> None:
+    """Inner DAGs and placements begin at once: only how long they run is limited."""
+    if reason.startswith(_NOT_STARTED):
+        return
+    progress = [node.progress or {} for node in nodes]
+    requests = [each["request"] for each in progress if "request" in each]
+    if requests:
+        placement.remove_requests(requests, actor=round_.actor, reason=reason)
+    inner = sorted(each["inner"] for each in progress if "inner" in each)
+    if inner:
+        stop_inner(round_, inner, reason)

@@ -10,9 +10,8 @@ from django.db import connection
 from django.db.models import Count, Q, QuerySet
 
 from wms.dags.clusters import cluster_jobs
-from wms.dags.ending import is_provisioned
 from wms.dags.models import Dag, Edge, Node, ScriptRun
-from wms.dags.rounds import options_of
+from wms.dags.rounds import is_provisioned, options_of
 from wms.dags.states import (
     COUNTED_KINDS,
     DAG_TERMINAL,

@@ -42,7 +42,7 @@ def progress_of(dag: Dag) -> list[NodeProgress]:
             max_retries,
             retry_number,
             unless_exit,
-            kind == NodeKind.FINAL,
+            kind in (NodeKind.FINAL, NodeKind.PROVISIONER),
         )
         for name, state, only_weak, max_retries, retry_number, unless_exit, kind in rows.iterator(
             chunk_size=5000

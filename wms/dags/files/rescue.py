@@ -31,7 +31,7 @@ class NodeProgress(NamedTuple):
     max_retries: int = 0
     retry_number: int = 0
     unless_exit: int | None = None
-    #: FINAL runs in every run, so it is never written as done.
+    #: FINAL and PROVISIONER run in every run, so they are never written as done.
     is_final: bool = False
 
 

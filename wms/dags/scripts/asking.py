@@ -210,8 +210,11 @@ def defers(run: ScriptRun, node: Node) -> int | None:
 
 def due_dags(now: datetime) -> Iterable[int]:
     """DAGs of which a deferred script may run again."""
+    may_begin = Q(dag__state=DagState.RUNNING) | Q(dag__ending__isnull=False)
+    goes_on = Q(dag__state__in=(DagState.HALTED, DagState.IDLE)) & ~Q(kind=ScriptKind.PRE)
     return (
-        ScriptRun.objects.filter(state=ScriptState.WAITING, due_at__lte=now)
+        ScriptRun.objects.filter(may_begin | goes_on, state=ScriptState.WAITING, due_at__lte=now)
+        .exclude(dag__state=DagState.HELD)
         .values_list("dag_id", flat=True)
         .distinct()
     )
