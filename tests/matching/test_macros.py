@@ -5,7 +5,16 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from matching.macros import Flattener, MacroError, Scopes, merged, names_in, parse_template, text_of
+from matching.macros import (
+    Budget,
+    Flattener,
+    MacroError,
+    Scopes,
+    merged,
+    names_in,
+    parse_template,
+    text_of,
+)
 
 _NAMES = ("a", "b", "c", "d")
 
@@ -61,6 +70,65 @@ def test_circles_and_what_grows_without_bounds_are_refused(values: dict[str, str
         expand("$(a)", **values)
     with pytest.raises(MacroError):
         Flattener(values).flatten("$(a)")
+
+
+@pytest.mark.parametrize("piece", ["$(a:", "$(", "$(a$(b)", "$(a:$(b)", "((", "$(a:("])
+def test_openings_that_are_not_closed_are_plain_text_however_many(piece: str) -> None:
+    text = piece * 5_000
+
+    assert text_of(parse_template(text)) == text
+    assert expand(text, b="") == text.replace("$(b)", "")
+
+
+def test_macros_in_one_that_is_not_closed_stay_some() -> None:
+    assert expand("$(x:($(a)) $(y$(a) $(a:z)", a="1") == "$(x:(1) $(y1 1"
+
+
+@pytest.mark.parametrize("levels", [21, 600, 20_000])
+@pytest.mark.parametrize("opening", ["$(x:", "$("])
+def test_macros_nested_too_deep_are_refused(levels: int, opening: str) -> None:
+    assert expand(opening * 20 + "a" + ")" * 20, a="1") == ("a" if ":" in opening else "")
+
+    with pytest.raises(MacroError, match="more than 20 macros are nested"):
+        parse_template(opening * levels + "a" + ")" * levels)
+
+
+def test_defaults_in_the_values_of_defaults_are_not_nested_without_bounds() -> None:
+    values = {f"a{n}": "$(x:" * 19 + f"$(a{n + 1})" + ")" * 19 for n in range(19)}
+
+    with pytest.raises(MacroError):
+        Flattener(values).flatten("$(a0)")
+
+
+def test_macros_that_give_nothing_cost_something() -> None:
+    values = {f"a{n}": f"$(a{n + 1})" * 10 for n in range(7)}
+
+    with pytest.raises(MacroError, match="steps"):
+        expand("$(a0)", **values)
+
+
+def test_texts_share_the_budget_that_they_are_given() -> None:
+    budget = Budget(1_000)
+    scopes = Scopes({"a": "x" * 300}, budget=budget)
+    assert len(scopes.expand(parse_template("$(a)"))) == 300
+
+    with pytest.raises(MacroError):
+        Scopes({"a": "x" * 300}, budget=budget).expand(parse_template("$(a)"))
+    budget.add(2_000)
+    assert len(scopes.expand(parse_template("$(a)"))) == 300
+
+
+def test_a_value_that_uses_itself_again_and_again_does_not_grow_without_bounds() -> None:
+    with pytest.raises(MacroError, match="more than"):
+        merged("x" * 1_000, "a", "$(a)" * 1_000)
+
+
+def test_a_description_whose_values_are_used_again_and_again_is_refused() -> None:
+    values = {f"a{n}": "x" * 100_000 + f"$(b{n})" for n in range(60)}
+    flattener = Flattener(values)
+
+    with pytest.raises(MacroError, match="steps"):
+        list(map(flattener.value, values))
 
 
 # The library expands a text again and again until nothing is left to expand: what values make a

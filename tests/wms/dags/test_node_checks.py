@@ -199,3 +199,22 @@ def test_two_hundred_thousand_nodes_are_checked_in_seconds() -> None:
 
     assert found == ([], [])
     assert time.process_time() - began_s < 6
+
+
+@pytest.mark.parametrize(
+    "line", ["x = {}", "+X = {}", "queue {}", "queue in ({})", "queue from {}"]
+)
+def test_macros_nested_too_deep_are_faults_of_their_line(line: str) -> None:
+    text = line.format("$(a:" * 600 + ")" * 600)
+
+    (finding,) = parse_submit_file(f"executable = x\n{text}\n", file="a.sub").findings
+
+    assert finding.line == 2
+    assert finding.message.endswith("more than 20 macros are nested")
+
+
+def test_a_command_that_uses_itself_again_and_again_does_not_grow_without_bounds() -> None:
+    parsed = parse_submit_file("x = 12345678\n" + "x = $(x)$(x)\n" * 100, file="a.sub")
+
+    assert len(parsed.commands["x"]) <= 128 * 1024
+    assert "expand to more than" in parsed.findings[0].message

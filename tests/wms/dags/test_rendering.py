@@ -236,3 +236,18 @@ def test_values_in_two_layers_give_what_htcondor_gives_when_they_are_written_in_
     # Then
     expected = htcondor2.Submit(f"executable = a\n{text}\nqueue\n").expand("result")
     assert spec.stdout_name == expected.strip()
+
+
+def test_all_values_of_a_node_share_one_bound() -> None:
+    variables = {"x": "y" * 50_000} | {f"v{n}": "$(x)" for n in range(20)}
+
+    with pytest.raises(CannotRender, match="steps"):
+        render("arguments = $(v1)\nqueue", variables=variables)
+    with pytest.raises(CannotRender, match="steps"):
+        render("arguments = " + "$(x)" * 1_000 + "\nqueue", variables={"x": "y" * 100_000})
+
+
+def test_every_job_of_a_list_adds_to_the_bound_of_its_node() -> None:
+    text = "arguments = $(v) $(Item)\nqueue in (" + " ".join(map(str, range(1_000))) + ")"
+
+    assert len(render(text, variables={"v": "$(JOB)" + "x" * 5_000})) == 1_000
