@@ -43,7 +43,8 @@ def _same(name: str, value: Callable[[Outcome], Any]) -> _Check:
     def check(wanted: Any, outcome: Outcome) -> Iterator[str]:
         found = value(outcome)
         if not _one_of(wanted, found):
-            why = f" ({'; '.join(outcome.messages)[:500]})" if name == "dag_state" else ""
+            messages = "; ".join(outcome.messages)[:500] if name == "dag_state" else ""
+            why = f" ({messages})" if messages else ""
             yield f"{name}: expected {wanted!r}, found {found!r}{why}"
 
     return check

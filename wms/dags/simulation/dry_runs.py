@@ -9,20 +9,22 @@ from typing import Any
 
 from django.db import transaction
 
-from wms.core.errors import Finding
-from wms.dags.models import Dag, Edge
+from wms.core.errors import Finding, InvalidInput
+from wms.dags.models import Dag, Edge, Node
 from wms.dags.runs import RunRequest
 from wms.dags.simulation.behaviour import US_PER_S, Behaviour, Usual, names_in, read_behaviour
 from wms.dags.simulation.critical import Leg, Span, critical_path
 from wms.dags.simulation.folder import Folder, contents
 from wms.dags.simulation.options import Options, read_options
 from wms.dags.simulation.outcomes import Outcome
+from wms.dags.simulation.sites import SiteGiven, read_site, with_stand_ins
 from wms.dags.simulation.submitting import submit_and_run
 from wms.dags.simulation.surroundings import make_surroundings
+from wms.dags.states import COUNTED_KINDS, NodeKind
 
 #: What is taken where nothing was said.
 USUAL = Usual(job_s=60, script_s=1, try_s=10, service_s=60)
-_SECTIONS = ("behaviour", "duration", "options")
+_SECTIONS = ("behaviour", "duration", "options", "site")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +33,7 @@ class Wanted:
 
     behaviour: Behaviour
     options: Options
+    site: SiteGiven
 
 
 def read_wanted(given: Mapping[str, Any]) -> Wanted:
@@ -39,10 +42,18 @@ def read_wanted(given: Mapping[str, Any]) -> Wanted:
     Raises InvalidInput with every fault.
     """
     components = {name: value for name, value in given.items() if name not in _SECTIONS}
-    behaviour, duration, options = (given.get(name, {}) for name in _SECTIONS)
+    behaviour, duration, options, site = (given.get(name, {}) for name in _SECTIONS)
+    faults = [
+        Finding("must be an object", field=name)
+        for name in _SECTIONS
+        if not isinstance(given.get(name, {}), dict)
+    ]
+    if faults:
+        raise InvalidInput(faults)
     return Wanted(
         read_behaviour({**components, **behaviour}, duration, usual=USUAL, is_obliging=True),
         read_options(options),
+        read_site(site),
     )
 
 
@@ -96,8 +107,9 @@ def _as_dict(finding: Finding) -> dict[str, Any]:
 
 def dry_run(folder: Folder, dag_files: list[str], wanted: Wanted) -> DryRun:
     """Submit DAG files of a folder and run them by the virtual clock; nothing of it is left."""
+    site, stand_ins = with_stand_ins(wanted.site, folder.texts.values())
     with transaction.atomic():
-        surroundings = make_surroundings()
+        surroundings = make_surroundings(site)
         outcome = submit_and_run(
             RunRequest(
                 workspace=surroundings.workspace(contents(folder.files)),
@@ -113,7 +125,7 @@ def dry_run(folder: Folder, dag_files: list[str], wanted: Wanted) -> DryRun:
             surroundings,
             has_all_programs=True,
         )
-        found = _described(outcome, [*folder.warnings, *outcome.warnings], wanted)
+        found = _described(outcome, [*folder.warnings, *stand_ins, *outcome.warnings], wanted)
         transaction.set_rollback(True)
     return found
 
@@ -137,6 +149,11 @@ def _parents(dag: Dag) -> dict[str, list[str]]:
     rows = Edge.objects.filter(parent__dag=dag).values_list("child__name", "parent__name")
     for child, parent in rows.iterator():
         found[child].append(parent)
+    nodes = Node.objects.filter(dag=dag).values_list("name", "kind")
+    names = {kind: [name for name, each in nodes if each == kind] for _, kind in nodes}
+    for final in names.get(NodeKind.FINAL, []):
+        # It comes after all others.
+        found[final] = [name for kind in COUNTED_KINDS for name in names.get(kind, [])]
     return found
 
 

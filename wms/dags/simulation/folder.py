@@ -34,6 +34,8 @@ class Folder:
     root: Path
     files: dict[str, bytes | None] = field(default_factory=dict)
     warnings: list[Finding] = field(default_factory=list)
+    #: Those that were read as text.
+    texts: dict[str, str] = field(default_factory=dict)
 
     def text(self, path: str) -> str | None:
         """The text of a file; None when it is not there."""
@@ -42,7 +44,8 @@ class Folder:
             if content is None:
                 return None
             self.files[path] = content
-        return (self.files[path] or b"").decode("utf-8-sig", errors="replace")
+        self.texts[path] = (self.files[path] or b"").decode("utf-8-sig", errors="replace")
+        return self.texts[path]
 
     def _read(self, path: str, most_bytes: int) -> bytes | None:
         place = (self.root / path).resolve()

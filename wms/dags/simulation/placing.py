@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 
 from wms.dags.models import Node
@@ -73,12 +72,12 @@ class PlacementService:
         world.agenda.plan(world.now_us + lasts_us, partial(self._end, begun, run, result))
 
     def _node_of(self, request_id: int) -> tuple[str, int]:
-        nodes: Sequence[tuple[str, int]] = Node.objects.filter(
+        node = Node.objects.only("name", "dag_id").get(
             dag_id__in=self._world.dag_ids,
             state=NodeState.SUBMITTED,
             progress__request=request_id,
-        ).values_list("name", "dag_id")[:1]
-        return nodes[0]
+        )
+        return node.name, node.dag_id
 
     def _end(self, begun: placement.Started, run: Run, result: Result) -> None:
         if self._attempts.get(begun.request_id) is not run:

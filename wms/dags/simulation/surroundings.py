@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from wms.core.actors import Actor
 from wms.core.models import Role, User
 from wms.dags import lifecycle
 from wms.dags.models import Dag, MatchRecord
+from wms.dags.simulation.sites import PLAIN_SITE, SiteGiven
 from wms.jobs.blobs import store_bytes
 from wms.jobs.models import Workspace
 from wms.jobs.services import create_workspace
@@ -31,10 +32,11 @@ _QUEUE = QueueSpec(
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """An owner of DAGs, and the site where they run."""
+    """An owner of DAGs, and the site where they run, with what it gives."""
 
     owner: User
     site: Site
+    given: SiteGiven
 
     def workspace(self, files: Mapping[str, bytes]) -> Workspace:
         """A workspace with these files."""
@@ -45,13 +47,22 @@ class Surroundings:
 
     def bind(self, dag: Dag, *, now: datetime) -> None:
         """Match a DAG with the site, as a negotiation does."""
-        lifecycle.apply_to_dags("match", [dag.pk], actor=_ACTOR, site=self.site, matched_at=now)
+        lifecycle.apply_to_dags(
+            "match",
+            [dag.pk],
+            actor=_ACTOR,
+            site=self.site,
+            matched_at=now,
+            match_attributes={"Name": NAME, **self.given.attributes},
+            environment={"USER": NAME, "PATH": "/usr/bin:/bin", **self.given.environment},
+        )
         MatchRecord.objects.create(dag=dag, site=self.site, matched_at=now)
         dag.refresh_from_db()
 
 
-def make_surroundings() -> Surroundings:
+def make_surroundings(given: SiteGiven = PLAIN_SITE) -> Surroundings:
     """Make them; the caller's transaction is to be rolled back."""
     owner = User.objects.create(username=NAME, role=Role.USER, password="!")
-    site = configure_site(SiteSpec(name=NAME), [_QUEUE], actor=_ACTOR)
-    return Surroundings(owner, site)
+    queue = replace(_QUEUE, tags=given.tags, setup=given.setup, submit_pool=given.submit_pool)
+    site = configure_site(SiteSpec(name=NAME), [queue], actor=_ACTOR)
+    return Surroundings(owner, site, given)

@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wms.dags.simulation.critical import Leg, Span, critical_path
+
+
+def test_the_path_leads_to_the_node_that_ended_last():
+    spans = {"A": Span(0, 10), "B": Span(10, 20), "C": Span(10, 50), "D": Span(50, 60)}
+    parents = {"B": ["A"], "C": ["A"], "D": ["B", "C"]}
+
+    assert critical_path(spans, parents) == [Leg("A", 10, 0), Leg("C", 40, 0), Leg("D", 10, 0)]
+
+
+def test_waiting_behind_the_last_parent_is_told():
+    spans = {"A": Span(0, 10), "B": Span(25, 30)}
+
+    assert critical_path(spans, {"B": ["A"]}) == [Leg("A", 10, 0), Leg("B", 5, 15)]
+
+
+def test_nodes_of_which_nothing_ran_are_passed_over():
+    spans = {"A": Span(0, 10), "C": Span(10, 30)}
+
+    assert critical_path(spans, {"N": ["A"], "C": ["N"]}) == [Leg("A", 10, 0), Leg("C", 20, 0)]
+
+
+def test_there_is_no_path_where_nothing_ran():
+    assert critical_path({}, {"B": ["A"]}) == []
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(1, 9)), min_size=1, max_size=12))
+def test_the_legs_and_their_waits_add_up_to_the_whole_time(steps: list[tuple[int, int]]):
+    """In a chain everything is on the path."""
+    spans, now = {}, 0
+    for number, (waits, lasts) in enumerate(steps):
+        spans[f"N{number}"] = Span(now + waits, now + waits + lasts)
+        now += waits + lasts
+    parents = {f"N{number + 1}": [f"N{number}"] for number in range(len(steps) - 1)}
+
+    path = critical_path(spans, parents)
+
+    assert sum(leg.lasts_us + leg.waited_us for leg in path) == now
+    assert [leg.name for leg in path] == list(spans)

@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+import pytest
+
+from wms.core.errors import InvalidInput
+from wms.dags.simulation.options import Trigger, read_options
+
+
+def test_options_of_the_engine_get_its_names():
+    options = read_options({"reset_retries_upon_rescue": False, "stork_max_attempts": 2})
+
+    assert options.of_run == {"reset_retries": False, "data_attempts": 2}
+
+
+def test_where_a_run_begins_from_is_read():
+    options = read_options({"auto_rescue": False, "do_rescue_from": 2, "no_update": True})
+
+    assert not options.resumption.takes_newest
+    assert options.resumption.rescue_number == 2
+    assert options.keeps_files
+
+
+def test_triggers_name_a_start():
+    options = read_options({"halt_when": "A.start", "kill_when": "S+B.start@2"})
+
+    assert options.triggers == (Trigger("halt", "A", 0), Trigger("kill", "S+B", 2))
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"max_job": 1},
+        {"force": 1},
+        {"do_rescue_from": True},
+        {"halt_when": "A"},
+        {"halt_when": ".start"},
+        {"kill_when": "A.start@x"},
+        {"extra_dags": "b.dag"},
+    ],
+)
+def test_what_is_no_option_is_refused(given: dict[str, object]):
+    with pytest.raises(InvalidInput) as refused:
+        read_options(given)
+
+    assert refused.value.findings[0].field == f"option {next(iter(given))}"
