@@ -64,6 +64,7 @@ def _terminal(here: Here, names: list[str]) -> list[int]:
         if splice is None:
             found[here.scope.names[name]] = None
         else:
+            here.reading.charge_ends(len(splice.terminal))
             found.update(dict.fromkeys(splice.terminal))
     return list(found)
 
@@ -80,5 +81,6 @@ def _initial(here: Here, names: list[str]) -> list[int]:
         if splice.connected_at is not None:
             line = splice.connected_at.line
             raise Fault(f"splice {name} is joined by its pins in line {line}: it has no parents")
+        here.reading.charge_ends(len(splice.initial))
         found.update(dict.fromkeys(splice.initial))
     return list(found)

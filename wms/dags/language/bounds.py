@@ -8,6 +8,8 @@ from dataclasses import dataclass
 MAX_FINDINGS = 200
 MAX_NAME_LENGTH = 255
 MAX_RETRIES = 1000
+#: VARS of one node.
+MAX_VARIABLES = 1000
 #: Lines of one file: each takes room in memory, empty ones too.
 MAX_LINES = 10_000_000
 #: A file that many splices read counts each time, and an empty one as much as this.
@@ -16,6 +18,8 @@ READ_AT_LEAST = 1024
 READ_AGAIN = 4
 #: So many values per allowed node may be set by lines for ALL_NODES.
 VALUES_PER_NODE = 20
+#: So many nodes of splices may be looked at for each allowed arc: every arc has two ends.
+ENDS_PER_ARC = 2
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,13 @@ from typing import NoReturn
 
 from wms.core.errors import InvalidInput
 from wms.dags.language.arcbook import ArcBook
-from wms.dags.language.bounds import READ_AGAIN, READ_AT_LEAST, VALUES_PER_NODE, Bounds
+from wms.dags.language.bounds import (
+    ENDS_PER_ARC,
+    READ_AGAIN,
+    READ_AT_LEAST,
+    VALUES_PER_NODE,
+    Bounds,
+)
 from wms.dags.language.faults import Fault, FollowsFromAnother, Told, TooMuch
 from wms.dags.language.lexer import SourceText
 from wms.dags.language.spec import DagSpec, NodeSpec, Place, Retry
@@ -21,6 +27,8 @@ Key = tuple[str, str]
 #: The text of a file of the submission by its path, None if it is not there.
 Reader = Callable[[str], str | None]
 ALL_NODES = "ALL_NODES"
+#: So many checked paths are remembered.
+_MOST_PATHS = 100_000
 #: What may be said of FINAL and its like, besides of the nodes that have places in the graph.
 _ANY = frozenset(NodeKind)
 _ALSO_OF = {
@@ -113,6 +121,7 @@ class Reading:
         self._text_size = 0
         self._read_size = 0
         self._values = 0
+        self._ends = 0
 
     def text(self, path: str) -> str | None:
         """The text of a file; None if it is not there. Raises TooMuch."""
@@ -140,6 +149,8 @@ class Reading:
                 known = checked_path(posixpath.join(directory, name) if name else "")
             except InvalidInput as error:
                 raise Fault(error.findings[0].message) from None
+            if len(self._paths) >= _MOST_PATHS:
+                self._paths.clear()
             self._paths[directory, name] = known
         return known
 
@@ -149,6 +160,16 @@ class Reading:
         limit = VALUES_PER_NODE * self.bounds.max_nodes
         if self._values > limit:
             raise TooMuch(f"lines for {ALL_NODES} set more than {limit} values in all")
+
+    def charge_ends(self, count: int) -> None:
+        """Count nodes of splices at which arcs may end: there may be no arcs of them at all.
+
+        Raises TooMuch.
+        """
+        self._ends += count
+        limit = ENDS_PER_ARC * self.bounds.max_arcs
+        if self._ends > limit:
+            raise TooMuch(f"lines with splices name more than {limit} nodes in all")
 
 
 def _size(text: str) -> int:

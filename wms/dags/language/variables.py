@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 
 from matching.substitution import reference_fault
+from wms.dags.language.bounds import MAX_VARIABLES
 from wms.dags.language.faults import Fault
 from wms.dags.language.lexer import keyword, tokenize, unescape
 from wms.dags.language.reading import ALL_NODES, Here, Key
@@ -62,11 +63,14 @@ def _take_quickly(here: Here, rest: str) -> bool:
             return False
         given[key[1]] = Variable(key[0], value, place)
     node = here.reading.specs[at]
-    if node.variables is not None:
-        if not node.variables.keys().isdisjoint(given):
-            return False
-        given = {**node.variables, **given}
-    node.variables = given
+    if len(given) + len(node.variables or ()) > MAX_VARIABLES:
+        return False
+    if node.variables is None:
+        node.variables = given
+    elif node.variables.keys().isdisjoint(given):
+        node.variables.update(given)
+    else:
+        return False
     return True
 
 
@@ -121,6 +125,8 @@ def _give(here: Here, node: NodeSpec, lowered: str, variable: Variable) -> None:
     if node.variables is None:
         node.variables = {}
     earlier = node.variables.get(lowered)
+    if earlier is None and len(node.variables) >= MAX_VARIABLES:
+        raise Fault(f"a node has at most {MAX_VARIABLES} variables")
     if earlier is not None and earlier.place not in here.reading.common_places:
         again = "" if earlier.name == variable.name else f" as {earlier.name}"
         line = earlier.place.line

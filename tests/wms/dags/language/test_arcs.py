@@ -113,3 +113,15 @@ def test_the_height_is_the_longest_way(edges: list[tuple[int, int]]) -> None:
 
     levels = list(depth.values())
     assert dag.statistics.widths == [levels.count(level) for level in range(max(levels) + 1)]
+
+
+@pytest.mark.parametrize("line", ["PARENT S CHILD E", "PARENT E CHILD S", "PARENT S S S CHILD E"])
+def test_the_nodes_of_splices_are_counted_where_no_arc_is_made_of_them(line: str) -> None:
+    files = {"s.dag": NODES, "e.dag": "# nothing"}
+    text = "SPLICE S s.dag\nSPLICE E e.dag\n"
+    size = NODES.count("JOB")
+    bounds = Bounds(max_arcs=3 * size)
+
+    assert len(well_read(f"{text}{line}\n{line}\n", files, bounds=bounds).arcs) == 0
+    ((_, _, message),) = faults(text + f"{line}\n" * 1000, files, bounds=bounds)
+    assert message == f"lines with splices name more than {6 * size} nodes in all"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.wms.dags.language.reading import faults, read
+from tests.wms.dags.language.reading import faults, read, well_read
 from wms.core.errors import Finding
 from wms.dags.language.parser import parse_dag
 
@@ -274,3 +274,23 @@ def test_a_long_cycle_is_told_in_short_and_kept_whole() -> None:
 
     assert len(dag.statistics.cycle) == count + 1
     assert len(dag.findings[0].message) < 1000
+
+
+@pytest.mark.parametrize("name", ["A", "ALL_NODES"])
+@pytest.mark.parametrize("quote", ['"', "'"])
+def test_the_variables_of_a_node_are_bounded(name: str, quote: str) -> None:
+    lines = [f"VARS {name} x{n}={quote}1{quote}" for n in range(1_000)]
+    text = "JOB A a\n" + "\n".join(lines)
+
+    assert len(well_read(text).nodes["A"].variables or ()) == 1_000
+    assert len(well_read(f"{text}\n{lines[0]}").nodes["A"].variables or ()) == 1_000
+    told = faults(f"{text}\nVARS A y={quote}1{quote}")
+    assert told == [("case.dag", 1_002, "a node has at most 1000 variables")]
+
+
+def test_a_line_with_too_many_variables_is_a_fault() -> None:
+    pairs = " ".join(f'x{n}="1"' for n in range(1_001))
+
+    assert faults(f"JOB A a\nVARS A {pairs}") == [
+        ("case.dag", 2, "a node has at most 1000 variables")
+    ]
