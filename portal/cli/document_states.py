@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from django.db.models import TextChoices
 
 from portal.cli.place import BASE
-from wms.core.transitions import Transition, TransitionTable
+from wms.core.transitions import TransitionTable
 from wms.dags import states as dags
 from wms.jobs import states as jobs
 from wms.pilots import states as pilots
@@ -30,7 +30,7 @@ _HEAD = """\
 Made from the transition tables in `wms/*/states.py` by `python -m portal.cli.document_states`; a
 test fails when the two differ. A state changes only by one of these events, which is stored with
 its actor and time in the transaction of the change. Who asks for an event in a state that is not
-in its column *from* changes nothing and is told so.
+in its column *from* changes nothing and is told so. An event to *the same* only notes something.
 """
 
 
@@ -45,6 +45,7 @@ class Entity:
     transitions: TransitionTable
     state_meanings: Mapping[str, str]
     event_meanings: Mapping[str, str]
+    notes: Mapping[str, Collection[str]] = field(default_factory=dict)
 
 
 _DAG = Entity(
@@ -128,6 +129,7 @@ _JOB = Entity(
         "failed": "an attempt ended badly, or all attempts are used up",
         "killed": "ended on request",
     },
+    notes=jobs.NOTES,
     event_meanings={
         "enqueue": "it joins the TaskQueue whose needs equal its own",
         "match": "a pilot claimed it: a new attempt begins",
@@ -140,6 +142,7 @@ _JOB = Entity(
         "hold": "its DAG is held, or its own expression says so; a running payload is stopped",
         "release": "its DAG goes on, or its own expression says so",
         "kill": "its DAG was removed or leaves the site, or its own expression says so",
+        "update": "its payload told attributes of the job",
     },
 )
 
@@ -225,7 +228,14 @@ def _section(entity: Entity) -> str:
         f"| `{state}` | {_place(entity, state)} | {entity.state_meanings[state]} |"
         for state in entity.states.values
     ]
-    events = [_event(entity, name, step) for name, step in entity.transitions.items()]
+    events = [
+        _event(entity, name, step.sources, f"`{step.target}`", step.needs_reason)
+        for name, step in entity.transitions.items()
+    ]
+    events += [
+        _event(entity, name, states, "the same", needs_reason=False)
+        for name, states in entity.notes.items()
+    ]
     return "\n".join(
         [
             f"## {entity.title}",
@@ -248,10 +258,12 @@ def _place(entity: Entity, state: str) -> str:
     return "end" if state in entity.terminal else ""
 
 
-def _event(entity: Entity, name: str, step: Transition) -> str:
-    sources = ", ".join(f"`{state}`" for state in entity.states.values if state in step.sources)
-    reason = "yes" if step.needs_reason else ""
-    return f"| {name} | {sources} | `{step.target}` | {reason} | {entity.event_meanings[name]} |"
+def _event(
+    entity: Entity, name: str, sources: Collection[str], target: str, needs_reason: bool
+) -> str:
+    states = ", ".join(f"`{state}`" for state in entity.states.values if state in sources)
+    reason = "yes" if needs_reason else ""
+    return f"| {name} | {states} | {target} | {reason} | {entity.event_meanings[name]} |"
 
 
 def main(document: Path = DOCUMENT) -> int:

@@ -18,6 +18,11 @@ MAX_NUMBER = 2**31 - 1
 #: What every JSON library keeps exactly: for amounts, as a large scratch has more than 2 PB.
 MAX_AMOUNT = 2**53
 
+#: Attributes of one job's ad that a payload may tell, and the length of a text among them.
+MAX_ATTRIBUTES = 20
+MAX_ATTRIBUTE_LENGTH = 1000
+
+_ATTRIBUTE = re.compile("[A-Za-z_][A-Za-z0-9_]{0,63}")
 # Both can stand in JSON, as escapes: "\u0000", "\ud800".
 _NO_TEXT = re.compile("[\0\ud800-\udfff]")
 
@@ -95,6 +100,21 @@ class Fields:
     def object(self, name: str) -> Fields:
         """An object."""
         return Fields(self._get(name, dict, "an object"), f"{self._prefix}{name}.")
+
+    def attributes(self) -> dict[str, int | str]:
+        """All of the object's fields, as attributes of an ad: whole numbers and short texts."""
+        if len(self._data) > MAX_ATTRIBUTES:
+            message = f"has more than {MAX_ATTRIBUTES} entries"
+            raise InvalidInput.of(message, field=self._prefix.rstrip("."))
+        return {name: self._attribute(name) for name in self._data}
+
+    def _attribute(self, name: str) -> int | str:
+        if not _ATTRIBUTE.fullmatch(name):
+            message = f"{name[:64]!r} cannot be the name of an attribute"
+            raise InvalidInput.of(message, field=self._prefix.rstrip("."))
+        if isinstance(self._data[name], str):
+            return self.text(name, max_length=MAX_ATTRIBUTE_LENGTH)
+        return self.integer(name, minimum=-(2**63), maximum=2**63 - 1)
 
     def has(self, name: str) -> bool:
         """Tell whether the field is there and not null."""

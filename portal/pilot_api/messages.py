@@ -30,6 +30,15 @@ def read_attempts(fields: Fields) -> list[AttemptRef]:
     ]
 
 
+def read_attributes(fields: Fields) -> dict[AttemptRef, dict[str, int | str]]:
+    """What payloads tell of their jobs, of those that tell something new."""
+    return {
+        attempt: each.object("attributes").attributes()
+        for attempt, each in zip(read_attempts(fields), fields.objects("jobs"), strict=True)
+        if each.has("attributes")
+    }
+
+
 def read_claim_key(fields: Fields) -> str:
     """The pilot's own name for its claim, under which it may repeat it."""
     return fields.text("claim", pattern="[0-9a-f]{32}")

@@ -50,8 +50,10 @@ def register(request: HttpRequest) -> HttpResponse:
 @for_pilot
 def heartbeat(request: HttpRequest, pilot: Pilot) -> HttpResponse:
     """The pilot lives and has these attempts; the answer carries commands."""
-    running = messages.read_attempts(read_body(request))
-    answer = services.record_heartbeat(pilot, running, now=timezone.now())
+    body = read_body(request)
+    running = messages.read_attempts(body)
+    attributes = messages.read_attributes(body)
+    answer = services.record_heartbeat(pilot, running, attributes=attributes, now=timezone.now())
     return JsonResponse(messages.heartbeat_json(answer))
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from datetime import datetime
 
-from django.db.models import Count, QuerySet
+from django.db.models import QuerySet
 
 from wms.dags.language.spec import RunOptions
-from wms.dags.models import Dag, Node, Rescue, SharedLimit
+from wms.dags.models import Dag, Rescue, SharedLimit
+from wms.dags.moves import DATA_CATEGORY
 from wms.dags.rescues import rescue_numbers, rescue_stem
 from wms.dags.rounds import options_of
 from wms.dags.services import LIVE_OPTIONS
-from wms.dags.states import NodeState
 from wms.dags.throttles import limits_of
 from wms.jobs.models import WorkspaceFile
 
@@ -129,14 +129,11 @@ def options_seen(dag: Dag) -> list[OptionLine]:
 
 def categories_of(dag: Dag) -> list[CategoryLine]:
     """The categories that have a limit, or of which nodes are submitted."""
-    counted = (
-        Node.objects.filter(dag=dag, state=NodeState.SUBMITTED)
-        .exclude(category="")
-        .order_by()
-        .values_list("category")
-        .annotate(Count("pk"))
-    )
-    submitted: dict[str, int] = dict(counted)
+    submitted: dict[str, int] = {
+        name: count
+        for name, count in dag.category_counts.items()
+        if count and name not in ("", DATA_CATEGORY)
+    }
     return [
         CategoryLine(name, dag.category_limits.get(name), submitted.get(name, 0))
         for name in sorted({*dag.category_limits, *submitted})

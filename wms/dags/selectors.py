@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -212,18 +213,38 @@ class JobCounts:
 
 def unfinished_jobs(dag_ids: Collection[int]) -> dict[int, JobCounts]:
     """How many unfinished jobs each of these DAGs has; a DAG without any is absent."""
-    rows = Node.objects.filter(dag_id__in=dag_ids, state=NodeState.SUBMITTED).order_by()
-    counted = rows.values_list("dag_id").annotate(
-        queued=Count("pk", filter=Q(job__state__in=QUEUED)),
-        running=Count("pk", filter=Q(job__state__in=WITH_PILOT)),
+    jobs = Job.objects.filter(
+        topic=JOB_TOPIC, topic_key__in=dag_ids, state__in=[*QUEUED, *WITH_PILOT]
+    )
+    counted = (
+        jobs.order_by()
+        .values_list("topic_key")
+        .annotate(
+            queued=Count("pk", filter=Q(state__in=QUEUED)),
+            running=Count("pk", filter=Q(state__in=WITH_PILOT)),
+        )
     )
     return {dag_id: JobCounts(queued, running) for dag_id, queued, running in counted}
 
 
-def counts_by_state(dag: Dag) -> dict[str, int]:
-    """How many nodes of a DAG are in each state; FINAL and what else stands beside is left out."""
-    counted = Node.objects.filter(dag=dag, kind__in=COUNTED_KINDS).order_by().values_list("state")
-    return dict(counted.annotate(Count("pk")))
+@dataclass(frozen=True, slots=True)
+class NodeCounts:
+    """How many nodes are in each state: of those that make the DAG's end, and of all."""
+
+    counted: Mapping[str, int]
+    every: Mapping[str, int]
+
+
+def counts_by_state(dag: Dag) -> NodeCounts:
+    """How many nodes of a DAG are in each state; one query."""
+    rows = (
+        Node.objects.filter(dag=dag).order_by().values_list("state", "kind").annotate(Count("pk"))
+    )
+    counted, every = Counter[str](), Counter[str]()
+    for state, kind, count in rows:
+        every[state] += count
+        counted[state] += count if kind in COUNTED_KINDS else 0
+    return NodeCounts(counted, every)
 
 
 def matches_of(dag: Dag) -> QuerySet[MatchRecord]:

@@ -3,7 +3,19 @@
 from __future__ import annotations
 
 from django.db import transaction
-from django.db.models import Case, Count, OuterRef, Q, QuerySet, Subquery, Sum, Value, When
+from django.db.models import (
+    Case,
+    F,
+    Func,
+    IntegerField,
+    OuterRef,
+    Q,
+    QuerySet,
+    Subquery,
+    Sum,
+    Value,
+    When,
+)
 from django.db.models.functions import Coalesce
 from django.db.models.lookups import IsNull
 
@@ -13,39 +25,37 @@ from wms.core.models import Role, User
 from wms.core.policy import require_role
 from wms.core.saving import check_row, save_audited
 from wms.dags import lifecycle
-from wms.dags.models import Dag, Node, SharedLimit
-from wms.dags.states import DAG_TERMINAL, DagState, NodeState
+from wms.dags.models import Dag, SharedLimit
+from wms.dags.states import DAG_TERMINAL, DagState
 
 _ACTION = "configure limits shared by DAGs"
+#: What is true of the DAGs that the limit of the outer query counts.
+_UNDER = (
+    ~Q(state__in=DAG_TERMINAL),
+    *(
+        Q(**{name: OuterRef(name)}) | Q(IsNull(OuterRef(name), True))
+        for name in ("owner_id", "site_id")
+    ),
+)
 
 
 def visible_shared_limits(user: User) -> QuerySet[SharedLimit]:
     """The limits that the user may see, at present all of them, with what is `submitted` now."""
     if not user.is_active:
         return SharedLimit.objects.none()
-    dags = Dag.objects.filter(*_under(""), submitted_count__gt=0).order_by()
+    dags = Dag.objects.filter(*_UNDER, submitted_count__gt=0).order_by()
     of_all = dags.annotate(one=Value(1)).values("one").annotate(count=Sum("submitted_count"))
-    nodes = Node.objects.filter(
-        *_under("dag__"), state=NodeState.SUBMITTED, category=OuterRef("category")
-    )
-    of_category = nodes.order_by().values("category").annotate(count=Count("pk"))
+    in_category = Func(
+        F("category_counts"), OuterRef("category"), template="(%(expressions)s)::integer",
+        arg_joiner=" ->> ", output_field=IntegerField(),
+    )  # fmt: skip
+    of_category = dags.annotate(one=Value(1)).values("one").annotate(count=Sum(in_category))
     submitted = Case(
         When(category="", then=Subquery(of_all.values("count"))),
         default=Subquery(of_category.values("count")),
     )
     limits = SharedLimit.objects.select_related("owner", "site")
     return limits.annotate(submitted=Coalesce(submitted, Value(0)))
-
-
-def _under(prefix: str) -> list[Q]:
-    """What is true of DAGs that the limit of the outer query counts."""
-    return [
-        ~Q(**{f"{prefix}state__in": DAG_TERMINAL}),
-        *(
-            Q(**{f"{prefix}{name}": OuterRef(name)}) | Q(IsNull(OuterRef(name), True))
-            for name in ("owner_id", "site_id")
-        ),
-    ]
 
 
 def check_shared_limit(limit: SharedLimit) -> None:

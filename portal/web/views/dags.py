@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from django.contrib import messages
@@ -23,7 +23,6 @@ from portal.web.paging import stretch_of
 from portal.web.runs import around
 from wms.core.actors import Actor
 from wms.core.errors import Conflict, NotFound, NotPermitted, PilotageError
-from wms.core.selectors import count_by_state
 from wms.core.transitions import Applied
 from wms.dags.models import Dag
 from wms.dags.policies import matchmaking_policy
@@ -152,7 +151,8 @@ def _dag_page(
     files = list(files_of(dag).order_by("-modified_at", "path")[: _FILES_SHOWN + 1])
     events = dag_event_lines(dag, limit=_EVENTS_SHOWN + 1)
     levels = levels_of(dag, limit=_NODES_DRAWN)
-    facets = _node_facets(dag, wanted)
+    counts = counts_by_state(dag)
+    facets = _node_facets(counts.every, wanted)
     policy = matchmaking_policy()
     context = {
         "dag": dag,
@@ -172,7 +172,7 @@ def _dag_page(
         "node_facets": facets,
         "nodes_total": sum(facet.count for facet in facets),
         "node_steerings": node_steerings(request.user, dag),
-        "counts": counts_by_state(dag),
+        "counts": counts.counted,
         **around(dag),
         "nodes": stretch_of(nodes, request.GET, by="ordinal", page_size=_NODES_SHOWN),
         "pictures": [file for file in files if file.attempt_id and _is_picture(file)],
@@ -205,8 +205,7 @@ def _states_in(levels: list[list[object]]) -> list[str]:
     return [state for state in LOOKS if state in present]
 
 
-def _node_facets(dag: Dag, wanted: str) -> list[Facet]:
-    counts = count_by_state(nodes_of(dag))
+def _node_facets(counts: Mapping[str, int], wanted: str) -> list[Facet]:
     return [
         Facet(state, counts[state], f"?nodes={state}#nodes", state == wanted)
         for state in NodeState.values

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from django.contrib import messages
+from django.db.models import QuerySet
 from django.http import FileResponse, Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
@@ -47,6 +48,9 @@ _RUNS_SHOWN = 50
 _OUTPUTS_SHOWN = 5
 _TAIL_BYTES = 8 * 1024
 _NODES_SHOWN = 50
+_COLUMNS = (
+    "name", "ordinal", "kind", "state", "state_reason", "priority", "retry_number", "max_retries",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,8 +170,8 @@ def _asked_for(request: HttpRequest, dag: Dag, steering: NodeSteering) -> Chosen
     return _chosen(dag, steering, nodes.filter(pk__in=ids))
 
 
-def _chosen(dag: Dag, steering: NodeSteering, nodes: object) -> Chosen:
-    rows = list(nodes.order_by("ordinal")[: MAX_NODES + 1])  # type: ignore[attr-defined]
+def _chosen(dag: Dag, steering: NodeSteering, nodes: QuerySet[Node]) -> Chosen:
+    rows = list(nodes.only(*_COLUMNS).order_by("ordinal")[: MAX_NODES + 1])
     judged = [(n, steering.obstacle(dag, state=n.state, kind=n.kind)) for n in rows[:MAX_NODES]]
     return Chosen(
         nodes=[node for node, obstacle in judged if not obstacle],

@@ -68,7 +68,7 @@ def _rescue_page(
         obstacle = "This DAG is inside of another one: rescue that, or rerun its node."
     context = {
         "dag": dag,
-        "counts": counts_by_state(dag),
+        "counts": counts_by_state(dag).counted,
         "obstacle": obstacle,
         "may_steer": may_steer(request.user, dag),
         "starts": starts,

@@ -10,6 +10,7 @@ import pytest
 
 from tests.portal.pilot_api.pilot_client import NODE, OFFER, PilotClient
 from wms.core.models import User
+from wms.jobs.models import Job, JobEvent
 from wms.pilots.models import Pilot
 from wms.sites.models import Queue
 from wms.taskqueues.models import TaskQueue, WaitingJob
@@ -221,3 +222,56 @@ def test_a_private_pilot_is_given_the_jobs_of_its_owner_whatever_it_says(
 
     Pilot.objects.update(owner=User.objects.get(username="alice"))
     assert registered.claim()["job"] == job_id
+
+
+def told(attempt: str, attributes: object) -> dict[str, Any]:
+    """A heartbeat in which the payload of one attempt tells these attributes."""
+    job, number = (int(part) for part in attempt.split("/")[1:])
+    return {"jobs": [{"job": job, "attempt": number, "attributes": attributes}], "load": {}}
+
+
+def test_what_a_payload_tells_becomes_part_of_its_job(
+    registered: PilotClient, attempt: str, job_id: int
+) -> None:
+    body = told(attempt, {"ProvisionerState": 2, "Where": 'in "B"'})
+
+    answers = [registered.post("heartbeat", body) for _ in range(2)]
+
+    assert [answer.json() for answer in answers] == [{"commands": []}] * 2
+    attributes = Job.objects.get(pk=job_id).attributes
+    assert (attributes["ProvisionerState"], attributes["Where"]) == (2, '"in \\"B\\""')
+    assert JobEvent.objects.filter(job_id=job_id, event="update").count() == 1
+
+
+def test_what_is_told_of_an_attempt_that_is_not_open_counts_for_nothing(
+    registered: PilotClient, attempt: str, job_id: int
+) -> None:
+    answer = registered.post("heartbeat", told(f"jobs/{job_id}/9", {"A": 1}))
+
+    assert answer.json()["commands"][0]["command"] == "kill"
+    assert "A" not in Job.objects.get(pk=job_id).attributes
+
+
+@pytest.mark.parametrize(
+    ("attributes", "field"),
+    [
+        ([], "attributes"),
+        ({f"A{number}": 1 for number in range(21)}, "attributes"),
+        ({"A": 1.5}, "attributes.A"),
+        ({"A": True}, "attributes.A"),
+        ({"A": None}, "attributes.A"),
+        ({"A": 2**63}, "attributes.A"),
+        ({"A": "x" * 1001}, "attributes.A"),
+        ({"A": "\0"}, "attributes.A"),
+        ({"1A": 1}, "attributes"),
+        ({"A b": 1}, "attributes"),
+        ({"A" * 65: 1}, "attributes"),
+    ],
+)
+def test_faulty_attributes_are_told_their_field(
+    registered: PilotClient, attempt: str, attributes: object, field: str
+) -> None:
+    answer = registered.post("heartbeat", told(attempt, attributes))
+
+    assert answer.status_code == 400
+    assert answer.json()["errors"][0]["field"] == f"jobs.0.{field}"
