@@ -56,13 +56,7 @@ class StateMachine:
         step = self.transitions[event]
         if step.needs_reason and not reason.strip():
             raise ReasonRequired(event)
-        columns = ("pk", "state", *self.copied)
-        rows = list(
-            self.model._default_manager.filter(pk__in=ids, state__in=step.sources)
-            .order_by("pk")
-            .select_for_update(of=("self",))
-            .values_list(*columns, Now())
-        )
+        rows = self._locked(ids, step.sources)
         changed = [row[0] for row in rows]
         if changed:
             self.model._default_manager.filter(pk__in=changed).update(
@@ -86,10 +80,35 @@ class StateMachine:
                 [event, source, step.target, actor.name, list(ids)],
             )
 
+    @transaction.atomic
+    def note(
+        self,
+        event: str,
+        facts: Mapping[int, Mapping[str, Any]],
+        *,
+        states: Collection[str],
+        actor: Actor,
+    ) -> list[EventRecord]:
+        """Write an event that changes no state, for the entities of `facts` in one of `states`.
+
+        Rows are locked in id order.
+        """
+        rows = self._locked(facts, states)
+        return self._write_events(event, None, rows, actor, "", facts)
+
+    def _locked(self, ids: Collection[int], states: Collection[str]) -> list[tuple[Any, ...]]:
+        columns = ("pk", "state", *self.copied)
+        return list(
+            self.model._default_manager.filter(pk__in=ids, state__in=states)
+            .order_by("pk")
+            .select_for_update(of=("self",))
+            .values_list(*columns, Now())
+        )
+
     def _write_events(
         self,
         event: str,
-        target: str,
+        target: str | None,
         rows: Sequence[tuple[Any, ...]],
         actor: Actor,
         reason: str,
@@ -105,7 +124,7 @@ class StateMachine:
                     **dict(zip(self.copied, row[2:-1], strict=True)),
                     event=event,
                     from_state=row[1],
-                    to_state=target,
+                    to_state=row[1] if target is None else target,
                     actor=actor.name,
                     reason=reason,
                     facts=dict(facts.get(row[0], {})),

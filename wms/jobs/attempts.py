@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 from django.db import transaction
 from django.db.models import F
 
+from matching.classads import quote
 from wms.core.actors import Actor
 from wms.core.errors import Conflict, InvalidInput, NotFound
 from wms.jobs import lifecycle
@@ -26,6 +27,8 @@ from wms.jobs.verdicts import (
     success_code,
 )
 
+#: A job of so many attributes is told no new ones.
+MOST_ATTRIBUTES = 200
 _ON_EXIT_HOLD = "on_exit_hold is true"
 
 
@@ -93,6 +96,43 @@ def start_attempt(job_id: int, number: int, *, pilot_id: int, actor: Actor, now:
     attempt = live_attempt(job_id, number, pilot_id=pilot_id)
     lifecycle.apply("start", [job_id], actor=actor)
     Attempt.objects.filter(pk=attempt.pk, started_at=None).update(started_at=now)
+
+
+@transaction.atomic
+def note_attributes(
+    told: Mapping[tuple[int, int], Mapping[str, int | str]], *, pilot_id: int, actor: Actor
+) -> None:
+    """Payloads that run tell attributes of their jobs, by job and number of the attempt.
+
+    They become part of the job's ad; what changed is an event of the job. Repeating it changes
+    nothing, and neither does what is told of an attempt that is not open, or another pilot's.
+    """
+    facts: dict[int, dict[str, int | str]] = {}
+    jobs = Job.objects.filter(pk__in={job for job, _ in told}, state__in=WITH_PILOT)
+    for job in jobs.order_by("pk").select_for_update(of=("self",)):
+        values = told.get((job.pk, job.attempt_number))
+        attempts = job.attempts.filter(number=job.attempt_number, pilot_id=pilot_id, outcome="")
+        if values and attempts.exists() and (changed := _merge(job, values)):
+            job.save(update_fields=["attributes"])
+            facts[job.pk] = changed
+    if facts:
+        lifecycle.note("update", facts, actor=actor)
+
+
+def _merge(job: Job, values: Mapping[str, int | str]) -> dict[str, int | str]:
+    """Give the job these attributes; returns those that it did not have so."""
+    # As in all ads, upper and lower case make no difference in names.
+    known = {name.lower(): name for name in job.attributes}
+    changed: dict[str, int | str] = {}
+    for said, value in values.items():
+        name = known.setdefault(said.lower(), said)
+        # Texts of a job's ad are expressions.
+        stored = quote(value) if isinstance(value, str) else value
+        has_room = name in job.attributes or len(job.attributes) < MOST_ATTRIBUTES
+        if has_room and job.attributes.get(name) != stored:
+            job.attributes[name] = stored
+            changed[name] = value
+    return changed
 
 
 def add_attempt_file(attempt: Attempt, *, kind: str, path: str, blob: Blob) -> None:

@@ -1,24 +1,24 @@
-"""The one place where a job changes its state."""
+"""The one place where a job changes its state, and where its events are written."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from django.db import transaction
 
 from wms.core.actors import Actor
 from wms.core.inbox import announce
-from wms.core.models import InboxEntry
+from wms.core.models import EventRecord, InboxEntry
 from wms.core.statemachine import StateMachine
 from wms.core.transitions import Applied
 from wms.jobs.models import Job, JobEvent
-from wms.jobs.states import TRANSITIONS
+from wms.jobs.states import NOTES, TRANSITIONS
 
 _MACHINE = StateMachine(model=Job, event_model=JobEvent, subject="job", transitions=TRANSITIONS)
 
 #: Events that whoever submitted the job hears of through its inbox.
-ANNOUNCED = frozenset({"complete", "fail", "kill", "reschedule", "hold"})
+ANNOUNCED = frozenset({"complete", "fail", "kill", "reschedule", "hold", "update"})
 
 
 @transaction.atomic
@@ -40,8 +40,16 @@ def apply(
         event, job_ids, actor=actor, reason=reason, facts=facts, **changes
     )
     if is_announced and event in ANNOUNCED and applied.changed:
-        _announce({record.job_id: record.pk for record in events if isinstance(record, JobEvent)})
+        _announce(events)
     return applied
+
+
+@transaction.atomic
+def note(event: str, facts: Mapping[int, Mapping[str, Any]], *, actor: Actor) -> None:
+    """Write an event that changes no state of these jobs, with its facts, and announce it."""
+    events = _MACHINE.note(event, facts, states=NOTES[event], actor=actor)
+    if event in ANNOUNCED and events:
+        _announce(events)
 
 
 def begin(event: str, job_ids: Sequence[int], *, actor: Actor) -> None:
@@ -49,7 +57,8 @@ def begin(event: str, job_ids: Sequence[int], *, actor: Actor) -> None:
     _MACHINE.begin(event, job_ids, actor=actor)
 
 
-def _announce(event_by_job: Mapping[int, int]) -> None:
+def _announce(events: Iterable[EventRecord]) -> None:
+    event_by_job = {record.job_id: record.pk for record in events if isinstance(record, JobEvent)}
     listeners = Job.objects.filter(pk__in=event_by_job).exclude(topic="")
     announce(
         InboxEntry(topic=topic, key=key, event_id=event_by_job[job_id])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from django.db import models
 
 from wms.core.transitions import Transition, TransitionTable
@@ -51,3 +53,6 @@ TRANSITIONS: TransitionTable = {
         to=_S.KILLED, needs_reason=True,
     ),
 }  # fmt: skip
+
+#: Events that change no state, with the states in which they are written.
+NOTES: Mapping[str, frozenset[str]] = {"update": WITH_PILOT}

@@ -19,7 +19,7 @@ from wms.core.actors import Actor
 from wms.core.conf import conf
 from wms.core.errors import NotAuthenticated
 from wms.jobs import services as jobs
-from wms.jobs.attempts import input_blobs, missing_inputs
+from wms.jobs.attempts import input_blobs, missing_inputs, note_attributes
 from wms.jobs.limits import Gate
 from wms.jobs.models import Attempt, Blob, Job
 from wms.pilots import lifecycle
@@ -144,12 +144,17 @@ class HeartbeatAnswer:
 
 @transaction.atomic
 def record_heartbeat(
-    pilot: Pilot, running: Collection[AttemptRef], *, now: datetime
+    pilot: Pilot,
+    running: Collection[AttemptRef],
+    *,
+    now: datetime,
+    attributes: Mapping[AttemptRef, Mapping[str, int | str]] | None = None,
 ) -> HeartbeatAnswer:
     """Note that the pilot lives, welcome it back if it was missed, and answer with commands.
 
     An attempt that it runs but that is not open any more (job killed, given to another pilot) is
-    to be stopped. A pilot that was declared ended is to stop everything.
+    to be stopped. A pilot that was declared ended is to stop everything. `attributes` is what
+    payloads tell of their jobs; only that of open attempts counts.
     """
     Pilot.objects.filter(pk=pilot.pk).update(heartbeat_at=now)
     if pilot.state == PilotState.STALLED:
@@ -159,6 +164,9 @@ def record_heartbeat(
     open_attempts = set(
         Attempt.objects.filter(pilot_id=pilot.pk, outcome="").values_list("job_id", "number")
     )
+    if attributes:
+        told = {(ref.job_id, ref.number): values for ref, values in attributes.items()}
+        note_attributes(told, pilot_id=pilot.pk, actor=pilot_actor(pilot))
     gone = tuple(ref for ref in running if (ref.job_id, ref.number) not in open_attempts)
     return HeartbeatAnswer(kill=gone, is_drained=pilot.state in TERMINAL)
 

@@ -10,15 +10,17 @@ from matching.needs import Needs
 from matching.resources import Resource
 from wms.core.actors import Actor
 from wms.core.errors import InvalidInput, NotFound
-from wms.core.models import User
+from wms.core.models import InboxEntry, User
 from wms.jobs import services
 from wms.jobs.attempts import (
+    MOST_ATTRIBUTES,
     AttemptSuperseded,
     PayloadEnd,
     add_attempt_file,
     end_attempt,
     input_blobs,
     live_attempt,
+    note_attributes,
     return_job,
     start_attempt,
 )
@@ -321,3 +323,67 @@ def test_files_of_a_job_with_a_directory_have_their_names_there(job: Job) -> Non
 
     made = WorkspaceFile.objects.filter(attempt=attempt).values_list("path", flat=True)
     assert list(made) == ["d/out.txt"]
+
+
+def tell(attempt: Attempt, pilot_id: int = 1, **attributes: int | str) -> None:
+    told = {(attempt.job_id, attempt.number): attributes}
+    note_attributes(told, pilot_id=pilot_id, actor=PILOT)
+
+
+def updates(job: Job) -> list[dict[str, object]]:
+    events = JobEvent.objects.filter(job=job, event="update").order_by("pk")
+    return list(events.values_list("facts", flat=True))
+
+
+def test_what_a_payload_tells_is_merged_into_its_job_and_told_once(job: Job) -> None:
+    Job.objects.filter(pk=job.pk).update(
+        attributes={"Kept": "1 + 1", "phase": '"one"'}, topic="dag-jobs", topic_key=7
+    )
+    attempt = take()
+
+    tell(attempt, Phase="two", Left=3)
+    tell(attempt, PHASE="two", Left=3)
+    tell(attempt, Left=2)
+
+    job.refresh_from_db()
+    assert job.attributes == {"Kept": "1 + 1", "phase": '"two"', "Left": 2}
+    assert job.state == "matched"
+    assert updates(job) == [{"phase": "two", "Left": 3}, {"Left": 2}]
+    events = JobEvent.objects.filter(job=job, event="update").order_by("pk")
+    heard = InboxEntry.objects.filter(topic="dag-jobs", key=7).order_by("pk")
+    assert list(heard.values_list("event_id", flat=True)) == [event.pk for event in events]
+    assert {(event.from_state, event.to_state) for event in events} == {("matched", "matched")}
+
+
+def test_nothing_is_told_by_a_stranger_or_by_an_attempt_that_is_over(job: Job) -> None:
+    attempt = take()
+    tell(attempt, pilot_id=2, A=1)
+    send_output(attempt)
+    end(attempt)
+    tell(attempt, A=1)
+
+    job.refresh_from_db()
+    assert job.attributes == {}
+    assert updates(job) == []
+
+
+def test_the_attributes_of_a_job_do_not_grow_without_end(job: Job) -> None:
+    attempt = take()
+    for first in range(0, MOST_ATTRIBUTES + 40, 20):
+        tell(attempt, **{f"A{number}": 1 for number in range(first, first + 20)})
+    tell(attempt, A0=2, New=1)
+
+    job.refresh_from_db()
+    assert len(job.attributes) == MOST_ATTRIBUTES
+    assert updates(job)[-1] == {"A0": 2}
+
+
+def test_a_text_that_a_payload_tells_is_no_expression(job: Job) -> None:
+    Job.objects.filter(pk=job.pk).update(periodic={"on_exit_hold": 'Said == "1 + 1"'})
+    attempt = take()
+    tell(attempt, Said="1 + 1")
+    send_output(attempt)
+    end(attempt)
+
+    job.refresh_from_db()
+    assert job.state == "held"

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from . import node
+from .attributes import Told
 from .client import BadAnswer, Client, Rejected, Unauthorised, Unavailable
 from .control import Control
 
@@ -23,6 +24,7 @@ class Heartbeats:
         self._control = control
         self._every_s = every_s
         self._work_dir = work_dir
+        self._told = Told(work_dir)
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._beat_on, name="heartbeats", daemon=True)
 
@@ -47,9 +49,10 @@ class Heartbeats:
             self._over.wait(self._every_s * random.uniform(0.9, 1.0))
 
     def _beat(self) -> None:
-        jobs = [{"job": job, "attempt": attempt} for job, attempt in self._control.held()]
+        jobs = self._told.entries(self._control.held())
         body = {"jobs": jobs, "load": node.load(self._work_dir)}
         answer = self._client.call("heartbeat", body, patience_s=0.0)
+        self._told.accepted(jobs)
         commands = answer.get("commands")
         for command in commands if isinstance(commands, list) else ():
             self._obey(command)

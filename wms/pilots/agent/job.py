@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from . import payload, sandbox
+from .attributes import FILE_NAME, home_of
 from .client import Client, HashMismatch, NodeFault, Rejected, Superseded
 from .control import Attempt, Bell, Control
 from .node import Share
@@ -107,7 +108,7 @@ class JobRun:
         self._client = client
         self._control = control
         self._bell = bell
-        self._home = work_dir / f"job-{job.job}-{job.attempt}"
+        self._home = home_of(work_dir, job.key)
         self._sandbox = self._home / "sandbox"
         self._stdout = self._home / "stdout"
         self._stderr = self._home / "stderr"
@@ -222,6 +223,7 @@ class JobRun:
             "TMPDIR": str(self._home / "tmp"),
             "PILOTAGE_JOB": str(self._job.job),
             "PILOTAGE_ATTEMPT": str(self._job.attempt),
+            "PILOTAGE_JOB_ATTRIBUTES": str(self._home / FILE_NAME),
             "PILOTAGE_CORES": str(self._job.share.cores),
             "PILOTAGE_MEMORY_MB": str(self._job.share.memory_mb),
             "PILOTAGE_GPUS": str(self._job.share.gpus),
