@@ -6,19 +6,24 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
+from wms.dags import lifecycle
 from wms.dags.features import features_of
 from wms.dags.models import Node
 from wms.dags.rounds import Round
 from wms.dags.scripts.asking import Wanted, ask, code_of
-from wms.dags.states import ScriptKind
+from wms.dags.states import NodeKind, ScriptKind
 from wms.jobs import services as jobs
 from wms.jobs.models import Job
 from wms.jobs.states import TERMINAL
 
 if TYPE_CHECKING:
     from wms.dags.news import JobNews
+
+
+#: What a provisioner's job tells once the other nodes may begin.
+_STATE, _READY = "provisionerstate", 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +72,27 @@ def note_holds(
         if limit and progress["holds"] >= limit:
             _kill_rest(round_, node, why=f"its jobs were held {progress['holds']} times")
     ask(round_, wanted)
+
+
+def note_updates(
+    round_: Round, nodes: QuerySet[Node], updates: Mapping[int, Sequence[JobNews]]
+) -> None:
+    """Note which provisioners have said that they are ready: the other nodes may begin."""
+    ready = [
+        node
+        for node in nodes.filter(kind=NodeKind.PROVISIONER)
+        if any(_says_ready(event.facts) for event in updates[node.job_id or 0])
+    ]
+    for node in ready:
+        node.progress = {**(node.progress or {}), "is_provisioned": True}
+    if ready:
+        Node.objects.bulk_update(ready, ["progress"])
+        lifecycle.tell_to_begin(round_.dag.pk)
+
+
+def _says_ready(facts: Mapping[str, Any]) -> bool:
+    # The job's ad has its names as whoever wrote them first, and case makes no difference in them.
+    return any(name.lower() == _STATE and value == _READY for name, value in facts.items())
 
 
 def _tolerated(node: Node, progress: Mapping[str, Any]) -> int:

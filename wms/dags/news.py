@@ -9,17 +9,17 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from django.db import connection
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 
 from wms.dags import lifecycle
-from wms.dags.clusters import ClusterEnds, note_ends, note_holds
+from wms.dags.clusters import ClusterEnds, note_ends, note_holds, note_updates
 from wms.dags.decisions import JOB_REMOVED, after_job, after_post, after_pre
 from wms.dags.features import features_of
 from wms.dags.models import Dag, Node, ScriptRun
 from wms.dags.rounds import Round, nodes_by_id
 from wms.dags.scripts.asking import ask_again, defers
 from wms.dags.settling import PlainEnds, Verdict, attempt_of
-from wms.dags.states import NodeState, ScriptKind
+from wms.dags.states import NodeKind, NodeState, ScriptKind
 from wms.placement.models import PlacementRequest
 
 #: So many entries are read in one round; the rest is for the next.
@@ -36,6 +36,10 @@ WHERE id IN (
 RETURNING id, topic, event_id
 """
 
+# What needs no look at its features and its progress, with one job. What a provisioner has said
+# counts more than its end, and both may be told in one round.
+_PLAIN = Q(features__isnull=True, progress__isnull=True) & ~Q(kind=NodeKind.PROVISIONER)
+
 # One statement for thousands of events, with the plain nodes that they concern. By hand because the
 # ORM cannot join a node of this DAG only, and takes longer to write the list than to run it.
 _READ = """
@@ -46,6 +50,7 @@ FROM jobs_jobevent AS event
 JOIN jobs_job AS job ON job.id = event.job_id
 LEFT JOIN dags_node AS node ON node.job_id = event.job_id AND node.dag_id = %(dag)s
     AND node.state = 'submitted' AND node.features IS NULL AND node.progress IS NULL
+    AND node.kind <> 'provisioner'
 WHERE event.id = ANY(%(ids)s)
 ORDER BY event.id
 """
@@ -100,7 +105,8 @@ def read_job_events(round_: Round, event_ids: Sequence[int]) -> tuple[PlainEnds,
 
     An event of a job that its node has done with concerns nobody; so below.
     """
-    plain, others = PlainEnds(), []
+    plain = PlainEnds()
+    others: list[JobNews] = []
     if not event_ids:
         return plain, others
     with connection.cursor() as cursor:
@@ -119,18 +125,22 @@ def read_job_events(round_: Round, event_ids: Sequence[int]) -> tuple[PlainEnds,
 
 
 def verdicts_of_jobs(round_: Round, events: Iterable[JobNews]) -> list[Verdict]:
-    """What becomes of the other nodes whose jobs ended; their holds are counted."""
+    """What becomes of the other nodes whose jobs ended; their holds are counted.
+
+    A provisioner whose job said that it is ready lets the others begin.
+    """
     ends: dict[int, list[JobNews]] = defaultdict(list)
     holds: dict[int, list[JobNews]] = defaultdict(list)
+    updates: dict[int, list[JobNews]] = defaultdict(list)
+    by_event = {"hold": holds, "update": updates} | dict.fromkeys(_ENDS, ends)
     for event in events:
-        if event.event in _ENDS:
-            ends[event.cluster_id].append(event)
-        elif event.event == "hold":
-            holds[event.cluster_id].append(event)
+        if event.event in by_event:
+            by_event[event.event][event.cluster_id].append(event)
     if holds:
         note_holds(round_, _submitted(round_, holds), holds)
+    note_updates(round_, _submitted(round_, updates), updates)
     verdicts = []
-    for node in _submitted(round_, ends).exclude(features__isnull=True, progress__isnull=True):
+    for node in _submitted(round_, ends).exclude(_PLAIN):
         found = note_ends(round_, node, ends[node.job_id or 0])
         if found is not None:
             verdicts.append(_verdict_of_job(round_, node, found))
