@@ -82,7 +82,8 @@ def _start_others(round_: Round, nodes: Sequence[Node]) -> tuple[list[Verdict], 
 
     Returns verdicts about those that cannot be started, and whether some are left.
     """
-    verdicts, started = [], []
+    verdicts: list[Verdict] = []
+    started: list[Node] = []
     until_s = time.monotonic() + LIMIT_S
     for node in nodes:
         if started and time.monotonic() > until_s:
