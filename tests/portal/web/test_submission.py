@@ -119,3 +119,61 @@ def test_a_viewer_is_told_that_submitting_is_not_for_them(
     assert b"submit-form" not in page.content
     assert answer.status_code == 403
     assert not Dag.objects.exists()
+
+
+def test_a_form_without_its_token_is_refused(people: SimpleNamespace) -> None:
+    client = Client(enforce_csrf_checks=True)
+    client.force_login(people.alice)
+
+    answer = _send(client, factories.dag_text(1))
+
+    assert answer.status_code == 403
+    assert not Dag.objects.exists()
+
+
+def test_a_check_tells_the_shape_and_stores_nothing(alice: Client) -> None:
+    files = [SimpleUploadedFile("job.sub", factories.SUBMIT_FILE.encode())]
+    dag = SimpleUploadedFile("work.dag", factories.dag_text(3, is_chain=True).encode())
+    data = {"dag": dag, "files": [*files, SimpleUploadedFile("run.sh", b"")], "do": "check"}
+
+    answer = alice.post(reverse("web:submit"), data)
+
+    assert answer.status_code == 200
+    assert "No fault was found" in answer.content.decode()
+    statistics = answer.context["statistics"]
+    assert (statistics.nodes, statistics.height, statistics.width) == (3, 3, 1)
+    assert not Dag.objects.exists()
+
+
+def test_faults_of_a_submit_file_are_quoted_with_their_lines(alice: Client) -> None:
+    dag = SimpleUploadedFile("work.dag", b"JOB A job.sub\n")
+    job = SimpleUploadedFile("job.sub", b"executable = x\nthis is nothing\n")
+
+    page = alice.post(reverse("web:submit"), {"dag": dag, "files": [job]}).content.decode()
+
+    assert "job.sub:2" in page
+    assert "<code>this is nothing</code>" in page
+
+
+def test_options_and_further_dag_files_are_taken(alice: Client) -> None:
+    dags = [
+        SimpleUploadedFile(name, b"JOB A job.sub\nVARS A number=1\n") for name in ("a.dag", "b.dag")
+    ]
+    files = [SimpleUploadedFile("job.sub", factories.SUBMIT_FILE.encode())]
+    files.append(SimpleUploadedFile("run.sh", b""))
+    data = {"dag": dags, "files": files, "option-max_jobs": "7", "option-depth_first": "true"}
+
+    alice.post(reverse("web:submit"), data)
+
+    dag = Dag.objects.get()
+    assert dag.dag_files == ["a.dag", "b.dag"]
+    assert dag.options == {"max_jobs": 7, "depth_first": True}
+
+
+def test_an_option_that_is_no_number_is_refused_at_its_field(alice: Client) -> None:
+    dag = SimpleUploadedFile("work.dag", b"JOB A job.sub\n")
+
+    answer = alice.post(reverse("web:submit"), {"dag": dag, "option-max_jobs": "many"})
+
+    assert answer.status_code == 400
+    assert "Nodes submitted at once" in answer.content.decode()
