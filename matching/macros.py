@@ -40,7 +40,7 @@ STEPS_OF_DESCRIPTION = 4 * STEPS
 
 
 class Budget:
-    """What may be spent on macros, in characters made or read; a macro costs some in itself.
+    """What may be spent on values, in characters made or read; a macro costs some in itself.
 
     Whoever fills in several texts gives them one budget, so that they share the bound.
     """
@@ -54,7 +54,7 @@ class Budget:
         """Count steps. Raises MacroError when there are no more."""
         self._left -= steps
         if self._left < 0:
-            raise MacroError(f"macros take more than {self._steps} steps to be filled in")
+            raise MacroError(f"its values take more than {self._steps} steps to be found")
 
     def add(self, steps: int) -> None:
         """Allow more."""

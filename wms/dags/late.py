@@ -37,7 +37,7 @@ class WorkspaceFiles:
         return self._texts[place]
 
     def names(self) -> Sequence[str]:
-        """The names of all files below the directory."""
+        """The names of all files below the directory, in their order."""
         return self._names
 
     @cached_property
@@ -45,7 +45,7 @@ class WorkspaceFiles:
         files = WorkspaceFile.objects.filter(workspace_id=self._workspace_id)
         below = f"{self._directory}/" if self._directory else ""
         paths = files.filter(path__startswith=below).values_list("path", flat=True)
-        return [path[len(below) :] for path in paths]
+        return sorted(path[len(below) :] for path in paths)
 
 
 def texts_of(workspace_id: int, paths: Collection[str]) -> dict[str, str]:

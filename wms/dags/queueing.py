@@ -11,8 +11,14 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any, Protocol
 
+from matching.macros import Budget
+
 #: Jobs of one node.
 MAX_JOBS = 10_000
+_MAX_VARIABLES = 1_000
+_MAX_PATTERNS = 100
+#: No name of a file is longer.
+_MAX_PATTERN_LENGTH = 1_024
 _COUNT = re.compile(r"(?:[0-9]+(?:\s*\*\s*[0-9]+)*|[0-9()+*\s]*\$\([^\s]*\))(?=\s|\Z)")
 _WORDS = re.compile(r"\A(?P<names>.*?)\b(?P<word>in|from|matching)\b(?P<rest>.*)\Z", re.I | re.S)
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*\Z")
@@ -36,7 +42,7 @@ class Files(Protocol):
         ...
 
     def names(self) -> Sequence[str]:
-        """The names of all files."""
+        """The names of all files, in their order."""
         ...
 
 
@@ -73,27 +79,30 @@ class QueueStatement:
         return {name: value for name, value in values.items() if value}
 
     def rows(
-        self, expand: Callable[[str], str], files: Files | None
+        self, expand: Callable[[str], str], files: Files | None, budget: Budget
     ) -> Iterator[tuple[int, int, Mapping[str, str]]]:
         """For each job its step, its row, and the values of the statement's variables.
 
-        `expand` fills in macros. Raises BadQueue; more than MAX_JOBS are no fault here.
+        `expand` fills in macros. Names that patterns are compared with are counted in the budget.
+        Raises BadQueue and MacroError; more than MAX_JOBS are no fault here.
         """
         count = _count(expand(self.count))
         if not self.kind:
             yield from ((step, 0, {_ITEM.lower(): ""}) for step in range(count))
             return
         names = [name.lower() for name in self.variables] or [_ITEM.lower()]
-        for row, item in enumerate(_sliced(self._items(expand, files), self.slice)):
+        for row, item in enumerate(_sliced(self._items(expand, files, budget), self.slice)):
             values = _values(names, item, is_row=self.kind == "from")
             values.setdefault(_ITEM.lower(), item)
             yield from ((step, row, values) for step in range(count))
 
-    def _items(self, expand: Callable[[str], str], files: Files | None) -> Sequence[str]:
+    def _items(
+        self, expand: Callable[[str], str], files: Files | None, budget: Budget
+    ) -> Sequence[str]:
         if self.kind == "in":
             return [word for item in self.items for word in _words(expand(item))]
         if self.kind == "matching":
-            return _matching(_patterns(self.items, expand), files)
+            return _matching(_patterns(self.items, expand), files, budget)
         if not self.file:
             return [expand(item) for item in self.items]
         name = expand(self.file)
@@ -121,6 +130,8 @@ def parse_queue(text: str, line: int, block: Callable[[], list[str] | None]) -> 
         return queue
     queue.kind = found["word"].lower()
     queue.variables = [name for name in _SEPARATOR.split(names) if name]
+    if len(queue.variables) > _MAX_VARIABLES:
+        raise BadQueue(f"queue: at most {_MAX_VARIABLES} variables")
     for name in queue.variables:
         if not _NAME.match(name):
             raise BadQueue(f"queue: {name[:80]} is not the name of a variable")
@@ -178,15 +189,21 @@ def _words(text: str) -> list[str]:
 
 
 def _patterns(items: Sequence[str], expand: Callable[[str], str]) -> list[str]:
-    return [word for item in items for word in _words(expand(item))]
+    patterns = [word for item in items for word in _words(expand(item))]
+    if len(patterns) > _MAX_PATTERNS or max(map(len, patterns), default=0) > _MAX_PATTERN_LENGTH:
+        raise BadQueue(
+            f"queue: at most {_MAX_PATTERNS} patterns of {_MAX_PATTERN_LENGTH} characters"
+        )
+    return patterns
 
 
-def _matching(patterns: Sequence[str], files: Files | None) -> list[str]:
+def _matching(patterns: Sequence[str], files: Files | None, budget: Budget) -> list[str]:
     """The names that match one of the patterns; a wildcard stays within one directory."""
     found: dict[str, None] = {}
     names = files.names() if files is not None else ()
+    budget.spend(len(patterns) * len(names))
     for pattern in patterns:
-        for name in sorted(names):
+        for name in names:
             if name.count("/") == pattern.count("/") and fnmatchcase(name, pattern):
                 found[name] = None
     return list(found)

@@ -179,7 +179,9 @@ class Renderer:
         layers = (node.appended, stage.commands, node.variables, node.given)
         scopes = Scopes(*layers, budget=node.budget)
         rows = stage.queue.rows(
-            lambda text: scopes.expand(parse_template(text)) if "$(" in text else text, self._files
+            lambda text: scopes.expand(parse_template(text)) if "$(" in text else text,
+            self._files,
+            node.budget,
         )
         for process, (step, row, items) in enumerate(rows, first):
             node.budget.add(_STEPS_PER_JOB)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from matching.macros import Budget, MacroError
 from wms.dags.queueing import MAX_JOBS, BadQueue
 from wms.dags.submitfile import SubmitFile, from_dict, parse_submit_file
 
@@ -25,10 +26,25 @@ class Folder:
         return self._files.get(path)
 
     def names(self) -> Sequence[str]:
-        return list(self._files)
+        return sorted(self._files)
 
 
 FILES = Folder(list_txt="a b\n# no\n\n  c, d  \n", x1_dat="", x2_dat="", sub__x3_dat="")
+
+
+class Crowd:
+    """Many files, which are named once for each time that they are asked for."""
+
+    def __init__(self, count: int) -> None:
+        self._names = [f"f{number}" for number in range(count)]
+        self.asked = 0
+
+    def text(self, path: str) -> str | None:
+        return None
+
+    def names(self) -> Sequence[str]:
+        self.asked += 1
+        return self._names
 
 
 def parsed(text: str) -> SubmitFile:
@@ -42,7 +58,7 @@ def items(text: str) -> list[dict[str, str]]:
     (queue,) = from_dict(parsed(text).as_dict()).queues or [None]
     if queue is None:
         return [{}]
-    rows = queue.rows(lambda value: value.replace("$(N)", "3"), FILES)
+    rows = queue.rows(lambda value: value.replace("$(N)", "3"), FILES, Budget())
     keep = [name.lower() for name in queue.variables] or (["item"] if queue.kind else [])
     return [{name: values[name] for name in keep} for _, _, values in rows]
 
@@ -158,3 +174,33 @@ def test_a_text_of_several_lines_is_one_value() -> None:
     submit_file = parsed("note @=END\nfirst\n  second\n@END\nqueue")
 
     assert submit_file.commands["note"] == "first\nsecond"
+
+
+def test_the_names_are_read_once_for_all_patterns() -> None:
+    crowd = Crowd(10)
+    (queue,) = parsed("queue matching f1 f? x*").queues
+
+    assert len(list(queue.rows(str, crowd, Budget()))) == 10
+    assert crowd.asked == 1
+
+
+def test_patterns_are_bounded_and_so_are_the_names_that_they_are_compared_with() -> None:
+    (many,) = parsed("queue matching " + "f1 " * 101).queues
+    with pytest.raises(BadQueue, match="at most 100 patterns"):
+        list(many.rows(str, Crowd(1), Budget()))
+    (long,) = parsed("queue matching " + "*a" * 1_000).queues
+    with pytest.raises(BadQueue, match="1024 characters"):
+        list(long.rows(str, Crowd(1), Budget()))
+
+    (dear,) = parsed("queue matching " + "x* " * 100).queues
+    assert list(dear.rows(str, Crowd(100), Budget(10_000))) == []
+    with pytest.raises(MacroError, match="steps"):
+        list(dear.rows(str, Crowd(101), Budget(10_000)))
+
+
+def test_a_queue_statement_has_not_any_number_of_variables() -> None:
+    names = ",".join(f"x{n}" for n in range(1_001))
+
+    (finding,) = parse_submit_file(f"queue {names} in (a)", file="a.sub").findings
+
+    assert finding.message == "queue: at most 1000 variables"
