@@ -19,12 +19,13 @@ from wms.dags.scripts import service
 from wms.dags.scripts.conf import ScriptConf, script_conf
 from wms.dags.scripts.debugging import debug_additions, keeps_streams_apart
 from wms.dags.scripts.fences import Room, search_path
-from wms.dags.scripts.files import TooMuch, WorkspaceCopy, forget_old_copies
+from wms.dags.scripts.files import WorkspaceCopy
 from wms.dags.scripts.process import FAILED_CODE, Command, Ended, Limits, run_process
 from wms.dags.scripts.publishing import NO_CHANGES, Changes
 from wms.dags.scripts.sandbox import NoFence, fence_for
 from wms.dags.scripts.service import SCRIPTS_TASK, Taken
 from wms.dags.scripts.slots import NoSlot, Slot, held_slot
+from wms.dags.scripts.trees import TooMuch
 from wms.dags.states import ScriptKind
 
 log = structlog.get_logger(__name__)
@@ -123,7 +124,6 @@ def _outcome(run: ScriptRun, taken: Taken, slot: Slot, conf: ScriptConf) -> Outc
     copy = WorkspaceCopy(slot, run.dag.workspace_id, conf)
     script = features_of(run.node.features).script(ScriptKind(run.kind)) or _NO_SCRIPT
     try:
-        forget_old_copies(slot, but=run.dag.workspace_id)
         copy.refresh(run.directory, pulse=pulse)
         fence = fence_for(conf, Room(copy.files, slot.tmp, slot.shm, slot.uid))
     except (PilotageError, NoFence, OSError) as error:

@@ -1,8 +1,9 @@
 """The places on this host where scripts run: one script at a time in each.
 
 A slot is a folder, locked by the process that uses it; the lock ends with the process. Where root
-runs the service every slot has an account of its own, so that scripts that run at once cannot touch
-one another.
+runs the service every slot has an account of its own, and only this account can enter the folder,
+so that scripts that run at once cannot touch one another. The account is the same for all who use
+the slot in turn: of what one had, nothing is left to the next.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import errno
 import fcntl
 import os
 import stat
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,12 +20,14 @@ from pathlib import Path
 from typing import Final
 
 from wms.core.errors import PilotageError
+from wms.dags.scripts.trees import remove_tree
 
 #: More are never used: the accounts of the last ones would be those of others.
 MOST_SLOTS: Final = 500
 _PRIVATE = 0o700
 #: Others may pass through, to folders whose names they know, and not look around.
 _PASSABLE = 0o711
+_PASSABLE_FOR_ITS_GROUP = 0o710
 
 
 class NoSlot(PilotageError):
@@ -46,6 +50,35 @@ class Slot:
     def shm(self) -> Path:
         return self.folder / "shm"
 
+    @property
+    def files(self) -> Path:
+        """The copy of a workspace in which the script works."""
+        return self.folder / "files"
+
+    @property
+    def index(self) -> Path:
+        """What the copy was when it was left."""
+        return self.folder / "index.json"
+
+    @property
+    def mark(self) -> Path:
+        """Stands from the start of a script to the record of its end."""
+        return self.folder / "in-use"
+
+    def take_over(self) -> None:
+        """Clear away what the last process to use the slot may have left unfinished."""
+        if self.uid is not None:
+            # Folders of before may be open to others, or belong to another range of accounts.
+            os.chown(self.folder, -1, self.uid, follow_symlinks=False)
+            self.folder.chmod(_PASSABLE_FOR_ITS_GROUP)
+            if self.mark.exists():
+                _end_processes(self.uid)
+        known = {self.files, self.index, self.mark}
+        for each in list(self.folder.iterdir()):
+            if each not in known:
+                remove_tree(each)
+        self.make_room()
+
     def make_room(self) -> None:
         """Give the next script empty folders for temporary files."""
         for folder in (self.tmp, self.shm):
@@ -59,6 +92,15 @@ class Slot:
             os.chown(path, self.uid, self.uid, follow_symlinks=False)
 
 
+def _end_processes(uid: int) -> None:
+    """End what a script left that outlived its service and its launcher."""
+    subprocess.run(
+        ["/bin/sh", "-c", "kill -9 -1"],
+        user=uid, group=uid, extra_groups=(), cwd="/", env={},
+        stderr=subprocess.DEVNULL, check=False,
+    )  # fmt: skip
+
+
 @contextmanager
 def held_slot(base: Path, *, first_uid: int) -> Iterator[Slot]:
     """The first slot that is free, locked until the block ends. Raises NoSlot."""
@@ -70,7 +112,7 @@ def held_slot(base: Path, *, first_uid: int) -> Iterator[Slot]:
             if not _is_locked_now(lock):
                 continue
             slot = Slot(number, make_folder(base / str(number)), uid_of(number))
-            slot.make_room()
+            slot.take_over()
             yield slot
             return
         finally:
@@ -107,29 +149,3 @@ def make_folder(path: Path) -> Path:
     if not is_ours or found.st_mode & 0o022:
         raise NoSlot(f"{path} is no folder of this account alone; remove it.")
     return path
-
-
-def entries_of(path: Path) -> Iterator[os.DirEntry[str]]:
-    """All that is below a folder, what is in a folder before the folder itself.
-
-    Folders that their owner has closed are opened. Nobody else may be at work below it.
-    """
-    os.chmod(path, os.stat(path).st_mode | _PRIVATE)
-    with os.scandir(path) as entries:
-        for entry in entries:
-            if entry.is_dir(follow_symlinks=False):
-                yield from entries_of(Path(entry.path))
-            yield entry
-
-
-def remove_tree(path: Path) -> None:
-    """Remove a folder with all in it, also what its owner has closed."""
-    if path.is_symlink() or not path.is_dir():
-        path.unlink(missing_ok=True)
-        return
-    for entry in entries_of(path):
-        if entry.is_dir(follow_symlinks=False):
-            os.rmdir(entry.path)
-        else:
-            os.unlink(entry.path)
-    path.rmdir()

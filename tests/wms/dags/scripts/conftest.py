@@ -17,7 +17,8 @@ from wms.dags.scripts import running
 from wms.dags.scripts.conf import ScriptConf, script_conf
 from wms.dags.scripts.fences import Room
 from wms.dags.scripts.sandbox import NoFence, fence_for
-from wms.dags.scripts.slots import Slot, held_slot, remove_tree
+from wms.dags.scripts.slots import Slot, held_slot
+from wms.dags.scripts.trees import remove_tree
 from wms.jobs.blobs import open_blob, store_bytes
 from wms.jobs.models import WorkspaceFile
 from wms.jobs.services import create_workspace
@@ -98,19 +99,19 @@ def ask(dag: Dag) -> Ask:
     """A granted run of a script, which is a file of the workspace with this text."""
 
     def make(text: str = "", *arguments: str, **values: Any) -> ScriptRun:
-        number = next(_numbers)
+        number, owning = next(_numbers), values.pop("dag", dag)
         executable = values.pop("executable", f"script{number}.sh")
         script = {"executable": executable, "arguments": [], **values.pop("script", {})}
         kind = values.get("kind", "pre")
         directory = values.get("directory", "")
         if text:
-            put(dag, f"{directory}/{executable}".lstrip("/"), f"#!/bin/sh\n{text}\n")
+            put(owning, f"{directory}/{executable}".lstrip("/"), f"#!/bin/sh\n{text}\n")
         node = Node.objects.create(
-            dag=dag, name=f"N{number}", ordinal=number, features={"scripts": {kind: script}}
+            dag=owning, name=f"N{number}", ordinal=number, features={"scripts": {kind: script}}
         )
         row = {"kind": kind, "retry_number": 0, "state": "granted"} | values
         return ScriptRun.objects.create(
-            dag=dag, node=node, executable=executable, arguments=list(arguments), **row
+            dag=owning, node=node, executable=executable, arguments=list(arguments), **row
         )
 
     return make
