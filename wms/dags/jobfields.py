@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -13,11 +13,13 @@ from matching.adcost import check_cost
 from matching.classads import parse_expression
 from wms.dags.needs import parse_disk_mb, read_priority, whole
 from wms.jobs.paths import checked_path
+from wms.jobs.specs import JobSpec
 
 Texts = Mapping[str, str]
 
 #: What a job may carry to its pilot besides files.
 _MAX_TEXT_LENGTH = 128 * 1024
+_MAX_ATTRIBUTES_LENGTH = 64 * 1024
 _MAX_PATH_LENGTH = 1024
 _WALL_LIMIT_S = 86_400
 _MAX_RETRIES = 1000
@@ -63,13 +65,26 @@ def _environment(texts: Texts) -> dict[str, str]:
     return environments.parse_environment(texts.get("environment", ""))
 
 
-def check_size(arguments: Sequence[str], environment: Mapping[str, str]) -> None:
+def check_size(spec: JobSpec) -> None:
     """Raise ValueError for more text than a pilot is sent with a job."""
-    length = sum(map(len, arguments))
-    if environment:
-        length += sum(map(len, chain.from_iterable(environment.items())))
+    length = sum(map(len, spec.arguments)) + _length_of(spec.environment)
     if length > _MAX_TEXT_LENGTH:
         raise ValueError(f"arguments and environment exceed {_MAX_TEXT_LENGTH} characters")
+    if _length_of(spec.attributes) > _MAX_ATTRIBUTES_LENGTH:
+        raise ValueError(f"the attributes of the job exceed {_MAX_ATTRIBUTES_LENGTH} characters")
+
+
+def text_length(spec: JobSpec) -> int:
+    """How much text is stored with the job."""
+    lists = sum(map(len, chain(spec.arguments, spec.input_files, spec.output_files)))
+    mappings = map(_length_of, (spec.environment, spec.attributes, spec.periodic or {}))
+    return lists + sum(mappings)
+
+
+def _length_of(texts: Mapping[str, Any]) -> int:
+    if not texts:
+        return 0
+    return sum(map(len, texts)) + sum(len(v) if isinstance(v, str) else 8 for v in texts.values())
 
 
 def file_list(text: str) -> tuple[str, ...]:

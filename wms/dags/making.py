@@ -13,6 +13,7 @@ from matching.resources import offer_refusal
 from matching.substitution import Evaluator
 from wms.dags.demand import requests_of
 from wms.dags.features import PLAIN, Features, features_of
+from wms.dags.jobfields import text_length
 from wms.dags.late import LateDescriptions, NoDescription, Parents, WorkspaceFiles, avoided_sites
 from wms.dags.lifecycle import JOB_TOPIC
 from wms.dags.models import Dag, Node
@@ -32,6 +33,8 @@ from wms.taskqueues.policies import task_queue_policy
 LIMIT_S = 10.0
 #: So many jobs are enough for a round: lists of jobs are long.
 MOST_JOBS = 20_000
+#: And so much text of them.
+MOST_TEXT = 64 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +61,11 @@ def make_specs(dag: Dag, nodes: Sequence[Node]) -> list[Made]:
         reason = f"its jobs wait with more than {MAX_DIFFERENT_NEEDS} different needs"
         return [(nodes[0], Fault(reason))]
     maker = _Maker(dag, nodes)
-    job_count = 0
+    job_count = text = 0
     began_s = time.monotonic()
     for node in nodes:
         node_began_s = time.monotonic()
-        if node_began_s - began_s > LIMIT_S or job_count >= MOST_JOBS:
+        if node_began_s - began_s > LIMIT_S or job_count >= MOST_JOBS or text >= MOST_TEXT:
             break
         made = maker.make(node)
         if isinstance(made, Fault):
@@ -76,6 +79,7 @@ def make_specs(dag: Dag, nodes: Sequence[Node]) -> list[Made]:
             break
         specs.append((node, made))
         job_count += len(made)
+        text += sum(map(text_length, made))
     return specs
 
 

@@ -14,7 +14,7 @@ from matching.needs import Needs
 from wms.core.errors import PilotageError
 from wms.dags.changes import changes_after
 from wms.dags.commands import FIELDS, SYNONYMS
-from wms.dags.jobfields import check_size
+from wms.dags.jobfields import check_size, text_length
 from wms.dags.programs import UNKNOWN, CannotRender, Identity, Program, Source, Surroundings
 from wms.dags.queueing import MAX_JOBS, BadQueue, Files, QueueStatement
 from wms.dags.submitfile import SubmitFile
@@ -43,6 +43,8 @@ _ONE = QueueStatement()
 _MOST_PROGRAMS = 256
 #: What the macros of a node may take is as much as those of one text, and this for each job.
 _STEPS_PER_JOB = 16 * 1024
+#: What all jobs of a node carry together: they are made and stored at once.
+MAX_TEXT_OF_NODE = 128 * 1024 * 1024
 
 
 # A tuple, because one is made of every node of every DAG.
@@ -128,8 +130,9 @@ class Renderer:
         specs: list[JobSpec] = []
         try:
             node = self._node(context)
+            room = MAX_TEXT_OF_NODE
             for place, stage in enumerate(self._stages):
-                self._add_jobs(node, place, stage, specs)
+                room = self._add_jobs(node, place, stage, specs, room)
             if not specs:
                 raise BadQueue("its queue statements make no job")
         except CannotRender as error:
@@ -153,16 +156,25 @@ class Renderer:
         except (BadQueue, MacroError) as error:
             raise CannotRender(str(error)) from error
 
-    def _add_jobs(self, node: _Node, place: int, stage: _Stage, specs: list[JobSpec]) -> None:
+    def _add_jobs(
+        self, node: _Node, place: int, stage: _Stage, specs: list[JobSpec], room: int
+    ) -> int:
+        """Make the jobs of a queue statement; so much text may follow them."""
         program = self._program(place, node)
         is_same = not node.has_macros and stage.own_names.isdisjoint(program.names)
         spec: JobSpec | None = None
+        length = 0
         for live in self._lives(node, stage, first=len(specs)):
             if len(specs) == MAX_JOBS:
                 raise BadQueue(f"a node has at most {MAX_JOBS} jobs")
             if spec is None or not is_same:
                 spec = self._spec(node, program, *self._values(node, stage, live))
+                length = text_length(spec)
+            room -= length
+            if room < 0:
+                raise BadQueue(f"its jobs have more than {MAX_TEXT_OF_NODE} characters in all")
             specs.append(spec)
+        return room
 
     def _lives(self, node: _Node, stage: _Stage, first: int = 0) -> Iterator[dict[str, str]]:
         """The values that the queue statement gives to one job after the other."""
@@ -275,7 +287,6 @@ class Renderer:
     ) -> JobSpec:
         context = node.context
         fields = program.fields(values, given, node.budget)
-        check_size(fields["arguments"], fields["environment"])
         attributes = program.attributes(values, given, node.budget)
         attributes["DAGNodeName"] = context.node_name
         attributes["DAGManJobId"] = context.dag_id
@@ -289,7 +300,9 @@ class Renderer:
         if self._bind is not None:
             fields["needs"] = self._bind(fields["needs"])
         mentions = node.has_macros or not _CLUSTER_NAMES.isdisjoint(program.names)
-        return JobSpec(name=context.node_name, mentions_cluster=mentions, **fields)
+        spec = JobSpec(name=context.node_name, mentions_cluster=mentions, **fields)
+        check_size(spec)
+        return spec
 
 
 def _source(stage: _Stage, node: _Node, changes: Sequence[Sequence[str]]) -> Source:

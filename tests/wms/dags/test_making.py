@@ -112,6 +112,16 @@ def test_a_round_makes_no_more_than_so_many_jobs(submit, monkeypatch: pytest.Mon
     assert list(made(dag)) == ["N0", "N1"]
 
 
+def test_a_round_makes_no_more_jobs_behind_so_much_text(
+    submit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(making, "MOST_TEXT", 2_500)
+    text = f"executable = step.sh\n+Note = {'x' * 500}\nqueue 3"
+    dag = match(submit("\n".join(f"JOB N{n} a.sub" for n in range(4)), files={"a.sub": text}))
+
+    assert list(made(dag)) == ["N0", "N1"]
+
+
 def test_what_retry_changes_is_changed_for_retries_only(submit) -> None:
     text = "executable = step.sh\nrequest_memory = 1G\nqueue"
     dag = match(

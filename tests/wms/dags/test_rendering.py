@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.wms.dags.test_queueing import Folder
+from wms.dags import rendering
 from wms.dags.queueing import MAX_JOBS
 from wms.dags.rendering import CannotRender, Identity, NodeContext, Renderer, Surroundings
 from wms.dags.submitfile import from_dict, parse_submit_file
@@ -251,3 +252,22 @@ def test_every_job_of_a_list_adds_to_the_bound_of_its_node() -> None:
     text = "arguments = $(v) $(Item)\nqueue in (" + " ".join(map(str, range(1_000))) + ")"
 
     assert len(render(text, variables={"v": "$(JOB)" + "x" * 5_000})) == 1_000
+
+
+def test_the_attributes_of_a_job_are_bounded() -> None:
+    (spec,) = render(f"+Note = {'x' * 65_000}\nqueue")
+    assert len(spec.attributes["Note"]) == 65_000
+
+    for text in (f"note = {'x' * 66_000}", f"+A = {'x' * 33_000}\n+B = {'x' * 33_000}"):
+        with pytest.raises(CannotRender, match="attributes of the job exceed 65536 characters"):
+            render(f"{text}\nqueue")
+
+
+def test_the_text_of_all_jobs_of_a_node_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rendering, "MAX_TEXT_OF_NODE", 10_000)
+    text = f"arguments = {'x' * 900}\n"
+    assert len(render(f"{text}queue 5\nqueue 5")) == 10
+
+    for queues in ("queue 12", "queue 6\nqueue 6"):
+        with pytest.raises(CannotRender, match="more than 10000 characters in all"):
+            render(text + queues)
