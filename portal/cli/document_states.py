@@ -98,6 +98,7 @@ _NODE = Entity(
         "make ready": "its last parent is done, or it has none and the DAG got a site",
         "start pre": "its PRE script is asked for",
         "pass pre": "its PRE script ended well",
+        "put off": "the DAG ends before its PRE script had its turn",
         "skip": "its PRE script ended with the code of PRE_SKIP",
         "submit": "the engine made its jobs, began its inner DAG, or placed its request",
         "start post": "its POST script is asked for",

@@ -107,6 +107,7 @@ def test_what_may_not_be_meant_is_told_and_the_dag_is_stored(alice: APIClient) -
     warning = {
         "file": "job.sub",
         "line": 6,
+        "command": "",
         "field": "",
         "message": "+Tags: no queue offers the tag gpu today",
     }
