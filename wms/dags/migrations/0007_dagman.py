@@ -728,24 +728,53 @@ class Migration(migrations.Migration):
             ),
         ),
         migrations.CreateModel(
-            name='NodeTimer',
+            name="NodeTimer",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('kind', models.CharField(choices=[('queue', 'in the queue'), ('run', 'running')], max_length=5)),
-                ('retry_number', models.PositiveIntegerField(help_text="Of the node's attempt.")),
-                ('limit_s', models.PositiveIntegerField()),
-                ('due_at', models.DateTimeField(db_index=True)),
-                ('dag', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='+', to='dags.dag')),
-                ('node', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='timers', to='dags.node')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                (
+                    "kind",
+                    models.CharField(
+                        choices=[("queue", "in the queue"), ("run", "running")], max_length=5
+                    ),
+                ),
+                ("retry_number", models.PositiveIntegerField(help_text="Of the node's attempt.")),
+                ("limit_s", models.PositiveIntegerField()),
+                ("due_at", models.DateTimeField(db_index=True)),
+                (
+                    "dag",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to="dags.dag",
+                    ),
+                ),
+                (
+                    "node",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="timers",
+                        to="dags.node",
+                    ),
+                ),
             ],
         ),
         migrations.AddIndex(
-            model_name='node',
-            index=models.Index(condition=models.Q(('state', 'submitted')), fields=['dag', 'category'], name='node_submitted'),
+            model_name="node",
+            index=models.Index(
+                condition=models.Q(("state", "submitted")),
+                fields=["dag", "category"],
+                name="node_submitted",
+            ),
         ),
         migrations.AddIndex(
-            model_name='nodetimer',
-            index=models.Index(fields=['dag', 'due_at'], name='timer_by_dag'),
+            model_name="nodetimer",
+            index=models.Index(fields=["dag", "due_at"], name="timer_by_dag"),
         ),
         # DAGs of before: their file is named after them, and nodes may be ready in them.
         migrations.RunSQL(

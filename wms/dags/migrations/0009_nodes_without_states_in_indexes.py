@@ -4,38 +4,48 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('dags', '0008_followed_logs'),
-        ('jobs', '0005_jobs_of_a_topic_by_state'),
+        ("dags", "0008_followed_logs"),
+        ("jobs", "0005_jobs_of_a_topic_by_state"),
     ]
 
     operations = [
         migrations.RemoveIndex(
-            model_name='node',
-            name='node_ready_queue',
+            model_name="node",
+            name="node_ready_queue",
         ),
         migrations.RemoveIndex(
-            model_name='node',
-            name='node_of_note',
+            model_name="node",
+            name="node_of_note",
         ),
         migrations.RemoveIndex(
-            model_name='node',
-            name='node_submitted',
+            model_name="node",
+            name="node_submitted",
         ),
         migrations.AddField(
-            model_name='dag',
-            name='category_counts',
-            field=models.JSONField(db_default=models.Value({}, models.JSONField()), default=dict, help_text='Submitted nodes by category.'),
+            model_name="dag",
+            name="category_counts",
+            field=models.JSONField(
+                db_default=models.Value({}, models.JSONField()),
+                default=dict,
+                help_text="Submitted nodes by category.",
+            ),
         ),
         migrations.AlterField(
-            model_name='node',
-            name='ready_rank',
-            field=models.BigIntegerField(help_text='Place in the ready queue among equal priorities, while it is ready.', null=True),
+            model_name="node",
+            name="ready_rank",
+            field=models.BigIntegerField(
+                help_text="Place in the ready queue among equal priorities, while it is ready.",
+                null=True,
+            ),
         ),
         migrations.AddIndex(
-            model_name='node',
-            index=models.Index(condition=models.Q(('ready_rank__isnull', False)), fields=['dag', '-priority', 'ready_rank', 'ordinal'], name='node_ready_queue'),
+            model_name="node",
+            index=models.Index(
+                condition=models.Q(("ready_rank__isnull", False)),
+                fields=["dag", "-priority", "ready_rank", "ordinal"],
+                name="node_ready_queue",
+            ),
         ),
         migrations.RunSQL(
             "UPDATE dags_node SET ready_rank = NULL WHERE state <> 'ready'", migrations.RunSQL.noop

@@ -5,19 +5,18 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('jobs', '0004_job_directory'),
+        ("jobs", "0004_job_directory"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
     operations = [
         migrations.RemoveIndex(
-            model_name='job',
-            name='job_by_topic',
+            model_name="job",
+            name="job_by_topic",
         ),
         migrations.AddIndex(
-            model_name='job',
-            index=models.Index(fields=['topic', 'topic_key', 'state'], name='job_by_topic'),
+            model_name="job",
+            index=models.Index(fields=["topic", "topic_key", "state"], name="job_by_topic"),
         ),
     ]
