@@ -15,18 +15,23 @@ CLUSTER_SUBMIT, CLUSTER_REMOVE = 35, 36
 LAST_KNOWN = 47
 
 _END = re.compile(rb"^\.\.\.\r?\n", re.MULTILINE)
+#: Longer lines are cut: HTCondor writes none.
+_MAX_LINE_LENGTH = 16 * 1024
+_LARGEST = 2**31 - 1
 _HEAD = re.compile(
-    r"(?P<number>\d{3,4}) \((?P<cluster>-?\d+)\.(?P<process>-?\d+)\.(?P<subprocess>-?\d+)\) "
+    r"(?P<number>\d{3,4}) "
+    r"\((?P<cluster>-?\d{1,10})\.(?P<process>-?\d{1,10})\.(?P<subprocess>-?\d{1,10})\) "
     r"(?:(?P<year>\d{4})-(?P<month>\d\d)-(?P<day>\d\d)|(?P<old_month>\d\d)/(?P<old_day>\d\d))"
     r"[ T](?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)(?P<fraction>\.\d{1,6})?"
-    r"(?P<zone>Z|[+-]\d\d:?\d\d)?(?: (?P<text>.*))?\Z"
+    r"(?P<zone>Z|[+-]\d\d:?\d\d)?(?: (?P<text>.*))?\Z",
+    re.ASCII,
 )
-_NOTE = re.compile(
-    r"\s*(?:DAG Node: (?P<plain>\S.*?)|\[.*\bDAGNodeName = \"(?P<ad>[^\"]+)\".*\])\s*\Z"
-)
+_NOTE = "DAG Node: "
+_NAME_IN_AD = re.compile(r"\bDAGNodeName = \"([^\"]+)\"")
 _ENDED = re.compile(
-    r"\s*\((?:1\) Normal termination \(return value (?P<code>-?\d+)"
-    r"|0\) Abnormal termination \(signal (?P<signal>\d+))\)"
+    r"\((?:1\) Normal termination \(return value (?P<code>-?\d{1,10})"
+    r"|0\) Abnormal termination \(signal (?P<signal>\d{1,4}))\)",
+    re.ASCII,
 )
 _A_DAY = timedelta(days=1)
 
@@ -61,24 +66,33 @@ class LogEvent:
     def node_name(self) -> str:
         """The DAG node that a note tells, or nothing."""
         for line in self.body:
-            found = _NOTE.match(line)
-            if found is not None:
-                return found["plain"] or found["ad"]
+            name = _name_in(line.strip())
+            if name:
+                return name
         return ""
 
     @property
     def code(self) -> int | None:
         """The exit code of an end, or minus the signal; None where neither is told."""
         for line in self.body:
-            found = _ENDED.match(line)
+            found = _ENDED.match(line.strip())
             if found is not None:
-                return int(found["code"]) if found["code"] else -int(found["signal"])
+                code = int(found["code"] or f"-{found['signal']}")
+                return code if abs(code) <= _LARGEST else None
         return None
 
     @property
     def reason(self) -> str:
         """The first line behind the event's own, which tells why it was."""
         return self.body[0].strip() if self.body else ""
+
+
+def _name_in(note: str) -> str:
+    """The name of a node in a note of either kind; the last one of an ad."""
+    if note.startswith(_NOTE):
+        return note[len(_NOTE) :]
+    is_ad = note.startswith("[") and note.endswith("]")
+    return (_NAME_IN_AD.findall(note) or [""])[-1] if is_ad else ""
 
 
 @dataclass(slots=True)
@@ -109,6 +123,8 @@ def read_events(data: bytes, *, now: datetime, zone: tzinfo = UTC) -> Reading:
         start, reading.used = reading.used, end.end()
         # Here and there a log has an empty line between events.
         text = data[start : end.start()].decode("utf-8", errors="replace").strip("\r\n")
+        # Neither a name nor a reason can be stored with a zero in it.
+        text = text.replace("\0", "")
         try:
             event = _event(text.split("\n"), start, end.end(), now, zone)
         except ValueError as error:
@@ -120,17 +136,18 @@ def read_events(data: bytes, *, now: datetime, zone: tzinfo = UTC) -> Reading:
 
 
 def _event(lines: list[str], start: int, end: int, now: datetime, zone: tzinfo) -> LogEvent:
-    found = _HEAD.match(lines[0].rstrip("\r"))
-    if found is None:
+    found = _HEAD.match(lines[0][:_MAX_LINE_LENGTH].rstrip("\r"))
+    numbers = [int(found[name]) for name in ("cluster", "process", "subprocess")] if found else []
+    if found is None or max(map(abs, numbers)) > _LARGEST:
         raise ValueError(f"no event begins like this: {lines[0][:80]!r}")
     return LogEvent(
         number=int(found["number"]),
-        cluster=int(found["cluster"]),
-        process=int(found["process"]),
-        subprocess=int(found["subprocess"]),
+        cluster=numbers[0],
+        process=numbers[1],
+        subprocess=numbers[2],
         time=_time(found, now, zone),
         text=found["text"] or "",
-        body=tuple(lines[1:]),
+        body=tuple(line[:_MAX_LINE_LENGTH] for line in lines[1:]),
         start=start,
         end=end,
     )

@@ -155,6 +155,45 @@ def test_it_reads_lines_that_end_as_on_windows() -> None:
     assert (event.node_name, event.reason) == ("A", "DAG Node: A")
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"DAG Node: A" + b" " * 1_000_000,
+        b" " * 1_000_000 + b"DAG Node: A",
+        b"DAG Node: A " + b" x" * 500_000,
+        b'[ DAGNodeName = "A"; ' * 1_000,
+        b"[" * 1_000_000,
+        b"(1) Normal termination (return value " + b"1" * 1_000_000,
+        b" " * 1_000_000 + b"x",
+    ],
+)
+def test_a_line_of_any_length_is_read_at_once(line: bytes) -> None:
+    [event] = read(EVENT.replace(b"DAG Node: A", line)).events
+
+    assert len(event.node_name) <= 16 * 1024
+    assert len(event.reason) <= 16 * 1024
+    assert event.code is None
+
+
+@pytest.mark.parametrize("number", ["9" * 5_000, "9" * 11, "2147483648", "-2147483648"])
+def test_numbers_that_no_column_holds_are_not_taken(number: str) -> None:
+    ended = EVENT.replace(
+        b"DAG Node: A", f"(1) Normal termination (return value {number})".encode()
+    )
+    assert [event.code for event in read(ended).events] == [None]
+
+    for place in ("{}.000.000", "001.{}.000", "001.000.{}"):
+        whose = place.format(number).encode()
+        reading = read(EVENT.replace(b"1141.000.000", whose))
+        assert (reading.events, len(reading.faults)) == ([], 1)
+
+
+def test_zeros_are_dropped_from_names_and_reasons() -> None:
+    [event] = read(EVENT.replace(b"DAG Node: A", b"DAG Node: \0A\0")).events
+
+    assert (event.node_name, event.reason) == ("A", "DAG Node: A")
+
+
 @pytest.mark.parametrize("path", ["joblogs/xml.log", "joblogs/global_eventlog.json"])
 def test_logs_in_other_formats_are_refused(path: str) -> None:
     with pytest.raises(NotAnEventLog, match="only text can be read"):
