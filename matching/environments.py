@@ -58,27 +58,30 @@ def split_quoted(text: str) -> list[str]:
     A single-quoted part may contain blanks; within it two single quotes stand for one.
     """
     words: list[str] = []
-    word: str | None = None
+    # Of characters: a long word would be copied for each of them.
+    word: list[str] | None = None
     position, is_quoted = 0, False
     while position < len(text):
         char = text[position]
         if char == "'":
             if is_quoted and text[position + 1 : position + 2] == "'":
-                word = (word or "") + "'"
+                word = word or []
+                word.append("'")
                 position += 1
             else:
                 is_quoted = not is_quoted
-                word = word or ""
+                word = word or []
         elif char.isspace() and not is_quoted:
             if word is not None:
-                words.append(word)
+                words.append("".join(word))
             word = None
         else:
-            word = (word or "") + char
+            word = word or []
+            word.append(char)
         position += 1
     if is_quoted:
         raise BadEnvironment("a single quote is not closed")
-    return words if word is None else [*words, word]
+    return words if word is None else [*words, "".join(word)]
 
 
 def parse_arguments(text: str) -> list[str]:

@@ -11,6 +11,7 @@ from matching.environments import (
     parse_lines,
     parse_semicolons,
     render_semicolons,
+    split_quoted,
 )
 
 
@@ -49,3 +50,9 @@ def test_both_forms_of_arguments_are_read() -> None:
 )
 def test_a_rendered_environment_reads_as_the_same(environment: dict[str, str]) -> None:
     assert parse_semicolons(render_semicolons(environment)) == environment
+
+
+def test_a_long_word_is_read_whole() -> None:
+    word = "\u00e9" * 1_000_000
+
+    assert split_quoted(f"'' {word} a''b") == ["", word, "ab"]

@@ -16,6 +16,7 @@ from wms.core.loops import wake
 from wms.core.models import User
 from wms.dags.checking import CheckedDag, FaultyDag, check_dag
 from wms.dags.description import Description
+from wms.dags.language.bounds import MAX_DATA_ATTEMPTS, MAX_RESCUES
 from wms.dags.language.spec import RunOptions
 from wms.dags.lifecycle import NEGOTIATE_TASK
 from wms.dags.models import Dag, DagEvent, Node
@@ -28,6 +29,12 @@ from wms.jobs.models import Workspace
 
 SUBMIT_EVENT = "submit"
 _DEFAULTS = asdict(RunOptions())
+#: The least and the greatest value of options, where they are not 0 and what a column holds.
+_BOUNDS = {
+    "priority": (-(2**31), 2**31 - 1),
+    "data_attempts": (1, MAX_DATA_ATTEMPTS),
+    "max_rescue": (0, MAX_RESCUES),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,15 +114,13 @@ def check_options(options: Mapping[str, Any]) -> dict[str, int | bool]:
             faults.append((name, "must be true or false"))
         elif kinds[name] is int and (isinstance(value, bool) or not isinstance(value, int)):
             faults.append((name, "must be a whole number"))
-        elif kinds[name] is int and not _lowest(name) <= value < 2**31:
-            faults.append((name, f"must be from {_lowest(name)} to {2**31 - 1}"))
+        elif kinds[name] is int:
+            least, most = _BOUNDS.get(name, (0, 2**31 - 1))
+            if not least <= value <= most:
+                faults.append((name, f"must be from {least} to {most}"))
     if faults:
         raise InvalidInput([Finding(message, field=name) for name, message in faults])
     return dict(options)
-
-
-def _lowest(name: str) -> int:
-    return -(2**31) if name == "priority" else 0
 
 
 def _refuse_second(request: RunRequest) -> None:

@@ -11,6 +11,7 @@ from wms.core.actors import Actor
 from wms.core.errors import InvalidInput, NotPermitted
 from wms.core.models import AuditEntry, Role, User
 from wms.dags.models import Dag, Edge, Node
+from wms.dags.runs import check_options
 from wms.dags.submission import DagSubmission, submit_dag
 from wms.jobs.models import Blob, Workspace
 
@@ -237,3 +238,17 @@ def test_a_description_of_many_commands_is_read_soon_for_every_node(submit) -> N
 
     assert time.process_time() - began_s < 5
     assert dag.node_count == 100
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "bounds"),
+    [
+        ("data_attempts", 0, "1 to 100"),
+        ("data_attempts", 101, "1 to 100"),
+        ("max_rescue", 1000, "0 to 999"),
+        ("max_jobs", 2**31, "0 to 2147483647"),
+    ],
+)
+def test_options_out_of_their_bounds_are_refused(name: str, value: int, bounds: str) -> None:
+    with pytest.raises(InvalidInput, match=f"{name}: must be from {bounds}"):
+        check_options({name: value})

@@ -8,6 +8,12 @@ from dataclasses import dataclass
 MAX_FINDINGS = 200
 MAX_NAME_LENGTH = 255
 MAX_RETRIES = 1000
+#: Attempts of a data placement.
+MAX_DATA_ATTEMPTS = 100
+#: The greatest number of a rescue.
+MAX_RESCUES = 999
+#: Characters of what ENV SET gives in all: every script is started with it.
+MAX_ENVIRONMENT_LENGTH = 64 * 1024
 #: VARS of one node.
 MAX_VARIABLES = 1000
 #: Lines of one file: each takes room in memory, empty ones too.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from wms.dags.language.bounds import MAX_DATA_ATTEMPTS, MAX_RESCUES
 from wms.dags.language.faults import Fault
 from wms.dags.language.lexer import SourceText, is_comment
 from wms.dags.language.numbers import LARGEST, whole
@@ -14,7 +15,6 @@ from wms.dags.language.spec import Place
 _SETTING = re.compile(r"([A-Za-z_][A-Za-z0-9_.]*)\s*+=\s*+(.*)\Z", re.DOTALL)
 _TRUTH = {"true": True, "t": True, "yes": True, "1": True}
 _TRUTH |= {"false": False, "f": False, "no": False, "0": False}
-_MOST_RESCUES = 999
 
 
 def _limit(text: str) -> int:
@@ -28,7 +28,11 @@ def _truth(text: str) -> bool:
 
 
 def _rescues(text: str) -> int:
-    return whole(text, "the value", most=_MOST_RESCUES)
+    return whole(text, "the value", most=MAX_RESCUES)
+
+
+def _attempts(text: str) -> int:
+    return whole(text, "the value", least=1, most=MAX_DATA_ATTEMPTS)
 
 
 def _priority(text: str) -> int:
@@ -49,7 +53,7 @@ OPTIONS: dict[str, tuple[str, Callable[[str], int | bool]]] = {
     "DAGMAN_RETRY_NODE_FIRST": ("retry_node_first", _truth),
     "DAGMAN_RESET_RETRIES_UPON_RESCUE": ("reset_retries", _truth),
     "DAGMAN_MAX_RESCUE_NUM": ("max_rescue", _rescues),
-    "STORK_MAX_RETRY": ("data_attempts", _limit),
+    "STORK_MAX_RETRY": ("data_attempts", _attempts),
 }
 _STRICT = "DAGMAN_USE_STRICT"
 _MOST_STRICT = 3

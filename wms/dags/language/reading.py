@@ -115,6 +115,8 @@ class Reading:
         self.connected_at: set[Place] = set()
         self.limit_depths: dict[str, int] = {}
         self.config_at: tuple[str, Place] | None = None
+        #: Characters of what ENV SET gives.
+        self.environment_length = 0
         self._read = read
         self._texts: dict[str, str | None] = {}
         self._paths: dict[tuple[str, str], str] = {}

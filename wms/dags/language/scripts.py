@@ -34,6 +34,8 @@ MACROS_OF_JOBS = frozenset(
         "$EXIT_CODES", "$EXIT_CODE_COUNTS", "$PRE_SCRIPT_RETURN",
     }
 )  # fmt: skip
+#: Without a pause, a script that says "not yet" would be run again and again.
+_LEAST_DEFER_S = 1
 _MACRO = re.compile(r"\$[A-Za-z_][A-Za-z0-9_]*\Z")
 
 
@@ -81,6 +83,9 @@ def _read_options(here: Here, words: list[str]) -> tuple[_Options, list[str]]:
         if option == "DEFER":
             options.defer_status = whole(words[1], "the status of DEFER", most=255)
             options.defer_s = whole(words[2], "the time of DEFER in seconds")
+            if options.defer_s < _LEAST_DEFER_S:
+                here.warn(f"a script is put off for {_LEAST_DEFER_S} second at least: it is then")
+                options.defer_s = _LEAST_DEFER_S
         else:
             stream = _STREAMS.get(words[2].upper())
             if stream is None:

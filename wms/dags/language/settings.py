@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from matching.classads import AdError, parse_expression
 from matching.environments import BadEnvironment, parse_environment
+from wms.dags.language.bounds import MAX_ENVIRONMENT_LENGTH
 from wms.dags.language.config import read_config
 from wms.dags.language.faults import Fault
 from wms.dags.language.lexer import keyword
@@ -49,10 +51,24 @@ def env(here: Here, rest: str) -> None:
     if option == "GET":
         here.warn("ENV GET has no effect: there is no environment of who submits")
         return
+    fault = f"ENV SET gives at most {MAX_ENVIRONMENT_LENGTH} characters in all"
+    if len(behind[0]) > 2 * MAX_ENVIRONMENT_LENGTH:
+        raise Fault(fault)
     try:
-        here.reading.spec.environment.update(parse_environment(behind[0]))
+        given = parse_environment(behind[0])
     except BadEnvironment as error:
         raise Fault(str(error)) from None
+    environment = here.reading.spec.environment
+    before = {name: environment[name] for name in given.keys() & environment.keys()}
+    length = here.reading.environment_length + _length(given) - _length(before)
+    if length > MAX_ENVIRONMENT_LENGTH:
+        raise Fault(fault)
+    here.reading.environment_length = length
+    environment.update(given)
+
+
+def _length(environment: Mapping[str, str]) -> int:
+    return sum(len(name) + len(value) for name, value in environment.items())
 
 
 def set_job_attr(here: Here, rest: str) -> None:

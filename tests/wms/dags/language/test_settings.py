@@ -8,6 +8,7 @@ from tests.wms.dags.language.reading import faults, read, warnings, well_read
 from wms.dags.language.config import OPTIONS
 from wms.dags.language.parser import parse_dag
 from wms.dags.language.spec import RunOptions
+from wms.dags.states import ScriptKind
 
 CONFIG = """\
 # Limits
@@ -46,6 +47,8 @@ def test_every_setting_is_one_of_a_run() -> None:
         ("DAGMAN_MAX_JOBS_IDLE = -1", "found: -1"),
         ("DAGMAN_ALWAYS_RUN_POST = maybe", "the value is true or false, found: maybe"),
         ("DAGMAN_MAX_RESCUE_NUM = 1000", "from 0 to 999, found: 1000"),
+        ("STORK_MAX_RETRY = 0", "from 1 to 100, found: 0"),
+        ("STORK_MAX_RETRY = 101", "from 1 to 100, found: 101"),
         ("DAGMAN_USE_STRICT = 4", "from 0 to 3, found: 4"),
         ("what is this", "expected NAME = value, found: what is this"),
     ],
@@ -123,3 +126,20 @@ def test_settings_in_included_files_have_no_effect() -> None:
     assert dag.attributes == {}
     assert dag.dot_file == "d.dot"
     assert [(each.file, each.line) for each in dag.warnings] == [("more", 1)]
+
+
+def test_the_environment_of_scripts_is_bounded() -> None:
+    text = f"ENV SET a={'x' * 60_000}\n"
+    assert len(well_read(f"{text}ENV SET b={'x' * 5_000}").environment["b"]) == 5_000
+
+    for more in (f"ENV SET b={'x' * 6_000}", f"ENV SET b={'x' * 1_000_000}"):
+        assert faults(text + more) == [
+            ("case.dag", 2, "ENV SET gives at most 65536 characters in all")
+        ]
+
+
+def test_a_script_that_is_put_off_waits_for_a_second_at_least() -> None:
+    dag = well_read("JOB A a\nSCRIPT DEFER 4 0 PRE A x")
+
+    assert dag.nodes["A"].scripts[ScriptKind.PRE].defer_s == 1
+    assert [each.line for each in dag.warnings] == [2]
