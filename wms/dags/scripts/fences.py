@@ -26,6 +26,8 @@ _ETC = (
 # What the launcher needs to start the script as another account, and to end it.
 _LAUNCHER_MAY = ("CAP_SETUID", "CAP_SETGID", "CAP_KILL", "CAP_DAC_READ_SEARCH")
 
+_OWN_FOLDERS: Final = 'mount --bind "$1" /tmp && mount --bind "$2" /dev/shm && shift 2 && exec "$@"'
+
 
 @dataclass(frozen=True, slots=True)
 class Room:
@@ -108,11 +110,16 @@ def _is_below(path: str, folder: str) -> bool:
 
 
 def account_fence(conf: ScriptConf, room: Room) -> Fence:
-    """An account of its own, without a way to more rights, and without the network."""
-    words = ["setpriv", "--no-new-privs", "--"]
+    """An account of its own, without a way to more rights, and without the network.
+
+    The folders that everybody writes to are the room's own, on its disk: what a script leaves there
+    takes no memory of the host's, is seen by no other, and goes with the room.
+    """
+    words = ["setpriv", "--no-new-privs", "--", "unshare", "--mount", "--ipc"]
     if not conf.has_network:
-        words += ["unshare", "--net", "--"]
-    return Fence("account", tuple(words), str(room.files), str(room.tmp), room.uid)
+        words.append("--net")
+    words += ["--", "/bin/sh", "-c", _OWN_FOLDERS, "sh", str(room.tmp), str(room.shm)]
+    return Fence("account", tuple(words), str(room.files), "/tmp", room.uid)
 
 
 def no_fence(conf: ScriptConf, room: Room) -> Fence:

@@ -9,6 +9,7 @@ descriptor whose number is the first argument.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import errno
 import json
 import os
@@ -23,11 +24,14 @@ from typing import Any
 
 #: From the polite signal to the hard one.
 GRACE_S = 3.0
+_PR_SET_DUMPABLE = 4
+_MOST_FAILURE = 300
 
 
 def main() -> None:
     status_fd = int(sys.argv[1])
     os.set_inheritable(status_fd, False)
+    _close_to_others()
     spec = _read_spec()
     wake_up, sink = os.pipe()
     for end in (wake_up, sink):
@@ -38,12 +42,19 @@ def main() -> None:
     try:
         process = _start(spec, path)
     except OSError as error:
-        _tell(status_fd, {"failure": _why(error, spec, path)})
+        _tell(status_fd, {"failure": _why(error, spec, path)[:_MOST_FAILURE]})
         return
     _wait(process, wake_up)
     _end_others(process, spec.get("uid"))
     process.wait()
     _tell(status_fd, {"exit_code": process.returncode})
+
+
+def _close_to_others() -> None:
+    """Keep processes of the same account, as the script may be, from our memory and descriptors."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0):
+        sys.exit(f"prctl: {os.strerror(ctypes.get_errno())}")
 
 
 def _read_spec() -> dict[str, Any]:

@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from wms.dags.scripts import launcher
 from wms.dags.scripts.fences import Fence, interpreter
+from wms.dags.scripts.memory import memory_mb, processes_of
 
 _LAUNCHER_TEXT = Path(launcher.__file__).read_text(encoding="utf-8")
 _TICK_S = 0.25
@@ -24,7 +25,10 @@ _MEMORY_EVERY_S = 1.0
 #: After the launcher's own grace; then the fence is torn down with all in it.
 _STOP_S = launcher.GRACE_S + 5.0
 _DRAIN_S = 1.0
-_PAGE_MB = os.sysconf("SC_PAGE_SIZE") / 2**20
+#: What the launcher says is shorter: more, or anything else, does not come from it.
+_STATUS_BYTES = 4096
+
+_NOT_THE_LAUNCHER = "something else than its launcher told of its end."
 
 #: What a script that could not be started, or came to no end of its own, ends with.
 FAILED_CODE: Final = 1
@@ -194,15 +198,22 @@ class _Run:
             if not chunk:
                 self._selector.unregister(key.fd)
             elif not key.data:
-                self._status += chunk
+                self._hear(chunk)
             else:
                 self._output.add(chunk)
                 if key.data in self._streams:
                     self._streams[key.data].add(chunk)
         return bool(ready)
 
+    def _hear(self, chunk: bytes) -> None:
+        self._status += chunk
+        if len(self._status) > _STATUS_BYTES:
+            self._selector.unregister(self._status_end)
+            self._status = b""
+            self._failure = self._failure or f"It was stopped: {_NOT_THE_LAUNCHER}"
+
     def _check_memory(self) -> None:
-        used_mb = sum(map(_memory_mb, _processes_of(self._process.pid, self._uid)))
+        used_mb = memory_mb(processes_of(self._process.pid, self._uid))
         if used_mb > self._limits.memory_mb:
             self._failure = (
                 f"It was stopped: its processes used {used_mb:.0f} MB of memory together, "
@@ -218,7 +229,7 @@ class _Run:
         while self._selector.get_map() and time.monotonic() < deadline:
             if not self._read(0.05):
                 break
-        status = json.loads(self._status) if self._status else {}
+        status = _parsed(self._status)
         streams = {name: kept.text() for name, kept in self._streams.items()}
         code, failure = _judged(status, self._failure)
         return Ended(code, failure, self._output.text(), streams)
@@ -265,6 +276,19 @@ def _spec(fence: Fence, command: Command, limits: Limits) -> dict[str, Any]:
     }
 
 
+def _parsed(status: bytes) -> Mapping[str, Any]:
+    """How the launcher says that the script ended; nothing if it said nothing."""
+    if not status:
+        return {}
+    try:
+        found = json.loads(status)
+    except ValueError:
+        found = None
+    if isinstance(found, dict) and type(found.get("exit_code", 0)) is int:
+        return found
+    return {"failure": f"How it ended is not known: {_NOT_THE_LAUNCHER}"}
+
+
 def _judged(status: Mapping[str, Any], stopped: str) -> tuple[int, str]:
     """The exit code, and why the script was stopped or could not be started."""
     if "failure" in status:
@@ -282,32 +306,3 @@ _SIGNALS = {
     -int(signal.SIGXCPU): "It used more CPU time than it may.",
     -int(signal.SIGXFSZ): "It wrote a file that is larger than it may be.",
 }
-
-
-def _processes_of(root: int, uid: int | None) -> list[int]:
-    """All processes below a process, and those of an account that is the script's own."""
-    children: dict[int, list[int]] = {}
-    found: set[int] = set()
-    for entry in os.scandir("/proc"):
-        if not entry.name.isdigit():
-            continue
-        with contextlib.suppress(OSError, ValueError, IndexError):
-            stat = Path(entry.path, "stat").read_bytes().rpartition(b")")[2].split()
-            children.setdefault(int(stat[1]), []).append(int(entry.name))
-            if uid is not None and entry.stat().st_uid == uid:
-                found.add(int(entry.name))
-    unseen = [root]
-    while unseen:
-        pid = unseen.pop()
-        found.add(pid)
-        unseen += children.get(pid, [])
-    # The launcher and the fence are not the script's.
-    return sorted(found - {root})
-
-
-def _memory_mb(pid: int) -> float:
-    with contextlib.suppress(OSError, ValueError, IndexError):
-        words = Path(f"/proc/{pid}/statm").read_bytes().split()
-        # What is shared with other processes, as libraries are, would be counted many times.
-        return (int(words[1]) - int(words[2])) * _PAGE_MB
-    return 0.0

@@ -74,6 +74,32 @@ def test_memory_of_all_its_processes_together_is_limited(any_fence, ask, configu
     assert "MB of memory together" in run.failure
 
 
+_SHARED = "import mmap; x = mmap.mmap(-1, 150 << 20); x.write(bytes(150 << 20))"
+_UNNAMED = "import os; x = os.memfd_create('x'); [os.write(x, bytes(1 << 20)) for _ in range(150)]"
+
+
+@pytest.mark.parametrize("hog", [_SHARED, _UNNAMED])
+def test_memory_that_is_shared_counts_too(any_fence, ask, configure, hog):
+    configure(FENCES=[any_fence], MEMORY_MB=100, FILE_BYTES=2**30)
+    # In pieces, within what one process may have of its own.
+    hog = hog.replace("x.write(bytes(150 << 20))", "[x.write(bytes(1 << 20)) for _ in range(150)]")
+
+    run = done(ask(f'exec python3 -c "{hog}; import time; time.sleep(30)"'))
+
+    assert run.exit_code == -15
+    assert "MB of memory together" in run.failure
+
+
+def test_memory_that_several_only_read_is_not_counted(works, ask, configure, folder):
+    configure(FENCES=["account", "none"], MEMORY_MB=100)
+    program = "import mmap, time; f = open('big', 'rb'); "
+    program += "x = mmap.mmap(f.fileno(), 0, prot=mmap.PROT_READ); x[:]; time.sleep(3)"
+
+    run = done(ask(f'truncate -s 900K big; for i in 1 2; do python3 -c "{program}" & done; wait'))
+
+    assert (run.exit_code, run.failure) == (0, "")
+
+
 def test_memory_of_one_process_is_limited_at_once(works, ask, configure):
     configure(FENCES=["account", "none"], MEMORY_MB=100)
 

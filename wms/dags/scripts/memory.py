@@ -1,0 +1,65 @@
+"""The memory that the processes of a script use together."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Collection
+from pathlib import Path
+from typing import Final
+
+# Not what is mapped from files, as programs and libraries are: the kernel can drop it at any time.
+_COUNTED: Final = (b"RssAnon:", b"RssShmem:", b"VmSwap:")
+_UNNAMED: Final = "/memfd:"
+_BLOCK_BYTES = 512
+
+
+def processes_of(root: int, uid: int | None) -> list[int]:
+    """All processes below a process, and those of an account that is the script's own."""
+    children: dict[int, list[int]] = {}
+    found: set[int] = set()
+    for entry in os.scandir("/proc"):
+        if not entry.name.isdigit():
+            continue
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            stat = Path(entry.path, "stat").read_bytes().rpartition(b")")[2].split()
+            children.setdefault(int(stat[1]), []).append(int(entry.name))
+            if uid is not None and entry.stat().st_uid == uid:
+                found.add(int(entry.name))
+    unseen = [root]
+    while unseen:
+        pid = unseen.pop()
+        found.add(pid)
+        unseen += children.get(pid, [])
+    # The launcher and the fence are not the script's.
+    return sorted(found - {root})
+
+
+def memory_mb(pids: Collection[int]) -> float:
+    """What these processes use: memory of their own, memory that they share, files without a name.
+
+    Shared memory counts for each process that has touched it, a file once.
+    """
+    files: dict[tuple[int, int], int] = {}
+    for pid in pids:
+        files |= _unnamed_files(pid)
+    return sum(map(_resident_kb, pids)) / 2**10 + sum(files.values()) / 2**20
+
+
+def _resident_kb(pid: int) -> int:
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        lines = Path(f"/proc/{pid}/status").read_bytes().splitlines()
+        return sum(int(line.split()[1]) for line in lines if line.startswith(_COUNTED))
+    return 0
+
+
+def _unnamed_files(pid: int) -> dict[tuple[int, int], int]:
+    """The sizes of files in memory that a process holds, which it need not have mapped."""
+    found = {}
+    with contextlib.suppress(OSError):
+        for entry in os.scandir(f"/proc/{pid}/fd"):
+            with contextlib.suppress(OSError):
+                if os.readlink(entry.path).startswith(_UNNAMED):
+                    status = os.stat(entry.path)
+                    found[status.st_dev, status.st_ino] = status.st_blocks * _BLOCK_BYTES
+    return found
