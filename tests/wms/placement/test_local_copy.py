@@ -120,6 +120,22 @@ def test_what_cannot_be_copied_is_told(place, pool, source, destination, why):
     assert set(files_of(attempt)) == {"run/x"}
 
 
+@pytest.mark.parametrize(
+    ("folder", "name", "why"),
+    [("d" * 200, "x" * 100, "1 to 255 characters"), ("d", "a\\\\b", "backslash")],
+)
+def test_a_name_that_no_workspace_can_have_is_refused_in_a_directory(
+    place, pool, folder, name, why
+):
+    (pool / name.replace("\\\\", "\\")).write_bytes(X)
+
+    attempt = place(f"file://{pool}/{name}", f"file:{folder}/")
+
+    assert attempt.exit_code == 1
+    assert why in attempt.message
+    assert files_of(attempt) == {}
+
+
 def test_the_folder_itself_and_its_neighbours_are_not_below_it(place, pool):
     neighbour = pool.with_name("pool2")
     neighbour.mkdir()
