@@ -10,6 +10,7 @@ import gzip
 import io
 import os
 import stat
+import struct
 import tarfile
 import tempfile
 import weakref
@@ -65,6 +66,9 @@ class Unpacked(Mapping[str, BinaryIO]):
         self.file.flush()
         self._places[path] = (start, size)
         return size
+
+
+_BOUNDED = frozenset({zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED})
 
 
 class _Window(io.RawIOBase):
@@ -133,7 +137,7 @@ def unpack(stream: BinaryIO, *, name: str, limit_bytes: int) -> Unpacked:
                 break
     except (
         tarfile.TarError, zipfile.BadZipFile, zlib.error, gzip.BadGzipFile, EOFError,
-        NotImplementedError, OSError,
+        NotImplementedError, OSError, RuntimeError, ValueError, struct.error,
     ) as error:  # fmt: skip
         message = f"is no zip or tar archive that can be read here: {error}"
         raise InvalidInput.of(message, file=name, field="archive") from error
@@ -158,6 +162,7 @@ def _path(member: str, fault: str, known: Unpacked) -> tuple[str, str]:
 def _tarred(stream: BinaryIO, limit_bytes: int) -> Iterator[_Member]:
     rationed = _Rationed(_decompressed(stream))
     rationed.left = _MEMBER_HEAD_BYTES
+    passed_over = 0
     with tarfile.open(fileobj=rationed, mode="r|") as archive:
         for _ in range(_MAX_MEMBERS):
             member = archive.next()
@@ -168,8 +173,10 @@ def _tarred(stream: BinaryIO, limit_bytes: int) -> Iterator[_Member]:
                 rationed.left = min(member.size, limit_bytes) + _MEMBER_HEAD_BYTES
                 content = archive.extractfile(member)
                 yield member.name, content, ""
-                while content is not None and content.read(_CHUNK):
-                    pass
+                while content is not None and (chunk := content.read(_CHUNK)):
+                    passed_over += len(chunk)
+                    if passed_over > limit_bytes:
+                        raise TooLarge("The archive is larger than allowed when it is unpacked.")
             elif not member.isdir():
                 yield member.name, None, "is neither a plain file nor a folder"
             archive.members = []  # type: ignore[attr-defined]
@@ -194,6 +201,9 @@ def _zipped(stream: BinaryIO, limit_bytes: int) -> Iterator[_Member]:
                 yield member.filename, None, "is neither a plain file nor a folder"
             elif member.flag_bits & 1:
                 yield member.filename, None, "is encrypted"
+            elif member.compress_type not in _BOUNDED:
+                # The others are unpacked in one piece, however large that is.
+                yield member.filename, None, "is packed by another method than deflate"
             else:
                 with archive.open(member) as content:
                     yield member.filename, content, ""

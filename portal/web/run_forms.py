@@ -184,6 +184,8 @@ def read_submit_form(request: HttpRequest, options: RunOptionsForm) -> SubmitFor
     files = [*uploads(request, "files"), *folder]
     description = next(iter(uploads(request, "description")), None)
     archives = uploads(request, "archive")
+    if len(archives) > 1:
+        raise InvalidInput.of("one archive may be given", field="archive")
     given = options.options()
     start = request.POST.get("start", "")
     return SubmitForm(

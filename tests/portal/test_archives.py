@@ -137,3 +137,25 @@ def test_folders_are_passed_over() -> None:
         archive.addfile(folder)
 
     assert _read(stream) == {}
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_a_method_that_unpacks_in_one_piece_is_refused(method: int) -> None:
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", method) as archive:
+        archive.writestr("a", b"0" * 1000)
+
+    with pytest.raises(InvalidInput, match="another method than deflate"):
+        unpack(stream, name="a.zip", limit_bytes=10**6)
+
+
+def test_members_at_fault_count_as_well() -> None:
+    stream = io.BytesIO()
+    with tarfile.open(fileobj=stream, mode="w") as archive:
+        for number in range(3):
+            member = tarfile.TarInfo(f"../{number}")
+            member.size = 400_000
+            archive.addfile(member, io.BytesIO(bytes(member.size)))
+
+    with pytest.raises(TooLarge):
+        unpack(stream, name="a.tar", limit_bytes=10**6)

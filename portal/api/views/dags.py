@@ -83,6 +83,8 @@ class DagList(_TakesFiles, ListView):
     def post(self, request: Request) -> Response:
         """Store a DAG with its files, or refuse it with every fault; then nothing is stored."""
         user = caller(request)
+        # Before anything is unpacked.
+        require_role(Actor.person(user), Role.USER, "submit DAGs")
         dag = submit_dag(read_submission(request), owner=user, actor=Actor.person(user))
         body = SubmittedDagSerializer(selectors.find_dag(user, dag.pk)).data
         return Response(body, status=status.HTTP_201_CREATED)

@@ -208,3 +208,9 @@ def amount(value: float) -> str:
     if value == 0 or abs(value) >= 1000:
         return f"{value:.0f}"
     return f"{value:.3g}" if abs(value) < 100 else f"{value:.1f}".removesuffix(".0")
+
+
+@register.filter
+def pairs(values: Mapping[str, Any] | None) -> list[tuple[str, Any]]:
+    """Names and values of what users have named: `.items` would find a value of that name."""
+    return list((values or {}).items())
