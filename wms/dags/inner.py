@@ -17,6 +17,8 @@ from wms.placement import services as placement
 
 #: DAGs in DAGs, no deeper than this: one that contains itself would never end.
 MAX_DEPTH = 10
+#: A placement request is an ad of a few lines.
+MAX_REQUEST_BYTES = 1024 * 1024
 _SITE = ("site_id", "matched_at", "match_attributes", "environment", "substitutions")
 
 
@@ -110,7 +112,7 @@ def _request_text(dag: Dag, node: Node) -> str:
     if node.submit_description is not None:
         return str(node.submit_description.content["request"])
     source = features_of(node.features).source
-    content = read_file(dag.workspace_id, source)
+    content = read_file(dag.workspace_id, source, limit_bytes=MAX_REQUEST_BYTES)
     if content is None:
         raise InvalidInput.of(f"there is no file {source}")
     try:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
-from typing import BinaryIO
+from typing import BinaryIO, Final
 
 from django.db.models.functions import Now
 
+from wms.core.errors import InvalidInput
 from wms.jobs.blobs import open_blob, store_bytes
 from wms.jobs.models import Blob, Workspace, WorkspaceFile
+
+#: Rescues of the largest DAGs are smaller.
+MAX_READ_BYTES: Final = 64 * 1024 * 1024
 
 
 class WorkspaceFiles(Mapping[str, BinaryIO]):
@@ -39,11 +43,20 @@ class WorkspaceFiles(Mapping[str, BinaryIO]):
         return path in self._blobs
 
 
-def read_file(workspace_id: int, path: str) -> bytes | None:
-    """The content of one file; None when there is none of this path."""
-    file = WorkspaceFile.objects.filter(workspace_id=workspace_id, path=path).first()
+def read_file(workspace_id: int, path: str, *, limit_bytes: int = MAX_READ_BYTES) -> bytes | None:
+    """The content of one file; None when there is none of this path.
+
+    Raises InvalidInput for one that is larger than this: it is held in memory.
+    """
+    files = WorkspaceFile.objects.filter(workspace_id=workspace_id, path=path)
+    file = files.select_related("blob").first()
     if file is None:
         return None
+    size_bytes = file.blob.size_bytes
+    if size_bytes > limit_bytes:
+        raise InvalidInput.of(
+            f"the file has {size_bytes} bytes, and at most {limit_bytes} are read", file=path
+        )
     with open_blob(file.blob_id) as stream:
         return stream.read()
 
