@@ -137,9 +137,11 @@ def change_nodes(
     """Change VARS, priority or retries of nodes that are not yet submitted.
 
     VARS are added to those that the nodes have, and win over them. Raises NotFound, NotPermitted,
-    ReasonRequired, InvalidInput.
+    ReasonRequired, InvalidInput, Conflict.
     """
     dag, round_ = _begin(dag_id, actor, reason)
+    if dag.state in DAG_TERMINAL:
+        raise Conflict(f"DAG {dag.pk} has ended: rerun nodes of it first, or rescue it.")
     _check_values(variables or {}, priority, max_retries)
     if len(names) * sum(map(len, (variables or {}).values())) > _MOST_TEXT:
         message = f"at most {_MOST_TEXT} characters for all nodes together"
