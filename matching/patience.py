@@ -9,6 +9,7 @@ class Patience:
     """Tells when the time for a piece of work is up; without a stopwatch it never is."""
 
     def __init__(self, stopwatch: Stopwatch | None, limit_s: float) -> None:
+        self.limit_s = limit_s
         self._clock = stopwatch or (lambda: 0.0)
         self._latest_s = self._clock() + limit_s
 

@@ -252,6 +252,7 @@ PILOTAGE = {
     "MAX_SPLICE_DEPTH": int(env.number("PILOTAGE_MAX_SPLICE_DEPTH", 50)),
     "MAX_DAG_NODES": int(env.number("PILOTAGE_MAX_DAG_NODES", 1_000_000)),
     "MAX_DAG_ARCS": int(env.number("PILOTAGE_MAX_DAG_ARCS", 5_000_000)),
+    "MAX_CHECK_S": env.number("PILOTAGE_MAX_CHECK_S", 60),
     "BLOBS_DIR": str(VAR_DIR / "blobs"),
     "LOCAL_PILOTS_DIR": str(VAR_DIR / "pilots"),
     "PUBLIC_URL": PUBLIC_URL,

@@ -24,6 +24,7 @@ class Conf:
     max_splice_depth: int
     max_dag_nodes: int
     max_dag_arcs: int
+    max_check_s: float
     blobs_dir: Path
     local_pilots_dir: Path
     public_url: str
@@ -44,6 +45,7 @@ def conf() -> Conf:
         max_splice_depth=int(raw["MAX_SPLICE_DEPTH"]),
         max_dag_nodes=int(raw["MAX_DAG_NODES"]),
         max_dag_arcs=int(raw["MAX_DAG_ARCS"]),
+        max_check_s=float(raw["MAX_CHECK_S"]),
         blobs_dir=Path(raw["BLOBS_DIR"]),
         local_pilots_dir=Path(raw["LOCAL_PILOTS_DIR"]),
         public_url=str(raw["PUBLIC_URL"]),

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import BinaryIO
 
 from matching.needs import CPU_SEGMENTS_S
+from matching.patience import Patience
 from wms.core.conf import conf
 from wms.core.errors import Finding, InvalidInput
 from wms.core.models import User
 from wms.dags.description import Description, read_description
 from wms.dags.language.bounds import MAX_FINDINGS, Bounds
-from wms.dags.language.faults import in_order
+from wms.dags.language.faults import in_order, too_late
 from wms.dags.language.parser import parse_dag
 from wms.dags.language.spec import DagSpec, NodeSpec, Place
 from wms.dags.node_checks import check_nodes
@@ -59,27 +61,37 @@ def check_dag(
     description_text: str = "",
     description_name: str = "",
     allow_missing_files: bool = False,
+    limit_s: float | None = None,
 ) -> CheckedDag:
     """Parse and check everything that `owner` submitted; all faults are found at once.
 
     `files` has the DAG files `names` too, all by their paths. Without an owner nothing is asked of
     the database. With `allow_missing_files`, it is a warning that descriptions,
-    executables or inputs are not there.
+    executables or inputs are not there. It is a fault that the check takes longer than the
+    settings allow, or `limit_s`.
     """
     texts = _Texts(files)
-    dag = parse_dag(names, texts.of_dag, bounds=dag_bounds(), directory=directory)
+    patience = _patience(limit_s)
+    dag = parse_dag(
+        names, texts.of_dag, bounds=dag_bounds(), directory=directory, patience=patience
+    )
     checked = CheckedDag(dag, findings=[*dag.findings, *texts.faults], warnings=[*dag.warnings])
-    _read_sources(checked, files, allow_missing_files=allow_missing_files)
+    is_read = _read_sources(checked, files, patience, allow_missing_files=allow_missing_files)
     if description_text and owner is not None:
         checked.description, faults = read_description(
             description_text, file=description_name, owner=owner
         )
         checked.findings += faults
-    if not dag.findings:
-        _check_nodes(checked, files, owner, allow_missing_files=allow_missing_files)
+    if is_read and not dag.findings:
+        _check_nodes(checked, files, owner, patience, allow_missing_files=allow_missing_files)
     checked.findings = sorted(dict.fromkeys(checked.findings), key=in_order)
     checked.warnings = sorted(dict.fromkeys(checked.warnings), key=in_order)[:MAX_FINDINGS]
     return checked
+
+
+def _patience(limit_s: float | None) -> Patience:
+    allowed_s = conf().max_check_s
+    return Patience(time.monotonic, allowed_s if limit_s is None else min(limit_s, allowed_s))
 
 
 def dag_bounds() -> Bounds:
@@ -130,15 +142,25 @@ def read_text(stream: BinaryIO, *, limit_bytes: int = MAX_TEXT_BYTES) -> tuple[s
 
 
 def _read_sources(
-    checked: CheckedDag, files: Mapping[str, BinaryIO], *, allow_missing_files: bool
-) -> None:
-    """Read the descriptions of the nodes; what is not there or cannot be read is told once."""
+    checked: CheckedDag,
+    files: Mapping[str, BinaryIO],
+    patience: Patience,
+    *,
+    allow_missing_files: bool,
+) -> bool:
+    """Read the descriptions of the nodes; what is not there or cannot be read is told once.
+
+    False when there was not enough time.
+    """
     missing: set[tuple[str, bool]] = set()
     requests: set[str] = set()
     for node in checked.dag.nodes.values():
         source = node.source
         if source in checked.submit_files or not source:
             continue
+        if patience.is_over:
+            _tell_late(checked, node, patience)
+            return False
         if source not in files and source not in checked.dag.descriptions:
             is_fault = _must_be_there(node) and not allow_missing_files
             if not node.is_noop and not node.is_done and (source, is_fault) not in missing:
@@ -151,6 +173,15 @@ def _read_sources(
         elif node.kind is NodeKind.DATA and source not in requests:
             requests.add(source)
             checked.findings += _request_faults(checked.dag, node, files)
+    return True
+
+
+def _tell_late(checked: CheckedDag, node: NodeSpec, patience: Patience) -> None:
+    """Tell how far the check came, unless reading the DAG files took all the time."""
+    if not checked.dag.findings:
+        count = len(checked.submit_files)
+        message = f"{too_late(patience)}: {count} descriptions were read before that of {node.name}"
+        checked.findings.append(Finding(message, *node.place))
 
 
 def _must_be_there(node: NodeSpec) -> bool:
@@ -200,6 +231,7 @@ def _check_nodes(
     checked: CheckedDag,
     files: Mapping[str, BinaryIO],
     owner: User | None,
+    patience: Patience,
     *,
     allow_missing_files: bool,
 ) -> None:
@@ -214,6 +246,7 @@ def _check_nodes(
         cpu_segments_s=task_queue_policy().cpu_segments_s if owner else CPU_SEGMENTS_S,
         words=offered_words() if owner else None,
         allow_missing_files=allow_missing_files,
+        patience=patience,
     )
     checked.findings += faults
     checked.warnings += warnings

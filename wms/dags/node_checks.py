@@ -5,14 +5,15 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import Any
 
 from matching.needs import Needs
+from matching.patience import Patience
 from matching.substitution import uses_macros
 from wms.core.errors import Finding
 from wms.dags.changes import change_fault
 from wms.dags.language.bounds import MAX_FINDINGS
+from wms.dags.language.faults import too_late
 from wms.dags.language.spec import DagSpec, NodeSpec
 from wms.dags.needs import MAX_DIFFERENT_NEEDS
 from wms.dags.places import place_of, text_of
@@ -26,6 +27,9 @@ from wms.sites.words import OfferedWords
 _OTHERS = frozenset({NodeKind.SUBDAG, NodeKind.DATA})
 #: So many jobs of a list are looked at for the first node of a description; then one of each.
 _MOST_OF_LIST = 1000
+#: Of the names of inputs and outputs so many characters are kept; what a name takes besides.
+_MOST_TEXT_OF_NAMES = 512 * 1024 * 1024
+_COST_OF_NAME = 64
 
 
 def check_nodes(
@@ -38,22 +42,29 @@ def check_nodes(
     cpu_segments_s: Sequence[int],
     words: OfferedWords | None,
     allow_missing_files: bool = False,
+    patience: Patience | None = None,
 ) -> tuple[list[Finding], list[Finding]]:
     """What is wrong with the nodes, and what may not be meant, each once, with its file and line.
 
     What depends on the site is known only after the match. Nodes whose description is not there, or
     has faults itself, are left out. `words` are those that sites and queues offer today.
+    When patience ends, so does the check, and it is a fault.
     """
+    patience = patience or Patience(None, 0)
     identity = Identity(owner=owner_name, group=group_name, cpu_segments_s=cpu_segments_s)
-    checker = _Checker(submit_files, identity)
-    for node in dag.nodes.values():
+    checker = _Checker(submit_files, identity, patience)
+    for count, node in enumerate(dag.nodes.values()):
+        if patience.is_over:
+            message = f"{too_late(patience)}: {count} of {len(dag.nodes)} nodes were looked at"
+            checker.faults.append(Finding(message, *node.place))
+            return checker.faults[-MAX_FINDINGS:], []
         if node.kind in _OTHERS or node.is_noop or node.source not in submit_files:
             continue
         checker.check(node)
         if checker.has_enough:
             break
     missing = checker.files.missing(submit_files, uploaded)
-    warnings = warnings_of(dag, submit_files, checker.needs.items(), words)
+    warnings = warnings_of(dag, submit_files, checker.needs.items(), words, patience)
     # Nodes that share a description share its faults.
     faults = list(dict.fromkeys(checker.faults))[:MAX_FINDINGS]
     if allow_missing_files or _may_make_files(dag, submit_files):
@@ -73,12 +84,15 @@ def _may_make_files(dag: DagSpec, submit_files: Mapping[str, SubmitFile]) -> boo
 class _Checker:
     """Looks at one node after the other; what they share is looked at once."""
 
-    def __init__(self, submit_files: Mapping[str, SubmitFile], identity: Identity) -> None:
+    def __init__(
+        self, submit_files: Mapping[str, SubmitFile], identity: Identity, patience: Patience
+    ) -> None:
         self.faults: list[Finding] = []
         self.needs: dict[Needs, NodeSpec] = {}
         self.files = _FileNames()
         self._submit_files = submit_files
         self._identity = identity
+        self._patience = patience
         self._renderers: dict[str, Renderer | None] = {}
         self._last: Needs | None = None
 
@@ -101,6 +115,8 @@ class _Checker:
         try:
             for fields in renderer.fields(context, most=_MOST_OF_LIST if is_first else 1):
                 self._take(node, fields)
+                if self._patience.is_over:
+                    return
             if node.retry is not None and node.retry.changes:
                 self._check_changes(node, renderer)
         except CannotRender as error:
@@ -177,6 +193,8 @@ class _FileNames:
     lists: list[tuple[NodeSpec, str, int]] = field(default_factory=list)
     #: Of the node before: many nodes name the same.
     last: tuple[Any, ...] = ()
+    #: So much text may still be kept, and then nothing is said of missing files.
+    room: int = field(default_factory=lambda: _MOST_TEXT_OF_NAMES)
 
     def add(self, node: NodeSpec, fields: Mapping[str, Any]) -> None:
         """Take in those of a node."""
@@ -185,10 +203,16 @@ class _FileNames:
             node.source, node.directory, get("directory", ""), get("executable", "/"),
             get("input_files", ()), get("output_files", ()), get("stdout_name", ""),
         )  # fmt: skip
-        if named == self.last:
+        if self.room <= 0 or named == self.last:
             return
         self.last = named
         source, *place, executable, inputs, outputs, stdout = named
+        self.room -= sum(map(len, inputs)) + sum(map(len, outputs))
+        self.room -= _COST_OF_NAME * (len(inputs) + len(outputs))
+        if self.room <= 0:
+            self.wanted.clear()
+            self.outputs.clear()
+            return
         self.wanted.setdefault((source, *place, (executable, *inputs)), node)
         self.outputs.add((*place, (*outputs, stdout) if stdout else outputs))
 
@@ -200,19 +224,28 @@ class _FileNames:
     def missing(
         self, submit_files: Mapping[str, SubmitFile], uploaded: Collection[str]
     ) -> list[Finding]:
-        """Inputs that were neither uploaded nor are made by another node."""
+        """Inputs that were neither uploaded nor are made by another node; none if these are too
+        many to be known.
+        """
+        if self.room <= 0:
+            return []
         there = {_joined(*place, name) for *place, names in self.outputs for name in names}
         there.update(uploaded)
-        found = {
+        found = (
             Finding(
                 f"{command} of node {node.name} was not uploaded, and no node makes it: {name}",
                 file=submit_files[node.source].file,
                 line=line or submit_files[node.source].lines.get(command),
-            ): None
+            )
             for node, command, name, path, line in self._paths()
             if path not in there
-        }
-        return list(islice(found, MAX_FINDINGS))
+        )
+        told: dict[Finding, None] = {}
+        for each in found:
+            told[each] = None
+            if len(told) >= MAX_FINDINGS:
+                break
+        return list(told)
 
     def _paths(self) -> Iterator[tuple[NodeSpec, str, str, str, int]]:
         """What the nodes want, with the command that names it, its path, and the line if known."""

@@ -28,6 +28,8 @@ from wms.dags.workspaces import WorkspaceFiles
 from wms.jobs.models import Workspace
 
 SUBMIT_EVENT = "submit"
+#: The engine reads inner DAGs in its rounds, while the outer one waits.
+_LIMIT_OF_INNER_S = 10.0
 _DEFAULTS = asdict(RunOptions())
 #: The least and the greatest value of options, where they are not 0 and what a column holds.
 _BOUNDS = {
@@ -71,6 +73,7 @@ def create_run(request: RunRequest, *, actor: Actor) -> Dag:
             owner=request.owner,
             directory=request.directory,
             allow_missing_files=request.allow_missing_files,
+            limit_s=None if request.parent_node is None else _LIMIT_OF_INNER_S,
         )
     if checked.findings:
         raise FaultyDag(checked)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import chain, groupby, islice
+from itertools import chain, groupby, islice, takewhile
 from operator import attrgetter
 
 from matching.macros import names_in, parse_template
 from matching.needs import Needs
+from matching.patience import Patience
 from wms.core.errors import Finding
 from wms.dags.commands import FIELDS, command_warning
 from wms.dags.language.bounds import MAX_FINDINGS
@@ -50,13 +51,16 @@ def warnings_of(
     submit_files: Mapping[str, SubmitFile],
     wanted: Iterable[tuple[Needs, NodeSpec]],
     words: OfferedWords | None,
+    patience: Patience | None = None,
 ) -> list[Finding]:
     """The warnings about the descriptions and values of a DAG's nodes, each once.
 
     `wanted` has the different needs of the nodes, each with a node that has them; their words are
-    looked at if it is known which are offered.
+    looked at if it is known which are offered. When patience ends, no further ones are looked for.
     """
-    of_files = (each for read in submit_files.values() for each in _of_file(read))
+    patience = patience or Patience(None, 0)
+    files = takewhile(lambda _: not patience.is_over, submit_files.values())
+    of_files = (each for read in files for each in _of_file(read))
     found = set(islice(chain(of_files, _of_variables(dag)), MAX_FINDINGS))
     if words is not None:
         _add_unknown_words(found, submit_files, wanted, words)

@@ -2,9 +2,12 @@ from __future__ import annotations
 
 import io
 from collections.abc import Mapping
+from itertools import count
+from types import SimpleNamespace
 
 import pytest
 
+from wms.dags import checking
 from wms.dags.checking import CheckedDag, check_dag
 
 SUB = "executable = /bin/true\nqueue\n"
@@ -149,3 +152,31 @@ def test_a_dag_in_a_directory_is_checked_there() -> None:
 
     assert dag.findings == []
     assert dag.dag.nodes["A"].source == "d/a.sub"
+
+
+def test_a_check_that_takes_too_long_is_a_fault(settings) -> None:
+    settings.PILOTAGE = {**settings.PILOTAGE, "MAX_CHECK_S": -1}
+
+    assert found("JOB A a.sub", {"a.sub": SUB}) == [
+        "case.dag: checking the DAG takes longer than -1 s, and this was reached"
+    ]
+
+
+def test_an_inner_dag_may_be_given_less_time_but_not_more(settings) -> None:
+    assert found("JOB A a.sub", {"a.sub": SUB}, limit_s=1e6) == []
+    assert "longer than -1 s" in found("JOB A a.sub", {"a.sub": SUB}, limit_s=-1)[0]
+
+    settings.PILOTAGE = {**settings.PILOTAGE, "MAX_CHECK_S": -2}
+    assert "longer than -2 s" in found("JOB A a.sub", {"a.sub": SUB}, limit_s=1e6)[0]
+
+
+def test_descriptions_are_read_no_longer_than_the_time_allows(monkeypatch) -> None:
+    # The DAG file is read within the first three looks at the clock.
+    seconds = count()
+    monkeypatch.setattr(checking, "time", SimpleNamespace(monotonic=seconds.__next__))
+    text = "\n".join(f"JOB N{n} s{n}.sub" for n in range(8))
+
+    told = found(text, {f"s{n}.sub": SUB for n in range(8)}, limit_s=6)
+
+    assert len(told) == 1
+    assert "longer than 6 s: 3 descriptions were read before that of N3" in told[0]

@@ -15,9 +15,9 @@ from tests.wms.dags.driving import (
     states,
 )
 from wms.core.actors import Actor
-from wms.dags import engine
+from wms.dags import engine, runs
 from wms.dags.inner import MAX_DEPTH
-from wms.dags.models import Dag, Rescue
+from wms.dags.models import Dag, Node, Rescue
 from wms.dags.services import (
     halt_dags,
     hold_dags,
@@ -177,3 +177,13 @@ def test_a_dag_that_contains_itself_ends_at_the_greatest_depth(submit) -> None:
     assert Dag.objects.filter(root=dag).count() == MAX_DEPTH
     deepest = Dag.objects.latest("pk")
     assert f"nested {MAX_DEPTH} deep" in deepest.nodes.get().state_reason
+
+
+def test_an_inner_dag_is_read_for_a_shorter_time_than_another(submit, monkeypatch) -> None:
+    monkeypatch.setattr(runs, "_LIMIT_OF_INNER_S", -1.0)
+    dag = match(submit("SUBDAG EXTERNAL S inner.dag", files={"inner.dag": INNER}))
+
+    run_all(dag)
+
+    assert states(dag) == {"S": "failed"}
+    assert "longer than -1 s" in Node.objects.get(dag=dag).state_reason

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import time
+from itertools import count
 
 import pytest
 
+from matching.patience import Patience
 from wms.core.errors import Finding
+from wms.dags import node_checks
 from wms.dags.language.parser import parse_dag
 from wms.dags.language.spec import DagSpec, NodeSpec, Place, Variable
 from wms.dags.node_checks import check_nodes
@@ -33,7 +36,7 @@ def check(
 
 
 def run(
-    dag: DagSpec, submit_files: dict[str, SubmitFile], uploaded: tuple[str, ...]
+    dag: DagSpec, submit_files: dict[str, SubmitFile], uploaded: tuple[str, ...], **options
 ) -> tuple[list[Finding], list[Finding]]:
     return check_nodes(
         dag,
@@ -43,6 +46,7 @@ def run(
         group_name="",
         cpu_segments_s=(500, 5000),
         words=None,
+        **options,
     )
 
 
@@ -218,3 +222,36 @@ def test_a_command_that_uses_itself_again_and_again_does_not_grow_without_bounds
 
     assert len(parsed.commands["x"]) <= 128 * 1024
     assert "expand to more than" in parsed.findings[0].message
+
+
+def test_the_check_ends_when_the_time_is_up_and_tells_how_far_it_came() -> None:
+    dag = parse_dag(["a.dag"], {"a.dag": "\n".join(f"JOB N{n} a.sub" for n in range(100))}.get)
+    files = {"a.sub": parse_submit_file(PLAIN, file="a.sub")}
+    seconds = count()
+
+    (finding,), _ = run(dag, files, (), patience=Patience(lambda: next(seconds), 20))
+
+    assert next(seconds) < 25
+    assert str(finding) == (
+        "a.dag:11: checking the DAG takes longer than 20 s: 10 of 100 nodes were looked at"
+    )
+
+
+def test_the_check_ends_within_the_jobs_of_one_node() -> None:
+    dag = parse_dag(["a.dag"], {"a.dag": "JOB A a.sub\nJOB B a.sub"}.get)
+    files = {"a.sub": parse_submit_file("executable = x$(Process)\nqueue 1000", file="a.sub")}
+    seconds = count()
+
+    (finding,), _ = run(dag, files, (), patience=Patience(lambda: next(seconds), 20))
+
+    assert next(seconds) < 25
+    assert finding.line == 2
+
+
+def test_names_of_files_that_are_too_many_are_not_compared(monkeypatch) -> None:
+    monkeypatch.setattr(node_checks, "_MOST_TEXT_OF_NAMES", 1_000)
+    text = "executable = job.sh\ntransfer_input_files = $(x)\nqueue"
+    lines = [f'JOB N{n} a.sub\nVARS N{n} x="i{n}"' for n in range(20)]
+
+    assert len(check("\n".join(lines[:10]), a=text)[0]) == 10
+    assert check("\n".join(lines), a=text) == ([], [])

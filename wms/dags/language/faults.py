@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from matching.patience import Patience
 from wms.core.errors import Finding
 from wms.dags.language.bounds import MAX_FINDINGS
 from wms.dags.language.spec import Place
@@ -26,6 +27,11 @@ class FollowsFromAnother(Fault):
 
 class TooMuch(Fault):
     """The DAG is larger than allowed: nothing more is read."""
+
+
+def too_late(patience: Patience) -> str:
+    """What is told of a DAG whose check takes too long."""
+    return f"checking the DAG takes longer than {patience.limit_s:g} s"
 
 
 class Enough(Exception):

@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from typing import NamedTuple
 
+from matching.patience import Patience
 from wms.dags.language import arcs, modifiers, nodes, scripts, settings, splices, variables
 from wms.dags.language.bounds import MAX_LINES, Bounds
 from wms.dags.language.faults import Enough, Fault, FollowsFromAnother, TooMuch
@@ -63,6 +64,8 @@ _SECOND: dict[str, _Command] = {
 }
 _NAMES = {keyword(name): name for name in [*_FIRST, *_SECOND]}
 _CYCLE_NAMES_TOLD = 20
+#: The time is looked at once in so many lines, and one: each may take a while.
+_SOME_LINES = 15
 
 
 def parse_dag(
@@ -71,13 +74,17 @@ def parse_dag(
     *,
     bounds: Bounds = Bounds(),  # noqa: B008 - it is frozen
     directory: str = "",
+    patience: Patience | None = None,
 ) -> DagSpec:
     """Read one or several DAG files as one DAG. Never raises: faults are in `findings`.
 
     `names` are paths of the workspace, as `read` knows them; the nodes of several files are called
-    `0.A`, `1.A`. `directory` is where the DAG runs: the files that it names are below.
+    `0.A`, `1.A`. `directory` is where the DAG runs: the files that it names are below. When
+    patience ends, so does reading, and it is a fault.
     """
-    reading = Reading(read, partial(_read_lines, entries=_Entries()), bounds, names, directory)
+    read_lines = partial(_read_lines, entries=_Entries())
+    patience = patience or Patience(None, 0)
+    reading = Reading(read, read_lines, bounds, names, directory, patience)
     spec = reading.spec
     with _without_collections():
         with suppress(Enough):
@@ -164,6 +171,8 @@ def _first_time(here: Here, entries: _Entries) -> list[_Entry | None]:
     left: list[_Entry | None] = [None] * len(lines)
     head, has_joins = source.head, source.has_joins
     for at, line in enumerate(lines):
+        if not at & _SOME_LINES:
+            _check_time(here, at)
         words = head(line)
         if has_joins and "\\" in line and not is_comment(line):
             words = head(source.join(at))
@@ -193,6 +202,8 @@ def _do(here: Here, at: int, name: str, command: _Command, rest: str) -> None:
 def _second_time(here: Here, left: list[_Entry | None]) -> None:
     lines = here.source.lines
     for at, entry in enumerate(left):
+        if not at & _SOME_LINES:
+            _check_time(here, at)
         if entry is None:
             continue
         rest = lines[at]
@@ -204,6 +215,15 @@ def _second_time(here: Here, left: list[_Entry | None]) -> None:
             command(here, rest)
         except Fault as fault:
             _tell(here, fault)
+
+
+def _check_time(here: Here, at: int) -> None:
+    here.line = at + 1
+    here.command = ""
+    try:
+        here.reading.check_time()
+    except TooMuch as fault:
+        _tell(here, fault)
 
 
 def _refuse(here: Here, _rest: str) -> None:

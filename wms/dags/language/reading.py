@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NoReturn
 
+from matching.patience import Patience
 from wms.core.errors import InvalidInput
 from wms.dags.language.arcbook import ArcBook
 from wms.dags.language.bounds import (
@@ -16,7 +17,7 @@ from wms.dags.language.bounds import (
     VALUES_PER_NODE,
     Bounds,
 )
-from wms.dags.language.faults import Fault, FollowsFromAnother, Told, TooMuch
+from wms.dags.language.faults import Fault, FollowsFromAnother, Told, TooMuch, too_late
 from wms.dags.language.lexer import SourceText
 from wms.dags.language.spec import DagSpec, NodeSpec, Place, Retry
 from wms.dags.states import NodeKind
@@ -90,6 +91,7 @@ class Reading:
         bounds: Bounds,
         dag_files: Sequence[str],
         directory: str,
+        patience: Patience,
     ) -> None:
         #: Reads all lines of a file in a scope.
         self.read_lines = read_lines
@@ -100,6 +102,7 @@ class Reading:
         self.arcs = ArcBook(bounds.max_arcs)
         self.told = Told()
         self.bounds = bounds
+        self.patience = patience
         self.dag_files = dag_files
         self.directory = directory
         #: Descriptions with names, by the prefix of their scope.
@@ -125,8 +128,14 @@ class Reading:
         self._values = 0
         self._ends = 0
 
+    def check_time(self) -> None:
+        """Raise TooMuch when the time is up."""
+        if self.patience.is_over:
+            raise TooMuch(f"{too_late(self.patience)}, and this was reached")
+
     def text(self, path: str) -> str | None:
         """The text of a file; None if it is not there. Raises TooMuch."""
+        self.check_time()
         limit = self.bounds.max_text_bytes
         if path in self._texts:
             self._read_size += max(len(self._texts[path] or ""), READ_AT_LEAST)
@@ -158,6 +167,7 @@ class Reading:
 
     def charge(self, values: int) -> None:
         """Count values that lines for ALL_NODES set. Raises TooMuch."""
+        self.check_time()
         self._values += values
         limit = VALUES_PER_NODE * self.bounds.max_nodes
         if self._values > limit:
@@ -168,6 +178,7 @@ class Reading:
 
         Raises TooMuch.
         """
+        self.check_time()
         self._ends += count
         limit = ENDS_PER_ARC * self.bounds.max_arcs
         if self._ends > limit:

@@ -25,6 +25,7 @@ def splice(here: Here, rest: str) -> None:
     outside = Splice(here.place)
     first_node, first_arc = len(here.reading.specs), len(here.reading.arcs)
     _read(here, scope, source)
+    here.reading.check_time()
     _look_from_outside(outside, scope, here, first_node, first_arc)
     here.scope.splices[name] = outside
 

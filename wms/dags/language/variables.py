@@ -6,7 +6,7 @@ import re
 import sys
 from collections.abc import Iterator
 
-from matching.substitution import reference_fault
+from matching.substitution import MAX_TEXT_LENGTH, reference_fault
 from wms.dags.language.bounds import MAX_VARIABLES
 from wms.dags.language.faults import Fault
 from wms.dags.language.lexer import keyword, tokenize, unescape
@@ -37,6 +37,8 @@ def variables(here: Here, rest: str) -> None:
         here.reading.charge(len(here.scope.names) * len(pairs) * (_WEIGHT - 1))
         here.reading.common_places.add(here.place)
     for (key, lowered), value in pairs:
+        if "$$" in value and len(value) > MAX_TEXT_LENGTH:
+            raise Fault(f"{key}: a value with $$ has at most {MAX_TEXT_LENGTH} characters")
         if fault := reference_fault(value):
             raise Fault(f"{key}: {fault}")
         variable = Variable(key, value, here.place, is_appended)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from matching.patience import Patience
 from tests.wms.dags.language.reading import faults, read, well_read
 from wms.core.errors import Finding
 from wms.dags.language.parser import parse_dag
@@ -293,4 +294,47 @@ def test_a_line_with_too_many_variables_is_a_fault() -> None:
 
     assert faults(f"JOB A a\nVARS A {pairs}") == [
         ("case.dag", 2, "a node has at most 1000 variables")
+    ]
+
+
+class Clock:
+    """Goes on by a second whenever somebody looks at it."""
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+
+    def __call__(self) -> float:
+        self.now_s += 1
+        return self.now_s
+
+
+@pytest.mark.parametrize(
+    ("text", "limit_s"),
+    [
+        ("JOB A a\n" + "# nothing\n" * 2_000, 20),
+        ("JOB A a\n" + 'VARS ALL_NODES x="1"\n' * 200, 20),
+        ("SPLICE S s\n" * 200, 20),
+        ("JOB A a\n" + "RETRY A 1\n" * 2_000, 20),
+    ],
+)
+def test_reading_ends_when_the_time_is_up(text: str, limit_s: float) -> None:
+    clock = Clock()
+
+    dag = parse_dag(
+        ["a.dag"], {"a.dag": text, "s": "JOB B b"}.get, patience=Patience(clock, limit_s)
+    )
+
+    assert clock.now_s == limit_s + 2
+    told = [each for each in dag.findings if "longer than" in each.message]
+    assert [each.message for each in told] == [
+        "checking the DAG takes longer than 20 s, and this was reached"
+    ]
+    assert (told[0].line or 0) > 1
+
+
+def test_a_very_long_value_has_no_references() -> None:
+    value = "$$(Memory)" * 20_000
+
+    assert faults(f'JOB A a\nVARS A x="{value}"') == [
+        ("case.dag", 2, "x: a value with $$ has at most 131072 characters")
     ]
