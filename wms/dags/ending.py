@@ -129,11 +129,13 @@ def go_on_ending(round_: Round) -> None:
 
 def _end_after_final(round_: Round, ending: Ending) -> None:
     """FINAL was done: the DAG's exit code is 0, while its status goes on telling what happened."""
-    if ending.event == "remove" or ending.is_success:
+    if ending.is_success:
         _end(round_, ending, ending.exit_code)
         return
     reason = f"{ending.reason}; the FINAL node succeeded"
-    _end(round_, Ending(ending.status, 0, reason, "complete"), 0)
+    # What somebody removed stays so.
+    event = ending.event if ending.event == "remove" else "complete"
+    _end(round_, Ending(ending.status, 0, reason, event), 0)
 
 
 def _end(round_: Round, ending: Ending, exit_code: int) -> None:

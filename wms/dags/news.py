@@ -19,7 +19,7 @@ from wms.dags.models import Dag, Node, ScriptRun
 from wms.dags.rounds import Round, nodes_by_id
 from wms.dags.scripts.asking import ask_again, defers
 from wms.dags.settling import PlainEnds, Verdict, attempt_of
-from wms.dags.states import NodeKind, NodeState, ScriptKind
+from wms.dags.states import DagState, NodeKind, NodeState, ScriptKind
 from wms.placement.models import PlacementRequest
 
 #: So many entries are read in one round; the rest is for the next.
@@ -199,7 +199,10 @@ def _verdict_of_script(round_: Round, run: ScriptRun, node: Node) -> Verdict:
 
 
 def verdicts_of_inner(round_: Round, dag_ids: Sequence[int]) -> list[Verdict]:
-    """What becomes of the nodes whose inner DAGs ended: their exit code is the node's."""
+    """What becomes of the nodes whose inner DAGs ended: their exit code is the node's.
+
+    One that was removed is like a job that was, whatever its FINAL node gave.
+    """
     verdicts: list[Verdict] = []
     if not dag_ids:
         return verdicts
@@ -209,6 +212,8 @@ def verdicts_of_inner(round_: Round, dag_ids: Sequence[int]) -> list[Verdict]:
         if node is None or node.state != NodeState.SUBMITTED or not is_current:
             continue
         code = inner.exit_code if inner.exit_code is not None else 1
+        if inner.state == DagState.REMOVED:
+            code = JOB_REMOVED
         attempt = attempt_of(round_, node, features_of(node.features))
         reason = f"the inner DAG {inner.pk} ended with {code}: {inner.state_reason}" if code else ""
         verdicts.append(Verdict(node, after_job(attempt, code), reason))

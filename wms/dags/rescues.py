@@ -79,7 +79,7 @@ def begin_from(workspace: Workspace, dag_files: list[str], resumption: Resumptio
     """
     numbers = rescue_numbers(workspace, dag_files)
     if resumption.is_fresh:
-        _set_aside(workspace, list(numbers.values()))
+        _set_aside(workspace, [*numbers.values(), *_of_inner_runs(workspace, dag_files)])
         return None
     if resumption.save_point:
         path = _save_path(dag_files, resumption.save_point)
@@ -93,6 +93,14 @@ def begin_from(workspace: Workspace, dag_files: list[str], resumption: Resumptio
         raise InvalidInput.of(f"there is no {stem}.rescue{wanted:03d}", field="rescue_number")
     _set_aside(workspace, [path for number, path in numbers.items() if number > wanted])
     return _read(workspace, numbers[wanted], wanted)
+
+
+def _of_inner_runs(workspace: Workspace, dag_files: list[str]) -> list[str]:
+    """The rescues that DAGs inside of earlier runs of these files have left."""
+    left = Rescue.objects.filter(
+        workspace=workspace, kind=Rescue.Kind.RESCUE, dag__root__dag_files=dag_files
+    )
+    return list(left.values_list("path", flat=True))
 
 
 def write_rescue_of(dag: Dag) -> Rescue | None:

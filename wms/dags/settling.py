@@ -187,7 +187,8 @@ def _retry(round_: Round, ids: Collection[int], reason: str) -> list[int]:
 def _pass_pre(round_: Round, verdicts: Sequence[Verdict]) -> list[int]:
     """PRE ended well: the node waits for its turn behind those that are ready."""
     ids = [verdict.node.pk for verdict in verdicts]
-    return round_.move("pass pre", ids, progress={"pre": 0}, ready_rank=round_.number)
+    rank = round_.front_rank() if round_.options.depth_first else round_.number
+    return round_.move("pass pre", ids, progress={"pre": 0}, ready_rank=rank)
 
 
 def _run_post(round_: Round, verdicts: Sequence[Verdict]) -> None:
