@@ -14,7 +14,7 @@ from wms.core.actors import Actor
 from wms.dags.lifecycle import JOB_TOPIC
 from wms.dags.models import Node
 from wms.dags.node_services import tell_provisioned
-from wms.dags.simulation.behaviour import Result
+from wms.dags.simulation.behaviour import US_PER_S, Result
 from wms.dags.simulation.record import Run
 from wms.dags.simulation.world import STEERING, World
 from wms.dags.states import NodeKind
@@ -26,6 +26,8 @@ from wms.taskqueues import services as taskqueues
 
 _PILOT = Actor.pilot("simulation")
 _BATCH = 5000
+#: So long a job is held that no HOLD script is run for.
+_HELD_US = US_PER_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,7 @@ class _Waiting:
     name: str
     category: str
     kind: str
+    has_hold_script: bool
 
 
 @dataclass(slots=True)
@@ -127,12 +130,12 @@ class BatchSystem:
             for pk, cluster, process, number, words in rows
         ]
 
-    def _nodes(self, clusters: list[int]) -> dict[int, tuple[int, str, str, str]]:
+    def _nodes(self, clusters: list[int]) -> dict[int, tuple[int, str, str, str, bool]]:
         rows = Node.objects.filter(dag_id__in=self._world.dag_ids, job_id__in=clusters)
         return {
-            job_id: (dag_id, name, category, kind)
-            for job_id, dag_id, name, category, kind in rows.values_list(
-                "job_id", "dag_id", "name", "category", "kind"
+            job_id: (dag_id, name, category, kind, hold is not None)
+            for job_id, dag_id, name, category, kind, hold in rows.values_list(
+                "job_id", "dag_id", "name", "category", "kind", "features__scripts__hold"
             )
         }
 
@@ -160,7 +163,7 @@ class BatchSystem:
         for job in waiting:
             started, lasts_us = self._begin(job)
             if started.result.is_held and job.attempt == 1:
-                to_hold.append(job.pk)
+                to_hold.append(job)
             elif lasts_us is not None:
                 ends[self._world.now_us + lasts_us][job.pk] = job.attempt
             if job.kind == NodeKind.PROVISIONER and self._says_ready(job, started.result):
@@ -198,13 +201,18 @@ class BatchSystem:
             return None
         return behaviour.duration_us(job.name, "", number, usual_s)
 
-    def _hold(self, ids: list[int]) -> None:
-        if not ids:
+    def _hold(self, held: list[_Waiting]) -> None:
+        if not held:
             return
+        ids = [job.pk for job in held]
         for pk in ids:
             self._world.end(self._running.pop(pk).run, "held")
         self._held.update(ids)
         jobs.hold_jobs(ids, actor=STEERING, reason="held by the simulation")
+        for job in held:
+            if self._world.options.releases_held and not job.has_hold_script:
+                at_us = self._world.now_us + _HELD_US
+                self._world.agenda.plan(at_us, partial(self.release, job.dag_id, job.name))
 
     def _close(self, ended: Mapping[int, _Started]) -> None:
         """End attempts and jobs with their codes; equal ends in the same statements."""

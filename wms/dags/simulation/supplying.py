@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from wms.dags.language.parser import parse_dag
-from wms.dags.language.spec import NodeSpec
 from wms.dags.states import NodeKind
 
 #: Programs that are there wherever they are looked for; they do what the behaviour says.
@@ -19,7 +18,7 @@ _DEEPEST = 10
 
 @dataclass(frozen=True, slots=True)
 class Supplied:
-    """The contents of all files of a case, and which of them are submit descriptions."""
+    """The contents of all files of a case, and which of them are read when nodes are submitted."""
 
     contents: dict[str, bytes]
     descriptions: set[str]
@@ -39,7 +38,7 @@ def supplied_files(dag_files: Sequence[str], files: Mapping[str, str | None]) ->
         found.pop(path, None)
         if text is not None:
             found[path] = text.encode()
-    return Supplied(found, named.submit_files & found.keys())
+    return Supplied(found, (named.submit_files | named.requests) & found.keys())
 
 
 class _Named:
@@ -47,6 +46,7 @@ class _Named:
 
     def __init__(self, files: Mapping[str, str | None]) -> None:
         self.submit_files: set[str] = set()
+        self.requests: set[str] = set()
         self.directories = {""}
         self._files = files
 
@@ -57,9 +57,6 @@ class _Named:
             self.directories.add(node.directory)
             if node.kind is NodeKind.SUBDAG and depth:
                 self.look([node.source], node.directory, depth - 1)
-            elif _has_submit_file(node) and node.source not in spec.descriptions:
-                self.submit_files.add(node.source)
-
-
-def _has_submit_file(node: NodeSpec) -> bool:
-    return node.kind not in (NodeKind.SUBDAG, NodeKind.DATA) and bool(node.source)
+            elif node.source and node.source not in spec.descriptions:
+                named = self.requests if node.kind is NodeKind.DATA else self.submit_files
+                named.add(node.source)
