@@ -14,7 +14,7 @@ from wms.core.audit import record_actions
 from wms.core.errors import Conflict, Finding, InvalidInput, ReasonRequired
 from wms.core.transitions import Applied
 from wms.dags import lifecycle, moves
-from wms.dags.language.bounds import MAX_RETRIES
+from wms.dags.language.bounds import MAX_RETRIES, MAX_VARIABLES
 from wms.dags.models import Dag, Edge, Node
 from wms.dags.rounds import Round
 from wms.dags.services import locked_dags, refuse_second_run
@@ -152,6 +152,9 @@ def change_nodes(
     nodes = list(Node.objects.filter(pk__in=chosen))
     for node in nodes:
         node.variables = {**node.variables, **(variables or {})}
+        if len(node.variables) > MAX_VARIABLES:
+            message = f"node {node.name} would have more than {MAX_VARIABLES} variables"
+            raise InvalidInput.of(message, field="variables")
         node.priority = node.priority if priority is None else priority
         node.max_retries = node.max_retries if max_retries is None else max_retries
     Node.objects.bulk_update(nodes, ["variables", "priority", "max_retries"], batch_size=500)
