@@ -173,5 +173,3 @@ def test_engine_log_and_model_agree_whatever_happens_in_whatever_order(
             suppress_health_check=list(HealthCheck),
         ),
     )
-
-
