@@ -42,12 +42,15 @@ def run_cases(cases: Iterable[Case], *, checks_log: bool = False) -> Iterator[Ve
     with transaction.atomic():
         surroundings = make_surroundings()
         for case in cases:
-            yield _run_case(case, surroundings, checks_log=checks_log)
+            yield run_case(case, surroundings, checks_log=checks_log)
         transaction.set_rollback(True)
 
 
-def _run_case(case: Case, surroundings: Surroundings, *, checks_log: bool) -> Verdict:
-    """Run all submissions of a case in one workspace, and compare what each came to."""
+def run_case(case: Case, surroundings: Surroundings, *, checks_log: bool = False) -> Verdict:
+    """Run all submissions of a case in one workspace, and compare what each came to.
+
+    The surroundings are as they were before, when it has been run.
+    """
     began_s = time.monotonic()
     found: list[str] = []
     with transaction.atomic():

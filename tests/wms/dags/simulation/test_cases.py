@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from django.db import transaction
 
 from wms.dags.simulation.cases import Case, read_cases
-from wms.dags.simulation.conformance import run_cases
+from wms.dags.simulation.conformance import run_case
+from wms.dags.simulation.surroundings import Surroundings, make_surroundings
 
 FOLDER = Path(__file__).parent / "cases"
 
@@ -21,9 +24,17 @@ def cases() -> list[Any]:
     ]
 
 
+@pytest.fixture(scope="module")
+def surroundings(django_db_setup: None, django_db_blocker: Any) -> Iterator[Surroundings]:
+    """One owner and one site for all cases, each of which leaves them as they were."""
+    with django_db_blocker.unblock(), transaction.atomic():
+        yield make_surroundings()
+        transaction.set_rollback(True)
+
+
 @pytest.mark.django_db
 @pytest.mark.parametrize("case", cases())
-def test_a_dag_does_what_the_case_expects(case: Case):
-    [verdict] = run_cases([case], checks_log=True)
+def test_a_dag_does_what_the_case_expects(case: Case, surroundings: Surroundings):
+    verdict = run_case(case, surroundings, checks_log=True)
 
     assert verdict.differences == []
