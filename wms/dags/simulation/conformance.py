@@ -6,6 +6,7 @@ import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+import structlog
 from django.db import transaction
 
 from wms.dags.rebuild import rebuild_dag
@@ -18,6 +19,8 @@ from wms.dags.simulation.supplying import supplied_files
 from wms.dags.simulation.surroundings import Surroundings, make_surroundings
 from wms.dags.workspaces import put_file
 from wms.jobs.models import Workspace
+
+log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,17 +55,27 @@ def run_case(case: Case, surroundings: Surroundings, *, checks_log: bool = False
     The surroundings are as they were before, when it has been run.
     """
     began_s = time.monotonic()
-    found: list[str] = []
-    with transaction.atomic():
-        run = _CaseRun(case, surroundings)
-        for number, step in enumerate(case.steps):
-            outcome = run.submit(step)
-            told = differences(step.expect, outcome, may_refuse_cycle=case.may_refuse_cycle)
-            if checks_log and outcome.world is not None:
-                told += _log_differences(outcome)
-            found += [f"submission {number + 1}: {each}" if number else each for each in told]
-        transaction.set_rollback(True)
+    try:
+        with transaction.atomic():
+            found = _differences(case, surroundings, checks_log=checks_log)
+            transaction.set_rollback(True)
+    except Exception as error:
+        # Whatever is wrong with one case, the others are run.
+        log.exception("case_failed", case=case.name)
+        found = [f"the simulation broke down: {type(error).__name__}: {error}"]
     return Verdict(case.name, found, time.monotonic() - began_s)
+
+
+def _differences(case: Case, surroundings: Surroundings, *, checks_log: bool) -> list[str]:
+    found: list[str] = []
+    run = _CaseRun(case, surroundings)
+    for number, step in enumerate(case.steps):
+        outcome = run.submit(step)
+        told = differences(step.expect, outcome, may_refuse_cycle=case.may_refuse_cycle)
+        if checks_log and outcome.world is not None:
+            told += _log_differences(outcome)
+        found += [f"submission {number + 1}: {each}" if number else each for each in told]
+    return found
 
 
 def _log_differences(outcome: Outcome) -> list[str]:

@@ -15,6 +15,7 @@ from wms.dags.runs import RunRequest
 from wms.dags.simulation.behaviour import US_PER_S, Behaviour, Usual, names_in, read_behaviour
 from wms.dags.simulation.critical import Leg, Span, critical_path
 from wms.dags.simulation.folder import Folder, contents
+from wms.dags.simulation.never import NeverRan, failed_above, reason_of
 from wms.dags.simulation.options import Options, read_options
 from wms.dags.simulation.outcomes import Outcome
 from wms.dags.simulation.sites import SiteGiven, read_site, with_stand_ins
@@ -55,15 +56,6 @@ def read_wanted(given: Mapping[str, Any]) -> Wanted:
         read_options(options),
         read_site(site),
     )
-
-
-@dataclass(frozen=True, slots=True)
-class NeverRan:
-    """A node of which nothing ran, and why."""
-
-    name: str
-    state: str
-    why: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,11 +141,11 @@ def _parents(dag: Dag) -> dict[str, list[str]]:
     rows = Edge.objects.filter(parent__dag=dag).values_list("child__name", "parent__name")
     for child, parent in rows.iterator():
         found[child].append(parent)
-    nodes = Node.objects.filter(dag=dag).values_list("name", "kind")
-    names = {kind: [name for name, each in nodes if each == kind] for _, kind in nodes}
-    for final in names.get(NodeKind.FINAL, []):
+    final = Node.objects.filter(dag=dag, kind=NodeKind.FINAL).first()
+    if final is not None:
         # It comes after all others.
-        found[final] = [name for kind in COUNTED_KINDS for name in names.get(kind, [])]
+        others = Node.objects.filter(dag=dag, kind__in=COUNTED_KINDS)
+        found[final.name] = list(others.values_list("name", flat=True))
     return found
 
 
@@ -186,30 +178,13 @@ def _never_ran(
     dag_id = outcome.dag.pk if outcome.dag is not None else None
     own = {node.name: node for node in outcome.nodes if node.dag_id == dag_id}
     states = {name: node.state for name, node in own.items()}
+    failed = failed_above(states, parents)
     return [
-        NeverRan(name, node.state, _why(name, node.reason, states, parents) or outcome.reason)
+        NeverRan(
+            name,
+            node.state,
+            reason_of(name, node.reason, failed.get(name, []), states, parents) or outcome.reason,
+        )
         for name, node in own.items()
         if name not in spans and node.state != "done"
     ]
-
-
-def _why(
-    name: str, reason: str, states: Mapping[str, str], parents: Mapping[str, list[str]]
-) -> str:
-    """Why a node did not run: the nodes above it that failed, or what it waits for."""
-    seen, left, failed = {name}, list(parents.get(name, ())), []
-    while left:
-        parent = left.pop()
-        if parent in seen:
-            continue
-        seen.add(parent)
-        if states.get(parent) == "error":
-            failed.append(parent)
-        else:
-            left += parents.get(parent, ())
-    if failed:
-        return f"{', '.join(sorted(failed)[:5])} failed"
-    waits_for = [each for each in parents.get(name, ()) if states.get(each) != "done"]
-    if waits_for and not reason:
-        return f"it waits for {', '.join(sorted(waits_for)[:5])}"
-    return reason

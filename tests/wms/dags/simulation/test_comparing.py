@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from wms.core.models import User
+from wms.dags.models import Dag
 from wms.dags.simulation.cases import read_cases
 from wms.dags.simulation.conformance import run_cases
 
@@ -106,10 +108,18 @@ def test_a_run_that_cannot_end_is_told_as_such():
 
 
 def test_nothing_of_a_case_is_left():
-    from wms.core.models import User
-    from wms.dags.models import Dag
-
     differences(CHAIN, {})
 
     assert not Dag.objects.exists()
     assert not User.objects.exists()
+
+
+def test_a_case_that_breaks_the_simulation_does_not_stop_the_others():
+    """Its DAG file is no file name that a workspace can have."""
+    broken = {"name": "broken", "dag": "", "options": {"extra_dags": [1]}}
+    whole = {"name": "whole", "dag": "JOB A A.sub\n", "expect": {"dag_state": "success"}}
+
+    verdicts = list(run_cases(read_cases(json.dumps([broken, whole]), file="cases.json")))
+
+    assert [verdict.is_passed for verdict in verdicts] == [False, True]
+    assert verdicts[0].differences[0].startswith("the simulation broke down")
