@@ -15,7 +15,7 @@ from matching.draws import Law
 from matching.resources import Resource
 from tests.wms.dags.driving import NOW
 from wms.core.models import User
-from wms.dags import binding, engine
+from wms.dags import binding, moves
 from wms.dags.models import Dag, SubmitDescription
 from wms.history import services as history
 from wms.history.models import Series
@@ -142,14 +142,13 @@ def wide_dag(alice: User) -> Dag:
     )
     run(
         """
-        INSERT INTO dags_edge (dag_id, parent_id, child_id)
-        SELECT %s, parent.id, child.id
+        INSERT INTO dags_edge (parent_id, child_id)
+        SELECT parent.id, child.id
         FROM dags_node AS child
         JOIN dags_node AS parent
           ON parent.ordinal = CASE WHEN child.ordinal <= 30001 THEN 1 ELSE child.ordinal - 30000 END
         WHERE child.ordinal > 1
-        """,
-        [dag.pk],
+        """
     )
     run("ANALYZE dags_node")
     run("ANALYZE dags_edge")
@@ -165,7 +164,10 @@ def _middle_nodes(count: int) -> list[int]:
 
 
 def test_releasing_children_costs_what_the_finished_nodes_cost(wide_dag: Dag) -> None:
-    steps = explain(engine._COUNT_DOWN, [_middle_nodes(100)])
+    statement = moves._COUNT_DOWN.format(weak="", is_next=moves._IS_NEXT)
+    values = {"parents": _middle_nodes(100), "dag": wide_dag.pk, "actor": "test", "rank": 1}
+
+    steps = explain(statement, values)
 
     assert not scanned_whole(steps, "dags_edge")
     assert not scanned_whole(steps, "dags_node")
@@ -173,7 +175,7 @@ def test_releasing_children_costs_what_the_finished_nodes_cost(wide_dag: Dag) ->
 
 
 def test_giving_up_descendants_costs_what_there_is_below(wide_dag: Dag) -> None:
-    steps = explain(engine._DESCENDANTS, [_middle_nodes(10)])
+    steps = explain(moves._GIVE_UP, {"failed": _middle_nodes(10)})
 
     assert not scanned_whole(steps, "dags_edge")
     assert rows_read(steps, "dags_edge") == 10
