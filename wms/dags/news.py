@@ -41,14 +41,17 @@ RETURNING id, topic, event_id
 _PLAIN = Q(features__isnull=True, progress__isnull=True) & ~Q(kind=NodeKind.PROVISIONER)
 
 # One statement for thousands of events, with the plain nodes that they concern. By hand because the
-# ORM cannot join a node of this DAG only, and takes longer to write the list than to run it.
+# ORM cannot join a node of this DAG only, and takes longer to write the list than to run it. OFFSET
+# keeps the planner, where it does not know yet how large the tables are, to the index by job.
 _READ = """
 SELECT event.event, event.reason, CASE WHEN node.id IS NULL THEN event.facts END, event.job_id,
        CASE WHEN job.cluster_id = 0 THEN job.id ELSE job.cluster_id END, node.id,
        node.retry_number < node.max_retries
 FROM jobs_jobevent AS event
 JOIN jobs_job AS job ON job.id = event.job_id
-LEFT JOIN dags_node AS node ON node.job_id = event.job_id AND node.dag_id = %(dag)s
+LEFT JOIN LATERAL (
+    SELECT * FROM dags_node WHERE dags_node.job_id = event.job_id OFFSET 0
+) AS node ON node.dag_id = %(dag)s
     AND node.state = 'submitted' AND node.features IS NULL AND node.progress IS NULL
     AND node.kind <> 'provisioner'
 WHERE event.id = ANY(%(ids)s)
