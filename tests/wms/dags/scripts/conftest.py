@@ -28,6 +28,12 @@ _numbers = itertools.count()
 Ask = Callable[..., ScriptRun]
 
 
+def _first_uid() -> int:
+    """Accounts of this process of the test run: a place ends everything that runs in its own."""
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")
+    return int(django_settings.PILOTAGE["SCRIPTS"]["FIRST_UID"]) + 1000 * (1 + int(worker))
+
+
 @pytest.fixture
 def folder() -> Iterator[Path]:
     """A folder that other accounts can enter, as those of scripts are."""
@@ -44,7 +50,7 @@ def configure(settings: Any, folder: Path, tmp_path: Path) -> Callable[..., Scri
     def set_them(**values: Any) -> ScriptConf:
         small = {"WALL_S": 30, "CPU_S": 20, "MEMORY_MB": 512, "FILE_BYTES": 2**20}
         small |= {"NEW_BYTES": 2**20, "NEW_FILES": 20, "WORKSPACE_BYTES": 2**24}
-        place = {"DIR": str(folder / "base"), "VAR": str(tmp_path)}
+        place = {"DIR": str(folder / "base"), "VAR": str(tmp_path), "FIRST_UID": _first_uid()}
         scripts = django_settings.PILOTAGE["SCRIPTS"] | small | place | values
         settings.PILOTAGE = settings.PILOTAGE | {"SCRIPTS": scripts}
         return script_conf()
