@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +10,7 @@ from django.db.models import Q, QuerySet
 
 from wms.dags import lifecycle
 from wms.dags.features import features_of
-from wms.dags.models import Node
+from wms.dags.models import Dag, Node
 from wms.dags.rounds import Round
 from wms.dags.scripts.asking import Wanted, ask, code_of
 from wms.dags.states import NodeKind, ScriptKind
@@ -83,11 +83,16 @@ def note_updates(
         for node in nodes.filter(kind=NodeKind.PROVISIONER)
         if any(_says_ready(event.facts) for event in updates[node.job_id or 0])
     ]
-    for node in ready:
-        node.progress = {**(node.progress or {}), "is_provisioned": True}
     if ready:
-        Node.objects.bulk_update(ready, ["progress"])
-        lifecycle.tell_to_begin(round_.dag.pk)
+        note_provisioned(round_.dag, ready)
+
+
+def note_provisioned(dag: Dag, provisioners: Collection[Node]) -> None:
+    """Note that these are ready: with the last of them the DAG's other nodes may begin."""
+    for node in provisioners:
+        node.progress = {**(node.progress or {}), "is_provisioned": True}
+    Node.objects.bulk_update(provisioners, ["progress"])
+    lifecycle.tell_to_begin(dag.pk)
 
 
 def _says_ready(facts: Mapping[str, Any]) -> bool:

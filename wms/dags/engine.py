@@ -177,7 +177,7 @@ def _take_in(round_: Round, news: News) -> Verdict | None:
     verdicts += verdicts_of_scripts(round_, news.script_runs)
     verdicts += verdicts_of_inner(round_, news.inner_dags)
     verdicts += verdicts_of_requests(round_, news.requests)
-    verdicts += begin(round_, special)[0]
+    verdicts += begin(round_, special)
     settled = settle(round_, verdicts)
     if settled.left:
         lifecycle.tell_to_begin(round_.dag.pk)
@@ -217,7 +217,7 @@ def _run_final(round_: Round) -> bool:
     ready = [node for node in final if node.state == NodeState.READY]
     if not ready or round_.dag.state not in (DagState.RUNNING, DagState.HALTED):
         return False
-    settled = settle(round_, begin(round_, [node.pk for node in ready])[0])
+    settled = settle(round_, begin(round_, [node.pk for node in ready]))
     left = Node.objects.filter(pk__in=[node.pk for node in ready], state=NodeState.READY)
     verdicts, _ = submit(round_, list(left.select_related("submit_description")))
     settle(round_, verdicts)

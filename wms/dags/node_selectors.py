@@ -58,11 +58,6 @@ def find_node(user: User, dag_id: int, node_id: int) -> Node:
     return node
 
 
-def nodes_by_name(dag: Dag, names: Collection[str]) -> QuerySet[Node]:
-    """The nodes of these names, in the order of the file."""
-    return Node.objects.filter(dag=dag, name__in=names).order_by("ordinal")
-
-
 def parents_of(node: Node) -> Neighbours:
     """The nodes that a node waits for."""
     return _neighbours(Edge.objects.filter(child=node), "parent")

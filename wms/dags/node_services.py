@@ -14,6 +14,7 @@ from wms.core.audit import record_actions
 from wms.core.errors import Conflict, Finding, InvalidInput, ReasonRequired
 from wms.core.transitions import Applied
 from wms.dags import lifecycle, moves
+from wms.dags.clusters import note_provisioned
 from wms.dags.language.bounds import MAX_RETRIES, MAX_VARIABLES
 from wms.dags.models import Dag, Edge, Node
 from wms.dags.rounds import Round
@@ -182,11 +183,8 @@ def tell_provisioned(dag_id: int, names: Collection[str], *, actor: Actor, reaso
     ]
     if faults:
         raise InvalidInput(faults[:200])
-    for node in found.values():
-        node.progress = {**(node.progress or {}), "is_provisioned": True}
-    Node.objects.bulk_update(found.values(), ["progress"])
+    note_provisioned(dag, found.values())
     round_.close()
-    lifecycle.tell_to_begin(dag.pk)
     _audit("tell node provisioned", dag, names, actor, reason)
     return Applied([node.pk for node in found.values()])
 

@@ -66,7 +66,7 @@ def settle(round_: Round, verdicts: Sequence[Verdict]) -> Settled:
         released = _carry_out(round_, verdicts)
         if settled.abort is not None:
             return settled
-        verdicts, _ = begin(round_, released)
+        verdicts = begin(round_, released)
     settled.left = [verdict.node.pk for verdict in verdicts]
     return settled
 
@@ -99,15 +99,15 @@ def finish(round_: Round, done: Collection[int], failed: Collection[int]) -> lis
     return special
 
 
-def begin(round_: Round, node_ids: Iterable[int]) -> tuple[list[Verdict], int]:
+def begin(round_: Round, node_ids: Iterable[int]) -> list[Verdict]:
     """Begin ready nodes that do not simply wait for their turn: PRE scripts, NOOP, save points.
 
     Only of a DAG that runs; of another they are begun when it goes on. Returns verdicts about those
-    that have nothing to run, and how many PRE scripts were asked for.
+    that have nothing to run.
     """
     ids = list(node_ids)
     if not ids or not may_begin(round_):
-        return [], 0
+        return []
     nodes = [node for node in nodes_by_id(ids).values() if node.state == "ready"]
     nodes.sort(key=lambda node: node.ordinal)
     with_pre, verdicts = [], []
@@ -122,7 +122,7 @@ def begin(round_: Round, node_ids: Iterable[int]) -> tuple[list[Verdict], int]:
             verdicts.append(Verdict(node, after_job(attempt, 0), has_jobs=False))
     round_.move("start pre", [node.pk for node in with_pre])
     ask(round_, [Wanted(node, ScriptKind.PRE) for node in with_pre])
-    return verdicts, len(with_pre)
+    return verdicts
 
 
 def _starts_first(node: Node) -> bool:

@@ -40,8 +40,7 @@ def start_waiting(round_: Round) -> list[Verdict]:
     special = Node.objects.filter(
         dag=round_.dag, state=NodeState.READY, features__isnull=False, kind__in=COUNTED_KINDS
     )
-    verdicts, _ = begin(round_, special.values_list("pk", flat=True))
-    return verdicts
+    return begin(round_, special.values_list("pk", flat=True))
 
 
 def _start_beside(round_: Round, nodes: list[Node]) -> None:
@@ -50,7 +49,7 @@ def _start_beside(round_: Round, nodes: list[Node]) -> None:
     # Those that were recalled from another site are ready already.
     ready = waiting + [node.pk for node in nodes if node.state == NodeState.READY]
     if ready:
-        settle(round_, begin(round_, ready)[0])
+        settle(round_, begin(round_, ready))
         _submit_ready(round_, ready)
 
 

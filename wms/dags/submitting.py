@@ -102,7 +102,7 @@ def _not_yet_begun(round_: Round, nodes: Sequence[Node]) -> tuple[list[Node], li
     """Those that can be submitted; a node that became ready while its DAG stood still may have its
     PRE script, or nothing at all, before it."""
     special = [node.pk for node in nodes if node.features and _has_more_before(node)]
-    verdicts, _ = begin(round_, special)
+    verdicts = begin(round_, special)
     return [node for node in nodes if node.pk not in set(special)], verdicts
 
 

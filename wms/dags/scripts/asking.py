@@ -17,11 +17,10 @@ from wms.dags.features import Script, features_of
 from wms.dags.models import Dag, Node, ScriptRun
 from wms.dags.rounds import Round
 from wms.dags.scripts.macros import JobEnds, filled_in
+from wms.dags.scripts.service import SCRIPTS_TASK
 from wms.dags.states import DagState, DagStatus, ScriptKind, ScriptState
 from wms.jobs.models import JobEvent
 
-#: The task of the service that runs what is granted.
-SCRIPTS_TASK = "wms.dags.scripts.run"
 _NO_PRE = -1
 
 

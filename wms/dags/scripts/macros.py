@@ -8,19 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-#: Those that every script may use, and those that need a job: POST and HOLD.
-COMMON = frozenset(
-    {
-        "JOB", "NODE", "RETRY", "MAX_RETRIES", "DAGID", "DAG_STATUS", "FAILED_COUNT",
-        "FUTILE_COUNT", "DONE_COUNT", "QUEUED_COUNT", "NODE_COUNT",
-    }
-)  # fmt: skip
-OF_JOBS = frozenset(
-    {
-        "JOBID", "CLUSTERID", "JOB_COUNT", "JOB_ABORT_COUNT", "RETURN", "SUCCESS", "EXIT_CODES",
-        "EXIT_CODE_COUNTS", "PRE_SCRIPT_RETURN",
-    }
-)  # fmt: skip
 #: Those for which all jobs of the node must be looked at.
 _OF_ALL_JOBS = frozenset({"JOB_COUNT", "JOB_ABORT_COUNT", "EXIT_CODES", "EXIT_CODE_COUNTS"})
 

@@ -17,6 +17,8 @@ from django.db.models import Q, QuerySet
 
 from wms.core.inbox import announce
 from wms.core.models import InboxEntry
+from wms.dags.decisions import JOB_REMOVED, NO_CODE
+from wms.dags.lifecycle import SCRIPT_TOPIC
 from wms.dags.models import ScriptRun
 from wms.dags.scripts.publishing import NO_CHANGES, Changes, publish
 from wms.dags.states import ScriptState
@@ -24,13 +26,8 @@ from wms.jobs.blobs import store_bytes
 
 #: The task that runs what is granted.
 SCRIPTS_TASK: Final = "wms.dags.scripts.run"
-#: The inbox of ends.
-SCRIPT_TOPIC: Final = "dag-scripts"
 #: So long a service that is not heard of keeps its runs.
 LEASE: Final = timedelta(seconds=60)
-
-REMOVED_CODE: Final = -1002
-LOST_CODE: Final = -1003
 
 _UNDER_WAY = (ScriptState.GRANTED, ScriptState.RUNNING)
 _BATCH = 1000
@@ -139,7 +136,7 @@ def cancel_runs(
         .order_by("pk")
         .select_for_update()
     )
-    _end(runs, exit_code=REMOVED_CODE, failure=reason, now=now)
+    _end(runs, exit_code=JOB_REMOVED, failure=reason, now=now)
     if is_announced:
         _announce(runs)
     return [run.pk for run in runs]
@@ -158,7 +155,7 @@ def end_lost_runs(now: datetime) -> list[int]:
     )
     _end(
         runs,
-        exit_code=LOST_CODE,
+        exit_code=NO_CODE,
         failure="The service that ran the script was lost; how far it came is not known.",
         now=now,
     )
