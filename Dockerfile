@@ -6,9 +6,9 @@ ENV PYTHONUNBUFFERED=1 \
     DJANGO_SETTINGS_MODULE=portal.settings \
     PILOTAGE_VAR=/var/lib/pilotage
 
-# Fences in the scripts of nodes.
+# Fences in the scripts of nodes; the way to batch systems on other hosts.
 RUN apt-get update \
-    && apt-get install --yes --no-install-recommends bubblewrap \
+    && apt-get install --yes --no-install-recommends bubblewrap openssh-client \
     && rm -rf /var/lib/apt/lists/*
 
 WORKDIR /opt/pilotage

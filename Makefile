@@ -8,10 +8,13 @@ BIN := $(VENV)/bin
 NOWHERE := PILOTAGE_SECRET_KEY=none DATABASE_URL=postgresql://nowhere/none REDIS_URL=redis://nowhere
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up setup test lint lock clean
+.PHONY: help demo up setup test test-elements lint lock clean
+
+# The tests of HTCondor and ARC take minutes.
+ELEMENTS_TO_TEST := slurm,sshd
 
 help: ## List the targets
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 10
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 15
 
 demo: $(VENV)/.production ## Start the portal and run the example production; ONCE=1 ends with it
 	@exec $(BIN)/python manage.py demo $(if $(filter 1,$(ONCE)),--once)
@@ -21,8 +24,12 @@ up: $(VENV)/.production ## Start the portal without the example
 
 setup: $(VENV)/.development ## Prepare .venv for development and benchmarks
 
-test: $(VENV)/.development ## Run every test (installs a browser if there is none)
-	@browser=$$(.ci/browser $(BIN)) && PILOTAGE_BROWSER="$$browser" $(BIN)/python -m pytest $(ARGS)
+test: $(VENV)/.development ## Run every test but those of HTCondor and ARC (installs a browser if there is none)
+	@browser=$$(.ci/browser $(BIN)) && PILOTAGE_BROWSER="$$browser" \
+		PILOTAGE_BATCH_SYSTEMS="$${PILOTAGE_BATCH_SYSTEMS-$(ELEMENTS_TO_TEST)}" $(BIN)/python -m pytest $(ARGS)
+
+test-elements: $(VENV)/.development ## Run the tests of all batch systems, ARC included
+	@$(BIN)/python -m pytest tests/wms/elements tests/scenarios/test_production_under_fire.py $(ARGS)
 
 lint: $(VENV)/.development ## Check format, style, types, layers and migrations
 	$(BIN)/ruff check .

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import multiprocessing
 import os
 import platform
 import secrets
@@ -82,6 +83,12 @@ def load_django() -> None:
     import django
 
     django.setup()
+
+
+def in_a_process(work: Callable[..., Any], *arguments: Any) -> Any:
+    """The result of a function of a module, called in a fresh process that ends with it."""
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        return pool.apply(work, arguments)
 
 
 def close_connections() -> None:

@@ -281,7 +281,7 @@ def _claims_of_pilots(count: int) -> dict[str, float]:
     from wms.sites.models import Queue, Site
 
     site = Site.objects.create(name="site-a")
-    queue = Queue.objects.create(site=site, name="q", element="local", wall_time_s=3 * 10**6)
+    queue = Queue.objects.create(site=site, name="q", element="host", wall_time_s=3 * 10**6)
     pilots = PilotRow.objects.bulk_create(
         [
             PilotRow(queue=queue, state=PilotState.RUNNING, token_sha256="x", batch="b")

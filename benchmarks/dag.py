@@ -7,22 +7,21 @@ those that are ready and putting them into their TaskQueues. Each scenario is me
 of its own, so that its peak of memory (`peak_mb`) is its own; `advance_growth_mb` is by how much
 the memory of the advancing process grew from its first quarter to its end.
 
-The latency is measured with a real worker: chains of nodes in many DAGs, whose jobs are ended one
-after another at a steady rate; it is the time from a job's end to when its child's job waits, by
-the database's clock.
+The latency is measured with a real worker: chains of nodes in many DAGs, all active, whose jobs are
+ended one after another at a steady rate; it is the time from a job's end to when its child's job
+waits, by the database's clock.
 """
 
 from __future__ import annotations
 
 import io
-import multiprocessing
 import random
 import resource
 import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -68,20 +67,15 @@ class Load:
 
 def measure(is_quick: bool) -> dict[str, Any]:
     """Run all scenarios, one after another, then the latency."""
-    _in_a_process(_migrate)
+    base.in_a_process(_migrate)
     scenarios = [_run(each) for each in (QUICK if is_quick else FULL)]
     load = Load(dags=5, chain=4) if is_quick else Load()
-    return {"scenarios": scenarios, "latency": _in_a_process(_measure_latency, load)}
+    return {"scenarios": scenarios, "latency": base.in_a_process(_measure_latency, load)}
 
 
 def _run(scenario: Scenario) -> dict[str, Any]:
-    dag_id, stored = _in_a_process(_store, scenario)
-    return {**stored, **_in_a_process(_advance, dag_id)}
-
-
-def _in_a_process(work: Callable[..., Any], *arguments: Any) -> Any:
-    with multiprocessing.get_context("spawn").Pool(1) as pool:
-        return pool.apply(work, arguments)
+    dag_id, stored = base.in_a_process(_store, scenario)
+    return {**stored, **base.in_a_process(_advance, dag_id)}
 
 
 def _migrate() -> None:
@@ -264,10 +258,11 @@ def _prepare() -> Any:
 
     with connection.cursor() as cursor:
         cursor.execute(
-            "TRUNCATE dags_dag, jobs_workspace, jobs_job, core_inboxentry, taskqueues_taskqueue, "
+            "TRUNCATE dags_dag, dags_node, dags_edge, dags_nodeevent, dags_submitdescription, "
+            "jobs_workspace, jobs_job, jobs_jobevent, core_inboxentry, taskqueues_taskqueue, "
             "taskqueues_waitingjob, taskqueues_tally CASCADE"
         )
-    queue = QueueSpec(name="local", element="local", cores=64, memory_mb=10**6)
+    queue = QueueSpec(name="host", element="host", cores=64, memory_mb=10**6)
     configure_site(SiteSpec(name="bench", max_matches=1000), [queue], actor=_actor())
     return _owner()
 
@@ -280,6 +275,7 @@ def _measure_latency(load: Load) -> dict[str, Any]:
     with _worker():
         for dag_id in dag_ids:
             _bind(dag_id)
+        _wait_until_active(load.dags)
         _end_jobs_steadily(load)
         return {"dags": load.dags, "ends_per_s": load.ends_per_s, **_latencies()}
 
@@ -307,12 +303,24 @@ def _worker() -> Iterator[None]:
         "--scheduler", "celery.beat:Scheduler", "--pidfile", "", "--loglevel", "ERROR",
         "--without-gossip", "--without-mingle",
     ]  # fmt: skip
-    worker = subprocess.Popen(command, stdin=subprocess.DEVNULL)
+    # Its greeting would stand before the results.
+    worker = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
     try:
         yield
     finally:
         worker.terminate()
         worker.wait(timeout=60)
+
+
+def _wait_until_active(dags: int) -> None:
+    """Until the worker has started and every DAG has its first job waiting."""
+    from wms.jobs.models import Job
+
+    until_s = time.monotonic() + 60
+    while Job.objects.filter(state="waiting").count() < dags:
+        if time.monotonic() > until_s:
+            raise SystemExit("the DAGs did not begin in time")
+        time.sleep(0.1)
 
 
 def _end_jobs_steadily(load: Load) -> None:

@@ -100,7 +100,7 @@ def _make_sites(scenario: Scenario) -> None:
         )
         for number in range(scenario.sites)
     )
-    Queue.objects.bulk_create(Queue(site=site, name="main", element="local") for site in sites)
+    Queue.objects.bulk_create(Queue(site=site, name="main", element="host") for site in sites)
 
 
 def _make_dags(scenario: Scenario) -> None:

@@ -80,7 +80,8 @@ class Resource:
             return f"is for the submit pools {', '.join(needs.submit_pools)}"
         if needs.middlewares and self.middleware not in needs.middlewares:
             return f"is for pilots sent by {', '.join(needs.middlewares)}"
-        return self.refusal(needs if self.platform else replace(needs, platforms=()))
+        is_open = not self.platform and needs.platforms
+        return self.refusal(replace(needs, platforms=()) if is_open else needs)
 
 
 def _check_amounts(here: Resource, needs: Needs) -> str:

@@ -57,3 +57,22 @@ def number(name: str, default: float) -> float:
 def words(name: str, default: str = "") -> list[str]:
     """NAME as a comma-separated list without empty entries."""
     return [word.strip() for word in os.environ.get(name, default).split(",") if word.strip()]
+
+
+def numbers(name: str, default: str) -> list[float]:
+    """NAME as a comma-separated list of numbers, none below zero."""
+    try:
+        values = [float(word) for word in words(name, default)]
+    except ValueError:
+        values = [-1.0]
+    if not all(0 <= value < float("inf") for value in values):
+        raise ImproperlyConfigured(f"{name} must be numbers from 0, separated by commas.")
+    return values
+
+
+def choice(name: str, default: str, *choices: str) -> str:
+    """NAME as one of a few words."""
+    value = os.environ.get(name, "").strip() or default
+    if value not in choices:
+        raise ImproperlyConfigured(f"{name} must be one of {', '.join(choices)}, not {value!r}.")
+    return value

@@ -94,7 +94,13 @@ def _database(url: str) -> dict[str, object]:
         # A connection that died with the server is replaced instead of failing its first query.
         "CONN_HEALTH_CHECKS": True,
         # `prepare_threshold` allows prepared statements; only `prepared_rows` asks for them.
-        "OPTIONS": {"connect_timeout": 5, "prepare_threshold": 5},
+        "OPTIONS": {
+            "connect_timeout": 5,
+            "prepare_threshold": 5,
+            # Of disks that seek in no time, and of data that is mostly in memory: by default the
+            # planner would rather read a whole table than a thousand rows by their index.
+            "options": "-c random_page_cost=1.1",
+        },
     }
 
 
@@ -229,6 +235,9 @@ CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_TASK_ROUTES = {
     "wms.dags.scripts.run": {"queue": "scripts"},
     "wms.placement.run": {"queue": "scripts"},
+    # So do slow batch systems: no loop waits for one.
+    "wms.pilots.serve_queue": {"queue": "elements"},
+    "wms.pilots.attend_queue": {"queue": "elements"},
 }
 # Of the service of scripts; the other workers are told on their command lines.
 CELERY_WORKER_CONCURRENCY = int(env.number("PILOTAGE_SCRIPTS_CONCURRENCY", 4))
@@ -239,14 +248,30 @@ CELERY_WORKER_REDIRECT_STDOUTS = False
 
 LOGGING = logs.configure()
 
+_HEARTBEAT_S = env.number("PILOTAGE_AGENT_HEARTBEAT_S", 5)
+#: A pilot that missed so many is stalled, unless the settings name a time.
+_HEARTBEATS_MISSED = 6
+
 # What Pilotage itself needs to know; read through `wms.core.conf`.
 PILOTAGE = {
-    "AGENT_HEARTBEAT_S": env.number("PILOTAGE_AGENT_HEARTBEAT_S", 5),
+    "AGENT_HEARTBEAT_S": _HEARTBEAT_S,
     "AGENT_POLL_S": env.number("PILOTAGE_AGENT_POLL_S", 1),
     "AGENT_IDLE_LIMIT_S": env.number("PILOTAGE_AGENT_IDLE_LIMIT_S", 30),
-    "PILOT_STALLED_AFTER_S": env.number("PILOTAGE_PILOT_STALLED_AFTER_S", 30),
+    "AGENT_TAIL_LIMIT_S": env.number("PILOTAGE_AGENT_TAIL_LIMIT_S", 0),
+    "AGENT_STOP_MARGIN_S": env.number("PILOTAGE_AGENT_STOP_MARGIN_S", 0),
+    "AGENT_RETIRE_SPREAD_S": env.number("PILOTAGE_AGENT_RETIRE_SPREAD_S", 30),
+    "AGENT_JOB_MAX_S": env.number("PILOTAGE_AGENT_JOB_MAX_S", 0),
+    "PILOT_STALLED_AFTER_S": env.number(
+        "PILOTAGE_PILOT_STALLED_AFTER_S", _HEARTBEATS_MISSED * _HEARTBEAT_S
+    ),
+    "RESCHEDULE_PAUSES_S": env.numbers("PILOTAGE_RESCHEDULE_PAUSES_S", "60,180,300,600"),
+    "RESCHEDULE_AVOIDS": env.choice(
+        "PILOTAGE_RESCHEDULE_AVOIDS", "nothing", "nothing", "host", "site"
+    ),
+    "STALLED_JOBS": env.choice("PILOTAGE_STALLED_JOBS", "reschedule", "reschedule", "fail"),
     "NEGOTIATION_PERIOD_S": env.number("PILOTAGE_NEGOTIATION_PERIOD_S", 5),
     "MAX_UPLOAD_BYTES": int(env.number("PILOTAGE_MAX_UPLOAD_BYTES", 256 * 1024 * 1024)),
+    "MAX_STREAM_BYTES": int(env.number("PILOTAGE_MAX_STREAM_BYTES", 1024**3)),
     "MAX_DAG_TEXT_BYTES": int(env.number("PILOTAGE_MAX_DAG_TEXT_BYTES", 256 * 1024 * 1024)),
     "MAX_DAG_FILES": int(env.number("PILOTAGE_MAX_DAG_FILES", 500)),
     "MAX_SPLICE_DEPTH": int(env.number("PILOTAGE_MAX_SPLICE_DEPTH", 50)),
@@ -254,7 +279,7 @@ PILOTAGE = {
     "MAX_DAG_ARCS": int(env.number("PILOTAGE_MAX_DAG_ARCS", 5_000_000)),
     "MAX_CHECK_S": env.number("PILOTAGE_MAX_CHECK_S", 60),
     "BLOBS_DIR": str(VAR_DIR / "blobs"),
-    "LOCAL_PILOTS_DIR": str(VAR_DIR / "pilots"),
+    "HOST_PILOTS_DIR": str(VAR_DIR / "pilots"),
     "PUBLIC_URL": PUBLIC_URL,
     # Read through `wms.placement.conf`.
     "PLACEMENT": {

@@ -10,12 +10,23 @@ from django.conf import settings
 from django.test import override_settings
 from hypothesis import settings as hypothesis_settings
 
+from tests.batch_systems.fixtures import own_slurm, slurm, sshd  # noqa: F401 - fixtures for all
+
 # No example is too slow: how long one takes is a matter of the machine and its load.
 hypothesis_settings.register_profile("pilotage", deadline=None)
 hypothesis_settings.load_profile("pilotage")
 
 #: Names of a browser that `make test` did not choose, for runs of pytest by hand.
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Let conformance cases come from another file than the project's own."""
+    parser.addoption(
+        "--pressure-cases",
+        metavar="FILE",
+        help="cases in the format of tests/matching/pressure_cases.json, instead of those",
+    )
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -28,12 +39,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def _settings_for_tests() -> Iterator[None]:
-    """Static files straight from their source folders, and passwords hashed quickly."""
+    """Static files from their source folders, passwords hashed quickly, no job that pauses."""
     plain = {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}
     with override_settings(
         STORAGES=settings.STORAGES | {"staticfiles": plain},
         WHITENOISE_USE_FINDERS=True,
         PASSWORD_HASHERS=["django.contrib.auth.hashers.MD5PasswordHasher"],
+        PILOTAGE=settings.PILOTAGE | {"RESCHEDULE_PAUSES_S": []},
     ):
         yield
 

@@ -87,7 +87,7 @@ def site(
     max_matches: int = 100,
     attributes: str = "",
 ) -> Site:
-    """A site with local queues, which takes every DAG."""
+    """A site with host queues, which takes every DAG."""
     return configure_site(
         SiteSpec(
             name=name,
@@ -95,7 +95,7 @@ def site(
             environment="SiteWorkingArea=/tmp",
             attributes=attributes,
         ),
-        [QueueSpec(name=queue, element="local", memory_mb=4000) for queue in queues],
+        [QueueSpec(name=queue, element="host", memory_mb=4000) for queue in queues],
         actor=SYSTEM,
     )
 

@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from portal.embedded.temporary import TemporaryServers
+from tests.batch_systems.services import run_folder
 
 _cleanup = ExitStack()
 
@@ -35,6 +36,7 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     _cleanup.callback(shutil.rmtree, os.environ["PILOTAGE_VAR"], ignore_errors=True)
     # The static files' server warns when the folder of collected files is missing.
     Path(os.environ["PILOTAGE_VAR"], "static").mkdir()
+    _cleanup.enter_context(run_folder())
     if "DATABASE_URL" in os.environ and "REDIS_URL" in os.environ:
         return
     servers = _cleanup.enter_context(TemporaryServers())

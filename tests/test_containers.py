@@ -10,7 +10,7 @@ import yaml
 ROOT = Path(__file__).resolve().parent.parent
 COMPOSE = ROOT / "docker-compose.yml"
 SERVICES = yaml.safe_load(COMPOSE.read_text(encoding="utf-8"))["services"]
-OWN = {"migrate", "web", "worker", "scripts", "beat"}
+OWN = {"migrate", "web", "worker", "scripts", "elements", "beat"}
 
 
 def _has_compose() -> bool:

@@ -14,8 +14,10 @@ from django.urls import reverse
 from portal.admin.accounting import GroupAdmin, LimitAdmin, SubmitterAdmin
 from portal.admin.accounts import OwnPasswordForm, TokenAdmin, UserAdmin
 from portal.admin.audit import AuditAdmin
+from portal.admin.checks import NodeCheckAdmin
 from portal.admin.dags import SharedLimitAdmin
 from portal.admin.matchmaking import MatchmakingPolicyAdmin
+from portal.admin.pilot_limits import PilotLimitAdmin
 from portal.admin.roles import role_of
 from portal.admin.sites import DowntimeAdmin, QueueAdmin, SiteAdmin
 from portal.admin.task_queues import RunningLimitAdmin, TaskQueueAdmin, TaskQueuePolicyAdmin
@@ -23,6 +25,8 @@ from wms.accounting.models import AccountingGroup, ConcurrencyLimit, Submitter
 from wms.core.models import ApiToken, AuditEntry, Role, User
 from wms.dags.models import MatchmakingPolicy, SharedLimit
 from wms.jobs.models import RunningLimit
+from wms.pilots.models import NodeCheck
+from wms.pilots.pressure_models import PilotLimit
 from wms.sites.models import Downtime, Queue, Site
 from wms.taskqueues.models import TaskQueue, TaskQueuePolicy
 
@@ -64,6 +68,8 @@ site = Administration(name="admin")
 site.register(Site, SiteAdmin)
 site.register(Queue, QueueAdmin)
 site.register(Downtime, DowntimeAdmin)
+site.register(NodeCheck, NodeCheckAdmin)
+site.register(PilotLimit, PilotLimitAdmin)
 site.register(AccountingGroup, GroupAdmin)
 site.register(Submitter, SubmitterAdmin)
 site.register(ConcurrencyLimit, LimitAdmin)

@@ -114,7 +114,10 @@ class QueueForm(CheckedForm):
         fields = (
             "site", "name", "element", "settings", "is_enabled", "max_pilots", "max_queued_pilots",
             "cores", "memory_mb", "gpus", "wall_time_s", "platform", "tags", "required_tags",
-            "setup", "submit_pool", "owner", "owner_group",
+            "setup", "submit_pool", "owner", "owner_group", "fence", "payload_limits",
+            "shared_folders", "http_proxy", "checks", "hold_after_failure_s", "attenuation",
+            "max_idle_pilots", "curb_idle_pilots", "max_held_pilots", "max_submits", "batch_size",
+            "max_removals", "removal_margin", "removal_wait_s", "queued_lifetime_s",
         )  # fmt: skip
         labels = {"gpus": "GPUs"}
 

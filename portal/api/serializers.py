@@ -11,7 +11,7 @@ from rest_framework import serializers
 from portal.slots import slot_of
 from wms.core.models import EventRecord
 from wms.jobs.models import Attempt, AttemptFile, Job, JobEvent
-from wms.pilots.models import Pilot, PilotEvent
+from wms.pilots.models import Pilot, PilotCheck, PilotEvent
 from wms.sites.models import SiteEvent
 
 _JSON_OBJECT = {"type": "object", "additionalProperties": {}}
@@ -150,7 +150,7 @@ class JobSerializer(serializers.ModelSerializer[Job]):
         model = Job
         fields = [
             "id", "name", "owner", "state", "state_since", "state_reason", "cluster_id", "process",
-            "attempt_number", "max_attempts", "created_at",
+            "attempt_number", "max_attempts", "not_before", "created_at",
         ]  # fmt: skip
 
 
@@ -169,14 +169,17 @@ class AttemptSerializer(serializers.ModelSerializer[Attempt]):
     """One try of a job in one pilot."""
 
     pilot = serializers.SerializerMethodField(help_text="The pilot's uuid.")
+    usage = AmountsByNameField(
+        read_only=True, allow_null=True, help_text="What it used, in seconds and MB."
+    )
     files = AttemptFileSerializer(many=True, read_only=True)
 
     class Meta:
         model = Attempt
         fields = [
             "number", "pilot", "site_name", "host", "cores", "memory_mb", "gpus", "matched_at",
-            "started_at", "ended_at", "outcome", "reason", "exit_code", "signal", "wall_s",
-            "cpu_s", "max_rss_mb", "files",
+            "started_at", "ended_at", "outcome", "reason", "stopped_by", "exit_code", "signal",
+            "wall_s", "cpu_s", "max_rss_mb", "usage", "files",
         ]  # fmt: skip
 
     def get_pilot(self, attempt: Attempt) -> str | None:
@@ -242,10 +245,35 @@ class SlotSerializer(serializers.Serializer[Any]):
     free = AmountsSerializer(help_text="What of both nobody holds; nothing once it has ended.")
 
 
+class NodeCheckSerializer(serializers.ModelSerializer[PilotCheck]):
+    """What one check found on a pilot's node."""
+
+    metrics = ObjectField(read_only=True)
+
+    class Meta:
+        model = PilotCheck
+        fields = ["name", "is_ok", "kind", "reason", "metrics", "seconds", "created_at"]
+
+
+class PilotAccountsSerializer(serializers.Serializer[Any]):
+    """What became of a pilot's core-seconds."""
+
+    cores = serializers.IntegerField()
+    lifetime_s = serializers.FloatField()
+    validation_s = serializers.FloatField()
+    core_seconds = AmountsByNameField(help_text="pilot, usable, used, good")
+    permille = AmountsByNameField(help_text="Waste: validation, idle, nosuccess, badput")
+
+
 class PilotDetailSerializer(PilotSerializer):
-    """A pilot with its slot, its batch, and whose it is, if it is private."""
+    """A pilot with its slot, its batch, whose it is, if it is private, and its accounts."""
 
     slot = serializers.SerializerMethodField()
+    load = AmountsByNameField(read_only=True, allow_null=True)
+    accounts = serializers.SerializerMethodField(
+        help_text="Null until the pilot has ended, and some seconds longer."
+    )
+    checks = NodeCheckSerializer(many=True, read_only=True)
 
     owner = serializers.CharField(
         source="owner.username", default=None, read_only=True, allow_null=True
@@ -255,7 +283,15 @@ class PilotDetailSerializer(PilotSerializer):
     )
 
     class Meta(PilotSerializer.Meta):
-        fields = [*PilotSerializer.Meta.fields, "batch", "owner", "owner_group", "slot"]
+        fields = [
+            *PilotSerializer.Meta.fields, "batch", "owner", "owner_group", "slot", "load",
+            "is_draining", "drain_reason", "accounts", "checks",
+        ]  # fmt: skip
+
+    @extend_schema_field(PilotAccountsSerializer(allow_null=True))
+    def get_accounts(self, pilot: Pilot) -> Any:
+        """Tell what became of its core-seconds."""
+        return pilot.accounts
 
     @extend_schema_field(SlotSerializer)
     def get_slot(self, pilot: Pilot) -> Any:
@@ -267,10 +303,11 @@ class PilotAttemptSerializer(serializers.ModelSerializer[Attempt]):
     """A try of a job, seen from its pilot."""
 
     job = serializers.IntegerField(source="job_id", read_only=True)
+    usage = AmountsByNameField(read_only=True, allow_null=True)
 
     class Meta:
         model = Attempt
         fields = [
             "job", "number", "cores", "memory_mb", "gpus", "matched_at", "started_at", "ended_at",
-            "outcome", "reason",
+            "outcome", "reason", "stopped_by", "usage",
         ]  # fmt: skip

@@ -11,6 +11,7 @@ from portal.api.views import (
     ads,
     dags,
     downtimes,
+    efficiency,
     explain,
     history,
     jobs,
@@ -18,6 +19,7 @@ from portal.api.views import (
     nodes,
     pilots,
     placements,
+    pressure,
     running_limits,
     shared_limits,
     sites,
@@ -31,6 +33,7 @@ _DAG = "dags/<int:dag_id>"
 _NODE = f"{_DAG}/nodes/<int:node_id>"
 _NAME = "(?P<name>[A-Za-z0-9_.-]+)"
 _SITE = f"^sites/{_NAME}"
+_QUEUE = _NAME.replace("<name>", "<queue>")
 
 urlpatterns = [
     path("schema/", schema.Schema.as_view(), name="schema"),
@@ -69,6 +72,9 @@ urlpatterns = [
     path(f"{_DAG}/limits/", steering.DagLimits.as_view(), name="dag-limits"),
     path("jobs/", jobs.JobList.as_view(), name="jobs"),
     path("jobs/<int:job_id>/", jobs.JobDetail.as_view(), name="job"),
+    path("jobs/<int:job_id>/kill/", jobs.KillJob.as_view(), name="job-kill"),
+    path("jobs/<int:job_id>/peek/", jobs.PeekAtJob.as_view(), name="job-peek"),
+    path("jobs/<int:job_id>/stop-after/", jobs.StopAfterJob.as_view(), name="job-stop-after"),
     path("jobs/<int:job_id>/stdout", jobs.JobStdout.as_view(), name="job-stdout"),
     path("jobs/<int:job_id>/stderr", jobs.JobStderr.as_view(), name="job-stderr"),
     path("task-queues/", task_queues.TaskQueueList.as_view(), name="task-queues"),
@@ -81,6 +87,16 @@ urlpatterns = [
     path("sites/", sites.SiteList.as_view(), name="sites"),
     re_path(f"{_SITE}/$", sites.SiteDetail.as_view(), name="site"),
     re_path(f"{_SITE}/events/$", sites.SiteEventList.as_view(), name="site-events"),
+    re_path(
+        f"{_SITE}/queues/{_QUEUE}/pressure/$",
+        pressure.QueuePressure.as_view(),
+        name="queue-pressure",
+    ),
+    re_path(
+        f"{_SITE}/queues/{_QUEUE}/pressure/history/$",
+        pressure.QueuePressureHistory.as_view(),
+        name="queue-pressure-history",
+    ),
     re_path(f"{_SITE}/ban/$", sites.BanSite.as_view(), name="site-ban"),
     re_path(f"{_SITE}/drain/$", sites.DrainSite.as_view(), name="site-drain"),
     re_path(f"{_SITE}/unban/$", sites.UnbanSite.as_view(), name="site-unban"),
@@ -92,6 +108,9 @@ urlpatterns = [
     path("pilots/<uuid:uuid>/", pilots.PilotDetail.as_view(), name="pilot"),
     path("pilots/<uuid:uuid>/events/", pilots.PilotEventList.as_view(), name="pilot-events"),
     path("pilots/<uuid:uuid>/attempts/", pilots.PilotAttemptList.as_view(), name="pilot-attempts"),
+    path("pilots/<uuid:uuid>/log", pilots.PilotLogText.as_view(), name="pilot-log"),
+    path("pilots/<uuid:uuid>/drain/", pilots.DrainPilot.as_view(), name="pilot-drain"),
+    path("efficiency/", efficiency.Efficiency.as_view(), name="efficiency"),
     path("submitters/", accounting.SubmitterList.as_view(), name="submitters"),
     path("groups/", accounting.GroupList.as_view(), name="groups"),
     path("limits/", accounting.LimitList.as_view(), name="limits"),

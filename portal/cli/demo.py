@@ -47,6 +47,8 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--once", action="store_true", help="end when the production has ended")
     options = parser.parse_args(arguments)
     place = Place.from_environment()
+    # A demonstration is not for waiting: a job that loses its pilot is tried again soon.
+    os.environ.setdefault("PILOTAGE_RESCHEDULE_PAUSES_S", "1,2,5")
     # Both ways of ending leave the block below in order, which stops the portal.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     _say("Starting the portal ...")

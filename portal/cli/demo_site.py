@@ -5,6 +5,7 @@ What exists is left as it is, so that a change made in the portal survives the n
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,7 +41,7 @@ def prepare_sites(place: Place, *, actor: Actor) -> None:
     for name in SITES:
         if name not in existing:
             areas = place.var / "sites" / name
-            configure_site(_site(name, areas), [_queue()], actor=actor)
+            configure_site(_site(name, areas), [_queue(areas)], actor=actor)
 
 
 def prepare_operator(place: Place, *, actor: Actor) -> Operator:
@@ -54,6 +55,8 @@ def _site(name: str, areas: Path) -> SiteSpec:
     working, export = areas / "work", areas / "export"
     for area in (working, export):
         area.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # Under root payloads have accounts of their own; the folder above keeps others out.
+        area.chmod(0o1777 if os.geteuid() == 0 else 0o700)
     return SiteSpec(
         name=name,
         max_matches=2,
@@ -63,10 +66,12 @@ def _site(name: str, areas: Path) -> SiteSpec:
     )
 
 
-def _queue() -> QueueSpec:
+def _queue(areas: Path) -> QueueSpec:
+    shared = [{"path": str(areas / name), "is_writable": True} for name in ("work", "export")]
     return QueueSpec(
         name="local",
-        element="local",
+        element="host",
+        shared_folders=shared,
         max_pilots=SLOTS,
         max_queued_pilots=SLOTS,
         memory_mb=1000,

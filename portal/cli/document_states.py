@@ -120,7 +120,7 @@ _JOB = Entity(
     terminal=jobs.TERMINAL,
     transitions=jobs.TRANSITIONS,
     state_meanings={
-        "received": "stored, in no TaskQueue yet",
+        "received": "in no TaskQueue yet: just stored, or it pauses after a place has failed it",
         "waiting": "in the TaskQueue with its needs, for any pilot that fits",
         "matched": "bound to a pilot, which has not started the payload",
         "running": "its payload runs in a pilot",
@@ -139,11 +139,13 @@ _JOB = Entity(
         "fail": "the payload failed, an input is missing, or all attempts are used up",
         "stall": "its pilot is silent for too long",
         "recover": "its silent pilot reported again",
-        "reschedule": "its pilot is gone or gave it back, or its payload is run again: it waits",
+        "reschedule": "its pilot is gone or gave it back, or its payload is run again",
+        "requeue": "its pause is over, or it has none: it waits in its TaskQueue again",
         "hold": "its DAG is held, or its own expression says so; a running payload is stopped",
         "release": "its DAG goes on, or its own expression says so",
         "kill": "its DAG was removed or leaves the site, or its own expression says so",
         "update": "its payload told attributes of the job",
+        "late": "a message of an attempt that is over came, and was not applied",
     },
 )
 
@@ -163,6 +165,7 @@ _PILOT = Entity(
         "aborted": "it ended, or never started, before it registered",
         "removed": "taken out of its batch system on request",
     },
+    notes=pilots.NOTES,
     event_meanings={
         "queue": "the batch system gave it an id",
         "register": "it called in with its one-time secret",
@@ -172,6 +175,7 @@ _PILOT = Entity(
         "fail": "good-bye with an error, ended without a word, or silent for too long",
         "abort": "the batch system does not have it, or ended it before it called in",
         "remove": "somebody takes it out; nothing in Pilotage does this yet",
+        "drain": "a person lets it take no more jobs; it ends after those at hand",
     },
 )
 

@@ -80,6 +80,11 @@ def portal_programs(port: int) -> list[Program]:
         *celery, "worker", "--queues", "scripts", "--loglevel", "INFO",
         "--without-gossip", "--without-mingle", "--hostname", "scripts@%h",
     ]  # fmt: skip
+    # Speaks with batch systems; each that is slow keeps one of these processes busy.
+    elements = [
+        *celery, "worker", "--queues", "elements", "--concurrency", "4", "--loglevel", "INFO",
+        "--without-gossip", "--without-mingle", "--hostname", "elements@%h",
+    ]  # fmt: skip
     # The schedule lives in memory: its periods are seconds, and a file could be torn by a crash.
     beat = [
         *celery, "beat", "--scheduler", "celery.beat:Scheduler", "--pidfile", "",
@@ -89,8 +94,9 @@ def portal_programs(port: int) -> list[Program]:
     return [
         Program("migrate", migrate, 5, is_one_shot=True),
         Program("web", when_ready(web), 10),
-        Program("local-pilots", when_ready([*manage, "guard_local_pilots"]), 15, stop_wait_s=60),
+        Program("host-pilots", when_ready([*manage, "guard_host_pilots"]), 15, stop_wait_s=60),
         Program("scripts", when_ready(scripts), 18, stop_wait_s=60),
+        Program("elements", when_ready(elements), 19, stop_wait_s=60),
         Program("worker", when_ready(worker), 20, stop_wait_s=60),
         Program("beat", when_ready(beat), 25),
     ]

@@ -21,6 +21,9 @@ MAX_AMOUNT = 2**53
 #: Attributes of one job's ad that a payload may tell, and the length of a text among them.
 MAX_ATTRIBUTES = 20
 MAX_ATTRIBUTE_LENGTH = 1000
+#: What a check of a node measured.
+MAX_METRICS = 50
+MAX_METRIC_NAME = 64
 
 _ATTRIBUTE = re.compile("[A-Za-z_][A-Za-z0-9_]{0,63}")
 # Both can stand in JSON, as escapes: "\u0000", "\ud800".
@@ -83,6 +86,33 @@ class Fields:
         if not 0 <= value <= MAX_NUMBER:
             raise self._fault(name, f"must be from 0 to {MAX_NUMBER}")
         return float(value)
+
+    def flag(self, name: str) -> bool:
+        """True or false."""
+        value = self._data.get(name)
+        if not isinstance(value, bool):
+            raise self._fault(name, "must be true or false")
+        return value
+
+    def metrics(self) -> dict[str, bool | float | str]:
+        """All of the object's fields, as what was measured: numbers and short texts."""
+        if len(self._data) > MAX_METRICS:
+            message = f"has more than {MAX_METRICS} entries"
+            raise InvalidInput.of(message, field=self._prefix.rstrip("."))
+        return {name: self._metric(name) for name in self._data}
+
+    def _metric(self, name: str) -> bool | float | str:
+        if len(name) > MAX_METRIC_NAME or _NO_TEXT.search(name):
+            message = f"{name[:64]!r} cannot be the name of a metric"
+            raise InvalidInput.of(message, field=self._prefix.rstrip("."))
+        value = self._data[name]
+        if isinstance(value, bool):
+            return value
+        if isinstance(value, str):
+            return self.text(name, max_length=MAX_ATTRIBUTE_LENGTH)
+        if not isinstance(value, (int, float)) or not abs(value) <= MAX_AMOUNT:
+            raise self._fault(name, "must be a number or a text")
+        return value
 
     def texts(self, name: str) -> tuple[str, ...]:
         """A list of texts."""

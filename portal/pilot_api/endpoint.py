@@ -12,7 +12,8 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonRespons
 from django.views.decorators.csrf import csrf_exempt
 
 from wms.core.errors import InvalidInput, NotAuthenticated, PilotageError
-from wms.pilots.models import Pilot
+from wms.jobs.streams import PieceMissing
+from wms.pilots.references import AttemptRef
 from wms.pilots.services import authenticate_pilot
 
 View = Callable[..., HttpResponseBase]
@@ -47,7 +48,19 @@ def for_pilot(view: View) -> View:
 
     @wraps(view)
     def wrapped(request: HttpRequest, **path: Any) -> HttpResponseBase:
-        return view(request, _authenticate(request), **path)
+        return view(request, authenticate_pilot(*credential_of(request)), **path)
+
+    return wrapped
+
+
+def for_attempt(view: View) -> View:
+    """As `for_pilot`, for what is about one attempt: its own token is as good as the pilot's."""
+
+    @wraps(view)
+    def wrapped(request: HttpRequest, *, job: int, attempt: int, **path: Any) -> HttpResponseBase:
+        uuid, token = credential_of(request)
+        pilot = authenticate_pilot(uuid, token, attempt=AttemptRef(job, attempt))
+        return view(request, pilot, job=job, attempt=attempt, **path)
 
     return wrapped
 
@@ -64,6 +77,8 @@ def problem_of(error: PilotageError) -> HttpResponse:
         facts["errors"] = [
             {"field": finding.field, "message": finding.message} for finding in error.findings
         ]
+    if isinstance(error, PieceMissing):
+        facts["size"] = error.size_bytes
     return _problem(HTTPStatus(error.status), str(error), **facts)
 
 
@@ -72,12 +87,13 @@ def _problem(status: HTTPStatus, detail: str, **facts: object) -> HttpResponse:
     return JsonResponse({**body, **facts}, status=status, content_type="application/problem+json")
 
 
-def _authenticate(request: HttpRequest) -> Pilot:
+def credential_of(request: HttpRequest) -> tuple[UUID, str]:
+    """The pilot's id and the token that the request carries. Raises NotAuthenticated."""
     scheme, _, credential = request.headers.get("Authorization", "").partition(" ")
     uuid, _, token = credential.partition(":")
     if scheme.lower() != "bearer" or not token:
         raise NotAuthenticated
     try:
-        return authenticate_pilot(UUID(uuid), token)
+        return UUID(uuid), token
     except ValueError as error:
         raise NotAuthenticated from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -9,34 +10,66 @@ from matching.needs import MOST
 from matching.resources import NODE_NUMBERS, NODE_TEXTS, Resource
 from portal.pilot_api.bodies import MAX_AMOUNT, Fields
 from wms.jobs.attempts import PayloadEnd
+from wms.jobs.models import Attempt
+from wms.pilots.heartbeats import Beat, HeartbeatAnswer
 from wms.pilots.models import Pilot
-from wms.pilots.services import AttemptRef, ClaimAnswer, HeartbeatAnswer
+from wms.pilots.references import AttemptRef
+from wms.pilots.services import ClaimAnswer
 from wms.sites.selectors import queue_offer, with_identity
+
+#: What a payload uses, as far as its pilot can tell; in seconds and MB.
+_USAGE = (
+    "wall_s", "cpu_s", "memory_mb", "disk_mb", "processes", "read_mb", "written_mb", "network_mb",
+)  # fmt: skip
+_LOAD = ("load_1min", "disk_free_mb", "memory_free_mb")
+_FENCES = ("bwrap", "apptainer", "sudo", "none")
+_TOTALS = ("cores", "lifetime_s", "validation_s")
 
 
 def read_node(fields: Fields) -> dict[str, Any]:
-    """The facts of a worker node; unknown ones are dropped."""
+    """The facts of a worker node; unknown ones are dropped. The fence may be left out."""
+    fence = {"fence": fields.choice("fence", *_FENCES)} if fields.has("fence") else {}
     return {
         **{name: fields.text(name, max_length=255) for name in NODE_TEXTS},
         **{name: fields.integer(name, maximum=MAX_AMOUNT) for name in NODE_NUMBERS},
+        **fence,
     }
 
 
-def read_attempts(fields: Fields) -> list[AttemptRef]:
-    """The attempts that a pilot says it has."""
-    return [
-        AttemptRef(each.integer("job", maximum=2**63 - 1), each.integer("attempt"))
-        for each in fields.objects("jobs")
-    ]
+def read_beat(fields: Fields) -> Beat:
+    """A heartbeat: the attempts at hand, and what their payloads tell and use."""
+    told = [(_read_attempt(each), each) for each in fields.objects("jobs")]
+    totals = _numbers(fields, "totals", _TOTALS)
+    return Beat(
+        running=tuple(ref for ref, _ in told),
+        attributes={
+            ref: each.object("attributes").attributes()
+            for ref, each in told
+            if each.has("attributes")
+        },
+        usage={ref: _numbers(each, "usage", _USAGE) for ref, each in told if each.has("usage")},
+        load=_numbers(fields, "load", _LOAD) if fields.has("load") else None,
+        is_draining=fields.has("is_draining") and fields.flag("is_draining"),
+        sequence=fields.integer("sequence", maximum=2**63 - 1) if fields.has("sequence") else 0,
+        validation_s=totals.get("validation_s"),
+    )
 
 
-def read_attributes(fields: Fields) -> dict[AttemptRef, dict[str, int | str]]:
-    """What payloads tell of their jobs, of those that tell something new."""
-    return {
-        attempt: each.object("attributes").attributes()
-        for attempt, each in zip(read_attempts(fields), fields.objects("jobs"), strict=True)
-        if each.has("attributes")
-    }
+def _read_attempt(fields: Fields) -> AttemptRef:
+    return AttemptRef(fields.integer("job", maximum=2**63 - 1), fields.integer("attempt"))
+
+
+def _numbers(fields: Fields, name: str, known: Sequence[str]) -> dict[str, float]:
+    """Those of the known numbers of an object that are told; nothing where there is no object."""
+    if not fields.has(name):
+        return {}
+    values = fields.object(name)
+    return {each: values.number(each) for each in known if values.has(each)}
+
+
+def read_totals(fields: Fields) -> dict[str, float]:
+    """What a pilot tells of its life at its end, if it does."""
+    return _numbers(fields, "totals", _TOTALS)
 
 
 def read_claim_key(fields: Fields) -> str:
@@ -86,17 +119,36 @@ def read_end(fields: Fields) -> PayloadEnd:
         max_rss_mb=fields.number("max_rss_mb"),
         reason=fields.text("reason"),
         missing_outputs=fields.texts("missing_outputs"),
+        stopped_by=read_stopped_by(fields),
+        usage=_numbers(fields, "usage", _USAGE),
     )
+
+
+def read_stopped_by(fields: Fields) -> str:
+    """Who stopped the payload; an empty text when nobody did, or it is not told."""
+    if not fields.has("stopped_by"):
+        return ""
+    return fields.choice("stopped_by", "", *Attempt.StoppedBy.values)
 
 
 def heartbeat_json(answer: HeartbeatAnswer) -> dict[str, Any]:
     """The commands that travel back to a pilot."""
-    commands: list[dict[str, Any]] = [
-        {"command": "kill", "job": ref.job_id, "attempt": ref.number} for ref in answer.kill
+    commands = [
+        {"command": "kill", **_named(ref), **_reason(answer.kill_reasons.get(ref, ""))}
+        for ref in answer.kill
     ]
+    commands += [{"command": "peek", **_named(ref)} for ref in answer.peek]
     if answer.is_drained:
-        commands.append({"command": "drain"})
+        commands.append({"command": "drain", **_reason(answer.drain_reason)})
     return {"commands": commands}
+
+
+def _named(ref: AttemptRef) -> dict[str, Any]:
+    return {"job": ref.job_id, "attempt": ref.number}
+
+
+def _reason(text: str) -> dict[str, Any]:
+    return {"reason": text} if text else {}
 
 
 def claim_json(answer: ClaimAnswer) -> dict[str, Any]:
@@ -114,6 +166,7 @@ def claim_json(answer: ClaimAnswer) -> dict[str, Any]:
             "job": work.attempt.job_id,
             "attempt": work.attempt.number,
             "name": job.name,
+            "owner": job.needs["owner"],
             "executable": job.executable,
             "arguments": job.arguments,
             "environment": job.environment,
@@ -123,5 +176,8 @@ def claim_json(answer: ClaimAnswer) -> dict[str, Any]:
             "cores": work.cores,
             "memory_mb": work.memory_mb,
             "gpus": work.gpus,
+            "cpu_time_s": job.needs["cpu_time_s"],
+            "disk_mb": job.request_disk_mb,
+            "token": work.token,
         }
     }

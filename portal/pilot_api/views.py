@@ -12,23 +12,17 @@ from django.utils import timezone
 
 from portal.pilot_api import messages
 from portal.pilot_api.bodies import read_body
-from portal.pilot_api.endpoint import endpoint, for_pilot
+from portal.pilot_api.endpoint import credential_of, endpoint, for_attempt, for_pilot
 from wms.core.conf import conf
-from wms.core.errors import InvalidInput, NotAuthenticated, NotFound, TooLarge
-from wms.jobs import attempts, blobs
-from wms.jobs.models import Attempt, AttemptFile
-from wms.pilots import services
-from wms.pilots.bundle import agent_bundle
+from wms.core.errors import InvalidInput, NotAuthenticated, NotFound, PilotageError, TooLarge
+from wms.jobs import attempts, blobs, streams
+from wms.jobs.models import Attempt, AttemptFile, Stream
+from wms.pilots import logs, services
+from wms.pilots.heartbeats import Credential, record_heartbeat
 from wms.pilots.models import Pilot
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _TOKEN = r"[0-9a-f]{64}"
-
-
-@endpoint("GET")
-def agent(request: HttpRequest) -> HttpResponse:
-    """The pilot program; whoever starts it knows its hash beforehand."""
-    return HttpResponse(agent_bundle().content, content_type="application/zip")
 
 
 @endpoint("POST")
@@ -47,13 +41,17 @@ def register(request: HttpRequest) -> HttpResponse:
 
 
 @endpoint("POST")
-@for_pilot
-def heartbeat(request: HttpRequest, pilot: Pilot) -> HttpResponse:
+def heartbeat(request: HttpRequest) -> HttpResponse:
     """The pilot lives and has these attempts; the answer carries commands."""
-    body = read_body(request)
-    running = messages.read_attempts(body)
-    attributes = messages.read_attributes(body)
-    answer = services.record_heartbeat(pilot, running, attributes=attributes, now=timezone.now())
+    uuid, token = credential_of(request)
+    try:
+        beat = messages.read_beat(read_body(request))
+    except PilotageError:
+        # The credential is looked at with the beat; without a good one nobody is told of faults.
+        services.authenticate_pilot(uuid, token)
+        raise
+    credential = Credential(uuid, services.secret_digest(token))
+    answer = record_heartbeat(credential, beat, now=timezone.now())
     return JsonResponse(messages.heartbeat_json(answer))
 
 
@@ -69,7 +67,7 @@ def claim(request: HttpRequest, pilot: Pilot) -> HttpResponse:
 
 
 @endpoint("GET")
-@for_pilot
+@for_attempt
 def input_file(
     request: HttpRequest, pilot: Pilot, *, job: int, attempt: int, path: str
 ) -> FileResponse:
@@ -84,12 +82,13 @@ def input_file(
 
 
 @endpoint("PUT")
-@for_pilot
+@for_attempt
 def sent_file(
     request: HttpRequest, pilot: Pilot, *, job: int, attempt: int, kind: str, path: str
 ) -> HttpResponse:
     """A file that a live attempt sends back; its content goes to the store piece by piece."""
-    live = attempts.live_attempt(job, attempt, pilot_id=pilot.pk)
+    with attempts.late_recorded(job, attempt, "file", actor=services.pilot_actor(pilot)):
+        live = attempts.live_attempt(job, attempt, pilot_id=pilot.pk)
     _check_place(live, kind, path)
     sha256 = request.headers.get("X-Content-SHA256", "")
     if not _SHA256.fullmatch(sha256):
@@ -115,7 +114,7 @@ def _check_place(attempt: Attempt, kind: str, path: str) -> None:
 
 
 @endpoint("POST")
-@for_pilot
+@for_attempt
 def report(request: HttpRequest, pilot: Pilot, *, job: int, attempt: int) -> HttpResponse:
     """What became of an attempt: started, ended, or not run."""
     body = read_body(request)
@@ -128,9 +127,59 @@ def report(request: HttpRequest, pilot: Pilot, *, job: int, attempt: int) -> Htt
         end = messages.read_end(body)
         attempts.end_attempt(job, attempt, pilot_id=pilot.pk, end=end, actor=actor, now=now)
     else:
-        reason = body.text("reason", pattern=".+")
-        attempts.return_job(job, attempt, pilot_id=pilot.pk, reason=reason, actor=actor)
+        attempts.return_job(
+            job,
+            attempt,
+            pilot_id=pilot.pk,
+            reason=body.text("reason", pattern=".+"),
+            actor=actor,
+            is_preempted=messages.read_stopped_by(body) == Attempt.StoppedBy.PREEMPTION,
+        )
     return JsonResponse({"accepted": True})
+
+
+@endpoint("POST")
+@for_attempt
+def stream(
+    request: HttpRequest, pilot: Pilot, *, job: int, attempt: int, kind: str
+) -> HttpResponse:
+    """A piece of what a payload prints, while it runs."""
+    if kind not in Stream.Kind.values:
+        raise NotFound(f"There is no stream {kind!r}.")
+    size = streams.append_to_stream(
+        job,
+        attempt,
+        pilot_id=pilot.pk,
+        kind=kind,
+        offset=_offset(request),
+        content=_read_piece(request),
+        now=timezone.now(),
+    )
+    return JsonResponse({"size": size})
+
+
+@endpoint("POST")
+@for_pilot
+def pilot_log(request: HttpRequest, pilot: Pilot) -> HttpResponse:
+    """A piece of the pilot's own log."""
+    size = logs.append_to_log(
+        pilot.pk, offset=_offset(request), content=_read_piece(request), now=timezone.now()
+    )
+    return JsonResponse({"size": size})
+
+
+def _offset(request: HttpRequest) -> int:
+    text = request.GET.get("offset", "")
+    if not re.fullmatch(r"[0-9]{1,18}", text):
+        raise InvalidInput.of("must be a number of bytes", field="offset")
+    return int(text)
+
+
+def _read_piece(request: HttpRequest) -> bytes:
+    content: bytes = request.read(streams.MAX_PIECE_BYTES + 1)
+    if len(content) > streams.MAX_PIECE_BYTES:
+        raise TooLarge(f"A piece has no more than {streams.MAX_PIECE_BYTES} bytes.")
+    return content
 
 
 @endpoint("POST")
@@ -138,6 +187,11 @@ def report(request: HttpRequest, pilot: Pilot, *, job: int, attempt: int) -> Htt
 def end(request: HttpRequest, pilot: Pilot) -> HttpResponse:
     """The pilot says good-bye."""
     body = read_body(request)
-    reason = body.choice("reason", "idle", "drained", "lifetime", "terminated", "error")
-    services.end_pilot(pilot, reason=reason, detail=body.text("detail"), now=timezone.now())
+    services.end_pilot(
+        pilot,
+        reason=body.choice("reason", *services.ENDS),
+        detail=body.text("detail"),
+        totals=messages.read_totals(body),
+        now=timezone.now(),
+    )
     return JsonResponse({})

@@ -68,7 +68,7 @@ MEANINGS = {
         "futile": "Will never run: a node before it failed.",
     },
     "job": {
-        "received": "Stored, not yet in a TaskQueue.",
+        "received": "In no TaskQueue: just stored, or pausing before its next attempt.",
         "waiting": "Waits in its TaskQueue for a pilot that fits.",
         "matched": "Claimed by a pilot, not started yet.",
         "running": "Its payload runs on a worker node.",
@@ -110,6 +110,10 @@ MEANINGS = {
         "lost": "The pilot was lost; the job runs again.",
         "not_run": "The pilot could not start the payload; the job runs again.",
         "killed": "Ended by a person.",
+    },
+    "check": {
+        "ok": "The node is fit in this respect.",
+        "failed": "The pilot took no job after this.",
     },
     "loop": {
         "ok": "Runs on time.",

@@ -231,8 +231,8 @@ def _site(name: str, *, requirements: str = "CurMatches < MaxMatches") -> Site:
     """A site that takes one DAG at a time and has what the example production asks for."""
     environment = f"SiteName={name}\nSiteWorkingArea=/work/{name}\nSiteExportDir=/export/{name}"
     queues = [
-        QueueSpec(name="short", element="local", memory_mb=4000),
-        QueueSpec(name="long", element="local", memory_mb=8000, wall_time_s=172_800),
+        QueueSpec(name="short", element="host", memory_mb=4000),
+        QueueSpec(name="long", element="host", memory_mb=8000, wall_time_s=172_800),
     ]
     site = SiteSpec(name=name, max_matches=1, environment=environment, requirements=requirements)
     return configure_site(site, queues, actor=factories.SYSTEM)

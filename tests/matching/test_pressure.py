@@ -1,155 +1,226 @@
+"""Shares of jobs, levels and ceilings: what holds for all numbers."""
+
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from matching.pressure import MAX_BATCH, QueueSnapshot, Room, decide_pressure, pilots_for, place
+from matching.pressure import FrontendLimits, Slots, exact_share, max_run, min_idle
+from matching.pressure_model import closed_loop
+from matching.pressure_plan import Bounds, QueueState, Scopes, plan
+from matching.pressure_shares import JobGroup, Need, QueueOffer, share_out
+from matching.rooms import Room
 
-BUSY = QueueSnapshot(
-    is_enabled=True,
-    waiting_jobs=10,
-    wanted_pilots=10,
-    pending_pilots=0,
-    alive_pilots=0,
-    max_pilots=8,
-    max_queued_pilots=5,
-    free_slots=6,
+NAMES = ("a", "b", "c", "d")
+ROOMS = st.builds(Room, st.integers(1, 8), st.integers(0, 9), st.integers(0, 1), st.integers(1, 2))
+WEIGHTS = st.dictionaries(st.sampled_from(NAMES), st.integers(0, 50), min_size=1)
+GROUPS = st.lists(
+    st.builds(
+        JobGroup,
+        size=ROOMS,
+        jobs=st.integers(1, 200),
+        queues=st.sets(st.sampled_from(NAMES), min_size=1).map(lambda some: tuple(sorted(some))),
+        old_jobs=st.integers(0, 200),
+        priority=st.floats(0, 10),
+    ),
+    max_size=8,
+)
+OFFERS = st.fixed_dictionaries(
+    {
+        name: st.builds(
+            QueueOffer,
+            fresh=st.builds(Room, st.integers(1, 8), st.just(9), st.just(1), st.just(2)),
+            places=st.integers(-5, 30),
+            max_pilots=st.integers(0, 30),
+            waiting=st.integers(0, 10),
+            started=st.integers(0, 10),
+            idle=st.dictionaries(ROOMS, st.integers(1, 5), max_size=3).map(Counter),
+        )
+        for name in NAMES
+    }
 )
 
 
-@pytest.mark.parametrize(
-    ("changes", "submit", "reason"),
-    [
-        ({}, 5, "at most 5 queued pilots"),
-        ({"max_queued_pilots": 20}, 6, "free slots"),
-        ({"max_queued_pilots": 20, "free_slots": 20}, 8, "at most 8 pilots"),
-        ({"wanted_pilots": 1}, 1, "no pilot is free for"),
-        ({"wanted_pilots": 0}, 0, "no pilot is free for"),
-        (
+@given(st.integers(0, 10_000), WEIGHTS)
+def test_a_share_is_exact_and_nobody_is_a_whole_job_away_from_the_proportion(jobs, weights) -> None:
+    answer = exact_share(jobs, weights)
+
+    total = sum(weights.values())
+    assert sum(answer.share.values()) + answer.unplaced == jobs
+    assert answer.unplaced == (0 if total else jobs)
+    for name, weight in weights.items():
+        assert not total or abs(answer.share[name] - jobs * weight / total) < 1
+
+
+@given(st.integers(0, 10_000), WEIGHTS)
+def test_whole_and_broken_weights_share_alike(jobs, weights) -> None:
+    broken = {name: weight / 4 for name, weight in weights.items()}
+
+    assert exact_share(jobs, broken).share == exact_share(jobs, weights).share
+
+
+@given(GROUPS, OFFERS)
+def test_each_job_is_shared_out_once_and_only_where_it_fits(groups, offers) -> None:
+    needs = share_out(groups, offers)
+
+    for size in {group.size for group in groups}:
+        of_size = [group for group in groups if group.size == size]
+        assert sum(need.jobs[size] for need in needs.values()) == sum(g.jobs for g in of_size)
+        fitting = {name for group in of_size for name in group.queues}
+        assert all(not needs[name].jobs[size] for name in NAMES if name not in fitting)
+    old = sum(min(group.old_jobs, group.jobs) for group in groups)
+    assert sum(need.old_jobs for need in needs.values()) == old
+    assert all(need.old_pilots <= need.pilots <= need.total_jobs for need in needs.values())
+
+
+def test_free_places_and_start_rate_decide_the_share() -> None:
+    fresh = Room(1, time_s=1)
+    offers = {
+        "large": QueueOffer(fresh, places=30, max_pilots=30),
+        "small": QueueOffer(fresh, places=10, max_pilots=10),
+        "stuck": QueueOffer(fresh, places=30, max_pilots=80, waiting=49),
+        "full": QueueOffer(fresh, places=0, max_pilots=500),
+    }
+    group = JobGroup(Room(1, time_s=1), 40, tuple(sorted(offers)))
+
+    needs = share_out([group], offers)
+
+    shares = {name: need.total_jobs for name, need in needs.items()}
+    assert shares == {"large": 29, "small": 10, "stuck": 1, "full": 0}
+
+
+def test_what_exceeds_all_places_is_wanted_all_the_same() -> None:
+    fresh = Room(1, time_s=1)
+    offers = {
+        "a": QueueOffer(fresh, places=10, max_pilots=10),
+        "b": QueueOffer(fresh, places=30, max_pilots=30),
+    }
+
+    needs = share_out([JobGroup(Room(1, time_s=1), 440, ("a", "b"))], offers)
+
+    assert {name: need.pilots for name, need in needs.items()} == {"a": 110, "b": 330}
+
+
+def test_idle_rooms_that_can_take_no_waiting_job_do_not_count() -> None:
+    offer = QueueOffer(
+        Room(8, 8000, time_s=900),
+        places=100,
+        max_pilots=100,
+        idle=Counter(
             {
-                "wanted_pilots": 999,
-                "max_pilots": 999,
-                "max_queued_pilots": 999,
-                "free_slots": 999,
-            },
-            200,
-            "at most 200 pilots at once",
+                Room(8, 100, time_s=900): 50,
+                Room(8, 8000, time_s=100): 50,
+                Room(1, 2000, time_s=900): 3,
+            }
         ),
-        ({"waiting_jobs": 0}, 0, "no waiting job fits"),
-        ({"is_enabled": False}, 0, "switched off"),
-    ],
-)
-def test_the_tightest_limit_decides_and_is_named(
-    changes: dict[str, int], submit: int, reason: str
+    )
+    size = Room(1, 1000, time_s=500)
+
+    need = share_out([JobGroup(size, 19, ("a",))], {"a": offer})["a"]
+
+    assert (need.usable, need.pilots) == (3, 2)
+
+
+@given(
+    st.integers(0, 500), st.integers(0, 500), st.integers(0, 120), st.integers(0, 30),
+    st.integers(1, 60), st.integers(0, 90),
+)  # fmt: skip
+def test_a_level_never_exceeds_the_need_nor_a_place_that_a_limit_leaves(
+    need, old, total, idle, most_waiting, site_total
 ) -> None:
-    decision = decide_pressure(replace(BUSY, **changes))
-
-    assert decision.submit == submit
-    assert reason in decision.reason
-
-
-@given(*[st.integers(0, 20)] * 7)
-def test_no_limit_is_ever_exceeded(
-    waiting: int, wanted: int, pending: int, busy: int, most: int, most_queued: int, free: int
-) -> None:
-    alive = pending + busy
-    decision = decide_pressure(
-        QueueSnapshot(True, waiting, wanted, pending, alive, most, most_queued, free)
+    limits = replace(
+        FrontendLimits(),
+        max_running_per_entry=100,
+        max_idle_glideins_per_entry=most_waiting,
+        frontend_max_total=80,
     )
 
-    assert decision.submit >= 0
-    if decision.submit:
-        assert waiting
-        assert alive + decision.submit <= most
-        assert pending + decision.submit <= most_queued
-        assert decision.submit <= min(free, wanted)
+    level = min_idle(
+        effective_idle=need,
+        effective_old_idle=min(old, need),
+        entry=Slots(total, idle),
+        frontend=Slots(site_total, idle),
+        limits=limits,
+    ).min_idle
+
+    assert 0 <= level <= most_waiting
+    assert level <= max(need, 0)
+    assert total + level <= 100 or level == 0
+    assert site_total + level <= 80 or level == 0
 
 
-@pytest.mark.parametrize(
-    ("room", "job", "times"),
-    [
-        (Room(8), Room(1), 8),
-        (Room(8), Room(3), 2),
-        (Room(8, 16_000), Room(1, 3000), 5),
-        (Room(8, 16_000, 2), Room(1, 0, 1), 2),
-        (Room(8, 16_000), Room(1, 0, 1), 0),
-        (Room(2), Room(4), 0),
-        (Room(8, time_s=500), Room(1, time_s=500), 8),
-        (Room(8, time_s=499), Room(1, time_s=500), 0),
-    ],
-)
-def test_a_room_holds_jobs_as_long_as_all_of_it_lasts(room: Room, job: Room, times: int) -> None:
-    assert room.holds(job) == times
+def test_decimal_factors_are_exact() -> None:
+    assert max_run(share_idle_mc=100, glideins_running_jobs=0) == 116
 
 
-def test_jobs_are_placed_in_what_is_free_and_leave_the_rest() -> None:
-    free = Counter({Room(8, 8000, time_s=9): 2, Room(1, 8000): 1})
-
-    placed = place(Room(3, 100), 5, free)
-
-    assert placed == 4
-    assert free == {Room(2, 7800, time_s=9): 2, Room(1, 8000): 1}
-
-
-def test_the_last_pilot_needed_may_be_filled_in_part() -> None:
-    free = Counter({Room(4): 3})
-
-    assert place(Room(1), 5, free) == 5
-    assert free == {Room(3): 1, Room(4): 1}
-
-
-ROOMS = st.builds(Room, st.integers(1, 9), st.integers(0, 9), st.integers(0, 2), st.integers(0, 2))
-
-
-@given(st.dictionaries(ROOMS, st.integers(1, 5), max_size=4), ROOMS, st.integers(0, 60))
-def test_nothing_is_placed_that_does_not_fit_and_all_that_does(
-    rooms: dict[Room, int], job: Room, jobs: int
+@given(st.integers(1, 300), st.integers(1, 40), st.integers(1, 6), st.integers(0, 20))
+def test_pressure_is_bounded_by_the_jobs_and_ends_when_they_vanish(
+    jobs, starts, attenuation, vanish
 ) -> None:
-    free = Counter(rooms)
+    course = closed_loop(
+        jobs=jobs, starts_per_cycle=starts, attenuation=attenuation, jobs_removed_at=vanish,
+        max_cycles=400,
+    )  # fmt: skip
 
-    placed = place(job, jobs, free)
-
-    assert placed == min(jobs, sum(room.holds(job) * pilots for room, pilots in rooms.items()))
-    before = sum(room.cores * pilots for room, pilots in rooms.items())
-    assert sum(room.cores * n for room, n in free.items()) == before - placed * job.cores
-    assert all(n > 0 and min(room.memory_mb, room.gpus) >= 0 for room, n in free.items())
-
-
-@pytest.mark.parametrize(
-    ("jobs", "pilots"),
-    [
-        ({}, 0),
-        ({Room(1): 8}, 1),
-        ({Room(1): 9}, 2),
-        ({Room(1): 1, Room(8): 1}, 2),
-        ({Room(3): 4}, 2),
-        ({Room(1, 4000): 4}, 2),
-        ({Room(9): 4}, 0),
-        ({Room(1, 0, 1): 3}, 3),
-        ({Room(1, 0, 1): 1, Room(1, 3000): 2}, 1),
-        ({Room(8): 1, Room(3): 2, Room(2): 1}, 2),
-        ({Room(5): 2, Room(4): 2}, 3),
-        ({Room(1): 8 * 10**6}, MAX_BATCH + 1),
-    ],
-)
-def test_pilots_are_wanted_for_what_they_can_hold(jobs: dict[Room, int], pilots: int) -> None:
-    assert pilots_for(jobs, Room(8, 8000, 1)) == pilots
+    assert course.total_submitted <= jobs * 1.15 + 1
+    assert not any(course.submitted[vanish:])
 
 
-@given(st.dictionaries(ROOMS, st.integers(1, 9), max_size=5))
-def test_the_pilots_that_are_sent_hold_all_that_they_are_sent_for(jobs: dict[Room, int]) -> None:
-    pilot = Room(9, 9, 2, 2)
+STATES = st.lists(
+    st.builds(
+        QueueState,
+        name=st.just(""),
+        need=st.builds(
+            lambda pilots, usable: Need(
+                jobs=Counter({Room(1): pilots + usable}), pilots=pilots, usable=usable
+            ),
+            st.integers(0, 60),
+            st.integers(0, 5),
+        ),
+        queued=st.integers(0, 20),
+        running=st.integers(0, 20),
+        cores=st.integers(1, 8),
+        max_pilots=st.integers(0, 60),
+        max_queued=st.integers(0, 60),
+        attenuation=st.sampled_from([1.0, 3.0]),
+        site=st.sampled_from(["x", "y"]),
+        group=st.sampled_from(["", "g"]),
+    ),
+    max_size=6,
+).map(lambda states: [replace(state, name=str(n)) for n, state in enumerate(states)])
 
-    pilots = pilots_for(jobs, pilot)
 
-    used = {
-        name: sum(getattr(job, name) * count for job, count in jobs.items())
-        for name in ("cores", "memory_mb", "gpus")
-    }
-    # No fewer than any of the three alone would need, and no more than one for each job.
-    assert all(used[name] <= pilots * getattr(pilot, name) for name in used)
-    assert pilots <= sum(jobs.values())
+@given(STATES, st.integers(0, 100), st.integers(0, 60), st.integers(0, 300))
+def test_what_queues_are_promised_together_never_exceeds_what_they_share(
+    states, whole, of_site, cores
+) -> None:
+    scopes = Scopes(
+        Bounds("limit of all pilots", max_pilots=whole, max_cores=cores),
+        sites={"x": Bounds("site limit", max_pilots=of_site)},
+        groups={"g": Bounds("group limit", max_pilots=30)},
+    )
+
+    requests = plan(states, scopes)
+
+    def more(state):
+        request = requests[state.name]
+        assert request.level <= max(state.queued, request.ceiling - state.running)
+        assert request.level <= max(request.wanted, 0)
+        assert not request.level or request.level <= state.max_queued or request.level == 1
+        return max(request.ceiling - state.alive, 0) if request.level else 0
+
+    for some, most in (
+        (states, whole),
+        ([s for s in states if s.site == "x"], of_site),
+        ([s for s in states if s.group == "g"], 30),
+    ):
+        promised = sum(more(state) for state in some)
+        assert promised <= max(most - sum(state.alive for state in some), 0)
+    used = sum(state.alive * state.cores for state in states)
+    assert sum(more(s) * s.cores for s in states) <= max(cores - used, 0)
+    for state in states:
+        request = requests[state.name]
+        assert request.level >= request.wanted or request.reasons

@@ -60,17 +60,24 @@ GET = {
     "api:site-ban": POSTED_TO,
     "api:site-drain": POSTED_TO,
     "api:site-unban": POSTED_TO,
+    "api:job-kill": POSTED_TO,
+    "api:job-peek": POSTED_TO,
+    "api:job-stop-after": POSTED_TO,
+    "api:pilot-drain": POSTED_TO,
     "api:ads": POSTED_TO,
     "api:explain": POSTED_TO,
     "api:history": "Lbbbbbb",  # asked without naming a series
     "api:*": READ,
-    "pilot_api:agent": OPEN,
+    "pilot_api:manifest": OPEN,
+    "pilot_api:file": OPEN,
     "pilot_api:input-file": "LLLLLLL",
     "pilot_api:*": NO_GET,
     "admin:logout": "Lffffmm",
     "admin:core_user_*_delete": NOBODY,
     "admin:core_user_delete": NOBODY,
     "admin:core_user_*": ADMINISTER,
+    "admin:pilots_nodecheck_*delete": NOBODY,
+    "admin:pilots_nodecheck_*": ADMINISTER,
     "admin:core_auditentry_add": NOBODY,
     "admin:accounting_submitter_add": NOBODY,
     "admin:accounting_submitter_delete": NOBODY,
@@ -78,6 +85,7 @@ GET = {
     "admin:dags_matchmakingpolicy_add": NOBODY,
     "admin:taskqueues_*_add": NOBODY,
     "admin:jobs_runninglimit_delete": OPERATE,
+    "admin:pilots_pilotlimit_delete": OPERATE,
     "admin:dags_sharedlimit_delete": OPERATE,
     "admin:*_delete": NOBODY,
     "admin:autocomplete": NOBODY,
@@ -105,6 +113,10 @@ POST = {
     "api:site-ban": SHIFT,
     "api:site-drain": SHIFT,
     "api:site-unban": "Lfffccc",  # the site is open
+    "api:job-kill": "Lffcccc",  # the job has ended
+    "api:job-peek": "Lffcccc",
+    "api:job-stop-after": "Lfffccc",
+    "api:pilot-drain": SHIFT,
     "api:site-downtimes": SHIFT,
     "api:ads": OPERATE,
     "api:running-limits": OPERATE,
@@ -116,6 +128,8 @@ POST = {
     "web:rescue": "Lffcccc",  # the DAG has not ended
     "web:steer-nodes": "Lffbbbb",  # the node is under way
     "web:remove-placement": STEER,
+    "web:steer-job": "Lffcccc",  # the job has ended
+    "web:drain-pilot": SHIFT,
     "web:steer-site": SHIFT,
     "web:site-downtimes": SHIFT,
     "web:cancel-downtime": SHIFT,
@@ -123,9 +137,13 @@ POST = {
     "web:login": OPEN,
     "web:logout": OPEN,
     "pilot_api:register": "bbbbbbb",
+    "pilot_api:unfit": "bbbbbbb",
+    "pilot_api:checks": "LLLLLLL",
     "pilot_api:heartbeat": "LLLLLLL",
     "pilot_api:claim": "LLLLLLL",
     "pilot_api:report": "LLLLLLL",
+    "pilot_api:stream": "LLLLLLL",
+    "pilot_api:log": "LLLLLLL",
     "pilot_api:end": "LLLLLLL",
     "admin:logout": "Lffffoo",
     "admin:password_change": OPERATE,
@@ -138,20 +156,29 @@ POST = {
     "admin:taskqueues_taskqueuepolicy_change": OPERATE,
     "admin:taskqueues_taskqueue_change": NOBODY,
     "admin:jobs_runninglimit_add": OPERATE,
+    "admin:pilots_pilotlimit_add": OPERATE,
     "admin:jobs_runninglimit_change": OPERATE,
+    "admin:pilots_pilotlimit_change": OPERATE,
     "admin:jobs_runninglimit_delete": OPERATE,
+    "admin:pilots_pilotlimit_delete": OPERATE,
     "admin:dags_sharedlimit_add": OPERATE,
     "admin:dags_sharedlimit_change": OPERATE,
     "admin:dags_sharedlimit_delete": OPERATE,
     "admin:sites_*_add": OPERATE,
     "admin:sites_*_change": OPERATE,
     "admin:*_changelist": OPERATE,
+    "admin:pilots_nodecheck_add": ADMINISTER,
+    "admin:pilots_nodecheck_change": ADMINISTER,
     "admin:core_user_add": ADMINISTER,
     "admin:core_user_change": ADMINISTER,
     "admin:core_apitoken_add": OPERATE,
 }
 #: Lists of the administration that only administrators see.
-POST = {"admin:core_user_changelist": ADMINISTER, **POST}
+POST = {
+    "admin:core_user_changelist": ADMINISTER,
+    "admin:pilots_nodecheck_changelist": ADMINISTER,
+    **POST,
+}
 
 DELETE = {
     "api:ad": OPERATE,
@@ -202,6 +229,11 @@ BODIES: dict[str, Callable[[], dict[str, Any]]] = {
     "api:dag-remove": lambda: {"reason": "look"},
     "api:dag-rematch": lambda: {"reason": "look"},
     "api:dags-rematch": lambda: {"reason": "look", "dags": _dag_ids()},
+    "api:job-kill": lambda: {"reason": "look"},
+    "api:job-stop-after": lambda: {"reason": "look"},
+    "api:pilot-drain": lambda: {"reason": "look"},
+    "web:steer-job": lambda: {"reason": "look"},
+    "web:drain-pilot": lambda: {"reason": "look"},
     "api:site-ban": lambda: {"reason": "look"},
     "api:site-drain": lambda: {"reason": "look"},
     "api:site-unban": lambda: {"reason": "look"},
@@ -233,6 +265,7 @@ BODIES: dict[str, Callable[[], dict[str, Any]]] = {
     "admin:accounting_accountinggroup_delete": lambda: {"post": "yes"},
     "admin:accounting_concurrencylimit_delete": lambda: {"post": "yes"},
     "admin:jobs_runninglimit_delete": lambda: {"post": "yes"},
+    "admin:pilots_pilotlimit_delete": lambda: {"post": "yes"},
     "admin:dags_sharedlimit_delete": lambda: {"post": "yes"},
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,6 +14,7 @@ from django.utils import timezone
 
 from matching.needs import Needs
 from tests import factories
+from wms.accounting.core_seconds import CoreSeconds, Use, add_uses
 from wms.accounting.models import AccountingGroup, ConcurrencyLimit, Submitter
 from wms.core.audit import record_action
 from wms.core.models import ApiToken, AuditEntry, User
@@ -22,7 +24,16 @@ from wms.dags.shared_limits import save_shared_limit
 from wms.jobs.blobs import store_bytes
 from wms.jobs.limits import save_limit
 from wms.jobs.models import Job, RunningLimit
-from wms.pilots.models import Pilot
+from wms.jobs.streams import append_to_stream
+from wms.pilots.bundle import agent_bundle
+from wms.pilots.checks import save_node_check
+from wms.pilots.contacts import note_failure
+from wms.pilots.director import plan_requests
+from wms.pilots.limits import save_limit as save_limit_on_pilots
+from wms.pilots.logs import append_to_log
+from wms.pilots.manifest import store_manifest
+from wms.pilots.models import NodeCheck, Pilot, PilotCheck
+from wms.pilots.pressure_models import ElementContact, PilotLimit, PressureRecord
 from wms.placement.models import PlacementRequest
 from wms.placement.services import submit_request
 from wms.sites.models import Downtime, Queue, Site
@@ -90,11 +101,16 @@ class World:
             ("web:dag-picture", "path"): "figure.svg",
             ("web:pilot", "pilot_id"): self.pilot.pk,
             ("web:steer-site", "event"): "ban",
+            ("web:steer-job", "event"): "kill",
+            ("web:drain-pilot", "pilot_id"): self.pilot.pk,
+            ("web:pilot-log-file", "pilot_id"): self.pilot.pk,
             ("web:steer-nodes", "event"): "rerun",
             ("web:dag-export", "kind"): "status",
             ("api:dag-export", "kind"): "status",
             ("api:shared-limit", "limit_id"): self.shared_limit.pk,
             ("pilot_api:sent-file", "path"): "stdout",
+            ("pilot_api:manifest", "sha256"): store_manifest(self.queue),
+            ("pilot_api:file", "sha256"): agent_bundle().sha256,
             ("admin:app_list", "app_label"): "core",
         }
         usual = {
@@ -104,6 +120,7 @@ class World:
             "pilot_id": self.pilot.pk,
             "uuid": self.pilot.uuid,
             "name": self.site.name,
+            "queue": self.queue.name,
             "node_id": self.node.pk,
             "run_id": self.script.pk,
             "request_id": self.placement.pk,
@@ -136,6 +153,8 @@ class World:
             "sites_site": lambda: self.site.pk,
             "sites_queue": lambda: self.queue.pk,
             "sites_downtime": lambda: self.downtime.pk,
+            "pilots_nodecheck": lambda: _first(NodeCheck),
+            "pilots_pilotlimit": lambda: _first(PilotLimit),
             "core_user": lambda: self.people.alice.pk,
             "core_apitoken": lambda: ApiToken.objects.values_list("pk", flat=True).last(),
             "core_auditentry": lambda: AuditEntry.objects.values_list("pk", flat=True).last(),
@@ -160,6 +179,8 @@ def small_world() -> World:
     pilot = factories.pilot(site.queues.get())
     job = factories.run_job(pilot)
     assert job is not None
+    _sent_pieces(pilot, job)
+    _accounts(site, people.alice)
     factories.token_for(people.olga)
     factories.accounting(people.alice)
     task_queue = _waiting_jobs(people.alice, site, 1)
@@ -167,6 +188,8 @@ def small_world() -> World:
     save_limit(limit, actor=factories.SYSTEM)
     shared = SharedLimit(owner=people.alice, site=site, max_jobs=99)
     save_shared_limit(shared, actor=factories.SYSTEM)
+    _failed_check(pilot, 0)
+    _pressure(site, 1)
     return World(
         people=people,
         dag=dag,
@@ -182,6 +205,61 @@ def small_world() -> World:
         shared_limit=shared,
         placement=_placement(dag),
     )
+
+
+def _failed_check(pilot: Pilot, number: int) -> None:
+    """A check that was added for the pilot's site, and failed on its node."""
+    name = f"check{number}"
+    check = NodeCheck(name=name, site=pilot.queue.site, script="#!/bin/sh\n")
+    save_node_check(check, actor=factories.SYSTEM)
+    PilotCheck.objects.create(
+        pilot=pilot, key=name, name=name, is_ok=False, reason="too old", seconds=1.0
+    )
+
+
+def _pressure(site: Site, records: int) -> None:
+    """What the director asked of all queues, and records of the site's; a limit for it."""
+    now = timezone.now()
+    plan_requests(now)
+    PressureRecord.objects.bulk_create(
+        [
+            PressureRecord(
+                queue=queue, at=now - timedelta(minutes=minutes), wanted=9, granted=3, ceiling=20,
+                waiting_jobs=9, submitted=3, removed=0, reasons=["ramp-up: wanted divided by 3"],
+            )
+            for queue in site.queues.all()
+            for minutes in range(records)
+        ],
+        ignore_conflicts=True,
+    )  # fmt: skip
+    for queue in site.queues.all():
+        note_failure(queue, ElementContact.Kind.POLL, "time-out", now=now, jitter=0)
+    if records == 1:
+        save_limit_on_pilots(
+            PilotLimit(scope="site", site=site, max_pilots=99), actor=factories.SYSTEM
+        )
+        return
+    for number in range(records):
+        found = Site.objects.get(name=f"Site{number}")
+        limit = PilotLimit(scope="site", site=found, max_pilots=number)
+        save_limit_on_pilots(limit, actor=factories.SYSTEM)
+
+
+def _sent_pieces(pilot: Pilot, job: Job) -> None:
+    """What a pilot has sent of a job's output, and of its own log."""
+    now = timezone.now()
+    append_to_stream(
+        job.pk, job.attempt_number, pilot_id=pilot.pk, kind="stdout", offset=0, content=b"hello\n",
+        now=now,
+    )  # fmt: skip
+    append_to_log(pilot.pk, offset=0, content=b"registered\n", now=now)
+
+
+def _accounts(site: Site, owner: User, *, day: int = 0) -> None:
+    """What became of some core-seconds, so many days ago."""
+    on = timezone.now().date() - timedelta(days=day)
+    spent = CoreSeconds(useful_s=3000.0, failed_s=600.0)
+    add_uses([Use(on, site.name, owner.get_username(), spent, attempts=2)])
 
 
 def _script_run(node: Node) -> ScriptRun:
@@ -239,6 +317,7 @@ def grown(world: World, count: int) -> World:
         factories.accounting(factories.person(f"person{number}"), f"group{number}")
         factories.token_for(world.people.olga)
         factories.queued_pilot(world.queue)
+        _accounts(Site.objects.get(name=f"Site{number}"), owner, day=number % 7)
         _waiting_jobs(
             owner, Site.objects.get(name=f"Site{number}"), 1, first_job=3 * 10**9 + number
         )
@@ -247,10 +326,13 @@ def grown(world: World, count: int) -> World:
             SharedLimit(category=f"c{number}", max_jobs=number), actor=factories.SYSTEM
         )
         _script_run(node)
+        _failed_check(worker, number + 1)
         _placement(big)
         record_action("look", target=f"thing {number}", actor=factories.SYSTEM)
+    _pressure(world.site, count)
     factories.turn()
     job.refresh_from_db()
+    _sent_pieces(worker, job)
     task_queue = _waiting_jobs(owner, world.site, count, first_job=2 * 10**9)
     # As that of the small world: what a page asks for depends on the state.
     Node.objects.filter(pk=node.pk).update(state="submitted")

@@ -54,7 +54,11 @@ def _jobs_with_done_attempts(demo: RunningDemo) -> list[int]:
 
 
 def test_a_production_survives_the_death_of_every_program_and_ctrl_c_leaves_nothing(var):
-    quick = {"PILOTAGE_PILOT_STALLED_AFTER_S": "8", "PILOTAGE_AGENT_HEARTBEAT_S": "2"}
+    quick = {
+        "PILOTAGE_PILOT_STALLED_AFTER_S": "8",
+        "PILOTAGE_AGENT_HEARTBEAT_S": "2",
+        "PILOTAGE_RESCHEDULE_PAUSES_S": "1",
+    }
     with running_demo(var, **quick) as demo:
         wait_for("the first nodes are done", lambda: demo.nodes_done() >= 2, timeout_s=120)
 

@@ -20,10 +20,10 @@ SUBMIT_FILE = "executable = step.sh\narguments = $(JOB)\noutput = $(JOB).out\nqu
 
 @pytest.fixture(autouse=True)
 def _own_files(settings: Any, tmp_path: Path) -> None:
-    """Blobs and local pilots of a test go into its own folder."""
+    """Blobs and host pilots of a test go into its own folder."""
     settings.PILOTAGE = django_settings.PILOTAGE | {
         "BLOBS_DIR": str(tmp_path / "blobs"),
-        "LOCAL_PILOTS_DIR": str(tmp_path / "pilots"),
+        "HOST_PILOTS_DIR": str(tmp_path / "pilots"),
     }
 
 
@@ -50,7 +50,7 @@ def olga(db: None) -> User:
 @pytest.fixture
 def make_site(olga: User) -> Callable[..., Site]:
     def make(name: str = "site-a", *, queue: Mapping[str, Any] | None = None, **spec: Any) -> Site:
-        queues = [QueueSpec(name="main", element="local", **(queue or {"max_pilots": 2}))]
+        queues = [QueueSpec(name="main", element="host", **(queue or {"max_pilots": 2}))]
         return configure_site(SiteSpec(name=name, **spec), queues, actor=Actor.person(olga))
 
     return make

@@ -121,3 +121,32 @@ class ConcurrencyLimit(models.Model):
 
     def __str__(self) -> str:
         return f"{self.name}: {self.maximum:g}"
+
+
+class DailyUse(models.Model):
+    """What became of the core-seconds of a day at one site, of one user's jobs or of no job.
+
+    Attempts and pilots are added once, on the day (UTC) of their end. Rows without a user are the
+    pilots' own: what they spent on checks, and what no job used.
+    """
+
+    day = models.DateField()
+    site_name = models.CharField(max_length=64)
+    owner_name = models.CharField(max_length=150, blank=True)
+    useful_s = models.FloatField(default=0.0)
+    failed_s = models.FloatField(default=0.0)
+    lost_s = models.FloatField(default=0.0)
+    idle_s = models.FloatField(default=0.0)
+    validation_s = models.FloatField(default=0.0)
+    attempts = models.PositiveIntegerField(default=0)
+    pilots = models.PositiveIntegerField(default=0)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["day", "site_name", "owner_name"], name="daily_use_unique"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.day} {self.site_name} {self.owner_name}"

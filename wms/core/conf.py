@@ -16,9 +16,17 @@ class Conf:
     agent_heartbeat_s: float
     agent_poll_s: float
     agent_idle_limit_s: float
+    agent_tail_limit_s: float
+    agent_stop_margin_s: float
+    agent_retire_spread_s: float
+    agent_job_max_s: float
     pilot_stalled_after_s: float
+    reschedule_pauses_s: tuple[float, ...]
+    reschedule_avoids: str
+    are_stalled_jobs_failed: bool
     negotiation_period_s: float
     max_upload_bytes: int
+    max_stream_bytes: int
     max_dag_text_bytes: int
     max_dag_files: int
     max_splice_depth: int
@@ -26,7 +34,7 @@ class Conf:
     max_dag_arcs: int
     max_check_s: float
     blobs_dir: Path
-    local_pilots_dir: Path
+    host_pilots_dir: Path
     public_url: str
 
 
@@ -37,9 +45,17 @@ def conf() -> Conf:
         agent_heartbeat_s=float(raw["AGENT_HEARTBEAT_S"]),
         agent_poll_s=float(raw["AGENT_POLL_S"]),
         agent_idle_limit_s=float(raw["AGENT_IDLE_LIMIT_S"]),
+        agent_tail_limit_s=float(raw["AGENT_TAIL_LIMIT_S"]),
+        agent_stop_margin_s=float(raw["AGENT_STOP_MARGIN_S"]),
+        agent_retire_spread_s=float(raw["AGENT_RETIRE_SPREAD_S"]),
+        agent_job_max_s=float(raw["AGENT_JOB_MAX_S"]),
         pilot_stalled_after_s=float(raw["PILOT_STALLED_AFTER_S"]),
+        reschedule_pauses_s=tuple(float(each) for each in raw["RESCHEDULE_PAUSES_S"]),
+        reschedule_avoids=str(raw["RESCHEDULE_AVOIDS"]),
+        are_stalled_jobs_failed=raw["STALLED_JOBS"] == "fail",
         negotiation_period_s=float(raw["NEGOTIATION_PERIOD_S"]),
         max_upload_bytes=int(raw["MAX_UPLOAD_BYTES"]),
+        max_stream_bytes=int(raw["MAX_STREAM_BYTES"]),
         max_dag_text_bytes=int(raw["MAX_DAG_TEXT_BYTES"]),
         max_dag_files=int(raw["MAX_DAG_FILES"]),
         max_splice_depth=int(raw["MAX_SPLICE_DEPTH"]),
@@ -47,6 +63,6 @@ def conf() -> Conf:
         max_dag_arcs=int(raw["MAX_DAG_ARCS"]),
         max_check_s=float(raw["MAX_CHECK_S"]),
         blobs_dir=Path(raw["BLOBS_DIR"]),
-        local_pilots_dir=Path(raw["LOCAL_PILOTS_DIR"]),
+        host_pilots_dir=Path(raw["HOST_PILOTS_DIR"]),
         public_url=str(raw["PUBLIC_URL"]),
     )

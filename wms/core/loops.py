@@ -114,14 +114,14 @@ def _store(
     ControlLoop.objects.update_or_create(name=loop.name, defaults=facts)
 
 
-def wake(task: str) -> None:
+def wake(task: str, *arguments: int) -> None:
     """Ask a worker to run a task soon; without a broker its next period does it.
 
     Waits for a broker that is away or does not answer a few seconds at the most.
     """
     try:
         with _wake_up_pool().acquire(block=True, timeout=_WAKE_TIMEOUT_S) as producer:
-            current_app.send_task(task, producer=producer, expires=10)
+            current_app.send_task(task, arguments, producer=producer, expires=10)
     except (OperationalError, RedisError, OSError) as error:
         log.warning("task_wake_failed", task=task, error=str(error))
 

@@ -12,6 +12,7 @@ from django.db.models.functions import Now
 from wms.core.actors import Actor
 from wms.core.errors import ReasonRequired
 from wms.core.models import EventRecord
+from wms.core.statements import whole_numbers
 from wms.core.transitions import Applied, TransitionTable
 
 _BATCH = 1000
@@ -77,7 +78,7 @@ class StateMachine:
         with connection.cursor() as cursor:
             cursor.execute(
                 _BEGIN.format(table=table, subject=subject),
-                [event, source, step.target, actor.name, list(ids)],
+                [event, source, step.target, actor.name, whole_numbers(ids)],
             )
 
     @transaction.atomic

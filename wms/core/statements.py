@@ -1,8 +1,9 @@
-"""Statements that are sent so often that the server should plan them only once."""
+"""Ways to send statements: planned only once, or while the ones before are still carried out."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import psycopg
@@ -15,6 +16,14 @@ def one_line(sql: str) -> str:
     has understood. It has no spaces in quotes.
     """
     return " ".join(sql.split())
+
+
+def whole_numbers(values: Iterable[int]) -> str:
+    """The text of an SQL array of whole numbers, which the driver takes ten times as long to write.
+
+    To be used with a cast, as in `%s::bigint[]`.
+    """
+    return f"{{{','.join(map(str, values))}}}"
 
 
 def prepared_rows(sql: str, parameters: Mapping[str, Any]) -> list[tuple[Any, ...]]:
@@ -31,3 +40,16 @@ def prepared_rows(sql: str, parameters: Mapping[str, Any]) -> list[tuple[Any, ..
     with connection.wrap_database_errors, psycopg.Cursor(connection.connection) as cursor:
         cursor.execute(sql, values, prepare=True)
         return cursor.fetchall()
+
+
+@contextmanager
+def sent_ahead() -> Iterator[None]:
+    """Inside, statements whose results nobody reads are not waited for: the server is at work while
+    the caller goes on.
+
+    Reading any result waits for all statements before it. How many rows a statement changed is not
+    told, and there are no cursors on the server: no `iterator()`. An error, one of Django's, is
+    raised by a later statement or at the end. It must be inside a transaction.
+    """
+    with connection.wrap_database_errors, connection.connection.pipeline():
+        yield

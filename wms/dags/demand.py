@@ -53,9 +53,7 @@ def requests_of(dags: QuerySet[Dag]) -> list[Request]:
     """The requests of these DAGs, whatever their states; two queries."""
     pasts = _pasts(dags)
     nothing = _Past()
-    return [
-        _request(row, pasts.get(row[0], nothing)) for row in dags.values_list(*_COLUMNS).iterator()
-    ]
+    return [_request(row, pasts.get(row[0], nothing)) for row in dags.values_list(*_COLUMNS)]
 
 
 def _request(row: tuple[Any, ...], past: _Past) -> Request:

@@ -37,6 +37,7 @@ from wms.dags.news import (
     verdicts_of_requests,
     verdicts_of_scripts,
 )
+from wms.dags.ready import ready_nodes
 from wms.dags.rounds import ENGINE, Round
 from wms.dags.scripts.asking import grant
 from wms.dags.settling import Verdict, begin, settle, settle_plain
@@ -219,6 +220,6 @@ def _run_final(round_: Round) -> bool:
         return False
     settled = settle(round_, begin(round_, [node.pk for node in ready]))
     left = Node.objects.filter(pk__in=[node.pk for node in ready], state=NodeState.READY)
-    verdicts, _ = submit(round_, list(left.select_related("submit_description")))
+    verdicts, _ = submit(round_, ready_nodes(left))
     settle(round_, verdicts)
     return bool(settled.left)

@@ -8,7 +8,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 
 from wms.core.errors import PilotageError
-from wms.dags.models import Dag, Edge, Node, NodeEvent
+from wms.dags.models import Dag, Edge, NodeEvent
+from wms.dags.ready import ReadyNode
 from wms.dags.submitfile import SubmitFile, parse_submit_file
 from wms.jobs.blobs import open_blob
 from wms.jobs.models import Attempt, WorkspaceFile
@@ -89,7 +90,7 @@ class LateDescriptions:
 class Parents:
     """The names of the nodes' parents, read for all of them when the first is asked for."""
 
-    def __init__(self, nodes: Iterable[Node]) -> None:
+    def __init__(self, nodes: Iterable[ReadyNode]) -> None:
         self._node_ids = [node.pk for node in nodes]
 
     def names(self, node_id: int) -> Sequence[str]:
@@ -106,7 +107,7 @@ class Parents:
         return names
 
 
-def avoided_sites(dag: Dag, nodes: Iterable[Node]) -> dict[int, tuple[str, ...]]:
+def avoided_sites(dag: Dag, nodes: Iterable[ReadyNode]) -> dict[int, tuple[str, ...]]:
     """Where earlier attempts of these nodes ran, except at the site where the DAG is now.
 
     For all at once: two queries, or none.

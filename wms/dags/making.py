@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 
@@ -16,12 +16,13 @@ from wms.dags.features import PLAIN, Features, features_of
 from wms.dags.jobfields import text_length
 from wms.dags.late import LateDescriptions, NoDescription, Parents, WorkspaceFiles, avoided_sites
 from wms.dags.lifecycle import JOB_TOPIC
-from wms.dags.models import Dag, Node
+from wms.dags.models import Dag, SubmitDescription
 from wms.dags.needs import MAX_DIFFERENT_NEEDS
+from wms.dags.ready import ReadyNode
 from wms.dags.references import bounded
 from wms.dags.rendering import CannotRender, Identity, NodeContext, Renderer, Surroundings
 from wms.dags.scripts.asking import status_now
-from wms.dags.submitfile import from_dict
+from wms.dags.submitfile import SubmitFile, from_dict
 from wms.jobs.models import Job
 from wms.jobs.specs import JobSpec
 from wms.sites.selectors import offered_resource, queues_of
@@ -46,20 +47,20 @@ class Fault:
     is_lasting: bool = False
 
 
-Made = tuple[Node, list[JobSpec] | Fault]
+Made = tuple[ReadyNode, list[JobSpec] | Fault]
 
 
-def make_specs(dag: Dag, nodes: Sequence[Node]) -> list[Made]:
+def make_specs(dag: Dag, nodes: Sequence[ReadyNode]) -> Iterator[Made]:
     """The jobs of the first of these nodes, as many as can be made in time, one node's at least.
 
-    A fault of the DAG as a whole is the last.
+    A fault of the DAG as a whole is the last. What was yielded is not kept.
     """
-    specs: list[Made] = []
     if not nodes:
-        return specs
+        return
     if _has_too_different_needs(dag):
         reason = f"its jobs wait with more than {MAX_DIFFERENT_NEEDS} different needs"
-        return [(nodes[0], Fault(reason))]
+        yield nodes[0], Fault(reason)
+        return
     maker = _Maker(dag, nodes)
     job_count = text = 0
     began_s = time.monotonic()
@@ -69,18 +70,17 @@ def make_specs(dag: Dag, nodes: Sequence[Node]) -> list[Made]:
             break
         made = maker.make(node)
         if isinstance(made, Fault):
-            specs.append((node, made))
+            yield node, made
             if made.is_lasting:
                 continue
-            break
+            return
         if time.monotonic() - node_began_s > LIMIT_S:
             reason = f"node {node.name}: making a job of it takes over {LIMIT_S:g} s"
-            specs.append((node, Fault(reason)))
-            break
-        specs.append((node, made))
+            yield node, Fault(reason)
+            return
+        yield node, made
         job_count += len(made)
         text += sum(map(text_length, made))
-    return specs
 
 
 def _has_too_different_needs(dag: Dag) -> bool:
@@ -104,7 +104,7 @@ class _Refused(Exception):
 class _Maker:
     """Makes the jobs of nodes, for pilots of the DAG's site."""
 
-    def __init__(self, dag: Dag, nodes: Sequence[Node]) -> None:
+    def __init__(self, dag: Dag, nodes: Sequence[ReadyNode]) -> None:
         features = {node.pk: features_of(node.features) for node in nodes if node.features}
         self._dag = dag
         self._status = status_now(dag)
@@ -119,11 +119,15 @@ class _Maker:
         self._parents = Parents(nodes)
         self._renderers: dict[tuple[object, str], Renderer] = {}
         late = [n for n in nodes if n.submit_description_id is None and n.pk in features]
+        # Thousands of nodes share a description, which is large.
+        self._descriptions = SubmitDescription.objects.in_bulk(
+            {n.submit_description_id for n in nodes if n.submit_description_id is not None}
+        )
         self._late = LateDescriptions(dag, {features[node.pk].source for node in late})
         avoiding = [n for n in nodes if n.pk in features and features[n.pk].avoids_sites]
         self._avoided = avoided_sites(dag, [node for node in avoiding if node.retry_number])
 
-    def make(self, node: Node) -> list[JobSpec] | Fault:
+    def make(self, node: ReadyNode) -> list[JobSpec] | Fault:
         """The jobs of one node."""
         features = self._features.get(node.pk, PLAIN)
         try:
@@ -137,7 +141,7 @@ class _Maker:
             reason = f"node {node.name}: no queue of {self._dag.site} can run it: {error}"
             return Fault(reason, is_of_site=True)
 
-    def _context(self, node: Node, features: Features) -> NodeContext:
+    def _context(self, node: ReadyNode, features: Features) -> NodeContext:
         return NodeContext(
             node_name=node.name,
             dag_id=self._dag.pk,
@@ -152,20 +156,24 @@ class _Maker:
             avoided_sites=self._avoided.get(node.pk, ()),
         )
 
-    def _renderer(self, node: Node, source: str) -> Renderer:
+    def _renderer(self, node: ReadyNode, source: str) -> Renderer:
         """The renderer of the node's description. Raises NoDescription."""
         # What a queue statement reads is looked up from where the node runs.
         key = node.submit_description_id or source, node.directory
         if key not in self._renderers:
-            described = node.submit_description
             self._renderers[key] = Renderer(
-                self._late.read(source) if described is None else from_dict(described.content),
+                self._description(node, source),
                 self._identity,
                 self._surroundings,
                 files=WorkspaceFiles(self._dag.workspace_id, node.directory),
                 bind=self._bind,
             )
         return self._renderers[key]
+
+    def _description(self, node: ReadyNode, source: str) -> SubmitFile:
+        if node.submit_description_id is None:
+            return self._late.read(source)
+        return from_dict(self._descriptions[node.submit_description_id].content)
 
 
 def _binder(dag: Dag) -> Callable[[Needs], Needs]:

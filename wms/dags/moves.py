@@ -13,10 +13,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from django.db import connection
+from django.db.backends.utils import CursorWrapper
 from psycopg.types.json import Jsonb
 
 from wms.core.actors import Actor
 from wms.core.errors import ReasonRequired
+from wms.core.statements import whole_numbers
 from wms.dags.states import COUNTED_KINDS, NODE_TRANSITIONS, NodeKind, NodeState
 
 # `was` is told by the statement where a node can come from one state only; else by its old row.
@@ -39,6 +41,9 @@ SELECT id, dag_id, was, kind, category FROM moved
 _IDS = "unnest(%(ids)s::bigint[]) AS given(id)"
 _IDS_AND_VALUES = "unnest(%(ids)s::bigint[], %(values)s::{type}[]) AS given(id, value)"
 _OLD = " JOIN dags_node AS old ON old.id = given.id"
+# As a query, so that the planner does not look the state up in what it knows of the table: a state
+# that few nodes had when it was analysed would let it compare each node with each of those given.
+_FROM_ONE = "node.state = (SELECT %(source)s::varchar)"
 
 # For every child of these parents: that many parents fewer to wait for. A child that waits for none
 # any more is ready, in the same statement; its rank, which no other node has had, tells that it was
@@ -46,7 +51,7 @@ _OLD = " JOIN dags_node AS old ON old.id = given.id"
 _COUNT_DOWN = """
 WITH finished AS (
     SELECT child_id, count(*) AS parents
-    FROM dags_edge WHERE parent_id = ANY(%(parents)s){weak}
+    FROM dags_edge WHERE parent_id = ANY(%(parents)s::bigint[]){weak}
     GROUP BY child_id
 ), counted AS (
     UPDATE dags_node AS node
@@ -121,7 +126,20 @@ class Moved:
     by_dag: Mapping[int, Counter[str]] = field(default_factory=dict)
 
 
-def move(
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A move that the server may still be at."""
+
+    cursor: CursorWrapper
+    target: str
+
+    def moved(self) -> Moved:
+        """Wait for its end; to be called once."""
+        with self.cursor as cursor:
+            return _counted(cursor.fetchall(), self.target)
+
+
+def send(
     event: str,
     node_ids: Collection[int],
     *,
@@ -133,25 +151,23 @@ def move(
     facts: Mapping[str, Any] | None = None,
     expressions: Mapping[str, str] | None = None,
     **changes: Any,
-) -> Moved:
-    """Move the nodes that are in a source state of `event`, and write one event for each.
+) -> Sent:
+    """Begin to move the nodes that are in a source state of `event`, with one event for each.
 
-    `source` narrows the source states to one, which is faster. `changes` are columns that all of
-    them get; `expressions` likewise, as SQL of the code's own.
-    The caller holds the lock of the DAG's row, or of all of these, and adds the counts to it.
-    Raises ReasonRequired.
+    Inside of `wms.core.statements.sent_ahead` it does not wait for the server. `source` narrows the
+    source states to one, which is faster. `changes` are columns that all of them get; `expressions`
+    likewise, as SQL of the code's own. The caller holds the lock of the DAG's row, or of all of
+    these, and adds the counts to it. Raises ReasonRequired.
     """
     step = NODE_TRANSITIONS[event]
     if step.needs_reason and not reason.strip():
         raise ReasonRequired(event)
-    if not node_ids:
-        return Moved([], Counter())
     sets = [f"{name} = %(set_{name})s" for name in changes]
     sets += [f"{name} = {text}" for name, text in (expressions or {}).items()]
     values: dict[str, Any] = {
         "dags": [dag_id] if isinstance(dag_id, int) else list(dag_id),
         "event": event,
-        "ids": list(node_ids),
+        "ids": whole_numbers(node_ids),
         "sources": sorted(step.sources),
         "target": step.target,
         "actor": actor.name,
@@ -162,7 +178,10 @@ def move(
     source = _only_source(step.sources, source)
     given, returned, told = _IDS, "", "%(facts)s"
     if each is not None:
-        values["values"] = [_value(value) for value in each.values]
+        is_whole = each.type == "bigint"
+        values["values"] = (
+            whole_numbers(each.values) if is_whole else [_value(value) for value in each.values]
+        )
         given = _IDS_AND_VALUES.format(type=each.type)
         sets.append(f"{each.column} = given.value")
         if each.fact:
@@ -173,12 +192,19 @@ def move(
     statement = _MOVE.format(
         changes="".join(f", {text}" for text in sets),
         given=given if source else given + _OLD,
-        from_state="node.state = %(source)s" if source else "old.state = ANY(%(sources)s)",
+        from_state=_FROM_ONE if source else "old.state = ANY(%(sources)s)",
         was="%(source)s" if source else "old.state",
         returned=returned,
         facts=told,
     )
-    return _run(statement, {**values, "source": source}, step.target)
+    cursor = connection.cursor()
+    cursor.execute(statement, {**values, "source": source})
+    return Sent(cursor, step.target)
+
+
+def move(event: str, node_ids: Collection[int], **options: Any) -> Moved:
+    """Move nodes, see `send`, and wait until it is done."""
+    return send(event, node_ids, **options).moved() if node_ids else Moved([], Counter())
 
 
 def _only_source(sources: Collection[str], given: str | None) -> str | None:
@@ -192,10 +218,7 @@ def _value(value: Any) -> Any:
     return Jsonb(value) if isinstance(value, dict) else value
 
 
-def _run(statement: str, values: dict[str, Any], target: str) -> Moved:
-    with connection.cursor() as cursor:
-        cursor.execute(statement, values)
-        rows = cursor.fetchall()
+def _counted(rows: Sequence[tuple[Any, ...]], target: str) -> Moved:
     by_dag: dict[int, Counter[str]] = defaultdict(Counter)
     for (dag_id, was, kind, category), number in Counter(row[1:] for row in rows).items():
         if kind in COUNTED_KINDS:
@@ -243,7 +266,7 @@ def count_down(
     with connection.cursor() as cursor:
         cursor.execute(
             statement,
-            {"parents": list(parents), "dag": dag_id, "actor": actor.name, "rank": rank},
+            {"parents": whole_numbers(parents), "dag": dag_id, "actor": actor.name, "rank": rank},
         )
         rows = cursor.fetchall()
     counted = sum(kind in COUNTED_KINDS for _, kind, _ in rows)

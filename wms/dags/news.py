@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from django.db import connection
 from django.db.models import Q, QuerySet
 
+from wms.core.statements import whole_numbers
 from wms.dags import lifecycle
 from wms.dags.clusters import ClusterEnds, note_ends, note_holds, note_updates
 from wms.dags.decisions import JOB_REMOVED, after_job, after_post, after_pre
@@ -54,7 +55,7 @@ LEFT JOIN LATERAL (
 ) AS node ON node.dag_id = %(dag)s
     AND node.state = 'submitted' AND node.features IS NULL AND node.progress IS NULL
     AND node.kind <> 'provisioner'
-WHERE event.id = ANY(%(ids)s)
+WHERE event.id = ANY(%(ids)s::bigint[])
 ORDER BY event.id
 """
 
@@ -113,7 +114,7 @@ def read_job_events(round_: Round, event_ids: Sequence[int]) -> tuple[PlainEnds,
     if not event_ids:
         return plain, others
     with connection.cursor() as cursor:
-        cursor.execute(_READ, {"ids": list(event_ids), "dag": round_.dag.pk})
+        cursor.execute(_READ, {"ids": whole_numbers(event_ids), "dag": round_.dag.pk})
         for event, reason, facts, job_id, cluster_id, node_id, has_retries in cursor.fetchall():
             if node_id is None or event not in _ENDS:
                 told = json.loads(facts) if facts else {}

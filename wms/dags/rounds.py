@@ -62,6 +62,14 @@ class Round:
         self.count(moved.counts)
         return moved.ids
 
+    def send(self, event: str, node_ids: Collection[int], **options: Any) -> moves.Sent:
+        """Begin to move nodes, see `moves.send`; `take` ends it."""
+        return moves.send(event, node_ids, dag_id=self.dag.pk, actor=self.actor, **options)
+
+    def take(self, sent: moves.Sent) -> None:
+        """Wait for the end of a move that was sent."""
+        self.count(sent.moved().counts)
+
     def count(self, counts: Counter[str]) -> None:
         """Let the DAG's counters change by so much."""
         add_counts(self.dag, counts)

@@ -15,7 +15,7 @@ from wms.core.transitions import Applied
 from wms.dags import lifecycle
 from wms.dags.ending import begin_ending, ending_of_removal
 from wms.dags.inner import inner_dags
-from wms.dags.models import Dag, MatchRecord
+from wms.dags.models import Dag, MatchRecord, Node
 from wms.dags.policies import matchmaking_policy
 from wms.dags.policy import require_steering
 from wms.dags.rescues import Resumption
@@ -226,6 +226,7 @@ def change_limits(
         for name, limit in of_categories.items()
         if isinstance(limit, bool) or not isinstance(limit, int) or not 0 <= limit < 2**31
     ]
+    faults += _unknown_categories(dag, of_categories)
     if faults:
         raise InvalidInput(faults)
     if dag.state in DAG_TERMINAL:
@@ -238,6 +239,19 @@ def change_limits(
     lifecycle.tell_to_begin(dag.pk)
     _audit("change limits of DAG", Applied([dag.pk]), actor, reason, {**given, **of_categories})
     return dag
+
+
+def _unknown_categories(dag: Dag, categories: Collection[str]) -> list[Finding]:
+    """A limit for a category that is misspelt would hold nothing back, and nobody would know."""
+    new = set(categories) - dag.category_limits.keys()
+    if not new:
+        return []
+    nodes = Node.objects.filter(dag=dag, category__in=new)
+    new -= set(nodes.order_by().values_list("category", flat=True).distinct())
+    return [
+        Finding("no node of the DAG is of this category", field=f"category {name}")
+        for name in sorted(new)
+    ]
 
 
 def refuse_second_run(dag: Dag) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from wms.dags import lifecycle
 from wms.dags.models import Node
+from wms.dags.ready import ready_nodes
 from wms.dags.rounds import Round, is_provisioned
 from wms.dags.settling import Verdict, begin, settle
 from wms.dags.states import COUNTED_KINDS, NodeKind, NodeState
@@ -64,5 +65,5 @@ def _submit_ready(round_: Round, node_ids: list[int]) -> None:
     if not node_ids:
         return
     ready = Node.objects.filter(pk__in=node_ids, state=NodeState.READY)
-    verdicts, _ = submit(round_, list(ready.select_related("submit_description")))
+    verdicts, _ = submit(round_, ready_nodes(ready))
     settle(round_, verdicts)

@@ -17,18 +17,20 @@ from wms.dags.features import features_of
 from wms.dags.inner import start_inner, start_request
 from wms.dags.making import LIMIT_S, Fault, make_specs
 from wms.dags.models import MatchRecord, Node, NodeTimer
-from wms.dags.moves import Each
+from wms.dags.moves import Each, Sent
 from wms.dags.policies import matchmaking_policy
-from wms.dags.rounds import Round, is_provisioned
+from wms.dags.ready import ReadyNode, ready_nodes
+from wms.dags.rounds import Round, is_provisioned, nodes_by_id
 from wms.dags.settling import Verdict, attempt_of, begin
 from wms.dags.states import NodeKind, ScriptKind
 from wms.dags.throttles import room_of, take_ready
 from wms.jobs import services as jobs
-from wms.jobs.specs import JobSpec
 from wms.pilots.director import DIRECT_TASK
 
 #: So many nodes are submitted in one round, so that it ends however wide the DAG is.
 BATCH = 2000
+#: And moved by one statement.
+_MOVED_AT_ONCE = 125
 
 
 def submit_ready(round_: Round) -> tuple[list[Verdict], bool]:
@@ -48,27 +50,27 @@ def submit_ready(round_: Round) -> tuple[list[Verdict], bool]:
     return verdicts, is_cut or len(nodes) >= BATCH
 
 
-def submit(round_: Round, nodes: Sequence[Node]) -> tuple[list[Verdict], bool]:
+def submit(round_: Round, nodes: Sequence[ReadyNode]) -> tuple[list[Verdict], bool]:
     """Submit these ready nodes. Returns verdicts about those that cannot be, and whether some are
     left because making their jobs took long.
 
     A fault of the DAG as a whole holds it; what was submitted before goes on.
     """
     waiting, verdicts = _not_yet_begun(round_, nodes)
-    others = [node for node in waiting if node.kind in _STARTERS]
+    others = [node.pk for node in waiting if node.kind in _STARTERS]
     failed, is_cut = _start_others(round_, others)
     verdicts += failed
     with_jobs = [node for node in waiting if node.kind not in _STARTERS]
-    made = make_specs(round_.dag, with_jobs)
-    faults = [(node, each) for node, each in made if isinstance(each, Fault)]
-    _submit_jobs(round_, [(node, each) for node, each in made if not isinstance(each, Fault)])
+    submitted, faults = _submit_jobs(round_, with_jobs)
+    failed_nodes = nodes_by_id({node.pk for node, fault in faults if fault.is_lasting})
     for node, fault in faults:
         if fault.is_lasting:
-            verdicts.append(_failed_submit(round_, node, fault))
+            verdicts.append(_failed_submit(round_, failed_nodes[node.pk], fault))
         else:
-            _stop(round_, fault, has_begun=len(made) > len(faults))
+            _stop(round_, fault, has_begun=submitted > 0)
     is_stopped = any(not fault.is_lasting for _, fault in faults)
-    return verdicts, (is_cut or len(made) < len(with_jobs)) and not is_stopped
+    is_cut = is_cut or submitted + len(faults) < len(with_jobs)
+    return verdicts, is_cut and not is_stopped
 
 
 def waits_for_provisioner(round_: Round) -> bool:
@@ -77,91 +79,125 @@ def waits_for_provisioner(round_: Round) -> bool:
     return any(not is_provisioned(node) for node in provisioners)
 
 
-def _start_others(round_: Round, nodes: Sequence[Node]) -> tuple[list[Verdict], bool]:
+def _start_others(round_: Round, node_ids: Sequence[int]) -> tuple[list[Verdict], bool]:
     """Start inner DAGs and placements, one at least and as many as there is time for.
 
     Returns verdicts about those that cannot be started, and whether some are left.
     """
     verdicts: list[Verdict] = []
-    started: list[Node] = []
+    started = 0
     until_s = time.monotonic() + LIMIT_S
-    for node in nodes:
+    nodes = Node.objects.prefetch_related("submit_description").in_bulk(node_ids)
+    for node in (nodes[pk] for pk in node_ids):
         if started and time.monotonic() > until_s:
             break
-        started.append(node)
+        started += 1
         failed = _STARTERS[NodeKind(node.kind)](round_, node)
         verdicts += [failed] if failed is not None else []
-    _set_timers(round_, started)
-    return verdicts, len(started) < len(nodes)
+    _set_timers(round_, ready_nodes(Node.objects.filter(pk__in=node_ids[:started])))
+    return verdicts, started < len(node_ids)
 
 
 _STARTERS = {NodeKind.SUBDAG: start_inner, NodeKind.DATA: start_request}
 
 
-def _not_yet_begun(round_: Round, nodes: Sequence[Node]) -> tuple[list[Node], list[Verdict]]:
+def _not_yet_begun(
+    round_: Round, nodes: Sequence[ReadyNode]
+) -> tuple[list[ReadyNode], list[Verdict]]:
     """Those that can be submitted; a node that became ready while its DAG stood still may have its
     PRE script, or nothing at all, before it."""
-    special = [node.pk for node in nodes if node.features and _has_more_before(node)]
+    special = {node.pk for node in nodes if node.features and _has_more_before(node)}
     verdicts = begin(round_, special)
-    return [node for node in nodes if node.pk not in set(special)], verdicts
+    return [node for node in nodes if node.pk not in special], verdicts
 
 
-def _has_more_before(node: Node) -> bool:
+def _has_more_before(node: ReadyNode) -> bool:
     features = features_of(node.features)
     has_pre = features.script(ScriptKind.PRE) is not None
     return features.is_noop or (has_pre and "pre" not in (node.progress or {}))
 
 
-def _submit_jobs(round_: Round, made: Sequence[tuple[Node, list[JobSpec]]]) -> None:
-    if not made:
-        return
-    dag = round_.dag
-    sizes = [len(specs) for _, specs in made]
-    ids = jobs.submit_jobs(
-        [spec for _, specs in made for spec in specs],
-        owner=dag.owner,
-        workspace=dag.workspace,
+class _Submitted:
+    """Nodes whose jobs are submitted; they are moved in batches, while others' jobs are made."""
+
+    def __init__(self, round_: Round) -> None:
+        self.nodes: list[ReadyNode] = []
+        self._round = round_
+        self._lists: list[Node] = []
+        self._batch: dict[int, int] = {}
+        self._sent: list[Sent] = []
+
+    def add(self, node: ReadyNode, job_ids: Sequence[int]) -> None:
+        """Note a node and its jobs."""
+        self.nodes.append(node)
+        self._batch[node.pk] = job_ids[0]
+        if len(job_ids) > 1:
+            progress = {**(node.progress or {}), "total": len(job_ids), "left": len(job_ids)}
+            self._lists.append(Node(pk=node.pk, progress=progress))
+        if len(self._batch) >= _MOVED_AT_ONCE:
+            self.send()
+
+    def send(self) -> None:
+        """Move those that are not yet; without waiting for it, where nothing is waited for."""
+        if self._batch:
+            first_jobs = Each("job_id", "bigint", list(self._batch.values()), fact="job")
+            self._sent.append(self._round.send("submit", list(self._batch), each=first_jobs))
+            self._batch = {}
+
+    def close(self) -> None:
+        """Count those that moved, and write what else their submission means."""
+        for sent in self._sent:
+            self._round.take(sent)
+        Node.objects.bulk_update(self._lists, ["progress"], batch_size=500)
+        _set_timers(self._round, self.nodes)
+
+
+def _submit_jobs(
+    round_: Round, nodes: Sequence[ReadyNode]
+) -> tuple[int, list[tuple[ReadyNode, Fault]]]:
+    """Submit the jobs of as many nodes as there is time for: how many nodes, and which cannot."""
+    if not nodes:
+        return 0, []
+    faults: list[tuple[ReadyNode, Fault]] = []
+    submitted = _Submitted(round_)
+    with jobs.submission(
+        owner=round_.dag.owner,
+        workspace=round_.dag.workspace,
         actor=round_.actor,
         topic=lifecycle.JOB_TOPIC,
-        topic_key=dag.pk,
-        clusters=sizes,
-    )
-    firsts, place = [], 0
-    for size in sizes:
-        firsts.append(ids[place])
-        place += size
-    nodes = [node for node, _ in made]
-    round_.move(
-        "submit",
-        [node.pk for node in nodes],
-        each=Each("job_id", "bigint", firsts, fact="job"),
-    )
-    lists = [(node, size) for node, size in zip(nodes, sizes, strict=True) if size > 1]
-    for node, size in lists:
-        node.progress = {**(node.progress or {}), "total": size, "left": size}
-    Node.objects.bulk_update([node for node, _ in lists], ["progress"], batch_size=500)
-    _set_timers(round_, nodes)
-    transaction.on_commit(partial(wake, DIRECT_TASK))
+        topic_key=round_.dag.pk,
+        expected=len(nodes),
+    ) as add:
+        for node, made in make_specs(round_.dag, nodes):
+            if isinstance(made, Fault):
+                faults.append((node, made))
+            else:
+                submitted.add(node, add(made))
+        submitted.send()
+    submitted.close()
+    if submitted.nodes:
+        transaction.on_commit(partial(wake, DIRECT_TASK))
+    return len(submitted.nodes), faults
 
 
-def _set_timers(round_: Round, nodes: Sequence[Node]) -> None:
-    limited = {
-        node: limits
+def _set_timers(round_: Round, nodes: Sequence[ReadyNode]) -> None:
+    limited = [
+        (node.pk, node.retry_number, limits)
         for node in nodes
         if node.features and (limits := features_of(node.features).time_limits) is not None
-    }
+    ]
     # One that was recalled, or runs again by hand, has those of its earlier submission.
     if limited:
-        NodeTimer.objects.filter(node__in=limited).delete()
+        NodeTimer.objects.filter(node_id__in=[pk for pk, _, _ in limited]).delete()
     timers = []
-    for node, limits in limited.items():
+    for node_id, retry_number, limits in limited:
         given = {NodeTimer.Kind.QUEUE: limits.queue_s, NodeTimer.Kind.RUN: limits.run_s}
         timers += [
             NodeTimer(
                 dag=round_.dag,
-                node=node,
+                node_id=node_id,
                 kind=kind,
-                retry_number=node.retry_number,
+                retry_number=retry_number,
                 limit_s=limit_s,
                 due_at=round_.now + timedelta(seconds=limit_s),
             )

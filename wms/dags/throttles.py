@@ -12,6 +12,7 @@ from wms.dags import moves
 from wms.dags.language.spec import RunOptions
 from wms.dags.lifecycle import JOB_TOPIC
 from wms.dags.models import Dag, Node, SharedLimit
+from wms.dags.ready import ReadyNode, ready_nodes
 from wms.dags.rounds import Round
 from wms.dags.states import COUNTED_KINDS, DAG_ACTIVE, NodeKind, NodeState
 from wms.jobs.models import Job
@@ -84,15 +85,13 @@ def limits_of(dag: Dag) -> QuerySet[SharedLimit]:
     return limits.select_related("owner", "site").order_by("pk")
 
 
-def take_ready(round_: Round, room: Room) -> list[Node]:
+def take_ready(round_: Round, room: Room) -> list[ReadyNode]:
     """The ready nodes that there is room for, in the order of their turn.
 
     Nodes of a full category are passed over; they keep their place.
     """
     ready = (
         Node.objects.filter(dag=round_.dag, state=NodeState.READY, kind__in=COUNTED_KINDS)
-        # Thousands of nodes share a description, which is large: it is read once.
-        .prefetch_related("submit_description")
         # The index of the ready queue knows no states.
         .filter(ready_rank__isnull=False)
         .order_by(F("priority").desc(), "ready_rank", "ordinal")
@@ -104,16 +103,16 @@ def take_ready(round_: Round, room: Room) -> list[Node]:
     return taken + _take(ready.filter(kind=NodeKind.DATA), room.data_nodes, left)
 
 
-def _take(ready: QuerySet[Node], most: int, left: dict[str, int]) -> list[Node]:
+def _take(ready: QuerySet[Node], most: int, left: dict[str, int]) -> list[ReadyNode]:
     """The first of these nodes, as many as there is room for in their categories."""
-    taken: list[Node] = []
+    taken: list[ReadyNode] = []
     # Each turn finds a category full that was not full before, or is the last.
     for _ in range(len(left) + 1):
         if len(taken) >= most:
             break
         full = [category for category, number in left.items() if number <= 0]
         taken_ids = [node.pk for node in taken] if full else []
-        nodes = list(
+        nodes = ready_nodes(
             ready.exclude(category__in=full).exclude(pk__in=taken_ids)[: most - len(taken)]
         )
         passed = 0

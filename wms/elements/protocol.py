@@ -54,13 +54,17 @@ class PilotState:
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """Places for pilots: `queued` and `running` are this element's own pilots."""
+    """Places for pilots: `queued` and `running` are this element's own pilots.
+
+    Where pilots cannot wait (`can_queue` is false) more than are free at once are refused.
+    """
 
     is_up: bool
     total: int
     free: int
     queued: int
     running: int
+    can_queue: bool = True
 
 
 class Element(Protocol):
@@ -99,7 +103,10 @@ class Element(Protocol):
         ...
 
     def cancel(self, ids: Collection[str]) -> None:
-        """End these pilots: a polite signal now, a hard one later; unknown ids are ignored."""
+        """End these pilots: a polite signal now, a hard one later; unknown ids are ignored.
+
+        One that had not begun may be MISSING from then on.
+        """
         ...
 
     def capacity(self) -> Capacity:

@@ -1,4 +1,4 @@
-"""How an adapter runs a command: on this host now, on another one through the same interface."""
+"""How an adapter runs a command on this host; `wms.elements.ssh` runs one on another host."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -36,10 +37,26 @@ class CommandRunner(Protocol):
     ) -> Completed:
         """Return how the command ended; raise `Unreachable` if it did not run or took too long.
 
-        After any exception, also one that interrupts the caller, the command is gone.
+        After any exception, also one that interrupts the caller, the command is gone; one on
+        another host ends within the time at the latest.
         The command sees a clean environment, none of the caller's descriptors and no terminal.
         """
         ...
+
+
+class TimeLimit:
+    """What is left of the time that one call of an adapter has, for all of its commands."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._end = time.monotonic() + seconds
+
+    def left_s(self) -> float:
+        """Return the seconds that are left; raise `Unreachable` when there are none."""
+        left_s = self._end - time.monotonic()
+        if left_s <= 0:
+            raise Unreachable(f"not done within {self._seconds:g} s")
+        return left_s
 
 
 def clean_environment() -> dict[str, str]:
@@ -83,7 +100,7 @@ class LocalRunner:
             stdout, stderr = process.communicate(stdin, timeout=timeout_s)
         except subprocess.TimeoutExpired as error:
             _kill(process)
-            raise Unreachable(f"{argv[0]}: no answer within {timeout_s:g} s") from error
+            raise Unreachable(f"{argv[0]}: no answer within {timeout_s:.3g} s") from error
         except BaseException:
             # The time limit of the task that called us, or the end of this process.
             _kill(process)

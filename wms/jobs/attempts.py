@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from datetime import datetime
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import transaction
 from django.db.models import F
+from django.db.models.functions import Coalesce
 
 from matching.classads import quote
 from wms.core.actors import Actor
 from wms.core.errors import Conflict, InvalidInput, NotFound
 from wms.jobs import lifecycle
-from wms.jobs.models import Attempt, AttemptFile, Blob, Job, WorkspaceFile
+from wms.jobs.models import Attempt, AttemptFile, Blob, Job, JobEvent, WorkspaceFile
 from wms.jobs.paths import checked_path
-from wms.jobs.services import hold_jobs, reschedule_jobs
+from wms.jobs.services import MOST_FREE_ATTEMPTS, hold_jobs, reschedule_jobs
 from wms.jobs.states import WITH_PILOT
 from wms.jobs.verdicts import (
     MOST_PAYLOAD_FAILURES,
@@ -30,6 +32,7 @@ from wms.jobs.verdicts import (
 #: A job of so many attributes is told no new ones.
 MOST_ATTRIBUTES = 200
 _ON_EXIT_HOLD = "on_exit_hold is true"
+_StoppedBy = Attempt.StoppedBy
 
 
 class AttemptSuperseded(Conflict):
@@ -38,7 +41,11 @@ class AttemptSuperseded(Conflict):
 
 @dataclass(frozen=True, slots=True)
 class PayloadEnd:
-    """How a payload ended, as its pilot saw it. `reason` is set when the pilot stopped it."""
+    """How a payload ended, as its pilot saw it.
+
+    `reason` is set when it did not come to its own end, and `stopped_by` tells who stopped it.
+    `usage` has what it used in all, in seconds and MB.
+    """
 
     exit_code: int | None
     signal: int | None = None
@@ -47,10 +54,13 @@ class PayloadEnd:
     max_rss_mb: float | None = None
     reason: str = ""
     missing_outputs: tuple[str, ...] = ()
+    stopped_by: str = ""
+    usage: Mapping[str, float] = field(default_factory=dict)
 
     def facts(self) -> dict[str, Any]:
         """What the event of its end tells. A signal of the pilot's own is not the payload's."""
         told = {name: value for name, value in asdict(self).items() if value not in (None, "", ())}
+        told.pop("usage")
         if self.reason:
             told.pop("signal", None)
         return told
@@ -90,12 +100,44 @@ def live_attempt(job_id: int, number: int, *, pilot_id: int) -> Attempt:
     return attempt
 
 
+@contextmanager
+def late_recorded(job_id: int, number: int, message: str, *, actor: Actor) -> Iterator[None]:
+    """A message that is refused because its attempt is over becomes an event of the job, once."""
+    try:
+        yield
+    except AttemptSuperseded:
+        note_late(job_id, number, message, actor=actor)
+        raise
+
+
 @transaction.atomic
+def note_late(job_id: int, number: int, message: str, *, actor: Actor) -> None:
+    """Write down, once for each kind, that a message came after its attempt was over."""
+    facts = {"attempt": number, "message": message}
+    Job.objects.select_for_update().get(pk=job_id)
+    if not JobEvent.objects.filter(job_id=job_id, event="late", facts=facts).exists():
+        lifecycle.note("late", {job_id: facts}, actor=actor)
+
+
 def start_attempt(job_id: int, number: int, *, pilot_id: int, actor: Actor, now: datetime) -> None:
-    """The payload was started. Repeating it changes nothing."""
-    attempt = live_attempt(job_id, number, pilot_id=pilot_id)
-    lifecycle.apply("start", [job_id], actor=actor)
-    Attempt.objects.filter(pk=attempt.pk, started_at=None).update(started_at=now)
+    """The payload was started. Repeating it changes nothing, and neither does it after the end.
+
+    Raises NotFound or AttemptSuperseded.
+    """
+    with late_recorded(job_id, number, "started", actor=actor), transaction.atomic():
+        attempt = find_attempt(job_id, number, pilot_id=pilot_id)
+        if _has_reported_its_end(attempt):
+            return
+        live_attempt(job_id, number, pilot_id=pilot_id)
+        lifecycle.apply("start", [job_id], actor=actor)
+        Attempt.objects.filter(pk=attempt.pk, started_at=None).update(started_at=now)
+
+
+def _has_reported_its_end(attempt: Attempt) -> bool:
+    """True when the attempt was closed by the report of its own pilot."""
+    if attempt.outcome == Attempt.Outcome.LOST:
+        return attempt.stopped_by in {_StoppedBy.PREEMPTION, _StoppedBy.PILOT}
+    return attempt.outcome in {Attempt.Outcome.DONE, Attempt.Outcome.FAILED}
 
 
 @transaction.atomic
@@ -144,43 +186,81 @@ def add_attempt_file(attempt: Attempt, *, kind: str, path: str, blob: Blob) -> N
     )
 
 
-@transaction.atomic
 def end_attempt(
     job_id: int, number: int, *, pilot_id: int, end: PayloadEnd, actor: Actor, now: datetime
 ) -> None:
     """The payload has ended: the job is done and its files appear in the workspace, or it failed.
 
-    Or it is run again, or held, if its description says so. Repeating the report changes nothing.
-    Raises AttemptSuperseded when the job was taken from this attempt meanwhile: then none of its
-    files counts.
+    Or it is run again, or held, if its description says so; or rescheduled, if the batch system or
+    the pilot stopped it. Repeating the report changes nothing. Raises AttemptSuperseded when the
+    job was taken from this attempt meanwhile: then none of its files counts.
     """
+    with late_recorded(job_id, number, "ended", actor=actor), transaction.atomic():
+        _end(job_id, number, pilot_id=pilot_id, end=end, actor=actor, now=now)
+
+
+def _end(
+    job_id: int, number: int, *, pilot_id: int, end: PayloadEnd, actor: Actor, now: datetime
+) -> None:
     attempt = find_attempt(job_id, number, pilot_id=pilot_id)
     job = Job.objects.select_for_update().get(pk=job_id)
     attempt.refresh_from_db()
-    if attempt.outcome in {Attempt.Outcome.DONE, Attempt.Outcome.FAILED}:
+    if _has_reported_its_end(attempt):
         return
     if attempt.outcome or job.attempt_number != number or job.state not in WITH_PILOT:
         raise AttemptSuperseded(f"Attempt {number} of job {job_id} was replaced or stopped.")
+    _keep_usage(attempt, end, now)
+    if end.stopped_by in {_StoppedBy.PREEMPTION, _StoppedBy.PILOT}:
+        _interrupted(job, end, actor=actor)
+        return
     failure = end.failure(success_code(job)) or _missing_upload(job, attempt)
     ad = JobAd(job, attempt, now, Ending(end.exit_code, end.signal))
     is_held = ad.says("on_exit_hold")
     again = "" if is_held else _why_again(job, ad, end, failure)
-    _close(attempt, end, failure or again or (_ON_EXIT_HOLD if is_held else ""), now)
+    _close(attempt, failure or again or (_ON_EXIT_HOLD if is_held else ""), now)
     _publish(job, attempt, with_outputs=not failure and not again and not is_held, now=now)
     facts = {job_id: end.facts()}
     if is_held or again:
-        # Such an ending costs none of the attempts that a job has for lost pilots.
-        Job.objects.filter(pk=job_id).update(max_attempts=F("max_attempts") + 1)
+        _give_attempt_back(job_id)
     if is_held:
         reason = f"{_ON_EXIT_HOLD}: {failure}" if failure else _ON_EXIT_HOLD
         hold_jobs([job_id], actor=actor, reason=reason, facts=facts)
     elif again:
         Job.objects.filter(pk=job_id).update(payload_failures=F("payload_failures") + 1)
-        reschedule_jobs([job_id], outcome=Attempt.Outcome.FAILED, actor=actor, reason=again)
+        reschedule_jobs(
+            [job_id],
+            outcome=Attempt.Outcome.FAILED,
+            actor=actor,
+            reason=again,
+            is_at_fault=False,
+        )
     elif failure:
         lifecycle.apply("fail", [job_id], actor=actor, reason=failure, facts=facts)
     else:
         lifecycle.apply("complete", [job_id], actor=actor, facts=facts)
+
+
+def _interrupted(job: Job, end: PayloadEnd, *, actor: Actor) -> None:
+    """The payload was stopped, and the job is not at fault: it runs again elsewhere.
+
+    The batch system's wish costs none of the attempts that a job has for lost pilots.
+    """
+    is_preempted = end.stopped_by == _StoppedBy.PREEMPTION
+    if is_preempted and job.attempt_number < MOST_FREE_ATTEMPTS:
+        _give_attempt_back(job.pk)
+    who = "the batch system wanted its slot back" if is_preempted else "its pilot stopped it"
+    reschedule_jobs(
+        [job.pk],
+        outcome=Attempt.Outcome.LOST,
+        actor=actor,
+        reason=f"{who}: {end.reason}" if end.reason else who,
+        is_at_fault=not is_preempted,
+    )
+
+
+def _give_attempt_back(job_id: int) -> None:
+    """Let this attempt cost none of those that a job has for lost pilots."""
+    Job.objects.filter(pk=job_id).update(max_attempts=F("max_attempts") + 1)
 
 
 def _why_again(job: Job, ad: JobAd, end: PayloadEnd, failure: str) -> str:
@@ -201,17 +281,26 @@ def _missing_upload(job: Job, attempt: Attempt) -> str:
     return f"output files were not received: {', '.join(missing)}" if missing else ""
 
 
-def _close(attempt: Attempt, end: PayloadEnd, failure: str, now: datetime) -> None:
+def _keep_usage(attempt: Attempt, end: PayloadEnd, now: datetime) -> None:
+    """Write down how the payload ended and what it used, whatever follows for the job.
+
+    An attempt whose start was not heard of has started so long ago as it took.
+    """
     Attempt.objects.filter(pk=attempt.pk).update(
-        outcome=Attempt.Outcome.FAILED if failure else Attempt.Outcome.DONE,
-        reason=failure,
-        ended_at=now,
+        started_at=Coalesce("started_at", now - timedelta(seconds=end.wall_s or 0.0)),
         exit_code=end.exit_code,
         signal=end.signal,
         wall_s=end.wall_s,
         cpu_s=end.cpu_s,
         max_rss_mb=end.max_rss_mb,
+        stopped_by=end.stopped_by,
+        usage=dict(end.usage) or attempt.usage,
     )
+
+
+def _close(attempt: Attempt, failure: str, now: datetime) -> None:
+    outcome = Attempt.Outcome.FAILED if failure else Attempt.Outcome.DONE
+    Attempt.objects.filter(pk=attempt.pk).update(outcome=outcome, reason=failure, ended_at=now)
 
 
 def _publish(job: Job, attempt: Attempt, *, with_outputs: bool, now: datetime) -> None:
@@ -241,16 +330,36 @@ def _publish(job: Job, attempt: Attempt, *, with_outputs: bool, now: datetime) -
     )
 
 
-@transaction.atomic
-def return_job(job_id: int, number: int, *, pilot_id: int, reason: str, actor: Actor) -> None:
-    """The pilot could not run the job, which is not at fault: it waits for another pilot."""
-    attempt = find_attempt(job_id, number, pilot_id=pilot_id)
-    if attempt.outcome in {Attempt.Outcome.NOT_RUN, Attempt.Outcome.LOST}:
-        return
-    live_attempt(job_id, number, pilot_id=pilot_id)
-    has_begun = attempt.started_at is not None
-    outcome = Attempt.Outcome.LOST if has_begun else Attempt.Outcome.NOT_RUN
-    reschedule_jobs([job_id], outcome=outcome, actor=actor, reason=reason)
+def return_job(
+    job_id: int,
+    number: int,
+    *,
+    pilot_id: int,
+    reason: str,
+    actor: Actor,
+    is_preempted: bool = False,
+) -> None:
+    """The pilot could not run the job, which is not at fault: it waits for another pilot.
+
+    Pre-emption costs none of its attempts. Repeating it changes nothing.
+    """
+    with late_recorded(job_id, number, "not_run", actor=actor), transaction.atomic():
+        find_attempt(job_id, number, pilot_id=pilot_id)
+        # The job first, as everybody: so a repetition at the same time gives nothing back twice.
+        Job.objects.select_for_update().get(pk=job_id)
+        attempt = find_attempt(job_id, number, pilot_id=pilot_id)
+        if attempt.outcome == Attempt.Outcome.NOT_RUN or _has_reported_its_end(attempt):
+            return
+        attempt = live_attempt(job_id, number, pilot_id=pilot_id)
+        has_begun = attempt.started_at is not None
+        outcome = Attempt.Outcome.LOST if has_begun else Attempt.Outcome.NOT_RUN
+        by = _StoppedBy.PREEMPTION if is_preempted else _StoppedBy.PILOT
+        Attempt.objects.filter(pk=attempt.pk).update(stopped_by=by)
+        if is_preempted and number < MOST_FREE_ATTEMPTS:
+            _give_attempt_back(job_id)
+        reschedule_jobs(
+            [job_id], outcome=outcome, actor=actor, reason=reason, is_at_fault=not is_preempted
+        )
 
 
 def input_blobs(job: Job) -> dict[str, Blob]:

@@ -46,7 +46,10 @@ class Job(models.Model):
     owner = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="jobs"
     )
-    workspace = models.ForeignKey(Workspace, on_delete=models.PROTECT, related_name="jobs")
+    # Checking it for each of thousands of new jobs costs as much as an index.
+    workspace = models.ForeignKey(
+        Workspace, on_delete=models.PROTECT, related_name="jobs", db_constraint=False
+    )
     state = models.CharField(max_length=16, choices=JobState, default=JobState.RECEIVED)
     state_since = models.DateTimeField(db_default=Now())
     state_reason = models.TextField(blank=True)
@@ -99,11 +102,20 @@ class Job(models.Model):
         db_default="",
         help_text="Where in the workspace its files have their names; not the executable.",
     )
+    not_before = models.DateTimeField(
+        null=True, help_text="A job that was rescheduled joins no TaskQueue before."
+    )
     created_at = models.DateTimeField(db_default=Now())
 
     class Meta:
         indexes = [
             models.Index(fields=["state", "id"], name="job_by_state"),
+            # What the loop of the rescheduled jobs looks at.
+            models.Index(
+                fields=["not_before"],
+                condition=models.Q(state="received", not_before__isnull=False),
+                name="job_rescheduled",
+            ),
             models.Index(fields=["topic", "topic_key", "state"], name="job_by_topic"),
             models.Index(
                 fields=["cluster_id", "process"],
@@ -150,6 +162,14 @@ class Attempt(models.Model):
         NOT_RUN = "not_run", "not run"
         KILLED = "killed", "killed"
 
+    class StoppedBy(models.TextChoices):
+        """Who stopped the payload of an attempt that did not come to its own end."""
+
+        WATCHDOG = "watchdog", "the watchdog"
+        SERVER = "server", "a command of the portal"
+        PREEMPTION = "preemption", "pre-emption by the batch system"
+        PILOT = "pilot", "its pilot"
+
     job = models.ForeignKey(Job, on_delete=models.CASCADE, related_name="attempts")
     number = models.PositiveSmallIntegerField()
     pilot_id = models.BigIntegerField(db_index=True)
@@ -176,6 +196,16 @@ class Attempt(models.Model):
     wall_s = models.FloatField(null=True)
     cpu_s = models.FloatField(null=True)
     max_rss_mb = models.FloatField(null=True)
+    stopped_by = models.CharField(max_length=16, choices=StoppedBy, blank=True, db_default="")
+    usage = models.JSONField(
+        null=True, help_text="What it used, by its latest heartbeat or its report."
+    )
+    peek_until = models.DateTimeField(
+        null=True, help_text="Until then its pilot is asked for what it has printed."
+    )
+    is_accounted = models.BooleanField(
+        default=False, db_default=False, help_text="Its core-seconds are in the accounts."
+    )
 
     class Meta:
         ordering = ["number"]
@@ -200,10 +230,41 @@ class Attempt(models.Model):
                 condition=models.Q(outcome=""),
                 name="attempt_open_by_kind",
             ),
+            models.Index(
+                fields=["id"],
+                condition=models.Q(is_accounted=False) & ~models.Q(outcome=""),
+                name="attempt_to_be_accounted",
+            ),
         ]
 
     def __str__(self) -> str:
         return f"attempt {self.number} of job {self.job_id}"
+
+
+class Stream(models.Model):
+    """What an attempt has printed up to now, sent piece by piece while it runs.
+
+    The bytes are in a file; only the first `size_bytes` of it count. See `wms.jobs.streams`.
+    """
+
+    class Kind(models.TextChoices):
+        """The two that every process has."""
+
+        STDOUT = "stdout", "stdout"
+        STDERR = "stderr", "stderr"
+
+    attempt = models.ForeignKey(Attempt, on_delete=models.CASCADE, related_name="streams")
+    kind = models.CharField(max_length=8, choices=Kind)
+    size_bytes = models.BigIntegerField(default=0)
+    updated_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["attempt", "kind"], name="stream_unique"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kind} of attempt {self.attempt_id}"
 
 
 class RunningLimit(models.Model):
@@ -295,7 +356,9 @@ class WorkspaceFile(models.Model):
 class JobEvent(EventRecord):
     """One change of a job."""
 
-    job = models.ForeignKey(Job, on_delete=models.CASCADE, related_name="events")
+    job = models.ForeignKey(
+        Job, on_delete=models.CASCADE, related_name="events", db_constraint=False
+    )
 
     class Meta:
         indexes = [models.Index(fields=["job", "id"], name="jobevent_by_job")]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from django.db.models import F, Prefetch, QuerySet, Sum
+from django.db.models import F, Max, Prefetch, Q, QuerySet, Sum
 
 from wms.core.errors import NotFound
 from wms.core.models import User
-from wms.jobs.models import Attempt, AttemptFile, Job, JobEvent, WorkspaceFile
+from wms.jobs.models import Attempt, AttemptFile, Job, JobEvent, Stream, WorkspaceFile
 
 
 def visible_jobs(user: User) -> QuerySet[Job]:
@@ -20,8 +20,8 @@ def listed_jobs(user: User) -> QuerySet[Job]:
     """Visible jobs with what a line of a list shows, latest first."""
     columns = (
         "name", "owner__username", "workspace_id", "state", "state_since", "state_reason",
-        "attempt_number", "max_attempts", "topic", "topic_key", "cluster_id", "process",
-        "created_at",
+        "attempt_number", "max_attempts", "not_before", "topic", "topic_key", "cluster_id",
+        "process", "created_at",
     )  # fmt: skip
     return visible_jobs(user).select_related("owner").only(*columns).order_by("-pk")
 
@@ -38,9 +38,10 @@ def latest_attempts(job_ids: Collection[int]) -> dict[int, Attempt]:
 
 
 def attempts_of(job: Job) -> QuerySet[Attempt]:
-    """All attempts of a job, latest first, with their files."""
+    """All attempts of a job, latest first, with their files and streams."""
     files = AttemptFile.objects.select_related("blob").order_by("kind", "path")
-    return job.attempts.prefetch_related(Prefetch("files", files)).order_by("-number")
+    with_files = job.attempts.prefetch_related(Prefetch("files", files), "streams")
+    return with_files.order_by("-number")
 
 
 def attempts_of_pilot(pilot_id: int) -> QuerySet[Attempt]:
@@ -82,6 +83,13 @@ def jobs_with_all(user: User) -> QuerySet[Job]:
     )
 
 
+def latest_printing(job: Job, *, kind: str) -> int | None:
+    """The latest attempt that has sent any of its output, as a file or while it ran."""
+    sent = Q(files__kind=kind) | Q(streams__kind=kind, streams__size_bytes__gt=0)
+    latest: int | None = job.attempts.filter(sent).aggregate(latest=Max("number"))["latest"]
+    return latest
+
+
 def find_log(job: Job, *, kind: AttemptFile.Kind, attempt: int | None = None) -> AttemptFile:
     """What an attempt printed; by default the latest attempt that sent it. Raises NotFound."""
     files = AttemptFile.objects.filter(attempt__job=job, kind=kind).select_related("blob")
@@ -91,6 +99,20 @@ def find_log(job: Job, *, kind: AttemptFile.Kind, attempt: int | None = None) ->
     if file is None:
         raise NotFound(f"Job {job.pk} has sent no {kind.label} yet.")
     return file
+
+
+def find_stream(job: Job, *, kind: str, attempt: int | None = None) -> Stream:
+    """What an attempt has sent of its output while it ran; by default the latest that has sent any.
+
+    Raises NotFound.
+    """
+    streams = Stream.objects.filter(attempt__job=job, kind=kind, size_bytes__gt=0)
+    if attempt is not None:
+        streams = streams.filter(attempt__number=attempt)
+    stream = streams.select_related("attempt").order_by("-attempt__number").first()
+    if stream is None:
+        raise NotFound(f"Job {job.pk} has sent no {kind} yet.")
+    return stream
 
 
 def files_of_workspace(workspace_id: int) -> QuerySet[WorkspaceFile]:

@@ -2,22 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Case, F, Value, When
+from django.db.models import Case, DateTimeField, ExpressionWrapper, F, Value, When
 from django.db.models.functions import Now
 
 from matching.needs import Needs
+from matching.rescheduling import pause_after_s
 from wms.core.actors import Actor
+from wms.core.conf import conf
 from wms.core.models import User
+from wms.core.statements import sent_ahead
 from wms.core.transitions import Applied
 from wms.jobs import lifecycle
+from wms.jobs.avoiding import avoid_places
 from wms.jobs.models import Attempt, Blob, Job, Workspace, WorkspaceFile
-from wms.jobs.specs import JobSpec, insert_jobs
+from wms.jobs.specs import JobSpec
 from wms.jobs.states import QUEUED, WITH_PILOT, JobState
+from wms.jobs.storing import JobWriter
 from wms.taskqueues import services as taskqueues
+
+_REQUEUER = Actor.system("rescheduled-jobs")
+_REQUEUED_AT_ONCE = 1000
+#: A job that was pre-empted so often pays for the next time with one of its attempts.
+MOST_FREE_ATTEMPTS = 1000
 
 
 def create_workspace(owner: User, files: Mapping[str, Blob]) -> Workspace:
@@ -30,40 +43,53 @@ def create_workspace(owner: User, files: Mapping[str, Blob]) -> Workspace:
     return workspace
 
 
-@transaction.atomic
-def submit_jobs(
-    specs: Sequence[JobSpec],
+@contextmanager
+def submission(
     *,
     owner: User,
     workspace: Workspace,
     actor: Actor,
     topic: str = "",
     topic_key: int = 0,
-    clusters: Sequence[int] | None = None,
-) -> list[int]:
-    """Store the jobs and put them into their TaskQueues; their ids in the order of the specs.
+    expected: int = 1,
+) -> Iterator[Callable[[Sequence[JobSpec]], list[int]]]:
+    """Submit jobs that are stored while the next are being made; one block in a transaction.
 
-    `clusters[i]` is how many specs in a row form cluster i; without it each is its own. The end of
-    each job is announced to the inbox of `topic` under `topic_key`. A few statements for every
-    thousands of jobs.
+    Gives a function that takes the jobs of one cluster and returns their ids, which rise with every
+    call. At the end all are in their TaskQueues. The end of each job is announced to the inbox of
+    `topic` under `topic_key`. `expected` is about how many jobs will come.
     """
-    ids = insert_jobs(
-        specs,
-        state=JobState.WAITING,
-        owner=owner,
-        workspace=workspace,
-        topic=topic,
-        topic_key=topic_key,
-        clusters=clusters,
-    )
-    lifecycle.begin("enqueue", ids, actor=actor)
-    taskqueues.enqueue(
-        [
-            taskqueues.Entry(pk, spec.needs, spec.priority)
-            for pk, spec in zip(ids, specs, strict=True)
-        ]
-    )
-    return ids
+    entries: list[taskqueues.Entry] = []
+    with transaction.atomic():
+        writer = JobWriter(
+            owner=owner,
+            workspace=workspace,
+            actor=actor,
+            topic=topic,
+            topic_key=topic_key,
+            expected=expected,
+        )
+
+        def add(specs: Sequence[JobSpec]) -> list[int]:
+            ids = writer.write(specs)
+            entries.extend(
+                taskqueues.Entry(pk, spec.needs, spec.priority)
+                for pk, spec in zip(ids, specs, strict=True)
+            )
+            return ids
+
+        with sent_ahead():
+            yield add
+            writer.flush()
+        taskqueues.enqueue(entries)
+
+
+def submit_jobs(
+    specs: Sequence[JobSpec], *, owner: User, workspace: Workspace, actor: Actor
+) -> list[int]:
+    """Submit jobs, each a cluster of its own; their ids in the order of the specs."""
+    with submission(owner=owner, workspace=workspace, actor=actor, expected=len(specs)) as add:
+        return [job_id for spec in specs for job_id in add([spec])]
 
 
 @transaction.atomic
@@ -91,10 +117,10 @@ def bind_to_pilot(
     )
     if not applied.changed:
         return None
-    number = Job.objects.values_list("attempt_number", flat=True).get(pk=job_id)
+    job = Job.objects.get(pk=job_id)
     return Attempt.objects.create(
-        job_id=job_id,
-        number=number,
+        job=job,
+        number=job.attempt_number,
         pilot_id=pilot_id,
         site_name=site_name,
         host=host,
@@ -151,7 +177,9 @@ def _stop_attempts(job_ids: Collection[int], *, reason: str) -> None:
         When(started_at=None, then=Value(Attempt.Outcome.NOT_RUN.value)),
         default=Value(Attempt.Outcome.KILLED.value),
     )
-    stopped.update(outcome=begun, reason=reason, ended_at=Now())
+    stopped.update(
+        outcome=begun, reason=reason, ended_at=Now(), stopped_by=Attempt.StoppedBy.SERVER
+    )
 
 
 @transaction.atomic
@@ -169,7 +197,12 @@ def kill_jobs(job_ids: Collection[int], *, actor: Actor, reason: str) -> Applied
     applied = lifecycle.apply("kill", job_ids, actor=actor, reason=reason)
     # Once more, now that the jobs are locked: one may have been rescheduled in between.
     taskqueues.withdraw(applied.changed, are_locked=True)
-    close_attempts(applied.changed, outcome=Attempt.Outcome.KILLED, reason=reason)
+    close_attempts(
+        applied.changed,
+        outcome=Attempt.Outcome.KILLED,
+        reason=reason,
+        stopped_by=Attempt.StoppedBy.SERVER,
+    )
     return applied
 
 
@@ -182,10 +215,13 @@ def kill_queued_jobs(job_ids: Collection[int], *, actor: Actor, reason: str) -> 
     return kill_jobs(locked, actor=actor, reason=reason)
 
 
-def close_attempts(job_ids: Collection[int], *, outcome: Attempt.Outcome, reason: str) -> None:
+def close_attempts(
+    job_ids: Collection[int], *, outcome: Attempt.Outcome, reason: str, stopped_by: str = ""
+) -> None:
     """Mark the open attempts of these jobs as ended; a later message about them is refused."""
+    by = {"stopped_by": stopped_by} if stopped_by else {}
     Attempt.objects.filter(job_id__in=job_ids, outcome="").update(
-        outcome=outcome, reason=reason, ended_at=Now()
+        outcome=outcome, reason=reason, ended_at=Now(), **by
     )
 
 
@@ -216,29 +252,117 @@ def recover_jobs_of_pilot(pilot_id: int, *, actor: Actor) -> Applied:
 
 @transaction.atomic
 def reschedule_jobs_of_pilots(
-    pilot_ids: Collection[int], *, outcome: Attempt.Outcome, actor: Actor, reason: str
+    pilot_ids: Collection[int],
+    *,
+    outcome: Attempt.Outcome,
+    actor: Actor,
+    reason: str,
+    is_at_fault: bool = True,
 ) -> Applied:
     """Run the jobs of pilots that are gone elsewhere, or fail those whose attempts are used up."""
-    return reschedule_jobs(_locked_jobs(pilot_ids), outcome=outcome, actor=actor, reason=reason)
+    return reschedule_jobs(
+        _locked_jobs(pilot_ids),
+        outcome=outcome,
+        actor=actor,
+        reason=reason,
+        is_at_fault=is_at_fault,
+    )
+
+
+@transaction.atomic
+def spare_attempts_of_pilots(pilot_ids: Collection[int]) -> None:
+    """Let the open attempts of these pilots cost their jobs none of theirs: they were pre-empted.
+
+    After very many attempts they cost one, so that no job is tried without end.
+    """
+    jobs = Job.objects.filter(pk__in=_locked_jobs(pilot_ids), attempt_number__lt=MOST_FREE_ATTEMPTS)
+    jobs.update(max_attempts=F("max_attempts") + 1)
+
+
+@transaction.atomic
+def give_up_jobs_of_pilots(pilot_ids: Collection[int], *, actor: Actor, reason: str) -> Applied:
+    """Take the jobs of pilots that stayed silent from them: to run elsewhere, or failed.
+
+    The settings say which: a job that must not run twice at the same time is rather failed, since
+    a pilot that is cut off may go on with it.
+    """
+    lost = Attempt.Outcome.LOST
+    if not conf().are_stalled_jobs_failed:
+        return reschedule_jobs_of_pilots(pilot_ids, outcome=lost, actor=actor, reason=reason)
+    failed = lifecycle.apply("fail", _locked_jobs(pilot_ids), actor=actor, reason=reason)
+    close_attempts(failed.changed, outcome=lost, reason=reason)
+    return failed
 
 
 @transaction.atomic
 def reschedule_jobs(
-    job_ids: Collection[int], *, outcome: Attempt.Outcome, actor: Actor, reason: str
+    job_ids: Collection[int],
+    *,
+    outcome: Attempt.Outcome,
+    actor: Actor,
+    reason: str,
+    is_at_fault: bool = True,
 ) -> Applied:
-    """Close the open attempts; jobs with attempts left wait again, the others fail."""
+    """Close the open attempts; jobs with attempts left wait again, the others fail.
+
+    Where the place of the attempt `is_at_fault`, a job pauses first, longer from time to time, and
+    may keep away from the place; else it waits again at once.
+    """
     # All at once and in id order, as everybody locks jobs; two groups in turn could deadlock.
     locked = Job.objects.filter(pk__in=job_ids).order_by("pk").select_for_update()
-    exhausted = [job.pk for job in locked if job.attempt_number >= job.max_attempts]
+    jobs = list(locked.only("attempt_number", "max_attempts"))
+    exhausted = [job.pk for job in jobs if job.attempt_number >= job.max_attempts]
     failed = lifecycle.apply(
         "fail", exhausted, actor=actor, reason=f"{reason}; all attempts are used up"
     )
-    again = lifecycle.apply(
-        "reschedule", sorted(set(job_ids) - set(exhausted)), actor=actor, reason=reason
+    again = [job for job in jobs if job.attempt_number < job.max_attempts]
+    if is_at_fault:
+        avoid_places([job.pk for job in again])
+    applied = Applied(skipped=sorted(set(job_ids) - {job.pk for job in jobs}))
+    for pause_s, ids in _by_pause(again, is_at_fault=is_at_fault).items():
+        part = _send_back(ids, pause_s, actor=actor, reason=reason)
+        applied.changed.extend(part.changed)
+        applied.skipped.extend(part.skipped)
+    close_attempts(failed.changed + applied.changed, outcome=outcome, reason=reason)
+    at_once = Job.objects.filter(pk__in=applied.changed, not_before=None)
+    ready = list(at_once.values_list("pk", flat=True))
+    lifecycle.apply("requeue", ready, actor=actor, reason=reason)
+    _enqueue_again(ready)
+    return applied
+
+
+def _by_pause(jobs: Collection[Job], *, is_at_fault: bool) -> dict[float, list[int]]:
+    pauses_s = conf().reschedule_pauses_s if is_at_fault else ()
+    ids: dict[float, list[int]] = defaultdict(list)
+    for job in jobs:
+        ids[pause_after_s(job.attempt_number, pauses_s)].append(job.pk)
+    return ids
+
+
+def _send_back(job_ids: list[int], pause_s: float, *, actor: Actor, reason: str) -> Applied:
+    if not pause_s:
+        return lifecycle.apply("reschedule", job_ids, actor=actor, reason=reason, not_before=None)
+    return lifecycle.apply(
+        "reschedule",
+        job_ids,
+        actor=actor,
+        reason=f"{reason}; it pauses for {pause_s:g} s",
+        not_before=ExpressionWrapper(Now() + timedelta(seconds=pause_s), DateTimeField()),
     )
-    close_attempts(failed.changed + again.changed, outcome=outcome, reason=reason)
-    _enqueue_again(again.changed)
-    return again
+
+
+@transaction.atomic
+def requeue_jobs(now: datetime) -> int:
+    """Put rescheduled jobs whose pauses are over back into their TaskQueues; how many, of a batch.
+
+    What somebody else has locked is left for the next time.
+    """
+    due = Job.objects.filter(state=JobState.RECEIVED, not_before__lte=now).order_by("pk")
+    locked = due.select_for_update(skip_locked=True).values_list("pk", flat=True)
+    ids = list(locked[:_REQUEUED_AT_ONCE])
+    lifecycle.apply("requeue", ids, actor=_REQUEUER, reason="its pause is over", not_before=None)
+    _enqueue_again(ids)
+    return len(ids)
 
 
 def _locked_jobs(pilot_ids: Collection[int]) -> list[int]:

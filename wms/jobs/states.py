@@ -43,7 +43,9 @@ TRANSITIONS: TransitionTable = {
     "fail": _step(_S.WAITING, _S.MATCHED, _S.RUNNING, _S.STALLED, to=_S.FAILED, needs_reason=True),
     "stall": _step(_S.MATCHED, _S.RUNNING, to=_S.STALLED, needs_reason=True),
     "recover": _step(_S.STALLED, to=_S.RUNNING),
-    "reschedule": _step(_S.MATCHED, _S.RUNNING, _S.STALLED, to=_S.WAITING, needs_reason=True),
+    # First into no TaskQueue: after its pause, which may be none, it is enqueued again.
+    "reschedule": _step(_S.MATCHED, _S.RUNNING, _S.STALLED, to=_S.RECEIVED, needs_reason=True),
+    "requeue": _step(_S.RECEIVED, to=_S.WAITING),
     "hold": _step(
         _S.RECEIVED, _S.WAITING, _S.MATCHED, _S.RUNNING, _S.STALLED, to=_S.HELD, needs_reason=True
     ),
@@ -55,4 +57,7 @@ TRANSITIONS: TransitionTable = {
 }  # fmt: skip
 
 #: Events that change no state, with the states in which they are written.
-NOTES: Mapping[str, frozenset[str]] = {"update": WITH_PILOT}
+NOTES: Mapping[str, frozenset[str]] = {
+    "update": WITH_PILOT,
+    "late": frozenset(JobState.values),
+}

@@ -1,4 +1,4 @@
-"""The periodic sweep of broken uploads, and the periodic expressions of jobs."""
+"""The periodic tasks of jobs: sweeping, their own expressions, the end of their pauses."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from datetime import datetime
 from celery import shared_task
 
 from wms.core import loops
-from wms.jobs import blobs, periodic
+from wms.jobs import accounting, blobs, periodic, services, streams
 
 
 def _sweep(now: datetime) -> loops.CycleReport:
-    return {"removed": blobs.sweep_incoming(now=now)}
+    removed = blobs.sweep_incoming(now=now)
+    return {"removed": removed, "streams": streams.sweep_streams(now=now)}
 
 
 SWEEPER = loops.register(
@@ -30,9 +31,27 @@ PERIODIC = loops.register(
 )
 
 
+def _requeue(now: datetime) -> loops.CycleReport:
+    return {"requeued": services.requeue_jobs(now)}
+
+
+REQUEUER = loops.register(
+    loops.Loop("rescheduled-jobs", "wms.jobs.requeue", period_s=2, run_cycle=_requeue)
+)
+
+
+def _account(_now: datetime) -> loops.CycleReport:
+    return {"accounted": accounting.account_attempts()}
+
+
+ACCOUNTANT = loops.register(
+    loops.Loop("attempt-accounts", "wms.jobs.account", period_s=10, run_cycle=_account)
+)
+
+
 @shared_task(name=SWEEPER.task, soft_time_limit=50, time_limit=60)
 def sweep() -> None:
-    """Remove files of broken uploads; a missed run only leaves them a little longer."""
+    """Remove what nobody needs any more; a missed run only leaves it a little longer."""
     loops.run(SWEEPER)
 
 
@@ -40,3 +59,15 @@ def sweep() -> None:
 def evaluate() -> None:
     """Evaluate the periodic expressions of jobs; a missed run makes them a little later."""
     loops.run(PERIODIC)
+
+
+@shared_task(name=REQUEUER.task, soft_time_limit=50, time_limit=60)
+def requeue() -> None:
+    """Enqueue jobs whose pauses are over; a missed run makes the pauses a little longer."""
+    loops.run(REQUEUER)
+
+
+@shared_task(name=ACCOUNTANT.task, soft_time_limit=50, time_limit=60)
+def account() -> None:
+    """Add ended attempts to the accounts; a missed run adds them later."""
+    loops.run(ACCOUNTANT)

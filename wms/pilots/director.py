@@ -1,258 +1,226 @@
-"""The director: sends as many pilots to each queue as there is work for them."""
+"""The director: asks how many pilots should wait at each queue, and sees that it is served."""
 
 from __future__ import annotations
 
-import secrets
-from bisect import bisect_right
-from collections import Counter, defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-import structlog
-from django.db.models import Sum
-from django.db.models.functions import Now
-
-from matching.pressure import (
-    PressureDecision,
-    QueueSnapshot,
-    Room,
-    decide_pressure,
-    pilots_for,
-)
-from wms.core.actors import Actor
-from wms.core.conf import conf
-from wms.elements.protocol import Element, Refused
+from matching.pressure_plan import QueueState, Request, plan
+from matching.pressure_shares import Need, QueueOffer, share_out
+from matching.resources import Resource
+from matching.rooms import Room
+from wms.core.loops import wake
 from wms.jobs.limits import reached_limits
-from wms.jobs.models import Attempt
-from wms.pilots import lifecycle
-from wms.pilots.bootstrap import PilotCredential, render_script
-from wms.pilots.bundle import agent_bundle
-from wms.pilots.faults import faults_contained
-from wms.pilots.models import Pilot
-from wms.pilots.services import secret_digest
-from wms.pilots.states import ALIVE, PENDING, PilotState
-from wms.pilots.unserved import Kinds, Unserved
+from wms.pilots.contacts import Kind, back_offs, forgive_starts, told
+from wms.pilots.fits import Fits, FittingJobs, grouped_jobs, largest_first, why_none_fits
+from wms.pilots.pressure_models import PressureRequest
+from wms.pilots.remover import removal_due
+from wms.pilots.requests import Planned, store_requests, stored_requests
+from wms.pilots.snapshot import QueuePilots, pilots_by_queue, scopes
+from wms.pilots.submitter import SERVE_TASK
 from wms.sites.models import Queue
-from wms.sites.selectors import (
-    element_of,
-    enabled_queues,
-    fresh_time_s,
-    lapsed_identities,
-    offered_resource,
-)
-from wms.taskqueues.selectors import demands
+from wms.sites.selectors import enabled_queues, lapsed_identities, offered_resource
+from wms.sites.standing import standings
+from wms.taskqueues.selectors import Demand, demands, priorities, queues_waiting_since
 
-log = structlog.get_logger(__name__)
-_ACTOR = Actor.system("director")
-_ENDING_MARGIN_S = 60
-#: A batch system that said no is asked again after this time.
-_BACK_OFF = timedelta(seconds=60)
-_REFUSAL = "the batch system refused"
-#: What is read of each living pilot.
-_COLUMNS = (
-    "state", "node", "registered_at", "owner_id", "owner_group_id", "queue__cores",
-    "queue__memory_mb", "queue__gpus", "queue__wall_time_s", "queue__owner_id",
-    "queue__owner_group_id",
-)  # fmt: skip
 #: The task that runs the director's cycle.
 DIRECT_TASK = "wms.pilots.direct"
+#: Jobs that waited longer add to the level at its tail.
+_OLD_AFTER = timedelta(seconds=600)
+#: Batch systems in which pilots cannot wait start them at once: there is nothing to be damped.
+_WITHOUT_WAITING = frozenset({"host"})
 
 
-@dataclass(slots=True)
-class PilotCounts:
-    """The living pilots of one queue, and what is `free` in those that will take jobs."""
+@dataclass(frozen=True, slots=True)
+class _Scene:
+    """All queues at one moment, those that are closed with their reasons."""
 
-    pending: int = 0
-    alive: int = 0
-    free: Counter[Room] = field(default_factory=Counter)
+    queues: Sequence[Queue]
+    closed: Mapping[int, str]
+    offers: Mapping[str, Resource]
+    pilots: Mapping[int, QueuePilots]
 
 
 def run_cycle(now: datetime) -> dict[str, Any]:
-    """Compare waiting jobs with pilots, queue by queue, and submit what is missing.
+    """Renew the requests of all queues, and wake the submitter of each that has something to do."""
+    asked = plan_requests(now)
+    due = [each.queue_id for each in asked.values() if each.is_due]
+    for queue_id in due:
+        wake(SERVE_TASK, queue_id)
+    told = {
+        name: {
+            "wanted": each.request.wanted,
+            "granted": each.request.level,
+            "reasons": list(each.request.reasons),
+        }
+        for name, each in asked.items()
+        if each.request.wanted
+    }
+    return {"served": len(due), "queues": told}
 
-    A few queries, however many queues there are. A batch system that fails is reported and does not
-    keep the others from being served. Jobs that fit several queues are counted for the first of
-    them that takes a pilot for them. No pilot is sent for kinds of jobs that have reached a running
-    limit, and none for an owner whose account is switched off or who has left the queue's group.
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What was asked of one queue; `is_due` when its submitter has something to do now."""
+
+    queue_id: int
+    request: Request
+    is_due: bool
+
+
+def plan_requests(now: datetime) -> dict[str, Asked]:
+    """Plan and store the request of every queue; by the queue's name, the most urgent first.
+
+    Some twenty statements, however many queues, pilots and jobs there are. No batch system is asked
+    anything. Each waiting job counts for one queue only.
     """
-    kinds = Kinds(demands())
-    counts = pilot_counts(now, times_s=kinds.times_s)
+    forgive_starts(now)
+    waiting = demands()
+    times_s = sorted({demand.needs.cpu_time_s for demand in waiting})
+    scene = _scene(now, times_s)
+    fits = Fits(scene.offers)
+    fitting = grouped_jobs(
+        waiting,
+        fits,
+        priorities=priorities(),
+        old=queues_waiting_since(now - _OLD_AFTER),
+    )
+    needs = _needs(scene, fitting)
+    old = stored_requests()
+    requests = plan(_states(scene, needs, _no_demand(scene, needs, waiting)), scopes())
+    ordered = sorted(scene.queues, key=lambda queue: -_need(needs, queue).priority)
+    planned = [_planned(queue, scene, needs, requests) for queue in ordered]
+    store_requests(planned, old, now)
+    return {
+        str(queue): Asked(queue.pk, requests[str(queue)], _is_due(queue, scene, each, old, now))
+        for queue, each in zip(ordered, planned, strict=True)
+    }
+
+
+def _is_due(
+    queue: Queue,
+    scene: _Scene,
+    planned: Planned,
+    old: Mapping[int, PressureRequest],
+    now: datetime,
+) -> bool:
+    """Whether fewer pilots wait than should, or some are to be taken back."""
+    queued = _pilots(scene, queue).queued
+    if planned.request.level:
+        return queued < planned.request.level
+    before = old.get(queue.pk)
+    return before is not None and queued > 0 and removal_due(before, queue, now)
+
+
+def _scene(now: datetime, times_s: Sequence[int]) -> _Scene:
+    queues = list(
+        Queue.objects.select_related("site", "owner", "owner_group").order_by("site__name", "name")
+    )
+    closed = _closed(queues, now)
     limits = reached_limits(now)
-    queues = list(enabled_queues(now))
-    closed = _closed_queues(queues, now)
-    report: dict[str, Any] = {}
+    offers = {}
     for queue in queues:
-        if queue.pk in closed:
-            report[str(queue)] = {"submitted": 0, "reason": closed[queue.pk]}
-            continue
-        at_limit = tuple(limit.kind for limit in limits if limit.is_at(queue.site.name))
-        offer = replace(offered_resource(queue), excluded=at_limit)
-        unserved = Unserved.by(offer, kinds)
-        fresh = Room(offer.cores, offer.memory_mb, offer.gpus, offer.cpu_time_s)
-        report[str(queue)] = _serve(queue, fresh, unserved, counts.get(queue.pk, PilotCounts()))
-    return {"queues": report}
+        if queue.pk not in closed:
+            at_limit = tuple(limit.kind for limit in limits if limit.is_at(queue.site.name))
+            offers[str(queue)] = replace(offered_resource(queue), excluded=at_limit)
+    return _Scene(queues, closed, offers, pilots_by_queue(now, times_s=times_s))
 
 
-def _closed_queues(queues: Sequence[Queue], now: datetime) -> dict[int, str]:
+def _closed(queues: Sequence[Queue], now: datetime) -> dict[int, str]:
     """The queues that are sent nothing, whatever waits, with the reason."""
     lapsed = lapsed_identities([(queue.owner, queue.owner_group) for queue in queues])
-    closed = {
-        queue.pk: lapsed[queue.owner, queue.owner_group]
-        for queue in queues
-        if (queue.owner, queue.owner_group) in lapsed
-    }
-    for queue_id, refusal in recent_refusals(now).items():
-        closed.setdefault(queue_id, f"waiting {_BACK_OFF.seconds} s after: {refusal}")
+    is_open = set(enabled_queues(now).values_list("pk", flat=True))
+    standing = standings(now)
+    pausing = back_offs(now, [Kind.SUBMIT, Kind.START])
+    closed = {}
+    for queue in queues:
+        identity = (queue.owner, queue.owner_group)
+        if not queue.is_enabled or not queue.site.is_enabled:
+            closed[queue.pk] = "the queue or its site is switched off"
+        elif queue.pk not in is_open:
+            closed[queue.pk] = standing[queue.site_id].reason
+        elif identity in lapsed:
+            closed[queue.pk] = lapsed[identity]
+        elif queue.pk in pausing:
+            closed[queue.pk] = told(pausing[queue.pk])
     return closed
 
 
-def recent_refusals(now: datetime) -> dict[int, str]:
-    """Queues whose batch system refused pilots a moment ago, with its reason."""
-    refused = Pilot.objects.filter(
-        state=PilotState.ABORTED, ended_at__gt=now - _BACK_OFF, state_reason__startswith=_REFUSAL
-    )
-    return dict(refused.order_by("pk").values_list("queue_id", "state_reason"))
-
-
-def pilot_counts(now: datetime, *, times_s: Sequence[int]) -> dict[int, PilotCounts]:
-    """Living pilots by queue, with what their open attempts leave of their slots.
-
-    `times_s` are the CPU times that jobs need, in ascending order: the time that a pilot has left
-    is cut to one of them, so that the pilots of a queue are of few kinds.
-    """
-    held = _held()
-    counts: dict[int, PilotCounts] = defaultdict(PilotCounts)
-    for pilot in Pilot.objects.filter(state__in=ALIVE).select_related("queue").only(*_COLUMNS):
-        count = counts[pilot.queue_id]
-        count.alive += 1
-        count.pending += pilot.state in PENDING
-        if pilot.state == PilotState.STALLED or not _is_up_to_date(pilot):
+def _needs(scene: _Scene, fitting: FittingJobs) -> dict[str, Need]:
+    """The share of each queue that is open."""
+    offers = {}
+    for queue in scene.queues:
+        if queue.pk in scene.closed:
             continue
-        shorter = bisect_right(times_s, _left_s(pilot, now))
-        room = _slot(pilot, times_s[shorter - 1] if shorter else 0)
-        left = room.without(held.get(pilot.pk, Room(0)), 1)
-        if left.cores > 0:
-            count.free[left] += 1
-    return counts
-
-
-def _left_s(pilot: Pilot, now: datetime) -> float:
-    """The time that a pilot has left for jobs; one that has not called in has all of its own."""
-    if pilot.registered_at is None:
-        return fresh_time_s(pilot.queue)
-    used = now - pilot.registered_at
-    return pilot.queue.wall_time_s - used.total_seconds()
-
-
-def _is_up_to_date(pilot: Pilot) -> bool:
-    """Whether the pilot is for the same people as those that its queue would be sent today."""
-    queue = pilot.queue
-    return (pilot.owner_id, pilot.owner_group_id) == (queue.owner_id, queue.owner_group_id)
-
-
-def _slot(pilot: Pilot, time_s: int) -> Room:
-    """What is the pilot's own: of its queue's offer, what its batch system really gave it."""
-    queue, node = pilot.queue, pilot.node
-    return Room(
-        min(queue.cores, node.get("slot_cores", queue.cores)),
-        min(queue.memory_mb, node.get("slot_memory_mb", queue.memory_mb)),
-        min(queue.gpus, node.get("slot_gpus", queue.gpus)),
-        time_s,
-    )
-
-
-def _held() -> dict[int, Room]:
-    """What the open attempts of each pilot hold."""
-    attempts = Attempt.objects.filter(outcome="").order_by().values_list("pilot_id")
-    sums = attempts.annotate(Sum("cores"), Sum("memory_mb"), Sum("gpus"))
-    return {pilot_id: Room(*amounts) for pilot_id, *amounts in sums}
-
-
-def _serve(queue: Queue, fresh: Room, unserved: Unserved, counts: PilotCounts) -> dict[str, Any]:
-    jobs = unserved.count()
-    unserved.put_into(counts.free)
-    wanted = pilots_for(unserved.sizes(), fresh)
-    decision = PressureDecision(0, "")
-    with faults_contained("pilot_submission_failed", queue) as outcome:
-        element = element_of(queue)
-        # Where no pilot is wanted the batch system need not be asked.
-        free_slots = element.capacity().free if wanted else 0
-        decision = decide_pressure(_snapshot(queue, jobs, wanted, counts, free_slots))
-        submit_pilots(queue, element, decision.submit)
-    if outcome.fault:
-        decision = PressureDecision(0, f"batch system: {outcome.fault}")
-    unserved.put_into(Counter({fresh: decision.submit} if decision.submit else {}))
-    return {"waiting_jobs": jobs, "submitted": decision.submit, "reason": decision.reason}
-
-
-def _snapshot(
-    queue: Queue, jobs: int, wanted: int, counts: PilotCounts, free_slots: int
-) -> QueueSnapshot:
-    return QueueSnapshot(
-        is_enabled=True,
-        waiting_jobs=jobs,
-        wanted_pilots=wanted,
-        pending_pilots=counts.pending,
-        alive_pilots=counts.alive,
-        max_pilots=queue.max_pilots,
-        max_queued_pilots=queue.max_queued_pilots,
-        free_slots=free_slots,
-    )
-
-
-def submit_pilots(queue: Queue, element: Element, count: int) -> None:
-    """Submit a batch of pilots.
-
-    The rows are written first, so that a crash during the submission leaves a batch name to ask
-    the batch system for (`monitor.adopt_batches`), and never a pilot that nobody knows.
-    """
-    if count == 0:
-        return
-    batch = f"pilotage-{secrets.token_hex(8)}"
-    keys = [secrets.token_urlsafe(32) for _ in range(count)]
-    pilots = Pilot.objects.bulk_create(
-        [
-            Pilot(
-                queue=queue,
-                batch=batch,
-                owner=queue.owner,
-                owner_group=queue.owner_group,
-                secret_sha256=secret_digest(key),
-            )
-            for key in keys
-        ]
-    )
-    script = render_script(
-        conf().public_url,
-        agent_bundle().sha256,
-        [PilotCredential(str(p.uuid), key) for p, key in zip(pilots, keys, strict=True)],
-    )
-    try:
-        native_ids = element.submit(
-            count,
-            script,
-            name=batch,
-            cores=queue.cores,
-            memory_mb=queue.memory_mb,
-            gpus=queue.gpus,
-            minutes=(queue.wall_time_s + _ENDING_MARGIN_S) // 60 + 1,
+        offer, pilots = scene.offers[str(queue)], _pilots(scene, queue)
+        offers[str(queue)] = QueueOffer(
+            Room(offer.cores, offer.memory_mb, offer.gpus, offer.cpu_time_s),
+            places=queue.max_pilots - pilots.queued - pilots.running,
+            max_pilots=queue.max_pilots,
+            waiting=pilots.queued,
+            started=pilots.started,
+            idle=pilots.free,
         )
-    except Refused as error:
-        # A clear no, so there is nothing to look for later; the pilots' pages tell it.
-        reason = f"{_REFUSAL}: {error}"
-        ids = [pilot.pk for pilot in pilots]
-        lifecycle.apply("abort", ids, actor=_ACTOR, reason=reason, ended_at=Now())
-        raise
-    record_native_ids(pilots, native_ids)
-    log.info("pilots_submitted", queue=str(queue), count=count, batch=batch)
+    return share_out(fitting.groups, offers)
 
 
-def record_native_ids(pilots: list[Pilot], native_ids: list[str]) -> None:
-    """Note the batch system's ids, in the order of submission: the pilots are queued."""
-    known = list(zip(pilots, native_ids, strict=False))
-    for pilot, native_id in known:
-        pilot.native_id = native_id
-    Pilot.objects.bulk_update([pilot for pilot, _ in known], ["native_id"], batch_size=1000)
-    lifecycle.apply("queue", [pilot.pk for pilot, _ in known], actor=_ACTOR)
+def _pilots(scene: _Scene, queue: Queue) -> QueuePilots:
+    return scene.pilots.get(queue.pk) or QueuePilots()
+
+
+def _need(needs: Mapping[str, Need], queue: Queue) -> Need:
+    return needs.get(str(queue)) or Need()
+
+
+def _no_demand(
+    scene: _Scene, needs: Mapping[str, Need], waiting: Sequence[Demand]
+) -> dict[str, str]:
+    """Why the queues that are open and have no share have none."""
+    if not waiting:
+        return {}
+    largest = largest_first(waiting)
+    reasons = {}
+    for name, offer in scene.offers.items():
+        if not needs[name].total_jobs:
+            why = "; ".join(why_none_fits(offer, largest))
+            reasons[name] = f"no job fits: {why}" if why else "other queues take the jobs"
+    return reasons
+
+
+def _states(
+    scene: _Scene, needs: Mapping[str, Need], no_demand: Mapping[str, str]
+) -> list[QueueState]:
+    return [
+        QueueState(
+            name=str(queue),
+            need=_need(needs, queue),
+            closed=scene.closed.get(queue.pk, ""),
+            no_demand=no_demand.get(str(queue), "no job waits"),
+            queued=_pilots(scene, queue).queued,
+            running=_pilots(scene, queue).running,
+            busy=_pilots(scene, queue).busy,
+            cores=queue.cores,
+            max_pilots=queue.max_pilots,
+            max_queued=queue.max_queued_pilots,
+            max_idle=queue.max_idle_pilots,
+            curb_idle=queue.curb_idle_pilots,
+            attenuation=1.0 if queue.element in _WITHOUT_WAITING else queue.attenuation,
+            site=queue.site.name,
+            group=queue.owner_group.name if queue.owner_group else "",
+        )
+        for queue in scene.queues
+    ]
+
+
+def _planned(
+    queue: Queue, scene: _Scene, needs: Mapping[str, Need], requests: Mapping[str, Request]
+) -> Planned:
+    return Planned(
+        queue.pk,
+        requests[str(queue)],
+        _need(needs, queue).total_jobs,
+        is_closed=queue.pk in scene.closed,
+        is_idle=not _pilots(scene, queue).busy,
+    )

@@ -9,7 +9,7 @@ from wms.core.actors import Actor
 from wms.core.statemachine import StateMachine
 from wms.core.transitions import Applied
 from wms.pilots.models import Pilot, PilotEvent
-from wms.pilots.states import TRANSITIONS
+from wms.pilots.states import NOTES, TRANSITIONS
 
 _MACHINE = StateMachine(
     model=Pilot, event_model=PilotEvent, subject="pilot", transitions=TRANSITIONS
@@ -30,3 +30,8 @@ def apply(
         event, pilot_ids, actor=actor, reason=reason, facts=facts, **changes
     )
     return applied
+
+
+def note(event: str, facts: Mapping[int, Mapping[str, Any]], *, actor: Actor) -> None:
+    """Write an event that changes no state of these pilots, with its facts."""
+    _MACHINE.note(event, facts, states=NOTES[event], actor=actor)

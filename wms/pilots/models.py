@@ -5,13 +5,15 @@ from __future__ import annotations
 import uuid
 
 from django.conf import settings
+from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models.functions import Now
 
 from wms.accounting.models import AccountingGroup
 from wms.core.models import EventRecord
+from wms.pilots import pressure_models  # noqa: F401 - Django looks for models here only.
 from wms.pilots.states import PilotState
-from wms.sites.models import Queue
+from wms.sites.models import Queue, Site
 
 
 class Pilot(models.Model):
@@ -46,6 +48,15 @@ class Pilot(models.Model):
     missing_polls = models.PositiveSmallIntegerField(
         default=0, help_text="Answers of the batch system, one after another, that did not know it."
     )
+    missing_since = models.DateTimeField(null=True, help_text="Of those answers, the first.")
+    batch_state = models.CharField(
+        max_length=16, blank=True, default="", db_default="", help_text="As it was told last."
+    )
+    batch_reason = models.TextField(blank=True, default="", db_default="")
+    batch_since = models.DateTimeField(null=True, help_text="Since when that is told.")
+    holds = models.PositiveSmallIntegerField(
+        default=0, db_default=0, help_text="How often the batch system has held it."
+    )
     is_forgotten = models.BooleanField(
         default=False, help_text="The batch system keeps nothing of it any more."
     )
@@ -56,9 +67,31 @@ class Pilot(models.Model):
         null=True, help_text="When it was told last that there is no job for it."
     )
     ended_at = models.DateTimeField(null=True)
+    heartbeat_sequence = models.BigIntegerField(
+        default=0, db_default=0, help_text="Number of its latest heartbeat, as it counts them."
+    )
+    load = models.JSONField(null=True, help_text="What it told of its node at last.")
+    is_draining = models.BooleanField(
+        default=False, db_default=False, help_text="It says that it takes no more jobs."
+    )
+    drain_reason = models.TextField(
+        blank=True, default="", db_default="", help_text="Why it was told to take no more jobs."
+    )
+    validation_s = models.FloatField(
+        null=True, help_text="What its checks took, as far as it told."
+    )
+    totals = models.JSONField(null=True, help_text="What it told of its life when it ended.")
+    accounts = models.JSONField(
+        null=True, help_text="Its core-seconds and waste, stored once after its end."
+    )
 
     class Meta:
         indexes = [
+            models.Index(
+                fields=["ended_at"],
+                condition=models.Q(accounts__isnull=True, ended_at__isnull=False),
+                name="pilot_to_be_accounted",
+            ),
             models.Index(fields=["queue", "state"], name="pilot_by_queue_and_state"),
             models.Index(
                 fields=["queue", "ended_at"],
@@ -96,3 +129,123 @@ class PilotEvent(EventRecord):
 
     def __str__(self) -> str:
         return f"pilot {self.pilot_id}: {self.event}"
+
+
+class PilotLog(models.Model):
+    """What a pilot has logged up to now, sent piece by piece; kept when the pilot dies.
+
+    The bytes are in a file; only the first `size_bytes` of it count. See `wms.jobs.streams`.
+    """
+
+    pilot = models.OneToOneField(
+        Pilot, on_delete=models.CASCADE, primary_key=True, related_name="stored_log"
+    )
+    size_bytes = models.BigIntegerField(default=0)
+    updated_at = models.DateTimeField(db_default=Now())
+
+    def __str__(self) -> str:
+        return f"log of pilot {self.pilot_id}"
+
+
+class NodeCheck(models.Model):
+    """A check that was added to the built-in ones: a script that judges a node for its pilot.
+
+    Without a site it is for the nodes of all sites, without a group for the pilots of everybody.
+    """
+
+    name = models.SlugField(max_length=64, unique=True)
+    site = models.ForeignKey(
+        Site,
+        null=True,
+        blank=True,
+        on_delete=models.PROTECT,
+        related_name="node_checks",
+        help_text="Only at this site; empty: at all.",
+    )
+    group = models.ForeignKey(
+        AccountingGroup,
+        null=True,
+        blank=True,
+        on_delete=models.PROTECT,
+        related_name="+",
+        help_text="Only for private pilots of this group; empty: for all pilots.",
+    )
+    position = models.PositiveIntegerField(
+        default=100, help_text="Checks run in ascending order of this, after the built-in ones."
+    )
+    script = models.TextField(
+        help_text="What runs on the node: its first line names the interpreter, as #!/bin/sh."
+    )
+    settings = models.JSONField(
+        default=dict, blank=True, help_text="What the script is given as settings: a JSON object."
+    )
+    time_limit_s = models.PositiveIntegerField(
+        default=60,
+        validators=[MinValueValidator(1), MaxValueValidator(3600)],
+        help_text="A check that takes longer has failed.",
+    )
+    period_s = models.PositiveIntegerField(
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(1)],
+        help_text="Time between repetitions while the pilot runs jobs; empty: only at its start.",
+    )
+    is_enabled = models.BooleanField(default=True)
+
+    class Meta:
+        ordering = ["position", "name"]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class PilotFile(models.Model):
+    """A file that pilots fetch by the SHA-256 of its content; it never changes."""
+
+    sha256 = models.CharField(max_length=64, primary_key=True)
+    content = models.BinaryField()
+    created_at = models.DateTimeField(db_default=Now())
+
+    def __str__(self) -> str:
+        return f"file {self.sha256[:12]} for pilots"
+
+
+class PilotManifest(models.Model):
+    """What a pilot fetches and runs: the list whose SHA-256 is in the submitted script."""
+
+    sha256 = models.CharField(max_length=64, primary_key=True)
+    content = models.BinaryField()
+    created_at = models.DateTimeField(db_default=Now())
+
+    def __str__(self) -> str:
+        return f"manifest {self.sha256[:12]}"
+
+
+class PilotCheck(models.Model):
+    """What one check found on a pilot's node: of the start all, later only what failed."""
+
+    pilot = models.ForeignKey(Pilot, on_delete=models.CASCADE, related_name="checks")
+    name = models.CharField(max_length=64)
+    is_ok = models.BooleanField()
+    kind = models.CharField(max_length=32, blank=True, help_text="What sort of failure it is.")
+    reason = models.TextField(blank=True)
+    metrics = models.JSONField(default=dict)
+    seconds = models.FloatField()
+    key = models.CharField(max_length=64, help_text="The pilot's name for this result.")
+    created_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        ordering = ["pk"]
+        constraints = [
+            models.UniqueConstraint(fields=["pilot", "key"], name="pilotcheck_told_once"),
+        ]
+        indexes = [
+            models.Index(
+                fields=["created_at"],
+                condition=models.Q(is_ok=False),
+                name="pilotcheck_failed",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.name} of pilot {self.pilot_id}: {'ok' if self.is_ok else self.reason}"

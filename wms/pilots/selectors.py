@@ -12,7 +12,9 @@ from django.db.models import Count, QuerySet
 from wms.core.errors import NotFound
 from wms.core.models import User
 from wms.elements.protocol import ElementError
-from wms.pilots.models import Pilot, PilotEvent
+from wms.jobs.streams import tail_of
+from wms.pilots.logs import log_path
+from wms.pilots.models import Pilot, PilotEvent, PilotLog
 from wms.pilots.states import ALIVE
 from wms.sites.selectors import element_of
 
@@ -23,6 +25,7 @@ class LogTail:
 
     text: str = ""
     error: str = ""
+    stored_bytes: int = 0
 
 
 def visible_pilots(user: User) -> QuerySet[Pilot]:
@@ -64,7 +67,11 @@ def events_of_pilot(pilot: Pilot) -> QuerySet[PilotEvent]:
 
 
 def log_tail(pilot: Pilot, *, limit_bytes: int) -> LogTail:
-    """The end of what the pilot printed, as its batch system has it now. Asks the batch system."""
+    """The end of what the pilot logged: what it sent, or else what its batch system has now."""
+    stored = PilotLog.objects.filter(pk=pilot.pk, size_bytes__gt=0).first()
+    if stored is not None:
+        text = tail_of(log_path(pilot.pk), stored.size_bytes, limit_bytes=limit_bytes)
+        return LogTail(text=text, stored_bytes=stored.size_bytes)
     if not pilot.native_id:
         return LogTail(error="The batch system has not taken the pilot yet.")
     if pilot.is_forgotten:
@@ -73,6 +80,14 @@ def log_tail(pilot: Pilot, *, limit_bytes: int) -> LogTail:
         return LogTail(text=element_of(pilot.queue).log(pilot.native_id, limit_bytes))
     except ElementError as error:
         return LogTail(error=f"The batch system gave no log: {error}")
+
+
+def find_stored_log(pilot: Pilot) -> PilotLog:
+    """What the pilot has sent of its log. Raises NotFound."""
+    stored = PilotLog.objects.filter(pk=pilot.pk, size_bytes__gt=0).first()
+    if stored is None:
+        raise NotFound(f"Pilot {pilot.uuid} has sent no log, or it was cleaned up.")
+    return stored
 
 
 def find_pilot(user: User, uuid: UUID) -> Pilot:

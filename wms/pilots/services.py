@@ -5,31 +5,44 @@ from __future__ import annotations
 import hashlib
 import hmac
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import QuerySet, Sum
+from django.db.models import Q
+from django.utils.crypto import salted_hmac
 
 from matching.resources import Resource
 from wms.core.actors import Actor
 from wms.core.conf import conf
 from wms.core.errors import NotAuthenticated
+from wms.core.statements import one_line, prepared_rows
 from wms.jobs import services as jobs
-from wms.jobs.attempts import input_blobs, missing_inputs, note_attributes
+from wms.jobs.attempts import input_blobs, missing_inputs
 from wms.jobs.limits import Gate
 from wms.jobs.models import Attempt, Blob, Job
 from wms.pilots import lifecycle
 from wms.pilots.models import Pilot
-from wms.pilots.states import TERMINAL, PilotState
+from wms.pilots.references import AttemptRef
+from wms.pilots.states import TERMINAL
+from wms.sites.models import Queue
 from wms.sites.selectors import lapsed_identities
 from wms.taskqueues import services as taskqueues
 
+#: Why pilots end by themselves; the last two are failures.
+ENDS = ("idle", "drained", "lifetime", "terminated", "preempted", "unfit", "error")
+_FAILED_ENDS = frozenset({"unfit", "error"})
 #: A pilot that asked in vain is not made to wait longer than this.
 _LONGEST_REST_S = 1.0
+
+_ASK = one_line("""
+UPDATE pilots_pilot SET heartbeat_at = %(now)s
+WHERE id = %(pilot)s AND state <> ALL(%(ended)s::text[])
+RETURNING fruitless_at, drain_reason
+""")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +53,10 @@ class Terms:
     poll_s: float
     idle_limit_s: float
     lifetime_s: float
-
-
-@dataclass(frozen=True, slots=True)
-class AttemptRef:
-    """One attempt, as messages name it."""
-
-    job_id: int
-    number: int
+    fence: str
+    limits: Mapping[str, float]
+    hold_after_failure_s: int
+    shared_folders: Sequence[Mapping[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +69,7 @@ class Work:
     cores: int
     memory_mb: int
     gpus: int
+    token: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,67 +118,62 @@ def register_pilot(
             [pilot.pk],
             actor=pilot_actor(pilot),
             token_sha256=secret_digest(token),
-            node=dict(node),
+            node=_with_fence(node, pilot.queue),
             registered_at=now,
             heartbeat_at=now,
         )
         if not applied.changed:
             raise NotAuthenticated
+    return _terms(pilot.queue)
+
+
+def _with_fence(node: Mapping[str, Any], queue: Queue) -> dict[str, Any]:
+    """The node's facts, with the fence that payloads get: what the queue asks for, if anything.
+
+    A pilot on whose node that does not work runs no payload.
+    """
+    is_open = queue.fence == Queue.Fence.AUTO
+    return dict(node) if is_open else {**node, "fence": str(queue.fence)}
+
+
+def _terms(queue: Queue) -> Terms:
     settings = conf()
+    own = {"wall_s": queue.wall_time_s, "memory_mb": queue.memory_mb}
+    limits = {name: limit for name, limit in own.items() if limit} | queue.payload_limits
     return Terms(
         heartbeat_s=settings.agent_heartbeat_s,
         poll_s=settings.agent_poll_s,
         idle_limit_s=settings.agent_idle_limit_s,
-        lifetime_s=float(pilot.queue.wall_time_s),
+        lifetime_s=float(queue.wall_time_s),
+        fence=queue.fence,
+        limits=limits,
+        hold_after_failure_s=queue.hold_after_failure_s,
+        shared_folders=queue.shared_folders,
     )
 
 
-def authenticate_pilot(uuid: UUID, token: str) -> Pilot:
-    """The pilot that holds this token, with all that it can offer. Raises NotAuthenticated."""
+def authenticate_pilot(uuid: UUID, token: str, *, attempt: AttemptRef | None = None) -> Pilot:
+    """The pilot that holds this token, with all that it can offer. Raises NotAuthenticated.
+
+    What is about one attempt may also carry the token of that attempt.
+    """
     with_offer = Pilot.objects.select_related("queue__site", "owner", "owner_group")
     pilot = with_offer.filter(uuid=uuid).first()
     if pilot is None or not pilot.token_sha256:
         raise NotAuthenticated
-    if not hmac.compare_digest(pilot.token_sha256, secret_digest(token)):
+    is_attempts = attempt is not None and hmac.compare_digest(attempt_token(pilot, attempt), token)
+    if not is_attempts and not hmac.compare_digest(pilot.token_sha256, secret_digest(token)):
         raise NotAuthenticated
     return pilot
 
 
-@dataclass(frozen=True, slots=True)
-class HeartbeatAnswer:
-    """What the pilot is to do: stop these attempts; take no more work."""
+def attempt_token(pilot: Pilot, attempt: AttemptRef) -> str:
+    """The credential for what concerns this attempt only: a payload's side of the pilot gets it.
 
-    kill: tuple[AttemptRef, ...] = ()
-    is_drained: bool = False
-
-
-@transaction.atomic
-def record_heartbeat(
-    pilot: Pilot,
-    running: Collection[AttemptRef],
-    *,
-    now: datetime,
-    attributes: Mapping[AttemptRef, Mapping[str, int | str]] | None = None,
-) -> HeartbeatAnswer:
-    """Note that the pilot lives, welcome it back if it was missed, and answer with commands.
-
-    An attempt that it runs but that is not open any more (job killed, given to another pilot) is
-    to be stopped. A pilot that was declared ended is to stop everything. `attributes` is what
-    payloads tell of their jobs; only that of open attempts counts.
+    It is derived and not stored, so that a claim whose answer was lost is given the same again.
     """
-    Pilot.objects.filter(pk=pilot.pk).update(heartbeat_at=now)
-    if pilot.state == PilotState.STALLED:
-        actor = pilot_actor(pilot)
-        lifecycle.apply("recover", [pilot.pk], actor=actor)
-        jobs.recover_jobs_of_pilot(pilot.pk, actor=actor)
-    open_attempts = set(
-        Attempt.objects.filter(pilot_id=pilot.pk, outcome="").values_list("job_id", "number")
-    )
-    if attributes:
-        told = {(ref.job_id, ref.number): values for ref, values in attributes.items()}
-        note_attributes(told, pilot_id=pilot.pk, actor=pilot_actor(pilot))
-    gone = tuple(ref for ref in running if (ref.job_id, ref.number) not in open_attempts)
-    return HeartbeatAnswer(kill=gone, is_drained=pilot.state in TERMINAL)
+    about = f"{pilot.token_sha256} {attempt.job_id} {attempt.number}"
+    return salted_hmac("wms.pilots.attempt", about, algorithm="sha256").hexdigest()
 
 
 def claim_job(pilot: Pilot, resource: Resource, *, claim_key: str, now: datetime) -> ClaimAnswer:
@@ -192,36 +197,42 @@ def claim_job(pilot: Pilot, resource: Resource, *, claim_key: str, now: datetime
 def _bind_job(pilot: Pilot, resource: Resource, claim_key: str, now: datetime) -> Attempt | str:
     # The pilot's row first: two claims at once wait for each other here, so that one key never gets
     # two jobs, and no core is given away twice.
-    living = Pilot.objects.filter(pk=pilot.pk).exclude(state__in=TERMINAL)
-    if not living.update(heartbeat_at=now):
+    rows = prepared_rows(_ASK, {"now": now, "pilot": pilot.pk, "ended": sorted(TERMINAL)})
+    if not rows:
         return "the pilot has ended"
-    given = Attempt.objects.filter(pilot_id=pilot.pk, claim_key=claim_key).select_related("job")
-    if attempt := given.first():
-        return f"the job of this claim is closed: {attempt.outcome}" if attempt.outcome else attempt
-    if reason := _must_rest(living, now):
+    [(fruitless_at, drain_reason)] = rows
+    own = Attempt.objects.filter(pilot_id=pilot.pk).filter(Q(outcome="") | Q(claim_key=claim_key))
+    attempts = list(own.select_related("job"))
+    for given in attempts:
+        if given.claim_key == claim_key:
+            return f"the job of this claim is closed: {given.outcome}" if given.outcome else given
+    if drain_reason:
+        return f"the pilot is to take no more jobs: {drain_reason}"
+    if reason := _must_rest(fruitless_at, now):
         return reason
     began_s = time.monotonic()
-    found = _draw_job(pilot, resource, claim_key, now)
+    found = _draw_job(pilot, resource, claim_key, attempts, now)
     if isinstance(found, str):
         took = timedelta(seconds=time.monotonic() - began_s)
-        living.update(fruitless_at=now + took)
+        Pilot.objects.filter(pk=pilot.pk).update(fruitless_at=now + took)
     return found
 
 
-def _must_rest(asking: QuerySet[Pilot], now: datetime) -> str:
-    """Why the pilot asks too soon after it asked in vain, by its row as it is now."""
+def _must_rest(fruitless_at: datetime | None, now: datetime) -> str:
+    """Why a pilot asks too soon after it asked in vain."""
     rest_s = min(_LONGEST_REST_S, conf().agent_poll_s / 2)
-    fruitless_at = asking.values_list("fruitless_at", flat=True).get()
     if not rest_s or fruitless_at is None or now >= fruitless_at + timedelta(seconds=rest_s):
         return ""
     return f"it asked in vain a moment ago: it may ask again {rest_s:g} s after that"
 
 
-def _draw_job(pilot: Pilot, resource: Resource, claim_key: str, now: datetime) -> Attempt | str:
+def _draw_job(
+    pilot: Pilot, resource: Resource, claim_key: str, held: Sequence[Attempt], now: datetime
+) -> Attempt | str:
     identity = pilot.owner, pilot.owner_group
     if reason := lapsed_identities([identity]).get(identity):
         return reason
-    free = _free(pilot, resource)
+    free = _free(pilot.queue, resource, held)
     if not free.cores:
         return "no core of the pilot is free"
     gate = Gate.at(pilot.queue.site.name, now)
@@ -246,19 +257,13 @@ def _draw_job(pilot: Pilot, resource: Resource, claim_key: str, now: datetime) -
     return bound
 
 
-def _free(pilot: Pilot, resource: Resource) -> Resource:
+def _free(queue: Queue, resource: Resource, held: Sequence[Attempt]) -> Resource:
     """What the pilot says it has free, but no more than its open attempts leave of its queue's."""
-    held = Attempt.objects.filter(pilot_id=pilot.pk, outcome="").aggregate(
-        cores=Sum("cores", default=0),
-        memory_mb=Sum("memory_mb", default=0),
-        gpus=Sum("gpus", default=0),
-    )
-    queue = pilot.queue
     return replace(
         resource,
-        cores=_left(queue.cores, held["cores"], resource.cores),
-        memory_mb=_left(queue.memory_mb, held["memory_mb"], resource.memory_mb),
-        gpus=_left(queue.gpus, held["gpus"], resource.gpus),
+        cores=_left(queue.cores, sum(each.cores for each in held), resource.cores),
+        memory_mb=_left(queue.memory_mb, sum(each.memory_mb for each in held), resource.memory_mb),
+        gpus=_left(queue.gpus, sum(each.gpus for each in held), resource.gpus),
     )
 
 
@@ -285,25 +290,47 @@ def _answer(pilot: Pilot, attempt: Attempt) -> ClaimAnswer:
         reason = f"input files do not exist: {', '.join(missing)}"
         jobs.fail_unrunnable(attempt, actor=pilot_actor(pilot), reason=reason)
         return ClaimAnswer(reason=f"job {job.pk} cannot be run: {reason}")
+    ref = AttemptRef(job.pk, attempt.number)
     return ClaimAnswer(
         Work(
-            AttemptRef(job.pk, attempt.number),
+            ref,
             job,
             inputs,
             cores=attempt.cores,
             memory_mb=attempt.memory_mb,
             gpus=attempt.gpus,
+            token=attempt_token(pilot, ref),
         )
     )
 
 
 @transaction.atomic
-def end_pilot(pilot: Pilot, *, reason: str, detail: str, now: datetime) -> None:
-    """The pilot says goodbye; what it still had waits again. Repeating it changes nothing."""
+def end_pilot(
+    pilot: Pilot,
+    *,
+    reason: str,
+    detail: str,
+    now: datetime,
+    totals: Mapping[str, float] | None = None,
+) -> None:
+    """The pilot says goodbye; what it still had waits again. Repeating it changes nothing.
+
+    `totals` is what it tells of its life: cores, and seconds in all and for its checks. What a
+    pre-empted pilot still had costs its jobs none of their attempts.
+    """
     actor = pilot_actor(pilot)
     why = f"{reason}: {detail}" if detail else reason
-    event = "fail" if reason == "error" else "end"
-    lifecycle.apply(event, [pilot.pk], actor=actor, reason=why, ended_at=now)
+    event = "fail" if reason in _FAILED_ENDS else "end"
+    applied = lifecycle.apply(event, [pilot.pk], actor=actor, reason=why, ended_at=now)
+    if applied.changed:
+        Pilot.objects.filter(pk=pilot.pk).update(totals=dict(totals or {}))
+    is_preempted = reason == "preempted"
+    if is_preempted:
+        jobs.spare_attempts_of_pilots([pilot.pk])
     jobs.reschedule_jobs_of_pilots(
-        [pilot.pk], outcome=Attempt.Outcome.LOST, actor=actor, reason=f"the pilot ended ({why})"
+        [pilot.pk],
+        outcome=Attempt.Outcome.LOST,
+        actor=actor,
+        reason=f"the pilot ended ({why})",
+        is_at_fault=not is_preempted,
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from django.db import models
 
 from wms.core.transitions import Transition, TransitionTable
@@ -45,3 +47,6 @@ TRANSITIONS: TransitionTable = {
         _S.SUBMITTED, _S.QUEUED, _S.RUNNING, _S.STALLED, to=_S.REMOVED, needs_reason=True
     ),
 }
+
+#: Events that change no state, with the states in which they are written.
+NOTES: Mapping[str, frozenset[str]] = {"drain": ALIVE}

@@ -1,11 +1,14 @@
-"""The director's and the monitor's periodic tasks."""
+"""The director's and the monitor's periodic tasks, and those that speak with batch systems."""
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from celery import shared_task
+from django.utils import timezone
 
 from wms.core import loops
-from wms.pilots import director, monitor
+from wms.pilots import accounts, attendant, checks, director, logs, monitor, submitter
 
 DIRECTOR = loops.register(
     loops.Loop("director", director.DIRECT_TASK, period_s=2, run_cycle=director.run_cycle)
@@ -15,9 +18,22 @@ MONITOR = loops.register(
 )
 
 
+def _account(now: datetime) -> loops.CycleReport:
+    return {
+        "accounted": accounts.account_pilots(),
+        "logs_removed": logs.sweep_logs(now=now),
+        "checks_removed": checks.sweep_checks(now=now),
+    }
+
+
+ACCOUNTANT = loops.register(
+    loops.Loop("pilot-accounts", "wms.pilots.account", period_s=10, run_cycle=_account)
+)
+
+
 @shared_task(name=DIRECTOR.task, soft_time_limit=55, time_limit=60)
 def direct() -> None:
-    """Send pilots where there is work; a missed run delays them until the next."""
+    """Ask for pilots where there is work; a missed run delays them until the next."""
     loops.run(DIRECTOR)
 
 
@@ -25,3 +41,21 @@ def direct() -> None:
 def watch() -> None:
     """Look after the pilots; a missed run delays the rescue of their jobs until the next."""
     loops.run(MONITOR)
+
+
+@shared_task(name=submitter.SERVE_TASK, soft_time_limit=240, time_limit=270)
+def serve_queue(queue_id: int) -> None:
+    """Submit or take back pilots of one queue; a missed run delays them until the next cycle."""
+    submitter.serve(queue_id, timezone.now())
+
+
+@shared_task(name=attendant.ATTEND_TASK, soft_time_limit=240, time_limit=270)
+def attend_queue(queue_id: int) -> None:
+    """Ask one queue's batch system for its pilots; a missed run delays it until the next cycle."""
+    attendant.attend(queue_id, timezone.now())
+
+
+@shared_task(name=ACCOUNTANT.task, soft_time_limit=50, time_limit=60)
+def account() -> None:
+    """Store the accounts of ended pilots, remove old logs; a missed run does it later."""
+    loops.run(ACCOUNTANT)

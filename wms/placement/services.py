@@ -17,6 +17,7 @@ from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 
 from wms.core.actors import Actor
+from wms.core.audit import record_actions
 from wms.core.loops import wake
 from wms.core.models import User
 from wms.core.transitions import Applied
@@ -248,6 +249,9 @@ def remove_requests(
     PlacementAttempt.objects.filter(request_id__in=changed, exit_code=None).update(
         exit_code=REMOVED_CODE, message=reason, ended_at=ended_at
     )
+    if actor.user is not None:
+        targets = [f"placement request {request_id}" for request_id in changed]
+        record_actions("remove placement request", targets=targets, actor=actor, reason=reason)
     return Applied(changed=changed, skipped=sorted(set(request_ids) - set(changed)))
 
 

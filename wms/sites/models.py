@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.core.validators import MinValueValidator, RegexValidator
 from django.db import models
+from django.db.models import Value
 from django.db.models.functions import Now
 
 from wms.accounting.models import AccountingGroup
@@ -13,6 +14,10 @@ from wms.sites.states import SiteState
 
 _NAME = RegexValidator(
     r"\A[A-Za-z0-9][A-Za-z0-9_.-]*\Z", "Use letters, digits, points, hyphens and underscores."
+)
+
+_PROXY = RegexValidator(
+    r"\Ahttp://[A-Za-z0-9.-]+(:[0-9]{1,5})?/?\Z", "Use http://HOST:PORT, without an account."
 )
 
 
@@ -102,6 +107,15 @@ class Site(models.Model):
 class Queue(models.Model):
     """One entry of a site's batch system, to which pilots are submitted."""
 
+    class Fence(models.TextChoices):
+        """What keeps a payload from its pilot and from other payloads."""
+
+        AUTO = "auto", "auto: bwrap where it works, else none"
+        BWRAP = "bwrap", "bwrap: a sandbox of bubblewrap"
+        APPTAINER = "apptainer", "apptainer: a container"
+        SUDO = "sudo", "sudo: another account"
+        NONE = "none", "none: nothing"
+
     site = models.ForeignKey(Site, on_delete=models.CASCADE, related_name="queues")
     name = models.CharField(max_length=64, validators=[_NAME])
     element = models.CharField(max_length=16, choices=_element_choices)
@@ -163,12 +177,108 @@ class Queue(models.Model):
         help_text="The group in whose name private pilots run; with job sharing, they run the jobs "
         "of all its members.",
     )
+    fence = models.CharField(
+        max_length=16,
+        choices=Fence,
+        default=Fence.AUTO,
+        db_default=Fence.AUTO,
+        help_text="What keeps payloads apart from the pilot and from each other.",
+    )
+    shared_folders = models.JSONField(
+        default=list,
+        blank=True,
+        db_default=Value([], models.JSONField()),
+        help_text="Folders of the node that payloads see through their fence, as a JSON list, for "
+        'example [{"path": "/data", "is_writable": true}].',
+    )
+    payload_limits = models.JSONField(
+        default=dict,
+        blank=True,
+        db_default=Value({}, models.JSONField()),
+        help_text="What payloads may use besides what their jobs ask for, as a JSON object, for "
+        'example {"disk_mb": 20000, "progress_ratio": 0.01}.',
+    )
+    http_proxy = models.CharField(
+        max_length=200,
+        blank=True,
+        default="",
+        db_default="",
+        validators=[_PROXY],
+        help_text="Through it pilots fetch their files, as http://HOST:PORT; empty: directly.",
+    )
+    checks = models.JSONField(
+        default=list,
+        blank=True,
+        db_default=Value([], models.JSONField()),
+        help_text="Checks of a node besides those that all pilots do, as a JSON list of objects.",
+    )
+    hold_after_failure_s = models.PositiveIntegerField(
+        default=1200,
+        db_default=1200,
+        help_text="So long after its start a pilot keeps the slot of an unfit node, in seconds.",
+    )
+    attenuation = models.FloatField(
+        default=3.0,
+        db_default=3.0,
+        validators=[MinValueValidator(1.0)],
+        help_text="As many pilots wait in the batch system as are missing, divided by this.",
+    )
+    max_idle_pilots = models.PositiveIntegerField(
+        default=100,
+        db_default=100,
+        help_text="With so many running pilots that have no job no more are sent.",
+    )
+    curb_idle_pilots = models.PositiveIntegerField(
+        default=5,
+        db_default=5,
+        help_text="From so many running pilots without a job on the pressure is halved.",
+    )
+    max_held_pilots = models.PositiveIntegerField(
+        default=50,
+        db_default=50,
+        help_text="With so many pilots held by the batch system no more are sent.",
+    )
+    max_submits = models.PositiveIntegerField(
+        default=100,
+        db_default=100,
+        validators=[MinValueValidator(1)],
+        help_text="Pilots that are submitted in one turn, at most.",
+    )
+    batch_size = models.PositiveIntegerField(
+        default=50,
+        db_default=50,
+        validators=[MinValueValidator(1)],
+        help_text="Pilots in one submission, at most.",
+    )
+    max_removals = models.PositiveIntegerField(
+        default=5,
+        db_default=5,
+        help_text="Waiting pilots that are cancelled in one turn, at most.",
+    )
+    removal_margin = models.PositiveIntegerField(
+        default=0,
+        db_default=0,
+        help_text="So many waiting pilots more than wanted are left alone.",
+    )
+    removal_wait_s = models.PositiveIntegerField(
+        default=300,
+        db_default=300,
+        help_text="Demand must be gone for so long before waiting pilots are cancelled.",
+    )
+    queued_lifetime_s = models.PositiveIntegerField(
+        default=604_800,
+        db_default=604_800,
+        help_text="A pilot that waited longer in the batch system is cancelled, in seconds.",
+    )
 
     class Meta:
         ordering = ["site__name", "name"]
         constraints = [
             models.UniqueConstraint(fields=["site", "name"], name="queue_name_unique_in_site"),
             models.CheckConstraint(condition=models.Q(cores__gte=1), name="queue_has_a_core"),
+            models.CheckConstraint(
+                condition=models.Q(attenuation__gte=1.0), name="queue_attenuation_from_one"
+            ),
             models.CheckConstraint(
                 condition=models.Q(owner_group=None) | models.Q(owner__isnull=False),
                 name="queue_private_has_owner",

@@ -69,10 +69,19 @@ def queues_of(site: Site) -> QuerySet[Queue]:
 def element_settings(queue: Queue) -> dict[str, object]:
     """The queue's settings, with the defaults that follow from its place in Pilotage."""
     settings: Mapping[str, object] = queue.settings
-    if queue.element != "local":
-        return dict(settings)
-    directory = conf().local_pilots_dir / queue.site.name / queue.name
-    return {"directory": str(directory), "slots": queue.max_pilots, **settings}
+    return {**_default_settings(queue), **settings}
+
+
+def _default_settings(queue: Queue) -> dict[str, object]:
+    if queue.element in {"arc", "htcondor", "slurm"}:
+        return {"cores": queue.cores}
+    if queue.element != "host":
+        return {}
+    if "ssh" in queue.settings:
+        # Our folders mean nothing on another host.
+        return {"slots": queue.max_pilots}
+    directory = conf().host_pilots_dir / queue.site.name / queue.name
+    return {"slots": queue.max_pilots, "directory": str(directory)}
 
 
 def element_of(queue: Queue) -> Element:

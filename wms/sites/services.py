@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from pathlib import PurePosixPath
 from typing import Any, TypeVar
 
 from django.db import models, transaction
@@ -27,6 +29,14 @@ _Row = TypeVar("_Row", bound=models.Model)
 _STATE = frozenset({"state", "state_since", "state_reason", "state_by"})
 #: What can be stored of the needs of a job.
 _LONGEST_WORD = 64
+_SHARED_PATH = re.compile(r"(/[A-Za-z0-9_+@][A-Za-z0-9._+@-]*)+")
+#: Of the system, or what a fence makes anew.
+_NEVER_SHARED = frozenset({"dev", "etc", "job", "proc", "run", "sys"})
+#: What a queue may limit of its payloads; 0 is no limit. Pilots know what each means.
+PAYLOAD_LIMITS = (
+    "wall_s", "cpu_s", "memory_mb", "disk_mb", "output_mb", "output_sandbox_mb", "processes",
+    "load", "progress_ratio", "progress_s", "grace_s",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +63,22 @@ class QueueSpec:
     submit_pool: str = ""
     owner: str = ""
     owner_group: str = ""
+    fence: str = Queue.Fence.AUTO
+    payload_limits: Mapping[str, float] = field(default_factory=dict)
+    shared_folders: Sequence[Mapping[str, Any]] = ()
+    http_proxy: str = ""
+    checks: Sequence[Mapping[str, Any]] = ()
+    hold_after_failure_s: int = 1200
+    attenuation: float = 3.0
+    max_idle_pilots: int = 100
+    curb_idle_pilots: int = 5
+    max_held_pilots: int = 50
+    max_submits: int = 100
+    batch_size: int = 50
+    max_removals: int = 5
+    removal_margin: int = 0
+    removal_wait_s: int = 300
+    queued_lifetime_s: int = 604_800
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +114,9 @@ def configure_site(spec: SiteSpec, queues: Sequence[QueueSpec], *, actor: Actor)
             "settings": dict(queue_spec.settings),
             "tags": list(queue_spec.tags),
             "required_tags": list(queue_spec.required_tags),
+            "checks": [dict(check) for check in queue_spec.checks],
+            "payload_limits": dict(queue_spec.payload_limits),
+            "shared_folders": [dict(each) for each in queue_spec.shared_folders],
             "owner": _named(User, "username", queue_spec.owner, "owner"),
             "owner_group": _named(AccountingGroup, "name", queue_spec.owner_group, "owner_group"),
         }
@@ -176,6 +205,9 @@ def check_queue(queue: Queue) -> None:
     check_row(queue)
     if not isinstance(queue.settings, dict):
         raise InvalidInput.of("must be a JSON object", field="settings")
+    _check_node_checks(queue)
+    _check_payload_limits(queue)
+    _check_shared_folders(queue)
     _check_offer(queue)
     try:
         element_of(queue)
@@ -193,6 +225,47 @@ def _check_identity(queue: Queue) -> None:
     if not group.members.filter(pk=owner.pk).exists():
         message = f"{owner} is not a member of {group} and submits nothing in its name"
         raise InvalidInput.of(message, field="owner_group")
+
+
+def _check_shared_folders(queue: Queue) -> None:
+    """What is shown to every payload must be named plainly, and be no part of the system."""
+    if not isinstance(queue.shared_folders, list):
+        raise InvalidInput.of("must be a JSON list", field="shared_folders")
+    for each in queue.shared_folders:
+        if not isinstance(each, dict) or not {"path"} <= each.keys() <= {"path", "is_writable"}:
+            message = 'each must be an object: {"path": "/data", "is_writable": true}'
+            raise InvalidInput.of(message, field="shared_folders")
+        path = each["path"]
+        if not isinstance(path, str) or not _SHARED_PATH.fullmatch(path):
+            raise InvalidInput.of(f"{path!r} is no plain absolute path", field="shared_folders")
+        if PurePosixPath(path).parts[1] in _NEVER_SHARED or path == "/tmp":
+            raise InvalidInput.of(f"{path} belongs to the system", field="shared_folders")
+        if not isinstance(each.get("is_writable", False), bool):
+            raise InvalidInput.of("is_writable must be true or false", field="shared_folders")
+
+
+def _check_payload_limits(queue: Queue) -> None:
+    """Refuse what pilots would pass over."""
+    limits = queue.payload_limits
+    if not isinstance(limits, dict):
+        raise InvalidInput.of("must be a JSON object", field="payload_limits")
+    for name, value in limits.items():
+        if name not in PAYLOAD_LIMITS:
+            message = f"{name!r} is no limit; known are {', '.join(PAYLOAD_LIMITS)}"
+            raise InvalidInput.of(message, field="payload_limits")
+        is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        if not (is_number and value >= 0):
+            raise InvalidInput.of(f"{name} must be a number from 0 on", field="payload_limits")
+
+
+def _check_node_checks(queue: Queue) -> None:
+    """Refuse checks of a node that have no name of their own."""
+    checks = queue.checks
+    if not isinstance(checks, list) or not all(isinstance(check, dict) for check in checks):
+        raise InvalidInput.of("must be a JSON list of objects", field="checks")
+    names = [check.get("name") for check in checks]
+    if not all(map(_is_word, names)) or len(set(names)) < len(names):
+        raise InvalidInput.of("each needs a name of its own", field="checks")
 
 
 def _check_offer(queue: Queue) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from datetime import datetime
 from typing import Any
 
 from django.db.models import OuterRef, QuerySet, Subquery, Sum
@@ -11,7 +12,7 @@ from django.db.models.functions import Coalesce
 from matching.needs import Needs
 from wms.core.errors import NotFound
 from wms.core.models import User
-from wms.taskqueues.models import Tally, TaskQueue, WaitingJob
+from wms.taskqueues.models import Tally, TaskQueue, Ticket, WaitingJob
 
 #: Where a need is called otherwise in the rows.
 _COLUMNS = {"owner": "owner__username"}
@@ -35,6 +36,23 @@ def demands() -> list[Demand]:
         Demand(task_queue_id, Needs.from_dict(dict(zip(names, values, strict=True))), waiting)
         for task_queue_id, waiting, *values in rows.values_list("pk", "waiting", *columns)
     ]
+
+
+def priorities() -> dict[int, float]:
+    """The weight in the draw of every TaskQueue, by id."""
+    return dict(Ticket.objects.values_list("task_queue_id", "priority"))
+
+
+def queues_waiting_since(moment: datetime) -> frozenset[int]:
+    """The TaskQueues whose first jobs came before this moment: one look into the index for each."""
+    first = (
+        WaitingJob.objects.filter(task_queue_id=OuterRef("pk"))
+        .order_by("priority", "job_id")
+        .values("enqueued_at")[:1]
+    )
+    # Jobs of a younger TaskQueue are younger.
+    rows = TaskQueue.objects.filter(created_at__lt=moment).annotate(first=Subquery(first))
+    return frozenset(rows.filter(first__lt=moment).values_list("pk", flat=True))
 
 
 def counted(rows: QuerySet[TaskQueue]) -> QuerySet[Any]:

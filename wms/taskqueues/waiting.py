@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from django.db import connection
 
 from matching.draws import JOB_WEIGHTS, Law
-from wms.core.statements import one_line, prepared_rows
+from wms.core.statements import one_line, prepared_rows, whole_numbers
 
 # Jobs that wait already are neither moved nor counted again.
 _JOIN = """
@@ -128,7 +128,8 @@ class Taken:
 def join(job_ids: Sequence[int], task_queue_ids: Sequence[int], priorities: Sequence[int]) -> None:
     """Let jobs wait in TaskQueues, whose rows the caller has locked against their removal."""
     with connection.cursor() as cursor:
-        cursor.execute(_JOIN, [list(job_ids), list(task_queue_ids), list(priorities)])
+        columns = (job_ids, task_queue_ids, priorities)
+        cursor.execute(_JOIN, [whole_numbers(column) for column in columns])
 
 
 def leave(job_ids: Collection[int], *, skips_claimed: bool = False) -> set[int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from drf_spectacular.utils import OpenApiResponse
+from rest_framework.exceptions import ValidationError
 from rest_framework.generics import ListAPIView
 from rest_framework.negotiation import BaseContentNegotiation
 from rest_framework.renderers import BaseRenderer
@@ -12,7 +13,7 @@ from rest_framework.request import Request
 
 from portal.api.filtering import StrictFilters
 from portal.api.problems import CONTENT_TYPE
-from portal.api.serializers import ProblemSerializer
+from portal.api.serializers import ProblemSerializer, ReasonSerializer
 from wms.core.models import User
 
 _REFUSALS = {
@@ -54,3 +55,19 @@ def caller(request: Request) -> User:
     user = request.user
     assert isinstance(user, User)
     return user
+
+
+def reason_of(request: Request) -> str:
+    """The reason that a body gives. Raises ValidationError for a body that is none."""
+    body = ReasonSerializer(data=request.data)
+    body.is_valid(raise_exception=True)
+    reason: str = body.validated_data["reason"]
+    return reason
+
+
+def wants_all(request: Request) -> bool:
+    """Whether all of a text is asked for, and not its end. Raises ValidationError."""
+    text = request.query_params.get("full", "0")
+    if text not in {"0", "1"}:
+        raise ValidationError({"full": "must be 0 or 1"})
+    return text == "1"

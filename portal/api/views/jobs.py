@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from django.db.models import QuerySet
-from django.http import FileResponse, HttpResponse
+from django.http import HttpResponseBase
+from django.utils import timezone
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.exceptions import ValidationError
@@ -15,13 +16,19 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from portal.api import serializers
-from portal.api.downloads import send_blob, send_tail
-from portal.api.views.base import AcceptsAnything, ListView, caller, refusals
+from portal.api.downloads import send_blob, send_growing_tail, send_tail
+from portal.api.views.base import AcceptsAnything, ListView, caller, reason_of, refusals, wants_all
 from portal.filters import JobFilter
+from portal.growing import send_growing
+from wms.core.actors import Actor
+from wms.core.errors import NotFound
 from wms.dags.selectors import dags_of_jobs
 from wms.jobs import selectors
 from wms.jobs.models import AttemptFile, Job
+from wms.jobs.steering import kill_job, peek_at_job
+from wms.jobs.streams import stream_path
 from wms.pilots.selectors import pilot_uuids
+from wms.pilots.steering import stop_after_job
 
 
 class JobList(ListView):
@@ -64,20 +71,25 @@ class _JobLog(APIView):
     content_negotiation_class = AcceptsAnything
     kind: AttemptFile.Kind
 
-    def send(self, request: Request, job_id: int) -> HttpResponse | FileResponse:
-        """Send the end of it, or all of it with `full=1`."""
+    def send(self, request: Request, job_id: int) -> HttpResponseBase:
+        """Send the end of it, or all of it with `full=1`.
+
+        Of an attempt that has not sent the file, what has come while it ran.
+        """
         job = selectors.find_job(caller(request), job_id)
-        file = selectors.find_log(job, kind=self.kind, attempt=_attempt_number(request))
-        if _is_full(request):
-            return send_blob(file.blob, name=f"job-{job.pk}.{self.kind.value}")
-        return send_tail(file.blob)
-
-
-def _is_full(request: Request) -> bool:
-    text = request.query_params.get("full", "0")
-    if text not in {"0", "1"}:
-        raise ValidationError({"full": "must be 0 or 1"})
-    return text == "1"
+        number, is_full = _attempt_number(request), wants_all(request)
+        name = f"job-{job.pk}.{self.kind.value}"
+        if number is None:
+            number = selectors.latest_printing(job, kind=self.kind)
+        try:
+            file = selectors.find_log(job, kind=self.kind, attempt=number)
+        except NotFound:
+            stream = selectors.find_stream(job, kind=self.kind, attempt=number)
+            path = stream_path(stream.attempt_id, stream.kind)
+            if is_full:
+                return send_growing(path, stream.size_bytes, name=name)
+            return send_growing_tail(path, stream.size_bytes)
+        return send_blob(file.blob, name=name) if is_full else send_tail(file.blob)
 
 
 def _attempt_number(request: Request) -> int | None:
@@ -110,7 +122,7 @@ class JobStdout(_JobLog):
     kind = AttemptFile.Kind.STDOUT
 
     @_log_schema
-    def get(self, request: Request, job_id: int) -> HttpResponse | FileResponse:
+    def get(self, request: Request, job_id: int) -> HttpResponseBase:
         """Send the last 64 KiB, or all."""
         return self.send(request, job_id)
 
@@ -121,6 +133,48 @@ class JobStderr(_JobLog):
     kind = AttemptFile.Kind.STDERR
 
     @_log_schema
-    def get(self, request: Request, job_id: int) -> HttpResponse | FileResponse:
+    def get(self, request: Request, job_id: int) -> HttpResponseBase:
         """Send the last 64 KiB, or all."""
         return self.send(request, job_id)
+
+
+class KillJob(APIView):
+    """Kill a job."""
+
+    @extend_schema(
+        summary="End a job for good",
+        request=serializers.ReasonSerializer,
+        responses={200: serializers.JobSerializer, **refusals(400, 403, 404, 409)},
+    )
+    def post(self, request: Request, job_id: int) -> Response:
+        """Kill it; needs a reason. A payload that runs is stopped."""
+        job = kill_job(job_id, actor=Actor.person(caller(request)), reason=reason_of(request))
+        return Response(serializers.JobSerializer(job).data)
+
+
+class PeekAtJob(APIView):
+    """Ask for a job's output."""
+
+    @extend_schema(
+        summary="Have the pilot send now what a job has printed",
+        request=None,
+        responses={202: None, **refusals(403, 404, 409)},
+    )
+    def post(self, request: Request, job_id: int) -> Response:
+        """Ask the pilot with its next heartbeat; stdout and stderr grow soon after."""
+        peek_at_job(job_id, actor=Actor.person(caller(request)), now=timezone.now())
+        return Response(status=202)
+
+
+class StopAfterJob(APIView):
+    """Stop a pilot after a job."""
+
+    @extend_schema(
+        summary="Let the pilot of a job take no more",
+        request=serializers.ReasonSerializer,
+        responses={202: None, **refusals(400, 403, 404, 409)},
+    )
+    def post(self, request: Request, job_id: int) -> Response:
+        """Drain it; needs a reason. It ends after the jobs at hand."""
+        stop_after_job(job_id, actor=Actor.person(caller(request)), reason=reason_of(request))
+        return Response(status=202)

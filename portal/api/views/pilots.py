@@ -2,16 +2,36 @@
 
 from __future__ import annotations
 
+from uuid import UUID
+
 from django.db.models import QuerySet
+from django.http import HttpResponseBase
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.generics import RetrieveAPIView
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
 
 from portal.api import serializers
-from portal.api.views.base import ListView, caller
+from portal.api.downloads import send_growing_tail
+from portal.api.views.base import (
+    AcceptsAnything,
+    ListView,
+    caller,
+    reason_of,
+    refusals,
+    wants_all,
+)
 from portal.filters import PilotFilter
+from portal.growing import send_growing
+from wms.core.actors import Actor
 from wms.jobs.models import Attempt
 from wms.jobs.selectors import attempts_of_pilot
 from wms.pilots import selectors
+from wms.pilots.logs import log_path
 from wms.pilots.models import Pilot, PilotEvent
+from wms.pilots.steering import drain_pilot
 
 
 class PilotList(ListView):
@@ -36,6 +56,45 @@ class PilotDetail(RetrieveAPIView[Pilot]):
     def get_queryset(self) -> QuerySet[Pilot]:
         """Everything that the caller may see."""
         return selectors.detailed_pilots(caller(self.request))
+
+
+class PilotLogText(APIView):
+    """What a pilot has sent of its log."""
+
+    content_negotiation_class = AcceptsAnything
+
+    @extend_schema(
+        parameters=[
+            OpenApiParameter("full", OpenApiTypes.INT, description="1: all of it, as a download")
+        ],
+        responses={
+            (200, "text/plain"): OpenApiTypes.STR,
+            (200, "application/octet-stream"): OpenApiTypes.BINARY,
+            **refusals(400, 404),
+        },
+    )
+    def get(self, request: Request, uuid: UUID) -> HttpResponseBase:
+        """Send the last 64 KiB, or all; it is there while the pilot runs, and after its end."""
+        stored = selectors.find_stored_log(selectors.find_pilot(caller(request), uuid))
+        path = log_path(stored.pk)
+        if wants_all(request):
+            return send_growing(path, stored.size_bytes, name=f"pilot-{stored.pk}.log.txt")
+        return send_growing_tail(path, stored.size_bytes)
+
+
+class DrainPilot(APIView):
+    """Drain a pilot."""
+
+    @extend_schema(
+        summary="Let a pilot take no more jobs",
+        request=serializers.ReasonSerializer,
+        responses={200: serializers.PilotDetailSerializer, **refusals(400, 403, 404, 409)},
+    )
+    def post(self, request: Request, uuid: UUID) -> Response:
+        """Drain it; needs a reason. It ends after the jobs at hand."""
+        drain_pilot(uuid, actor=Actor.person(caller(request)), reason=reason_of(request))
+        pilot = selectors.find_pilot(caller(request), uuid)
+        return Response(serializers.PilotDetailSerializer(pilot).data)
 
 
 class PilotEventList(ListView):

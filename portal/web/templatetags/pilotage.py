@@ -19,6 +19,12 @@ register = template.Library()
 
 _SHAPES = "img/shapes.svg"
 _SIZES = ("KiB", "MiB", "GiB", "TiB")
+_USED = {
+    "disk_mb": "disk",
+    "read_mb": "read",
+    "written_mb": "written",
+    "network_mb": "network",
+}
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 
 
@@ -69,6 +75,16 @@ def tone(name: str) -> str:
 def state_figure(name: str) -> str:
     """The shape of a state, for the sprite."""
     return look_of(name).shape
+
+
+@register.filter
+def besides(usage: Mapping[str, float] | None) -> str:
+    """What a payload used besides time and memory, as far as it is known."""
+    known = usage or {}
+    told = [f"{label} {known[name]:.0f} MB" for name, label in _USED.items() if known.get(name)]
+    if known.get("processes"):
+        told.append(f"{known['processes']:.0f} processes")
+    return ", ".join(told)
 
 
 @register.filter

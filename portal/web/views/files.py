@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from django.http import FileResponse, HttpRequest
+from django.http import FileResponse, HttpRequest, StreamingHttpResponse
 from django.views.decorators.http import require_safe
 
+from portal.growing import send_growing
 from portal.web.downloads import send_download, send_picture
 from portal.web.pages import page
 from wms.core.errors import NotFound
 from wms.dags.selectors import find_dag
 from wms.jobs.models import AttemptFile
-from wms.jobs.selectors import find_attempt_file, find_job, find_workspace_file
+from wms.jobs.selectors import find_attempt_file, find_job, find_stream, find_workspace_file
+from wms.jobs.streams import stream_path
 
 
 @require_safe
@@ -43,3 +45,14 @@ def attempt_file(
     file = find_attempt_file(job, attempt=number, kind=kind, path=path)
     name = file.path if kind == AttemptFile.Kind.OUTPUT else f"job-{job_id}-{number}.{kind}.txt"
     return send_download(file.blob, name)
+
+
+@require_safe
+@page
+def attempt_stream(
+    request: HttpRequest, job_id: int, number: int, kind: str
+) -> StreamingHttpResponse:
+    """What an attempt has sent of its output while it ran, as a download."""
+    stream = find_stream(find_job(request.user, job_id), kind=kind, attempt=number)
+    path = stream_path(stream.attempt_id, stream.kind)
+    return send_growing(path, stream.size_bytes, name=f"job-{job_id}-{number}.{stream.kind}.txt")

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
+from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
-from django.views.decorators.http import require_safe
+from django.shortcuts import redirect
+from django.utils import timezone
+from django.views.decorators.http import require_http_methods, require_safe
 
 from matching.needs import Needs
 from portal.filters import JobFilter
+from portal.web.forms import ReasonForm
 from portal.web.listing import listing_of
 from portal.web.needs import facts_of
 from portal.web.pages import page, render_page
-from wms.core.errors import NotFound
+from wms.core.actors import Actor
+from wms.core.errors import NotFound, NotPermitted, PilotageError
+from wms.core.models import User
 from wms.dags.models import Dag, Node
 from wms.dags.selectors import dags_of_jobs, nodes_of_jobs
 from wms.jobs.blobs import read_tail
-from wms.jobs.models import Attempt, AttemptFile, Job
+from wms.jobs.models import Attempt, AttemptFile, Job, Stream
+from wms.jobs.policy import may_steer
 from wms.jobs.selectors import (
     attempts_of,
     events_of_job,
@@ -24,7 +32,11 @@ from wms.jobs.selectors import (
     latest_attempts,
     listed_jobs,
 )
-from wms.jobs.states import JobState
+from wms.jobs.states import TERMINAL, JobState
+from wms.jobs.steering import kill_job, peek_at_job
+from wms.jobs.streams import stream_path, tail_of
+from wms.pilots.policy import may_steer as may_steer_pilots
+from wms.pilots.steering import stop_after_job
 from wms.taskqueues.selectors import task_queue_of
 
 _EVENTS_SHOWN = 100
@@ -43,12 +55,66 @@ class JobLine:
 
 @dataclass(frozen=True, slots=True)
 class Tail:
-    """The end of what an attempt printed."""
+    """The end of what an attempt printed: of the file that it sent, or of what came while it ran.
+
+    `stream` is there where the file is not.
+    """
 
     kind: str
-    file: AttemptFile | None
-    text: str
-    is_cut: bool
+    file: AttemptFile | None = None
+    stream: Stream | None = None
+    text: str = ""
+    size_bytes: int = 0
+
+    @property
+    def is_cut(self) -> bool:
+        """True when the beginning is left out."""
+        return self.size_bytes > _TAIL_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class Steering:
+    """What can be done with a job on its page; with a reason, if it changes something."""
+
+    event: str
+    label: str
+    explanation: str
+    done: str
+    needs_reason: bool
+    carry_out: Callable[[int, Actor, str], object]
+
+
+STEERINGS = {
+    each.event: each
+    for each in (
+        Steering(
+            event="peek",
+            label="Show newest output",
+            explanation="The pilot is asked to send at once what the job has printed up to now.",
+            done="The pilot will be asked with its next heartbeat.",
+            needs_reason=False,
+            carry_out=lambda job_id, actor, _: peek_at_job(job_id, actor=actor, now=timezone.now()),
+        ),
+        Steering(
+            event="stop",
+            label="Stop pilot after this job",
+            explanation="The pilot of this job takes no more; it ends after the jobs at hand.",
+            done="The pilot takes no more jobs.",
+            needs_reason=True,
+            carry_out=lambda job_id, actor, reason: stop_after_job(
+                job_id, actor=actor, reason=reason
+            ),
+        ),
+        Steering(
+            event="kill",
+            label="Kill",
+            explanation="The job ends for good. A payload that runs is stopped.",
+            done="The job is killed.",
+            needs_reason=True,
+            carry_out=lambda job_id, actor, reason: kill_job(job_id, actor=actor, reason=reason),
+        ),
+    )
+}
 
 
 @require_safe
@@ -70,7 +136,13 @@ def _lines(jobs: list[Job]) -> list[JobLine]:
 @page
 def job_page(request: HttpRequest, job_id: int) -> HttpResponse:
     """Everything about one job; `?attempt=n` shows what an earlier attempt printed."""
-    job = find_job(request.user, job_id)
+    return _show_job(request, find_job(request.user, job_id))
+
+
+def _show_job(
+    request: HttpRequest, job: Job, *, opened: str = "", error: PilotageError | None = None
+) -> HttpResponse:
+    """The job's page; with an error, the form of the steering `opened` is open and shows it."""
     attempts = list(attempts_of(job))
     chosen = _chosen(attempts, request.GET.get("attempt", ""))
     events = list(events_of_job(job)[: _EVENTS_SHOWN + 1])
@@ -86,8 +158,45 @@ def job_page(request: HttpRequest, job_id: int) -> HttpResponse:
         "outputs": _outputs(chosen),
         "events": events[:_EVENTS_SHOWN],
         "events_cut": len(events) > _EVENTS_SHOWN,
+        "steerings": _steerings(request.user, job, has_pilot=any(not a.outcome for a in attempts)),
+        "opened": opened,
+        "error": error,
+        "form": ReasonForm(request.POST or None),
     }
-    return render_page(request, "job", context)
+    return render_page(request, "job", context, status=error.status if error else 200)
+
+
+def _steerings(user: User, job: Job, *, has_pilot: bool) -> list[Steering]:
+    """What the user can do with the job as it is now."""
+    names = {
+        "peek": has_pilot and may_steer(user, job),
+        "stop": has_pilot and may_steer_pilots(user),
+        "kill": job.state not in TERMINAL and may_steer(user, job),
+    }
+    return [STEERINGS[name] for name, is_possible in names.items() if is_possible]
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@page
+def steer(request: HttpRequest, job_id: int, event: str) -> HttpResponse:
+    """Kill a job, look at its output, stop its pilot after it; a refusal is shown at the form.
+
+    Whoever had to log in again comes here by GET, and is led to the job.
+    """
+    job = find_job(request.user, job_id)
+    if event not in STEERINGS:
+        raise NotFound(f"A job cannot be steered by {event!r}.")
+    if request.method != "POST":
+        return redirect("web:job", job_id=job_id)
+    reason = ReasonForm(request.POST).options()["reason"]
+    try:
+        STEERINGS[event].carry_out(job_id, Actor.person(request.user), reason)
+    except (NotPermitted, NotFound):
+        raise
+    except PilotageError as error:
+        return _show_job(request, job, opened=event, error=error)
+    messages.success(request, STEERINGS[event].done)
+    return redirect("web:job", job_id=job_id)
 
 
 def _chosen(attempts: list[Attempt], number: str) -> Attempt | None:
@@ -101,10 +210,15 @@ def _chosen(attempts: list[Attempt], number: str) -> Attempt | None:
 
 def _tail(attempt: Attempt, kind: str) -> Tail:
     file = next((file for file in attempt.files.all() if file.kind == kind), None)
-    if file is None:
-        return Tail(kind, None, "", False)
-    text = read_tail(file.blob_id, limit_bytes=_TAIL_BYTES)
-    return Tail(kind, file, text, file.blob.size_bytes > _TAIL_BYTES)
+    if file is not None:
+        text = read_tail(file.blob_id, limit_bytes=_TAIL_BYTES)
+        return Tail(kind, file=file, text=text, size_bytes=file.blob.size_bytes)
+    stream = next((each for each in attempt.streams.all() if each.kind == kind), None)
+    if stream is None:
+        return Tail(kind)
+    path = stream_path(attempt.pk, kind)
+    text = tail_of(path, stream.size_bytes, limit_bytes=_TAIL_BYTES)
+    return Tail(kind, stream=stream, text=text, size_bytes=stream.size_bytes)
 
 
 def _outputs(attempt: Attempt | None) -> list[AttemptFile]:

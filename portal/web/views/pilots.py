@@ -2,24 +2,41 @@
 
 from __future__ import annotations
 
-from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
-from django.views.decorators.http import require_safe
+from dataclasses import dataclass
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods, require_safe
 
 from portal.filters import PilotFilter
+from portal.growing import send_growing
 from portal.slots import slot_of
+from portal.web.forms import ReasonForm
 from portal.web.listing import listing_of
 from portal.web.pages import page, render_page
-from wms.core.errors import NotFound
+from wms.core.actors import Actor
+from wms.core.errors import NotFound, NotPermitted, PilotageError
 from wms.core.models import User
 from wms.jobs.selectors import attempts_of_pilot
+from wms.pilots.checks import checks_of_pilot
+from wms.pilots.logs import log_path
 from wms.pilots.models import Pilot
-from wms.pilots.selectors import detailed_pilots, events_of_pilot, listed_pilots, log_tail
-from wms.pilots.states import PilotState
+from wms.pilots.policy import may_steer
+from wms.pilots.selectors import (
+    detailed_pilots,
+    events_of_pilot,
+    find_stored_log,
+    listed_pilots,
+    log_tail,
+)
+from wms.pilots.states import ALIVE, PilotState
+from wms.pilots.steering import drain_pilot
 
 _EVENTS_SHOWN = 50
 _ATTEMPTS_SHOWN = 100
 _TAIL_BYTES = 32 * 1024
+_CHECKS_SHOWN = 100
 
 
 @require_safe
@@ -33,28 +50,100 @@ def pilot_list(request: HttpRequest) -> HttpResponse:
 @require_safe
 @page
 def pilot_page(request: HttpRequest, pilot_id: int) -> HttpResponse:
-    """What a pilot reported of its node, what of its slot is free, what it ran, and its events."""
-    pilot = _find(request.user, pilot_id)
+    """What a pilot found on its node, what of its slot is free, what it ran, and its events."""
+    return _show_pilot(request, _find(request.user, pilot_id))
+
+
+def _show_pilot(
+    request: HttpRequest, pilot: Pilot, *, error: PilotageError | None = None
+) -> HttpResponse:
+    """The pilot's page; with an error, the form that drains it is open and shows it."""
     attempts = list(attempts_of_pilot(pilot.pk)[: _ATTEMPTS_SHOWN + 1])
     events = list(events_of_pilot(pilot)[: _EVENTS_SHOWN + 1])
     context = {
         "pilot": pilot,
         "slot": slot_of(pilot),
+        "checks": list(checks_of_pilot(pilot)[:_CHECKS_SHOWN]),
         "attempts": attempts[:_ATTEMPTS_SHOWN],
         "attempts_cut": len(attempts) > _ATTEMPTS_SHOWN,
         "events": events[:_EVENTS_SHOWN],
         "events_cut": len(events) > _EVENTS_SHOWN,
+        "waste": waste_of(pilot),
+        "may_drain": _may_drain(request.user, pilot),
+        "error": error,
+        "form": ReasonForm(request.POST or None),
     }
-    return render_page(request, "pilot", context)
+    return render_page(request, "pilot", context, status=error.status if error else 200)
+
+
+def _may_drain(user: User, pilot: Pilot) -> bool:
+    return may_steer(user) and pilot.state in ALIVE and not pilot.drain_reason
+
+
+@dataclass(frozen=True, slots=True)
+class Waste:
+    """A pilot's accounts, in core-seconds, and its waste in per cent."""
+
+    cores: int
+    life_s: float
+    usable_s: float
+    used_s: float
+    good_s: float
+    percent: dict[str, float]
+
+
+def waste_of(pilot: Pilot) -> Waste | None:
+    """The accounts of a pilot that has ended; None before they are made."""
+    if not pilot.accounts:
+        return None
+    seconds: dict[str, float] = pilot.accounts["core_seconds"]
+    permille: dict[str, int] = pilot.accounts["permille"]
+    return Waste(
+        cores=pilot.accounts["cores"],
+        life_s=seconds["pilot"],
+        usable_s=seconds["usable"],
+        used_s=seconds["used"],
+        good_s=seconds["good"],
+        percent={name: value / 10 for name, value in permille.items()},
+    )
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@page
+def drain(request: HttpRequest, pilot_id: int) -> HttpResponse:
+    """Let a pilot take no more jobs; a refusal is shown at the form.
+
+    Whoever had to log in again comes here by GET, and is led to the pilot.
+    """
+    pilot = _find(request.user, pilot_id)
+    if request.method != "POST":
+        return redirect("web:pilot", pilot_id=pilot_id)
+    reason = ReasonForm(request.POST).options()["reason"]
+    try:
+        drain_pilot(pilot.uuid, actor=Actor.person(request.user), reason=reason)
+    except (NotPermitted, NotFound):
+        raise
+    except PilotageError as error:
+        return _show_pilot(request, pilot, error=error)
+    messages.success(request, f"Pilot {pilot_id} takes no more jobs.")
+    return redirect("web:pilot", pilot_id=pilot_id)
 
 
 @require_safe
 @page
 def pilot_log(request: HttpRequest, pilot_id: int) -> HttpResponse:
-    """The end of the log. The batch system is asked for it, so it is a part of its own."""
+    """The end of the log. The batch system may be asked for it, so it is a part of its own."""
     tail = log_tail(_find(request.user, pilot_id), limit_bytes=_TAIL_BYTES)
     template = "web/pilot_log_part.html" if request.htmx else "web/pilot_log.html"
     return render(request, template, {"tail": tail, "pilot_id": pilot_id})
+
+
+@require_safe
+@page
+def pilot_log_file(request: HttpRequest, pilot_id: int) -> StreamingHttpResponse:
+    """All that the pilot has sent of its log, as a download."""
+    stored = find_stored_log(_find(request.user, pilot_id))
+    return send_growing(log_path(pilot_id), stored.size_bytes, name=f"pilot-{pilot_id}.log.txt")
 
 
 def _find(user: User, pilot_id: int) -> Pilot:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
@@ -13,6 +13,7 @@ from django.shortcuts import redirect
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_safe
 
+from portal.efficiency import Question
 from portal.filters import DagFilter, PilotFilter
 from portal.web.board import SiteLine, matched_at, site_lines
 from portal.web.forms import DowntimeForm, ReasonForm
@@ -20,11 +21,15 @@ from portal.web.listing import Facet
 from portal.web.looks import MEANINGS
 from portal.web.needs import offer_of, reserved_for
 from portal.web.pages import may_configure, page, render_page
+from portal.web.waste import WasteLine, shown_lines
+from wms.accounting.core_seconds import UseBy
 from wms.core.actors import Actor
 from wms.core.errors import Conflict, InvalidInput, NotFound, NotPermitted, PilotageError
 from wms.dags.demand import loads_by_site
 from wms.dags.selectors import listed_dags
 from wms.dags.states import DAG_ACTIVE
+from wms.pilots.checks import failed_checks_at
+from wms.pilots.pressure_selectors import pressure_at
 from wms.pilots.selectors import listed_pilots, live_pilots_by_queue
 from wms.pilots.states import ALIVE
 from wms.sites.ads import Attribute, Load, current_ad
@@ -35,6 +40,7 @@ from wms.sites.services import ban_site, drain_site, unban_site
 from wms.sites.standing import standing_of
 from wms.sites.states import TRANSITIONS
 
+_CHECKS_SINCE = timedelta(days=1)
 _EVENTS_SHOWN = 50
 _LINES = 25
 _SITES_SHOWN = 100
@@ -141,6 +147,7 @@ def show_site(
     pilots = PilotFilter({"site": site.name, "state": sorted(ALIVE)}, queryset=listed_pilots(user))
     events = list(events_of_site(site)[: _EVENTS_SHOWN + 1])
     downtimes = list(planned_downtimes(site, now)[: _LINES + 1])
+    failed_checks = list(failed_checks_at(site, since=now - _CHECKS_SINCE)[: _LINES + 1])
     ad_lines, ad_fault = _merged_ad(site)
     context = {
         "site": site,
@@ -163,12 +170,20 @@ def show_site(
         "now": now,
         "queues": _queue_lines(site),
         "dags": dags.qs[:_LINES],
+        "failed_checks": failed_checks[:_LINES],
+        "failed_checks_cut": len(failed_checks) > _LINES,
         "pilots": pilots.qs[:_LINES],
+        "waste": _waste_at(request, site, now),
         "events": events[:_EVENTS_SHOWN],
         "events_cut": len(events) > _EVENTS_SHOWN,
         "may_configure": may_configure(request),
     }
     return render_page(request, "site", context, status=error.status if error else 200)
+
+
+def _waste_at(request: HttpRequest, site: Site, now: datetime) -> list[WasteLine]:
+    question = Question(UseBy.SITE, site=site.name)
+    return shown_lines(question.answer(request.user, today=now.astimezone(UTC).date()))
 
 
 def _downtime_form(request: HttpRequest, opened: str, now: datetime) -> DowntimeForm:
@@ -226,9 +241,11 @@ def steer(request: HttpRequest, name: str, event: str) -> HttpResponse:
 
 def _queue_lines(site: Site) -> list[dict[str, object]]:
     live = live_pilots_by_queue()
+    pressures = pressure_at(site)
     return [
         {
             "queue": queue,
+            "pressure": pressures[queue.pk],
             "offer": offer_of(queue),
             "reserved_for": reserved_for(queue),
             "queued": counts.get("submitted", 0) + counts.get("queued", 0),

@@ -29,7 +29,7 @@ SITE = {
 }
 QUEUE = {
     "name": "short",
-    "element": "local",
+    "element": "host",
     "settings": "{}",
     "is_enabled": "on",
     "max_pilots": "10",
@@ -40,6 +40,19 @@ QUEUE = {
     "wall_time_s": "3600",
     "platform": "",
     "tags": "[]",
+    "fence": "auto",
+    "checks": "[]",
+    "hold_after_failure_s": "1200",
+    "attenuation": "3",
+    "max_idle_pilots": "100",
+    "curb_idle_pilots": "5",
+    "max_held_pilots": "50",
+    "max_submits": "100",
+    "batch_size": "50",
+    "max_removals": "5",
+    "removal_margin": "0",
+    "removal_wait_s": "300",
+    "queued_lifetime_s": "604800",
 }
 
 
@@ -158,6 +171,10 @@ def test_a_queue_is_stored(olga: Client) -> None:
         ("tags", '{"a": 1}'),
         ("tags", "[1]"),
         ("cores", "0"),
+        ("fence", "hedge"),
+        ("http_proxy", "http://me:secret@proxy:3128"),
+        ("checks", '[{"time_limit_s": 5}]'),
+        ("attenuation", "0.5"),
         ("element", "nonsense"),
     ],
 )

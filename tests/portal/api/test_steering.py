@@ -99,6 +99,8 @@ def test_limits_change_while_the_dag_runs_and_tell_what_keeps_nodes_back(
 ) -> None:
     factories.site()
     dag = factories.dag(people.alice, node_count=3)
+    last = dag.nodes.order_by("ordinal").last()
+    dag.nodes.filter(pk=last.pk).update(category="big")
     save_shared_limit(SharedLimit(owner=people.alice, max_jobs=2), actor=factories.SYSTEM)
     body = {"reason": "fragile disk", "options": {"max_jobs": 1}, "categories": {"big": 4}}
 

@@ -24,10 +24,10 @@ def _parsed(text: str) -> configparser.RawConfigParser:
 def test_users_of_a_server_stop_before_the_server():
     priorities = {program.name: program.priority for program in portal_programs(8000)}
 
-    # supervisord stops by descending priority; local pilots say good-bye to the web server.
-    assert priorities["beat"] > priorities["worker"] > priorities["scripts"]
-    assert priorities["scripts"] > priorities["local-pilots"]
-    assert priorities["local-pilots"] > priorities["web"] > priorities["migrate"]
+    # supervisord stops by descending priority; host pilots say good-bye to the web server.
+    assert priorities["beat"] > priorities["worker"] > priorities["elements"]
+    assert priorities["elements"] > priorities["scripts"] > priorities["host-pilots"]
+    assert priorities["host-pilots"] > priorities["web"] > priorities["migrate"]
 
 
 def test_every_program_ends_with_its_supervisor():

@@ -29,7 +29,7 @@ def _may_ask_again_at_once(settings: Any) -> None:
 
 @pytest.fixture
 def queue() -> Queue:
-    return Queue.objects.create(site=Site.objects.create(name="UW"), name="short", element="local")
+    return Queue.objects.create(site=Site.objects.create(name="UW"), name="short", element="host")
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -24,10 +25,12 @@ def test_a_claimed_job_comes_with_all_that_is_needed_to_run_it(
     job = registered.claim()
 
     inputs = {each.pop("path"): each for each in job.pop("inputs")}
+    assert re.fullmatch("[0-9a-f]{64}", job.pop("token"))
     assert job == {
         "job": job_id,
         "attempt": 1,
         "name": "analysis",
+        "owner": "alice",
         "executable": "run.sh",
         "arguments": ["1"],
         "environment": {"A": "b"},
@@ -36,6 +39,8 @@ def test_a_claimed_job_comes_with_all_that_is_needed_to_run_it(
         "cores": 1,
         "memory_mb": 0,
         "gpus": 0,
+        "cpu_time_s": 500,
+        "disk_mb": 0,
     }
     assert inputs["in.txt"] == {"sha256": hashlib.sha256(b"in").hexdigest(), "size_bytes": 2}
     assert set(inputs) == {"in.txt", "run.sh"}
@@ -120,11 +125,11 @@ def test_a_heartbeat_tells_which_attempts_to_stop(registered: PilotClient, attem
 
 
 def test_a_pilot_that_was_given_up_is_to_stop_everything(registered: PilotClient) -> None:
-    Pilot.objects.filter(pk=registered.pilot.pk).update(state="failed")
+    Pilot.objects.filter(pk=registered.pilot.pk).update(state="failed", state_reason="silent")
 
     answer = registered.post("heartbeat", {"jobs": []})
 
-    assert answer.json() == {"commands": [{"command": "drain"}]}
+    assert answer.json() == {"commands": [{"command": "drain", "reason": "silent"}]}
     assert registered.ask().status_code == 401
 
 

@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
 from typing import Any
 from uuid import uuid4
 
 import pytest
-from django.test import Client
 
 from tests.portal.pilot_api.pilot_client import NODE, OFFER, TOKEN, PilotClient
-from wms.pilots.bundle import agent_bundle
 
 pytestmark = pytest.mark.django_db
-
-
-def test_the_agent_can_be_fetched_by_anybody(client: Client) -> None:
-    answer = client.get("/pilot/v1/agent.pyz")
-
-    assert hashlib.sha256(answer.content).hexdigest() == agent_bundle().sha256
 
 
 def test_registration_tells_the_terms(fresh: PilotClient, settings: Any) -> None:
@@ -30,6 +21,10 @@ def test_registration_tells_the_terms(fresh: PilotClient, settings: Any) -> None
         "poll_s": settings.PILOTAGE["AGENT_POLL_S"],
         "idle_limit_s": settings.PILOTAGE["AGENT_IDLE_LIMIT_S"],
         "lifetime_s": 86400.0,
+        "fence": "auto",
+        "limits": {"wall_s": 86400, "memory_mb": 2000},
+        "hold_after_failure_s": 1200,
+        "shared_folders": [],
     }
 
 

@@ -95,6 +95,7 @@ def test_limits_are_changed_and_only_what_differs_is_recorded(
     alice: Client, people: SimpleNamespace
 ) -> None:
     dag = factories.running_dag(people.alice)
+    dag.nodes.update(category="big")
     address = reverse("web:dag-limits", args=[dag.pk])
 
     answer = alice.post(

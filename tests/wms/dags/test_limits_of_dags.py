@@ -126,6 +126,7 @@ def test_a_limit_of_a_site_and_a_category_counts_those_nodes_there(submit) -> No
         ({"options": {"max_rescue": 5}}, "max_rescue: cannot be changed"),
         ({"options": {"speed": 5}}, "speed: cannot be changed"),
         ({"categories": {"c": -1}}, "category c: must be a whole number"),
+        ({"categories": {"hevy": 2}}, "category hevy: no node of the DAG is of this category"),
     ],
 )
 def test_a_wrong_limit_is_refused_with_its_name(submit, given, message) -> None:

@@ -10,6 +10,7 @@ from tests.wms.dags.driving import advance, claim_of, end, match, states
 from wms.dags import making
 from wms.dags.making import Fault, make_specs
 from wms.dags.models import Dag, Node
+from wms.dags.ready import ready_nodes
 from wms.jobs.blobs import store_bytes
 from wms.jobs.models import Job, WorkspaceFile
 from wms.jobs.specs import JobSpec
@@ -27,18 +28,15 @@ def write(dag: Dag, path: str, text: str) -> None:
 
 def made(dag: Dag, **values: object) -> dict[str, list[JobSpec] | Fault]:
     """What would be made of all nodes now, with other values in their rows."""
-    nodes = list(Node.objects.filter(dag=dag).order_by("ordinal"))
-    for node in nodes:
-        for name, value in values.items():
-            setattr(node, name, value)
-    return {node.name: specs for node, specs in make_specs(dag, nodes)}
+    nodes = ready_nodes(Node.objects.filter(dag=dag).order_by("ordinal"))
+    changed = [node._replace(**values) for node in nodes]
+    return {node.name: specs for node, specs in make_specs(dag, changed)}
 
 
 def late(source: str, **features: object) -> Mapping[str, object]:
     """The columns of a node whose description was not sent."""
     return {
         "submit_description_id": None,
-        "submit_description": None,
         "features": {"source": source, **features},
     }
 
@@ -82,9 +80,8 @@ def test_a_late_description_that_is_missing_or_wrong_fails_its_own_node_for_good
     dag = match(submit("JOB A step.sub\nJOB B step.sub"))
     if text is not None:
         write(dag, "late.sub", text)
-    first, second = Node.objects.filter(dag=dag).order_by("ordinal")
-    for name, value in late("late.sub").items():
-        setattr(first, name, value)
+    first, second = ready_nodes(Node.objects.filter(dag=dag).order_by("ordinal"))
+    first = first._replace(**late("late.sub"))
 
     (_, fault), (_, specs) = make_specs(dag, [first, second])
 
@@ -162,11 +159,11 @@ def test_names_of_parents_are_read_once_for_all_nodes(submit, django_assert_num_
             files={"a.sub": text},
         )
     )
-    nodes = list(Node.objects.filter(dag=dag).prefetch_related("submit_description"))
-    make_specs(dag, nodes[:2])
+    nodes = ready_nodes(Node.objects.filter(dag=dag))
+    list(make_specs(dag, nodes[:2]))
 
-    with django_assert_num_queries(4):
-        found = make_specs(dag, nodes)
+    with django_assert_num_queries(5):
+        found = list(make_specs(dag, nodes))
 
     assert {node.name: specs[0].arguments for node, specs in found if isinstance(specs, list)} == {
         "P": (),

@@ -264,7 +264,7 @@ def test_words_that_no_site_offers_today_are_accepted_with_a_warning(submit, sit
             '+Queues = "site-a/main, site-a/gone"',
             '+BannedSites = "T3"',
             '+SubmitPools = "pool"',
-            '+Middlewares = "local, slurm"',
+            '+Middlewares = "host, slurm"',
             '+Setup = "Test"',
         ),
     )
@@ -290,7 +290,7 @@ def test_words_that_are_offered_are_accepted_without_a_word(submit, sites) -> No
             '+Tags = "cvmfs"',
             '+Platforms = "linux-x86_64"',
             '+Queues = "site-a/main"',
-            '+Middlewares = "local"',
+            '+Middlewares = "host"',
             "tags = y",
             "arguments = $(Tags)",
             "+ProjectName = 1",
@@ -477,7 +477,7 @@ def test_a_dag_at_a_site_that_its_node_excludes_looks_elsewhere(
 
 def test_of_the_queues_of_a_site_each_tells_why_it_cannot_run_a_node(submit, sites) -> None:
     site = Site.objects.get()
-    Queue.objects.create(site=site, name="many", element="local", cores=64, memory_mb=10)
+    Queue.objects.create(site=site, name="many", element="host", cores=64, memory_mb=10)
     dag = match(submit("JOB A step.sub", files=sub("request_cpus = 32", "request_memory = 999")))
 
     assert MatchRecord.objects.get(dag=dag).reason == (

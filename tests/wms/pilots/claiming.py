@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -15,7 +15,9 @@ from wms.core.actors import Actor
 from wms.core.models import User
 from wms.jobs.services import JobSpec, create_workspace, submit_jobs
 from wms.pilots import services
+from wms.pilots.heartbeats import Beat, Credential, HeartbeatAnswer, record_heartbeat
 from wms.pilots.models import Pilot
+from wms.pilots.references import AttemptRef
 from wms.pilots.services import ClaimAnswer, claim_job
 from wms.sites.models import Queue
 from wms.sites.selectors import queue_offer, with_identity
@@ -78,3 +80,11 @@ def in_threads(*works: Callable[[], object]) -> None:
     for thread in threads:
         thread.join()
     assert errors == []
+
+
+def beat(
+    pilot: Pilot, running: Iterable[AttemptRef] = (), *, now: datetime = NOW, **told: object
+) -> HeartbeatAnswer:
+    """A heartbeat of the pilot, which has these attempts."""
+    credential = Credential(pilot.uuid, pilot.token_sha256)
+    return record_heartbeat(credential, Beat(running=tuple(running), **told), now=now)  # type: ignore[arg-type]

@@ -41,7 +41,7 @@ def make_queue(olga: User, elements: dict[str, FakeElement]) -> Callable[..., Qu
             name="main",
             element="fake",
             settings={"system": site},
-            **({"max_pilots": 10, "max_queued_pilots": 10} | fields),  # type: ignore[arg-type]
+            **({"max_pilots": 10, "max_queued_pilots": 10, "attenuation": 1.0} | fields),  # type: ignore[arg-type]
         )
         made = configure_site(SiteSpec(name=site), [spec], actor=Actor.person(olga))
         return Queue.objects.select_related("site").get(site=made)

@@ -10,8 +10,9 @@ from wms.elements.protocol import BatchState, Capacity, PilotState, Refused, Unr
 class FakeElement:
     """Implements the `Element` protocol; `fail_with` makes every call raise."""
 
-    def __init__(self, slots: int = 100) -> None:
+    def __init__(self, slots: int = 100, *, can_queue: bool = True) -> None:
         self.slots = slots
+        self.can_queue = can_queue
         self.scripts: dict[str, str] = {}
         self.states: dict[str, PilotState] = {}
         self.forgotten: set[str] = set()
@@ -64,7 +65,12 @@ class FakeElement:
         self._enter("capacity")
         used = len(self.states)
         return Capacity(
-            is_up=True, total=self.slots, free=self.slots - used, queued=used, running=0
+            is_up=True,
+            total=self.slots,
+            free=self.slots - used,
+            queued=used,
+            running=0,
+            can_queue=self.can_queue,
         )
 
     def log(self, pilot_id: str, tail_bytes: int = 65536) -> str:

@@ -12,7 +12,8 @@ import pytest
 from wms.pilots import agent
 from wms.pilots.bundle import agent_bundle
 
-SOURCES = sorted(Path(agent.__file__).parent.glob("*.py"))
+FOLDER = Path(agent.__file__).parent
+SOURCES = sorted(FOLDER.rglob("*.py"))
 #: Names that newer Pythons brought into the library; the agent must do without them.
 NEWER = {
     "asyncio": {"TaskGroup", "timeout", "Runner"},
@@ -44,7 +45,8 @@ def test_the_bundle_holds_the_whole_agent_and_is_small() -> None:
 
     names = zipfile.ZipFile(io.BytesIO(bundle.content)).namelist()
 
-    assert names == ["__main__.py", *(f"pilot/{source.name}" for source in SOURCES)]
+    sources = [f"pilot/{source.relative_to(FOLDER).as_posix()}" for source in SOURCES]
+    assert names == ["__main__.py", *sources]
     assert len(bundle.content) < 200_000
 
 

@@ -4,17 +4,24 @@ import re
 from collections import Counter
 from datetime import timedelta
 
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from tests.wms.pilots.directing import attend, direct, reasons_of, sent
 from tests.wms.pilots.fake_element import FakeElement
+from wms.accounting.models import AccountingGroup
 from wms.core.actors import Actor
-from wms.elements.protocol import Refused, Unreachable
+from wms.elements.protocol import BatchState, PilotState, Refused, Unreachable
 from wms.jobs.models import RunningLimit
-from wms.pilots import director, monitor
+from wms.jobs.services import kill_jobs
+from wms.pilots import director, submitter
 from wms.pilots.models import Pilot
+from wms.pilots.pressure_models import ElementContact, PilotLimit, PressureRecord, PressureRequest
 from wms.pilots.services import register_pilot, secret_digest
-from wms.sites.models import Site
+from wms.sites.models import Downtime, Queue, Site
 from wms.sites.services import ban_site, drain_site
+from wms.taskqueues.models import TaskQueue, Ticket
 
 SYSTEM = Actor.system("test")
 
@@ -23,8 +30,8 @@ def test_one_pilot_is_sent_for_each_waiting_job_and_no_more(make_queue, add_jobs
     make_queue()
     add_jobs(3)
 
-    director.run_cycle(timezone.now())
-    director.run_cycle(timezone.now())
+    direct(timezone.now())
+    direct(timezone.now())
 
     pilots = Pilot.objects.all()
     assert [pilot.state for pilot in pilots] == ["queued"] * 3
@@ -34,15 +41,16 @@ def test_one_pilot_is_sent_for_each_waiting_job_and_no_more(make_queue, add_jobs
 def test_the_limits_of_the_queue_and_the_batch_system_hold(make_queue, add_jobs, elements) -> None:
     make_queue("few", max_pilots=2, max_queued_pilots=10)
     make_queue("small")
-    elements["small"] = FakeElement(slots=1)
+    elements["small"] = FakeElement(slots=1, can_queue=False)
     add_jobs(50)
 
     for _ in range(3):
-        report = director.run_cycle(timezone.now())
+        direct(timezone.now())
 
     assert Pilot.objects.filter(queue__site__name="few").count() == 2
     assert Pilot.objects.filter(queue__site__name="small").count() == 1
-    assert report["queues"]["few/main"]["reason"] == "at most 2 pilots"
+    few = Queue.objects.get(site__name="few")
+    assert reasons_of(few)[0] == "queue limit 2: 2 pilots are there"
 
 
 def test_a_banned_site_is_sent_no_pilot_and_a_draining_one_is(make_queue, add_jobs) -> None:
@@ -52,7 +60,7 @@ def test_a_banned_site_is_sent_no_pilot_and_a_draining_one_is(make_queue, add_jo
     drain_site("draining", actor=SYSTEM, reason="moves house")
     add_jobs(2)
 
-    director.run_cycle(timezone.now())
+    direct(timezone.now())
 
     assert set(Pilot.objects.values_list("queue__site__name", flat=True)) == {"draining"}
 
@@ -67,7 +75,7 @@ def test_no_pilot_is_sent_for_a_kind_of_jobs_that_has_reached_its_limit(
     add_jobs(2, job_type="User")
     add_jobs(1, job_type="Merge", sites=["full"])
 
-    director.run_cycle(timezone.now())
+    direct(timezone.now())
 
     assert Counter(Pilot.objects.values_list("queue__site__name", flat=True)) == {
         "full": 1,
@@ -80,7 +88,7 @@ def test_a_job_that_fits_two_queues_is_not_counted_twice(make_queue, add_jobs) -
     make_queue("site-b")
     add_jobs(4)
 
-    director.run_cycle(timezone.now())
+    direct(timezone.now())
 
     assert Pilot.objects.count() == 4
 
@@ -90,10 +98,11 @@ def test_no_pilot_is_sent_where_no_waiting_job_may_run(make_queue, add_jobs, ele
     make_queue("site-b")
     add_jobs(2, sites=["site-b"])
 
-    report = director.run_cycle(timezone.now())
+    direct(timezone.now())
 
     assert not Pilot.objects.filter(queue__site__name="site-a").exists()
-    assert report["queues"]["site-a/main"]["reason"] == "no waiting job fits this queue"
+    site_a = Queue.objects.get(site__name="site-a")
+    assert reasons_of(site_a) == ["no job fits: may run at site-b only"]
     # A batch system is not even asked when there is nothing to send.
     assert "capacity" not in elements["site-a"].calls
 
@@ -101,15 +110,19 @@ def test_no_pilot_is_sent_where_no_waiting_job_may_run(make_queue, add_jobs, ele
 def test_a_failing_batch_system_is_told_and_does_not_block_the_others(
     make_queue, add_jobs, elements
 ) -> None:
-    make_queue("broken")
+    broken = make_queue("broken")
     make_queue("works")
     elements["broken"].fail_with = Refused("no such partition")
-    add_jobs(1)
+    add_jobs(2)
+    now = timezone.now()
 
-    report = director.run_cycle(timezone.now())
+    assert sent(now) == {"broken/main": 0, "works/main": 1}
+    assert sent(now) == {"broken/main": 0, "works/main": 1}
 
-    assert report["queues"]["broken/main"]["reason"] == "batch system: no such partition"
-    assert Pilot.objects.get().queue.site.name == "works"
+    (reason, *_) = reasons_of(broken)
+    assert re.fullmatch(
+        r"back-off until \d\d:\d\d:\d\d UTC after submission: no such partition", reason
+    )
 
 
 def test_pilots_that_the_batch_system_refuses_tell_why_and_it_is_left_alone_for_a_while(
@@ -120,17 +133,34 @@ def test_pilots_that_the_batch_system_refuses_tell_why_and_it_is_left_alone_for_
     add_jobs(2)
     now = timezone.now()
 
-    director.run_cycle(now)
-    report = director.run_cycle(now)
+    direct(now)
+    direct(now + timedelta(seconds=5))
 
     pilots = Pilot.objects.all()
     assert {pilot.state for pilot in pilots} == {"aborted"}
     assert pilots[0].state_reason == "the batch system refused: cannot create directory"
-    assert "waiting 60 s after: the batch system refused" in str(report["queues"])
     assert len(pilots) == 2
     elements["site-a"].refuses_pilots = ""
-    director.run_cycle(now + timedelta(seconds=70))
+    direct(now + timedelta(seconds=20))
     assert Pilot.objects.filter(state="queued").count() == 2
+
+
+def test_pauses_grow_while_pilots_end_before_they_call_in(make_queue, add_jobs, elements) -> None:
+    queue = make_queue()
+    add_jobs(1)
+    now = timezone.now()
+    for minute in range(120):
+        moment = now + timedelta(minutes=minute)
+        direct(moment)
+        for pilot in Pilot.objects.filter(state="queued"):
+            failed = PilotState(BatchState.FAILED, "exit code 127")
+            elements["site-a"].states[pilot.native_id] = failed
+        attend(moment)
+
+    assert Pilot.objects.count() < 25
+    contact = ElementContact.objects.get(queue=queue, kind="start")
+    assert contact.failures == Pilot.objects.count()
+    assert contact.reason == "1 pilots ended before they called in: failed, exit code 127"
 
 
 def test_the_secrets_travel_in_the_script_and_are_stored_as_hashes(
@@ -139,7 +169,7 @@ def test_the_secrets_travel_in_the_script_and_are_stored_as_hashes(
     make_queue()
     add_jobs(2)
 
-    director.run_cycle(timezone.now())
+    direct(timezone.now())
 
     (script,) = elements["site-a"].scripts.values()
     for pilot in Pilot.objects.all():
@@ -153,11 +183,11 @@ def test_a_submission_whose_answer_was_lost_is_adopted(make_queue, add_jobs, ele
     make_queue()
     elements["site-a"].loses_answer = True
     add_jobs(2)
-    director.run_cycle(timezone.now())
+    direct(timezone.now())
     assert {pilot.state for pilot in Pilot.objects.all()} == {"submitted"}
 
     elements["site-a"].loses_answer = False
-    monitor.run_cycle(timezone.now() + timedelta(seconds=121))
+    attend(timezone.now() + timedelta(seconds=121))
 
     pilots = Pilot.objects.order_by("pk")
     assert [pilot.state for pilot in pilots] == ["queued", "queued"]
@@ -169,34 +199,34 @@ def test_a_submission_that_never_happened_is_aborted_and_made_good(
 ) -> None:
     make_queue()
     add_jobs(1)
-    director.run_cycle(timezone.now())
+    direct(timezone.now())
     elements["site-a"].states.clear()
     Pilot.objects.update(state="submitted", native_id="")
 
     elements["site-a"].fail_with = Unreachable("down")
-    monitor.run_cycle(timezone.now() + timedelta(seconds=121))
+    attend(timezone.now() + timedelta(seconds=121))
     assert Pilot.objects.get().state == "submitted"
 
     elements["site-a"].fail_with = None
-    monitor.run_cycle(timezone.now() + timedelta(seconds=121))
+    attend(timezone.now() + timedelta(seconds=601))
     assert Pilot.objects.get().state == "aborted"
-    director.run_cycle(timezone.now())
+    direct(timezone.now())
     assert Pilot.objects.filter(state="queued").count() == 1
 
 
 def test_a_mistake_of_ours_with_one_queue_does_not_block_the_others(
     make_queue, add_jobs, elements
 ) -> None:
-    make_queue("broken")
+    broken = make_queue("broken")
     make_queue("works")
     elements["broken"].fail_with = ValueError("not enough values to unpack")
-    add_jobs(1)
+    add_jobs(2)
 
-    report = director.run_cycle(timezone.now())
-    watched = monitor.run_cycle(timezone.now())
+    direct(timezone.now())
+    watched = attend(timezone.now())
 
-    assert "ValueError: not enough values" in report["queues"]["broken/main"]["reason"]
-    assert watched["queues"]["works/main"]["polled"] == 1
+    assert "ValueError: not enough values" in str(reasons_of(broken))
+    assert watched["works/main"].polled == 1
 
 
 def test_adopted_ids_come_in_the_order_of_submission_whoever_has_called_in(
@@ -206,13 +236,13 @@ def test_adopted_ids_come_in_the_order_of_submission_whoever_has_called_in(
     make_queue()
     elements["site-a"].loses_answer = True
     add_jobs(2)
-    director.run_cycle(now)
+    direct(now)
     first, second = Pilot.objects.order_by("pk")
     Pilot.objects.filter(pk=first.pk).update(secret_sha256=secret_digest("secret"))
     register_pilot(first.uuid, secret="secret", token="t" * 64, node={}, now=now)
 
     elements["site-a"].loses_answer = False
-    monitor.adopt_batches(now + timedelta(seconds=121))
+    attend(now + timedelta(seconds=121))
 
     first.refresh_from_db()
     second.refresh_from_db()
@@ -220,15 +250,211 @@ def test_adopted_ids_come_in_the_order_of_submission_whoever_has_called_in(
     assert (first.state, second.state) == ("running", "queued")
 
 
-def test_the_number_of_queries_does_not_grow_with_jobs_and_task_queues(
+def test_the_number_of_queries_does_not_grow_with_queues_jobs_and_task_queues(
     make_queue, add_jobs, django_assert_num_queries
 ) -> None:
-    make_queue(max_pilots=0)
-    add_jobs(1)
-    director.run_cycle(timezone.now())
+    def plan() -> None:
+        director.plan_requests(timezone.now())
 
+    make_queue()
+    add_jobs(1)
+    with CaptureQueriesContext(connection) as first:
+        plan()
+
+    for number in range(10):
+        make_queue(f"site-{number}")
     for memory_mb in range(30):
         add_jobs(3, memory_mb=memory_mb)
 
-    with django_assert_num_queries(6):
-        director.run_cycle(timezone.now())
+    with django_assert_num_queries(len(first)):
+        plan()
+
+
+def test_a_slow_ramp_asks_for_a_part_of_what_is_missing_and_goes_on_as_pilots_start(
+    make_queue, add_jobs
+) -> None:
+    queue = make_queue(max_pilots=100, max_queued_pilots=100, attenuation=3.0)
+    add_jobs(90)
+
+    assert sent() == {"site-a/main": 30}
+    assert sent() == {"site-a/main": 0}
+
+    assert reasons_of(queue) == ["ramp-up: wanted divided by 3"]
+    Pilot.objects.update(state="running", token_sha256="x", registered_at=timezone.now())
+    # The thirty that are idle take as many jobs, and so many halve the pressure.
+    assert sent() == {"site-a/main": 10}
+    request = PressureRequest.objects.get()
+    assert (request.wanted, request.granted) == (60, 10)
+    assert "halved at the curb 5 of the queue limit: 30 pilots are idle" in request.reasons
+
+
+def test_what_nobody_renews_ends_with_its_lease(make_queue, add_jobs) -> None:
+    queue = make_queue()
+    add_jobs(5)
+    now = timezone.now()
+    director.plan_requests(now)
+
+    late = submitter.serve(queue.pk, now + timedelta(seconds=901))
+    assert late is not None
+    assert late.submitted == 0
+    assert late.reasons == ["the request is over: it was not renewed for 901 s"]
+
+    in_time = submitter.serve(queue.pk, now + timedelta(seconds=899))
+    assert in_time is not None
+    assert in_time.submitted == 5
+
+
+def test_an_explicit_zero_ends_the_pressure_at_once(make_queue, add_jobs) -> None:
+    queue = make_queue(attenuation=5.0)
+    jobs = add_jobs(5)
+    direct(timezone.now())
+    assert PressureRequest.objects.get().granted == 1
+
+    kill_jobs(jobs, actor=SYSTEM, reason="test")
+    director.plan_requests(timezone.now())
+
+    request = PressureRequest.objects.get()
+    assert (request.wanted, request.granted) == (0, 0)
+    assert request.reasons == ["no job waits"]
+    turn = submitter.serve(queue.pk, timezone.now())
+    assert turn is not None
+    assert turn.submitted == 0
+
+
+def test_waiting_pilots_are_taken_back_slowly_when_the_demand_is_gone_and_running_ones_never(
+    make_queue, add_jobs, elements
+) -> None:
+    make_queue(max_removals=3, removal_margin=2)
+    jobs = add_jobs(10)
+    now = timezone.now()
+    direct(now)
+    running = Pilot.objects.order_by("pk").last()
+    Pilot.objects.filter(pk=running.pk).update(
+        state="running", token_sha256="x", registered_at=now, heartbeat_at=now
+    )
+    kill_jobs(jobs, actor=SYSTEM, reason="test")
+    counts = []
+    for minute in range(0, 15):
+        direct(now + timedelta(minutes=minute, seconds=1))
+        counts.append(Pilot.objects.filter(state="queued").count())
+
+    assert counts[:6] == [9] * 6
+    assert counts[6:9] == [6, 3, 2]
+    assert counts[-1] == 2
+    running.refresh_from_db()
+    assert running.state == "running"
+    cancelled = [each.state for each in elements["site-a"].states.values()].count("cancelled")
+    assert cancelled == 7
+    assert "no job has waited for it since" in Pilot.objects.filter(state="removed")[0].state_reason
+
+
+def test_limits_of_site_and_whole_are_shared_by_their_queues(make_queue, add_jobs) -> None:
+    for site in ("site-a", "site-b", "site-c"):
+        make_queue(site)
+    PilotLimit.objects.create(scope="whole", max_pilots=7)
+    PilotLimit.objects.create(scope="site", site=Site.objects.get(name="site-a"), max_pilots=1)
+    add_jobs(30)
+
+    for _ in range(3):
+        direct(timezone.now())
+
+    pilots = Counter(Pilot.objects.values_list("queue__site__name", flat=True))
+    assert pilots["site-a"] == 1
+    assert pilots.total() == 7
+    reasons = str(reasons_of(Queue.objects.get(site__name="site-a")))
+    assert "site limit 1: 1 pilots are there" in reasons
+    assert "limit of all pilots 7: 7 pilots are there" in str(
+        reasons_of(Queue.objects.get(site__name="site-b"))
+    )
+
+
+def test_a_limit_in_cores_counts_the_cores_of_pilots(make_queue, add_jobs) -> None:
+    make_queue("site-a", cores=8)
+    PilotLimit.objects.create(scope="whole", max_cores=20)
+    add_jobs(80)
+
+    direct(timezone.now())
+
+    assert Pilot.objects.count() == 2
+
+
+def test_a_limit_of_groups_counts_the_private_pilots_of_each(make_queue, add_jobs, alice) -> None:
+    physics = AccountingGroup.objects.create(name="physics")
+    physics.members.add(alice)
+    make_queue("site-a", owner="alice", owner_group="physics")
+    make_queue("site-b")
+    PilotLimit.objects.create(scope="group", max_pilots=1)
+    add_jobs(4, owner_group="physics", sites=["site-a"])
+    add_jobs(4, sites=["site-b"])
+
+    assert sent() == {"site-a/main": 1, "site-b/main": 4}
+
+
+def test_each_cycle_is_kept_once_a_minute_and_for_a_day(make_queue, add_jobs) -> None:
+    make_queue(max_pilots=5, max_queued_pilots=5)
+    add_jobs(9)
+    now = timezone.now()
+
+    for seconds in range(0, 180, 20):
+        direct(now + timedelta(seconds=seconds))
+
+    records = PressureRecord.objects.order_by("at")
+    assert [record.submitted for record in records] == [0, 5, 0]
+    assert {record.wanted for record in records} == {9}
+    direct(now + timedelta(days=2))
+    assert PressureRecord.objects.count() == 1
+
+
+def test_a_site_in_downtime_tells_so(make_queue, add_jobs) -> None:
+    queue = make_queue()
+    add_jobs(1)
+    now = timezone.now()
+    Downtime.objects.create(
+        site=queue.site, start=now, end=now + timedelta(hours=1), reason="new disks", author="olga"
+    )
+
+    assert sent() == {"site-a/main": 0}
+
+    (reason,) = reasons_of(queue)
+    assert reason.startswith("in downtime until")
+    assert reason.endswith("entered by olga: new disks")
+
+
+def test_jobs_of_higher_priority_choose_their_places_first(make_queue, add_jobs) -> None:
+    make_queue("few", max_pilots=2)
+    make_queue("other", max_pilots=2, memory_mb=100)
+    add_jobs(2, memory_mb=50)
+    add_jobs(2, memory_mb=1000)
+    large = TaskQueue.objects.get(memory_mb=1000)
+    Ticket.objects.filter(task_queue=large).update(priority=1000.0)
+
+    director.plan_requests(timezone.now())
+
+    granted = {row.queue.site.name: row.granted for row in PressureRequest.objects.all()}
+    assert granted == {"few": 2, "other": 2}
+
+
+def test_held_pilots_stop_the_submission_at_their_limit(make_queue, add_jobs) -> None:
+    queue = make_queue(max_held_pilots=2)
+    add_jobs(2)
+    direct(timezone.now())
+    Pilot.objects.update(batch_state="held")
+    add_jobs(5)
+
+    direct(timezone.now())
+
+    assert Pilot.objects.count() == 2
+    assert reasons_of(queue) == ["limit of held pilots 2: 2 are held"]
+
+
+def test_a_large_level_is_reached_in_several_batches_and_turns(
+    make_queue, add_jobs, elements
+) -> None:
+    make_queue(max_pilots=50, max_queued_pilots=50, max_submits=12, batch_size=5)
+    add_jobs(20)
+
+    assert sent() == {"site-a/main": 12}
+    assert sent() == {"site-a/main": 8}
+
+    sizes = Counter(pilot.rsplit(".", 1)[0] for pilot in elements["site-a"].states)
+    assert sorted(sizes.values()) == [2, 3, 5, 5, 5]

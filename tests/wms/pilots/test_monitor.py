@@ -7,10 +7,11 @@ import pytest
 from django.utils import timezone
 
 from matching.resources import Resource
+from tests.wms.pilots.claiming import beat
+from tests.wms.pilots.directing import direct
 from wms.core.errors import NotAuthenticated
-from wms.elements.protocol import BatchState, PilotState, Unreachable
 from wms.jobs.models import Attempt, Job
-from wms.pilots import director, monitor
+from wms.pilots import monitor
 from wms.pilots.models import Pilot
 from wms.pilots.services import (
     AttemptRef,
@@ -18,7 +19,6 @@ from wms.pilots.services import (
     authenticate_pilot,
     claim_job,
     end_pilot,
-    record_heartbeat,
     register_pilot,
     secret_digest,
 )
@@ -36,7 +36,7 @@ def pilot(make_queue, add_jobs, now: datetime) -> Pilot:
     """A registered pilot that was sent for one waiting job."""
     make_queue()
     add_jobs(1)
-    director.run_cycle(now)
+    direct(now)
     made = Pilot.objects.get()
     Pilot.objects.filter(pk=made.pk).update(secret_sha256=secret_digest("secret"))
     register_pilot(made.uuid, secret="secret", token="t" * 64, node={"hostname": "n1"}, now=now)
@@ -69,7 +69,7 @@ def test_a_silent_pilot_is_stalled_and_welcomed_back(pilot: Pilot, now: datetime
 
     assert monitor.stall_silent(later) == 1
     assert Job.objects.get().state == "stalled"
-    answer = record_heartbeat(fresh(pilot), [work.attempt], now=later)
+    answer = beat(fresh(pilot), [work.attempt], now=later)
 
     assert answer.kill == ()
     assert fresh(pilot).state == "running"
@@ -96,7 +96,7 @@ def test_while_nobody_is_heard_silence_may_last_much_longer(pilot: Pilot, now: d
     monitor.stall_silent(now + timedelta(seconds=31))
 
     assert monitor.give_up_stalled(now + timedelta(minutes=40)) == 0
-    record_heartbeat(fresh(pilot), [work.attempt], now=now + timedelta(minutes=40))
+    beat(fresh(pilot), [work.attempt], now=now + timedelta(minutes=40))
     assert Job.objects.get().state == "running"
 
     Pilot.objects.update(state="stalled", state_since=now)
@@ -130,7 +130,7 @@ def test_the_job_of_a_pilot_that_stays_silent_runs_elsewhere(
     assert Job.objects.get().state == "waiting"
     assert Attempt.objects.get().outcome == "lost"
     assert fresh(pilot).state == "failed"
-    late = record_heartbeat(fresh(pilot), [work.attempt], now=now + timedelta(seconds=70))
+    late = beat(fresh(pilot), [work.attempt], now=now + timedelta(seconds=70))
     assert late.kill == (work.attempt,)
     assert late.is_drained
     with pytest.raises(NotAuthenticated):
@@ -144,101 +144,10 @@ def test_an_outage_of_our_own_costs_no_pilot(pilot: Pilot, now: datetime) -> Non
 
     monitor.run_cycle(now)
     assert fresh(pilot).state == "stalled"
-    record_heartbeat(fresh(pilot), [work.attempt], now=now)
+    beat(fresh(pilot), [work.attempt], now=now)
 
     assert fresh(pilot).state == "running"
     assert Job.objects.get().state == "running"
-
-
-def test_a_pilot_that_the_batch_system_reports_dead_frees_its_job_at_once(
-    pilot: Pilot, elements, now: datetime
-) -> None:
-    claimed(pilot, now)
-    elements["site-a"].states[pilot.native_id] = PilotState(BatchState.FAILED, exit_code=137)
-
-    monitor.run_cycle(now + timedelta(seconds=11))
-
-    assert Job.objects.get().state == "waiting"
-    dead = fresh(pilot)
-    assert dead.state == "failed"
-    assert dead.state_reason == (
-        "ended without a word; the batch system says: failed, exit code 137"
-    )
-
-
-def test_a_pilot_that_was_heard_a_moment_ago_may_still_say_goodbye(
-    pilot: Pilot, elements, now: datetime
-) -> None:
-    elements["site-a"].states[pilot.native_id] = PilotState(BatchState.DONE, exit_code=0)
-
-    monitor.run_cycle(now + timedelta(seconds=2))
-    assert fresh(pilot).state == "running"
-    end_pilot(fresh(pilot), reason="idle", detail="", now=now)
-
-    assert fresh(pilot).state == "done"
-
-
-def test_without_an_answer_of_the_batch_system_nothing_changes(
-    pilot: Pilot, elements, now: datetime
-) -> None:
-    claimed(pilot, now)
-    elements["site-a"].fail_with = Unreachable("time-out")
-
-    report = monitor.run_cycle(now + timedelta(seconds=6))
-
-    assert report["queues"]["site-a/main"]["error"] == "time-out"
-    assert fresh(pilot).state == "running"
-    assert Job.objects.get().state == "matched"
-
-
-def test_a_pilot_is_taken_for_gone_only_after_three_answers_without_it(
-    pilot: Pilot, elements, now: datetime
-) -> None:
-    later = now + timedelta(seconds=11)
-    record = elements["site-a"].states.pop(pilot.native_id)
-
-    monitor.run_cycle(later)
-    monitor.run_cycle(later)
-    elements["site-a"].states[pilot.native_id] = record
-    monitor.run_cycle(later)
-    assert fresh(pilot).missing_polls == 0
-    del elements["site-a"].states[pilot.native_id]
-    for _ in range(2):
-        monitor.run_cycle(later)
-    assert fresh(pilot).state == "running"
-    monitor.run_cycle(later)
-
-    assert fresh(pilot).state == "failed"
-
-
-def test_a_pilot_that_is_heard_lives_whatever_the_batch_system_says(
-    pilot: Pilot, elements, now: datetime
-) -> None:
-    work = claimed(pilot, now)
-    assert work is not None
-    elements["site-a"].states.clear()
-
-    for second in range(0, 60, 5):
-        moment = now + timedelta(seconds=second)
-        record_heartbeat(fresh(pilot), [work.attempt], now=moment)
-        monitor.run_cycle(moment)
-
-    assert fresh(pilot).state == "running"
-    assert Job.objects.get().state == "matched"
-
-
-def test_a_pilot_that_never_called_in_is_aborted(make_queue, add_jobs, elements, now) -> None:
-    make_queue()
-    add_jobs(1)
-    director.run_cycle(now)
-    queued = Pilot.objects.get()
-    elements["site-a"].states[queued.native_id] = PilotState(BatchState.FAILED, "node failure")
-
-    monitor.run_cycle(now)
-
-    queued.refresh_from_db()
-    assert queued.state == "aborted"
-    assert "node failure" in queued.state_reason
 
 
 def test_a_heartbeat_is_answered_with_the_attempts_to_stop(pilot: Pilot, now: datetime) -> None:
@@ -246,7 +155,7 @@ def test_a_heartbeat_is_answered_with_the_attempts_to_stop(pilot: Pilot, now: da
     assert work is not None
     strange = AttemptRef(work.attempt.job_id, 7)
 
-    answer = record_heartbeat(fresh(pilot), [work.attempt, strange], now=now)
+    answer = beat(fresh(pilot), [work.attempt, strange], now=now)
 
     assert answer.kill == (strange,)
     assert not answer.is_drained
@@ -260,18 +169,6 @@ def test_a_pilot_that_says_goodbye_gives_its_job_back(pilot: Pilot, now: datetim
 
     assert Job.objects.get().state == "waiting"
     assert fresh(pilot).state_reason == "terminated: SIGTERM"
-
-
-def test_the_batch_system_forgets_a_pilot_a_day_after_its_end(
-    pilot: Pilot, elements, now: datetime
-) -> None:
-    end_pilot(pilot, reason="idle", detail="", now=now)
-
-    assert monitor.forget_ended(now + timedelta(hours=23)) == 0
-    assert monitor.forget_ended(now + timedelta(hours=25)) == 1
-    assert monitor.forget_ended(now + timedelta(hours=25)) == 0
-
-    assert elements["site-a"].forgotten == {pilot.native_id}
 
 
 def test_a_job_whose_input_does_not_exist_fails_with_its_name(

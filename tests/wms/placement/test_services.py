@@ -8,7 +8,7 @@ from django.utils import timezone
 from tests.factories import SYSTEM
 from wms.core.actors import Actor
 from wms.core.errors import InvalidInput, NotPermitted, ReasonRequired
-from wms.core.models import InboxEntry
+from wms.core.models import AuditEntry, InboxEntry
 from wms.jobs.services import create_workspace
 from wms.placement import services
 from wms.placement.models import PlacementAttempt, PlacementEvent, PlacementRequest
@@ -156,6 +156,12 @@ def test_only_owner_and_shifters_remove(alice, charlie, sam):
     with pytest.raises(NotPermitted):
         services.remove_requests([pk], actor=Actor.person(charlie), reason="mine now")
     assert services.remove_requests([pk], actor=Actor.person(sam), reason="disk full").changed
+    entry = AuditEntry.objects.get()
+    assert (entry.actor, entry.target, entry.reason) == (
+        "sam",
+        f"placement request {pk}",
+        "disk full",
+    )
 
 
 def test_requests_are_taken_first_in_first_out(alice):

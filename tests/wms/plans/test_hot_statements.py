@@ -8,12 +8,14 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from django.db import connection
+from django.db import connection, transaction
+from django.test.utils import CaptureQueriesContext
 from psycopg.types.json import Jsonb
 
 from matching.draws import Law
 from matching.resources import Resource
 from tests.wms.dags.driving import NOW
+from wms.core.actors import Actor
 from wms.core.models import User
 from wms.dags import binding, moves
 from wms.dags.models import Dag, SubmitDescription
@@ -33,7 +35,7 @@ def run(sql: str, parameters: Any = None) -> None:
         cursor.execute(sql, parameters)
 
 
-def explain(sql: str, parameters: Sequence[Any] | Mapping[str, Any]) -> list[dict[str, Any]]:
+def explain(sql: str, parameters: Sequence[Any] | Mapping[str, Any] | None) -> list[dict[str, Any]]:
     """Run the statement; all steps of its plan, with the real numbers of rows and loops."""
     with connection.cursor() as cursor:
         cursor.execute(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {sql}", parameters)
@@ -124,11 +126,10 @@ def test_task_queues_of_one_owner_and_with_a_tag_are_found_by_their_indexes(
         assert not scanned_whole(steps, "taskqueues_taskqueue")
 
 
-@pytest.fixture
-def wide_dag(alice: User) -> Dag:
-    """A root with 30,000 children, each of which has one child: 60,001 nodes."""
+def _dag_of(owner: User, nodes: int) -> Dag:
+    """A DAG of so many waiting nodes, without arcs."""
     dag = Dag.objects.create(
-        name="wide", owner=alice, workspace=Workspace.objects.create(owner=alice)
+        name="wide", owner=owner, workspace=Workspace.objects.create(owner=owner)
     )
     description = SubmitDescription.objects.create(dag=dag, name="x", content={})
     run(
@@ -136,10 +137,18 @@ def wide_dag(alice: User) -> Dag:
         INSERT INTO dags_node (dag_id, name, ordinal, submit_description_id, variables, state,
                                state_reason, unfinished_parents, max_retries, retry_number)
         SELECT %s, n::text, n, %s, '{}', 'waiting', '', 1, 0, 0
-        FROM generate_series(1, 60001) AS n
+        FROM generate_series(1, %s) AS n
         """,
-        [dag.pk, description.pk],
+        [dag.pk, description.pk, nodes],
     )
+    run("ANALYZE dags_node")
+    return dag
+
+
+@pytest.fixture
+def wide_dag(alice: User) -> Dag:
+    """A root with 30,000 children, each of which has one child: 60,001 nodes."""
+    dag = _dag_of(alice, 60_001)
     run(
         """
         INSERT INTO dags_edge (parent_id, child_id)
@@ -150,7 +159,6 @@ def wide_dag(alice: User) -> Dag:
         WHERE child.ordinal > 1
         """
     )
-    run("ANALYZE dags_node")
     run("ANALYZE dags_edge")
     return dag
 
@@ -160,6 +168,12 @@ def _middle_nodes(count: int) -> list[int]:
         cursor.execute(
             "SELECT id FROM dags_node WHERE ordinal BETWEEN 2 AND 30001 LIMIT %s", [count]
         )
+        return [row[0] for row in cursor.fetchall()]
+
+
+def _last_nodes(count: int) -> list[int]:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT id FROM dags_node ORDER BY ordinal DESC LIMIT %s", [count])
         return [row[0] for row in cursor.fetchall()]
 
 
@@ -179,6 +193,33 @@ def test_giving_up_descendants_costs_what_there_is_below(wide_dag: Dag) -> None:
 
     assert not scanned_whole(steps, "dags_edge")
     assert rows_read(steps, "dags_edge") == 10
+
+
+def test_moving_nodes_is_planned_for_many_though_few_had_their_state_when_analysed(
+    alice: User,
+) -> None:
+    """Where a single one is expected, a plan that compares each node with each costs the same."""
+    dag = _dag_of(alice, 20_000)
+    run("UPDATE dags_node SET state = 'done' WHERE ordinal < 9000")
+    run("ANALYZE dags_node")
+    ids = _last_nodes(1000)
+    run("UPDATE dags_node SET state = 'ready', ready_rank = 1 WHERE id = ANY(%s)", [ids])
+    with CaptureQueriesContext(connection) as queries, transaction.atomic():
+        moves.move(
+            "submit",
+            ids,
+            dag_id=dag.pk,
+            actor=Actor.system("test"),
+            each=moves.Each("job_id", "bigint", ids, fact="job"),
+        )
+        transaction.set_rollback(True)
+    [statement] = [each["sql"] for each in queries if "WITH moved" in each["sql"]]
+
+    steps = explain(statement, None)
+
+    [join] = [step for step in steps if "Join" in step["Node Type"] or "Loop" in step["Node Type"]]
+    assert join["Actual Rows"] == 1000
+    assert join["Plan Rows"] > 100
 
 
 def test_storing_a_sample_touches_one_bin_of_each_series() -> None:

@@ -67,7 +67,7 @@ def test_a_site_whose_ad_would_not_parse_is_refused_by_field_and_line(
 def test_a_queue_that_cannot_work_is_refused_and_so_is_its_new_site(
     olga: User, fields: dict[str, object], field: str
 ) -> None:
-    queue = QueueSpec(**({"name": "q", "element": "local"} | fields))  # type: ignore[arg-type]
+    queue = QueueSpec(**({"name": "q", "element": "host"} | fields))  # type: ignore[arg-type]
 
     with pytest.raises(InvalidInput) as caught:
         configure_site(SiteSpec(name="x"), [queue], actor=Actor.person(olga))
@@ -117,13 +117,39 @@ def test_names_cannot_be_changed(make_site, olga: User) -> None:
         save_queue(queue, actor=Actor.person(olga))
 
 
-def test_a_local_queue_needs_no_settings(make_site) -> None:
+def test_a_host_queue_needs_no_settings(make_site) -> None:
     make_site("x", queue={"max_pilots": 3})
 
     settings = element_settings(Queue.objects.select_related("site").get())
 
     assert settings["slots"] == 3
     assert str(settings["directory"]).endswith("/pilots/x/main")
+
+
+def test_a_queue_of_another_host_gets_no_folder_of_ours(make_site) -> None:
+    ssh = {"host": "login", "known_hosts_file": "/etc/ssh/ssh_known_hosts"}
+
+    with pytest.raises(InvalidInput, match="directory: is missing"):
+        make_site("x", queue={"settings": {"ssh": ssh}})
+
+    make_site("y", queue={"settings": {"ssh": ssh, "directory": "/home/pilot/y"}})
+
+
+def test_a_queue_of_slurm_counts_places_in_its_own_cores(olga: User) -> None:
+    queue = QueueSpec(name="q", element="slurm", cores=8, settings={"log_directory": "/logs"})
+    configure_site(SiteSpec(name="x"), [queue], actor=Actor.person(olga))
+
+    settings = element_settings(Queue.objects.select_related("site").get())
+
+    assert settings == {"log_directory": "/logs", "cores": 8}
+
+
+def test_settings_that_do_not_fit_are_told_with_their_place(olga: User) -> None:
+    settings = {"log_directory": "/logs", "ssh": {"host": "login", "port": "22"}}
+    queue = QueueSpec(name="q", element="slurm", settings=settings)
+
+    with pytest.raises(InvalidInput, match=r"ssh\.port: needs a whole number from 1 to 65535"):
+        configure_site(SiteSpec(name="x"), [queue], actor=Actor.person(olga))
 
 
 @pytest.fixture
@@ -176,7 +202,7 @@ def test_what_a_queue_offers_is_what_its_fresh_pilots_offer(
         platform="linux-x86_64",
         setup="production",
         submit_pool="main",
-        middleware="local",
+        middleware="host",
         tags=("a100", "ssd"),
         required_tags=("ssd",),
         pilot_type="private",

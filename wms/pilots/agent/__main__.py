@@ -7,16 +7,20 @@ import logging
 import os
 import signal
 import sys
-import time
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 from . import sandbox
+from .client import BadAnswer, Client, Rejected, Unauthorised, Unavailable
 from .control import Control
-from .loop import EXIT_TERMINATED, Agent, Mission
+from .loop import EXIT_ERROR, EXIT_TERMINATED, Agent
+from .mission import BadManifest, read_mission
+from .shipping import LOG_FILE, log_to
 
 #: After a termination signal the pilot is gone by then, even if the server does not answer.
 LAST_RESORT_S = 9
+UNFIT_PATIENCE_S = 60.0
 
 log = logging.getLogger("pilot")
 
@@ -27,43 +31,52 @@ class OutOfTime(BaseException):
 
 def main() -> int:
     """Run one pilot and return its exit code."""
-    _log_to_stdout()
-    mission = _read_mission()
+    given = _read_given()
     os.umask(0o077)
     control = Control()
     _listen_to_signals(control)
+    work_dir = Path(given["work_dir"])
+    log_to(work_dir / LOG_FILE)
     try:
-        return Agent(mission, control).run()
+        return Agent(read_mission(given), control).run()
+    except BadManifest as error:
+        log.error("nothing is run: %s", error)
+        _tell_unfit(given, str(error), control)
+        return EXIT_ERROR
     except OutOfTime:
         log.error("no time left: the pilot ends without a good-bye")
         return EXIT_TERMINATED
     finally:
-        sandbox.remove(mission.work_dir)
+        sandbox.remove(work_dir)
 
 
-def _log_to_stdout() -> None:
-    handler = logging.StreamHandler(sys.stdout)
-    formatter = logging.Formatter("%(asctime)sZ %(levelname)s %(message)s", "%Y-%m-%dT%H:%M:%S")
-    formatter.converter = time.gmtime
-    handler.setFormatter(formatter)
-    log.addHandler(handler)
-    log.setLevel(logging.INFO)
+def _tell_unfit(given: dict[str, Any], reason: str, control: Control) -> None:
+    """Tell the server why this pilot never registers."""
+    body = {"pilot": given["pilot"], "secret": given["secret"], "reason": reason}
+    client = Client(given["server"], given["pilot"], "", control)
+    try:
+        client.call("unfit", body, patience_s=UNFIT_PATIENCE_S, is_authorised=False)
+    except (Unavailable, Unauthorised, Rejected, BadAnswer) as error:
+        log.error("the server did not take this: %s", error)
 
 
-def _read_mission() -> Mission:
+def _read_given() -> dict[str, Any]:
     """Read the mission, then put nothing in place of standard input."""
-    given = json.loads(sys.stdin.read())
+    given: dict[str, Any] = json.loads(sys.stdin.read())
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.close(nothing)
-    return Mission(given["server"], given["pilot"], given["secret"], Path(given["work_dir"]))
+    return given
 
 
 def _listen_to_signals(control: Control) -> None:
     def on_terminate(number: int, frame: FrameType | None) -> None:
         if not control.is_terminated:
             signal.alarm(LAST_RESORT_S)
-        control.terminate()
+        if number == signal.SIGINT:
+            control.terminate()
+        else:
+            control.preempt()
 
     def on_alarm(number: int, frame: FrameType | None) -> None:
         raise OutOfTime

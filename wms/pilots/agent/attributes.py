@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from .control import Attempt
+from .fence import Room
 
-FILE_NAME = "attributes"
 MOST_BYTES = 4096
 MOST_NAMES = 20
 #: So much of one heartbeat may be attributes: the server bounds what it reads.
@@ -82,7 +82,7 @@ class Told:
         entries: list[dict[str, Any]] = []
         for attempt in held:
             entry: dict[str, Any] = {"job": attempt[0], "attempt": attempt[1]}
-            values = read_attributes(home_of(self._work_dir, attempt) / FILE_NAME)
+            values = read_attributes(Room(home_of(self._work_dir, attempt)).attributes_file)
             size = len(json.dumps(values))
             if values and values != self._told.get(attempt) and size <= left:
                 entry["attributes"] = values

@@ -5,26 +5,49 @@ from __future__ import annotations
 import logging
 import random
 import threading
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from . import node
 from .attributes import Told
 from .client import BadAnswer, Client, Rejected, Unauthorised, Unavailable
-from .control import Control
+from .control import Attempt, Control
+from .shipping import LogShipper
+from .spool import Spool
 
 log = logging.getLogger("pilot")
 
+Usage = Mapping[Attempt, Mapping[str, Any]]
+
 
 class Heartbeats:
-    """Beats until stopped, whatever the main thread does; one missed beat is not repeated."""
+    """Beats until stopped, whatever the main thread does; one missed beat is not repeated.
 
-    def __init__(self, client: Client, control: Control, *, every_s: float, work_dir: Path) -> None:
+    `usage` tells what payloads use. `validation_s` is told once it is known.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        control: Control,
+        *,
+        every_s: float,
+        work_dir: Path,
+        usage: Callable[[], Usage],
+        spool: Spool,
+        shipper: LogShipper,
+    ) -> None:
         self._client = client
         self._control = control
         self._every_s = every_s
         self._work_dir = work_dir
+        self._usage = usage
+        self._spool = spool
+        self._shipper = shipper
         self._told = Told(work_dir)
+        self._sequence = 0
+        self.validation_s: float | None = None
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._beat_on, name="heartbeats", daemon=True)
 
@@ -46,26 +69,45 @@ class Heartbeats:
                 return
             except (Unavailable, Rejected, BadAnswer, OSError) as error:
                 log.warning("a heartbeat was not accepted: %s", error)
+            else:
+                self._spool.hurry()
+                self._shipper.ship()
             self._over.wait(self._every_s * random.uniform(0.9, 1.0))
 
     def _beat(self) -> None:
-        jobs = self._told.entries(self._control.held())
-        body = {"jobs": jobs, "load": node.load(self._work_dir)}
+        # Reports that are still here belong to attempts that the pilot has not let go of.
+        held = dict.fromkeys([*self._control.held(), *self._spool.attempts()])
+        jobs = self._told.entries(list(held))
+        self._sequence += 1
+        body: dict[str, Any] = {
+            "jobs": [self._with_usage(entry) for entry in jobs],
+            "load": node.load(self._work_dir),
+            "is_draining": self._control.is_draining,
+            "sequence": self._sequence,
+        }
+        if self.validation_s is not None:
+            body["totals"] = {"validation_s": round(self.validation_s, 3)}
         answer = self._client.call("heartbeat", body, patience_s=0.0)
         self._told.accepted(jobs)
         commands = answer.get("commands")
         for command in commands if isinstance(commands, list) else ():
             self._obey(command)
 
+    def _with_usage(self, entry: Mapping[str, Any]) -> dict[str, Any]:
+        usage = self._usage().get((entry["job"], entry["attempt"]))
+        return {**entry, "usage": dict(usage)} if usage else dict(entry)
+
     def _obey(self, command: Any) -> None:
         """Carry out one command; one that a newer server may send is ignored."""
         try:
-            name = command["command"]
+            name, reason = command["command"], str(command.get("reason") or "")
             if name == "kill":
-                self._control.kill((int(command["job"]), int(command["attempt"])))
+                self._control.kill((int(command["job"]), int(command["attempt"])), reason)
+            elif name == "peek":
+                self._control.peek((int(command["job"]), int(command["attempt"])))
             elif name == "drain":
-                self._control.drain()
+                self._control.drain(reason)
             else:
                 log.warning("unknown command %r", name)
-        except (KeyError, TypeError, ValueError):
+        except (AttributeError, KeyError, TypeError, ValueError):
             log.warning("not a command: %r", command)

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import copy
+import email.utils
 import hashlib
 import http.client
 import json
 import logging
 import random
+import time
 import urllib.parse
 import urllib.request
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar, cast
 
@@ -54,7 +57,12 @@ class Rejected(Exception):
 
 
 class Superseded(Rejected):
-    """The attempt is no longer ours; whatever we know of it has no value."""
+    """The attempt is no longer ours; whatever we know of it has no value.
+
+    With a `size` it only is another piece that the server waits for.
+    """
+
+    size: int | None = None
 
 
 class BadAnswer(Exception):
@@ -110,10 +118,19 @@ class Client:
     ) -> None:
         self._url = urllib.parse.urlsplit(server_url)
         self._proxy = _proxy_for(self._url)
+        self._pilot = pilot
         self._authorization = f"Bearer {pilot}:{token}"
         self._control = control
         self._bell = bell or control.bell
         self._timeout_s = timeout_s
+        #: The server's clock less this node's, as of the latest answer.
+        self.skew_s: float | None = None
+
+    def with_token(self, token: str) -> Client:
+        """The same with another credential: the one for messages about one attempt."""
+        other = copy.copy(self)
+        other._authorization = f"Bearer {self._pilot}:{token}"
+        return other
 
     def call(
         self,
@@ -144,7 +161,7 @@ class Client:
         if found != sha256:
             raise HashMismatch(f"{path}: expected SHA-256 {sha256}, received {found}")
 
-    def upload(self, path: str, source: Path) -> None:
+    def upload(self, path: str, source: Path, *, patience_s: float = PATIENCE_S) -> None:
         """Send a file; what the server holds under this path is replaced."""
         with _open(source, "rb") as content:
             digest = _copy(content, None)
@@ -154,7 +171,25 @@ class Client:
             "X-Content-SHA256": digest,
         }
         request = self._request("PUT", path, headers, True, source=source)
-        self._persist(lambda: self._exchange(request, _read_json), path, PATIENCE_S)
+        self._persist(lambda: self._exchange(request, _read_json), path, patience_s)
+
+    def append(self, path: str, offset: int, piece: bytes) -> int:
+        """Send a piece of what grows, once; return how many bytes of it the server has now.
+
+        A number other than the end of this piece tells from where to go on. Raises `Superseded`
+        when the server wants nothing more of it.
+        """
+        headers = {"Content-Type": "application/octet-stream", "Content-Length": str(len(piece))}
+        request = self._request("POST", path, headers, True, body=piece)
+        request = replace(request, path=f"{request.path}?offset={offset}")
+        try:
+            answer = self._persist(lambda: self._exchange(request, _read_json), path, 0.0)
+        except Superseded as error:
+            if error.size is None:
+                raise
+            return error.size
+        with understanding(path):
+            return int(answer["size"])
 
     def _request(
         self,
@@ -202,6 +237,7 @@ class Client:
         try:
             self._send(connection, request)
             response = connection.getresponse()
+            self.skew_s = _skew_s(response)
             if response.status == 200:
                 return receive(response)
             raise _failure(response)
@@ -248,28 +284,39 @@ def _proxy_for(url: urllib.parse.SplitResult) -> urllib.parse.SplitResult | None
     return urllib.parse.urlsplit(proxy if "://" in proxy else f"http://{proxy}")
 
 
+def _skew_s(response: http.client.HTTPResponse) -> float | None:
+    """How far the server's clock is ahead of this node's, in whole seconds, where it tells."""
+    try:
+        told = email.utils.parsedate_to_datetime(response.headers["Date"])
+    except (TypeError, ValueError):
+        return None
+    return float(round(told.timestamp() - time.time()))
+
+
 def _failure(response: http.client.HTTPResponse) -> Exception:
     """Translate an answer that is not 200."""
     status = response.status
-    detail = _detail(response)
+    problem = _problem(response)
+    detail = str(problem.get("detail") or problem.get("title") or response.reason)[:500]
     if status == 401:
         return Unauthorised(detail)
     if status == 409:
-        return Superseded(status, detail)
+        superseded = Superseded(status, detail)
+        size = problem.get("size")
+        superseded.size = size if isinstance(size, int) else None
+        return superseded
     if status >= 500 or status in _TRY_AGAIN:
         return _Trouble(f"{status}: {detail}")
     return Rejected(status, detail)
 
 
-def _detail(response: http.client.HTTPResponse) -> str:
-    """Return the sentence in a problem report, or what the status line says."""
+def _problem(response: http.client.HTTPResponse) -> dict[str, Any]:
+    """Return the problem report, or nothing where there is none."""
     try:
         problem = json.loads(response.read(65536))
     except (ValueError, OSError, http.client.HTTPException):
-        return response.reason
-    if not isinstance(problem, dict):
-        return response.reason
-    return str(problem.get("detail") or problem.get("title") or response.reason)[:500]
+        return {}
+    return problem if isinstance(problem, dict) else {}
 
 
 def _storable(value: Any) -> Any:

@@ -47,11 +47,15 @@ class Control:
         self.bell = Bell()
         self.clock = clock
         self.terminated_at: float | None = None
+        self.is_preempted = False
         self.is_draining = False
+        self.drain_reason = ""
         self.is_locked_out = False
-        self._killed: set[Attempt] = set()
+        self._killed: dict[Attempt, str] = {}
+        self._peeked: set[Attempt] = set()
         # Replaced and never changed: a signal handler reads it at any moment, without a lock.
         self._bells: dict[Attempt, Bell] = {}
+        self._standing: tuple[Bell, ...] = ()
         # Used again and never closed: who rings late must not write into another's file.
         self._spare: list[Bell] = []
         self._lock = threading.Lock()
@@ -67,8 +71,14 @@ class Control:
             self.terminated_at = self.clock()
         self._ring_all()
 
-    def drain(self) -> None:
-        """End after the jobs at hand."""
+    def preempt(self) -> None:
+        """The batch system wants the slot back: end soon, and let others run what is not done."""
+        self.is_preempted = True
+        self.terminate()
+
+    def drain(self, reason: str = "") -> None:
+        """End after the jobs at hand; of several reasons the first one counts."""
+        self.drain_reason = self.drain_reason or reason
         self.is_draining = True
         self._ring_all()
 
@@ -77,14 +87,32 @@ class Control:
         self.is_locked_out = True
         self._ring_all()
 
-    def kill(self, attempt: Attempt) -> None:
+    def kill(self, attempt: Attempt, reason: str = "") -> None:
         """Stop this attempt of a job if it still runs."""
-        self._killed.add(attempt)
+        self._killed.setdefault(attempt, reason)
         self._ring_all()
 
     def is_killed(self, attempt: Attempt) -> bool:
         """Tell whether somebody asked to stop this attempt."""
         return attempt in self._killed
+
+    def kill_reason(self, attempt: Attempt) -> str:
+        """Why this attempt is to be stopped, in the words of who asked; may be empty."""
+        return self._killed.get(attempt, "")
+
+    def peek(self, attempt: Attempt) -> None:
+        """Send what this attempt has printed up to now, without waiting for the usual moment."""
+        self._peeked.add(attempt)
+        bell = self._bells.get(attempt)
+        if bell is not None:
+            bell.ring()
+
+    def takes_peek(self, attempt: Attempt) -> bool:
+        """Tell whether somebody wants to see this attempt's output now; asking takes the wish."""
+        if attempt not in self._peeked:
+            return False
+        self._peeked.discard(attempt)
+        return True
 
     def hold(self, attempt: Attempt) -> Bell:
         """Note an attempt at hand, for the heartbeats; return the bell of the thread that runs it.
@@ -104,6 +132,13 @@ class Control:
             self._bells = bells
         self.bell.ring()
 
+    def new_bell(self) -> Bell:
+        """A bell for one more thread that lives as long as the pilot; it rings for every wish."""
+        bell = Bell()
+        with self._lock:
+            self._standing = (*self._standing, bell)
+        return bell
+
     def held(self) -> list[Attempt]:
         """Return the attempts at hand."""
         return list(self._bells)
@@ -117,5 +152,5 @@ class Control:
 
     def _ring_all(self) -> None:
         self.bell.ring()
-        for bell in self._bells.values():
+        for bell in (*self._standing, *self._bells.values()):
             bell.ring()

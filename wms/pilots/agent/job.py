@@ -5,23 +5,39 @@ from __future__ import annotations
 import errno
 import logging
 import os
+import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from . import payload, sandbox
-from .attributes import FILE_NAME, home_of
-from .client import Client, HashMismatch, NodeFault, Rejected, Superseded
+from .attributes import home_of
+from .cgroups import Cgroups
+from .client import (
+    BadAnswer,
+    Client,
+    HashMismatch,
+    NodeFault,
+    Rejected,
+    Superseded,
+    Unauthorised,
+    Unavailable,
+)
 from .control import Attempt, Bell, Control
+from .fence import Enclosure, Fence, Room, SharedFolder
 from .node import Share
+from .results import Results
+from .spool import NAMES_IN_REPORT, REASON_LENGTH, Spool, Upload
+from .streams import Streamer
+from .usage import Meter
+from .watchdog import Limits
 
 #: What a payload sees of the pilot's own environment; the job's own variables come on top.
 PASSED_ON = ("PATH", "LANG", "LC_ALL", "TZ")
 DOWNLOAD_TRIES = 3
-#: The server bounds what it reads. It finds out itself which outputs it did not receive.
-NAMES_IN_REPORT = 100
-REASON_LENGTH = 2000
+#: A job may use so much of the CPU time that it asked for, on each of its cores.
+_CPU_TOLERANCE = 1.2
 
 # What the system says of names that are too long, or of a file and a folder of the same name.
 _BAD_NAMES = frozenset({errno.EEXIST, errno.EISDIR, errno.ENOTDIR, errno.ENAMETOOLONG})
@@ -44,6 +60,7 @@ class Job:
     job: int
     attempt: int
     name: str
+    owner: str
     executable: str
     arguments: tuple[str, ...]
     environment: Mapping[str, str]
@@ -51,22 +68,33 @@ class Job:
     outputs: tuple[str, ...]
     wall_limit_s: float | None
     share: Share
+    cpu_time_s: float | None = None
+    #: The credential for messages about this attempt alone; empty: the pilot's own is used.
+    token: str = field(default="", repr=False)
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Job:
         """Read the server's description; call it `understanding` that it may be none."""
-        limit = data.get("wall_limit_s")
+        wall_s, cpu_s = data.get("wall_limit_s"), data.get("cpu_time_s")
         return cls(
             job=int(data["job"]),
             attempt=int(data["attempt"]),
             name=str(data.get("name", "")),
+            owner=str(data.get("owner", "")),
             executable=str(data["executable"]),
             arguments=tuple(str(each) for each in data.get("arguments", ())),
             environment={str(k): str(v) for k, v in data.get("environment", {}).items()},
             inputs=tuple(Input(str(e["path"]), str(e["sha256"])) for e in data.get("inputs", ())),
             outputs=tuple(str(each) for each in data.get("outputs", ())),
-            wall_limit_s=None if limit is None else float(limit),
-            share=Share(int(data["cores"]), int(data["memory_mb"]), int(data["gpus"])),
+            wall_limit_s=None if wall_s is None else float(wall_s),
+            share=Share(
+                cores=int(data["cores"]),
+                memory_mb=int(data["memory_mb"]),
+                gpus=int(data["gpus"]),
+                disk_mb=int(data.get("disk_mb") or 0),
+            ),
+            cpu_time_s=None if cpu_s is None else float(cpu_s),
+            token=str(data.get("token") or ""),
         )
 
     @property
@@ -93,6 +121,19 @@ def _are_names_bad(error: Exception) -> bool:
     return isinstance(cause, OSError) and cause.errno in _BAD_NAMES
 
 
+@dataclass(frozen=True)
+class Equipment:
+    """What all jobs of a pilot share: how they are fenced in, limited, and reported."""
+
+    work_dir: Path
+    control: Control
+    fence: Fence
+    limits: Limits
+    spool: Spool
+    cgroups: Cgroups
+    shared: tuple[SharedFolder, ...] = ()
+
+
 class JobRun:
     """Carries one attempt through: fetch, run, send back, report. `bell` is its thread's.
 
@@ -101,17 +142,28 @@ class JobRun:
     somebody else is dropped in silence.
     """
 
-    def __init__(
-        self, job: Job, *, client: Client, control: Control, bell: Bell, work_dir: Path
-    ) -> None:
+    def __init__(self, job: Job, *, client: Client, bell: Bell, equipment: Equipment) -> None:
         self._job = job
-        self._client = client
-        self._control = control
+        self._client = client.with_token(job.token) if job.token else client
+        self._equipment = equipment
+        self._control = equipment.control
         self._bell = bell
-        self._home = home_of(work_dir, job.key)
-        self._sandbox = self._home / "sandbox"
-        self._stdout = self._home / "stdout"
-        self._stderr = self._home / "stderr"
+        self._room = Room(
+            home_of(equipment.work_dir, job.key), job.owner, job.share.gpus, equipment.shared
+        )
+        self._stdout = self._room.home / "stdout"
+        self._stderr = self._room.home / "stderr"
+        self._limits = equipment.limits.narrowed(
+            wall_s=job.wall_limit_s,
+            cpu_s=_CPU_TOLERANCE * max(1, job.share.cores) * (job.cpu_time_s or 0),
+            memory_mb=job.share.memory_mb,
+            disk_mb=job.share.disk_mb,
+        )
+        self._meter: Meter | None = None
+
+    def usage(self) -> dict[str, Any]:
+        """What the payload was last seen to use; nothing before it runs."""
+        return {} if self._meter is None else self._meter.last.as_told()
 
     def run(self) -> None:
         """Do all of it; afterwards nothing is left of the job on this node."""
@@ -120,7 +172,7 @@ class JobRun:
         except Superseded as error:
             log.warning("job %d attempt %d is no longer ours: %s", *self._job.key, error)
         finally:
-            sandbox.remove(self._home)
+            sandbox.remove(self._room.home)
 
     def _run(self) -> None:
         try:
@@ -129,28 +181,31 @@ class JobRun:
             log.error("job %d attempt %d did not run: %s", *self._job.key, error)
             self._report({"event": "not_run", "reason": str(error)[:REASON_LENGTH]})
             raise
-        missing, problems = self._send_results()
-        reasons = [outcome.reason, *problems] if outcome.reason else problems
+        results = Results(self._job.path, self._job.outputs, self._room, self._limits)
+        uploads = [*results.logs(self._stdout, self._stderr), *results.outputs()]
         ended = {
             "event": "ended",
             "exit_code": outcome.exit_code,
             "signal": outcome.signal,
-            "wall_s": outcome.wall_s,
-            "cpu_s": outcome.cpu_s,
+            "wall_s": outcome.usage.wall_s,
+            "cpu_s": outcome.usage.cpu_s,
             "max_rss_mb": outcome.max_rss_mb,
-            "reason": "; ".join(reasons)[:REASON_LENGTH],
-            "missing_outputs": missing[:NAMES_IN_REPORT],
+            "usage": outcome.usage_told(),
+            "stopped_by": outcome.stopped_by,
+            "reason": "; ".join(filter(None, [outcome.reason, *results.problems]))[:REASON_LENGTH],
+            "missing_outputs": results.missing[:NAMES_IN_REPORT],
         }
         log.info("job %d attempt %d ended: %s", *self._job.key, ended)
-        self._report(ended)
+        self._report(ended, uploads)
 
     def _prepare_and_execute(self) -> payload.Outcome:
         try:
-            self._make_room()
-            command = self._lay_out()
-            self._check_still_wanted()
-            self._report({"event": "started"})
-            outcome = self._execute(command)
+            self._room.make()
+            enclosure = self._equipment.fence.enclose(self._room)
+            try:
+                outcome = self._lay_out_and_execute(enclosure)
+            finally:
+                enclosure.close()
         except sandbox.BadPath as error:
             return payload.Outcome.not_started(str(error))
         except (OSError, NodeFault) as error:
@@ -160,19 +215,31 @@ class JobRun:
             self._check_still_wanted()
         return outcome
 
+    def _lay_out_and_execute(self, enclosure: Enclosure) -> payload.Outcome:
+        self._fetch_inputs()
+        executable = enclosure.executable(self._job.executable)
+        self._check_still_wanted()
+        started = _Started(self._job, self._client, self._equipment)
+        try:
+            problem = self._why_not_executable(enclosure)
+            if problem:
+                return payload.Outcome.not_started(problem)
+            enclosure.enter()
+            try:
+                return self._execute([executable, *self._job.arguments], enclosure)
+            finally:
+                enclosure.leave(self._job.outputs)
+        finally:
+            started.finish()
+
     def _check_still_wanted(self) -> None:
         """A pilot that is told to go gives its job back."""
         if self._control.is_terminated:
             raise NotRun("terminated")
 
-    def _make_room(self) -> None:
-        self._sandbox.mkdir(parents=True)
-        (self._home / "tmp").mkdir()
-
-    def _lay_out(self) -> list[str]:
-        """Fetch the inputs and return the command line."""
+    def _fetch_inputs(self) -> None:
         for each in self._job.inputs:
-            target = sandbox.inside(self._sandbox, each.path)
+            target = sandbox.inside(self._room.sandbox, each.path)
             try:
                 target.parent.mkdir(parents=True, exist_ok=True)
                 self._fetch(each, target)
@@ -180,8 +247,6 @@ class JobRun:
                 if _are_names_bad(error):
                     raise sandbox.BadPath(f"input {each.path} cannot exist: {error}") from error
                 raise
-        executable = sandbox.locate_executable(self._sandbox, self._job.executable)
-        return [executable, *self._job.arguments]
 
     def _fetch(self, each: Input, target: Path) -> None:
         problem = ""
@@ -201,29 +266,50 @@ class JobRun:
                 raise NotRun(f"input {each.path}: {error}") from error
         raise NotRun(problem)
 
-    def _execute(self, command: list[str]) -> payload.Outcome:
-        log.info("job %d attempt %d (%s) starts", *self._job.key, self._job.name)
-        return payload.run_payload(
-            command,
-            environment=self._environment(),
-            directory=self._sandbox,
-            stdout=self._stdout,
-            stderr=self._stderr,
-            wall_limit_s=self._job.wall_limit_s,
-            attempt=self._job.key,
-            control=self._control,
-            bell=self._bell,
-        )
+    def _why_not_executable(self, enclosure: Enclosure) -> str:
+        path = sandbox.on_node(self._room.sandbox, self._job.executable)
+        if path == self._job.executable and enclosure.hides(path):
+            return f"cannot start {path}: it is not visible behind the fence {enclosure.name}"
+        return sandbox.why_not_executable(path)
 
-    def _environment(self) -> dict[str, str]:
+    def _execute(self, command: list[str], enclosure: Enclosure) -> payload.Outcome:
+        log.info("job %d attempt %d (%s) starts", *self._job.key, self._job.name)
+        files = {"stdout": self._stdout, "stderr": self._stderr}
+        self._meter = Meter(enclosure, list(files.values()), self._limits.disk_mb)
+        for each in files.values():
+            each.touch()
+        streamer = Streamer(self._client, self._job.path, files)
+        streamer.start()
+        try:
+            with self._equipment.cgroups.group(self._room.home.name, self._limits) as group:
+                outcome = payload.run_payload(
+                    enclosure.plan(command, self._environment(enclosure), self._limits),
+                    stdout=self._stdout,
+                    stderr=self._stderr,
+                    limits=self._limits,
+                    meter=self._meter,
+                    attempt=self._job.key,
+                    control=self._control,
+                    bell=self._bell,
+                    cgroup=group.path,
+                    on_peek=streamer.hurry,
+                )
+                killed = group.why_killed()
+            if killed and not outcome.reason:
+                outcome = replace(outcome, reason=killed, stopped_by="watchdog")
+            return outcome
+        finally:
+            streamer.stop()
+
+    def _environment(self, enclosure: Enclosure) -> dict[str, str]:
         passed_on = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
         return {
             **passed_on,
-            "HOME": str(self._sandbox),
-            "TMPDIR": str(self._home / "tmp"),
+            "HOME": enclosure.home,
+            "TMPDIR": enclosure.tmp,
             "PILOTAGE_JOB": str(self._job.job),
             "PILOTAGE_ATTEMPT": str(self._job.attempt),
-            "PILOTAGE_JOB_ATTRIBUTES": str(self._home / FILE_NAME),
+            "PILOTAGE_JOB_ATTRIBUTES": enclosure.attributes_file,
             "PILOTAGE_CORES": str(self._job.share.cores),
             "PILOTAGE_MEMORY_MB": str(self._job.share.memory_mb),
             "PILOTAGE_GPUS": str(self._job.share.gpus),
@@ -231,37 +317,40 @@ class JobRun:
             **self._job.environment,
         }
 
-    def _send_results(self) -> tuple[list[str], list[str]]:
-        """Upload what the payload left; return the outputs that are missing, and why if refused."""
-        missing: list[str] = []
-        problems: list[str] = []
-        for kind, path in (("stdout", self._stdout), ("stderr", self._stderr)):
-            self._send_log(kind, path, problems)
-        for name in self._job.outputs:
-            source = sandbox.find_output(self._sandbox, name)
-            if source is None or not self._send("output", name, source, problems):
-                missing.append(name)
-        return missing, problems
+    def _report(self, report: dict[str, Any], uploads: list[Upload] | None = None) -> None:
+        """Tell how the attempt ended, now or when the server is back."""
+        self._equipment.spool.put(
+            f"{self._job.path}/report", report, client=self._client, uploads=uploads or ()
+        )
 
-    def _send_log(self, kind: str, path: Path, problems: list[str]) -> None:
+
+_NOT_TOLD = (Rejected, Unauthorised, Unavailable, BadAnswer, NodeFault, OSError)
+
+
+class _Started:
+    """Tells that the payload starts while it does: a short one need not wait for the answer."""
+
+    def __init__(self, job: Job, client: Client, equipment: Equipment) -> None:
+        self._job = job
+        self._client = client
+        self._equipment = equipment
+        self._fault: Exception | None = None
+        self._thread = threading.Thread(target=self._tell, name=f"start of {job.job}", daemon=True)
+        self._thread.start()
+
+    def finish(self) -> None:
+        """Wait until it is told, or kept to be told later. Raises what speaks against it."""
+        self._thread.join()
+        if self._fault is not None:
+            raise self._fault
+
+    def _tell(self) -> None:
         try:
-            log_file = sandbox.bounded_log(path) if path.is_file() else None
-        except OSError as error:
-            # A payload that prints until the disk is full leaves no room for shortening.
-            problems.append(f"{kind} was not stored: {error}")
-            return
-        if log_file is not None:
-            self._send(kind, kind, log_file, problems)
-
-    def _send(self, kind: str, name: str, source: Path, problems: list[str]) -> bool:
-        try:
-            self._client.upload(f"{self._job.path}/files/{kind}/{name}", source)
-        except Superseded:
-            raise
-        except (Rejected, NodeFault) as error:
-            problems.append(f"{kind} {name} was not stored: {error}")
-            return False
-        return True
-
-    def _report(self, report: dict[str, Any]) -> None:
-        self._client.call(f"{self._job.path}/report", report)
+            self._equipment.spool.put(
+                f"{self._job.path}/report", {"event": "started"}, client=self._client
+            )
+        except Superseded as error:
+            self._fault = error
+            self._equipment.control.kill(self._job.key, "the attempt is no longer this pilot's")
+        except _NOT_TOLD as error:
+            self._fault = error

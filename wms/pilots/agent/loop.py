@@ -6,12 +6,13 @@ import logging
 import os
 import random
 import secrets
+from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from . import node
 from .beats import Heartbeats
+from .cgroups import Cgroups, own_group
 from .client import (
     TIMEOUT_S,
     BadAnswer,
@@ -22,8 +23,17 @@ from .client import (
     understanding,
 )
 from .control import Bell, Control
-from .job import Job, NotRun
+from .fence import Fence, FenceFails, SharedFolder
+from .fence_bwrap import is_below
+from .fences import AUTO, best_fence, fence_named
+from .job import Equipment, Job, NotRun
+from .life import Life
+from .mission import Mission
 from .runs import Runs
+from .shipping import LOG_FILE, LogShipper
+from .spool import Spool
+from .validation import Validation
+from .watchdog import Limits
 
 #: The pause between fruitless claims grows up to this multiple.
 MAX_POLL_FACTOR = 3.0
@@ -41,18 +51,14 @@ EXIT_OK = 0
 EXIT_ERROR = 1
 EXIT_UNAUTHORISED = 77
 EXIT_TERMINATED = 143
+_EXIT_CODES = {
+    "error": EXIT_ERROR,
+    "unfit": EXIT_ERROR,
+    "terminated": EXIT_TERMINATED,
+    "preempted": EXIT_TERMINATED,
+}
 
 log = logging.getLogger("pilot")
-
-
-@dataclass(frozen=True)
-class Mission:
-    """What the submission gave this pilot."""
-
-    server_url: str
-    pilot: str
-    secret: str
-    work_dir: Path
 
 
 @dataclass(frozen=True)
@@ -63,6 +69,10 @@ class Terms:
     poll_s: float
     idle_limit_s: float
     lifetime_s: float
+    hold_after_failure_s: float
+    fence: str
+    limits: Mapping[str, Any]
+    shared_folders: tuple[SharedFolder, ...]
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Terms:
@@ -72,6 +82,13 @@ class Terms:
             poll_s=float(data["poll_s"]),
             idle_limit_s=float(data["idle_limit_s"]),
             lifetime_s=float(data["lifetime_s"]),
+            hold_after_failure_s=float(data.get("hold_after_failure_s") or 0),
+            fence=str(data.get("fence") or AUTO),
+            limits=dict(data.get("limits") or {}),
+            shared_folders=tuple(
+                SharedFolder(str(each["path"]), bool(each.get("is_writable")))
+                for each in data.get("shared_folders") or ()
+            ),
         )
 
 
@@ -85,7 +102,7 @@ class End:
     @property
     def exit_code(self) -> int:
         """The code the batch system sees."""
-        return {"error": EXIT_ERROR, "terminated": EXIT_TERMINATED}.get(self.reason, EXIT_OK)
+        return _EXIT_CODES.get(self.reason, EXIT_OK)
 
 
 class Agent:
@@ -97,13 +114,20 @@ class Agent:
         # Chosen here, so that a registration whose answer was lost can be repeated.
         self._token = secrets.token_hex(32)
         self._client = self._new_client()
-        self._started = control.clock()
-        self._slot = node.slot(os.environ)
-        self._runs = Runs(
+        self._started = control.clock() - mission.used_s
+        self._slot = node.slot(os.environ, mission.work_dir)
+        self._spool = Spool(mission.work_dir / "spool", client=self._new_client(), control=control)
+        self._fence = best_fence(mission.work_dir)
+        self._runs: Runs | None = None
+        self._validation = Validation(
+            mission,
             self._slot,
+            self._new_client(bell=control.new_bell()),
             control,
-            new_client=lambda bell: self._new_client(bell=bell),
-            work_dir=mission.work_dir,
+            skew_s=lambda: self._client.skew_s,
+        )
+        self._shipper = LogShipper(
+            self._new_client(timeout_s=_HEARTBEAT_TIMEOUT_S), mission.work_dir / LOG_FILE
         )
 
     def run(self) -> int:
@@ -116,21 +140,95 @@ class Agent:
         except (Unavailable, Rejected, BadAnswer) as error:
             log.error("could not register: %s", error)
             return EXIT_ERROR
-        beats = Heartbeats(
-            self._new_client(timeout_s=_HEARTBEAT_TIMEOUT_S),
-            self._control,
-            every_s=terms.heartbeat_s,
-            work_dir=self._mission.work_dir,
-        )
-        beats.start()
+        self._beats = self._heartbeats(terms)
+        self._beats.start()
+        self._spool.start()
         try:
-            end = self._work(terms)
+            end = self._prove_and_work(terms)
         except Unauthorised as error:
             log.error("the server refused the pilot's credential, which ends it: %s", error)
             return EXIT_UNAUTHORISED
         finally:
-            beats.stop()
+            self._beats.stop()
+            self._spool.stop()
+            self._validation.stop()
         return self._say_goodbye(end)
+
+    def _heartbeats(self, terms: Terms) -> Heartbeats:
+        return Heartbeats(
+            self._new_client(timeout_s=_HEARTBEAT_TIMEOUT_S),
+            self._control,
+            every_s=terms.heartbeat_s,
+            work_dir=self._mission.work_dir,
+            usage=lambda: self._runs.usage() if self._runs else {},
+            spool=self._spool,
+            shipper=self._shipper,
+        )
+
+    def _prove_and_work(self, terms: Terms) -> End:
+        """Work if the node is fit; else keep its slot, so that no other pilot fails here soon."""
+        life = Life(
+            self._control,
+            started=self._started,
+            lifetime_s=terms.lifetime_s,
+            idle_limit_s=terms.idle_limit_s,
+            settings=self._mission.settings,
+        )
+        life.watch()
+        try:
+            fence = self._prove(terms)
+        except (Unavailable, Rejected, BadAnswer) as error:
+            return _ended_by(error)
+        self._beats.validation_s = self._validation.seconds
+        if fence is None:
+            self._validation.hold(terms.hold_after_failure_s - life.elapsed_s())
+            return self._end_of_unfit()
+        self._validation.start()
+        runs = Runs(
+            self._slot,
+            new_client=lambda bell: self._new_client(bell=bell),
+            equipment=self._equipment(terms, fence),
+        )
+        self._runs = runs
+        return self._work(terms, life, runs)
+
+    def _prove(self, terms: Terms) -> Fence | None:
+        """Check the node and its fence; return this one, or nothing where either fails."""
+        if not self._validation.prove(self._client):
+            return None
+        try:
+            return self._fence_for(terms)
+        except FenceFails as error:
+            reason = f"{terms.fence} does not work: {error}"
+            self._validation.fail(self._client, "fence", reason)
+            return None
+
+    def _end_of_unfit(self) -> End:
+        if self._control.is_locked_out:
+            raise Unauthorised("told so while the slot was kept")
+        return End("unfit", self._validation.failure)
+
+    def _fence_for(self, terms: Terms) -> Fence:
+        """What the queue asks for; raises FenceFails where that does not work."""
+        for shared in terms.shared_folders:
+            if is_below(str(self._mission.work_dir.resolve()), shared.path):
+                raise FenceFails(f"the shared folder {shared.path} holds the pilot's own files")
+        if terms.fence in (AUTO, self._fence.name):
+            return self._fence
+        return fence_named(terms.fence, self._mission.work_dir)
+
+    def _equipment(self, terms: Terms, fence: Fence) -> Equipment:
+        cgroups = Cgroups(own_group())
+        cgroups.set_up()
+        return Equipment(
+            work_dir=self._mission.work_dir,
+            control=self._control,
+            fence=fence,
+            limits=Limits.of(terms.limits),
+            spool=self._spool,
+            cgroups=cgroups,
+            shared=terms.shared_folders,
+        )
 
     def _new_client(self, *, bell: Bell | None = None, timeout_s: float = TIMEOUT_S) -> Client:
         mission = self._mission
@@ -148,7 +246,10 @@ class Agent:
             "pilot": self._mission.pilot,
             "secret": self._mission.secret,
             "token": self._token,
-            "node": node.describe_node(self._mission.work_dir, self._slot),
+            "node": {
+                **node.describe_node(self._mission.work_dir, self._slot),
+                "fence": self._fence.name,
+            },
         }
         answer = self._client.call("register", body, is_authorised=False)
         with understanding("register"):
@@ -156,36 +257,44 @@ class Agent:
         log.info("registered as pilot %s: %s", self._mission.pilot, terms)
         return terms
 
-    def _work(self, terms: Terms) -> End:
+    def _work(self, terms: Terms, life: Life, runs: Runs) -> End:
         """Run jobs until there is a reason to end, and those at hand to theirs."""
         try:
-            end = self._pull_jobs(terms)
+            end = self._pull_jobs(terms, life, runs)
         except Unauthorised:
             self._control.lock_out()
-            self._runs.join()
+            runs.join()
             raise
         except (Unavailable, Rejected, BadAnswer) as error:
             end = _ended_by(error)
-        self._runs.join()
+        runs.join()
+        self._spool.flush()
         # In the meantime there may have come a reason that goes before this one.
         if self._control.is_locked_out:
             raise Unauthorised("told so while the last jobs came to their end")
         if self._control.is_terminated:
-            return End("terminated")
-        return end if self._runs.fault is None else _ended_by(self._runs.fault)
+            return self._end_of_terminated(life)
+        fault = runs.fault or self._spool.fault
+        return end if fault is None else _ended_by(fault)
 
-    def _pull_jobs(self, terms: Terms) -> End:
+    def _end_of_terminated(self, life: Life) -> End:
+        if life.is_over:
+            return End("lifetime")
+        return End("preempted" if self._control.is_preempted else "terminated")
+
+    def _pull_jobs(self, terms: Terms, life: Life, runs: Runs) -> End:
         """Claim and start jobs until there is a reason to claim no more."""
         idle_s = 0.0
+        job_starts = 0
         pause_s = terms.poll_s
         asks_from = self._control.clock()
         while True:
-            if self._runs.collect():
+            if runs.collect():
                 pause_s = terms.poll_s
-            end = self._why_end(terms, idle_s)
+            end = self._why_end(life, runs, idle_s, job_starts)
             if end is not None:
                 return end
-            free = self._runs.free()
+            free = runs.free()
             if not free.cores:
                 self._control.bell.wait(None)
                 continue
@@ -193,47 +302,53 @@ class Agent:
             if rest_s > 0:
                 self._control.bell.wait(rest_s)
                 continue
-            job = self._claim(terms, free)
+            job = self._claim(life, free)
             if job is not None:
-                self._runs.start(job)
+                runs.start(job)
+                job_starts += 1
                 idle_s, pause_s = 0.0, terms.poll_s
                 continue
             before = self._control.clock()
             asks_from = before + min(_LONGEST_REST_S, terms.poll_s * _REST_OF_POLL)
             self._control.bell.wait(pause_s * random.uniform(0.8, 1.2))
             # Only these pauses count: a server that was away had no chance to give work.
-            is_idle = self._runs.are_over()
+            is_idle = runs.are_over()
             idle_s = idle_s + self._control.clock() - before if is_idle else 0.0
             factor = MAX_POLL_FACTOR if is_idle else MAX_BUSY_POLL_FACTOR
             pause_s = min(pause_s * _GROWTH, terms.poll_s * factor)
 
-    def _why_end(self, terms: Terms, idle_s: float) -> End | None:
-        if self._control.is_locked_out:
+    def _why_end(self, life: Life, runs: Runs, idle_s: float, job_starts: int) -> End | None:
+        control = self._control
+        if control.is_locked_out:
             raise Unauthorised("told so by the answer to another request")
-        if self._control.is_terminated:
-            return End("terminated")
-        if self._runs.fault is not None:
-            return _ended_by(self._runs.fault)
-        if self._control.is_draining:
-            return End("drained")
-        if self._left_s(terms) <= 0:
+        if control.is_terminated:
+            return self._end_of_terminated(life)
+        fault = runs.fault or self._spool.fault
+        if fault is not None:
+            return _ended_by(fault)
+        if self._validation.failure:
+            return End("unfit", self._validation.failure)
+        if control.is_draining:
+            return End("drained", control.drain_reason)
+        decision = life.judge(
+            idle_s=idle_s,
+            job_starts=job_starts,
+            running=len(control.held()),
+            draining=control.is_draining,
+        )
+        if not decision.accepts_jobs:
             return End("lifetime")
-        if idle_s >= terms.idle_limit_s:
-            return End("idle")
-        return None
+        return End("idle") if decision.shutdown else None
 
-    def _left_s(self, terms: Terms) -> float:
-        return terms.lifetime_s - (self._control.clock() - self._started)
-
-    def _claim(self, terms: Terms, free: node.Share) -> Job | None:
+    def _claim(self, life: Life, free: node.Share) -> Job | None:
         body = {
             # The same in every repetition: so it gets one job, however many answers are lost.
             "claim": secrets.token_hex(16),
-            "cpu_time_s": max(0, int(self._left_s(terms))),
+            "cpu_time_s": max(0, int(life.left_s())),
             "cores": free.cores,
             "memory_mb": free.memory_mb,
             "gpus": free.gpus,
-            "disk_mb": node.free_disk_mb(self._mission.work_dir),
+            "disk_mb": min(free.disk_mb, node.free_disk_mb(self._mission.work_dir)),
             "platform": node.platform_name(),
             "tags": [],
             "required_tags": [],
@@ -244,7 +359,13 @@ class Agent:
 
     def _say_goodbye(self, end: End) -> int:
         log.info("the pilot ends: %s %s", end.reason, end.detail)
-        body = {"reason": end.reason, "detail": end.detail[:1000]}
+        self._shipper.ship()
+        totals = {
+            "cores": self._slot.cores,
+            "lifetime_s": round(self._control.clock() - self._started, 3),
+            "validation_s": round(self._validation.seconds, 3),
+        }
+        body = {"reason": end.reason, "detail": end.detail[:1000], "totals": totals}
         try:
             self._client.call("end", body, patience_s=_GOODBYE_PATIENCE_S)
         except (Unavailable, Unauthorised, Rejected, BadAnswer) as error:

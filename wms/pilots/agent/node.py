@@ -47,6 +47,15 @@ def total_memory_mb() -> int:
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // _MB
 
 
+def available_memory_mb() -> int:
+    """Return the memory of the node that can be had without swapping."""
+    with open("/proc/meminfo", encoding="ascii") as lines:
+        for line in lines:
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) // 1024
+    return total_memory_mb()
+
+
 def free_disk_mb(work_dir: Path) -> int:
     """Return the space left where jobs run."""
     return shutil.disk_usage(work_dir).free // _MB
@@ -54,11 +63,12 @@ def free_disk_mb(work_dir: Path) -> int:
 
 @dataclass(frozen=True)
 class Share:
-    """Cores, memory and GPUs: of the slot, of a job, or what is free."""
+    """Cores, memory, GPUs and disk: of the slot, of a job, or what is free."""
 
     cores: int
     memory_mb: int
     gpus: int
+    disk_mb: int = 0
 
     def minus(self, others: Iterable[Share]) -> Share:
         """What is left when others have their part; never less than nothing."""
@@ -67,24 +77,31 @@ class Share:
             cores=max(0, self.cores - sum(each.cores for each in taken)),
             memory_mb=max(0, self.memory_mb - sum(each.memory_mb for each in taken)),
             gpus=max(0, self.gpus - sum(each.gpus for each in taken)),
+            disk_mb=max(0, self.disk_mb - sum(each.disk_mb for each in taken)),
         )
 
 
-def slot(environment: Mapping[str, str]) -> Share:
+def slot(environment: Mapping[str, str], work_dir: Path) -> Share:
     """Return what is the pilot's: the slot the batch system gave, or else the whole node.
 
-    GPUs are only those that the batch system gave: the node's may be somebody else's.
+    Where no disk is given it is what is free where jobs run, when the pilot starts. GPUs are only
+    those that the batch system gave: the node's may be somebody else's.
     """
     return Share(
         cores=_number(environment, "PILOTAGE_CORES", usable_cores()),
         memory_mb=_number(environment, "PILOTAGE_MEMORY_MB", total_memory_mb()),
         gpus=_number(environment, "PILOTAGE_GPUS", 0),
+        disk_mb=_number(environment, "PILOTAGE_DISK_MB", free_disk_mb(work_dir)),
     )
 
 
 def load(work_dir: Path) -> dict[str, float]:
     """Return what changes, as sent with every heartbeat."""
-    return {"load_1min": os.getloadavg()[0], "disk_free_mb": free_disk_mb(work_dir)}
+    return {
+        "load_1min": os.getloadavg()[0],
+        "memory_free_mb": available_memory_mb(),
+        "disk_free_mb": free_disk_mb(work_dir),
+    }
 
 
 def _number(environment: Mapping[str, str], name: str, default: int) -> int:

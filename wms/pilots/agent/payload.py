@@ -1,35 +1,42 @@
-"""Runs one payload as a child process and makes sure that nothing of it is left."""
+"""Runs one payload in its enclosure and makes sure that nothing of it is left."""
 
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import errno
+import functools
+import marshal
 import os
+import pkgutil
 import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
+from . import processes
 from .control import Attempt, Bell, Control
+from .fence import Plan
+from .usage import Meter, Usage, next_look_s
+from .watchdog import Limits, Watchdog
 
-#: From the polite signal to the hard one.
-GRACE_S = 10.0
-#: The same when the pilot itself has to go.
+#: The grace from the polite signal to the hard one when the pilot itself has to go.
 GOODBYE_GRACE_S = 3.0
 
-_PR_SET_PDEATHSIG = 1
 _NODE_IS_FULL = frozenset({errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE})
-# Is told the payload's process group, and kills it when its standard input ends without another
-# line: that happens when the pilot dies, even by SIGKILL. Unlike the death signal it reaches the
-# payload's children too.
-_GUARD = """
-read -r group && [ "$group" != over ] || exit 0
-read -r _ || kill -s KILL -- "-$group" 2>/dev/null
-"""
+_BLOCKS_PER_MB = 2048
+_URGENT_PAUSE_S = 0.5
+
+
+@dataclass(frozen=True)
+class Stop:
+    """Why a payload was stopped: in words, and by whom in one of the protocol's."""
+
+    reason: str = ""
+    by: str = ""
 
 
 @dataclass(frozen=True)
@@ -38,206 +45,263 @@ class Outcome:
 
     exit_code: int | None
     signal: int | None
-    wall_s: float
-    cpu_s: float
-    max_rss_mb: int
+    usage: Usage = field(default_factory=Usage)
+    max_rss_mb: float = 0.0
+    read_mb: float = 0.0
+    written_mb: float = 0.0
     reason: str = ""
+    stopped_by: str = ""
 
     @classmethod
     def not_started(cls, reason: str) -> Outcome:
         """The outcome of a payload that could not be executed."""
-        return cls(None, None, 0.0, 0.0, 0, reason)
+        return cls(None, None, reason=reason)
+
+    def usage_told(self) -> dict[str, Any]:
+        """What the last report says of the use of resources."""
+        told = self.usage.as_told()
+        return {
+            **told,
+            "memory_mb": round(self.usage.peak_memory_mb, 1),
+            "read_mb": round(self.read_mb, 3),
+            "written_mb": round(self.written_mb, 3),
+        }
 
 
 def run_payload(
-    command: Sequence[str],
+    plan: Plan,
     *,
-    environment: Mapping[str, str],
-    directory: Path,
     stdout: Path,
     stderr: Path,
-    wall_limit_s: float | None,
+    limits: Limits,
+    meter: Meter,
     attempt: Attempt,
     control: Control,
     bell: Bell,
+    cgroup: str = "",
+    on_peek: Callable[[], None] = lambda: None,
 ) -> Outcome:
-    """Run `command` to its end, or until its limit, a kill command or the pilot's own end.
+    """Run a payload to its end, or until a limit, a kill command or the pilot's own end.
 
-    The payload leads its own session. It inherits no descriptor and no variable of the pilot. When
-    it returns, every process of its group is gone; one that left the group is not followed.
-    The calling thread has `bell` for itself; the kernel's death signal for the payload is tied to
-    this thread, which does not end before it.
+    A small keeper process stands between pilot and payload: it ends all that the payload has
+    started, also what left its process group and its parents, and does so too when the pilot dies.
+    When this returns, nothing of the payload runs. The calling thread has `bell` for itself.
     Raises OSError when it is this node that fails.
     """
     started = control.clock()
-    with _guard() as guard_input:
-        with stdout.open("wb") as out, stderr.open("wb") as err:
-            try:
-                process = subprocess.Popen(
-                    list(command),
-                    stdin=subprocess.DEVNULL,
-                    stdout=out,
-                    stderr=err,
-                    cwd=directory,
-                    env=dict(environment),
-                    start_new_session=True,
-                    close_fds=True,
-                    preexec_fn=_leash(guard_input),
-                )
-            except OSError as error:
-                if error.errno in _NODE_IS_FULL:
-                    raise
-                return Outcome.not_started(_why_not_started(command[0], error))
-        try:
-            limit_at = None if wall_limit_s is None else started + wall_limit_s
-            watch = _Watch(process.pid, attempt, control, bell, limit_at, wall_limit_s)
-            reason = watch.run()
-        finally:
-            # The dead leader is not reaped yet, so its number cannot belong to anybody else.
-            _signal_group(process.pid, signal.SIGKILL)
-    return _reap(process, control.clock() - started, reason)
+    with stdout.open("ab") as out, stderr.open("ab") as err:
+        for each in (out, err):
+            # It may be written by another account, through the descriptor or its name in /proc.
+            os.fchmod(each.fileno(), 0o666)
+        keeper = _start_keeper(plan, out.fileno(), err.fileno(), cgroup)
+    watch = _Watch(keeper, attempt, control, bell, limits, meter, started, on_peek)
+    try:
+        stop = watch.run()
+    finally:
+        watch.end()
+    return _outcome(watch.answer(), stop, plan, meter, control.clock() - started)
 
 
-def _leash(guard_input: int) -> Callable[[], None]:
-    """Return what ties the child to the pilot before it becomes the payload.
-
-    The kernel is to kill it when this thread dies, and the guard learns of its group.
-    """
-    is_linux = sys.platform.startswith("linux")
-    prctl = ctypes.CDLL(None, use_errno=True).prctl if is_linux else None
-    parent = os.getpid()
-
-    def arm() -> None:
-        if prctl is not None:
-            prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
-        if os.getppid() != parent:
-            os._exit(1)
-        os.write(guard_input, b"%d\n" % os.getpid())
-
-    return arm
-
-
-@contextlib.contextmanager
-def _guard() -> Iterator[int]:
-    """Keep a small shell beside the payload that outlives a murdered pilot; yield its input."""
-    guard = subprocess.Popen(
-        ["/bin/sh", "-c", _GUARD, "pilot-guard"],
+def _start_keeper(plan: Plan, out: int, err: int, cgroup: str) -> subprocess.Popen[bytes]:
+    """Start the keeper and tell it what to start; secrets and options go through its pipe."""
+    descriptors = [out, err, *plan.descriptors]
+    order = {
+        "argv": list(plan.argv),
+        "environment": dict(plan.environment),
+        "directory": plan.directory,
+        "stdin": plan.stdin,
+        "options": plan.options,
+        "helpers": plan.helpers,
+        "signal_argv": list(plan.signal_argv),
+        "limits": dict(plan.limits),
+        "cgroup": cgroup,
+        "stdout_fd": out,
+        "stderr_fd": err,
+        "descriptors": descriptors,
+    }
+    keeper = subprocess.Popen(
+        [sys.executable, "-I", "-S", "-c", _keeper_program()],
         stdin=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         cwd="/",
         env={},
+        pass_fds=descriptors,
         start_new_session=True,
     )
-    assert guard.stdin is not None
-    try:
-        yield guard.stdin.fileno()
-    finally:
-        with contextlib.suppress(BrokenPipeError):
-            guard.communicate(b"over\n")
+    content = marshal.dumps(order)
+    _write(keeper, b"%08x" % len(content) + content)
+    return keeper
+
+
+@functools.cache
+def _keeper_program() -> str:
+    content = pkgutil.get_data(__package__, "fence_keeper.py")
+    if content is None:
+        raise OSError("the pilot's own file fence_keeper.py cannot be read")
+    return content.decode()
+
+
+def _write(keeper: subprocess.Popen[bytes], content: bytes) -> None:
+    assert keeper.stdin is not None
+    with contextlib.suppress(BrokenPipeError):
+        keeper.stdin.write(content)
+        keeper.stdin.flush()
 
 
 class _Watch:
-    """Waits for the end of a payload, and brings it about where somebody wants it."""
+    """Waits for the end of a payload, and brings it about where somebody or a limit wants it."""
 
     def __init__(
         self,
-        pid: int,
+        keeper: subprocess.Popen[bytes],
         attempt: Attempt,
         control: Control,
         bell: Bell,
-        limit_at: float | None,
-        limit_s: float | None,
+        limits: Limits,
+        meter: Meter,
+        started: float,
+        on_peek: Callable[[], None],
     ) -> None:
-        self._pid = pid
+        self._keeper = keeper
         self._attempt = attempt
         self._control = control
         self._bell = bell
-        self._limit_at = limit_at
-        self._limit_s = limit_s
+        self._limits = limits
+        self._meter = meter
+        self._started = started
+        self._on_peek = on_peek
+        self._watchdog = Watchdog(limits)
         self._has_ended = threading.Event()
+        self._answer = b""
+        self._thread = threading.Thread(target=self._await_end, daemon=True)
 
-    def run(self) -> str:
-        """Return when the leader has ended, with the reason if it was us who ended it."""
-        threading.Thread(target=self._await_end, daemon=True).start()
-        reason = ""
-        while not self._has_ended.is_set() and not reason:
-            reason = self._why_stop()
-            if not reason:
-                self._sleep(self._limit_at)
-        if reason:
+    def run(self) -> Stop:
+        """Return when the payload has ended, with the reason if it was us who ended it."""
+        self._thread.start()
+        stop = Stop()
+        look_at = self._started + next_look_s(0.0, 0.0)
+        while not self._has_ended.is_set() and not stop.reason:
+            stop = self._wish_to_stop()
+            if not stop.reason and self._control.clock() >= look_at:
+                stop, look_at = self._look()
+            if not stop.reason:
+                self._sleep(look_at)
+            if self._control.takes_peek(self._attempt):
+                self._on_peek()
+        if stop.reason:
             self._stop()
-        return reason
+        return stop
+
+    def end(self) -> None:
+        """Kill what is left, and wait until it is gone."""
+        assert self._keeper.stdin is not None
+        with contextlib.suppress(BrokenPipeError):
+            self._keeper.stdin.close()
+        if self._thread.is_alive():
+            self._has_ended.wait()
+        self._keeper.wait()
+        assert self._keeper.stdout is not None
+        self._keeper.stdout.close()
+
+    def answer(self) -> dict[str, Any]:
+        """What the keeper told at its end; nothing if it was killed.
+
+        Then what is left of the payload's session is killed from here.
+        """
+        told: dict[str, Any] = {}
+        rest = self._answer
+        while rest:
+            end = 8 + int(rest[:8], 16)
+            told = marshal.loads(rest[8:end])
+            rest = rest[end:]
+        if "leader" in told:
+            processes.end_session(told["leader"])
+            return {}
+        return told
 
     def _await_end(self) -> None:
-        os.waitid(os.P_PID, self._pid, os.WEXITED | os.WNOWAIT)
+        assert self._keeper.stdout is not None
+        self._answer = self._keeper.stdout.read()
         self._has_ended.set()
         self._bell.ring()
 
-    def _sleep(self, until: float | None) -> None:
-        self._bell.wait(None if until is None else max(0.0, until - self._control.clock()))
+    def _look(self) -> tuple[Stop, float]:
+        """Look at what is used; return why to stop, and when to look again."""
+        clock = self._control.clock
+        began = clock()
+        seen = self._meter.look(self._keeper.pid, began - self._started, clock)
+        reason = self._watchdog.why_stop(seen)
+        now = clock()
+        pause_s = next_look_s(now - self._started, now - began)
+        if self._limits.memory_mb is not None and seen.memory_mb > self._limits.memory_mb / 2:
+            pause_s = min(pause_s, _URGENT_PAUSE_S)
+        if self._limits.wall_s is not None:
+            pause_s = min(pause_s, max(0.0, self._started + self._limits.wall_s - now))
+        return Stop(reason, "watchdog" if reason else ""), now + pause_s
+
+    def _sleep(self, until: float) -> None:
+        self._bell.wait(max(0.0, until - self._control.clock()))
 
     def _stop(self) -> None:
-        """Ask the payload's group to end, and after a grace make it."""
-        _signal_group(self._pid, signal.SIGTERM)
-        kill_at = self._control.clock() + GRACE_S
+        """Ask the payload to end; `end` makes it when the grace is over."""
+        _write(self._keeper, b"stop\n")
+        kill_at = self._control.clock() + self._limits.grace_s
         while not self._has_ended.is_set():
             if self._control.terminated_at is not None:
                 kill_at = min(kill_at, self._control.terminated_at + GOODBYE_GRACE_S)
             if self._control.clock() >= kill_at:
-                _signal_group(self._pid, signal.SIGKILL)
-                self._has_ended.wait()
                 return
             self._sleep(kill_at)
 
-    def _why_stop(self) -> str:
+    def _wish_to_stop(self) -> Stop:
         if self._control.is_terminated:
-            return "the pilot was terminated"
+            return Stop("the pilot was terminated", "preemption")
         if self._control.is_locked_out:
-            return "the pilot lost its credential"
+            return Stop("the pilot lost its credential", "pilot")
         if self._control.is_killed(self._attempt):
-            return "killed on request"
-        if self._limit_at is not None and self._control.clock() >= self._limit_at:
-            return f"wall-clock limit of {self._limit_s:g} s exceeded"
-        return ""
+            why = self._control.kill_reason(self._attempt)
+            return Stop(f"killed on request: {why}" if why else "killed on request", "server")
+        return Stop()
 
 
-def _reap(process: subprocess.Popen[bytes], wall_s: float, reason: str) -> Outcome:
-    _, status, usage = os.wait4(process.pid, 0)
-    code = os.WEXITSTATUS(status) if os.WIFEXITED(status) else None
-    number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else None
-    process.returncode = -(number or 0) if code is None else code  # Popen must not wait again
+def _outcome(
+    answer: dict[str, Any], stop: Stop, plan: Plan, meter: Meter, wall_s: float
+) -> Outcome:
+    """Put together what the keeper told and what was seen."""
+    if "errno" in answer:
+        problem = f"cannot start {plan.argv[0]}: {answer['problem']}"
+        if plan.helpers or answer["errno"] in _NODE_IS_FULL:
+            raise OSError(answer["errno"], problem)
+        return Outcome.not_started(problem)
+    code, number = _code_and_signal(answer.get("status"), plan)
+    usage = meter.finish(round(wall_s, 3), round(float(answer.get("cpu_s", meter.last.cpu_s)), 3))
+    peak_mb = usage.peak_memory_mb or float(answer.get("max_rss_kb", 0)) / 1024
+    reason = stop.reason
+    if not answer and not reason:
+        reason = "the process that watches over the payload was killed"
     return Outcome(
         exit_code=code,
         signal=number,
-        wall_s=round(wall_s, 3),
-        cpu_s=round(usage.ru_utime + usage.ru_stime, 3),
-        # Never below the pilot's own size: the kernel counts the moment between fork and exec.
-        max_rss_mb=usage.ru_maxrss // 1024,
+        usage=usage,
+        max_rss_mb=round(peak_mb, 1),
+        read_mb=float(answer.get("read_blocks", 0)) / _BLOCKS_PER_MB,
+        written_mb=float(answer.get("written_blocks", 0)) / _BLOCKS_PER_MB,
         reason=reason,
+        stopped_by=stop.by,
     )
 
 
-def _signal_group(group: int, number: signal.Signals) -> None:
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(group, number)
+def _code_and_signal(status: int | None, plan: Plan) -> tuple[int | None, int | None]:
+    """How the payload's first process ended."""
+    if status is None:
+        return None, int(signal.SIGKILL)
+    if os.WIFSIGNALED(status):
+        return None, os.WTERMSIG(status)
+    code = os.WEXITSTATUS(status)
+    if plan.is_signal_in_code and code - 128 in _SIGNALS:
+        return None, code - 128
+    return code, None
 
 
-def _first_line(path: str) -> str:
-    """The beginning of a file's first line, its end included; empty for a file that hides it."""
-    with contextlib.suppress(OSError), open(path, "rb") as file:
-        return file.readline(200).decode("utf-8", "replace")
-    return ""
-
-
-def _why_not_started(executable: str, error: OSError) -> str:
-    """Explain the usual ways in which an executable cannot be executed."""
-    if error.errno == errno.ENOEXEC:
-        return f"cannot start {executable}: no known program format; a script needs a first line #!"
-    if error.errno == errno.ENOENT and os.path.exists(executable):
-        first = _first_line(executable)
-        why = f"its first line names an interpreter that does not exist here: {first.strip()}"
-        if first.endswith("\r\n"):
-            why = "its lines end as in Windows, so that its first line names no interpreter"
-        return f"cannot start {os.path.basename(executable)}: {why}"
-    return f"cannot start {executable}: {error.strerror or error}"
+_SIGNALS = frozenset(int(each) for each in signal.Signals)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
-from pathlib import Path
+from typing import Any
 
 from .client import BadAnswer, Client, Rejected, Unauthorised, Unavailable
-from .control import Attempt, Bell, Control
-from .job import Job, JobRun, NotRun
+from .control import Attempt, Bell
+from .job import Equipment, Job, JobRun, NotRun
 from .node import Share
 
 log = logging.getLogger("pilot")
@@ -25,16 +25,18 @@ class Runs:
     def __init__(
         self,
         slot: Share,
-        control: Control,
         *,
         new_client: Callable[[Bell], Client],
-        work_dir: Path,
+        equipment: Equipment,
     ) -> None:
         self._slot = slot
-        self._control = control
+        self._control = equipment.control
         self._new_client = new_client
-        self._work_dir = work_dir
+        self._equipment = equipment
         self._jobs: dict[Attempt, Job] = {}
+        # Replaced and never changed: the thread of heartbeats reads it at any moment.
+        self._running: dict[Attempt, JobRun] = {}
+        self._lock = threading.Lock()
         self._faults: list[Exception] = []
 
     @property
@@ -47,8 +49,14 @@ class Runs:
         return not self._jobs
 
     def free(self) -> Share:
-        """Return what no job holds of the slot."""
+        """Return what no job holds of the slot; nothing while the fence has no place for one."""
+        if not self._equipment.fence.has_place():
+            return Share(0, 0, 0)
         return self._slot.minus(job.share for job in self._jobs.values())
+
+    def usage(self) -> dict[Attempt, dict[str, Any]]:
+        """What the payloads that run were last seen to use."""
+        return {key: run.usage() for key, run in self._running.items()}
 
     def start(self, job: Job) -> None:
         """Run a job, from its inputs to its report."""
@@ -80,14 +88,11 @@ class Runs:
             self.collect()
 
     def _run(self, job: Job, bell: Bell) -> None:
+        run = JobRun(job, client=self._new_client(bell), bell=bell, equipment=self._equipment)
+        with self._lock:
+            self._running = {**self._running, job.key: run}
         try:
-            JobRun(
-                job,
-                client=self._new_client(bell),
-                control=self._control,
-                bell=bell,
-                work_dir=self._work_dir,
-            ).run()
+            run.run()
         except Unauthorised as error:
             log.error("the server refused the pilot's credential, which ends it: %s", error)
             self._control.lock_out()
@@ -97,4 +102,6 @@ class Runs:
             log.exception("job %d attempt %d: the pilot itself failed", *job.key)
             self._faults.append(error)
         finally:
+            with self._lock:
+                self._running = {k: v for k, v in self._running.items() if k != job.key}
             self._control.release(job.key)

@@ -11,6 +11,10 @@ from typing import BinaryIO
 LOG_LIMIT_BYTES = 10 * 1024 * 1024
 
 _CHUNK = 256 * 1024
+_BLOCK_BYTES = 512
+#: What an entry of a folder takes at least, so that very many empty files count too.
+_LEAST_ENTRY_BYTES = 512
+_BINARY = b"\x7fELF"
 
 
 class BadPath(Exception):
@@ -41,6 +45,39 @@ def locate_executable(directory: Path, executable: str) -> str:
     if target.is_file():
         target.chmod(target.stat().st_mode | 0o700)
     return str(target)
+
+
+def on_node(directory: Path, executable: str) -> str:
+    """The file of an executable, as the pilot calls it."""
+    is_absolute = PurePosixPath(executable).is_absolute()
+    return executable if is_absolute else str(inside(directory, executable))
+
+
+def why_not_executable(path: str) -> str:
+    """Explain the usual reasons why a file cannot be executed; empty where none is found."""
+    name = os.path.basename(path)
+    try:
+        with open(path, "rb") as file:
+            first = file.readline(200)
+    except OSError as error:
+        # Who may execute a file need not be able to read it.
+        is_there = isinstance(error, PermissionError)
+        return "" if is_there else f"cannot start {path}: {error.strerror or error}"
+    if first.startswith(_BINARY):
+        return ""
+    if not first.startswith(b"#!"):
+        return f"cannot start {name}: no known program format; a script needs a first line #!"
+    if first.endswith(b"\r\n"):
+        why = "its lines end as in Windows, so that its first line names no interpreter"
+        return f"cannot start {name}: {why}"
+    words = first[2:].split()
+    if words and not os.path.exists(words[0]):
+        line = first.decode("utf-8", "replace").strip()
+        return (
+            f"cannot start {name}: its first line names an interpreter that does not exist here: "
+            f"{line}"
+        )
+    return ""
 
 
 def find_output(directory: Path, path: str) -> Path | None:
@@ -84,3 +121,27 @@ def _copy_bytes(source: BinaryIO, sink: BinaryIO, count: int) -> None:
             return
         sink.write(piece)
         count -= len(piece)
+
+
+def tree_mb(folder: Path) -> float:
+    """The space on disk that all in a folder takes; links are not followed."""
+    total = 0
+    unseen = [os.fspath(folder)]
+    while unseen:
+        try:
+            entries = list(os.scandir(unseen.pop()))
+        except OSError:
+            continue
+        for entry in entries:
+            total += _entry_bytes(entry)
+            if entry.is_dir(follow_symlinks=False):
+                unseen.append(entry.path)
+    return total / 2**20
+
+
+def _entry_bytes(entry: os.DirEntry[str]) -> int:
+    try:
+        status = entry.stat(follow_symlinks=False)
+    except OSError:
+        return _LEAST_ENTRY_BYTES
+    return max(status.st_blocks * _BLOCK_BYTES, _LEAST_ENTRY_BYTES)

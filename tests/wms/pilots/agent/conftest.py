@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,14 +22,15 @@ from wms.core.models import User
 from wms.jobs import blobs, services
 from wms.jobs.models import Attempt, Job, WorkspaceFile
 from wms.pilots.agent.control import Control
-from wms.pilots.agent.loop import Agent, Mission
+from wms.pilots.agent.loop import Agent
+from wms.pilots.agent.mission import Mission
 from wms.pilots.bundle import agent_bundle
 from wms.pilots.models import Pilot
 from wms.pilots.services import secret_digest
 from wms.sites.models import Queue, Site
 
 SECRET = "a-secret-that-is-good-for-one-registration"
-LIMIT_S = 30.0
+LIMIT_S = 90.0
 
 
 def wait_until(condition: Callable[[], object], what: str, limit_s: float = LIMIT_S) -> None:
@@ -106,23 +108,35 @@ class World:
         secret: str = SECRET,
         pilot: Pilot | None = None,
         slot: dict[str, int] | None = None,
+        manifest: dict[str, Any] | None = None,
+        scripts: Sequence[bytes] = (),
+        sha256: str = "",
     ) -> RunningAgent:
-        """Start an agent as a batch system would: with one core, where `slot` says nothing else."""
+        """Start an agent as a batch system would: with one core, where `slot` says nothing else.
+
+        It checks its node only where a manifest is given; `scripts` are its files.
+        """
         variables = {"PILOTAGE_INDEX": 0, "PILOTAGE_CORES": 1, **(slot or {})}
         number = len(self.agents)
         work_dir = self.directory / f"work-{number}"
         work_dir.mkdir()
         program = work_dir / "agent.pyz"
         program.write_bytes(agent_bundle().content)
+        (work_dir / "files").mkdir()
+        for script in scripts:
+            (work_dir / "files" / hashlib.sha256(script).hexdigest()).write_bytes(script)
         log_file = self.directory / f"agent-{number}.log"
         pilot = pilot or Pilot.objects.create(
             queue=self.queue, batch=f"batch-{number}", secret_sha256=secret_digest(SECRET)
         )
+        manifest_sha256 = self._lay_out(work_dir, manifest)
         mission = {
             "server": self.server.url,
             "pilot": str(pilot.uuid),
             "secret": secret,
             "work_dir": str(work_dir),
+            "manifest_sha256": sha256 or manifest_sha256,
+            "used_s": 0.0,
         }
         with log_file.open("wb") as log:
             process = subprocess.Popen(
@@ -143,6 +157,12 @@ class World:
         process.stdin.close()
         self.agents.append(RunningAgent(pilot, process, log_file, work_dir))
         return self.agents[-1]
+
+    def _lay_out(self, work_dir: Path, manifest: dict[str, Any] | None) -> str:
+        """Write a manifest where the bootstrap leaves it; return its hash."""
+        content = json.dumps(manifest or {"checks": [], "settings": {}}).encode()
+        (work_dir / "manifest.json").write_bytes(content)
+        return hashlib.sha256(content).hexdigest()
 
     def agent(self, control: Control) -> Agent:
         """An agent of a new pilot, to be run in a thread of this process."""
@@ -188,7 +208,10 @@ def world(
     (tmp_path / "blobs").mkdir()
     (tmp_path / "node").mkdir()
     site = Site.objects.create(name="UW")
-    queue = Queue.objects.create(site=site, name="short", element="local")
+    # Payloads of these tests tell of themselves by files anywhere on this host.
+    queue = Queue.objects.create(
+        site=site, name="short", element="host", hold_after_failure_s=0, fence="none"
+    )
     alice = User.objects.create_user("alice")
     proxy = FaultyProxy(live_server.url)
     world = World(proxy, tmp_path / "node", queue, alice)

@@ -9,16 +9,17 @@ from tests.wms.pilots.agent.conftest import World, wait_until
 from tests.wms.pilots.agent.faulty_proxy import LOSE_ANSWER, PASS
 from tests.wms.pilots.agent.test_agent import let_go, until_told
 from wms.jobs.models import Job, JobEvent
-from wms.pilots.agent.attributes import FILE_NAME, MOST_NAMES, Told, home_of, read_attributes
+from wms.pilots.agent.attributes import MOST_NAMES, Told, home_of, read_attributes
+from wms.pilots.agent.fence import Room
 
 ATTEMPT = (7, 1)
 
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    home = home_of(tmp_path, ATTEMPT)
-    home.mkdir()
-    return home / FILE_NAME
+    room = Room(home_of(tmp_path, ATTEMPT))
+    room.make()
+    return room.attributes_file
 
 
 def test_numbers_and_quoted_texts_are_told_and_other_lines_passed_over(file: Path) -> None:
@@ -83,9 +84,10 @@ def test_attributes_are_told_once_and_again_when_they_change(file: Path, tmp_pat
 def test_what_finds_no_room_in_a_beat_is_told_with_the_next(tmp_path: Path) -> None:
     attempts = [(job, 1) for job in range(1, 61)]
     for attempt in attempts:
-        home_of(tmp_path, attempt).mkdir()
+        room = Room(home_of(tmp_path, attempt))
+        room.make()
         text = "".join(f'T{number} = "{"x" * 900}"\n' for number in range(4))
-        (home_of(tmp_path, attempt) / FILE_NAME).write_text(text)
+        room.attributes_file.write_text(text)
     told = Told(tmp_path)
 
     beats = []

@@ -12,9 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from wms.pilots.agent import payload
 from wms.pilots.agent.control import Control
+from wms.pilots.agent.fence import Fence, Room
 from wms.pilots.agent.payload import Outcome, run_payload
+from wms.pilots.agent.usage import Meter
+from wms.pilots.agent.watchdog import Limits
 
 ATTEMPT = (7, 1)
 
@@ -24,19 +26,25 @@ def run(
     script: str,
     *,
     control: Control | None = None,
-    wall_limit_s: float | None = 60.0,
+    cgroup: str = "",
+    **limits: float | None,
 ) -> Outcome:
+    """Run a script without a fence, in the folder `sandbox` of the directory."""
     control = control or Control()
+    bounds = Limits(**{"wall_s": 60.0, **limits})
+    room = Room(directory)
+    room.make()
+    enclosure = Fence().enclose(room)
     return run_payload(
-        ["/bin/sh", "-c", script],
-        environment={"PATH": "/usr/bin:/bin"},
-        directory=directory,
+        enclosure.plan(["/bin/sh", "-c", script], {"PATH": "/usr/bin:/bin"}, bounds),
         stdout=directory / "stdout",
         stderr=directory / "stderr",
-        wall_limit_s=wall_limit_s,
+        limits=bounds,
+        meter=Meter(enclosure, [directory / "stdout", directory / "stderr"], bounds.disk_mb),
         attempt=ATTEMPT,
         control=control,
         bell=control.hold(ATTEMPT),
+        cgroup=cgroup,
     )
 
 
@@ -69,7 +77,7 @@ def test_output_exit_code_and_use_of_resources_are_told(tmp_path: Path) -> None:
     assert (outcome.exit_code, outcome.signal, outcome.reason) == (3, None, "")
     assert (tmp_path / "stdout").read_text() == "out\n"
     assert (tmp_path / "stderr").read_text() == "err\n"
-    assert outcome.wall_s > 0
+    assert outcome.usage.wall_s > 0
     assert outcome.max_rss_mb > 0
 
 
@@ -78,7 +86,7 @@ def test_cpu_time_includes_that_of_children(tmp_path: Path) -> None:
 
     outcome = run(tmp_path, f"{burn}; true")
 
-    assert outcome.cpu_s >= 0.2
+    assert outcome.usage.cpu_s >= 0.2
 
 
 def test_a_payload_that_dies_by_a_signal_shows_it(tmp_path: Path) -> None:
@@ -88,29 +96,28 @@ def test_a_payload_that_dies_by_a_signal_shows_it(tmp_path: Path) -> None:
 
 
 def test_the_wall_clock_limit_ends_a_payload(tmp_path: Path) -> None:
-    outcome = run(tmp_path, "sleep 60", wall_limit_s=0.3)
+    outcome = run(tmp_path, "sleep 60", wall_s=0.3)
 
-    assert outcome.reason == "wall-clock limit of 0.3 s exceeded"
+    assert outcome.reason.startswith("wall-clock limit of 0.3 s exceeded: it ran for 0.")
+    assert outcome.stopped_by == "watchdog"
     assert outcome.signal == signal.SIGTERM
-    assert outcome.wall_s < 30
+    assert outcome.usage.wall_s < 30
 
 
 def test_a_payload_may_end_in_good_order_after_the_polite_signal(tmp_path: Path) -> None:
     script = "trap 'echo saved; exit 5' TERM; sleep 60 & wait"
 
-    outcome = run(tmp_path, script, wall_limit_s=0.5)
+    outcome = run(tmp_path, script, wall_s=0.5)
 
     assert outcome.exit_code == 5
     assert (tmp_path / "stdout").read_text() == "saved\n"
     assert outcome.reason
 
 
-def test_a_payload_that_ignores_the_polite_signal_is_killed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(payload, "GRACE_S", 0.3)
+def test_a_payload_that_ignores_the_polite_signal_is_killed(tmp_path: Path) -> None:
+    script = "trap '' TERM; while :; do sleep 0.05; done"
 
-    outcome = run(tmp_path, "trap '' TERM; while :; do sleep 0.05; done", wall_limit_s=0.3)
+    outcome = run(tmp_path, script, wall_s=0.3, grace_s=0.3)
 
     assert outcome.signal == signal.SIGKILL
 
@@ -121,7 +128,7 @@ def test_a_kill_command_ends_this_attempt(tmp_path: Path) -> None:
 
     outcome = run(tmp_path, "sleep 60", control=control)
 
-    assert outcome.reason == "killed on request"
+    assert (outcome.reason, outcome.stopped_by) == ("killed on request", "server")
 
 
 def test_a_kill_command_for_another_attempt_is_not_for_this_one(tmp_path: Path) -> None:
@@ -134,7 +141,7 @@ def test_a_kill_command_for_another_attempt_is_not_for_this_one(tmp_path: Path) 
 def test_what_a_payload_leaves_running_is_gone_when_it_ends(tmp_path: Path) -> None:
     run(tmp_path, "sleep 1000 & echo $! >child; exit 0")
 
-    wait_until_gone(int((tmp_path / "child").read_text()))
+    assert not is_alive(int((tmp_path / "sandbox/child").read_text()))
 
 
 def test_the_pilots_variables_and_descriptors_do_not_reach_the_payload(
@@ -151,40 +158,6 @@ def test_the_pilots_variables_and_descriptors_do_not_reach_the_payload(
     assert "pipe:" not in seen
 
 
-@pytest.mark.parametrize(
-    ("content", "explanation"),
-    [
-        ("echo hello\n", "a script needs a first line #!"),
-        ("#!/no/such/interpreter\n", "does not exist here: #!/no/such/interpreter"),
-        ("#!/bin/sh\r\necho x\r\n", "its lines end as in Windows"),
-        (None, "No such file"),
-    ],
-)
-def test_what_cannot_be_executed_is_explained(
-    tmp_path: Path, content: str | None, explanation: str
-) -> None:
-    program = tmp_path / "program"
-    if content is not None:
-        program.write_text(content)
-        program.chmod(0o700)
-
-    control = Control()
-    outcome = run_payload(
-        [str(program)],
-        environment={},
-        directory=tmp_path,
-        stdout=tmp_path / "stdout",
-        stderr=tmp_path / "stderr",
-        wall_limit_s=None,
-        attempt=ATTEMPT,
-        control=control,
-        bell=control.bell,
-    )
-
-    assert outcome.exit_code is None
-    assert explanation in outcome.reason
-
-
 @pytest.mark.parametrize("murderer", ["somebody", "the payload at once"])
 def test_nothing_of_the_payload_survives_the_pilots_sudden_death(
     tmp_path: Path, murderer: str
@@ -193,21 +166,15 @@ def test_nothing_of_the_payload_survives_the_pilots_sudden_death(
     script = f"sleep 1000 & echo $$ $! >pids; {'kill -s KILL $PPID;' if is_payload else ''} wait"
     program = (
         "from pathlib import Path\n"
-        "from wms.pilots.agent.control import Control\n"
-        "from wms.pilots.agent.payload import run_payload\n"
-        "here = Path('.').resolve()\n"
-        "control = Control()\n"
-        f"run_payload(['/bin/sh', '-c', {script!r}],\n"
-        "            environment={'PATH': '/usr/bin:/bin'}, directory=here, stdout=here / 'o',\n"
-        "            stderr=here / 'e', wall_limit_s=None, attempt=(1, 1),\n"
-        "            control=control, bell=control.bell)\n"
+        "from tests.wms.pilots.agent.test_payload import run\n"
+        f"run(Path('.').resolve(), {script!r})\n"
     )
     pilot = subprocess.Popen(
         [sys.executable, "-c", program],
         cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[4])},
     )
-    leader, child = (int(pid) for pid in wait_for_file(tmp_path / "pids").split())
+    leader, child = (int(pid) for pid in wait_for_file(tmp_path / "sandbox/pids").split())
 
     if not is_payload:
         pilot.kill()

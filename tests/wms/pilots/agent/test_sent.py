@@ -1,14 +1,12 @@
-"""A pilot that the director sends to a real batch system: the local one."""
+"""A pilot that the director sends to a real batch system: that of its own host."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from django.utils import timezone
-
 from tests.wms.pilots.agent.conftest import World, wait_until
+from tests.wms.pilots.directing import sent
 from wms.jobs.models import Attempt
-from wms.pilots import director
 from wms.pilots.models import Pilot
 from wms.sites.models import Queue
 
@@ -19,7 +17,7 @@ def test_a_pilot_gets_the_slot_of_its_queue_and_fills_it(
     settings.PILOTAGE = {
         **settings.PILOTAGE,
         "PUBLIC_URL": world.server.url,
-        "LOCAL_PILOTS_DIR": str(tmp_path / "pilots"),
+        "HOST_PILOTS_DIR": str(tmp_path / "pilots"),
     }
     Queue.objects.update(cores=3, memory_mb=3000, gpus=1)
     here = world.directory
@@ -31,9 +29,7 @@ def test_a_pilot_gets_the_slot_of_its_queue_and_fills_it(
     jobs = [world.submit(together, memory_mb=1000) for _ in range(2)]
     jobs += [world.submit(together, gpus=1)]
 
-    report = director.run_cycle(timezone.now())
-
-    assert report["queues"]["UW/short"]["submitted"] == 1
+    assert sent() == {"UW/short": 1}
     for job in jobs:
         world.wait_for_state(job, "done")
     wait_until(lambda: Pilot.objects.filter(state="done").exists(), "the pilot ends")

@@ -283,6 +283,8 @@ def test_a_pilot_whose_time_is_over_ends_the_jobs_at_hand_and_takes_no_more(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PILOTAGE_CORES", "3")
+    # Only the pilot's own time is to be over.
+    Queue.objects.update(payload_limits={"wall_s": 0, "progress_ratio": 0})
     jobs = [world.submit(until_told(world, name), wall_limit_s=10**6) for name in ("a", "b")]
     late_s = [0.0]
     control = Control(clock=lambda: time.monotonic() + late_s[0])

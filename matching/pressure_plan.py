@@ -1,0 +1,321 @@
+"""One cycle of the planner: a level and a ceiling for every queue, and what cut them down."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from matching.pressure import (
+    FrontendLimits,
+    Slots,
+    effective_idle,
+    exact_share,
+    max_run,
+    min_idle,
+)
+from matching.pressure_shares import Need
+
+#: Stands for no limit.
+UNBOUNDED = 10**9
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Limits and curbs on the pilots of many queues together; `name` goes before "limit"."""
+
+    name: str
+    max_pilots: int = UNBOUNDED
+    curb_pilots: int = UNBOUNDED
+    max_cores: int = UNBOUNDED
+    max_idle: int = UNBOUNDED
+    curb_idle: int = UNBOUNDED
+
+
+@dataclass(frozen=True, slots=True)
+class QueueState:
+    """A queue with its pilots that have not finally ended, and its own limits.
+
+    `queued` have not called in, of them `held` are held; `running` have, of them `busy` have a job.
+    Each of `site`, `group` and the whole names the bounds that count for it, if there are any.
+    A queue that is `closed` says why.
+    """
+
+    name: str
+    need: Need = field(default_factory=Need)
+    closed: str = ""
+    no_demand: str = "no job waits for it"
+    queued: int = 0
+    held: int = 0
+    running: int = 0
+    busy: int = 0
+    cores: int = 1
+    max_pilots: int = UNBOUNDED
+    max_queued: int = UNBOUNDED
+    max_idle: int = UNBOUNDED
+    curb_idle: int = UNBOUNDED
+    max_held: int = UNBOUNDED
+    attenuation: float = 3.0
+    site: str = ""
+    group: str = ""
+
+    @property
+    def alive(self) -> int:
+        """All of its pilots."""
+        return self.queued + self.running
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a queue is asked for. `reasons` tell what cut `wanted` down to `level`, in order."""
+
+    wanted: int = 0
+    level: int = 0
+    ceiling: int = 0
+    reasons: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Scopes:
+    """The bounds of the whole, and of sites and groups by name."""
+
+    whole: Bounds = Bounds("limit of all pilots")
+    sites: Mapping[str, Bounds] = field(default_factory=dict)
+    groups: Mapping[str, Bounds] = field(default_factory=dict)
+
+
+_FREE = Bounds("")
+
+
+@dataclass(slots=True)
+class _Count:
+    """The pilots of one scope."""
+
+    alive: int = 0
+    cores: int = 0
+    idle: int = 0
+
+
+def plan(queues: Sequence[QueueState], scopes: Scopes) -> dict[str, Request]:
+    """The requests for all queues. What several share is never promised twice."""
+    more, reasons = _ceilings(queues)
+    for limited in _scoped(queues, scopes):
+        _cut(limited, more, reasons)
+    counts = _Counts(queues)
+    return {
+        queue.name: _request(queue, more[queue.name], reasons[queue.name], counts, scopes)
+        for queue in queues
+    }
+
+
+def _ceilings(
+    queues: Iterable[QueueState],
+) -> tuple[dict[str, int], dict[str, list[str]]]:
+    """How many pilots more than it has each queue may get, by its own need and limit."""
+    more: dict[str, int] = {}
+    reasons: dict[str, list[str]] = {}
+    for queue in queues:
+        reasons[queue.name] = []
+        wanted = max(_ceiling(queue) - queue.alive, 0)
+        room = max(queue.max_pilots - queue.alive, 0)
+        more[queue.name] = min(wanted, room)
+        if not queue.closed and queue.max_pilots - queue.running < queue.need.pilots:
+            told = f"queue limit {queue.max_pilots}: {queue.alive} pilots are there"
+            reasons[queue.name].append(told)
+    return more, reasons
+
+
+def _ceiling(queue: QueueState) -> int:
+    """The pilots that its jobs keep busy; those that are idle and of no use come on top."""
+    if queue.closed or not queue.need.pilots:
+        return 0
+    busy = max_run(
+        share_idle_mc=queue.need.pilots + queue.need.usable,
+        glideins_running_jobs=queue.busy,
+        slots_idle=queue.need.usable,
+    )
+    return busy + max(queue.running - queue.busy, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Scoped:
+    bounds: Bounds
+    queues: Sequence[QueueState]
+
+
+def _scoped(queues: Sequence[QueueState], scopes: Scopes) -> list[_Scoped]:
+    """The queues that share each of the bounds, the narrow ones first."""
+    by_site: dict[str, list[QueueState]] = defaultdict(list)
+    by_group: dict[str, list[QueueState]] = defaultdict(list)
+    for queue in queues:
+        by_site[queue.site].append(queue)
+        by_group[queue.group].append(queue)
+    return [
+        *(
+            _Scoped(scopes.sites[name], some)
+            for name, some in by_site.items()
+            if name in scopes.sites
+        ),
+        *(
+            _Scoped(scopes.groups[name], some)
+            for name, some in by_group.items()
+            if name in scopes.groups
+        ),
+        _Scoped(scopes.whole, queues),
+    ]
+
+
+def _cut(scoped: _Scoped, more: dict[str, int], reasons: Mapping[str, list[str]]) -> None:
+    """Share the places that the bounds leave exactly, in proportion to what is asked for."""
+    bounds, queues = scoped.bounds, scoped.queues
+    alive = sum(queue.alive for queue in queues)
+    cores = sum(queue.alive * queue.cores for queue in queues)
+    asked = {queue.name: more[queue.name] for queue in queues if more[queue.name]}
+    room = max(bounds.max_pilots - alive, 0)
+    if sum(asked.values()) > room:
+        told = _full(bounds, _Count(alive))
+        _lower(more, exact_share(room, asked).share, told, reasons)
+    sizes = {queue.name: queue.cores for queue in queues}
+    asked = {name: more[name] * sizes[name] for name in asked}
+    room = max(bounds.max_cores - cores, 0)
+    if sum(asked.values()) > room:
+        told = f"{bounds.name} {bounds.max_cores} cores: {cores} are there"
+        shares = exact_share(room, asked).share
+        pilots = {name: share // sizes[name] for name, share in shares.items()}
+        _lower(more, pilots, told, reasons)
+
+
+def _lower(
+    more: dict[str, int], shares: Mapping[str, int], told: str, reasons: Mapping[str, list[str]]
+) -> None:
+    for name, share in shares.items():
+        if share < more[name]:
+            more[name] = share
+            reasons[name].append(told)
+
+
+class _Counts:
+    """The pilots of all, of each site and of each group."""
+
+    def __init__(self, queues: Iterable[QueueState]) -> None:
+        self.whole = _Count()
+        self.sites: dict[str, _Count] = defaultdict(_Count)
+        self.groups: dict[str, _Count] = defaultdict(_Count)
+        for queue in queues:
+            for count in (self.whole, self.sites[queue.site], self.groups[queue.group]):
+                count.alive += queue.alive
+                count.idle += queue.need.usable
+
+
+def _slots(count: _Count, queue: QueueState) -> Slots:
+    """As the formula counts them: what waits in this queue is part of the level itself."""
+    return Slots(count.alive - queue.queued, count.idle)
+
+
+def _request(
+    queue: QueueState, more: int, reasons: list[str], counts: _Counts, scopes: Scopes
+) -> Request:
+    if queue.closed:
+        return Request(queue.need.pilots, 0, queue.running, (queue.closed,))
+    if not queue.need.total_jobs:
+        return Request(0, 0, queue.running, (queue.no_demand,))
+    wanted = queue.need.pilots
+    if not wanted:
+        return Request(0, 0, queue.running, (f"{queue.need.usable} pilots have room for its jobs",))
+    bounds = _bounds_of(queue, scopes)
+    limits = _limits(queue, *bounds)
+    site, group = counts.sites[queue.site], counts.groups[queue.group]
+    need = effective_idle(
+        share_idle_mc=wanted, share_old_idle_mc=min(queue.need.old_pilots, wanted)
+    )
+    answer = min_idle(
+        effective_idle=need.effective_idle,
+        effective_old_idle=need.effective_old_idle,
+        entry=Slots(queue.running, queue.need.usable),
+        group=_slots(group, queue),
+        frontend=_slots(site, queue),
+        global_=_slots(counts.whole, queue),
+        limits=limits,
+    )
+    own = Bounds(
+        "queue limit",
+        max_pilots=queue.max_pilots,
+        max_idle=queue.max_idle,
+        curb_idle=queue.curb_idle,
+    )
+    acting = {
+        "Entry": (own, _Count(queue.running, idle=queue.need.usable)),
+        "Group": (bounds[0], group),
+        "Frontend": (bounds[1], site),
+        "Global": (bounds[2], counts.whole),
+    }
+    told = [_told(name, acting) for name in answer.triggered]
+    level = min(answer.min_idle, queue.queued + more)
+    counted = zip(bounds, (group, site, counts.whole), strict=True)
+    full = [_full(each, count) for each, count in counted if _room(each, count, queue) < wanted]
+    return Request(
+        wanted,
+        level,
+        queue.alive + more,
+        tuple(dict.fromkeys([*reasons, *full, *_ramp(queue, wanted, limits, level), *told])),
+    )
+
+
+def _room(bounds: Bounds, count: _Count, queue: QueueState) -> int:
+    """How many pilots may wait in the queue as far as these bounds go."""
+    return bounds.max_pilots - count.alive + queue.queued
+
+
+def _full(bounds: Bounds, count: _Count) -> str:
+    return f"{bounds.name} {bounds.max_pilots}: {count.alive} pilots are there"
+
+
+def _ramp(queue: QueueState, wanted: int, limits: FrontendLimits, level: int) -> list[str]:
+    """What of the formula itself kept the level below what is wanted."""
+    told = []
+    reserve = min(queue.need.old_pilots // 3, limits.reserve_idle_per_entry)
+    if queue.attenuation > 1 and 0 < level < wanted:
+        told.append(f"ramp-up: wanted divided by {queue.attenuation:g}")
+    if int(wanted / limits.ramp_up_attenuation) + reserve > queue.max_queued:
+        told.append(f"at most {queue.max_queued} waiting pilots")
+    return told
+
+
+def _bounds_of(queue: QueueState, scopes: Scopes) -> tuple[Bounds, Bounds, Bounds]:
+    """Those of its group, its site, and the whole."""
+    group = scopes.groups.get(queue.group, _FREE)
+    return group, scopes.sites.get(queue.site, _FREE), scopes.whole
+
+
+def _limits(queue: QueueState, group: Bounds, site: Bounds, whole: Bounds) -> FrontendLimits:
+    return FrontendLimits(
+        max_running_per_entry=queue.max_pilots,
+        max_idle_glideins_per_entry=queue.max_queued,
+        max_idle_slots_per_entry=queue.max_idle,
+        curb_idle_slots_per_entry=queue.curb_idle,
+        group_max_total=group.max_pilots,
+        group_curb_total=group.curb_pilots,
+        group_max_idle_slots=group.max_idle,
+        group_curb_idle_slots=group.curb_idle,
+        frontend_max_total=site.max_pilots,
+        frontend_curb_total=site.curb_pilots,
+        frontend_max_idle_slots=site.max_idle,
+        frontend_curb_idle_slots=site.curb_idle,
+        global_max_total=whole.max_pilots,
+        global_curb_total=whole.curb_pilots,
+        global_max_idle_slots=whole.max_idle,
+        global_curb_idle_slots=whole.curb_idle,
+        ramp_up_attenuation=queue.attenuation,
+    )
+
+
+def _told(name: str, acting: Mapping[str, tuple[Bounds, _Count]]) -> str:
+    """A limit or curb of the formula in words."""
+    bounds, count = next(acting[level] for level in acting if name.endswith(level))
+    is_curb, is_idle = name.startswith("Curb"), "Idle" in name
+    seen = f"{count.idle} pilots are idle" if is_idle else f"{count.alive} pilots are there"
+    if is_curb:
+        curb = bounds.curb_idle if is_idle else bounds.curb_pilots
+        return f"halved at the curb {curb} of the {bounds.name}: {seen}"
+    limit = f"{bounds.max_idle} idle" if is_idle else f"{bounds.max_pilots}"
+    return f"{bounds.name} {limit}: {seen}"

@@ -1,0 +1,44 @@
+"""Checks that are added to those that every pilot does, in the administration."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from django.http import HttpRequest
+
+from portal.admin.roles import CheckedForm, RoleAdmin, actor_of
+from wms.core.models import Role
+from wms.pilots.checks import check_node_check, save_node_check
+from wms.pilots.models import NodeCheck
+
+
+class NodeCheckForm(CheckedForm):
+    """A script that names its interpreter."""
+
+    check = staticmethod(check_node_check)
+
+    class Meta:
+        model = NodeCheck
+        fields = (
+            "name", "site", "group", "position", "script", "settings", "time_limit_s", "period_s",
+            "is_enabled",
+        )  # fmt: skip
+        widgets = {
+            "script": forms.Textarea(attrs={"rows": 20, "cols": 100, "spellcheck": "false"}),
+        }
+
+
+class NodeCheckAdmin(RoleAdmin):
+    """What runs on every node before the first job: for administrators only."""
+
+    role = Role.ADMIN
+    form = NodeCheckForm
+    list_display = ("name", "site", "group", "position", "time_limit_s", "period_s", "is_enabled")
+    list_filter = ("is_enabled", "site")
+    list_select_related = ("site", "group")
+    search_fields = ("name",)
+
+    def save_model(self, request: HttpRequest, obj: NodeCheck, form: Any, change: bool) -> None:
+        """Store the check with an audit entry, which keeps what it was before."""
+        save_node_check(obj, actor=actor_of(request))

@@ -1,0 +1,73 @@
+"""What pilots fetch before they register, by hash and without a credential, and what they find."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from uuid import UUID
+
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.utils import timezone
+
+from portal.pilot_api.bodies import Fields, read_body
+from portal.pilot_api.endpoint import endpoint, for_pilot
+from wms.core.errors import NotAuthenticated
+from wms.pilots.checks import CheckResult, record_checks, report_unfit
+from wms.pilots.manifest import file_content, manifest_content
+from wms.pilots.models import Pilot
+
+_REASON_LENGTH = 1000
+
+
+@endpoint("GET")
+def manifest(request: HttpRequest, *, sha256: str) -> HttpResponse:
+    """The list of what a pilot is to run; whoever fetches it knows its hash beforehand."""
+    return _immutable(manifest_content, sha256, "application/json")
+
+
+@endpoint("GET")
+def file(request: HttpRequest, *, sha256: str) -> HttpResponse:
+    """One file of a manifest."""
+    return _immutable(file_content, sha256, "application/octet-stream")
+
+
+def _immutable(content_of: Callable[[str], bytes], sha256: str, kind: str) -> HttpResponse:
+    """A content that never changes under its name: caches on the way may keep it for ever."""
+    answer = HttpResponse(content_of(sha256), content_type=kind)
+    answer["Cache-Control"] = "public, max-age=31536000, immutable"
+    answer["ETag"] = f'"{sha256}"'
+    return answer
+
+
+@endpoint("POST")
+def unfit(request: HttpRequest) -> HttpResponse:
+    """A pilot stopped before it executed anything, and says why."""
+    body = read_body(request)
+    secret = body.text("secret", max_length=256)
+    reason = body.text("reason", pattern=".+")[:_REASON_LENGTH]
+    try:
+        uuid = UUID(body.text("pilot", max_length=36))
+    except ValueError as error:
+        raise NotAuthenticated from error
+    report_unfit(uuid, secret=secret, reason=reason, now=timezone.now())
+    return JsonResponse({})
+
+
+@endpoint("POST")
+@for_pilot
+def checks(request: HttpRequest, pilot: Pilot) -> HttpResponse:
+    """What checks of the node found."""
+    results = [_read_result(each) for each in read_body(request).objects("checks")]
+    record_checks(pilot, results, now=timezone.now())
+    return JsonResponse({"accepted": True})
+
+
+def _read_result(fields: Fields) -> CheckResult:
+    return CheckResult(
+        key=fields.text("key", max_length=64, pattern=".+"),
+        name=fields.text("name", max_length=64, pattern=".+"),
+        is_ok=fields.flag("is_ok"),
+        kind=fields.text("kind", max_length=32),
+        reason=fields.text("reason", max_length=_REASON_LENGTH),
+        metrics=fields.object("metrics").metrics(),
+        seconds=fields.number("seconds"),
+    )

@@ -1,0 +1,42 @@
+"""Batch systems as fixtures; a test that cannot have one is skipped with the reason."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from tests.batch_systems.services import Unavailable, shared
+from tests.batch_systems.slurm import Slurm
+from tests.batch_systems.sshd import Sshd
+
+
+def _shared_or_skip(name: str) -> object:
+    try:
+        return shared(name)
+    except Unavailable as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="session")
+def slurm() -> Slurm:
+    """A Slurm that all tests of a run share."""
+    found = _shared_or_skip("slurm")
+    assert isinstance(found, Slurm)
+    return found
+
+
+@pytest.fixture(scope="session")
+def own_slurm() -> Slurm:
+    """A Slurm of this test process alone, whose controller it may stop."""
+    found = _shared_or_skip(f"slurm-{os.environ.get('PYTEST_XDIST_WORKER', 'own')}")
+    assert isinstance(found, Slurm)
+    return found
+
+
+@pytest.fixture(scope="session")
+def sshd() -> Sshd:
+    """An sshd that all tests of a run share."""
+    found = _shared_or_skip("sshd")
+    assert isinstance(found, Sshd)
+    return found

@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from tests import factories
+from wms.core.models import AuditEntry
+from wms.jobs.models import Attempt, Job
+from wms.pilots.models import Pilot
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def claimed() -> factories.Claimed:
+    people = factories.people()
+    worker = factories.pilot(factories.site().queues.get())
+    factories.job(people.alice)
+    made = factories.claim(worker)
+    assert made is not None
+    return made.start()
+
+
+def test_a_job_is_killed_with_a_reason(claimed: factories.Claimed, capsys) -> None:
+    call_command("steer", "kill-job", str(claimed.job.pk), "--user", "alice", "--reason", "wrong")
+
+    assert Job.objects.get().state_reason == "wrong"
+    entry = AuditEntry.objects.get(action="kill job")
+    assert (entry.actor, entry.reason) == ("alice", "wrong")
+    assert "killed" in capsys.readouterr().out
+
+
+def test_newest_output_is_asked_for(claimed: factories.Claimed) -> None:
+    call_command("steer", "peek-job", str(claimed.job.pk), "--user", "sam")
+
+    assert Attempt.objects.get().peek_until is not None
+
+
+@pytest.mark.parametrize("command", ["drain-pilot", "stop-after-job"])
+def test_a_pilot_is_drained(claimed: factories.Claimed, command: str) -> None:
+    which = str(claimed.pilot.uuid) if command == "drain-pilot" else str(claimed.job.pk)
+
+    call_command("steer", command, which, "--user", "sam", "--reason", "new kernel")
+
+    assert Pilot.objects.get().drain_reason == "new kernel"
+
+
+def test_what_is_not_allowed_is_told(claimed: factories.Claimed) -> None:
+    job = str(claimed.job.pk)
+
+    with pytest.raises(CommandError, match="bob may not steer job"):
+        call_command("steer", "kill-job", job, "--user", "bob", "--reason", "mine")
+    with pytest.raises(CommandError, match="There is no user nobody"):
+        call_command("steer", "kill-job", job, "--user", "nobody", "--reason", "mine")

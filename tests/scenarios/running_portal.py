@@ -1,0 +1,129 @@
+"""A portal of its own in a folder, with sites as a test describes them, disturbed from outside."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.request import ProxyHandler, Request, build_opener
+
+from portal.cli.child import ChildPortal
+from portal.cli.client import Client, Unreachable
+from portal.cli.place import BASE, Place
+from tests.scenarios.running_demo import FOREIGN, wait_for
+
+_SET_UP = """
+import json, sys
+import django
+django.setup()
+from portal.cli.demo_site import prepare_operator
+from portal.cli.place import Place
+from wms.core.actors import Actor
+from wms.sites.services import QueueSpec, SiteSpec, configure_site
+actor = Actor.system("test")
+given = json.load(sys.stdin)
+queues = [QueueSpec(**each) for each in given["queues"]]
+configure_site(SiteSpec(**given["site"]), queues, actor=actor)
+print(prepare_operator(Place.from_environment(), actor=actor).token)
+"""
+
+
+class RunningPortal:
+    """The portal's address and programs, and its API as an operator."""
+
+    def __init__(self, place: Place, portal: ChildPortal, token: str) -> None:
+        self.place = place
+        self.url = portal.local_url
+        self.client = Client(portal.local_url, token)
+
+    def get(self, path: str) -> Any:
+        """What the API answers; an empty object while the web server is away."""
+        try:
+            return self.client.get(path)
+        except Unreachable:
+            return {}
+
+    def text(self, path: str) -> str:
+        """The content of a file that the API gives."""
+        request = Request(f"{self.url}/api/v1/{path}")
+        request.add_header("Authorization", f"Token {self.client.token}")
+        with build_opener(ProxyHandler({})).open(request, timeout=30) as answer:
+            return answer.read().decode()
+
+    def all(self, path: str) -> list[dict[str, Any]]:
+        """Every entry of a list of the API."""
+        found: list[dict[str, Any]] = []
+        answer = self.client.get(path)
+        while True:
+            found += answer["results"]
+            if not answer.get("next"):
+                return found
+            answer = self.client.get(answer["next"].split("/api/v1/", 1)[1])
+
+    def kill(self, program: str) -> None:
+        """End a program by SIGKILL, and return when it runs again."""
+        pid = wait_for(f"{program} runs", lambda: self._pid_of(program))
+        os.kill(pid, signal.SIGKILL)
+        wait_for(f"{program} runs again", lambda: self._pid_of(program) not in {0, pid})
+
+    def _pid_of(self, program: str) -> int:
+        configuration = self.place.run / "supervisord.conf"
+        command = [sys.executable, "-m", "supervisor.supervisorctl", "-c", configuration]
+        done = subprocess.run([*command, "pid", program], capture_output=True, text=True)
+        return int(done.stdout) if done.stdout.strip().isdigit() else 0
+
+
+@contextmanager
+def running_portal(
+    var: Path, site: Mapping[str, Any], queues: Sequence[Mapping[str, Any]], **settings: str
+) -> Iterator[RunningPortal]:
+    """A portal on the folder `var` with one site; it ends with the block."""
+    before = dict(os.environ)
+    environment = {name: v for name, v in before.items() if name not in FOREIGN}
+    os.environ.clear()
+    os.environ.update(environment | settings | {"PILOTAGE_VAR": str(var)})
+    try:
+        place = Place(var)
+        with ChildPortal(place) as portal:
+            token = _set_up({"site": site, "queues": queues})
+            yield RunningPortal(place, portal, token)
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+
+
+def _set_up(given: Mapping[str, Any]) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", _SET_UP],
+        input=json.dumps(given), capture_output=True, text=True, check=False, timeout=60, cwd=BASE,
+        env=os.environ | {"DJANGO_SETTINGS_MODULE": "portal.settings"},
+    )  # fmt: skip
+    if done.returncode:
+        raise AssertionError(done.stderr)
+    return done.stdout.split()[-1]
+
+
+def processes_with(needles: Sequence[str], *, word: str) -> list[int]:
+    """Living processes with `word` in their command line, and one of the others there or in their
+    environment.
+    """
+    found = []
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            command = (entry / "cmdline").read_bytes()
+            if word.encode() not in command:
+                continue
+            told = command + (entry / "environ").read_bytes()
+            if any(needle.encode() in told for needle in needles):
+                found.append(int(entry.name))
+        except OSError:
+            continue
+    return found

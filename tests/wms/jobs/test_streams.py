@@ -1,0 +1,177 @@
+from __future__ import annotations
+
+import tracemalloc
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+from hypothesis import given
+from hypothesis import strategies as st
+
+from matching.needs import Needs
+from matching.resources import Resource
+from wms.core.actors import Actor
+from wms.core.errors import NotFound, TooLarge
+from wms.core.models import User
+from wms.jobs import services, streams
+from wms.jobs.attempts import add_attempt_file
+from wms.jobs.blobs import store_bytes
+from wms.jobs.models import Attempt, Stream
+from wms.jobs.specs import JobSpec
+from wms.jobs.streams import PieceMissing, append_to_stream, chunks_of, stream_path, tail_of
+from wms.taskqueues.services import claim
+
+NOW = timezone.now()
+GIB = 1024**3
+
+
+@pytest.fixture
+def attempt(alice: User) -> Attempt:
+    spec = JobSpec(name="run", executable="/bin/true", needs=Needs.of("alice"))
+    services.submit_jobs(
+        [spec],
+        owner=alice,
+        workspace=services.create_workspace(alice, {}),
+        actor=Actor.person(alice),
+    )
+    claimed = claim(Resource("site-a", cpu_time_s=10**6))
+    assert claimed is not None
+    made = services.bind_to_pilot(
+        claimed, pilot_id=7, site_name="site-a", host="n", free_cores=1, actor=Actor.pilot("p")
+    )
+    assert made is not None
+    return made
+
+
+def send(attempt: Attempt, content: bytes, *, offset: int, kind: str = "stdout") -> int:
+    return append_to_stream(
+        attempt.job_id,
+        attempt.number,
+        pilot_id=attempt.pilot_id,
+        kind=kind,
+        offset=offset,
+        content=content,
+        now=NOW,
+    )
+
+
+def content_of(attempt: Attempt, kind: str = "stdout") -> bytes:
+    stream = Stream.objects.get(attempt=attempt, kind=kind)
+    return b"".join(chunks_of(stream_path(attempt.pk, kind), stream.size_bytes))
+
+
+def test_pieces_are_put_together_in_their_order(attempt: Attempt) -> None:
+    assert send(attempt, b"one ", offset=0) == 4
+    assert send(attempt, b"two", offset=4) == 7
+
+    assert content_of(attempt) == b"one two"
+
+
+def test_a_piece_that_is_here_already_changes_nothing(attempt: Attempt) -> None:
+    send(attempt, b"one", offset=0)
+
+    assert send(attempt, b"one", offset=0) == 3
+    assert send(attempt, b"X", offset=1) == 3
+    assert content_of(attempt) == b"one"
+
+
+def test_a_piece_beyond_the_end_is_refused_with_the_size(attempt: Attempt) -> None:
+    send(attempt, b"one", offset=0)
+
+    with pytest.raises(PieceMissing) as refused:
+        send(attempt, b"three", offset=7)
+
+    assert refused.value.size_bytes == 3
+    assert content_of(attempt) == b"one"
+
+
+def test_what_a_process_wrote_that_died_before_the_row_does_not_count(attempt: Attempt) -> None:
+    send(attempt, b"one", offset=0)
+    with stream_path(attempt.pk, "stdout").open("ab") as file:
+        file.write(b"garbage")
+
+    send(attempt, b" two", offset=3)
+
+    assert content_of(attempt) == b"one two"
+
+
+def test_no_more_than_the_limit_is_kept(attempt: Attempt, settings: Any) -> None:
+    settings.PILOTAGE = {**settings.PILOTAGE, "MAX_STREAM_BYTES": 5}
+    send(attempt, b"12345", offset=0)
+
+    with pytest.raises(TooLarge):
+        send(attempt, b"6", offset=5)
+
+    assert content_of(attempt) == b"12345"
+
+
+def test_another_pilot_adds_nothing(attempt: Attempt) -> None:
+    attempt.pilot_id = 8
+
+    with pytest.raises(NotFound):
+        send(attempt, b"x", offset=0)
+
+
+def test_a_gibibyte_is_read_in_the_memory_of_a_chunk(attempt: Attempt) -> None:
+    path = stream_path(attempt.pk, "stdout")
+    path.parent.mkdir(parents=True)
+    with path.open("wb") as file:
+        file.truncate(GIB - 3)
+        file.seek(0, 2)
+        file.write(b"end")
+
+    tracemalloc.start()
+    size = sum(map(len, chunks_of(path, GIB)))
+    tail = tail_of(path, GIB, limit_bytes=1000)
+    _, peak_bytes = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert size == GIB
+    assert tail == "\0" * 997 + "end"
+    assert peak_bytes < 4 * 1024 * 1024
+
+
+@given(parts=st.lists(st.binary(max_size=20), max_size=6), data=st.data())
+def test_whatever_is_repeated_or_comes_too_early_the_file_grows_by_each_piece_once(
+    tmp_path_factory: pytest.TempPathFactory, parts: list[bytes], data: st.DataObject
+) -> None:
+    path = tmp_path_factory.mktemp("piece") / "file"
+    whole, size = b"".join(parts), 0
+    offsets = [sum(map(len, parts[:number])) for number in range(len(parts))]
+    order = data.draw(st.lists(st.sampled_from(range(len(parts))), max_size=20)) if parts else []
+
+    for number in [*order, *range(len(parts))]:
+        try:
+            size = streams.add_piece(path, parts[number], offset=offsets[number], size_bytes=size)
+        except PieceMissing:
+            assert offsets[number] > size
+        assert b"".join(chunks_of(path, size)) == whole[:size]
+
+    assert size == len(whole)
+
+
+@pytest.mark.parametrize(
+    ("ended_ago", "has_file", "is_kept"),
+    [
+        (None, True, True),
+        (timedelta(minutes=5), True, True),
+        (timedelta(hours=2), True, False),
+        (timedelta(hours=2), False, True),
+        (timedelta(days=31), False, False),
+    ],
+)
+def test_streams_are_removed_by_a_rule(
+    attempt: Attempt, ended_ago: timedelta | None, has_file: bool, is_kept: bool
+) -> None:
+    send(attempt, b"one", offset=0)
+    if has_file:
+        add_attempt_file(attempt, kind="stdout", path="stdout", blob=store_bytes(b"one"))
+    if ended_ago is not None:
+        Attempt.objects.update(outcome="done", ended_at=NOW - ended_ago)
+
+    removed = streams.sweep_streams(now=NOW)
+
+    assert removed == (0 if is_kept else 1)
+    assert Stream.objects.exists() == is_kept
+    assert stream_path(attempt.pk, "stdout").exists() == is_kept

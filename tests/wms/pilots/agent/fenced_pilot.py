@@ -1,0 +1,96 @@
+"""A pilot of the tests: runs payloads behind a fence, and tells what became of them.
+
+A program of its own, so that it can run under another account than the tests. Its standard input
+brings JSON: the fence, and the payloads. All payloads run at the same time.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from wms.pilots.agent import fences
+from wms.pilots.agent.control import Control
+from wms.pilots.agent.fence import Fence, FenceFails, Room
+from wms.pilots.agent.payload import run_payload
+from wms.pilots.agent.usage import Meter
+from wms.pilots.agent.watchdog import Limits
+
+#: What no payload may learn; put together here, so that it is in the memory of this process only.
+TOKEN = "-".join(["token", "of", "the", "pilot"])
+
+
+def main() -> None:
+    task = json.loads(sys.stdin.read())
+    os.umask(0o077)
+    work_dir = Path(task["work_dir"])
+    (work_dir / "secret").write_text(TOKEN)
+    try:
+        fence = fences.fence_named(task["fence"], work_dir)
+    except FenceFails as error:
+        sys.stdout.write(json.dumps({"fails": str(error)}))
+        return
+    results: list[Any] = [None] * len(task["payloads"])
+
+    def run(number: int) -> None:
+        results[number] = run_one(fence, work_dir / f"job-{number}", task["payloads"][number])
+
+    threads = [threading.Thread(target=run, args=(n,)) for n in range(len(results))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    sys.stdout.write(json.dumps({"results": results}))
+
+
+def run_one(fence: Fence, home: Path, payload: dict[str, Any]) -> dict[str, Any]:
+    limits = Limits(**{"wall_s": 60.0, **payload["limits"]})
+    room = Room(home)
+    room.make()
+    for name, content in payload["inputs"].items():
+        (room.sandbox / name).write_text(content)
+    enclosure = fence.enclose(room)
+    enclosure.executable("run.sh")
+    enclosure.enter()
+    environment = {
+        "PATH": "/usr/bin:/bin",
+        "HOME": enclosure.home,
+        "TMPDIR": enclosure.tmp,
+        "PILOT": str(os.getpid()),
+        "PILOT_DIR": str(home.parent),
+        **payload["environment"],
+    }
+    control = Control()
+    try:
+        outcome = run_payload(
+            enclosure.plan([enclosure.executable("run.sh"), "marker"], environment, limits),
+            stdout=home / "stdout",
+            stderr=home / "stderr",
+            limits=limits,
+            meter=Meter(enclosure, [home / "stdout", home / "stderr"], limits.disk_mb),
+            attempt=(1, 1),
+            control=control,
+            bell=control.bell,
+        )
+        enclosure.leave(payload["outputs"])
+    finally:
+        enclosure.close()
+    return {
+        **asdict(outcome),
+        "stdout": (home / "stdout").read_text(errors="replace"),
+        "stderr": (home / "stderr").read_text(errors="replace")[:2000],
+        "outputs": {
+            name: (room.sandbox / name).read_text()
+            for name in payload["outputs"]
+            if (room.sandbox / name).is_file()
+        },
+    }
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,280 @@
+"""Reports while the server is away: kept on the disk, sent in their order, each once."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.wms.pilots.agent.conftest import wait_until
+from wms.pilots.agent.client import (
+    BadAnswer,
+    Client,
+    NodeFault,
+    Rejected,
+    Superseded,
+    Unavailable,
+)
+from wms.pilots.agent.control import Bell, Control
+from wms.pilots.agent.spool import Spool, Upload
+
+MINUTE_S = 60.0
+
+
+class VirtualTime:
+    """A clock that stands still but for pauses, which take no time of ours."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+        self.pauses: list[float] = []
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class PassingBell(Bell):
+    """Where others wait, this lets the time pass."""
+
+    def __init__(self, time: VirtualTime) -> None:
+        super().__init__()
+        self._time = time
+
+    def wait(self, timeout_s: float | None) -> None:
+        if timeout_s is None:
+            super().wait(0.05)
+        else:
+            self._time.now += timeout_s
+            self._time.pauses.append(timeout_s)
+
+
+class Server(Client):
+    """A server that is away when it is told to be, and remembers what reached it."""
+
+    def __init__(self, is_away: Callable[[], bool]) -> None:
+        self.is_away = is_away
+        self.got: list[tuple[str, Any]] = []
+        self.answers: dict[str, Exception] = {}
+        self.tries = 0
+
+    def call(self, path: str, body: dict[str, Any], **_: Any) -> dict[str, Any]:
+        self._receive(path, body)
+        return {}
+
+    def upload(self, path: str, source: Path, **_: Any) -> None:
+        self._receive(path, source.read_bytes())
+
+    def _receive(self, path: str, content: Any) -> None:
+        self.tries += 1
+        if self.is_away():
+            raise Unavailable("no answer")
+        if path in self.answers:
+            raise self.answers[path]
+        self.got.append((path, content))
+
+
+class Surroundings:
+    """A spool with a server that comes back at `back_at`, on a clock of its own."""
+
+    def __init__(self, directory: Path) -> None:
+        self.time = VirtualTime()
+        self.back_at = 0.0
+        self.server = Server(lambda: self.time.now < self.back_at)
+        self.control = Control(clock=self.time)
+        self.directory = directory / "spool"
+        self.spool = Spool(
+            self.directory,
+            client=self.server,
+            control=self.control,
+            bell=PassingBell(self.time),
+        )
+
+    def stay_away(self, seconds: float) -> None:
+        self.back_at = self.time.now + seconds
+
+    def replay(self) -> None:
+        """Let the background send until nothing is left."""
+        self.spool.start()
+        wait_until(lambda: not self.spool.attempts(), "all is sent or dropped")
+        self.spool.stop()
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Surroundings:
+    return Surroundings(tmp_path)
+
+
+def report(number: int) -> str:
+    return f"jobs/{number}/1/report"
+
+
+def test_a_report_reaches_a_server_that_is_there_at_once(here: Surroundings) -> None:
+    here.spool.put(report(1), {"exit_code": 0})
+
+    assert here.server.got == [(report(1), {"exit_code": 0})]
+    assert not here.directory.exists()
+
+
+def test_reports_outlive_thirty_minutes_without_a_server_and_arrive_in_their_order(
+    here: Surroundings,
+) -> None:
+    here.stay_away(30 * MINUTE_S)
+
+    for number in range(20):
+        here.spool.put(report(number), {"exit_code": number})
+    kept = sorted(here.directory.glob("*/report.json"))
+    assert [json.loads(each.read_text())["exit_code"] for each in kept] == list(range(20))
+    assert here.spool.attempts() == [(number, 1) for number in range(20)]
+    here.replay()
+
+    assert [path for path, _ in here.server.got] == [report(number) for number in range(20)]
+    assert here.spool.fault is None
+    assert list(here.directory.iterdir()) == []
+
+
+def test_a_server_that_is_away_is_asked_more_and_more_seldom(here: Surroundings) -> None:
+    here.stay_away(30 * MINUTE_S)
+
+    here.spool.put(report(1), {})
+    here.replay()
+
+    assert here.time.pauses[0] < 1
+    assert max(here.time.pauses) <= 30
+    assert len(here.time.pauses) < 150
+    # No two pilots keep step.
+    assert len(set(here.time.pauses)) > 50
+
+
+def test_a_report_goes_behind_those_that_wait(here: Surroundings) -> None:
+    here.stay_away(1)
+    here.spool.put(report(1), {})
+    here.back_at = 0.0
+
+    here.spool.put(report(2), {})
+    assert here.server.got == []
+    here.replay()
+
+    assert [path for path, _ in here.server.got] == [report(1), report(2)]
+
+
+def test_files_are_kept_with_their_report_and_sent_before_it(
+    here: Surroundings, tmp_path: Path
+) -> None:
+    source = tmp_path / "result"
+    source.write_bytes(b"42")
+    here.stay_away(MINUTE_S)
+
+    here.spool.put(report(1), {}, uploads=[Upload("jobs/1/1/files/output/r", source, "output r")])
+    assert not source.exists()
+    here.replay()
+
+    assert here.server.got == [("jobs/1/1/files/output/r", b"42"), (report(1), {})]
+
+
+@pytest.mark.parametrize("away_s", [0, MINUTE_S], ids=["at once", "later"])
+@pytest.mark.parametrize("refusal", [Rejected(413, "too large"), NodeFault("unreadable")])
+def test_what_the_server_does_not_take_of_the_files_is_told_in_the_report(
+    here: Surroundings, tmp_path: Path, away_s: float, refusal: Exception
+) -> None:
+    (tmp_path / "result").write_bytes(b"42")
+    (tmp_path / "stdout").write_bytes(b"words")
+    here.server.answers = {"result": refusal, "stdout": refusal}
+    here.stay_away(away_s)
+
+    here.spool.put(
+        report(1),
+        {"reason": "wall-clock limit", "missing_outputs": ["a"]},
+        uploads=[
+            Upload("result", tmp_path / "result", "output b", output="b"),
+            Upload("stdout", tmp_path / "stdout", "stdout"),
+        ],
+    )
+    here.replay()
+
+    [(_, body)] = here.server.got
+    assert body["missing_outputs"] == ["a", "b"]
+    assert body["reason"] == (
+        f"wall-clock limit; output b was not stored: {refusal}; stdout was not stored: {refusal}"
+    )
+
+
+def test_an_attempt_that_somebody_else_has_by_now_is_dropped(here: Surroundings) -> None:
+    here.server.answers = {report(1): Superseded(409, "given to another pilot")}
+    here.stay_away(MINUTE_S)
+
+    here.spool.put(report(1), {})
+    here.spool.put(report(2), {})
+    here.replay()
+
+    assert [path for path, _ in here.server.got] == [report(2)]
+    assert here.spool.fault is None
+
+
+@pytest.mark.parametrize("refusal", [Rejected(400, "no"), BadAnswer("what?")])
+def test_a_report_that_the_server_refuses_is_a_fault_and_the_others_go_on(
+    here: Surroundings, refusal: Exception
+) -> None:
+    here.server.answers = {report(1): refusal}
+    here.stay_away(MINUTE_S)
+
+    here.spool.put(report(1), {})
+    here.spool.put(report(2), {})
+    here.replay()
+
+    assert [path for path, _ in here.server.got] == [report(2)]
+    assert here.spool.fault is refusal
+
+
+def test_what_the_server_says_at_once_is_for_the_caller(here: Surroundings) -> None:
+    here.server.answers = {report(1): Superseded(409, "given to another pilot")}
+
+    with pytest.raises(Superseded):
+        here.spool.put(report(1), {})
+
+
+def test_patience_has_an_end(here: Surroundings) -> None:
+    here.stay_away(3 * 60 * MINUTE_S)
+
+    here.spool.put(report(1), {})
+    here.replay()
+
+    assert here.server.got == []
+    assert isinstance(here.spool.fault, Unavailable)
+
+
+def test_without_room_on_the_disk_the_caller_waits(here: Surroundings, tmp_path: Path) -> None:
+    here.directory.write_bytes(b"a file where the folder should be")
+    here.server.is_away = lambda: here.server.tries == 1
+
+    here.spool.put(report(1), {})
+
+    assert here.server.got == [(report(1), {})]
+
+
+def test_a_heartbeat_that_arrives_ends_the_pause(tmp_path: Path) -> None:
+    is_away = [True]
+    server = Server(lambda: is_away[0])
+    spool = Spool(tmp_path / "spool", client=server, control=Control())
+    spool.put(report(1), {})
+    spool.start()
+    wait_until(lambda: server.tries > 6, "the pauses have grown to seconds")
+
+    is_away[0] = False
+    spool.hurry()
+
+    wait_until(lambda: server.got, "it is sent", limit_s=2)
+    spool.stop()
+
+
+def test_a_pilot_that_has_to_go_does_not_wait_for_long(here: Surroundings) -> None:
+    control = Control()
+    spool = Spool(here.directory, client=Server(lambda: True), control=control)
+    spool.put(report(1), {})
+    spool.start()
+
+    control.terminate()
+
+    assert not spool.flush() or spool.fault
+    spool.stop()

@@ -1,0 +1,171 @@
+"""What payloads use, seen in real processes and files."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.wms.pilots.agent.test_payload import run
+from wms.pilots.agent import sandbox
+from wms.pilots.agent.cgroups import Cgroups, own_group
+from wms.pilots.agent.watchdog import Limits
+
+PYTHON = sys.executable
+
+
+def test_memory_that_processes_share_is_counted_once(tmp_path: Path) -> None:
+    program = (
+        "import mmap, os, time\n"
+        "memory = mmap.mmap(-1, 60 * 2**20)\n"
+        "memory.write(b'x' * len(memory))\n"
+        "for _ in range(4):\n"
+        "    if not os.fork():\n"
+        "        memory[:] == b''\n"
+        "        break\n"
+        "time.sleep(2)\n"
+    )
+
+    outcome = run(tmp_path, f'exec {PYTHON} -c "$0"'.replace("$0", program))
+
+    assert 60 <= outcome.max_rss_mb < 180
+
+
+def test_memory_in_files_without_a_name_counts(tmp_path: Path) -> None:
+    program = (
+        "import os, time\n"
+        "file = os.memfd_create('hidden')\n"
+        "for _ in range(80): os.write(file, bytes(2**20))\n"
+        "time.sleep(60)\n"
+    )
+
+    outcome = run(tmp_path, f'exec {PYTHON} -c "{program}"', memory_mb=70, grace_s=0.2)
+
+    assert outcome.reason.startswith("memory over its limit: ")
+
+
+def test_cpu_time_over_its_limit_ends_a_payload_with_its_children(tmp_path: Path) -> None:
+    burn = f"{PYTHON} -c 'while True: pass'"
+
+    outcome = run(tmp_path, f"{burn} & {burn} & wait", cpu_s=1, grace_s=0.2)
+
+    assert outcome.reason.startswith("CPU time over its limit: ")
+    assert outcome.usage.cpu_s >= 1
+
+
+def test_what_is_printed_without_end_ends_a_payload(tmp_path: Path) -> None:
+    outcome = run(tmp_path, "yes", output_mb=5, grace_s=0.2)
+
+    assert outcome.reason.startswith("stdout and stderr over its limit: ")
+
+
+def test_too_many_processes_end_a_payload(tmp_path: Path) -> None:
+    script = "for n in 1 2 3 4 5 6 7 8; do sleep 60 & done; wait"
+
+    outcome = run(tmp_path, script, processes=5, grace_s=0.2)
+
+    assert outcome.reason == "processes over its limit: 9 of 5"
+
+
+def test_what_is_read_and_written_is_told(tmp_path: Path) -> None:
+    outcome = run(tmp_path, "head -c 8000000 /dev/zero >file; sync file")
+
+    assert outcome.written_mb > 7
+    assert outcome.usage.disk_mb > 7
+    assert set(outcome.usage_told()) == {
+        *("wall_s", "cpu_s", "memory_mb", "disk_mb", "processes", "read_mb", "written_mb"),
+    }
+
+
+def test_links_are_not_followed_when_files_are_counted(tmp_path: Path) -> None:
+    (tmp_path / "files").mkdir()
+    (tmp_path / "large").write_bytes(bytes(5 * 2**20))
+    (tmp_path / "files/link").symlink_to(tmp_path / "large")
+    (tmp_path / "files/circle").symlink_to(tmp_path / "files")
+    (tmp_path / "files/small").write_bytes(b"x" * 2**20)
+
+    assert 1.0 <= sandbox.tree_mb(tmp_path / "files") < 1.1
+
+
+def test_very_many_empty_files_count(tmp_path: Path) -> None:
+    for number in range(3000):
+        (tmp_path / str(number)).touch()
+
+    assert sandbox.tree_mb(tmp_path) > 1.4
+
+
+@pytest.fixture
+def delegated(tmp_path: Path) -> Path:
+    """A folder that looks like a control group; the kernel's part is left out."""
+    base = tmp_path / "given"
+    base.mkdir()
+    (base / "cgroup.procs").write_text("")
+    (base / "cgroup.controllers").write_text("cpu memory pids\n")
+    (base / "cgroup.subtree_control").write_text("")
+    return base
+
+
+def test_payloads_get_groups_with_their_limits_where_groups_were_given(delegated: Path) -> None:
+    cgroups = Cgroups(delegated)
+    cgroups.set_up()
+
+    with cgroups.group("job-1-1", Limits(memory_mb=100, processes=50)) as group:
+        there = Path(group.path)
+        assert (there / "memory.max").read_text() == str(100 * 2**20)
+        assert (there / "pids.max").read_text() == "50"
+        assert (there / "memory.oom.group").read_text() == "1"
+        assert group.why_killed() == ""
+        (there / "memory.events").write_text("low 0\noom 1\noom_kill 2\n")
+        assert group.why_killed() == "memory over its limit of 100 MB: ended by the kernel"
+
+    assert (delegated / "cgroup.subtree_control").read_text() == "+memory +pids"
+
+
+def test_without_a_group_of_its_own_a_pilot_makes_none(tmp_path: Path) -> None:
+    cgroups = Cgroups(tmp_path / "not there")
+    cgroups.set_up()
+
+    with cgroups.group("job-1-1", Limits(memory_mb=100)) as group:
+        assert group.path == ""
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.fixture
+def given() -> Iterator[Path]:
+    """A control group of the kernel's, as a batch system gives one."""
+    for root in (Path("/sys/fs/cgroup"), Path("/sys/fs/cgroup/unified")):
+        if os.access(root / "cgroup.procs", os.W_OK):
+            break
+    else:
+        pytest.skip("this account may not make control groups of version 2")
+    base = root / f"pilotage-test-{os.getpid()}"
+    base.mkdir()
+    yield base
+    for each in (base / "pilot", base):
+        if each.exists():
+            each.rmdir()
+
+
+def test_a_payload_and_all_that_it_starts_are_in_its_control_group(
+    given: Path, tmp_path: Path
+) -> None:
+    cgroups = Cgroups(given)
+    cgroups.set_up()
+
+    with cgroups.group("job-1-1", Limits()) as group:
+        outcome = run(
+            tmp_path, "setsid sh -c 'grep 0:: /proc/self/cgroup'; sleep 1000 &", cgroup=group.path
+        )
+
+    assert outcome.exit_code == 0
+    assert (tmp_path / "stdout").read_text().strip().endswith(f"{given.name}/job-1-1")
+    assert not (given / "job-1-1").exists()
+
+
+def test_the_top_of_the_tree_is_never_taken() -> None:
+    group = own_group()
+
+    assert group is None or group.name not in ("", "cgroup", "unified")

@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+import pytest
+
+from wms.pilots.agent.usage import Usage, next_look_s
+from wms.pilots.agent.watchdog import Limits, Watchdog
+from wms.sites.services import PAYLOAD_LIMITS
+
+ALL = Limits(
+    wall_s=100,
+    cpu_s=50,
+    memory_mb=200,
+    disk_mb=300,
+    output_mb=10,
+    processes=20,
+    progress_ratio=0.1,
+    progress_s=30,
+)
+
+
+@pytest.mark.parametrize(
+    ("used", "reason"),
+    [
+        ({"wall_s": 100.0}, "wall-clock limit of 100 s exceeded: it ran for 100 s"),
+        ({"cpu_s": 50.5}, "CPU time over its limit: 50.5 s of 50 s"),
+        ({"memory_mb": 200.4}, "memory over its limit: 200 MB of 200 MB"),
+        ({"disk_mb": 1234.0}, "disk space over its limit: 1234 MB of 300 MB"),
+        ({"output_mb": 10.25}, "stdout and stderr over its limit: 10.2 MB of 10 MB"),
+        ({"processes": 21}, "processes over its limit: 21 of 20"),
+        (
+            {"disk_free_mb": 20.0, "disk_mb": 90.0},
+            "the node's disk is nearly full: 20 MB are free, this job uses 90 MB",
+        ),
+    ],
+)
+def test_what_goes_over_a_limit_is_told_in_words_with_figures(
+    used: dict[str, Any], reason: str
+) -> None:
+    assert Watchdog(ALL).why_stop(Usage(**used)) == reason
+
+
+def test_what_is_at_its_limits_goes_on() -> None:
+    seen = Usage(wall_s=99, cpu_s=50, memory_mb=200, disk_mb=300, output_mb=10, processes=20)
+
+    assert Watchdog(ALL).why_stop(seen) == ""
+
+
+def test_a_small_user_of_a_full_disk_goes_on() -> None:
+    assert Watchdog(ALL).why_stop(Usage(disk_free_mb=0.0, disk_mb=3.0)) == ""
+
+
+def test_a_payload_without_progress_is_stopped_after_the_time() -> None:
+    watchdog = Watchdog(ALL)
+
+    reasons = [watchdog.why_stop(Usage(wall_s=t, cpu_s=min(t, 20.0))) for t in range(0, 60, 2)]
+
+    stopped = next(n for n, reason in enumerate(reasons) if reason)
+    assert stopped * 2 == 48
+    assert reasons[stopped] == (
+        "no progress: 2.0 s of CPU time in the last 30 s are 6.7%, the limit is 10.0%"
+    )
+
+
+def test_a_payload_that_tells_of_itself_may_idle() -> None:
+    watchdog = Watchdog(ALL)
+
+    assert not any(watchdog.why_stop(Usage(wall_s=t, may_idle=True)) for t in range(0, 99, 3))
+
+
+def test_a_short_burst_of_processes_is_no_load() -> None:
+    limits = Limits(load=10.0, progress_ratio=0.0)
+
+    watchdog = Watchdog(limits)
+    short = [watchdog.why_stop(Usage(wall_s=t, busy=100 if t < 4 else 1)) for t in range(200)]
+    watchdog = Watchdog(limits)
+    long = [watchdog.why_stop(Usage(wall_s=t, busy=100)) for t in range(200)]
+
+    assert not any(short)
+    assert next(filter(None, long)).startswith("load over its limit: 1")
+
+
+def test_a_job_narrows_the_limits_of_its_queue_and_cannot_widen_them() -> None:
+    queue = Limits.of({"wall_s": 100, "memory_mb": 500})
+
+    narrowed = queue.narrowed(wall_s=1000, cpu_s=60, memory_mb=200, disk_mb=0)
+
+    assert (narrowed.wall_s, narrowed.cpu_s, narrowed.memory_mb) == (100, 60, 200)
+    assert narrowed.disk_mb is None
+
+
+def test_limits_that_are_no_numbers_are_passed_over() -> None:
+    told = {"wall_s": "1", "cpu_s": True, "memory_mb": -5, "colour": 3, "grace_s": None}
+
+    assert Limits.of({**told, "disk_mb": 7, "output_mb": 0}) == Limits(disk_mb=7, output_mb=None)
+
+
+def test_looks_are_close_at_first_and_never_take_much_of_the_time() -> None:
+    assert next_look_s(0.0, 0.001) == 0.1
+    assert next_look_s(4.0, 0.001) == 1.0
+    assert next_look_s(1000.0, 0.001) == 2.0
+    assert next_look_s(0.1, 0.03) == 1.5
+
+
+def test_the_portal_knows_all_limits() -> None:
+    assert tuple(each.name for each in fields(Limits)) == PAYLOAD_LIMITS

@@ -1,0 +1,41 @@
+"""The director at work in a test: one cycle, and then the turn of every queue."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from django.utils import timezone
+
+from wms.pilots import attendant, director, submitter
+from wms.pilots.models import Pilot
+from wms.pilots.pressure_models import PressureRequest
+from wms.sites.models import Queue
+
+
+def direct(now: datetime) -> dict[str, submitter.Report]:
+    """Plan, and give each queue whose turn is due its turn; what the turns did, by queue."""
+    asked = director.plan_requests(now)
+    turns = {
+        name: submitter.serve(each.queue_id, now) for name, each in asked.items() if each.is_due
+    }
+    return {name: turn for name, turn in turns.items() if turn is not None}
+
+
+def attend(now: datetime) -> dict[str, attendant.Attention]:
+    """Ask the batch system of every queue that has pilots; what came of it, by queue."""
+    queues = Queue.objects.filter(pk__in=Pilot.objects.values("queue")).select_related("site")
+    told = {str(queue): attendant.attend(queue.pk, now) for queue in queues}
+    return {name: attention for name, attention in told.items() if attention is not None}
+
+
+def sent(now: datetime | None = None) -> dict[str, int]:
+    """One cycle: how many pilots each queue was sent."""
+    turns = direct(now or timezone.now())
+    names = [str(queue) for queue in Queue.objects.select_related("site")]
+    return {name: turns[name].submitted if name in turns else 0 for name in names}
+
+
+def reasons_of(queue: Queue) -> list[str]:
+    """What cut down the last request for the queue, and its last turn."""
+    request = PressureRequest.objects.get(queue=queue)
+    return [*request.reasons, *request.turn_reasons]

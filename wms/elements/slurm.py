@@ -1,0 +1,321 @@
+"""Pilots as tasks of Slurm job arrays.
+
+Only text in columns that we ask for ourselves is read: the JSON of `squeue` differs between
+versions. What has ended stays in `squeue` for the site's MinJobAge, which is 300 s by default; the
+pilots report their end themselves, so that is enough.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+
+from wms.elements.protocol import BatchState, Capacity, PilotState, Refused, Unreachable
+from wms.elements.runner import CommandRunner, TimeLimit
+from wms.elements.settings import Settings, SettingsReader
+from wms.elements.ssh import runner_from
+
+_KEYS = (
+    "log_directory", "partition", "arguments", "slurm_conf", "path", "cores", "timeout_s", "ssh",
+)  # fmt: skip
+
+#: The client programs ask a controller that is down again and again, for 10 s and more.
+TIMEOUT_S = 30
+#: Keeps a command line well below the kernel's limit for one argument, which it is over ssh.
+COMMAND_BYTES = 60_000
+PATH = "/usr/local/bin:/usr/bin:/bin"
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
+_PILOT_ID = re.compile(r"([0-9]{1,12})_([0-9]{1,9})")
+#: Of a partition that is up: its CPUs, allocated, idle, other and in total.
+_CPUS = re.compile(r"[^|*]+(?P<star>\*?)\|up\|\d+/(?P<idle>\d+)/\d+/(?P<total>\d+)")
+_NO_CONTROLLER = re.compile(
+    r"Unable to contact|Socket timed out|Zero Bytes|Connection refused|connect failure"
+    r"|Connection timed out|Unable to establish|standby mode|authentication error"
+    r"|temporarily unable|not responding",
+    re.IGNORECASE,
+)
+#: A job that waits for such a reason never runs by itself.
+_HELD_REASON = re.compile(
+    r"held|BadConstraints|Partition(Node|Time)Limit|Invalid(Account|QOS)"
+    r"|(Account|QOS)NotAllowed|DependencyNeverSatisfied",
+    re.IGNORECASE,
+)
+_STATES = {
+    **dict.fromkeys(["PENDING", "REQUEUED", "REQUEUE_FED"], BatchState.QUEUED),
+    **dict.fromkeys(["SPECIAL_EXIT", "REQUEUE_HOLD", "RESV_DEL_HOLD"], BatchState.HELD),
+    **dict.fromkeys(
+        ["CONFIGURING", "RUNNING", "COMPLETING", "SUSPENDED", "STOPPED", "SIGNALING", "RESIZING",
+         "STAGE_OUT"],
+        BatchState.RUNNING,
+    ),
+    "COMPLETED": BatchState.DONE,
+    "CANCELLED": BatchState.CANCELLED,
+    **dict.fromkeys(
+        ["FAILED", "TIMEOUT", "NODE_FAIL", "BOOT_FAIL", "OUT_OF_MEMORY", "DEADLINE", "PREEMPTED",
+         "REVOKED"],
+        BatchState.FAILED,
+    ),
+}  # fmt: skip
+
+_ENDED = {BatchState.DONE, BatchState.FAILED}
+_LIVING = {BatchState.QUEUED, BatchState.HELD, BatchState.RUNNING}
+
+_ALL_OF_MINE = ("--me", "-h", "-r", "-t", "all")
+# Long enough for what Slurm writes there; the reason is last, for it may hold anything.
+_COLUMNS = "JobArrayID:32|,State:24|,NodeList:64|,exit_code:12|,Reason:96|"
+_COLUMN_COUNT = 5
+_END = "END"
+
+# An answer without its last line was cut on the way.
+_ASK = f'"$@" && echo {_END}'
+_SUBMIT = f'umask 077; mkdir -p -- "$1" && shift && sbatch "$@" && echo {_END}'
+_LOG = '[ -f "$1" ] || exit 0; tail -c "$2" -- "$1"'
+_FORGET = 'cd -- "$1" 2>/dev/null || exit 0; xargs -r rm -f --'
+# A command comes first, so that Slurm takes no comment of the script for an option.
+_WRAPPED = """\
+#!/bin/sh
+export PILOTAGE_INDEX=$((SLURM_ARRAY_TASK_ID + {offset})) PILOTAGE_SCRIPT="$0"
+export PILOTAGE_CORES={cores} PILOTAGE_MEMORY_MB={memory_mb} PILOTAGE_GPUS={gpus}
+export PILOTAGE_MINUTES={minutes} TMPDIR="${{TMPDIR:-/tmp}}"
+cd "$TMPDIR" || exit 1
+{script}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class SlurmSettings:
+    """Where and how to submit.
+
+    Without `partition` it is the default one; `arguments` are further options of `sbatch`; `path`
+    says where Slurm's programs are; `cores` are those of a pilot.
+    """
+
+    log_directory: Path
+    partition: str = ""
+    arguments: tuple[str, ...] = ()
+    slurm_conf: Path | None = None
+    path: str = PATH
+    cores: int = 1
+    timeout_s: float = TIMEOUT_S
+
+
+class SlurmElement:
+    """One partition, with the commands of a host that can submit to it.
+
+    A place is as many cores as a pilot has, wherever in the partition they are free. Cancelled
+    before it began, a pilot may be unknown to Slurm afterwards.
+    """
+
+    def __init__(self, settings: SlurmSettings, runner: CommandRunner) -> None:
+        self.settings = settings
+        self._runner = runner
+        conf = [f"SLURM_CONF={settings.slurm_conf}"] if settings.slurm_conf else []
+        # `--export=NONE` would start a login shell for each job: the environment is clean instead.
+        self._env = ["env", "-i", f"PATH={settings.path}", "HOME=/", "LANG=C.UTF-8", *conf]
+
+    def submit(
+        self,
+        count: int,
+        script: str,
+        *,
+        name: str,
+        cores: int,
+        memory_mb: int,
+        gpus: int,
+        minutes: int,
+    ) -> list[str]:
+        if not _NAME.fullmatch(name):
+            raise Refused(f"batch name {name!r}: letters, digits, '-' and '_' only")
+        limit = TimeLimit(self.settings.timeout_s)
+        size = min(count, self._largest_array(limit))
+        resources = {"cores": cores, "memory_mb": memory_mb, "gpus": gpus, "minutes": minutes}
+        gres = [f"--gres=gpu:{gpus}"] if gpus else []
+        options = [
+            f"--job-name={name}", f"--time={minutes}", "--nodes=1", "--ntasks=1",
+            f"--cpus-per-task={cores}", f"--mem={memory_mb}", *gres, "--export=ALL", "--no-requeue",
+            *self._partition(), *self.settings.arguments,
+        ]  # fmt: skip
+        ids: list[str] = []
+        for offset in range(0, count, size):
+            tasks = min(size, count - offset)
+            wrapped = _WRAPPED.format(script=script, offset=offset, **resources)
+            job = self._sbatch([f"--array=0-{tasks - 1}", *options], wrapped, limit)
+            ids += [f"{job}_{index}" for index in range(tasks)]
+        return ids
+
+    def adopt(self, name: str) -> list[str]:
+        if not _NAME.fullmatch(name):
+            return []
+        rows = self._ask("squeue", *_ALL_OF_MINE, f"--name={name}", "-o", "%i")
+        found = [_PILOT_ID.fullmatch(row) for row in rows]
+        return [f"{job}_{task}" for job, task in sorted((int(m[1]), int(m[2])) for m in found if m)]
+
+    def status(self, ids: Collection[str]) -> dict[str, PilotState]:
+        return self._status(ids, TimeLimit(self.settings.timeout_s))
+
+    def _status(self, ids: Collection[str], limit: TimeLimit) -> dict[str, PilotState]:
+        if not ids:
+            return {}
+        rows = self._ask("squeue", *_ALL_OF_MINE, "-O", _COLUMNS, limit=limit)
+        seen = dict(_pilot(row) for row in rows)
+        return {each: _state_of(each, seen) for each in ids}
+
+    def cancel(self, ids: Collection[str]) -> None:
+        limit = TimeLimit(self.settings.timeout_s)
+        for some in _in_commands(ids):
+            self._run(["scancel", "--quiet", *some], limit=limit)
+
+    def capacity(self) -> Capacity:
+        limit = TimeLimit(self.settings.timeout_s)
+        columns = ["--noconvert", "-o", "%P|%a|%C"]
+        rows = self._ask("sinfo", "-h", *self._partition(), *columns, limit=limit)
+        found = [_CPUS.fullmatch(row) for row in rows]
+        # Without a partition of its own, a job goes to the one with the star.
+        cpus = [m for m in found if m and (self.settings.partition or m["star"])]
+        states = self._ask("squeue", *_ALL_OF_MINE, *self._partition(), "-o", "%T", limit=limit)
+        ours = [_STATES.get(state) for state in states]
+        return Capacity(
+            is_up=bool(cpus),
+            total=sum(int(m["total"]) for m in cpus) // self.settings.cores,
+            free=sum(int(m["idle"]) for m in cpus) // self.settings.cores,
+            queued=ours.count(BatchState.QUEUED) + ours.count(BatchState.HELD),
+            running=ours.count(BatchState.RUNNING),
+        )
+
+    def log(self, pilot_id: str, tail_bytes: int = 65536) -> str:
+        if not _PILOT_ID.fullmatch(pilot_id):
+            return ""
+        file = str(self.settings.log_directory / f"{pilot_id}.log")
+        return self._run(["sh", "-c", _LOG, "sh", file, str(tail_bytes)])
+
+    def forget(self, ids: Collection[str]) -> None:
+        limit = TimeLimit(self.settings.timeout_s)
+        states = self._status(ids, limit)
+        ended = [each for each, found in states.items() if found.state not in _LIVING]
+        logs = "".join(f"{each}.log\n" for each in ended if _PILOT_ID.fullmatch(each))
+        directory = str(self.settings.log_directory)
+        self._run(["sh", "-c", _FORGET, "sh", directory], stdin=logs, limit=limit)
+
+    def _partition(self) -> list[str]:
+        partition = self.settings.partition
+        return [f"--partition={partition}"] if partition else []
+
+    def _largest_array(self, limit: TimeLimit) -> int:
+        """Return how many tasks an array may have here; their numbers begin at 0."""
+        answer = self._run(["scontrol", "show", "config"], limit=limit)
+        found = re.search(r"^MaxArraySize\s*=\s*(\d+)", answer, re.MULTILINE)
+        if found is None:
+            raise Unreachable("scontrol told no MaxArraySize")
+        if int(found[1]) < 1:
+            raise Refused("this Slurm takes no job arrays: its MaxArraySize is 0")
+        return int(found[1])
+
+    def _sbatch(self, options: list[str], script: str, limit: TimeLimit) -> str:
+        directory = str(self.settings.log_directory)
+        output = f"--output={directory}/%A_%a.log"
+        argv = ["sh", "-c", _SUBMIT, "sh", directory, "--parsable", output, *options]
+        answer = self._run(argv, stdin=script, limit=limit)
+        found = re.fullmatch(rf"([0-9]+)(;.*)?\n{_END}\n", answer)
+        if found is None:
+            raise Unreachable(f"sbatch answered {answer[-500:]!r}")
+        return found[1]
+
+    def _ask(self, *argv: str, limit: TimeLimit | None = None) -> list[str]:
+        """Return the lines of an answer that is whole."""
+        lines = self._run(["sh", "-c", _ASK, "sh", *argv], limit=limit).splitlines()
+        if not lines or lines.pop() != _END:
+            raise Unreachable(f"the answer of {argv[0]} is not whole")
+        return lines
+
+    def _run(self, argv: list[str], *, stdin: str = "", limit: TimeLimit | None = None) -> str:
+        timeout_s = self.settings.timeout_s if limit is None else limit.left_s()
+        done = self._runner.run([*self._env, *argv], stdin=stdin, timeout_s=timeout_s)
+        if done.returncode == 0:
+            return done.stdout
+        said = done.stderr.strip()[-500:] or f"{argv[0]} ended with {done.returncode}"
+        raise (Unreachable if _NO_CONTROLLER.search(said) else Refused)(said)
+
+
+def _pilot(row: str) -> tuple[str, PilotState]:
+    """Return the id and the state of a job; a row that cannot be read says nothing of its pilot."""
+    fields = [field.strip() for field in row.split("|", _COLUMN_COUNT - 1)]
+    if len(fields) < _COLUMN_COUNT or not fields[3].isdigit():
+        return fields[0], PilotState(BatchState.MISSING, "its row cannot be read")
+    pilot_id, native, node, wait_status, reason = fields
+    reason = reason.removesuffix("|").strip()
+    reason = "" if reason == "None" else reason
+    state = _STATES.get(native, BatchState.MISSING)
+    if state == BatchState.QUEUED and _HELD_REASON.search(reason):
+        state = BatchState.HELD
+    code = _exit_code(int(wait_status)) if state in _ENDED else None
+    if state == BatchState.FAILED:
+        reason = ", ".join(filter(None, [native, reason, f"exit code {code}" if code else ""]))
+    if state == BatchState.MISSING:
+        reason = f"unknown state {native}"
+    return pilot_id, PilotState(state, reason, node, code, native)
+
+
+def _exit_code(wait_status: int) -> int:
+    """Return the exit code as a shell would tell it."""
+    signal = wait_status & 0x7F
+    return 128 + signal if signal else wait_status >> 8
+
+
+def _state_of(pilot_id: str, seen: dict[str, PilotState]) -> PilotState:
+    """Return the state of a pilot; a whole array that was cancelled has one row for all."""
+    found = seen.get(pilot_id) or seen.get(pilot_id.partition("_")[0])
+    return found or PilotState(BatchState.MISSING)
+
+
+def _in_commands(ids: Collection[str]) -> Iterator[list[str]]:
+    """Yield the pilots as `7_[0-3,5]`, for Slurm works on an array at once, in portions.
+
+    No array is in two portions: cancelled in parts before they began, pilots are forgotten.
+    """
+    tasks: dict[int, set[int]] = defaultdict(set)
+    for match in filter(None, map(_PILOT_ID.fullmatch, ids)):
+        tasks[int(match[1])].add(int(match[2]))
+    portion: list[str] = []
+    for job, numbers in sorted(tasks.items()):
+        array = f"{job}_[{','.join(_ranges(sorted(numbers)))}]"
+        if portion and sum(map(len, portion)) + len(array) > COMMAND_BYTES:
+            yield portion
+            portion = []
+        portion.append(array)
+    if portion:
+        yield portion
+
+
+def _ranges(numbers: list[int]) -> Iterator[str]:
+    """Yield sorted numbers as `0-3` and `5`."""
+    # What lies side by side has the same distance to its place in the list.
+    for _, group in groupby(enumerate(numbers), key=lambda pair: pair[1] - pair[0]):
+        run = [number for _, number in group]
+        yield str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}"
+
+
+def slurm_element(settings: Settings) -> SlurmElement:
+    """Return the adapter for the settings of a queue; raise `BadSettings`."""
+    reader = SettingsReader(settings, _KEYS)
+    log_directory = reader.absolute_path("log_directory")
+    if "%" in str(log_directory):
+        raise reader.bad("log_directory", "must not contain '%', which Slurm would replace")
+    return SlurmElement(
+        SlurmSettings(
+            log_directory=log_directory,
+            partition=reader.text(
+                "partition", "", pattern=r"[A-Za-z0-9][A-Za-z0-9_.,-]*", what="a partition's name"
+            ),
+            arguments=reader.texts("arguments", pattern=r"\A--[a-z]", what="an option of sbatch"),
+            slurm_conf=reader.optional_path("slurm_conf"),
+            path=reader.text("path", PATH, pattern=r"/[^:]*(:/[^:]*)*", what="absolute paths"),
+            cores=reader.number("cores", 1, low=1, high=10_000),
+            timeout_s=reader.number("timeout_s", TIMEOUT_S, low=1, high=300),
+        ),
+        runner_from(reader),
+    )

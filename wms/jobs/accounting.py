@@ -1,0 +1,81 @@
+"""The core-seconds of attempts: each is added to the accounts once, soon after its end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC
+from typing import Any
+
+from django.db import transaction
+
+from wms.accounting.core_seconds import CoreSeconds, Use, add_uses
+from wms.jobs.models import Attempt
+
+_AT_ONCE = 2000
+_OUTCOME = Attempt.Outcome
+#: What each outcome is to the accounts of a pilot.
+PILOTS_WORD = {
+    _OUTCOME.DONE.value: "ok",
+    _OUTCOME.FAILED.value: "error",
+    _OUTCOME.LOST.value: "killed",
+    _OUTCOME.KILLED.value: "killed",
+    _OUTCOME.NOT_RUN.value: "killed",
+}
+
+
+def seconds_of(attempt: Attempt) -> float:
+    """How long it had its cores: by its report, else its latest heartbeat, else its times."""
+    if attempt.wall_s is not None:
+        return attempt.wall_s
+    told = _told(attempt.usage)
+    if told is not None:
+        return told
+    if attempt.started_at is None or attempt.ended_at is None:
+        return 0.0
+    return max(0.0, (attempt.ended_at - attempt.started_at).total_seconds())
+
+
+def _told(usage: Mapping[str, Any] | None) -> float | None:
+    wall_s = (usage or {}).get("wall_s")
+    return None if wall_s is None else float(wall_s)
+
+
+def spent_by(attempt: Attempt) -> CoreSeconds:
+    """What became of the core-seconds of an attempt that has ended."""
+    core_s = attempt.cores * seconds_of(attempt)
+    if attempt.outcome == _OUTCOME.DONE:
+        return CoreSeconds(useful_s=core_s)
+    if attempt.outcome == _OUTCOME.FAILED:
+        return CoreSeconds(failed_s=core_s)
+    return CoreSeconds(lost_s=core_s)
+
+
+@transaction.atomic
+def account_attempts() -> int:
+    """Add attempts that have ended to the accounts; how many, of a batch.
+
+    The mark is set with it: whoever does it at the same time passes over what is locked here, and
+    nothing is added twice.
+    """
+    open_accounts = Attempt.objects.filter(is_accounted=False).exclude(outcome="")
+    columns = ("job__owner__username", "job__owner_id", "cores", "outcome", "wall_s", "usage",
+               "started_at", "ended_at", "site_name")  # fmt: skip
+    attempts = list(
+        open_accounts.order_by("pk")
+        .select_related("job__owner")
+        .only(*columns)
+        .select_for_update(of=("self",), skip_locked=True)[:_AT_ONCE]
+    )
+    add_uses(
+        Use(
+            day=attempt.ended_at.astimezone(UTC).date(),
+            site_name=attempt.site_name,
+            owner_name=attempt.job.owner.get_username(),
+            spent=spent_by(attempt),
+            attempts=1,
+        )
+        for attempt in attempts
+        if attempt.ended_at is not None
+    )
+    Attempt.objects.filter(pk__in=[attempt.pk for attempt in attempts]).update(is_accounted=True)
+    return len(attempts)

@@ -1,0 +1,137 @@
+"""What grows while it is written: output of running payloads, and logs of pilots, by pieces.
+
+A row says how many bytes of its file count, and is locked while a piece is added. So a piece that
+is sent twice is there once, a process that dies in between leaves only bytes that do not count,
+and reading takes the memory of one chunk whatever the size.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from django.db import transaction
+from django.db.models import Exists, OuterRef, Q
+
+from wms.core.conf import conf
+from wms.core.errors import Conflict, NotFound, TooLarge
+from wms.jobs.models import Attempt, AttemptFile, Stream
+
+MAX_PIECE_BYTES = 256 * 1024
+_CHUNK_BYTES = 256 * 1024
+#: Streams of attempts that sent the whole file at their end are kept so long after it.
+_KEPT_BESIDE_FILE = timedelta(hours=1)
+#: All others, and logs of pilots, so long after the end of their attempt or pilot.
+KEPT = timedelta(days=30)
+SWEPT_AT_ONCE = 1000
+
+
+class PieceMissing(Conflict):
+    """The piece does not begin where the stored ones end; those before it must come first."""
+
+    def __init__(self, size_bytes: int) -> None:
+        super().__init__(f"Only {size_bytes} bytes are here: send those that follow them.")
+        self.size_bytes = size_bytes
+
+
+def stream_path(attempt_id: int, kind: str) -> Path:
+    """The file of one stream of an attempt."""
+    return growing_path("streams", attempt_id, f".{kind}")
+
+
+def growing_path(folder: str, key: int, suffix: str = "") -> Path:
+    """A file that grows, in one of 256 folders."""
+    return conf().blobs_dir / folder / f"{key % 256:02x}" / f"{key}{suffix}"
+
+
+def add_piece(path: Path, content: bytes, *, offset: int, size_bytes: int) -> int:
+    """Add a piece to a file of which `size_bytes` count, and return how many count then.
+
+    One that begins before the end is there already and changes nothing. The caller has locked the
+    row. Raises PieceMissing and TooLarge.
+    """
+    if offset > size_bytes:
+        raise PieceMissing(size_bytes)
+    if offset < size_bytes or not content:
+        return size_bytes
+    limit_bytes = conf().max_stream_bytes
+    if size_bytes + len(content) > limit_bytes:
+        raise TooLarge(f"No more than {limit_bytes} bytes are kept.")
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
+    try:
+        written = 0
+        while written < len(content):
+            written += os.pwrite(descriptor, content[written:], size_bytes + written)
+    finally:
+        os.close(descriptor)
+    return size_bytes + len(content)
+
+
+@transaction.atomic
+def append_to_stream(
+    job_id: int, number: int, *, pilot_id: int, kind: str, offset: int, content: bytes,
+    now: datetime,
+) -> int:  # fmt: skip
+    """Keep a piece of what an attempt prints; returns how many bytes are here.
+
+    It is taken after the attempt's end too, in whatever order pieces and reports arrive: it changes
+    nothing but what that attempt printed. Raises NotFound for an attempt that is not this pilot's.
+    """
+    attempts = Attempt.objects.filter(job_id=job_id, number=number, pilot_id=pilot_id)
+    attempt_id = attempts.values_list("pk", flat=True).first()
+    if attempt_id is None:
+        raise NotFound(f"This pilot has no attempt {number} of job {job_id}.")
+    stream, _ = Stream.objects.select_for_update().get_or_create(attempt_id=attempt_id, kind=kind)
+    size_bytes = add_piece(
+        stream_path(attempt_id, kind), content, offset=offset, size_bytes=stream.size_bytes
+    )
+    if size_bytes != stream.size_bytes:
+        Stream.objects.filter(pk=stream.pk).update(size_bytes=size_bytes, updated_at=now)
+    return size_bytes
+
+
+def chunks_of(path: Path, size_bytes: int) -> Iterator[bytes]:
+    """The bytes that count, in chunks; what is lost from the disk is left out."""
+    try:
+        file = path.open("rb")
+    except FileNotFoundError:
+        return
+    with file:
+        left = size_bytes
+        while left > 0 and (chunk := file.read(min(left, _CHUNK_BYTES))):
+            left -= len(chunk)
+            yield chunk
+
+
+def tail_of(path: Path, size_bytes: int, *, limit_bytes: int) -> str:
+    """The last `limit_bytes` of what counts as text; bytes that are not UTF-8 are replaced."""
+    try:
+        with path.open("rb") as file:
+            start = max(0, size_bytes - limit_bytes)
+            file.seek(start)
+            content = file.read(size_bytes - start)
+    except FileNotFoundError:
+        return ""
+    return content.decode("utf-8", errors="replace")
+
+
+def sweep_streams(*, now: datetime) -> int:
+    """Remove streams whose time is over; return how many."""
+    sent = AttemptFile.objects.filter(attempt=OuterRef("attempt"), kind=OuterRef("kind"))
+    over = Stream.objects.filter(
+        Q(attempt__ended_at__lt=now - KEPT)
+        | Q(Exists(sent), attempt__ended_at__lt=now - _KEPT_BESIDE_FILE)
+    )
+    rows = list(over.values_list("pk", "attempt_id", "kind")[:SWEPT_AT_ONCE])
+    remove_files(stream_path(attempt_id, kind) for _, attempt_id, kind in rows)
+    Stream.objects.filter(pk__in=[pk for pk, _, _ in rows]).delete()
+    return len(rows)
+
+
+def remove_files(paths: Iterable[Path]) -> None:
+    """Remove files, those that are gone already included."""
+    for path in paths:
+        path.unlink(missing_ok=True)

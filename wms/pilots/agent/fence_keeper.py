@@ -1,0 +1,346 @@
+"""Keeps one payload: starts it, signals it, and sees that nothing of it outlives it.
+
+A program of its own between pilot and payload, started with its text on the command line, so it
+needs nothing but the standard library; and little of that, since each payload waits for its start.
+Its standard input brings an order, what to start, and later the words `stop` and `kill`, one a
+line; when it is closed, by the pilot or by its death, that is a `kill` too. Its standard output
+tells the start and the end. Order and answers are values as `marshal` writes them, each after its
+length in eight hexadecimal digits.
+
+All processes below it stay below it, whatever they do: those that lose their parent become its
+children, also after a double fork.
+"""
+
+from __future__ import annotations
+
+# Not signal, which loads enum: that takes as long as all the rest.
+import _signal as signal  # type: ignore[import-not-found]
+import ctypes
+import marshal
+import os
+import resource
+import select
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_PR_SET_PDEATHSIG = 1
+_PR_SET_DUMPABLE = 4
+_PR_SET_CHILD_SUBREAPER = 36
+# A fork bomb that is being stopped may go on for some rounds.
+_STOP_ROUNDS = 50
+_SHORT_PAUSE_S = 0.005
+_LONG_PAUSE_S = 0.2
+
+
+def main() -> None:
+    """Read the order, carry it out, tell the end."""
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    # The payload may run under our account: it shall not look into this process.
+    _prctl(_PR_SET_DUMPABLE, 0)
+    orders = _Orders()
+    order = marshal.loads(orders.first())
+    wake_up = _wake_up_on_children()
+    for descriptor in order["descriptors"]:
+        os.set_inheritable(descriptor, False)
+    try:
+        leader = _start(order)
+    except OSError as error:
+        answer: dict[str, object] = {"errno": error.errno, "problem": str(error)}
+    else:
+        _tell({"leader": leader})
+        answer = {"status": _Keeping(order, orders, leader, wake_up).to_the_end()}
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    answer.update(
+        cpu_s=used.ru_utime + used.ru_stime,
+        max_rss_kb=used.ru_maxrss,
+        read_blocks=used.ru_inblock,
+        written_blocks=used.ru_oublock,
+    )
+    _tell(answer)
+    # At once: there is nothing to tidy up, and the pilot waits.
+    os._exit(0)
+
+
+def _tell(answer: dict[str, object]) -> None:
+    content = marshal.dumps(answer)
+    os.write(1, b"%08x" % len(content) + content)
+
+
+def _prctl(option: int, value: int) -> None:
+    if sys.platform.startswith("linux"):
+        ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
+
+
+def _wake_up_on_children() -> int:
+    """Return a descriptor that becomes readable when a child has ended."""
+    reader, writer = os.pipe()
+    for end in (reader, writer):
+        os.set_blocking(end, False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.set_wakeup_fd(writer)
+    return reader
+
+
+class _Orders:
+    """What the pilot writes."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+        self.is_closed = False
+
+    def first(self) -> bytes:
+        """The order."""
+        length = int(self._take(8), 16)
+        return self._take(length)
+
+    def _take(self, length: int) -> bytes:
+        while len(self._rest) < length:
+            self._read()
+            if self.is_closed:
+                os._exit(1)
+        content, self._rest = self._rest[:length], self._rest[length:]
+        return content
+
+    def words(self) -> list[str]:
+        """The words that have come; called when there is something to read."""
+        self._read()
+        *lines, self._rest = self._rest.split(b"\n")
+        words = [line.decode() for line in lines]
+        return [*words, "kill"] if self.is_closed else words
+
+    def _read(self) -> None:
+        piece = os.read(0, 65536)
+        self._rest += piece
+        self.is_closed = not piece
+
+
+def _start(order: dict[str, Any]) -> int:
+    """Start the first program and return its number; raise the OSError of its exec."""
+    reader, writer = os.pipe()
+    keeper = os.getpid()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            _become(order, keeper)
+        except OSError as error:
+            os.write(writer, b"%d %s" % (error.errno or 0, str(error).encode()))
+        finally:
+            os._exit(127)
+    os.close(writer)
+    problem = b""
+    while True:
+        piece = os.read(reader, 4096)
+        if not piece:
+            break
+        problem += piece
+    os.close(reader)
+    if problem:
+        os.waitpid(pid, 0)
+        number, _, text = problem.decode(errors="replace").partition(" ")
+        raise OSError(int(number), text)
+    return pid
+
+
+def _become(order: dict[str, Any], keeper: int) -> None:
+    """In the child: become the first program of the payload."""
+    signal.set_wakeup_fd(-1)
+    for number in (signal.SIGCHLD, signal.SIGPIPE, signal.SIGXFSZ):
+        signal.signal(number, signal.SIG_DFL)
+    os.setsid()
+    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != keeper:
+        os._exit(1)
+    _be_first_to_die()
+    if order["cgroup"]:
+        _write(os.path.join(order["cgroup"], "cgroup.procs"), "0")
+    os.dup2(_memory_file(order["stdin"]), 0)
+    os.dup2(order["stdout_fd"], 1)
+    os.dup2(order["stderr_fd"], 2)
+    argv = list(order["argv"])
+    if order["options"] is not None:
+        options = _memory_file(order["options"])
+        os.set_inheritable(options, True)
+        argv = [str(options) if each == "@OPTIONS@" else each for each in argv]
+    os.chdir(order["directory"])
+    os.umask(0o022)
+    for name, value in order["limits"].items():
+        _limit(getattr(resource, name), value)
+    os.execve(argv[0], argv, order["environment"])
+
+
+def _memory_file(text: str | None) -> int:
+    """A descriptor from which this text can be read; no text: nothing, as from /dev/null."""
+    if text is None:
+        return os.open(os.devnull, os.O_RDONLY)
+    descriptor = os.memfd_create("order")
+    content = text.encode("utf-8", "surrogateescape")
+    while content:
+        content = content[os.write(descriptor, content) :]
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    return descriptor
+
+
+def _be_first_to_die() -> None:
+    """When the node's memory is full the kernel takes the payload before the pilot."""
+    try:
+        _write("/proc/self/oom_score_adj", "800")
+    except OSError:
+        return
+
+
+def _write(path: str, text: str) -> None:
+    with open(path, "w") as file:
+        file.write(text)
+
+
+def _limit(kind: int, value: int) -> None:
+    # What is already lower cannot be raised, and need not be.
+    hard = resource.getrlimit(kind)[1]
+    most = value if hard == resource.RLIM_INFINITY else min(value, hard)
+    resource.setrlimit(kind, (most, most))
+
+
+class _Keeping:
+    """From the start of the payload until nothing of it is left."""
+
+    def __init__(self, order: dict[str, Any], orders: _Orders, leader: int, wake_up: int) -> None:
+        self._order = order
+        self._orders = orders
+        self._leader = leader
+        self._wake_up = wake_up
+        self._status: int | None = None
+
+    def to_the_end(self) -> int:
+        """Return the leader's status as `wait` tells it."""
+        watched = [0, self._wake_up]
+        while self._status is None:
+            ready = select.select(watched, [], [])[0]
+            if self._wake_up in ready:
+                os.read(self._wake_up, 4096)
+                self._reap()
+            if 0 in ready:
+                words = self._orders.words()
+                if "kill" in words:
+                    break
+                if "stop" in words:
+                    self._stop()
+        self._end_all()
+        return self._status or 0
+
+    def _reap(self) -> bool:
+        """Take note of those that have ended; tell whether any child is left."""
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return False
+            if pid == 0:
+                return True
+            if pid == self._leader:
+                self._status = status
+
+    def _stop(self) -> None:
+        """Ask the payload to end. The fence's own programs are left to wait for it."""
+        if self._order["signal_argv"]:
+            self._signal_by_program("TERM")
+            return
+        for pid, depth in _below(os.getpid()).items():
+            if depth > self._order["helpers"]:
+                _signal(pid, signal.SIGTERM)
+
+    def _end_all(self) -> None:
+        """Kill whatever is left, and return when it is gone."""
+        pause_s = _SHORT_PAUSE_S
+        while self._reap():
+            if self._order["signal_argv"]:
+                self._signal_by_program("KILL")
+            self._kill_below()
+            if not self._reap():
+                return
+            select.select([self._wake_up], [], [], pause_s)
+            pause_s = min(pause_s * 2, _LONG_PAUSE_S)
+
+    def _kill_below(self) -> None:
+        """Stop all, so that none is born while the others die, and kill them then."""
+        stopped: set[int] = set()
+        for _ in range(_STOP_ROUNDS):
+            new = _below(os.getpid()).keys() - stopped
+            if not new:
+                break
+            for pid in new:
+                _signal(pid, signal.SIGSTOP)
+            stopped |= new
+        if self._order["cgroup"]:
+            _kill_group(self._order["cgroup"])
+        for pid in stopped:
+            _signal(pid, signal.SIGKILL)
+
+    def _signal_by_program(self, name: str) -> None:
+        """Signal processes of another account, by a program that may."""
+        argv = [name if each == "@SIGNAL@" else each for each in self._order["signal_argv"]]
+        pid = os.fork()
+        if pid == 0:
+            try:
+                nothing = os.open(os.devnull, os.O_RDWR)
+                for descriptor in (0, 1, 2):
+                    os.dup2(nothing, descriptor)
+                os.execve(argv[0], argv, self._order["environment"])
+            finally:
+                os._exit(127)
+        while True:
+            done, status = os.waitpid(-1, 0)
+            if done == self._leader:
+                self._status = status
+            if done == pid:
+                return
+
+
+def _signal(pid: int, number: int) -> None:
+    try:
+        os.kill(pid, number)
+    except (ProcessLookupError, PermissionError):
+        return
+
+
+def _kill_group(cgroup: str) -> None:
+    """Kill all of a control group at once, where the kernel can."""
+    try:
+        _write(os.path.join(cgroup, "cgroup.kill"), "1")
+    except OSError:
+        return
+
+
+def _below(root: int) -> dict[int, int]:
+    """All processes below one, with how far below they are."""
+    children: dict[int, list[int]] = {}
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            parent = _parent_of(name)
+            children.setdefault(parent, []).append(int(name))
+    found: dict[int, int] = {}
+    level = [root]
+    depth = 0
+    while level:
+        depth += 1
+        level = [child for pid in level for child in children.get(pid, ())]
+        found.update((pid, depth) for pid in level)
+    return found
+
+
+def _parent_of(pid: str) -> int:
+    """The parent of a process; 0 if it is gone.
+
+    One whose first thread has ended looks ended, and may run on: it counts.
+    """
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            return int(file.read().rpartition(b")")[2].split()[1])
+    except (OSError, ValueError, IndexError):
+        return 0
+
+
+if __name__ == "__main__":
+    main()

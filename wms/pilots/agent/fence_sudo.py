@@ -1,0 +1,213 @@
+"""A fence of accounts: `sudo -u` runs each payload under one of the node's accounts for them.
+
+The accounts are called `pilotage1`, `pilotage2` and so on; who runs the node makes them, and lets
+the pilot's account act for them. Folders of a payload belong to its account, closed to all others.
+Files go in and out through programs of that account.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import pwd
+import shutil
+import subprocess
+import tarfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import IO
+
+from .fence import (
+    FILE_NAME,
+    Accounts,
+    Enclosure,
+    Fence,
+    FenceFails,
+    Plan,
+    Room,
+    resource_limits,
+    shell_lines,
+)
+from .fence_bwrap import PATH, program
+from .watchdog import Limits
+
+ACCOUNT = "pilotage"
+MOST_ACCOUNTS = 1024
+_TIME_LIMIT_S = 600.0
+_SIGNAL = 'kill -s "$1" -- -1'
+# Open to all accounts, and on disk.
+_BASE = "/var/tmp"
+# Where everybody may write; what an account left there, its next payload would find.
+_OWN = 'find /tmp /var/tmp /dev/shm -mindepth 1 -maxdepth 1 -user "$(id -u)" -exec'
+_COUNT = f"{_OWN} du -sk {{}} + 2>/dev/null"
+_REMOVE = f'{_OWN} rm -rf {{}} + 2>/dev/null; rm -rf -- "$1"'
+
+log = logging.getLogger("pilot")
+
+
+class SudoFence(Fence):
+    """Another account for each payload that runs at a time."""
+
+    name = "sudo"
+
+    def __init__(self) -> None:
+        self._program = program("sudo")
+        names = _existing_accounts()
+        if not names:
+            raise FenceFails(f"this node has no account {ACCOUNT}1")
+        self._accounts = Accounts(names)
+
+    def enclose(self, room: Room) -> Enclosure:
+        """The place for one job. Raises OSError."""
+        return _Sudoed(room, self._program, self._accounts)
+
+    def has_place(self) -> bool:
+        return self._accounts.has_one()
+
+
+def _existing_accounts() -> list[str]:
+    names = []
+    for number in range(1, MOST_ACCOUNTS + 1):
+        try:
+            pwd.getpwnam(f"{ACCOUNT}{number}")
+        except KeyError:
+            break
+        names.append(f"{ACCOUNT}{number}")
+    return names
+
+
+class _Sudoed(Enclosure):
+    """One job under an account of its own."""
+
+    name = "sudo"
+
+    def __init__(self, room: Room, sudo: str, accounts: Accounts) -> None:
+        super().__init__(room)
+        account, self._lock = accounts.hold()
+        self._as_account = [sudo, "-n", "-u", account, "--"]
+        # What a pilot that died in the middle has left is not for this job.
+        self._signal("KILL")
+        self._folder = self._make_folder()
+        self.disk = Path(_BASE)
+
+    @property
+    def home(self) -> str:
+        return f"{self._folder}/sandbox"
+
+    @property
+    def tmp(self) -> str:
+        return f"{self._folder}/tmp"
+
+    @property
+    def attributes_file(self) -> str:
+        return f"{self._folder}/told/{FILE_NAME}"
+
+    def enter(self) -> None:
+        with subprocess.Popen(
+            ["tar", "-C", str(self.room.sandbox), "-cf", "-", "."],
+            stdout=subprocess.PIPE,
+            env={"PATH": PATH},
+        ) as packing:
+            self._run(["tar", "-C", self.home, "-xf", "-"], stdin=packing.stdout)
+        if packing.returncode:
+            raise OSError(f"the inputs cannot be packed: tar ended with {packing.returncode}")
+        # The pilot reads the attributes that the payload tells, and they are no secret.
+        self.room.told.rmdir()
+        self.room.told.symlink_to(f"{self._folder}/told")
+
+    def plan(self, command: Sequence[str], environment: Mapping[str, str], limits: Limits) -> Plan:
+        return Plan(
+            argv=[*self._as_account, "/bin/sh", "-s"],
+            environment={"PATH": PATH},
+            directory="/",
+            stdin=shell_lines(command, environment, self.home, limits.processes),
+            helpers=1,
+            signal_argv=[*self._as_account, "/bin/sh", "-c", _SIGNAL, "sh", "@SIGNAL@"],
+            limits=resource_limits(limits),
+            descriptors=[self._lock.fileno()],
+        )
+
+    def count_files(self) -> float:
+        with contextlib.suppress(OSError, ValueError):
+            sizes = self._run(["/bin/sh", "-c", _COUNT], is_checked=False).splitlines()
+            return sum(int(line.split()[0]) for line in sizes) / 1024
+        return 0.0
+
+    def leave(self, outputs: Sequence[str]) -> None:
+        """Fetch the wanted files; those that are no plain files count as missing."""
+        if not outputs:
+            return
+        names = [f"./{name}" for name in outputs]
+        with subprocess.Popen(
+            [*self._as_account, "tar", "-C", self.home, "-chf", "-", "--", *names],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env={"PATH": PATH},
+        ) as packing:
+            assert packing.stdout is not None
+            try:
+                _unpack(packing.stdout, self.room, set(names))
+            except (tarfile.TarError, OSError) as error:
+                log.warning("not all outputs could be fetched: %s", error)
+            # What is left is read, or the other side would wait for ever.
+            shutil.copyfileobj(packing.stdout, _Nothing())
+
+    def close(self) -> None:
+        with contextlib.suppress(OSError):
+            self._run(["/bin/sh", "-c", _REMOVE, "sh", self._folder], is_checked=False)
+        self._lock.close()
+
+    def _make_folder(self) -> str:
+        script = (
+            "umask 077; "
+            'folder=$(mktemp -d "$1/pilotage-job-XXXXXXXXXX") && chmod 711 "$folder" && '
+            'cd "$folder" && mkdir sandbox tmp told && chmod 755 told && pwd'
+        )
+        return self._run(["/bin/sh", "-c", script, "sh", _BASE]).decode().strip()
+
+    def _signal(self, name: str) -> None:
+        self._run(["/bin/sh", "-c", _SIGNAL, "sh", name], is_checked=False)
+
+    def _run(
+        self, command: list[str], *, stdin: IO[bytes] | None = None, is_checked: bool = True
+    ) -> bytes:
+        """Run a program as the payload's account; return what it prints. Raises OSError."""
+        try:
+            done = subprocess.run(
+                [*self._as_account, *command],
+                stdin=stdin or subprocess.DEVNULL,
+                capture_output=True,
+                env={"PATH": PATH},
+                cwd="/",
+                timeout=_TIME_LIMIT_S,
+                check=False,
+            )
+        except subprocess.TimeoutExpired as error:
+            raise OSError(f"{command[0]} takes longer than {_TIME_LIMIT_S:g} s") from error
+        if is_checked and done.returncode:
+            said = " ".join(done.stderr.decode(errors="replace").split())
+            raise OSError(f"{command[0]} as {self._as_account[3]}: {said or done.returncode}")
+        return done.stdout
+
+
+class _Nothing:
+    """A file that keeps nothing."""
+
+    def write(self, content: bytes) -> int:
+        return len(content)
+
+
+def _unpack(stream: IO[bytes], room: Room, names: set[str]) -> None:
+    """Take the named plain files out of an archive that another account has made."""
+    with tarfile.open(fileobj=stream, mode="r|") as archive:
+        for member in archive:
+            content = archive.extractfile(member) if member.isreg() else None
+            if member.name not in names or content is None:
+                continue
+            target = room.sandbox / member.name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with contextlib.suppress(FileNotFoundError):
+                target.unlink()
+            with target.open("wb") as sink:
+                shutil.copyfileobj(content, sink)

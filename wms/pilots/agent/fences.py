@@ -1,0 +1,84 @@
+"""Which fence works on this node: found out by running a small program behind it."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from . import payload
+from .control import Control
+from .fence import Fence, FenceFails, Room
+from .fence_apptainer import ApptainerFence
+from .fence_bwrap import BwrapFence
+from .fence_sudo import SudoFence
+from .usage import Meter
+from .watchdog import Limits
+
+AUTO = "auto"
+_TRIAL = ("/bin/sh", "-c", ': >trial && : >"$TMPDIR/trial"')
+_TRIAL_S = 30.0
+
+log = logging.getLogger("pilot")
+
+
+def best_fence(work_dir: Path) -> Fence:
+    """What `auto` stands for on this node: bubblewrap where it works, else no fence."""
+    try:
+        return fence_named("bwrap", work_dir)
+    except FenceFails as error:
+        log.warning("payloads are NOT fenced in on this node: bwrap: %s", error)
+        return Fence()
+
+
+def fence_named(name: str, work_dir: Path) -> Fence:
+    """The fence that a queue asks for by name. Raises FenceFails where it does not work."""
+    makers: dict[str, Callable[[], Fence]] = {
+        "bwrap": BwrapFence,
+        "apptainer": lambda: ApptainerFence(work_dir),
+        "sudo": SudoFence,
+        "none": Fence,
+    }
+    if name not in makers:
+        raise FenceFails(f"this pilot knows no fence {name!r}")
+    try:
+        fence = makers[name]()
+        if name != "none":
+            _try(fence, work_dir)
+    except OSError as error:
+        raise FenceFails(str(error)) from error
+    return fence
+
+
+def _try(fence: Fence, work_dir: Path) -> None:
+    """Run a program behind a fence that writes where a payload may. Raises FenceFails, OSError."""
+    home = Path(tempfile.mkdtemp(prefix="trial-", dir=work_dir))
+    try:
+        room = Room(home)
+        room.make()
+        enclosure = fence.enclose(room)
+        try:
+            enclosure.enter()
+            control = Control()
+            limits = Limits(wall_s=_TRIAL_S)
+            outcome = payload.run_payload(
+                enclosure.plan(_TRIAL, {"TMPDIR": enclosure.tmp}, limits),
+                stdout=home / "stdout",
+                stderr=home / "stderr",
+                limits=limits,
+                meter=Meter(enclosure, [], None),
+                attempt=(0, 0),
+                control=control,
+                bell=control.bell,
+            )
+        finally:
+            enclosure.close()
+        if outcome.exit_code != 0:
+            said = " ".join((home / "stderr").read_text(errors="replace").split())
+            raise FenceFails(
+                outcome.reason or said or f"a program behind it ended with {outcome.exit_code}"
+            )
+    finally:
+        shutil.rmtree(home, ignore_errors=True)

@@ -1,0 +1,131 @@
+"""What the kernel tells of the processes of a payload."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+_TICKS = os.sysconf("SC_CLK_TCK")
+_PAGE_KB = os.sysconf("SC_PAGE_SIZE") // 1024
+_BLOCK_BYTES = 512
+_ROUND_S = 0.01
+_ROUNDS = 300
+_UNNAMED = "/memfd:"
+# Fields of /proc/PID/stat, counted from the state, which is the first after the name.
+_STATE, _PARENT, _CPU, _CHILDREN_CPU = 0, 1, slice(11, 13), slice(13, 15)
+_BUSY = (b"R", b"D")
+
+
+@dataclass(frozen=True)
+class Process:
+    """One process as /proc shows it; `waited_s` is the CPU time of its ended children."""
+
+    pid: int
+    parent: int
+    is_busy: bool
+    cpu_s: float
+    waited_s: float
+
+
+def tree_below(root: int) -> tuple[Process | None, list[Process]]:
+    """A process, and all below it."""
+    children: dict[int, list[Process]] = {}
+    top = None
+    for name in os.listdir("/proc"):
+        process = _read(name) if name.isdigit() else None
+        if process is not None:
+            children.setdefault(process.parent, []).append(process)
+            top = process if process.pid == root else top
+    found: list[Process] = []
+    level = list(children.get(root, ()))
+    while level:
+        found += level
+        level = [below for each in level for below in children.get(each.pid, ())]
+    return top, found
+
+
+def _read(pid: str) -> Process | None:
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            fields = file.read().rpartition(b")")[2].split()
+        return Process(
+            pid=int(pid),
+            parent=int(fields[_PARENT]),
+            is_busy=fields[_STATE] in _BUSY,
+            cpu_s=sum(map(int, fields[_CPU])) / _TICKS,
+            waited_s=sum(map(int, fields[_CHILDREN_CPU])) / _TICKS,
+        )
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+def end_session(leader: int) -> None:
+    """Kill all processes of a session; those that have ended may stay listed for a while."""
+    for _ in range(_ROUNDS):
+        killed = [pid for pid in _pids() if _session(pid) == leader and _kill(pid)]
+        if not killed:
+            return
+        time.sleep(_ROUND_S)
+
+
+def _pids() -> list[int]:
+    return [int(name) for name in os.listdir("/proc") if name.isdigit()]
+
+
+def _session(pid: int) -> int:
+    try:
+        return os.getsid(pid)
+    except ProcessLookupError:
+        return 0
+
+
+def _kill(pid: int) -> bool:
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except (ProcessLookupError, PermissionError):
+        return False
+    return True
+
+
+def memory_mb(pids: Iterable[int]) -> float:
+    """The memory of these processes together; what they share is counted once (PSS).
+
+    With files that exist in memory only. Where the kernel does not tell us the shares of another
+    account's process, what is its own alone counts.
+    """
+    files: dict[tuple[int, int], int] = {}
+    total_kb = 0
+    for pid in pids:
+        total_kb += _proportional_kb(pid)
+        files.update(_unnamed_files(pid))
+    return total_kb / 1024 + sum(files.values()) / 2**20
+
+
+def _proportional_kb(pid: int) -> int:
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        with open(f"/proc/{pid}/smaps_rollup", "rb") as file:
+            lines = file.read().splitlines()
+        return sum(
+            int(line.split()[1]) for line in lines if line.startswith((b"Pss:", b"SwapPss:"))
+        )
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        with open(f"/proc/{pid}/statm", "rb") as file:
+            resident, shared = file.read().split()[1:3]
+        return (int(resident) - int(shared)) * _PAGE_KB
+    return 0
+
+
+def _unnamed_files(pid: int) -> dict[tuple[int, int], int]:
+    """The sizes of files in memory that a process holds, and need not have mapped."""
+    found = {}
+    with contextlib.suppress(OSError):
+        for entry in os.scandir(f"/proc/{pid}/fd"):
+            with contextlib.suppress(OSError):
+                if os.readlink(entry.path).startswith(_UNNAMED):
+                    status = os.stat(entry.path)
+                    found[status.st_dev, status.st_ino] = status.st_blocks * _BLOCK_BYTES
+    return found

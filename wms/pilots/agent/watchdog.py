@@ -1,0 +1,157 @@
+"""When a payload has to be stopped, and why, in words with figures."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .usage import Usage
+
+#: Below this much free space on the node's disk those payloads are stopped that use more than that.
+LEAST_FREE_DISK_MB = 50
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a payload may use; None: no limit. Times in seconds, amounts in MB (2^20 bytes)."""
+
+    #: From the start of the payload.
+    wall_s: float | None = None
+    #: Of all its processes together.
+    cpu_s: float | None = None
+    memory_mb: float | None = None
+    #: In its directory and its directories for temporary files.
+    disk_mb: float | None = None
+    #: Of stdout and stderr together.
+    output_mb: float | None = 1024.0
+    #: Of all announced outputs together that are sent.
+    output_sandbox_mb: float | None = 10_240.0
+    processes: float | None = 4096
+    #: Processes that run or wait for a disk, averaged over a minute.
+    load: float | None = 256.0
+    #: CPU time by wall time below `progress_ratio` for `progress_s` is no progress; 0: ignored.
+    progress_ratio: float = 0.005
+    progress_s: float = 7200.0
+    #: From the polite signal to the hard one.
+    grace_s: float = 10.0
+
+    @classmethod
+    def of(cls, told: Mapping[str, Any]) -> Limits:
+        """The limits that a queue sets, 0 for none; what is no number is passed over."""
+        names = [each.name for each in fields(cls) if _is_limit(told.get(each.name))]
+        known: dict[str, Any] = {name: told[name] or _NONE.get(name) for name in names}
+        return cls(**known)
+
+    def narrowed(
+        self,
+        *,
+        wall_s: float | None = None,
+        cpu_s: float | None = None,
+        memory_mb: float | None = None,
+        disk_mb: float | None = None,
+    ) -> Limits:
+        """These, or a job's own where those are lower; a job's 0 MB or 0 s is no limit."""
+        return replace(
+            self,
+            wall_s=_lower(self.wall_s, wall_s),
+            cpu_s=_lower(self.cpu_s, cpu_s or None),
+            memory_mb=_lower(self.memory_mb, memory_mb or None),
+            disk_mb=_lower(self.disk_mb, disk_mb or None),
+        )
+
+
+#: What 0 means where it is not "no limit".
+_NONE = {"progress_ratio": 0.0, "progress_s": 0.0, "grace_s": 0.0}
+
+
+def _is_limit(value: object) -> bool:
+    if not isinstance(value, (int, float)) or isinstance(value, bool):
+        return False
+    return math.isfinite(value) and value >= 0
+
+
+def _lower(one: float | None, other: float | None) -> float | None:
+    given = [each for each in (one, other) if each is not None]
+    return min(given, default=None)
+
+
+class Watchdog:
+    """Judges one payload by what it is seen to use."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._load = 0.0
+        self._last_s = 0.0
+        # CPU time by wall time, for `progress_s` back.
+        self._past: deque[tuple[float, float]] = deque([(0.0, 0.0)])
+
+    def why_stop(self, seen: Usage) -> str:
+        """Why the payload has to be stopped; empty if it need not be."""
+        self._average_load(seen)
+        self._remember(seen)
+        return (
+            self._out_of_time(seen)
+            or self._over("CPU time", seen.cpu_s, self._limits.cpu_s, "s")
+            or self._over("memory", seen.memory_mb, self._limits.memory_mb, "MB")
+            or self._over("disk space", seen.disk_mb, self._limits.disk_mb, "MB")
+            or self._over("stdout and stderr", seen.output_mb, self._limits.output_mb, "MB")
+            or self._over("processes", seen.processes, self._limits.processes, "")
+            or self._over("load", self._load, self._limits.load, "")
+            or self._fills_the_disk(seen)
+            or self._makes_no_progress(seen)
+        )
+
+    def _out_of_time(self, seen: Usage) -> str:
+        limit_s = self._limits.wall_s
+        if limit_s is None or seen.wall_s < limit_s:
+            return ""
+        return f"wall-clock limit of {limit_s:g} s exceeded: it ran for {_short(seen.wall_s)} s"
+
+    @staticmethod
+    def _over(what: str, used: float, limit: float | None, unit: str) -> str:
+        if limit is None or used <= limit:
+            return ""
+        space = " " if unit else ""
+        return f"{what} over its limit: {_short(used)}{space}{unit} of {limit:g}{space}{unit}"
+
+    def _average_load(self, seen: Usage) -> None:
+        passed_s = max(0.0, seen.wall_s - self._last_s)
+        weight = 1.0 - math.exp(-passed_s / 60.0)
+        self._load += (seen.busy - self._load) * weight
+        self._last_s = seen.wall_s
+
+    def _fills_the_disk(self, seen: Usage) -> str:
+        free = seen.disk_free_mb
+        if free is None or free >= LEAST_FREE_DISK_MB or seen.disk_mb < LEAST_FREE_DISK_MB:
+            return ""
+        return (
+            f"the node's disk is nearly full: {free:.0f} MB are free, this job uses "
+            f"{seen.disk_mb:.0f} MB"
+        )
+
+    def _remember(self, seen: Usage) -> None:
+        self._past.append((seen.wall_s, seen.cpu_s))
+        while len(self._past) > 1 and self._past[1][0] <= seen.wall_s - self._limits.progress_s:
+            self._past.popleft()
+
+    def _makes_no_progress(self, seen: Usage) -> str:
+        limits = self._limits
+        since_s, cpu_s = self._past[0]
+        lasted_s = seen.wall_s - since_s
+        if seen.may_idle or not limits.progress_ratio or lasted_s < limits.progress_s:
+            return ""
+        ratio = (seen.cpu_s - cpu_s) / lasted_s if lasted_s else 1.0
+        if ratio >= limits.progress_ratio:
+            return ""
+        return (
+            f"no progress: {_short(seen.cpu_s - cpu_s)} s of CPU time in the last {lasted_s:.0f} s "
+            f"are {ratio:.1%}, the limit is {limits.progress_ratio:.1%}"
+        )
+
+
+def _short(value: float) -> str:
+    return f"{value:.1f}" if isinstance(value, float) and value < 100 else f"{value:.0f}"

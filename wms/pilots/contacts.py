@@ -1,0 +1,80 @@
+"""How the batch systems of queues answer: failures, back-off, and when each is asked again."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from datetime import datetime, timedelta
+
+from django.db.models import F
+
+from wms.pilots.pressure_models import ElementContact
+from wms.sites.models import Queue
+
+Kind = ElementContact.Kind
+
+#: The first pause after a failure; each further one is twice as long, up to the longest.
+_FIRST_PAUSE_S = 15.0
+_LONGEST_PAUSE_S = 600.0
+#: A pause is shortened or lengthened by up to this part, so that queues do not all return at once.
+_JITTER = 0.2
+_LONGEST_REASON = 500
+
+
+def pause_s(failures: int, *, jitter: float) -> float:
+    """How long a batch system is left alone after so many failures in a row, in seconds.
+
+    `jitter` is a random number from -1 to 1.
+    """
+    doubled = _FIRST_PAUSE_S * 2.0 ** min(failures - 1, 10)
+    return min(doubled, _LONGEST_PAUSE_S) * (1 + _JITTER * jitter)
+
+
+def note_failure(
+    queue: Queue, kind: Kind, reason: str, *, now: datetime, jitter: float
+) -> ElementContact:
+    """Count one more failure and leave the batch system alone for longer."""
+    contact, _ = ElementContact.objects.get_or_create(queue=queue, kind=kind)
+    contact.failures += 1
+    contact.failing_since = contact.failing_since or now
+    contact.reason = reason[:_LONGEST_REASON] or "no reason given"
+    contact.next_at = now + timedelta(seconds=pause_s(contact.failures, jitter=jitter))
+    contact.save(update_fields=["failures", "failing_since", "reason", "next_at"])
+    return contact
+
+
+def note_success(
+    queue: Queue, kind: Kind, *, now: datetime, next_at: datetime | None = None
+) -> None:
+    """The batch system answered: its failures are over."""
+    facts = {
+        "failures": 0, "failing_since": None, "reason": "", "answered_at": now, "next_at": next_at,
+    }  # fmt: skip
+    ElementContact.objects.update_or_create(queue=queue, kind=kind, defaults=facts)
+
+
+def back_offs(now: datetime, kinds: Collection[Kind]) -> dict[int, ElementContact]:
+    """The queues that are left alone now because of one of these, with the longest pause."""
+    rows = ElementContact.objects.filter(failures__gt=0, next_at__gt=now, kind__in=kinds)
+    return {row.queue_id: row for row in rows.order_by("next_at")}
+
+
+def told(contact: ElementContact) -> str:
+    """A back-off in words, with the time at which it ends (UTC)."""
+    assert contact.next_at is not None
+    times = "" if contact.failures == 1 else f"{contact.failures} failures of "
+    return (
+        f"back-off until {contact.next_at:%H:%M:%S} UTC after {times}"
+        f"{contact.get_kind_display()}: {contact.reason}"
+    )
+
+
+def see_pilots(queue: Queue, count: int) -> None:
+    """Remember how many pilots an answer knew that is acted upon."""
+    ElementContact.objects.filter(queue=queue, kind=Kind.POLL).update(seen_pilots=count)
+
+
+def forgive_starts(now: datetime) -> None:
+    """End the back-off of queues of which a pilot has called in since its failures began."""
+    ElementContact.objects.filter(
+        kind=Kind.START, failures__gt=0, queue__pilots__registered_at__gt=F("failing_since")
+    ).distinct().update(failures=0, failing_since=None, reason="", next_at=None, answered_at=now)

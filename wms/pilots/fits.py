@@ -1,0 +1,258 @@
+"""Which queues' pilots may be sent for which needs, for all TaskQueues at once.
+
+What decides is `Resource.sending_refusal`, asked aspect by aspect: there are far fewer different
+amounts, places or tags than TaskQueues, and fewer different offers than queues.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+import classad2
+
+from matching.expressions import references
+from matching.needs import Needs
+from matching.pressure_shares import JobGroup
+from matching.resources import (
+    NEEDS_ATTRIBUTES,
+    PILOT_ATTRIBUTES,
+    Resource,
+    needs_ad,
+    offer_refusal,
+    pilot_ad,
+    requirements_value,
+)
+from matching.rooms import Room
+from wms.taskqueues.selectors import Demand
+
+#: Functions that make an expression of a text, and ads as a whole: all attributes may count.
+_MAKES_NAMES = re.compile(r"eval|unparse", re.IGNORECASE)
+_WHOLE_ADS = frozenset({"my", "target", "self", "parent", "root", "toplevel"})
+#: So many of the largest TaskQueues are looked at to tell why none fits a queue.
+_ASKED_WHY = 20
+_TOLD = 3
+
+
+@dataclass(frozen=True, slots=True)
+class _Aspect:
+    """Needs and offers of these fields are decided apart from all others.
+
+    Where `is_any` an offer meets a list of words if it meets one of them.
+    """
+
+    needs: tuple[str, ...]
+    offer: tuple[str, ...]
+    is_any: bool = False
+
+
+#: Together they have every field that `Resource.sending_refusal` reads.
+_ASPECTS = (
+    _Aspect(
+        ("cpu_time_s", "cores", "memory_mb", "gpus"),
+        ("cpu_time_s", "cores", "memory_mb", "gpus"),
+    ),
+    _Aspect(("setup", "platforms"), ("setup", "platform")),
+    _Aspect(("sites",), ("site",), is_any=True),
+    _Aspect(("banned_sites",), ("site",)),
+    _Aspect(("queues",), ("queue",), is_any=True),
+    _Aspect(("submit_pools", "middlewares"), ("submit_pool", "middleware")),
+    _Aspect(("tags",), ("tags", "required_tags")),
+    _Aspect(("pilot_types", "owner", "owner_group"), ("pilot_type", "owner", "owner_groups")),
+    _Aspect(("job_type", "owner_group"), ("excluded",)),
+)
+#: What an offer that leaves everything open says of the amounts that an aspect is not about.
+_OPEN: dict[str, Any] = {
+    "site": "",
+    "cpu_time_s": 2**31,
+    "cores": 2**31,
+    "memory_mb": 2**31,
+    "gpus": 2**31,
+}
+
+
+@dataclass(slots=True)
+class _Required:
+    """What is known of one expression: the queues asked, and those where it is false."""
+
+    asked: int = 0
+    refused: int = 0
+
+
+class Fits:
+    """The offers of queues by name, each a bit in a mask."""
+
+    def __init__(self, offers: Mapping[str, Resource]) -> None:
+        self.names = tuple(offers)
+        self._offers = tuple(offers.values())
+        self._all = (1 << len(offers)) - 1
+        self._ads: dict[int, classad2.ClassAd] = {}
+        self._masks: list[dict[tuple[Any, ...], int]] = [{} for _ in _ASPECTS]
+        self._required: dict[tuple[Any, ...], _Required] = {}
+        self._groups_by_names: dict[tuple[str, ...], list[int]] = {}
+        self._groups = [self._grouped(aspect) for aspect in _ASPECTS]
+
+    def _grouped(self, aspect: _Aspect) -> list[tuple[Resource, int]]:
+        """Different offers as to this aspect, with the mask of the queues that make each."""
+        masks: dict[tuple[Any, ...], int] = defaultdict(int)
+        for bit, offer in enumerate(self._offers):
+            masks[tuple(getattr(offer, name) for name in aspect.offer)] |= 1 << bit
+        return [
+            (Resource(**(_OPEN | dict(zip(aspect.offer, values, strict=True)))), mask)
+            for values, mask in masks.items()
+        ]
+
+    def mask(self, needs: Needs) -> int:
+        """The queues whose pilots may be sent for these needs."""
+        mask = self._all
+        for place, aspect in enumerate(_ASPECTS):
+            key = tuple([getattr(needs, name) for name in aspect.needs])
+            part = self._masks[place].get(key)
+            mask &= self._part(place, key) if part is None else part
+            if not mask:
+                return 0
+        return mask & ~self._refused_by_requirements(needs, mask) if needs.requirements else mask
+
+    def _part(self, place: int, key: tuple[Any, ...]) -> int:
+        """The queues that do not refuse needs of which only this aspect is known."""
+        aspect = _ASPECTS[place]
+        mask = 0
+        if aspect.is_any and len(key[0]) > 1:
+            for word in key[0]:
+                alone = ((word,),)
+                known = self._masks[place].get(alone)
+                mask |= self._part(place, alone) if known is None else known
+        else:
+            values: dict[str, Any] = {"owner": "", **dict(zip(aspect.needs, key, strict=True))}
+            needs = Needs(**values)
+            for offer, part in self._groups[place]:
+                mask |= 0 if offer.sending_refusal(needs) else part
+        self._masks[place][key] = mask
+        return mask
+
+    def _refused_by_requirements(self, needs: Needs, mask: int) -> int:
+        """The queues at which the requirements are false, among those of the mask at least.
+
+        They are asked once for all ads that are equal in what the expression looks at.
+        """
+        names = _looked_at(needs.requirements)
+        own = needs_ad(needs)
+        key = (needs.requirements, tuple(_values(own, names)))
+        known = self._required.setdefault(key, _Required())
+        for group in self._alike(names):
+            if group & mask & ~known.asked:
+                known.asked |= group
+                if requirements_value(needs, self._ad(_lowest(group))) is False:
+                    known.refused |= group
+        return known.refused
+
+    def _alike(self, names: tuple[str, ...]) -> Collection[int]:
+        """Masks of the queues whose ads are equal in these attributes."""
+        if names not in self._groups_by_names:
+            groups: dict[tuple[str, ...], int] = defaultdict(int)
+            for bit in range(len(self._offers)):
+                groups[tuple(_values(self._ad(bit), names))] |= 1 << bit
+            self._groups_by_names[names] = list(groups.values())
+        return self._groups_by_names[names]
+
+    def _ad(self, bit: int) -> classad2.ClassAd:
+        if bit not in self._ads:
+            self._ads[bit] = pilot_ad(self._offers[bit], {})
+        return self._ads[bit]
+
+    def queues(self, mask: int) -> tuple[str, ...]:
+        """The names of the queues in a mask."""
+        return tuple([self.names[bit] for bit in _bits(mask)])
+
+
+@lru_cache(maxsize=4096)
+def _looked_at(requirements: str) -> tuple[str, ...]:
+    """The attributes that can decide the value; all of them where names may be made as it goes."""
+    names = {reference.name for reference in references(requirements)}
+    if _MAKES_NAMES.search(requirements) or names & _WHOLE_ADS:
+        names = {name.lower() for name in (*PILOT_ATTRIBUTES, *NEEDS_ATTRIBUTES)}
+    return tuple(sorted(names))
+
+
+def _values(ad: classad2.ClassAd, names: Iterable[str]) -> Iterator[str]:
+    return (str(ad.lookup(name)) if name in ad else "" for name in names)
+
+
+def _lowest(mask: int) -> int:
+    return (mask & -mask).bit_length() - 1
+
+
+def _bits(mask: int) -> list[int]:
+    bits = []
+    while mask:
+        low = mask & -mask
+        bits.append(low.bit_length() - 1)
+        mask ^= low
+    return bits
+
+
+@dataclass(slots=True)
+class _Group:
+    jobs: int = 0
+    old_jobs: int = 0
+    weight: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class FittingJobs:
+    """The waiting jobs by what they take and where they fit; `unfit` fit no queue that is open."""
+
+    groups: list[JobGroup] = field(default_factory=list)
+    unfit: int = 0
+
+
+def grouped_jobs(
+    demands: Iterable[Demand],
+    fits: Fits,
+    *,
+    priorities: Mapping[int, float],
+    old: frozenset[int] = frozenset(),
+) -> FittingJobs:
+    """Equal waiting jobs that fit the same queues, together; `old` are TaskQueues of old jobs."""
+    groups: dict[tuple[int, Room], _Group] = defaultdict(_Group)
+    unfit = 0
+    for demand in demands:
+        mask = fits.mask(demand.needs)
+        if not mask:
+            unfit += demand.waiting_jobs
+            continue
+        group = groups[mask, size_of(demand.needs)]
+        group.jobs += demand.waiting_jobs
+        group.weight += demand.waiting_jobs * priorities.get(demand.task_queue_id, 0.0)
+        if demand.task_queue_id in old:
+            group.old_jobs += demand.waiting_jobs
+    names = {mask: fits.queues(mask) for mask, _ in groups}
+    return FittingJobs(
+        [
+            JobGroup(size, group.jobs, names[mask], group.old_jobs, group.weight / group.jobs)
+            for (mask, size), group in groups.items()
+        ],
+        unfit,
+    )
+
+
+def size_of(needs: Needs) -> Room:
+    """What a job with these needs takes of a pilot."""
+    return Room(needs.cores, needs.memory_mb, needs.gpus, needs.cpu_time_s)
+
+
+def why_none_fits(offer: Resource, largest: Sequence[Demand]) -> list[str]:
+    """Why a queue is for none of these TaskQueues, the reason of the most jobs first."""
+    reasons: Counter[str] = Counter()
+    for demand in largest[:_ASKED_WHY]:
+        reasons[offer_refusal(offer, demand.needs)] += demand.waiting_jobs
+    return [reason for reason, _ in reasons.most_common(_TOLD) if reason]
+
+
+def largest_first(demands: Sequence[Demand]) -> list[Demand]:
+    """Those that are asked when no job fits."""
+    return sorted(demands, key=lambda demand: -demand.waiting_jobs)[:_ASKED_WHY]

@@ -1,0 +1,22 @@
+"""Who may do what with a pilot.
+
+- Everybody who is logged in sees every pilot, with its log: it runs everybody's jobs.
+- Shifters and above tell pilots to take no more jobs, as they may ban a site. What such a pilot
+  runs goes on.
+"""
+
+from __future__ import annotations
+
+from wms.core.actors import Actor
+from wms.core.models import Role, User
+from wms.core.policy import has_role, require_role
+
+
+def may_steer(user: User) -> bool:
+    """True when the user may drain pilots."""
+    return has_role(user, Role.SHIFTER)
+
+
+def require_steering(actor: Actor, action: str) -> None:
+    """Raise NotPermitted unless the actor may drain pilots."""
+    require_role(actor, Role.SHIFTER, action)

@@ -1,0 +1,60 @@
+"""Reading what queues are asked for, how their batch systems answer, and what was before."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from django.db.models import QuerySet
+
+from wms.core.errors import NotFound
+from wms.core.models import User
+from wms.pilots.pressure_models import ElementContact, PressureRecord, PressureRequest
+from wms.sites.models import Queue, Site
+from wms.sites.selectors import find_visible_site, queues_of
+
+
+@dataclass(frozen=True, slots=True)
+class Pressure:
+    """The pressure on one queue: its latest request, if there was a cycle since it was made.
+
+    `troubles` are the kinds of questions that its batch system does not answer as it should.
+    """
+
+    queue: Queue
+    request: PressureRequest | None
+    troubles: Sequence[ElementContact]
+
+    @property
+    def reasons(self) -> list[str]:
+        """What cut the numbers down, from wanted to submitted."""
+        return [*self.request.reasons, *self.request.turn_reasons] if self.request else []
+
+
+def pressure_at(site: Site) -> dict[int, Pressure]:
+    """The pressure on each queue of a site, by the queue's id. Three queries."""
+    queues = list(queues_of(site))
+    requests = PressureRequest.objects.filter(queue__in=queues).in_bulk(field_name="queue_id")
+    troubles: dict[int, list[ElementContact]] = defaultdict(list)
+    failing = ElementContact.objects.filter(queue__in=queues, failures__gt=0).order_by("kind")
+    for contact in failing:
+        troubles[contact.queue_id].append(contact)
+    return {
+        queue.pk: Pressure(queue, requests.get(queue.pk), troubles[queue.pk]) for queue in queues
+    }
+
+
+def find_pressure(user: User, site_name: str, queue_name: str) -> Pressure:
+    """The pressure on one queue of a site that the user may see. Raises NotFound."""
+    site = find_visible_site(user, site_name)
+    found = (each for each in pressure_at(site).values() if each.queue.name == queue_name)
+    pressure = next(found, None)
+    if pressure is None:
+        raise NotFound(f"The site {site_name} has no queue {queue_name}.")
+    return pressure
+
+
+def records_of(queue: Queue) -> QuerySet[PressureRecord]:
+    """What a queue was asked for in the last day, latest first."""
+    return PressureRecord.objects.filter(queue=queue).order_by("-pk")

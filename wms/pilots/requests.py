@@ -1,0 +1,121 @@
+"""Storing what the planner asks for: the request of each queue with its lease, and its history."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.db import transaction
+from django.db.models import F
+
+from matching.pressure import LEASE_S
+from matching.pressure_plan import Request
+from wms.pilots.pressure_models import PressureRecord, PressureRequest
+
+#: A record of each queue at most so often, and for so long.
+_RECORD_EVERY = timedelta(minutes=1)
+_RECORDS_KEPT = timedelta(days=1)
+_WRITTEN = (
+    "wanted", "granted", "ceiling", "waiting_jobs", "reasons", "demand_gone_at", "idle_since",
+    "updated_at", "lease_until",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """The planner's decision for one queue.
+
+    `is_closed` when it gets nothing whatever waits, so that its demand is not known; `is_idle` when
+    none of its running pilots has a job.
+    """
+
+    queue_id: int
+    request: Request
+    waiting_jobs: int
+    is_closed: bool
+    is_idle: bool
+
+
+def stored_requests() -> dict[int, PressureRequest]:
+    """The latest request of each queue."""
+    return {row.queue_id: row for row in PressureRequest.objects.all()}
+
+
+@transaction.atomic
+def store_requests(
+    planned: Iterable[Planned], old: Mapping[int, PressureRequest], now: datetime
+) -> list[PressureRequest]:
+    """Renew every request, zeros included: what is not asked for any more ends at once."""
+    rows = [_row(each, old.get(each.queue_id), now) for each in planned]
+    PressureRequest.objects.bulk_create(
+        rows,
+        update_conflicts=True,
+        unique_fields=["queue"],
+        update_fields=_WRITTEN,
+        batch_size=1000,
+    )
+    _record(rows, old, now)
+    return rows
+
+
+def _row(planned: Planned, old: PressureRequest | None, now: datetime) -> PressureRequest:
+    request = planned.request
+    gone_since = (old and old.demand_gone_at) or now
+    idle_since = (old and old.idle_since) or now
+    return PressureRequest(
+        queue_id=planned.queue_id,
+        wanted=request.wanted,
+        granted=request.level,
+        ceiling=request.ceiling,
+        waiting_jobs=planned.waiting_jobs,
+        reasons=list(request.reasons),
+        demand_gone_at=None if planned.waiting_jobs or planned.is_closed else gone_since,
+        idle_since=idle_since if planned.is_idle else None,
+        updated_at=now,
+        lease_until=now + timedelta(seconds=LEASE_S),
+    )
+
+
+def _record(
+    rows: Iterable[PressureRequest], old: Mapping[int, PressureRequest], now: datetime
+) -> None:
+    """Keep what was asked for and done; of a queue where nothing happens, nothing."""
+    due = [row for row in rows if _is_due(row, old.get(row.queue_id), now)]
+    if not due:
+        return
+    records = [_recorded(row, old.get(row.queue_id), now) for row in due]
+    PressureRecord.objects.bulk_create(records, ignore_conflicts=True, batch_size=1000)
+    queue_ids = [row.queue_id for row in due]
+    PressureRequest.objects.filter(queue__in=queue_ids).update(recorded_at=now)
+    for record in records:
+        if record.submitted or record.removed:
+            # Turns may have added to them since they were read.
+            PressureRequest.objects.filter(queue=record.queue_id).update(
+                submitted_since=F("submitted_since") - record.submitted,
+                removed_since=F("removed_since") - record.removed,
+            )
+    PressureRecord.objects.filter(at__lt=now - _RECORDS_KEPT).delete()
+
+
+def _is_due(row: PressureRequest, old: PressureRequest | None, now: datetime) -> bool:
+    if old is None:
+        return bool(row.wanted)
+    if old.recorded_at is not None and now - old.recorded_at < _RECORD_EVERY:
+        return False
+    # The zero after the end of all demand is kept too.
+    return bool(row.wanted or old.wanted or old.submitted_since or old.removed_since)
+
+
+def _recorded(row: PressureRequest, old: PressureRequest | None, now: datetime) -> PressureRecord:
+    return PressureRecord(
+        queue_id=row.queue_id,
+        at=now,
+        wanted=row.wanted,
+        granted=row.granted,
+        ceiling=row.ceiling,
+        waiting_jobs=row.waiting_jobs,
+        submitted=old.submitted_since if old else 0,
+        removed=old.removed_since if old else 0,
+        reasons=row.reasons,
+    )

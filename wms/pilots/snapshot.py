@@ -1,0 +1,141 @@
+"""What the planner looks at: the pilots of each queue, and the limits on many of them."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from django.db import connection
+from django.db.models import Count
+
+from matching.pressure_plan import UNBOUNDED, Bounds, Scopes
+from matching.rooms import Room
+from wms.accounting.models import AccountingGroup
+from wms.pilots.models import Pilot
+from wms.pilots.pressure_models import PilotLimit
+from wms.sites.models import Site
+
+#: Starts in this time make the start rate of a queue.
+_RATE_WINDOW = timedelta(minutes=30)
+
+# By hand, because every cycle counts all living pilots: their rooms are computed where they are.
+# What a pilot offers is its queue's offer, cut to what its batch system really gave it; the time
+# that it has left is cut to one of the times that jobs need, so that there are few kinds of rooms.
+_PILOTS = """
+SELECT pilot.queue_id, pilot.state IN ('submitted', 'queued') AS is_waiting,
+       pilot.batch_state = 'held' AS is_held, held.pilot_id IS NOT NULL AS is_busy,
+       pilot.state = 'running' AND NOT pilot.is_draining AND pilot.drain_reason = ''
+           AND pilot.owner_id IS NOT DISTINCT FROM queue.owner_id
+           AND pilot.owner_group_id IS NOT DISTINCT FROM queue.owner_group_id AS takes_jobs,
+       least(queue.cores, (pilot.node->>'slot_cores')::numeric)::int - coalesce(held.cores, 0),
+       least(queue.memory_mb, (pilot.node->>'slot_memory_mb')::numeric)::int
+           - coalesce(held.memory_mb, 0),
+       least(queue.gpus, (pilot.node->>'slot_gpus')::numeric)::int - coalesce(held.gpus, 0),
+       width_bucket(
+           queue.wall_time_s - extract(epoch FROM %(now)s - pilot.registered_at), %(times_s)s
+       ),
+       count(*), count(*) FILTER (WHERE pilot.registered_at > %(lately)s)
+FROM pilots_pilot AS pilot
+JOIN sites_queue AS queue ON queue.id = pilot.queue_id
+LEFT JOIN (
+    SELECT pilot_id, sum(cores) AS cores, sum(memory_mb) AS memory_mb, sum(gpus) AS gpus
+    FROM jobs_attempt WHERE outcome = '' GROUP BY pilot_id
+) AS held ON held.pilot_id = pilot.id
+WHERE pilot.state IN ('submitted', 'queued', 'running', 'stalled')
+GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9
+"""
+
+
+@dataclass(slots=True)
+class QueuePilots:
+    """The pilots of one queue that have not finally ended.
+
+    `queued` have not called in, of them `held` are held; `running` have, of them `busy` have a job.
+    `free` counts what is free in running pilots that take jobs.
+    """
+
+    queued: int = 0
+    held: int = 0
+    running: int = 0
+    busy: int = 0
+    started: int = 0
+    free: Counter[Room] = field(default_factory=Counter)
+
+
+def pilots_by_queue(now: datetime, *, times_s: Sequence[int]) -> dict[int, QueuePilots]:
+    """The pilots of every queue that has any. `times_s` are those of jobs, in ascending order."""
+    counts: dict[int, QueuePilots] = defaultdict(QueuePilots)
+    # width_bucket refuses an empty list; no job needs a time of 0.
+    parameters: dict[str, datetime | list[float]] = {
+        "now": now,
+        "lately": now - _RATE_WINDOW,
+        "times_s": [float(each) for each in times_s] or [0.0],
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(_PILOTS, parameters)
+        for queue_id, waits, is_held, is_busy, takes, *room, bucket, pilots, started in cursor:
+            count = counts[queue_id]
+            count.started += started
+            if waits:
+                count.queued += pilots
+                count.held += pilots if is_held else 0
+                continue
+            count.running += pilots
+            count.busy += pilots if is_busy else 0
+            cores, memory_mb, gpus = room
+            if takes and cores > 0:
+                time_s = times_s[bucket - 1] if bucket and times_s else 0
+                count.free[Room(cores, max(memory_mb, 0), max(gpus, 0), time_s)] += pilots
+    for queue_id, started in _ended_lately(now):
+        counts[queue_id].started += started
+    return counts
+
+
+def _ended_lately(now: datetime) -> list[tuple[int, int]]:
+    """Of each queue, the pilots that called in lately and have ended since."""
+    since = now - _RATE_WINDOW
+    ended = Pilot.objects.filter(ended_at__gt=since, registered_at__gt=since)
+    return list(ended.order_by().values_list("queue_id").annotate(Count("pk")))
+
+
+def scopes() -> Scopes:
+    """The limits on the pilots of all, of sites and of groups. Three queries at most."""
+    limits = list(PilotLimit.objects.select_related("site", "group"))
+    whole = next((row for row in limits if row.scope == PilotLimit.Scope.WHOLE), None)
+    by_site = {row.site.name: row for row in limits if row.site}
+    by_group = {row.group.name: row for row in limits if row.group}
+    every_site = _of_all(limits, PilotLimit.Scope.SITE)
+    every_group = _of_all(limits, PilotLimit.Scope.GROUP)
+    if every_site:
+        names = Site.objects.values_list("name", flat=True)
+        by_site = dict.fromkeys(names, every_site) | by_site
+    if every_group:
+        group_names = AccountingGroup.objects.values_list("name", flat=True)
+        by_group = dict.fromkeys(group_names, every_group) | by_group
+    return Scopes(
+        _bounds(whole, "limit of all pilots") if whole else Bounds("limit of all pilots"),
+        {name: _bounds(row, "site limit") for name, row in by_site.items()},
+        {name: _bounds(row, "group limit") for name, row in by_group.items()},
+    )
+
+
+def _of_all(limits: Sequence[PilotLimit], scope: PilotLimit.Scope) -> PilotLimit | None:
+    """The limit that holds for each place of this kind."""
+    named = (row for row in limits if row.scope == scope and not row.site and not row.group)
+    return next(named, None)
+
+
+def _bounds(row: PilotLimit, name: str) -> Bounds:
+    def given(value: int | None) -> int:
+        return UNBOUNDED if value is None else value
+
+    return Bounds(
+        name,
+        max_pilots=given(row.max_pilots),
+        curb_pilots=given(row.curb_pilots),
+        max_cores=given(row.max_cores),
+        max_idle=given(row.max_idle_pilots),
+        curb_idle=given(row.curb_idle_pilots),
+    )

@@ -1,0 +1,60 @@
+"""What people tell pilots; it travels in the answers to heartbeats until the pilot obeys."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import Q
+
+from wms.core.actors import Actor
+from wms.core.audit import record_action
+from wms.core.errors import Conflict, NotFound, ReasonRequired
+from wms.jobs.models import Job
+from wms.jobs.steering import open_attempt
+from wms.pilots import lifecycle
+from wms.pilots.models import Pilot
+from wms.pilots.policy import require_steering
+from wms.pilots.states import ALIVE
+
+
+@transaction.atomic
+def drain_pilot(uuid: UUID, *, actor: Actor, reason: str) -> Pilot:
+    """Let a pilot take no more jobs, and end after those at hand; one that waits ends at its start.
+
+    Raises NotFound, NotPermitted, ReasonRequired, and Conflict when it has ended or drains already.
+    """
+    require_steering(actor, "drain pilots")
+    return _drain(Q(uuid=uuid), f"pilot {uuid}", actor=actor, reason=reason)
+
+
+@transaction.atomic
+def stop_after_job(job_id: int, *, actor: Actor, reason: str) -> Pilot:
+    """Let the pilot that has this job take no more, and end after those at hand.
+
+    Raises NotFound, NotPermitted, ReasonRequired, and Conflict when no pilot has the job, or it
+    drains already.
+    """
+    require_steering(actor, "drain pilots")
+    if not Job.objects.filter(pk=job_id).exists():
+        raise NotFound(f"There is no job {job_id}.")
+    pilot_id = open_attempt(job_id).pilot_id
+    return _drain(Q(pk=pilot_id), f"the pilot of job {job_id}", actor=actor, reason=reason)
+
+
+def _drain(which: Q, named: str, *, actor: Actor, reason: str) -> Pilot:
+    reason = reason.strip()
+    if not reason:
+        raise ReasonRequired("drain")
+    pilot = Pilot.objects.select_for_update().filter(which).first()
+    if pilot is None:
+        raise NotFound(f"There is no {named}.")
+    if pilot.state not in ALIVE:
+        raise Conflict(f"Pilot {pilot.uuid} has ended: it is {pilot.state}.")
+    if pilot.drain_reason:
+        raise Conflict(f"Pilot {pilot.uuid} is to take no more jobs already: {pilot.drain_reason}")
+    pilot.drain_reason = reason
+    pilot.save(update_fields=["drain_reason"])
+    lifecycle.note("drain", {pilot.pk: {"reason": reason}}, actor=actor)
+    record_action("drain pilot", target=f"pilot {pilot.uuid}", actor=actor, reason=reason)
+    return pilot
