@@ -72,12 +72,13 @@ def read_totals(fields: Fields) -> dict[str, float]:
     return _numbers(fields, "totals", _TOTALS)
 
 
-def read_claim_key(fields: Fields) -> str:
-    """The pilot's own name for its claim, under which it may repeat it."""
-    return fields.text("claim", pattern="[0-9a-f]{32}")
+def read_claim(fields: Fields, pilot: Pilot) -> tuple[Resource, str]:
+    """What the pilot offers, and its own name for its claim, under which it may repeat it."""
+    claim_key = fields.text("claim", pattern="[0-9a-f]{32}")
+    return _read_resource(fields, pilot), claim_key
 
 
-def read_resource(fields: Fields, pilot: Pilot) -> Resource:
+def _read_resource(fields: Fields, pilot: Pilot) -> Resource:
     """What the pilot offers now: never more than its queue does.
 
     Whoever holds a pilot's token cannot draw jobs that the queue was not made for, nor those of

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import re
 from dataclasses import asdict
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, cast
 from uuid import UUID
 
+import structlog
+from django.db import DatabaseError
 from django.http import FileResponse, HttpRequest, HttpResponse, JsonResponse
 from django.utils import timezone
 
+from matching.resources import Resource
 from portal.pilot_api import messages
-from portal.pilot_api.bodies import read_body
+from portal.pilot_api.bodies import Fields, read_body
 from portal.pilot_api.endpoint import credential_of, endpoint, for_attempt, for_pilot
 from wms.core.conf import conf
 from wms.core.errors import InvalidInput, NotAuthenticated, NotFound, PilotageError, TooLarge
@@ -20,6 +23,8 @@ from wms.jobs.models import Attempt, AttemptFile, Stream
 from wms.pilots import logs, services
 from wms.pilots.heartbeats import Credential, record_heartbeat
 from wms.pilots.models import Pilot
+
+log = structlog.get_logger(__name__)
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _TOKEN = r"[0-9a-f]{64}"
@@ -59,9 +64,7 @@ def heartbeat(request: HttpRequest) -> HttpResponse:
 @for_pilot
 def claim(request: HttpRequest, pilot: Pilot) -> HttpResponse:
     """The pilot asks for a job."""
-    body = read_body(request)
-    claim_key = messages.read_claim_key(body)
-    resource = messages.read_resource(body, pilot)
+    resource, claim_key = messages.read_claim(read_body(request), pilot)
     answer = services.claim_job(pilot, resource, claim_key=claim_key, now=timezone.now())
     return JsonResponse(messages.claim_json(answer))
 
@@ -116,16 +119,22 @@ def _check_place(attempt: Attempt, kind: str, path: str) -> None:
 @endpoint("POST")
 @for_attempt
 def report(request: HttpRequest, pilot: Pilot, *, job: int, attempt: int) -> HttpResponse:
-    """What became of an attempt: started, ended, or not run."""
+    """What became of an attempt: started, ended, or not run.
+
+    The report of an end may carry the pilot's next claim. It is read before anything is changed,
+    and made after the report has been committed.
+    """
     body = read_body(request)
     event = body.choice("event", "started", "ended", "not_run")
     actor = services.pilot_actor(pilot)
     now = timezone.now()
+    if event == "ended":
+        end = messages.read_end(body)
+        asked = _read_next_claim(request, body, pilot)
+        attempts.end_attempt(job, attempt, pilot_id=pilot.pk, end=end, actor=actor, now=now)
+        return JsonResponse({"accepted": True, **_next_claim(pilot, asked)})
     if event == "started":
         attempts.start_attempt(job, attempt, pilot_id=pilot.pk, actor=actor, now=now)
-    elif event == "ended":
-        end = messages.read_end(body)
-        attempts.end_attempt(job, attempt, pilot_id=pilot.pk, end=end, actor=actor, now=now)
     else:
         attempts.return_job(
             job,
@@ -136,6 +145,29 @@ def report(request: HttpRequest, pilot: Pilot, *, job: int, attempt: int) -> Htt
             is_preempted=messages.read_stopped_by(body) == Attempt.StoppedBy.PREEMPTION,
         )
     return JsonResponse({"accepted": True})
+
+
+def _read_next_claim(
+    request: HttpRequest, body: Fields, pilot: Pilot
+) -> tuple[Resource, str] | None:
+    """The claim in a report; the token of the attempt, good for the report, is not for a claim."""
+    if not body.has("claim"):
+        return None
+    services.authenticate_pilot(*credential_of(request))
+    return messages.read_claim(body.object("claim"), pilot)
+
+
+def _next_claim(pilot: Pilot, asked: tuple[Resource, str] | None) -> dict[str, Any]:
+    """The claim's answer beside that of the report, which stands whatever becomes of the claim."""
+    if asked is None:
+        return {}
+    resource, claim_key = asked
+    try:
+        answer = services.claim_job(pilot, resource, claim_key=claim_key, now=timezone.now())
+    except (PilotageError, DatabaseError) as error:
+        log.warning("claim_in_report_failed", pilot=str(pilot.uuid), error=str(error))
+        return {"claim": None}
+    return {"claim": messages.claim_json(answer)}
 
 
 @endpoint("POST")
