@@ -9,3 +9,10 @@ class PilotsConfig(AppConfig):
     name = "wms.pilots"
     label = "pilots"
     default_auto_field = "django.db.models.BigAutoField"
+
+    def ready(self) -> None:
+        """Have queues checked for what only pilots know of."""
+        from wms.pilots.check_settings import check_queue_checks
+        from wms.sites.services import register_queue_check
+
+        register_queue_check(check_queue_checks)

@@ -26,7 +26,7 @@ from wms.sites.models import Queue, Site
 
 #: Of a script; it travels to every node.
 MOST_BYTES = 64 * 1024
-_MOST_SETTINGS_BYTES = 4096
+MOST_SETTINGS_BYTES = 4096
 #: So long the results of checks are kept.
 _KEPT = timedelta(days=30)
 _SWEPT_AT_ONCE = 5000
@@ -57,8 +57,21 @@ def check_node_check(check: NodeCheck) -> None:
         raise InvalidInput.of(f"has more than {MOST_BYTES} bytes", field="script")
     if not isinstance(check.settings, dict):
         raise InvalidInput.of("must be a JSON object", field="settings")
-    if len(json.dumps(check.settings)) > _MOST_SETTINGS_BYTES:
-        raise InvalidInput.of(f"has more than {_MOST_SETTINGS_BYTES} bytes", field="settings")
+    if len(json.dumps(check.settings)) > MOST_SETTINGS_BYTES:
+        raise InvalidInput.of(f"has more than {MOST_SETTINGS_BYTES} bytes", field="settings")
+    _check_named(check)
+
+
+def _check_named(check: NodeCheck) -> None:
+    """Refuse a check for others than a queue that names it: that queue could send no pilot."""
+    naming = Queue.objects.filter(checks__contains=[{"name": check.name}]).select_related("site")
+    for queue in naming.order_by("site__name", "name"):
+        for field in ("site", "group"):
+            meant = getattr(check, f"{field}_id")
+            own = queue.site_id if field == "site" else queue.owner_group_id
+            if meant is not None and meant != own:
+                message = f"the queue {queue} is not of this {field} and names the check"
+                raise InvalidInput.of(f"{message}: change its checks first", field=field)
 
 
 @transaction.atomic
@@ -74,13 +87,17 @@ def save_node_check(check: NodeCheck, *, actor: Actor) -> None:
     save_audited(check, target=f"node check {check.name}", actor=actor)
 
 
-def added_checks(queue: Queue) -> QuerySet[NodeCheck]:
-    """The added checks that pilots of this queue run, in their order."""
+def checks_meant_for(queue: Queue) -> QuerySet[NodeCheck]:
+    """The added checks for pilots of this queue in their order, those switched off included."""
     return NodeCheck.objects.filter(
         Q(site=None) | Q(site=queue.site_id),
         Q(group=None) | Q(group=queue.owner_group_id) & ~Q(group=None),
-        is_enabled=True,
     )
+
+
+def added_checks(queue: Queue) -> QuerySet[NodeCheck]:
+    """The added checks that pilots of this queue run, in their order."""
+    return checks_meant_for(queue).filter(is_enabled=True)
 
 
 def record_checks(pilot: Pilot, results: Sequence[CheckResult], *, now: datetime) -> None:

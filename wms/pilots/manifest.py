@@ -11,17 +11,17 @@ from typing import Any
 from django.db import models
 
 from wms.core.conf import conf
-from wms.core.errors import InvalidInput, NotFound
+from wms.core.errors import NotFound
 from wms.pilots.agent.checks import BUILT_IN
 from wms.pilots.bootstrap import PilotCredential, render_script
 from wms.pilots.bundle import agent_bundle
+from wms.pilots.check_settings import read_entries
 from wms.pilots.checks import added_checks
-from wms.pilots.models import NodeCheck, PilotFile, PilotManifest
+from wms.pilots.models import PilotFile, PilotManifest
 from wms.sites.models import Queue
 
 FORMAT = 1
 _TIME_LIMIT_S = 60
-_MOST_S = 86_400
 #: Of built-in checks that are repeated while jobs run.
 _PERIODS_S = {"disk": 300}
 #: Built-in checks that have nothing to check without these settings.
@@ -48,7 +48,7 @@ def store_manifest(queue: Queue) -> str:
     added = list(added_checks(queue))
     scripts = {sha256_of(each.script.encode()): each.script.encode() for each in added}
     _store(PilotFile, {bundle.sha256: bundle.content, **scripts})
-    own = _own_settings(queue, added)
+    own = read_entries(queue)
     manifest = {
         "format": FORMAT,
         "agent": {
@@ -108,36 +108,6 @@ def _store(model: type[models.Model], contents: Mapping[str, bytes]) -> None:
     known = set(model._default_manager.filter(pk__in=contents).values_list("pk", flat=True))
     rows = [model(sha256=pk, content=contents[pk]) for pk in contents if pk not in known]
     model._default_manager.bulk_create(rows, ignore_conflicts=True)
-
-
-def _own_settings(queue: Queue, added: Sequence[NodeCheck]) -> dict[str, dict[str, Any]]:
-    """What the queue says of checks, by their names."""
-    known = {*BUILT_IN, *(each.name for each in added)}
-    own: dict[str, dict[str, Any]] = {}
-    for entry in queue.checks:
-        name = entry["name"]
-        if name not in known:
-            raise _fault(f"there is no check {name} for {queue}")
-        own[name] = {key: value for key, value in entry.items() if key != "name"}
-        _check_entry(name, own[name])
-    return own
-
-
-def _check_entry(name: str, entry: Mapping[str, Any]) -> None:
-    unknown = sorted(set(entry) - {"settings", "time_limit_s", "period_s"})
-    if unknown:
-        raise _fault(f"the check {name} has nothing called {', '.join(unknown)}")
-    if not isinstance(entry.get("settings", {}), dict):
-        raise _fault(f"the settings of the check {name} must be an object")
-    for key in sorted({"time_limit_s", "period_s"} & set(entry)):
-        value = entry[key]
-        is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-        if not is_number or not 0 < value <= _MOST_S:
-            raise _fault(f"{key} of the check {name} must be a number above 0 and up to a day")
-
-
-def _fault(message: str) -> InvalidInput:
-    return InvalidInput.of(message, field="checks")
 
 
 def _built_in(queue: Queue, own: Mapping[str, dict[str, Any]]) -> list[dict[str, Any]]:

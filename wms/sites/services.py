@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import PurePosixPath
 from typing import Any, TypeVar
@@ -37,6 +37,8 @@ PAYLOAD_LIMITS = (
     "wall_s", "cpu_s", "memory_mb", "disk_mb", "output_mb", "output_sandbox_mb", "processes",
     "load", "progress_ratio", "progress_s", "grace_s",
 )  # fmt: skip
+
+_QUEUE_CHECKS: list[Callable[[Queue], None]] = []
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +201,11 @@ def save_queue(queue: Queue, *, actor: Actor) -> None:
     _save_changes(queue, Queue, f"queue {queue}", queue.site, actor)
 
 
+def register_queue_check(check: Callable[[Queue], None]) -> None:
+    """Have queues checked by a higher app, which raises InvalidInput; called when it is set up."""
+    _QUEUE_CHECKS.append(check)
+
+
 def check_queue(queue: Queue) -> None:
     """Raise InvalidInput with the faults of a queue, those of its element's settings included."""
     _check_identity(queue)
@@ -213,6 +220,8 @@ def check_queue(queue: Queue) -> None:
         element_of(queue)
     except BadSettings as error:
         raise InvalidInput.of(str(error), field="settings") from error
+    for check in _QUEUE_CHECKS:
+        check(queue)
 
 
 def _check_identity(queue: Queue) -> None:

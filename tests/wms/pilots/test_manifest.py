@@ -12,7 +12,7 @@ import pytest
 from tests.wms.pilots.claiming import NOW
 from wms.accounting.models import AccountingGroup
 from wms.core.actors import Actor
-from wms.core.errors import InvalidInput, NotPermitted
+from wms.core.errors import NotPermitted
 from wms.core.models import User
 from wms.pilots.bundle import agent_bundle
 from wms.pilots.checks import CheckResult, record_checks, save_node_check, sweep_checks
@@ -101,25 +101,6 @@ def test_a_script_keeps_its_bytes_under_its_hash_when_it_is_changed(
 
     assert file_content(old["sha256"]) == SCRIPT.encode()
     assert file_content(new["sha256"]) == b"#!/bin/sh\nfalse\n"
-
-
-@pytest.mark.parametrize(
-    ("entry", "message"),
-    [
-        ({"name": "unknown"}, "there is no check unknown"),
-        ({"name": "disk", "least_mb": 5}, "the check disk has nothing called least_mb"),
-        ({"name": "disk", "settings": []}, "the settings of the check disk must be an object"),
-        ({"name": "disk", "time_limit_s": "9"}, "must be a number above 0"),
-        ({"name": "disk", "period_s": 0}, "must be a number above 0"),
-    ],
-)
-def test_a_check_that_cannot_be_understood_sends_no_pilots(
-    make_queue: Callable[..., Queue], entry: dict[str, Any], message: str
-) -> None:
-    queue = make_queue(checks=[entry])
-
-    with pytest.raises(InvalidInput, match=message):
-        store_manifest(queue)
 
 
 def test_results_of_long_ago_are_removed(make_queue: Callable[..., Queue]) -> None:
