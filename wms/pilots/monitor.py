@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Exists, F, OuterRef, Subquery
+from django.db.models import Exists, F, OuterRef, Q, Subquery
 
 from wms.core.actors import Actor
 from wms.core.conf import conf
@@ -53,7 +53,9 @@ def queues_due(now: datetime) -> list[int]:
     queues = (
         Queue.objects.filter(Exists(alive) | Exists(to_forget.exclude(native_id="")))
         .annotate(asked_at=Subquery(contact.values("next_at")))
-        .exclude(asked_at__gt=now)
+        # Not `exclude`: it would leave out those that have never been asked, of which nothing is
+        # known.
+        .filter(Q(asked_at=None) | Q(asked_at__lte=now))
         .order_by(F("asked_at").asc(nulls_first=True), "pk")
     )
     return list(queues.values_list("pk", flat=True)[:_ASKED_AT_ONCE])

@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from matching.resources import Resource
 from tests.wms.pilots.claiming import beat
-from tests.wms.pilots.directing import direct
+from tests.wms.pilots.directing import attend, direct
 from wms.core.errors import NotAuthenticated
 from wms.jobs.models import Attempt, Job
 from wms.pilots import monitor
@@ -135,6 +135,20 @@ def test_the_job_of_a_pilot_that_stays_silent_runs_elsewhere(
     assert late.is_drained
     with pytest.raises(NotAuthenticated):
         claimed(fresh(pilot), now)
+
+
+def test_a_batch_system_that_has_never_been_asked_is_asked_in_the_first_round(
+    pilot: Pilot, now: datetime
+) -> None:
+    assert monitor.queues_due(now) == [pilot.queue_id]
+    assert monitor.run_cycle(now)["asked"] == 1
+
+
+def test_a_batch_system_that_was_asked_just_now_is_left_alone(pilot: Pilot, now: datetime) -> None:
+    attend(now)
+
+    assert monitor.queues_due(now) == []
+    assert monitor.queues_due(now + timedelta(seconds=6)) == [pilot.queue_id]
 
 
 def test_an_outage_of_our_own_costs_no_pilot(pilot: Pilot, now: datetime) -> None:
