@@ -1,0 +1,229 @@
+"""Where the nodes of a DAG stand in its drawing: a level below all parents, and a place in it.
+
+A drawing depends on nodes and arcs only, which never change, so it is made once and can be kept.
+Nodes are counted from 0 in the order of their ids, which is that of the DAG file.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from array import array
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import rustworkx
+from django.db import connection
+
+from wms.dags.models import Dag, Node
+from wms.dags.states import NodeKind
+
+#: To be changed with what `Drawing.packed` means, so that nothing older is read.
+FORMAT = 1
+_HEAD = struct.Struct("<QIII")
+#: Through so many sweeps the places follow those of the parents, then of the children.
+_SWEEPS = 2
+#: The arcs of larger DAGs are never drawn all at once: their nodes keep the order of the file.
+_MOST_SWEPT = 20_000
+
+# As one value each: hundreds of thousands of rows would take seconds on their way.
+_IDS = "SELECT string_agg(int8send(id), ''::bytea ORDER BY id) FROM dags_node WHERE dag_id = %s"
+# By the range of the ids, in the order of an index; those of DAGs submitted meanwhile are few.
+_ARCS = """
+SELECT string_agg(int8send(parent_id), ''::bytea ORDER BY parent_id, child_id),
+    string_agg(int8send(child_id), ''::bytea ORDER BY parent_id, child_id)
+FROM dags_edge WHERE parent_id BETWEEN %s AND %s
+"""
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """Node `i` has the id `first_id + offsets[i]` and stands at `orders[i]` of `levels[i]`.
+
+    Arc `k` leads from node `parents[k]` to node `children[k]`; arcs are sorted.
+    """
+
+    first_id: int
+    offsets: array[int]
+    levels: array[int]
+    orders: array[int]
+    parents: array[int]
+    children: array[int]
+
+    @property
+    def node_count(self) -> int:
+        """How many nodes it has."""
+        return len(self.offsets)
+
+    @property
+    def arc_count(self) -> int:
+        """How many arcs it has."""
+        return len(self.parents)
+
+    @cached_property
+    def level_count(self) -> int:
+        """How many levels it has."""
+        return max(self.levels, default=-1) + 1
+
+    def id_of(self, index: int) -> int:
+        """The id of a node."""
+        return self.first_id + self.offsets[index]
+
+    def index_of(self, node_id: int) -> int | None:
+        """The number of a node in the drawing; None for one of another DAG."""
+        offset = node_id - self.first_id
+        if offset < 0 or offset > 0xFFFFFFFF:
+            return None
+        index = bisect_left(self.offsets, offset)
+        is_there = index < len(self.offsets) and self.offsets[index] == offset
+        return index if is_there else None
+
+    def nodes_by_level(self) -> list[list[int]]:
+        """The nodes of each level, in the order of their places."""
+        levels: list[list[int]] = [[] for _ in range(self.level_count)]
+        for index, level in enumerate(self.levels):
+            levels[level].append(index)
+        for nodes in levels:
+            nodes.sort(key=self.orders.__getitem__)
+        return levels
+
+    def graph(self) -> rustworkx.PyDiGraph[int, None]:
+        """Nodes and arcs, for walks; made anew, since it is large."""
+        return _graph(self.node_count, self.parents, self.children)
+
+    def packed(self) -> bytes:
+        """All of it, compressed."""
+        head = _HEAD.pack(self.first_id, FORMAT, self.node_count, self.arc_count)
+        columns = (self.offsets, self.levels, self.orders, self.parents, self.children)
+        return zlib.compress(head + b"".join(each.tobytes() for each in columns), 1)
+
+    def columns(self) -> bytes:
+        """What a browser needs to draw the nodes: the head, then offset, level, order of each."""
+        head = _HEAD.pack(self.first_id, FORMAT, self.node_count, self.arc_count)
+        return head + b"".join(each.tobytes() for each in (self.offsets, self.levels, self.orders))
+
+
+def unpacked(content: bytes) -> Drawing | None:
+    """The drawing that was packed; None for another format."""
+    plain = zlib.decompress(content)
+    first_id, version, nodes, arcs = _HEAD.unpack_from(plain)
+    if version != FORMAT:
+        return None
+    columns, start = [], _HEAD.size
+    for count in (nodes, nodes, nodes, arcs, arcs):
+        columns.append(array("I", plain[start : start + 4 * count]))
+        start += 4 * count
+    return Drawing(first_id, *columns)
+
+
+def draw(dag: Dag) -> Drawing:
+    """Read the nodes and arcs of a DAG and place them."""
+    ids, parents, children = _read(dag)
+    final = Node.objects.filter(dag=dag, kind=NodeKind.FINAL).values_list("pk", flat=True)
+    levels, orders = placed(
+        len(ids), parents, children, last=[bisect_left(ids, pk) for pk in final]
+    )
+    first_id = ids[0] if ids else 0
+    offsets = array("I", [pk - first_id for pk in ids])
+    return Drawing(first_id, offsets, levels, orders, parents, children)
+
+
+def _read(dag: Dag) -> tuple[array[int], array[int], array[int]]:
+    with connection.cursor() as cursor:
+        cursor.execute(_IDS, [dag.pk])
+        ids = _whole_numbers(cursor.fetchone()[0])
+        if not ids:
+            return ids, array("I"), array("I")
+        cursor.execute(_ARCS, [ids[0], ids[-1]])
+        ends = [_whole_numbers(column) for column in cursor.fetchone()]
+    if ids[-1] - ids[0] == len(ids) - 1:
+        first = ids[0]
+        parents, children = (array("I", [pk - first for pk in column]) for column in ends)
+        return ids, parents, children
+    place = {pk: index for index, pk in enumerate(ids)}
+    own = [(place[p], place[c]) for p, c in zip(*ends, strict=True) if p in place and c in place]
+    return ids, array("I", [p for p, _ in own]), array("I", [c for _, c in own])
+
+
+def _whole_numbers(content: bytes | None) -> array[int]:
+    numbers = array("q", bytes(content or b""))
+    numbers.byteswap()
+    return numbers
+
+
+def placed(
+    count: int,
+    parents: Sequence[int],
+    children: Sequence[int],
+    *,
+    last: Iterable[int] = (),
+) -> tuple[array[int], array[int]]:
+    """The level of each of `count` nodes and its place there.
+
+    The nodes of `last` stand by themselves behind all others. In DAGs that are drawn with their
+    arcs the places are such that few of these cross. Time is linear in nodes and arcs, but for
+    sorting.
+    """
+    generations = [
+        sorted(level)
+        for level in rustworkx.topological_generations(_graph(count, parents, children))
+    ]
+    behind = set(last)
+    if behind:
+        kept = [[node for node in level if node not in behind] for level in generations]
+        generations = [*(level for level in kept if level), sorted(behind)]
+    if count <= _MOST_SWEPT:
+        _uncross(count, generations, parents, children)
+    levels, orders = array("I", bytes(4 * count)), array("I", bytes(4 * count))
+    for number, level in enumerate(generations):
+        for order, node in enumerate(level):
+            levels[node], orders[node] = number, order
+    return levels, orders
+
+
+def _uncross(
+    count: int,
+    generations: list[list[int]],
+    parents: Sequence[int],
+    children: Sequence[int],
+) -> None:
+    """Sort each level by where the neighbours of its nodes stand."""
+    above: list[list[int]] = [[] for _ in range(count)]
+    below: list[list[int]] = [[] for _ in range(count)]
+    for parent, child in zip(parents, children, strict=True):
+        above[child].append(parent)
+        below[parent].append(child)
+    place = [0.0] * count
+    for level in generations:
+        _number(level, place)
+    for sweep in range(_SWEEPS):
+        is_down = sweep % 2 == 0
+        near = above if is_down else below
+        for level in generations if is_down else reversed(generations):
+            # By the mean of the neighbours; who has none keeps the place.
+            level.sort(
+                key=lambda node, near=near: (  # type: ignore[misc]
+                    sum([place[other] for other in near[node]]) / len(near[node])
+                    if near[node]
+                    else place[node]
+                )
+            )
+            _number(level, place)
+
+
+def _number(level: Sequence[int], place: list[float]) -> None:
+    """Places are parts of a level's height, so that those of levels of any size compare."""
+    step = 1 / len(level)
+    for order, node in enumerate(level):
+        place[node] = (order + 0.5) * step
+
+
+def _graph(
+    count: int, parents: Iterable[int], children: Iterable[int]
+) -> rustworkx.PyDiGraph[int, None]:
+    graph: rustworkx.PyDiGraph[int, None] = rustworkx.PyDiGraph()
+    graph.add_nodes_from(range(count))
+    graph.add_edges_from_no_data(list(zip(parents, children, strict=True)))
+    return graph
