@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import re
 from collections import Counter
 from datetime import timedelta
 
@@ -8,17 +7,15 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from tests.wms.pilots.directing import attend, direct, reasons_of, sent
+from tests.wms.pilots.directing import direct, reasons_of, sent
 from tests.wms.pilots.fake_element import FakeElement
 from wms.accounting.models import AccountingGroup
 from wms.core.actors import Actor
-from wms.elements.protocol import BatchState, PilotState, Refused, Unreachable
 from wms.jobs.models import RunningLimit
 from wms.jobs.services import kill_jobs
 from wms.pilots import director, submitter
 from wms.pilots.models import Pilot
-from wms.pilots.pressure_models import ElementContact, PilotLimit, PressureRecord, PressureRequest
-from wms.pilots.services import register_pilot, secret_digest
+from wms.pilots.pressure_models import PilotLimit, PressureRecord, PressureRequest
 from wms.sites.models import Downtime, Queue, Site
 from wms.sites.services import ban_site, drain_site
 from wms.taskqueues.models import TaskQueue, Ticket
@@ -107,149 +104,6 @@ def test_no_pilot_is_sent_where_no_waiting_job_may_run(make_queue, add_jobs, ele
     assert "capacity" not in elements["site-a"].calls
 
 
-def test_a_failing_batch_system_is_told_and_does_not_block_the_others(
-    make_queue, add_jobs, elements
-) -> None:
-    broken = make_queue("broken")
-    make_queue("works")
-    elements["broken"].fail_with = Refused("no such partition")
-    add_jobs(2)
-    now = timezone.now()
-
-    assert sent(now) == {"broken/main": 0, "works/main": 1}
-    assert sent(now) == {"broken/main": 0, "works/main": 1}
-
-    (reason, *_) = reasons_of(broken)
-    assert re.fullmatch(
-        r"back-off until \d\d:\d\d:\d\d UTC after submission: no such partition", reason
-    )
-
-
-def test_pilots_that_the_batch_system_refuses_tell_why_and_it_is_left_alone_for_a_while(
-    make_queue, add_jobs, elements
-) -> None:
-    make_queue()
-    elements["site-a"].refuses_pilots = "cannot create directory"
-    add_jobs(2)
-    now = timezone.now()
-
-    direct(now)
-    direct(now + timedelta(seconds=5))
-
-    pilots = Pilot.objects.all()
-    assert {pilot.state for pilot in pilots} == {"aborted"}
-    assert pilots[0].state_reason == "the batch system refused: cannot create directory"
-    assert len(pilots) == 2
-    elements["site-a"].refuses_pilots = ""
-    direct(now + timedelta(seconds=20))
-    assert Pilot.objects.filter(state="queued").count() == 2
-
-
-def test_pauses_grow_while_pilots_end_before_they_call_in(make_queue, add_jobs, elements) -> None:
-    queue = make_queue()
-    add_jobs(1)
-    now = timezone.now()
-    for minute in range(120):
-        moment = now + timedelta(minutes=minute)
-        direct(moment)
-        for pilot in Pilot.objects.filter(state="queued"):
-            failed = PilotState(BatchState.FAILED, "exit code 127")
-            elements["site-a"].states[pilot.native_id] = failed
-        attend(moment)
-
-    assert Pilot.objects.count() < 25
-    contact = ElementContact.objects.get(queue=queue, kind="start")
-    assert contact.failures == Pilot.objects.count()
-    assert contact.reason == "1 pilots ended before they called in: failed, exit code 127"
-
-
-def test_the_secrets_travel_in_the_script_and_are_stored_as_hashes(
-    make_queue, add_jobs, elements
-) -> None:
-    make_queue()
-    add_jobs(2)
-
-    direct(timezone.now())
-
-    (script,) = elements["site-a"].scripts.values()
-    for pilot in Pilot.objects.all():
-        assert str(pilot.uuid) in script
-        assert pilot.secret_sha256 not in script
-        quoted = re.findall(r'"([^"]*)"', script)
-        assert pilot.secret_sha256 in {secret_digest(word) for word in quoted}
-
-
-def test_a_submission_whose_answer_was_lost_is_adopted(make_queue, add_jobs, elements) -> None:
-    make_queue()
-    elements["site-a"].loses_answer = True
-    add_jobs(2)
-    direct(timezone.now())
-    assert {pilot.state for pilot in Pilot.objects.all()} == {"submitted"}
-
-    elements["site-a"].loses_answer = False
-    attend(timezone.now() + timedelta(seconds=121))
-
-    pilots = Pilot.objects.order_by("pk")
-    assert [pilot.state for pilot in pilots] == ["queued", "queued"]
-    assert [pilot.native_id for pilot in pilots] == sorted(elements["site-a"].states)
-
-
-def test_a_submission_that_never_happened_is_aborted_and_made_good(
-    make_queue, add_jobs, elements
-) -> None:
-    make_queue()
-    add_jobs(1)
-    direct(timezone.now())
-    elements["site-a"].states.clear()
-    Pilot.objects.update(state="submitted", native_id="")
-
-    elements["site-a"].fail_with = Unreachable("down")
-    attend(timezone.now() + timedelta(seconds=121))
-    assert Pilot.objects.get().state == "submitted"
-
-    elements["site-a"].fail_with = None
-    attend(timezone.now() + timedelta(seconds=601))
-    assert Pilot.objects.get().state == "aborted"
-    direct(timezone.now())
-    assert Pilot.objects.filter(state="queued").count() == 1
-
-
-def test_a_mistake_of_ours_with_one_queue_does_not_block_the_others(
-    make_queue, add_jobs, elements
-) -> None:
-    broken = make_queue("broken")
-    make_queue("works")
-    elements["broken"].fail_with = ValueError("not enough values to unpack")
-    add_jobs(2)
-
-    direct(timezone.now())
-    watched = attend(timezone.now())
-
-    assert "ValueError: not enough values" in str(reasons_of(broken))
-    assert watched["works/main"].polled == 1
-
-
-def test_adopted_ids_come_in_the_order_of_submission_whoever_has_called_in(
-    make_queue, add_jobs, elements
-) -> None:
-    now = timezone.now()
-    make_queue()
-    elements["site-a"].loses_answer = True
-    add_jobs(2)
-    direct(now)
-    first, second = Pilot.objects.order_by("pk")
-    Pilot.objects.filter(pk=first.pk).update(secret_sha256=secret_digest("secret"))
-    register_pilot(first.uuid, secret="secret", token="t" * 64, node={}, now=now)
-
-    elements["site-a"].loses_answer = False
-    attend(now + timedelta(seconds=121))
-
-    first.refresh_from_db()
-    second.refresh_from_db()
-    assert (first.native_id, second.native_id) == (f"{first.batch}.0", f"{first.batch}.1")
-    assert (first.state, second.state) == ("running", "queued")
-
-
 def test_the_number_of_queries_does_not_grow_with_queues_jobs_and_task_queues(
     make_queue, add_jobs, django_assert_num_queries
 ) -> None:
@@ -288,22 +142,6 @@ def test_a_slow_ramp_asks_for_a_part_of_what_is_missing_and_goes_on_as_pilots_st
     assert "halved at the curb 5 of the queue limit: 30 pilots are idle" in request.reasons
 
 
-def test_what_nobody_renews_ends_with_its_lease(make_queue, add_jobs) -> None:
-    queue = make_queue()
-    add_jobs(5)
-    now = timezone.now()
-    director.plan_requests(now)
-
-    late = submitter.serve(queue.pk, now + timedelta(seconds=901))
-    assert late is not None
-    assert late.submitted == 0
-    assert late.reasons == ["the request is over: it was not renewed for 901 s"]
-
-    in_time = submitter.serve(queue.pk, now + timedelta(seconds=899))
-    assert in_time is not None
-    assert in_time.submitted == 5
-
-
 def test_an_explicit_zero_ends_the_pressure_at_once(make_queue, add_jobs) -> None:
     queue = make_queue(attenuation=5.0)
     jobs = add_jobs(5)
@@ -321,33 +159,6 @@ def test_an_explicit_zero_ends_the_pressure_at_once(make_queue, add_jobs) -> Non
     assert turn.submitted == 0
 
 
-def test_waiting_pilots_are_taken_back_slowly_when_the_demand_is_gone_and_running_ones_never(
-    make_queue, add_jobs, elements
-) -> None:
-    make_queue(max_removals=3, removal_margin=2)
-    jobs = add_jobs(10)
-    now = timezone.now()
-    direct(now)
-    running = Pilot.objects.order_by("pk").last()
-    Pilot.objects.filter(pk=running.pk).update(
-        state="running", token_sha256="x", registered_at=now, heartbeat_at=now
-    )
-    kill_jobs(jobs, actor=SYSTEM, reason="test")
-    counts = []
-    for minute in range(0, 15):
-        direct(now + timedelta(minutes=minute, seconds=1))
-        counts.append(Pilot.objects.filter(state="queued").count())
-
-    assert counts[:6] == [9] * 6
-    assert counts[6:9] == [6, 3, 2]
-    assert counts[-1] == 2
-    running.refresh_from_db()
-    assert running.state == "running"
-    cancelled = [each.state for each in elements["site-a"].states.values()].count("cancelled")
-    assert cancelled == 7
-    assert "no job has waited for it since" in Pilot.objects.filter(state="removed")[0].state_reason
-
-
 def test_limits_of_site_and_whole_are_shared_by_their_queues(make_queue, add_jobs) -> None:
     for site in ("site-a", "site-b", "site-c"):
         make_queue(site)
@@ -362,7 +173,7 @@ def test_limits_of_site_and_whole_are_shared_by_their_queues(make_queue, add_job
     assert pilots["site-a"] == 1
     assert pilots.total() == 7
     reasons = str(reasons_of(Queue.objects.get(site__name="site-a")))
-    assert "site limit 1: 1 pilots are there" in reasons
+    assert "site limit 1: 1 pilot is there" in reasons
     assert "limit of all pilots 7: 7 pilots are there" in str(
         reasons_of(Queue.objects.get(site__name="site-b"))
     )
@@ -432,29 +243,3 @@ def test_jobs_of_higher_priority_choose_their_places_first(make_queue, add_jobs)
 
     granted = {row.queue.site.name: row.granted for row in PressureRequest.objects.all()}
     assert granted == {"few": 2, "other": 2}
-
-
-def test_held_pilots_stop_the_submission_at_their_limit(make_queue, add_jobs) -> None:
-    queue = make_queue(max_held_pilots=2)
-    add_jobs(2)
-    direct(timezone.now())
-    Pilot.objects.update(batch_state="held")
-    add_jobs(5)
-
-    direct(timezone.now())
-
-    assert Pilot.objects.count() == 2
-    assert reasons_of(queue) == ["limit of held pilots 2: 2 are held"]
-
-
-def test_a_large_level_is_reached_in_several_batches_and_turns(
-    make_queue, add_jobs, elements
-) -> None:
-    make_queue(max_pilots=50, max_queued_pilots=50, max_submits=12, batch_size=5)
-    add_jobs(20)
-
-    assert sent() == {"site-a/main": 12}
-    assert sent() == {"site-a/main": 8}
-
-    sizes = Counter(pilot.rsplit(".", 1)[0] for pilot in elements["site-a"].states)
-    assert sorted(sizes.values()) == [2, 3, 5, 5, 5]
