@@ -11,8 +11,13 @@ from rest_framework import serializers
 from portal.slots import slot_of
 from wms.core.models import EventRecord
 from wms.jobs.models import Attempt, AttemptFile, Job, JobEvent
+from wms.pilots.checks import checks_of_pilot
 from wms.pilots.models import Pilot, PilotCheck, PilotEvent
+from wms.pilots.selectors import PilotOfAttempt
 from wms.sites.models import SiteEvent
+
+#: Results of checks in a pilot's own answer; the rest are in a list of their own.
+CHECKS_SHOWN = 100
 
 _JSON_OBJECT = {"type": "object", "additionalProperties": {}}
 _AMOUNTS_BY_NAME = {"type": "object", "additionalProperties": {"type": "number"}}
@@ -169,6 +174,9 @@ class AttemptSerializer(serializers.ModelSerializer[Attempt]):
     """One try of a job in one pilot."""
 
     pilot = serializers.SerializerMethodField(help_text="The pilot's uuid.")
+    fence = serializers.SerializerMethodField(
+        help_text="What kept the payload from pilot and node; none: nothing; empty: not told."
+    )
     usage = AmountsByNameField(
         read_only=True, allow_null=True, help_text="What it used, in seconds and MB."
     )
@@ -177,15 +185,25 @@ class AttemptSerializer(serializers.ModelSerializer[Attempt]):
     class Meta:
         model = Attempt
         fields = [
-            "number", "pilot", "site_name", "host", "cores", "memory_mb", "gpus", "matched_at",
-            "started_at", "ended_at", "outcome", "reason", "stopped_by", "exit_code", "signal",
-            "wall_s", "cpu_s", "max_rss_mb", "usage", "files",
+            "number", "pilot", "site_name", "host", "fence", "cores", "memory_mb", "gpus",
+            "matched_at", "started_at", "ended_at", "outcome", "reason", "stopped_by", "exit_code",
+            "signal", "wall_s", "cpu_s", "max_rss_mb", "usage", "files",
         ]  # fmt: skip
 
     def get_pilot(self, attempt: Attempt) -> str | None:
         """Name the pilot as everywhere in the API; the view found out the names."""
-        uuids: dict[int, str] = self.context.get("pilot_uuids", {})
-        return uuids.get(attempt.pilot_id)
+        pilot = self._pilots.get(attempt.pilot_id)
+        return str(pilot.uuid) if pilot is not None else None
+
+    def get_fence(self, attempt: Attempt) -> str:
+        """Name the fence that its pilot puts around payloads."""
+        pilot = self._pilots.get(attempt.pilot_id)
+        return pilot.fence if pilot is not None else ""
+
+    @property
+    def _pilots(self) -> Mapping[int, PilotOfAttempt]:
+        pilots: Mapping[int, PilotOfAttempt] = self.context.get("pilots", {})
+        return pilots
 
 
 class JobDetailSerializer(JobSerializer):
@@ -255,6 +273,21 @@ class NodeCheckSerializer(serializers.ModelSerializer[PilotCheck]):
         fields = ["name", "is_ok", "kind", "reason", "metrics", "seconds", "created_at"]
 
 
+class FailedCheckSerializer(NodeCheckSerializer):
+    """A check that a node of a site failed, with the pilot that found it."""
+
+    pilot = serializers.UUIDField(source="pilot.uuid", read_only=True)
+    queue = serializers.CharField(source="pilot.queue.name", read_only=True)
+    host = serializers.SerializerMethodField(help_text="Empty where the pilot did not tell.")
+
+    class Meta(NodeCheckSerializer.Meta):
+        fields = [*NodeCheckSerializer.Meta.fields, "pilot", "queue", "host"]
+
+    def get_host(self, check: PilotCheck) -> str:
+        """Name the node."""
+        return str(check.pilot.node.get("hostname", ""))
+
+
 class PilotAccountsSerializer(serializers.Serializer[Any]):
     """What became of a pilot's core-seconds."""
 
@@ -273,7 +306,7 @@ class PilotDetailSerializer(PilotSerializer):
     accounts = serializers.SerializerMethodField(
         help_text="Null until the pilot has ended, and some seconds longer."
     )
-    checks = NodeCheckSerializer(many=True, read_only=True)
+    checks = serializers.SerializerMethodField(help_text=f"The first {CHECKS_SHOWN} results.")
 
     owner = serializers.CharField(
         source="owner.username", default=None, read_only=True, allow_null=True
@@ -292,6 +325,11 @@ class PilotDetailSerializer(PilotSerializer):
     def get_accounts(self, pilot: Pilot) -> Any:
         """Tell what became of its core-seconds."""
         return pilot.accounts
+
+    @extend_schema_field(NodeCheckSerializer(many=True))
+    def get_checks(self, pilot: Pilot) -> Any:
+        """Tell what checks of its node found."""
+        return NodeCheckSerializer(checks_of_pilot(pilot)[:CHECKS_SHOWN], many=True).data
 
     @extend_schema_field(SlotSerializer)
     def get_slot(self, pilot: Pilot) -> Any:

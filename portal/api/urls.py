@@ -100,6 +100,9 @@ urlpatterns = [
     re_path(f"{_SITE}/ban/$", sites.BanSite.as_view(), name="site-ban"),
     re_path(f"{_SITE}/drain/$", sites.DrainSite.as_view(), name="site-drain"),
     re_path(f"{_SITE}/unban/$", sites.UnbanSite.as_view(), name="site-unban"),
+    re_path(
+        f"{_SITE}/failed-checks/$", pilots.SiteFailedCheckList.as_view(), name="site-failed-checks"
+    ),
     re_path(f"{_SITE}/downtimes/$", downtimes.DowntimeList.as_view(), name="site-downtimes"),
     path("downtimes/<int:downtime_id>/", downtimes.DowntimeDetail.as_view(), name="downtime"),
     path("ads/", ads.Advertise.as_view(), name="ads"),
@@ -108,6 +111,7 @@ urlpatterns = [
     path("pilots/<uuid:uuid>/", pilots.PilotDetail.as_view(), name="pilot"),
     path("pilots/<uuid:uuid>/events/", pilots.PilotEventList.as_view(), name="pilot-events"),
     path("pilots/<uuid:uuid>/attempts/", pilots.PilotAttemptList.as_view(), name="pilot-attempts"),
+    path("pilots/<uuid:uuid>/checks/", pilots.PilotCheckList.as_view(), name="pilot-checks"),
     path("pilots/<uuid:uuid>/log", pilots.PilotLogText.as_view(), name="pilot-log"),
     path("pilots/<uuid:uuid>/drain/", pilots.DrainPilot.as_view(), name="pilot-drain"),
     path("efficiency/", efficiency.Efficiency.as_view(), name="efficiency"),

@@ -30,6 +30,10 @@ MOST_SETTINGS_BYTES = 4096
 #: So long the results of checks are kept.
 _KEPT = timedelta(days=30)
 _SWEPT_AT_ONCE = 5000
+#: So long people are told of failed checks.
+FAILURES_TOLD_FOR = timedelta(days=1)
+#: Of one pilot so many results are kept: many more than any node needs.
+MOST_RESULTS = 2000
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +105,8 @@ def added_checks(queue: Queue) -> QuerySet[NodeCheck]:
 
 
 def record_checks(pilot: Pilot, results: Sequence[CheckResult], *, now: datetime) -> None:
-    """Note what a pilot's checks found. Repeating it changes nothing."""
+    """Note what a pilot's checks found, as long as there is room. Repeating it changes nothing."""
+    room = max(0, MOST_RESULTS - pilot.checks.count())
     PilotCheck.objects.bulk_create(
         [
             PilotCheck(
@@ -115,7 +120,7 @@ def record_checks(pilot: Pilot, results: Sequence[CheckResult], *, now: datetime
                 seconds=each.seconds,
                 created_at=now,
             )
-            for each in results
+            for each in results[:room]
         ],
         ignore_conflicts=True,
     )

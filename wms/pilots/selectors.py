@@ -28,6 +28,19 @@ class LogTail:
     stored_bytes: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class PilotOfAttempt:
+    """The pilot that has run an attempt: its name, and its fence as far as it told."""
+
+    uuid: UUID
+    fence: str
+
+    @property
+    def has_no_fence(self) -> bool:
+        """True when its payloads can see the pilot, each other's files and the node."""
+        return self.fence == "none"
+
+
 def visible_pilots(user: User) -> QuerySet[Pilot]:
     """The pilots that the user may read: at present all of them."""
     return Pilot.objects.all() if user.is_active else Pilot.objects.none()
@@ -98,6 +111,7 @@ def find_pilot(user: User, uuid: UUID) -> Pilot:
     return pilot
 
 
-def pilot_uuids(pilot_ids: Iterable[int]) -> dict[int, UUID]:
-    """The names under which people know these pilots."""
-    return dict(Pilot.objects.filter(pk__in=set(pilot_ids)).values_list("pk", "uuid"))
+def pilots_of_attempts(pilot_ids: Iterable[int]) -> dict[int, PilotOfAttempt]:
+    """Names and fences of these pilots. One query."""
+    rows = Pilot.objects.filter(pk__in=set(pilot_ids)).values_list("pk", "uuid", "node__fence")
+    return {pk: PilotOfAttempt(uuid, fence or "") for pk, uuid, fence in rows}

@@ -27,7 +27,7 @@ from wms.jobs import selectors
 from wms.jobs.models import AttemptFile, Job
 from wms.jobs.steering import kill_job, peek_at_job
 from wms.jobs.streams import stream_path
-from wms.pilots.selectors import pilot_uuids
+from wms.pilots.selectors import pilots_of_attempts
 from wms.pilots.steering import stop_after_job
 
 
@@ -60,7 +60,7 @@ class JobDetail(RetrieveAPIView[Job]):
         dag = dags_of_jobs([job]).get(job.pk)
         context = {
             "dag_id": dag.pk if dag is not None else None,
-            "pilot_uuids": pilot_uuids(attempt.pilot_id for attempt in job.attempts.all()),
+            "pilots": pilots_of_attempts(attempt.pilot_id for attempt in job.attempts.all()),
         }
         return Response(self.get_serializer_class()(job, context=context).data)
 

@@ -6,6 +6,7 @@ from uuid import UUID
 
 from django.db.models import QuerySet
 from django.http import HttpResponseBase
+from django.utils import timezone
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.generics import RetrieveAPIView
@@ -29,9 +30,11 @@ from wms.core.actors import Actor
 from wms.jobs.models import Attempt
 from wms.jobs.selectors import attempts_of_pilot
 from wms.pilots import selectors
+from wms.pilots.checks import FAILURES_TOLD_FOR, checks_of_pilot, failed_checks_at
 from wms.pilots.logs import log_path
-from wms.pilots.models import Pilot, PilotEvent
+from wms.pilots.models import Pilot, PilotCheck, PilotEvent
 from wms.pilots.steering import drain_pilot
+from wms.sites.selectors import find_visible_site
 
 
 class PilotList(ListView):
@@ -106,6 +109,29 @@ class PilotEventList(ListView):
     def get_queryset(self) -> QuerySet[PilotEvent]:
         """The pilot's events."""
         return selectors.find_pilot(caller(self.request), self.kwargs["uuid"]).events.all()
+
+
+class PilotCheckList(ListView):
+    """What checks of a pilot's node found, newest first."""
+
+    queryset = PilotCheck.objects.none()
+    serializer_class = serializers.NodeCheckSerializer
+
+    def get_queryset(self) -> QuerySet[PilotCheck]:
+        """The pilot's results."""
+        return checks_of_pilot(selectors.find_pilot(caller(self.request), self.kwargs["uuid"]))
+
+
+class SiteFailedCheckList(ListView):
+    """Checks that nodes of a site failed within a day, newest first."""
+
+    queryset = PilotCheck.objects.none()
+    serializer_class = serializers.FailedCheckSerializer
+
+    def get_queryset(self) -> QuerySet[PilotCheck]:
+        """The site's failures."""
+        site = find_visible_site(caller(self.request), self.kwargs["name"])
+        return failed_checks_at(site, since=timezone.now() - FAILURES_TOLD_FOR)
 
 
 class PilotAttemptList(ListView):

@@ -36,6 +36,7 @@ from wms.jobs.states import TERMINAL, JobState
 from wms.jobs.steering import kill_job, peek_at_job
 from wms.jobs.streams import stream_path, tail_of
 from wms.pilots.policy import may_steer as may_steer_pilots
+from wms.pilots.selectors import pilots_of_attempts
 from wms.pilots.steering import stop_after_job
 from wms.taskqueues.selectors import task_queue_of
 
@@ -146,6 +147,7 @@ def _show_job(
     attempts = list(attempts_of(job))
     chosen = _chosen(attempts, request.GET.get("attempt", ""))
     events = list(events_of_job(job)[: _EVENTS_SHOWN + 1])
+    pilots = pilots_of_attempts(attempt.pilot_id for attempt in attempts)
     context = {
         "job": job,
         "needs": facts_of(Needs.from_dict(job.needs)),
@@ -154,6 +156,7 @@ def _show_job(
         "node": nodes_of_jobs([job]).get(job.pk),
         "attempts": attempts,
         "chosen": chosen,
+        "unfenced": {pk for pk, each in pilots.items() if each.has_no_fence},
         "tails": [_tail(chosen, kind) for kind in ("stdout", "stderr")] if chosen else [],
         "outputs": _outputs(chosen),
         "events": events[:_EVENTS_SHOWN],

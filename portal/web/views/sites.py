@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
@@ -28,7 +28,7 @@ from wms.core.errors import Conflict, InvalidInput, NotFound, NotPermitted, Pilo
 from wms.dags.demand import loads_by_site
 from wms.dags.selectors import listed_dags
 from wms.dags.states import DAG_ACTIVE
-from wms.pilots.checks import failed_checks_at
+from wms.pilots.checks import FAILURES_TOLD_FOR, failed_checks_at
 from wms.pilots.pressure_selectors import pressure_at
 from wms.pilots.selectors import listed_pilots, live_pilots_by_queue
 from wms.pilots.states import ALIVE
@@ -40,7 +40,6 @@ from wms.sites.services import ban_site, drain_site, unban_site
 from wms.sites.standing import standing_of
 from wms.sites.states import TRANSITIONS
 
-_CHECKS_SINCE = timedelta(days=1)
 _EVENTS_SHOWN = 50
 _LINES = 25
 _SITES_SHOWN = 100
@@ -147,7 +146,7 @@ def show_site(
     pilots = PilotFilter({"site": site.name, "state": sorted(ALIVE)}, queryset=listed_pilots(user))
     events = list(events_of_site(site)[: _EVENTS_SHOWN + 1])
     downtimes = list(planned_downtimes(site, now)[: _LINES + 1])
-    failed_checks = list(failed_checks_at(site, since=now - _CHECKS_SINCE)[: _LINES + 1])
+    failed_checks = list(failed_checks_at(site, since=now - FAILURES_TOLD_FOR)[: _LINES + 1])
     ad_lines, ad_fault = _merged_ad(site)
     context = {
         "site": site,

@@ -1,0 +1,57 @@
+"""That a payload has no fence is told wherever its attempt is shown."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+from rest_framework.test import APIClient
+
+from tests import factories
+from wms.jobs.models import Job
+from wms.pilots.models import Pilot
+from wms.sites.models import Queue
+
+
+def ran_behind(fence: str, owner: object) -> tuple[Job, Pilot]:
+    job = factories.job(owner)
+    pilot = factories.pilot()
+    Pilot.objects.filter(pk=pilot.pk).update(node=pilot.node | {"fence": fence})
+    factories.run_job(pilot)
+    return job, pilot
+
+
+@pytest.mark.parametrize(("fence", "is_told"), [("none", True), ("bwrap", False)])
+def test_a_job_tells_that_its_payload_has_no_fence(
+    alice: Client, people: SimpleNamespace, fence: str, is_told: bool
+) -> None:
+    job, _ = ran_behind(fence, people.alice)
+
+    page = alice.get(reverse("web:job", args=[job.pk])).content.decode()
+
+    assert ('id="no-fence"' in page) is is_told
+    assert ("<span>no fence</span>" in page) is is_told
+
+
+def test_an_attempt_tells_its_fence(people: SimpleNamespace) -> None:
+    job, pilot = ran_behind("none", people.alice)
+    client = APIClient()
+    client.force_authenticate(people.alice)
+
+    [attempt] = client.get(f"/api/v1/jobs/{job.pk}/").json()["attempts"]
+
+    assert (attempt["fence"], attempt["pilot"]) == ("none", str(pilot.uuid))
+
+
+def test_a_queue_tells_that_its_payloads_have_no_fence(alice: Client) -> None:
+    queue = factories.site("Here").queues.get()
+    address = reverse("web:queue", args=["Here", queue.name])
+
+    before = alice.get(address).content.decode()
+    Queue.objects.update(fence=Queue.Fence.NONE)
+    after = alice.get(address).content.decode()
+
+    assert "payloads can see the pilot and each other" not in before
+    assert "payloads can see the pilot and each other" in after
