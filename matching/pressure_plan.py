@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from matching.counts import counted, pilots_are
 from matching.pressure import (
     FrontendLimits,
     Slots,
@@ -120,7 +121,7 @@ def _ceilings(
         room = max(queue.max_pilots - queue.alive, 0)
         more[queue.name] = min(wanted, room)
         if not queue.closed and queue.max_pilots - queue.running < queue.need.pilots:
-            told = f"queue limit {queue.max_pilots}: {queue.alive} pilots are there"
+            told = f"queue limit {queue.max_pilots}: {pilots_are(queue.alive, 'there')}"
             reasons[queue.name].append(told)
     return more, reasons
 
@@ -179,7 +180,8 @@ def _cut(scoped: _Scoped, more: dict[str, int], reasons: Mapping[str, list[str]]
     asked = {name: more[name] * sizes[name] for name in asked}
     room = max(bounds.max_cores - cores, 0)
     if sum(asked.values()) > room:
-        told = f"{bounds.name} {bounds.max_cores} cores: {cores} are there"
+        limit = counted(bounds.max_cores, "core", "cores")
+        told = f"{bounds.name} {limit}: {counted(cores, 'is', 'are')} there"
         shares = exact_share(room, asked).share
         pilots = {name: share // sizes[name] for name, share in shares.items()}
         _lower(more, pilots, told, reasons)
@@ -221,7 +223,8 @@ def _request(
         return Request(0, 0, queue.running, (queue.no_demand,))
     wanted = queue.need.pilots
     if not wanted:
-        return Request(0, 0, queue.running, (f"{queue.need.usable} pilots have room for its jobs",))
+        usable = counted(queue.need.usable, "pilot has", "pilots have")
+        return Request(0, 0, queue.running, (f"{usable} room for its jobs",))
     bounds = _bounds_of(queue, scopes)
     limits = _limits(queue, *bounds)
     site, group = counts.sites[queue.site], counts.groups[queue.group]
@@ -251,8 +254,8 @@ def _request(
     }
     told = [_told(name, acting) for name in answer.triggered]
     level = min(answer.min_idle, queue.queued + more)
-    counted = zip(bounds, (group, site, counts.whole), strict=True)
-    full = [_full(each, count) for each, count in counted if _room(each, count, queue) < wanted]
+    scoped = zip(bounds, (group, site, counts.whole), strict=True)
+    full = [_full(each, count) for each, count in scoped if _room(each, count, queue) < wanted]
     return Request(
         wanted,
         level,
@@ -267,7 +270,7 @@ def _room(bounds: Bounds, count: _Count, queue: QueueState) -> int:
 
 
 def _full(bounds: Bounds, count: _Count) -> str:
-    return f"{bounds.name} {bounds.max_pilots}: {count.alive} pilots are there"
+    return f"{bounds.name} {bounds.max_pilots}: {pilots_are(count.alive, 'there')}"
 
 
 def _ramp(queue: QueueState, wanted: int, limits: FrontendLimits, level: int) -> list[str]:
@@ -277,7 +280,7 @@ def _ramp(queue: QueueState, wanted: int, limits: FrontendLimits, level: int) ->
     if queue.attenuation > 1 and 0 < level < wanted:
         told.append(f"ramp-up: wanted divided by {queue.attenuation:g}")
     if int(wanted / limits.ramp_up_attenuation) + reserve > queue.max_queued:
-        told.append(f"at most {queue.max_queued} waiting pilots")
+        told.append(f"at most {counted(queue.max_queued, 'waiting pilot', 'waiting pilots')}")
     return told
 
 
@@ -313,7 +316,7 @@ def _told(name: str, acting: Mapping[str, tuple[Bounds, _Count]]) -> str:
     """A limit or curb of the formula in words."""
     bounds, count = next(acting[level] for level in acting if name.endswith(level))
     is_curb, is_idle = name.startswith("Curb"), "Idle" in name
-    seen = f"{count.idle} pilots are idle" if is_idle else f"{count.alive} pilots are there"
+    seen = pilots_are(count.idle, "idle") if is_idle else pilots_are(count.alive, "there")
     if is_curb:
         curb = bounds.curb_idle if is_idle else bounds.curb_pilots
         return f"halved at the curb {curb} of the {bounds.name}: {seen}"

@@ -15,6 +15,7 @@ import structlog
 from django.db import transaction
 from django.db.models import Q
 
+from matching.counts import counted
 from matching.pressure import LEASE_S, view_guard
 from matching.pressure_lifecycle import held_decision, queue_self_removal, stale_decision
 from wms.core.actors import Actor
@@ -195,7 +196,8 @@ def _doubt(
     doubted_since = contact.failing_since if contact else None
     if doubted_since is not None and now - doubted_since > _DISBELIEVED_FOR:
         return ""
-    return f"the answer knows {known} pilots, the one before knew {seen}: it is not acted upon"
+    told = counted(known, "pilot", "pilots")
+    return f"the answer knows {told}, the one before knew {seen}: it is not acted upon"
 
 
 def _raise_alarm(queue: Queue, doubt: str, now: datetime, pause_s: float) -> None:
@@ -310,7 +312,8 @@ def _note_starts(
     unheard = [pilot for pilot in ended if pilot.state in PENDING]
     if unheard:
         what = _words(states[unheard[0].native_id])
-        reason = f"{len(unheard)} pilots ended before they called in: {what}"
+        told = counted(len(unheard), "pilot", "pilots")
+        reason = f"{told} ended without having called in: {what}"
         note_failure(queue, Kind.START, reason, now=now, jitter=random.uniform(-1, 1))
 
 

@@ -15,6 +15,7 @@ import structlog
 from django.db.models import Count, F, Q
 from django.db.models.functions import Now
 
+from matching.counts import counted, pilots_are
 from matching.pressure import request_lease
 from matching.pressure_removal import Counts, FactoryLimits, Turn, factory_request
 from wms.core.actors import Actor
@@ -129,10 +130,11 @@ def _decided(request: PressureRequest, counts: Counts) -> Turn:
 def _why_none(request: PressureRequest, turn: Turn, counts: Counts) -> str:
     queue = request.queue
     if turn.action == "sanitize":
-        return f"limit of held pilots {queue.max_held_pilots}: {counts.held} are held"
+        held = counted(counts.held, "is", "are")
+        return f"limit of held pilots {queue.max_held_pilots}: {held} held"
     if counts.idle >= request.granted:
-        return f"{counts.idle} pilots wait already"
-    return f"ceiling {request.ceiling}: {counts.total} pilots are there"
+        return f"{counted(counts.idle, 'pilot waits', 'pilots wait')} already"
+    return f"ceiling {request.ceiling}: {pilots_are(counts.total, 'there')}"
 
 
 def _submit(queue: Queue, turn: Turn, report: Report, now: datetime) -> None:
