@@ -40,7 +40,9 @@ INSTALLED_APPS = [
     "wms.pilots",
     "wms.placement",
     "wms.dags",
+    "wms.failures",
     "wms.history",
+    "portal.personal",
     "portal.web",
     "portal.api",
     "portal.pilot_api",
@@ -75,6 +77,7 @@ TEMPLATES = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
+                "portal.personal.context.preferences",
             ],
         },
     },
@@ -117,6 +120,7 @@ CACHES = {
 }
 
 AUTH_USER_MODEL = "core.User"
+AUTHENTICATION_BACKENDS = ["portal.personal.backends.WithPreferences"]
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator"},

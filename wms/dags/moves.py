@@ -35,9 +35,14 @@ WITH moved AS (
     SELECT dag_id, id, %(event)s, was, %(target)s, %(actor)s, %(reason)s, {facts},
            statement_timestamp()
     FROM moved
-)
+    {returning}
+){announced}
 SELECT id, dag_id, was, kind, category FROM moved
 """
+# Who looks for the causes of failures hears of the events, in the same statement.
+_ANNOUNCED = """, announced AS (
+    INSERT INTO core_inboxentry (topic, key, event_id) SELECT %(topic)s, 0, id FROM logged
+)"""
 _IDS = "unnest(%(ids)s::bigint[]) AS given(id)"
 _IDS_AND_VALUES = "unnest(%(ids)s::bigint[], %(values)s::{type}[]) AS given(id, value)"
 _OLD = " JOIN dags_node AS old ON old.id = given.id"
@@ -90,6 +95,9 @@ WITH RECURSIVE below(id) AS (
 )
 SELECT id FROM below
 """
+#: The inbox of events that tell why nodes went wrong, and what these are.
+FAILURE_TOPIC = "failed-nodes"
+FAILURES = frozenset({"fail", "retry"})
 #: What the submitted nodes of a category are counted under, beside the counters.
 CATEGORY = "category:"
 #: Stands for all DATA nodes, which the limits of jobs do not count; no name has a blank.
@@ -172,6 +180,7 @@ def send(
         "target": step.target,
         "actor": actor.name,
         "reason": reason,
+        "topic": FAILURE_TOPIC,
         "facts": Jsonb(dict(facts or {})),
         **{f"set_{name}": _value(value) for name, value in changes.items()},
     }
@@ -196,6 +205,8 @@ def send(
         was="%(source)s" if source else "old.state",
         returned=returned,
         facts=told,
+        returning="RETURNING id" if event in FAILURES else "",
+        announced=_ANNOUNCED if event in FAILURES else "",
     )
     cursor = connection.cursor()
     cursor.execute(statement, {**values, "source": source})

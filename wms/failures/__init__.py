@@ -1,0 +1,1 @@
+"""Why things fail: messages of failures become groups, one for each cause."""

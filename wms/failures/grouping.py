@@ -1,0 +1,217 @@
+"""Putting failures into their groups: new ones as they are announced, all when the rules changed.
+
+What is announced is deleted in the transaction that counts it: a cycle that is killed, skipped or
+run twice at once loses nothing and counts nothing twice.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+from django.db.models import F, Max, Min
+
+from wms.core.actors import Actor
+from wms.core.models import InboxEntry
+from wms.failures.counting import Counted, add_counts, remove_old_bins
+from wms.failures.lifecycle import MACHINE
+from wms.failures.models import Failure, FailureGroup, RuleBook
+from wms.failures.normalising import Rule, fingerprint
+from wms.failures.reading import KINDS, Sighting, read_events
+from wms.failures.rules import as_rules, locked_rule_book, stored_rules, text_of
+from wms.failures.states import GroupState
+
+#: So many failures are looked at in one transaction.
+BATCH = 1000
+#: A cycle that takes longer leaves the rest for the next.
+_CYCLE_S = 15.0
+_SAMPLE = 2000
+_ACTOR = Actor.system("failures")
+_COPIED = ("category", "state", "state_since", "state_reason")
+
+
+def run_cycle(now: datetime) -> dict[str, Any]:
+    """Group what was announced since, go on with regrouping, and forget old counts."""
+    until = time.monotonic() + _CYCLE_S
+    grouped = _repeated(lambda: group_announced(now), until)
+    regrouped = _repeated(lambda: regroup_some(now), until)
+    return {"grouped": grouped, "regrouped": regrouped, "forgotten": remove_old_bins(now=now)}
+
+
+def _repeated(step: Callable[[], int], until: float) -> int:
+    """Batch after batch, until there is none or the time is over."""
+    done = 0
+    while (count := step()) > 0:
+        done += count
+        if time.monotonic() >= until:
+            break
+    return done
+
+
+@transaction.atomic
+def group_announced(now: datetime) -> int:
+    """Group a batch of announced failures; how many were announced."""
+    # Rules do not change while failures are grouped by them.
+    book = locked_rule_book()
+    waiting = InboxEntry.objects.filter(topic__in=list(KINDS)).order_by("pk")
+    entries = list(waiting.select_for_update(skip_locked=True)[:BATCH])
+    if not entries:
+        return 0
+    by_topic: dict[str, set[int]] = defaultdict(set)
+    for entry in entries:
+        by_topic[entry.topic].add(entry.event_id)
+    sightings = [
+        sighting
+        for topic, ids in sorted(by_topic.items())
+        for sighting in read_events(KINDS[topic], ids - _known(topic, ids))
+    ]
+    if sightings:
+        _store(sightings, book, now)
+    InboxEntry.objects.filter(pk__in=[entry.pk for entry in entries]).delete()
+    return len(entries)
+
+
+def _known(topic: str, event_ids: set[int]) -> set[int]:
+    """Those that have been grouped before: a failure may be announced more than once."""
+    known = Failure.objects.filter(kind=KINDS[topic], event_id__in=event_ids)
+    return set(known.values_list("event_id", flat=True))
+
+
+def _store(sightings: Sequence[Sighting], book: RuleBook, now: datetime) -> None:
+    groups = _groups_of(sightings, as_rules(stored_rules()))
+    Failure.objects.bulk_create(
+        [
+            Failure(
+                group=groups[sighting.event_id, sighting.kind],
+                kind=sighting.kind,
+                event_id=sighting.event_id,
+                subject_id=sighting.subject_id,
+                dag_id=sighting.dag_id,
+                owner_id=sighting.owner_id,
+                site_name=sighting.site,
+                at=sighting.at,
+                rules_version=book.version,
+            )
+            for sighting in sightings
+        ]
+    )
+    counted = [
+        Counted(groups[each.event_id, each.kind].pk, each.site, each.at) for each in sightings
+    ]
+    add_counts(counted, now=now)
+    _regress(counted, groups.values())
+
+
+def _groups_of(
+    sightings: Sequence[Sighting],
+    rules: Sequence[Rule],
+    origins: dict[tuple[int, str], FailureGroup] | None = None,
+) -> dict[tuple[int, str], FailureGroup]:
+    """The group of each failure, made if missing and locked, by the event's id and the kind.
+
+    One that is made takes over what people decided about the group that its failures come from.
+    """
+    made: dict[str, FailureGroup] = {}
+    marks: dict[tuple[int, str], str] = {}
+    for each in sightings:
+        text = text_of(each, rules)
+        mark = marks[each.event_id, each.kind] = fingerprint(each.kind, text)
+        if mark not in made:
+            made[mark] = FailureGroup(
+                fingerprint=mark,
+                kind=each.kind,
+                text=text,
+                sample=each.message[:_SAMPLE],
+                category=each.guess,
+                first_seen=each.at,
+                last_seen=each.at,
+            )
+            _take_over(made[mark], (origins or {}).get((each.event_id, each.kind)))
+    FailureGroup.objects.bulk_create(
+        sorted(made.values(), key=lambda group: group.fingerprint), ignore_conflicts=True
+    )
+    stored = FailureGroup.objects.filter(fingerprint__in=list(made)).order_by("pk")
+    found = {group.fingerprint: group for group in stored.select_for_update()}
+    return {key: found[mark] for key, mark in marks.items()}
+
+
+def _take_over(group: FailureGroup, origin: FailureGroup | None) -> None:
+    if origin is not None:
+        for name in _COPIED:
+            setattr(group, name, getattr(origin, name))
+
+
+def _regress(counted: Iterable[Counted], groups: Iterable[FailureGroup]) -> None:
+    """What happened again after it was resolved wants to be looked at."""
+    resolved = {group.pk: group for group in groups if group.state == GroupState.RESOLVED}
+    again = {
+        each.group_id
+        for each in counted
+        if each.group_id in resolved and each.at > resolved[each.group_id].state_since
+    }
+    if again:
+        MACHINE.apply("regress", again, actor=_ACTOR, reason="it happened again")
+
+
+@transaction.atomic
+def regroup_some(now: datetime) -> int:
+    """Go on with a batch of failures that were grouped by older rules; how many there were."""
+    book = locked_rule_book()
+    if book.finished_at is not None:
+        return 0
+    old = Failure.objects.filter(rules_version__lt=book.version).select_related("group")
+    failures = list(old.order_by("rules_version", "pk").select_for_update(of=("self",))[:BATCH])
+    _regroup(failures, book, now)
+    RuleBook.objects.filter(pk=book.pk).update(
+        regrouped=F("regrouped") + len(failures),
+        finished_at=None if len(failures) == BATCH else now,
+    )
+    return len(failures)
+
+
+def _regroup(failures: Sequence[Failure], book: RuleBook, now: datetime) -> None:
+    sightings = _sightings_of(failures)
+    origins = {(failure.event_id, failure.kind): failure.group for failure in failures}
+    groups = _groups_of(sightings, as_rules(stored_rules()), origins)
+    counted: list[Counted] = []
+    left: set[int] = set()
+    for failure in failures:
+        # An event that is not there any more keeps its failure where it is.
+        group = groups.get((failure.event_id, failure.kind), failure.group)
+        if group.pk != failure.group_id:
+            counted += [
+                Counted(failure.group_id, failure.site_name, failure.at, -1),
+                Counted(group.pk, failure.site_name, failure.at),
+            ]
+            left.add(failure.group_id)
+        failure.group, failure.rules_version = group, book.version
+    Failure.objects.bulk_update(failures, ["group", "rules_version"], batch_size=BATCH)
+    if counted:
+        add_counts(counted, now=now)
+        _tidy(left)
+
+
+def _sightings_of(failures: Sequence[Failure]) -> list[Sighting]:
+    by_kind: dict[str, list[int]] = defaultdict(list)
+    for failure in failures:
+        by_kind[failure.kind].append(failure.event_id)
+    return [
+        sighting
+        for kind in KINDS.values()
+        if kind in by_kind
+        for sighting in read_events(kind, by_kind[kind])
+    ]
+
+
+def _tidy(group_ids: set[int]) -> None:
+    """Remove the groups that nothing is left of; when the others were seen is found out anew."""
+    FailureGroup.objects.filter(pk__in=group_ids, total__lte=0).delete()
+    seen = Failure.objects.filter(group__in=group_ids).order_by().values_list("group_id")
+    groups = FailureGroup.objects.in_bulk(group_ids)
+    for group_id, first, last in seen.annotate(Min("at"), Max("at")):
+        groups[group_id].first_seen, groups[group_id].last_seen = first, last
+    FailureGroup.objects.bulk_update(groups.values(), ["first_seen", "last_seen"], batch_size=BATCH)

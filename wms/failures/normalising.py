@@ -1,0 +1,100 @@
+"""From the message of a failure to the text of its cause: what differs each time is left out.
+
+Rules apply one after another to what the ones before them left: each puts a placeholder such as
+`<n>` for what it finds, drops it, or keeps it from the rules that follow. This goes on until
+nothing changes any more, so that the text of a text is that text.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from wms.failures.patterns import compiled, fill_in
+
+#: So much of a message tells its cause; it also bounds what an expression may cost.
+MAX_MESSAGE = 600
+_PLACEHOLDER = re.compile(r"(<[a-z]++>)")
+# Lists of any length are one: `<file>, <file> and <file>`.
+_REPEATED = re.compile(r"(<[a-z]++>)(?:(?:, ?|; ?| and | )\1)++")
+_NOTHING = "no reason was given"
+
+
+class Piece(NamedTuple):
+    """A piece of a message; a settled one is left as it is by the rules that follow."""
+
+    text: str
+    is_settled: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One rule: what it looks for, and what stands there afterwards.
+
+    A group called `it` narrows down what is replaced to a part of what is found.
+    """
+
+    pattern: str
+    placeholder: str = ""
+    keeps: bool = False
+
+    def pieces_of(self, text: str, names: dict[str, str]) -> list[Piece]:
+        """The text, with what the rule finds in it settled."""
+        pattern = fill_in(self.pattern, names) if "{" in self.pattern else self.pattern
+        pieces, start = [], 0
+        for found in compiled(pattern).finditer(text):
+            begin, end = found.span("it" if "it" in found.re.groupindex else 0)
+            if begin < 0 or begin == end:
+                continue
+            pieces.append(Piece(text[start:begin], False))
+            pieces.append(Piece(text[begin:end] if self.keeps else self._instead(), True))
+            start = end
+        return [*pieces, Piece(text[start:], False)] if pieces else [Piece(text, False)]
+
+    def _instead(self) -> str:
+        return f"<{self.placeholder}>" if self.placeholder else ""
+
+
+def normalise(
+    message: str, rules: Sequence[Rule], *, owner: str = "", site: str = "", host: str = ""
+) -> str:
+    """The text of the cause that this message tells of."""
+    names = {"owner": owner, "site": site, "host": host}
+    text = _clip(message)
+    # Each round leaves fewer characters outside of placeholders, or fewer in all; it ends.
+    while (shorter := _clip(_once(text, rules, names))) != text:
+        text = shorter
+    return text or _NOTHING
+
+
+def fingerprint(kind: str, text: str) -> str:
+    """Names a group: failures of one kind of thing with the same text."""
+    return hashlib.sha256(f"{kind}\n{text}".encode()).hexdigest()
+
+
+def _once(text: str, rules: Sequence[Rule], names: dict[str, str]) -> str:
+    pieces = [
+        Piece(part, place % 2 == 1) for place, part in enumerate(_PLACEHOLDER.split(text)) if part
+    ]
+    for rule in rules:
+        pieces = [
+            new
+            for piece in pieces
+            for new in ([piece] if piece.is_settled else rule.pieces_of(piece.text, names))
+        ]
+    return _REPEATED.sub(r"\1", "".join(piece.text for piece in pieces))
+
+
+def _clip(text: str) -> str:
+    """In one line, and no longer than what tells the cause; no placeholder is cut through."""
+    # Only as much is looked at as could be left.
+    line = " ".join(text[: 4 * MAX_MESSAGE].split())
+    if len(line) <= MAX_MESSAGE:
+        return line
+    head = line[:MAX_MESSAGE]
+    opened = head.rfind("<")
+    is_cut = opened >= 0 and _PLACEHOLDER.match(line, opened) and ">" not in head[opened:]
+    return (head[:opened] if is_cut else head).rstrip()

@@ -1,0 +1,180 @@
+"""Reading what failed: from the events that told of it to what is known of each failure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from wms.dags.lifecycle import JOB_TOPIC
+from wms.dags.models import NodeEvent
+from wms.dags.moves import FAILURE_TOPIC as NODE_TOPIC
+from wms.dags.states import NodeKind, NodeState
+from wms.failures.models import Category, Kind
+from wms.jobs.lifecycle import FAILURE_TOPIC as FAILED_JOBS
+from wms.jobs.models import Attempt, JobEvent
+from wms.pilots.lifecycle import FAILURE_TOPIC as PILOT_TOPIC
+from wms.pilots.models import PilotEvent
+
+#: The inboxes of failures, by what failed.
+KINDS: Mapping[str, Kind] = {
+    FAILED_JOBS: Kind.JOB,
+    NODE_TOPIC: Kind.NODE,
+    PILOT_TOPIC: Kind.PILOT,
+}
+_JOB_COLUMNS = (
+    "pk", "job_id", "event", "actor", "reason", "created_at", "job__owner_id",
+    "job__owner__username", "job__topic", "job__topic_key",
+)  # fmt: skip
+_NODE_COLUMNS = (
+    "pk", "node_id", "from_state", "reason", "created_at", "node__kind", "dag_id", "dag__owner_id",
+    "dag__owner__username", "dag__site__name",
+)  # fmt: skip
+_PILOT_COLUMNS = (
+    "pk", "pilot_id", "event", "reason", "created_at", "pilot__owner_id", "pilot__owner__username",
+    "pilot__queue__site__name", "pilot__node__hostname",
+)  # fmt: skip
+_OUTCOME = Attempt.Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """One failure as its event and what it happened to tell it.
+
+    `host` and `owner` are names that its message may contain; `guess` is the category that it looks
+    like.
+    """
+
+    kind: Kind
+    event_id: int
+    subject_id: int
+    message: str
+    at: datetime
+    site: str = ""
+    host: str = ""
+    owner: str = ""
+    owner_id: int | None = None
+    dag_id: int | None = None
+    guess: Category = Category.UNKNOWN
+
+
+def read_events(kind: Kind, event_ids: Collection[int]) -> list[Sighting]:
+    """The failures that these events tell of, in at most two queries.
+
+    Events that are none are left out: holds by people, and ends of nodes that follow from the end
+    of a job, which is told by the job.
+    """
+    return _READERS[kind](event_ids)
+
+
+def _read_jobs(event_ids: Collection[int]) -> list[Sighting]:
+    rows = list(JobEvent.objects.filter(pk__in=event_ids).values_list(*_JOB_COLUMNS))
+    attempts = _attempts_of({row[1] for row in rows})
+    sightings = []
+    for pk, job_id, event, actor, reason, at, owner_id, owner, topic, key in rows:
+        # Names of people have no colon.
+        if event == "hold" and ":" not in actor:
+            continue
+        tried = _attempt_at(attempts[job_id], at)
+        sightings.append(
+            Sighting(
+                kind=Kind.JOB,
+                event_id=pk,
+                subject_id=job_id,
+                message=reason,
+                at=at,
+                site=tried.site_name if tried else "",
+                host=tried.host if tried else "",
+                owner=owner,
+                owner_id=owner_id,
+                dag_id=key if topic == JOB_TOPIC else None,
+                guess=_guess_of_job(reason, tried),
+            )
+        )
+    return sightings
+
+
+def _attempts_of(job_ids: Collection[int]) -> dict[int, list[Attempt]]:
+    found: dict[int, list[Attempt]] = defaultdict(list)
+    columns = ("job_id", "site_name", "host", "matched_at", "outcome", "stopped_by")
+    attempts = Attempt.objects.filter(job_id__in=job_ids).only(*columns)
+    for attempt in attempts.order_by("job_id", "-number"):
+        found[attempt.job_id].append(attempt)
+    return found
+
+
+def _attempt_at(attempts: Iterable[Attempt], at: datetime) -> Attempt | None:
+    """The attempt that was the current one at that time."""
+    return next((attempt for attempt in attempts if attempt.matched_at <= at), None)
+
+
+def _guess_of_job(reason: str, tried: Attempt | None) -> Category:
+    if "file" in reason and ("missing" in reason or "not exist" in reason or "receive" in reason):
+        return Category.DATA
+    if tried is None:
+        return Category.UNKNOWN
+    if tried.stopped_by == Attempt.StoppedBy.SERVER:
+        return Category.PERSON
+    if tried.outcome in {_OUTCOME.LOST, _OUTCOME.NOT_RUN}:
+        return Category.SITE
+    return Category.PAYLOAD if tried.outcome == _OUTCOME.FAILED else Category.UNKNOWN
+
+
+def _read_nodes(event_ids: Collection[int]) -> list[Sighting]:
+    rows = NodeEvent.objects.filter(pk__in=event_ids).values_list(*_NODE_COLUMNS)
+    return [
+        Sighting(
+            kind=Kind.NODE,
+            event_id=pk,
+            subject_id=node_id,
+            message=reason,
+            at=at,
+            site=site or "",
+            owner=owner,
+            owner_id=owner_id,
+            dag_id=dag_id,
+            guess=_guess_of_node(reason, kind),
+        )
+        for pk, node_id, was, reason, at, kind, dag_id, owner_id, owner, site in rows
+        # Of what runs for a node the jobs and the inner nodes tell themselves.
+        if was != NodeState.SUBMITTED or kind == NodeKind.DATA
+    ]
+
+
+def _guess_of_node(reason: str, kind: str) -> Category:
+    if kind == NodeKind.DATA:
+        return Category.DATA
+    return Category.PAYLOAD if " script" in reason else Category.UNKNOWN
+
+
+def _read_pilots(event_ids: Collection[int]) -> list[Sighting]:
+    rows = PilotEvent.objects.filter(pk__in=event_ids).values_list(*_PILOT_COLUMNS)
+    return [
+        Sighting(
+            kind=Kind.PILOT,
+            event_id=pk,
+            subject_id=pilot_id,
+            message=reason,
+            at=at,
+            site=site,
+            host=_text(host),
+            owner=owner or "",
+            owner_id=owner_id,
+            guess=Category.SITE,
+        )
+        for pk, pilot_id, _, reason, at, owner_id, owner, site, host in rows
+    ]
+
+
+def _text(value: Any) -> str:
+    """What a pilot told of its node may be anything."""
+    return value if isinstance(value, str) else ""
+
+
+_READERS: Mapping[Kind, Callable[[Collection[int]], list[Sighting]]] = {
+    Kind.JOB: _read_jobs,
+    Kind.NODE: _read_nodes,
+    Kind.PILOT: _read_pilots,
+}

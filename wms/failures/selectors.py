@@ -1,0 +1,323 @@
+"""Reading groups of failures, what is in them, and how their rules do."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any
+
+from django.db.models import Count, QuerySet, Sum
+from django.db.models.functions import Coalesce
+
+from wms.core.errors import NotFound
+from wms.core.models import User
+from wms.failures.counting import Span, start_of
+from wms.failures.models import (
+    Failure,
+    FailureBin,
+    FailureGroup,
+    FailureGroupEvent,
+    FailureRule,
+    Kind,
+)
+from wms.failures.reading import Sighting, read_events
+from wms.failures.rules import as_rules, stored_rules, text_of
+
+#: So many of the latest failures a change of the rules is tried on.
+TRIED = 300
+_CHANGES_SHOWN = 20
+
+
+class Window(StrEnum):
+    """Up to when back failures are looked at."""
+
+    HOUR = "1h"
+    QUARTER = "6h"
+    DAY = "24h"
+    WEEK = "7d"
+    MONTH = "30d"
+    ALL = "all"
+
+    @property
+    def label(self) -> str:
+        """In words."""
+        return _WINDOWS[self][0]
+
+    @property
+    def span(self) -> Span:
+        """The bins that it is counted in."""
+        return _WINDOWS[self][1]
+
+    def since(self, now: datetime) -> datetime | None:
+        """Its beginning, at a full hour or day (UTC), so that bins add up to it; None for ever."""
+        _, span, length = _WINDOWS[self]
+        return None if length is None else start_of(span, now - length)
+
+
+_WINDOWS: Mapping[Window, tuple[str, Span, timedelta | None]] = {
+    Window.HOUR: ("last hour", Span.HOUR, timedelta(hours=1)),
+    Window.QUARTER: ("last 6 hours", Span.HOUR, timedelta(hours=6)),
+    Window.DAY: ("last 24 hours", Span.HOUR, timedelta(hours=24)),
+    Window.WEEK: ("last 7 days", Span.DAY, timedelta(days=7)),
+    Window.MONTH: ("last 30 days", Span.DAY, timedelta(days=30)),
+    Window.ALL: ("ever", Span.DAY, None),
+}
+
+
+def visible_groups(user: User) -> QuerySet[FailureGroup]:
+    """The groups that the user may see: at present all of them."""
+    return FailureGroup.objects.all() if user.is_active else FailureGroup.objects.none()
+
+
+def find_group(user: User, group_id: int) -> FailureGroup:
+    """One visible group. Raises NotFound."""
+    group = visible_groups(user).filter(pk=group_id).first()
+    if group is None:
+        raise NotFound(f"There is no failure group {group_id}, or you may not see it.")
+    return group
+
+
+def bins_in(window: Window, *, now: datetime, site: str = "") -> QuerySet[FailureBin]:
+    """The bins of a window, of one site if it is named."""
+    return FailureBin.objects.filter(**_of_window(window, now, site))
+
+
+def _of_window(window: Window, now: datetime, site: str, prefix: str = "") -> dict[str, Any]:
+    """Which bins are in a window, as arguments of a filter."""
+    since = window.since(now)
+    chosen: dict[str, Any] = {f"{prefix}span": window.span}
+    if since is not None:
+        chosen[f"{prefix}start__gte"] = since
+    if site:
+        chosen[f"{prefix}site_name"] = site
+    return chosen
+
+
+def failures_in(
+    window: Window, *, now: datetime, group_id: int | None = None, site: str = ""
+) -> QuerySet[Failure]:
+    """The failures of a window, latest first: those that its bins count."""
+    failures = Failure.objects.order_by("-pk")
+    since = window.since(now)
+    if since is not None:
+        failures = failures.filter(at__gte=since)
+    if group_id is not None:
+        failures = failures.filter(group=group_id)
+    return failures.filter(site_name=site) if site else failures
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A group with the number of its failures in a window."""
+
+    group: FailureGroup
+    count: int
+
+
+def counted_groups(
+    groups: QuerySet[FailureGroup], window: Window, *, now: datetime, site: str, limit: int
+) -> list[Hit]:
+    """The groups with the most failures in the window, most first. One query."""
+    chosen = groups.filter(**_of_window(window, now, site, "bins__"))
+    counted = chosen.annotate(count=Sum("bins__count")).order_by("-count", "-last_seen", "-pk")
+    return [Hit(group, int(group.count)) for group in counted[:limit]]  # type: ignore[attr-defined]
+
+
+def own_groups(user: User, window: Window, *, now: datetime, limit: int) -> list[Hit]:
+    """The groups with the most failures of what is the user's own, in the window. One query."""
+    since = window.since(now)
+    mine: dict[str, Any] = {"failures__owner_id": user.pk}
+    mine |= {"failures__at__gte": since} if since is not None else {}
+    groups = visible_groups(user).filter(**mine)
+    counted = groups.annotate(count=Count("failures")).order_by("-count", "-pk")
+    return [Hit(group, int(group.count)) for group in counted[:limit]]  # type: ignore[attr-defined]
+
+
+def failed_jobs(group_id: int) -> QuerySet[Failure]:
+    """The ids of the jobs that failures of a group are of, for a filter of jobs."""
+    return Failure.objects.filter(group=group_id, kind=Kind.JOB).values("subject_id")
+
+
+@dataclass(frozen=True, slots=True)
+class Trend:
+    """How often something happened in each of the last hours, the oldest first."""
+
+    counts: Sequence[int]
+
+    @property
+    def most(self) -> int:
+        """The most in an hour."""
+        return max(self.counts, default=0)
+
+    @property
+    def direction(self) -> str:
+        """Whether the last six hours saw more than the six before: rising, falling or steady."""
+        recent, before = sum(self.counts[-6:]), sum(self.counts[-12:-6])
+        if recent > 1.5 * before:
+            return "rising"
+        return "falling" if before > 1.5 * recent else "steady"
+
+
+def trends_of(
+    group_ids: Collection[int], *, now: datetime, site: str = "", hours: int = 24
+) -> dict[int, Trend]:
+    """How often each of these groups happened in the last hours. One query."""
+    last = start_of(Span.HOUR, now)
+    first = last - timedelta(hours=hours - 1)
+    bins = FailureBin.objects.filter(group__in=group_ids, span=Span.HOUR, start__gte=first)
+    bins = bins.filter(site_name=site) if site else bins
+    found: dict[int, list[int]] = {pk: [0] * hours for pk in group_ids}
+    for pk, start, count in bins.order_by().values_list("group_id", "start").annotate(Sum("count")):
+        found[pk][min(hours - 1, int((start - first).total_seconds() // 3600))] += count
+    return {pk: Trend(counts) for pk, counts in found.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class SiteRow:
+    """A site's line of the matrix: a count for each group of its columns, the others, and all."""
+
+    site: str
+    counts: Sequence[int]
+    other: int
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """Sites and the causes of their failures: those of at least one in a hundred, and the rest."""
+
+    groups: Sequence[FailureGroup]
+    rows: Sequence[SiteRow]
+    totals: Sequence[int]
+    other: int
+    other_groups: int
+    total: int
+    hidden_sites: int
+
+
+def matrix_of(
+    hits: Sequence[Hit],
+    groups: QuerySet[FailureGroup],
+    window: Window,
+    *,
+    now: datetime,
+    site: str = "",
+    columns: int = 8,
+    rows: int = 20,
+) -> Matrix:
+    """Which sites fail for which of these groups. Two queries.
+
+    A cause of less than one in a hundred, and what no column is left for, is under "other".
+    """
+    bins = bins_in(window, now=now, site=site).filter(group__in=groups).order_by()
+    by_site = dict(bins.values_list("site_name").annotate(count=Sum("count")))
+    total = sum(by_site.values())
+    shown = [hit for hit in hits if 100 * hit.count >= total][:columns]
+    places = {hit.group.pk: place for place, hit in enumerate(shown)}
+    cells: dict[str, Counter[int]] = defaultdict(Counter)
+    of_shown = bins.filter(group__in=list(places)).values_list("site_name", "group_id")
+    for name, pk, count in of_shown.annotate(Sum("count")):
+        cells[name][places[pk]] = count
+    names = sorted(by_site, key=lambda name: (-by_site[name], name))
+    totals = [hit.count for hit in shown]
+    return Matrix(
+        groups=[hit.group for hit in shown],
+        rows=[_site_row(name, cells[name], by_site[name], len(shown)) for name in names[:rows]],
+        totals=totals,
+        other=total - sum(totals),
+        other_groups=len(hits) - len(shown),
+        total=total,
+        hidden_sites=max(0, len(names) - rows),
+    )
+
+
+def _site_row(site: str, cells: Mapping[int, int], total: int, columns: int) -> SiteRow:
+    counts = [cells.get(place, 0) for place in range(columns)]
+    return SiteRow(site, counts, total - sum(counts), total)
+
+
+def sites_with_failures() -> list[str]:
+    """The names of sites at which something has failed, for a menu; at most a thousand."""
+    names = FailureBin.objects.filter(span=Span.DAY).exclude(site_name="")
+    return list(names.order_by("site_name").values_list("site_name", flat=True).distinct()[:1000])
+
+
+def total_at_sites(group: FailureGroup, window: Window, *, now: datetime) -> list[tuple[str, int]]:
+    """How often a group happened at each site in the window, most first."""
+    bins = bins_in(window, now=now).filter(group=group).order_by()
+    counts = bins.values_list("site_name").annotate(count=Coalesce(Sum("count"), 0))
+    return sorted(counts, key=lambda pair: (-pair[1], pair[0]))
+
+
+def events_of_group(group: FailureGroup) -> QuerySet[FailureGroupEvent]:
+    """What people decided about a group, latest first."""
+    return group.events.order_by("-pk")
+
+
+def messages_of(failures: Sequence[Failure]) -> dict[int, Sighting]:
+    """What each of these failures told, by its id; those whose event is gone are absent."""
+    by_kind: dict[Kind, dict[int, int]] = defaultdict(dict)
+    for failure in failures:
+        by_kind[Kind(failure.kind)][failure.event_id] = failure.pk
+    return {
+        pks[sighting.event_id]: sighting
+        for kind, pks in by_kind.items()
+        for sighting in read_events(kind, list(pks))
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A message whose text another set of rules changes."""
+
+    message: str
+    before: str
+    after: str
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """What another set of rules would make of the latest failures."""
+
+    tried: int
+    groups_before: int
+    groups_after: int
+    changed: int
+    changes: Sequence[Change]
+
+
+def preview_rules(rules: Sequence[FailureRule]) -> Preview:
+    """Try rules, stored or not, on the latest failures; nothing is changed."""
+    latest = list(Failure.objects.order_by("-pk")[:TRIED])
+    sightings = list(messages_of(latest).values())
+    now, then = as_rules(stored_rules()), as_rules(rules)
+    changes: dict[tuple[str, str], Change] = {}
+    changed = 0
+    before, after = set(), set()
+    for sighting in sightings:
+        old, new = text_of(sighting, now), text_of(sighting, then)
+        before.add((sighting.kind, old))
+        after.add((sighting.kind, new))
+        if old != new:
+            changed += 1
+            changes.setdefault((old, new), Change(sighting.message[:300], old, new))
+    return Preview(
+        len(sightings), len(before), len(after), changed, list(changes.values())[:_CHANGES_SHOWN]
+    )
+
+
+def rules_with(rule: FailureRule) -> list[FailureRule]:
+    """All rules as they would be with this one stored, in their order."""
+    others = [each for each in stored_rules() if each.pk != rule.pk or rule.pk is None]
+    return sorted([*others, rule], key=lambda each: (each.position, each.pk or 10**9))
+
+
+def find_rule(rule_id: int) -> FailureRule:
+    """One rule. Raises NotFound."""
+    rule = FailureRule.objects.filter(pk=rule_id).first()
+    if rule is None:
+        raise NotFound(f"There is no rule {rule_id}.")
+    return rule
