@@ -14,7 +14,6 @@ from wms.dags.run_selectors import (
     inner_of,
     next_runs,
     options_seen,
-    outer_of,
     rescues_of,
     shared_limits_of,
 )
@@ -34,12 +33,10 @@ class Download:
     name: str
 
 
-def around(dag: Dag) -> Mapping[str, Any]:
-    """What the template needs, by name."""
+def facts_of(dag: Dag) -> Mapping[str, Any]:
+    """What the overview tells of the run, by name."""
     inner = list(inner_of(dag)[: _INNER_SHOWN + 1])
-    rescues = list(rescues_of(dag)[: _RESCUES_SHOWN + 1])
     return {
-        "outer": outer_of(dag),
         "inner": inner[:_INNER_SHOWN],
         "inner_cut": len(inner) > _INNER_SHOWN,
         "next_runs": list(next_runs(dag)[:_RUNS_SHOWN]),
@@ -50,7 +47,13 @@ def around(dag: Dag) -> Mapping[str, Any]:
         ],
         "categories": categories_of(dag),
         "shared_limits": list(shared_limits_of(dag)),
-        "kept_back": kept_back(dag),
+    }
+
+
+def records_of(dag: Dag) -> Mapping[str, Any]:
+    """The files that were made of the DAG, or can be made of it now."""
+    rescues = list(rescues_of(dag)[: _RESCUES_SHOWN + 1])
+    return {
         "rescues": rescues[:_RESCUES_SHOWN],
         "rescues_cut": len(rescues) > _RESCUES_SHOWN,
         "downloads": [

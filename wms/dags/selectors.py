@@ -47,8 +47,20 @@ class DagEventLine:
     to_state: str
     actor: str
     reason: str
+    pk: int
     subject: str = ""
     facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class EventsBefore:
+    """Where a page of events ends: the ids of the DAG's and the nodes' that were shown before."""
+
+    dag_event: int | None = None
+    node_event: int | None = None
+
+
+FROM_THE_LATEST = EventsBefore()
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,16 +131,20 @@ def dags_of_jobs(jobs: Collection[Job]) -> dict[int, Dag]:
     return {pk: dags[key] for pk, key in keys.items() if key in dags}
 
 
-def dag_event_lines(dag: Dag, *, limit: int) -> list[DagEventLine]:
+def dag_event_lines(
+    dag: Dag, *, limit: int, before: EventsBefore = FROM_THE_LATEST
+) -> list[DagEventLine]:
     """The latest events of the DAG and its nodes, latest first."""
-    own = DagEvent.objects.filter(dag=dag).order_by("-pk")[:limit]
-    of_nodes = (
-        NodeEvent.objects.filter(dag=dag).select_related("node").only(
-            "event", "from_state", "to_state", "actor", "reason", "created_at", "node__name"
-        ).order_by("-pk")[:limit]
-    )  # fmt: skip
-    lines = [_line(event, facts=event.facts) for event in own]
-    lines += [_line(event, event.node.name) for event in of_nodes]
+    own = DagEvent.objects.filter(dag=dag)
+    of_nodes = NodeEvent.objects.filter(dag=dag).select_related("node").only(
+        "event", "from_state", "to_state", "actor", "reason", "created_at", "node__name"
+    )
+    if before.dag_event is not None:
+        own = own.filter(pk__lt=before.dag_event)
+    if before.node_event is not None:
+        of_nodes = of_nodes.filter(pk__lt=before.node_event)
+    lines = [_line(event, facts=event.facts) for event in own.order_by("-pk")[:limit]]
+    lines += [_line(event, event.node.name) for event in of_nodes.order_by("-pk")[:limit]]
     return sorted(lines, key=lambda line: line.created_at, reverse=True)[:limit]
 
 
@@ -142,6 +158,7 @@ def _line(
         to_state=event.to_state,
         actor=event.actor,
         reason=event.reason,
+        pk=event.pk,
         subject=subject,
         facts=facts or {},
     )

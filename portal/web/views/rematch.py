@@ -10,9 +10,9 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_http_methods
 
+from portal.web.dag_steering import STEERINGS
 from portal.web.forms import RematchForm
 from portal.web.pages import page, render_page
-from portal.web.views.dags import STEERINGS
 from wms.core.actors import Actor
 from wms.core.errors import Conflict, NotFound, NotPermitted, PilotageError
 from wms.core.transitions import Applied

@@ -1,0 +1,123 @@
+"""A DAG's page: what is always on it, and the tab that is open; only that one is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+
+from portal.web.dag_graph import graph_tab
+from portal.web.dag_levels import levels_tab
+from portal.web.dag_steering import steerings_of
+from portal.web.dag_tabs import events_tab, files_tab, overview_tab, rescue_tab, scripts_tab
+from portal.web.dag_timeline import timeline_tab
+from portal.web.forms import RematchForm
+from portal.web.node_table import nodes_tab
+from portal.web.pages import REFRESH_S, is_part, render_page
+from portal.web.runs import kept_back
+from wms.core.errors import NotFound, PilotageError
+from wms.dags.models import Dag
+from wms.dags.policies import matchmaking_policy
+from wms.dags.policy import may_steer
+from wms.dags.run_selectors import outer_of
+from wms.dags.selectors import NodeCounts, counts_by_state, matches_of
+from wms.dags.states import DAG_TERMINAL
+
+_STAYS_SHOWN = 20
+#: From so many nodes on, a page that looks at all of them is refreshed less often.
+_LARGE = 20_000
+_REFRESH_OF_LARGE_S = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Tab:
+    """One view of a DAG: its name in the address, its words, and what its template needs."""
+
+    name: str
+    label: str
+    build: Callable[[HttpRequest, Dag, NodeCounts], Mapping[str, Any]]
+    #: It is not swapped when the page refreshes: it keeps itself up to date.
+    is_steady: bool = False
+    #: It looks at every node.
+    is_whole: bool = False
+
+
+TABS = {
+    each.name: each
+    for each in (
+        Tab("overview", "Overview", overview_tab),
+        Tab("graph", "Graph", graph_tab, is_steady=True),
+        Tab("levels", "Levels", levels_tab, is_whole=True),
+        Tab("nodes", "Nodes", nodes_tab, is_whole=True),
+        Tab("timeline", "Timeline", timeline_tab, is_whole=True),
+        Tab("events", "Events", events_tab),
+        Tab("scripts", "Scripts", scripts_tab),
+        Tab("files", "Files", files_tab),
+        Tab("rescue", "Rescue", rescue_tab),
+    )
+}
+
+
+def show_dag(
+    request: HttpRequest,
+    dag: Dag,
+    *,
+    opened: str = "",
+    error: PilotageError | None = None,
+) -> HttpResponse:
+    """The page of a DAG, or its live part; `opened` is the form that was refused with `error`."""
+    tab = _tab(request)
+    counts = counts_by_state(dag)
+    policy = matchmaking_policy()
+    is_large = tab.is_whole and dag.node_count >= _LARGE
+    context = {
+        "dag": dag,
+        "tab": tab,
+        "tabs": TABS.values(),
+        "tab_template": f"web/dag_{tab.name}.html",
+        "page_path": reverse("web:dag", args=[dag.pk]),
+        "live_path": _live_path(request, dag),
+        "refresh_s": _REFRESH_OF_LARGE_S if is_large else REFRESH_S,
+        "steerings": steerings_of(request.user, dag),
+        "may_steer": may_steer(request.user, dag),
+        "has_ended": dag.state in DAG_TERMINAL,
+        "opened": opened,
+        "error": error,
+        "steer_form": RematchForm(request.POST or None),
+        "policy": policy,
+        "avoid_s": policy.avoid_s,
+        "counts": counts.counted,
+        "kept_back": kept_back(dag),
+        "outer": outer_of(dag),
+        **_stays(dag),
+    }
+    if not (tab.is_steady and is_part(request)):
+        context |= tab.build(request, dag, counts)
+    return render_page(request, "dag", context, status=error.status if error else 200)
+
+
+def _tab(request: HttpRequest) -> Tab:
+    # The list of the nodes in a state was there before there were tabs.
+    name = request.GET.get("tab") or ("nodes" if request.GET.get("nodes") else "overview")
+    if name not in TABS:
+        raise NotFound(f"The page of a DAG has no tab {name!r}.")
+    return TABS[name]
+
+
+def _live_path(request: HttpRequest, dag: Dag) -> str:
+    """Where the page is refreshed from, also when it answers a refused form."""
+    query = request.GET.urlencode()
+    return reverse("web:dag", args=[dag.pk]) + (f"?{query}" if query else "")
+
+
+def _stays(dag: Dag) -> dict[str, Any]:
+    """Where the DAG is and why, and where it was."""
+    stays = list(matches_of(dag)[: _STAYS_SHOWN + 1])
+    current = stays[0] if stays and stays[0].ended_at is None else None
+    return {
+        "stay": current,
+        "stays": [each for each in stays if each is not current][:_STAYS_SHOWN],
+    }

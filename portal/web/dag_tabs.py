@@ -1,0 +1,121 @@
+"""The tabs of a DAG's page that need little: overview, events, scripts, files and rescue."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.http import HttpRequest, QueryDict
+from django.utils import timezone
+
+from portal.web.downloads import is_picture
+from portal.web.looks import LOOKS
+from portal.web.paging import page_of
+from portal.web.runs import facts_of, records_of
+from wms.dags.models import Dag
+from wms.dags.node_selectors import script_runs_of_dag
+from wms.dags.policies import matchmaking_policy
+from wms.dags.rematching import outlook_of
+from wms.dags.run_selectors import starts_of
+from wms.dags.selectors import (
+    DagEventLine,
+    EventsBefore,
+    NodeCounts,
+    dag_event_lines,
+    files_of,
+    levels_of,
+)
+from wms.dags.states import NodeState
+
+_EVENTS_SHOWN = 100
+_LATEST_EVENTS = 10
+_FILES_SHOWN = 300
+_PICTURES_SHOWN = 12
+_SCRIPTS_SHOWN = 100
+#: Up to so many nodes are drawn as marks, level by level.
+_NODES_DRAWN = 400
+
+
+def overview_tab(request: HttpRequest, dag: Dag, counts: NodeCounts) -> Mapping[str, Any]:
+    """What it is, its limits, what is inside of it, what it made, what happened last."""
+    levels = levels_of(dag, limit=_NODES_DRAWN)
+    present = {node.state for level in levels for node in level}
+    events = dag_event_lines(dag, limit=_LATEST_EVENTS)
+    newest = files_of(dag).filter(attempt__isnull=False).order_by("-modified_at", "path")
+    return {
+        "levels": levels,
+        "states_drawn": [state for state in LOOKS if state in present],
+        "outlook": outlook_of(dag, matchmaking_policy(), now=timezone.now()),
+        "pictures": _pictures(newest[:_FILES_SHOWN]),
+        "events": events,
+        **facts_of(dag),
+    }
+
+
+def _pictures(files: Any) -> list[Any]:
+    shown = [file for file in files if is_picture(file.path, file.blob.size_bytes)]
+    return shown[:_PICTURES_SHOWN]
+
+
+def events_tab(request: HttpRequest, dag: Dag, counts: NodeCounts) -> Mapping[str, Any]:
+    """What happened to the DAG and its nodes, latest first, page by page."""
+    before = EventsBefore(_number(request.GET, "dag"), _number(request.GET, "node"))
+    events = dag_event_lines(dag, limit=_EVENTS_SHOWN + 1, before=before)
+    shown = events[:_EVENTS_SHOWN]
+    return {
+        "events": shown,
+        "is_first": before == EventsBefore(),
+        "older": _older(shown, before) if len(events) > _EVENTS_SHOWN else "",
+    }
+
+
+def _older(shown: list[DagEventLine], before: EventsBefore) -> str:
+    """The address of the page after these: the lowest ids that were shown of both kinds."""
+    query = QueryDict(mutable=True)
+    query["tab"] = "events"
+    lowest = {
+        "dag": min((each.pk for each in shown if not each.subject), default=before.dag_event),
+        "node": min((each.pk for each in shown if each.subject), default=before.node_event),
+    }
+    for name, pk in lowest.items():
+        if pk is not None:
+            query[name] = str(pk)
+    return f"?{query.urlencode()}"
+
+
+def _number(query: QueryDict, name: str) -> int | None:
+    text = query.get(name, "")
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else None
+
+
+def scripts_tab(request: HttpRequest, dag: Dag, counts: NodeCounts) -> Mapping[str, Any]:
+    """The runs of the scripts of all nodes, latest first."""
+    return {
+        "scripts": page_of(script_runs_of_dag(dag), request.GET, page_size=_SCRIPTS_SHOWN),
+    }
+
+
+def files_tab(request: HttpRequest, dag: Dag, counts: NodeCounts) -> Mapping[str, Any]:
+    """What was submitted and what came back, latest first; a part of the name narrows it."""
+    wanted = request.GET.get("q", "").strip()
+    files = files_of(dag).order_by("-modified_at", "path")
+    if wanted:
+        files = files.filter(path__icontains=wanted)
+    found = list(files[: _FILES_SHOWN + 1])
+    return {
+        "q": wanted,
+        "files": found[:_FILES_SHOWN],
+        "files_cut": len(found) > _FILES_SHOWN,
+        "pictures": _pictures(file for file in found if file.attempt_id),
+    }
+
+
+def rescue_tab(request: HttpRequest, dag: Dag, counts: NodeCounts) -> Mapping[str, Any]:
+    """What a further run could begin from, and what was left over by this one."""
+    left = {state: n for state, n in counts.counted.items() if state != NodeState.DONE and n}
+    return {
+        "starts": starts_of(dag),
+        "left": left,
+        "left_total": sum(left.values()),
+        **records_of(dag),
+    }

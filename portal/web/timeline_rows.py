@@ -1,0 +1,102 @@
+"""What single nodes did and when: rows of the timeline, for a choice that fits on a page."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db.models import Q
+
+from wms.dags.models import Dag, Node, NodeEvent
+from wms.dags.states import NODE_TERMINAL, NodeState
+from wms.jobs.models import Attempt
+
+MOST_ROWS = 200
+_EVENTS_PER_NODE = 40
+_ATTEMPTS_SHOWN = 2_000
+
+#: What a node does in a state, as the timeline calls it; what waits for parents is not drawn.
+_DOES = {
+    NodeState.READY.value: ("ready", "ready, waits for its turn"),
+    NodeState.PRE_RUNNING.value: ("pre_running", "PRE script"),
+    NodeState.SUBMITTED.value: ("submitted", "submitted, waits for a pilot"),
+    NodeState.POST_RUNNING.value: ("post_running", "POST script"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Something that a node did from one moment to another, in seconds of the epoch."""
+
+    look: str
+    words: str
+    start: float
+    end: float
+
+    @property
+    def seconds(self) -> float:
+        """How long it took."""
+        return self.end - self.start
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One node and what it did."""
+
+    node: Node
+    spans: Sequence[Span]
+
+    @property
+    def took(self) -> float:
+        """From its first step to its last, in seconds."""
+        return max(span.end for span in self.spans) - self.spans[0].start
+
+
+def rows_of_nodes(dag: Dag, ids: Collection[int], *, now: datetime) -> list[Row]:
+    """What these nodes did, in the order given; three queries."""
+    columns = ("name", "state", "state_since", "job_id", "retry_number")
+    nodes = Node.objects.filter(dag=dag).only(*columns).in_bulk(list(ids))
+    steps: dict[int, list[tuple[float, str]]] = defaultdict(list)
+    events = NodeEvent.objects.filter(dag=dag, node_id__in=nodes).order_by("pk")
+    for node_id, at, state in events.values_list("node_id", "created_at", "to_state"):
+        if len(steps[node_id]) < _EVENTS_PER_NODE:
+            steps[node_id].append((at.timestamp(), state))
+    runs = _runs(nodes.values(), now)
+    return [
+        Row(nodes[pk], sorted(
+            [*_spans(steps[pk], nodes[pk], now), *runs.get(nodes[pk].job_id or 0, [])],
+            key=lambda span: (span.start, span.look == "running"),
+        ))
+        for pk in ids
+        if pk in nodes
+    ]  # fmt: skip
+
+
+def _spans(steps: Sequence[tuple[float, str]], node: Node, now: datetime) -> list[Span]:
+    made = []
+    has_ended = node.state in NODE_TERMINAL
+    last = node.state_since.timestamp() if has_ended else now.timestamp()
+    for place, (start, state) in enumerate(steps):
+        end = steps[place + 1][0] if place + 1 < len(steps) else last
+        if state in _DOES and end > start:
+            look, words = _DOES[state]
+            made.append(Span(look, words, start, end))
+    return made
+
+
+def _runs(nodes: Collection[Node], now: datetime) -> dict[int, list[Span]]:
+    """When pilots had the jobs of these nodes, by the first job of the cluster."""
+    jobs = {node.job_id for node in nodes if node.job_id}
+    attempts = Attempt.objects.filter(
+        Q(job_id__in=jobs) | Q(job__cluster_id__in=jobs), started_at__isnull=False
+    ).order_by("pk")
+    rows = attempts.values_list("job_id", "job__cluster_id", "started_at", "ended_at", "outcome")
+    made: dict[int, list[Span]] = defaultdict(list)
+    for job, cluster, started, ended, outcome in rows[:_ATTEMPTS_SHOWN]:
+        look = {"": "running", "done": "done"}.get(outcome, "failed")
+        words = {"": "running", "done": "ran"}.get(outcome, f"ran, {outcome.replace('_', ' ')}")
+        end = (ended or now).timestamp()
+        made[cluster or job].append(Span(look, words, started.timestamp(), end))
+    return made
