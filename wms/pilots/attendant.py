@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -27,7 +27,7 @@ from wms.jobs import services as jobs
 from wms.jobs.models import Attempt
 from wms.pilots import lifecycle
 from wms.pilots.contacts import Kind, note_failure, note_success
-from wms.pilots.faults import faults_contained
+from wms.pilots.faults import Watch, end_of_time_noted, faults_contained
 from wms.pilots.models import Pilot
 from wms.pilots.pressure_models import ElementContact
 from wms.pilots.remover import withdraw
@@ -53,6 +53,7 @@ _DISBELIEVED_FOR = timedelta(seconds=LEASE_S)
 #: have happened (or only in part) after the other.
 _ADOPT_AFTER = timedelta(minutes=2)
 _GIVE_UP_BATCH_AFTER = timedelta(minutes=10)
+_NOT_FOUND = "the answer to its submission was lost, and the batch system does not know it"
 _FORGOTTEN_AT_ONCE = 500
 #: So long the batch system keeps the log of an ended pilot for us.
 LOG_KEPT = timedelta(days=1)
@@ -61,7 +62,7 @@ _BEATS_WAITED = 2
 #: So long a batch system is reminded of pilots that it was to cancel.
 _REMINDED_FOR = timedelta(hours=1)
 #: An answer may take this part of the time between two questions.
-_BUSY_PART = 0.01
+_BUSY_PART = 0.05
 _LONGEST_PERIOD_S = 300.0
 
 
@@ -76,7 +77,13 @@ class Attention:
     fault: str = ""
 
 
-def attend(queue_id: int, now: datetime, *, period_s: float = 5.0) -> Attention | None:
+def attend(
+    queue_id: int,
+    now: datetime,
+    *,
+    period_s: float = 5.0,
+    clock: Callable[[], float] = time.monotonic,
+) -> Attention | None:
     """Ask a queue's batch system for its pilots; None when somebody speaks with it just now.
 
     It is asked again after `period_s`, or later where answers take long.
@@ -85,14 +92,15 @@ def attend(queue_id: int, now: datetime, *, period_s: float = 5.0) -> Attention 
         queue = Queue.objects.select_related("site").filter(pk=queue_id).first()
         if not is_held or queue is None:
             return None
-        attention = _attend(queue, now, period_s)
-        forget_ended(queue, now)
+        watch = Watch(now, clock)
+        with end_of_time_noted(queue, Kind.POLL, watch):
+            attention = _attend(queue, watch, period_s)
+            forget_ended(queue, now)
     return attention
 
 
-def _attend(queue: Queue, now: datetime, period_s: float) -> Attention:
-    started = time.monotonic()
-    adopted = 0
+def _attend(queue: Queue, watch: Watch, period_s: float) -> Attention:
+    now, adopted = watch.start, 0
     states: dict[str, BatchPilot] = {}
     pilots: list[Pilot] = []
     with faults_contained("pilot_poll_failed", queue) as outcome:
@@ -103,15 +111,15 @@ def _attend(queue: Queue, now: datetime, period_s: float) -> Attention:
     if outcome.fault:
         # No answer means that nothing is known: no state changes.
         jitter = random.uniform(-1, 1)
-        note_failure(queue, Kind.POLL, outcome.fault, now=now, jitter=jitter)
+        note_failure(queue, Kind.POLL, outcome.fault, now=watch.now, jitter=jitter)
         return Attention(adopted=adopted, fault=outcome.fault)
-    took_s = time.monotonic() - started
+    took_s = watch.elapsed_s
     pause_s = min(max(period_s, took_s / _BUSY_PART), _LONGEST_PERIOD_S)
     doubt = _doubt(queue, pilots, states, now, age_s=took_s)
     if doubt:
-        _raise_alarm(queue, doubt, now, pause_s)
+        _raise_alarm(queue, doubt, watch, pause_s)
         return Attention(adopted=adopted, polled=len(pilots), fault=doubt)
-    note_success(queue, Kind.POLL, now=now, next_at=now + timedelta(seconds=pause_s))
+    note_success(queue, Kind.POLL, now=now, next_at=watch.now + timedelta(seconds=pause_s))
     return _act(queue, pilots, states, now, adopted)
 
 
@@ -130,19 +138,22 @@ def adopt_batches(queue: Queue, element: Element, now: datetime) -> int:
 def _adopt(queue: Queue, element: Element, batch: str, now: datetime) -> int:
     """Ask for one batch; its ids come in the order of submission, whoever called in meanwhile.
 
-    Fewer ids than pilots may be an answer that was cut: they are believed only after some time.
+    One that the batch system does not know any more leaves an empty place among them. Fewer ids
+    than pilots may be an answer that was cut: they are believed only after some time.
     """
     native_ids = element.adopt(batch)
     pilots = list(Pilot.objects.filter(queue=queue, batch=batch).order_by("pk"))
     is_old = pilots[0].created_at < now - _GIVE_UP_BATCH_AFTER
-    if len(native_ids) < len(pilots) and not is_old:
+    known = [pair for pair in zip(pilots, native_ids, strict=False) if pair[1]]
+    if len(known) < len(pilots) and not is_old:
         return 0
-    record_native_ids(pilots, native_ids)
-    never_started = [pilot.pk for pilot in pilots[len(native_ids) :]]
+    record_native_ids([pilot for pilot, _ in known], [native_id for _, native_id in known])
+    adopted = {pilot.pk for pilot, _ in known}
+    never_started = [pilot.pk for pilot in pilots if pilot.pk not in adopted]
     lifecycle.apply(
-        "abort", never_started, actor=_ACTOR, reason="the submission failed", ended_at=now
+        "abort", never_started, actor=_ACTOR, reason=_NOT_FOUND, ended_at=now
     )
-    return min(len(native_ids), len(pilots))
+    return len(known)
 
 
 def _asked_for(queue: Queue, now: datetime) -> list[Pilot]:
@@ -200,14 +211,14 @@ def _doubt(
     return f"the answer knows {told}, the one before knew {seen}: it is not acted upon"
 
 
-def _raise_alarm(queue: Queue, doubt: str, now: datetime, pause_s: float) -> None:
+def _raise_alarm(queue: Queue, doubt: str, watch: Watch, pause_s: float) -> None:
     """Tell it; the batch system answers, so it is asked again soon."""
     log.warning("batch_view_held", queue=str(queue), doubt=doubt)
     contact, _ = ElementContact.objects.get_or_create(queue=queue, kind=Kind.POLL)
     contact.failures += 1
-    contact.failing_since = contact.failing_since or now
+    contact.failing_since = contact.failing_since or watch.now
     contact.reason = doubt
-    contact.next_at = now + timedelta(seconds=pause_s)
+    contact.next_at = watch.now + timedelta(seconds=pause_s)
     contact.save(update_fields=["failures", "failing_since", "reason", "next_at"])
 
 

@@ -68,11 +68,6 @@ def told(contact: ElementContact) -> str:
     )
 
 
-def see_pilots(queue: Queue, count: int) -> None:
-    """Remember how many pilots an answer knew that is acted upon."""
-    ElementContact.objects.filter(queue=queue, kind=Kind.POLL).update(seen_pilots=count)
-
-
 def forgive_starts(now: datetime) -> None:
     """End the back-off of queues of which a pilot has called in since its failures began."""
     ElementContact.objects.filter(

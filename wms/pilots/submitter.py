@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import random
 import secrets
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -24,7 +25,7 @@ from wms.elements.protocol import BatchState, Element, Refused
 from wms.pilots import lifecycle
 from wms.pilots.bootstrap import PilotCredential
 from wms.pilots.contacts import Kind, back_offs, note_failure, note_success, told
-from wms.pilots.faults import faults_contained
+from wms.pilots.faults import Watch, end_of_time_noted, faults_contained
 from wms.pilots.manifest import store_manifest, submission_script
 from wms.pilots.models import Pilot
 from wms.pilots.pressure_models import PressureRequest
@@ -38,6 +39,8 @@ log = structlog.get_logger(__name__)
 _ACTOR = Actor.system("director")
 _ENDING_MARGIN_S = 60
 _REFUSAL = "the batch system refused"
+#: No batch is begun later in a turn, so that its task has time left for one slow answer.
+_BATCHES_FOR_S = 120.0
 #: The task that gives a queue its turn.
 SERVE_TASK = "wms.pilots.serve_queue"
 
@@ -56,7 +59,9 @@ class Report:
     reasons: list[str] = field(default_factory=list)
 
 
-def serve(queue_id: int, now: datetime) -> Report | None:
+def serve(
+    queue_id: int, now: datetime, *, clock: Callable[[], float] = time.monotonic
+) -> Report | None:
     """Give a queue its turn; None when it has one just now, or there is no request for it."""
     with advisory_lock(queue_lock(queue_id)) as is_held:
         request = (
@@ -66,14 +71,16 @@ def serve(queue_id: int, now: datetime) -> Report | None:
         )
         if not is_held or request is None:
             return None
-        report = _turn(request, now)
+        watch = Watch(now, clock)
+        with end_of_time_noted(request.queue, Kind.SUBMIT, watch):
+            report = _turn(request, watch)
         _store(request, report, now)
         return report
 
 
-def _turn(request: PressureRequest, now: datetime) -> Report:
+def _turn(request: PressureRequest, watch: Watch) -> Report:
     report = Report()
-    queue = request.queue
+    queue, now = request.queue, watch.start
     since_s = (now - request.updated_at).total_seconds()
     if not request_lease(age=since_s).honoured:
         report.reasons.append(f"the request is over: it was not renewed for {since_s:.0f} s")
@@ -84,7 +91,7 @@ def _turn(request: PressureRequest, now: datetime) -> Report:
     if pausing is not None:
         report.reasons.append(told(pausing))
     elif turn.action == "submit":
-        _submit(queue, turn, report, now)
+        _submit(request, turn, report, watch)
     elif request.granted:
         report.reasons.append(_why_none(request, turn, counts))
     if turn.action == "cleanup" and removal_due(request, queue, now):
@@ -137,21 +144,43 @@ def _why_none(request: PressureRequest, turn: Turn, counts: Counts) -> str:
     return f"ceiling {request.ceiling}: {pilots_are(counts.total, 'there')}"
 
 
-def _submit(queue: Queue, turn: Turn, report: Report, now: datetime) -> None:
-    """Submit in batches, until the batch system says no or does not answer."""
+def _submit(request: PressureRequest, turn: Turn, report: Report, watch: Watch) -> None:
+    """Submit in batches, until the batch system says no, does not answer, or takes its time."""
+    queue = request.queue
     if turn.submit == queue.max_submits:
         report.reasons.append(f"at most {queue.max_submits} in one turn")
     with faults_contained("pilot_submission_failed", queue) as outcome:
         element = element_of(queue)
         for count in _that_fit(element, turn, report):
+            if report.submitted:
+                count = min(count, _still_asked(request, report, watch))
+            if not count:
+                break
             submit_pilots(queue, element, count)
             report.submitted += count
     if outcome.fault:
         jitter = random.uniform(-1, 1)
-        contact = note_failure(queue, Kind.SUBMIT, outcome.fault, now=now, jitter=jitter)
+        contact = note_failure(queue, Kind.SUBMIT, outcome.fault, now=watch.now, jitter=jitter)
         report.reasons.append(told(contact))
     elif report.submitted:
-        note_success(queue, Kind.SUBMIT, now=now)
+        note_success(queue, Kind.SUBMIT, now=watch.now)
+
+
+def _still_asked(request: PressureRequest, report: Report, watch: Watch) -> int:
+    """How many pilots more are wanted of a turn that is under way.
+
+    What was asked for when it began may have been promised to other queues meanwhile.
+    """
+    if watch.elapsed_s > _BATCHES_FOR_S:
+        report.reasons.append(f"the rest comes later: a turn submits for {_BATCHES_FOR_S:.0f} s")
+        return 0
+    latest = PressureRequest.objects.select_related("queue").filter(pk=request.pk).first()
+    if latest is None or latest.updated_at < request.updated_at:
+        return 0
+    turn = _decided(latest, pilot_counts(latest.queue))
+    if not turn.submit:
+        report.reasons.append("less is asked for since the turn began")
+    return turn.submit
 
 
 def _that_fit(element: Element, turn: Turn, report: Report) -> Sequence[int]:

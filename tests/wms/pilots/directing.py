@@ -12,11 +12,18 @@ from wms.pilots.pressure_models import PressureRequest
 from wms.sites.models import Queue
 
 
+def at_once() -> float:
+    """A clock for batch systems that answer within no time."""
+    return 0.0
+
+
 def direct(now: datetime) -> dict[str, submitter.Report]:
     """Plan, and give each queue whose turn is due its turn; what the turns did, by queue."""
     asked = director.plan_requests(now)
     turns = {
-        name: submitter.serve(each.queue_id, now) for name, each in asked.items() if each.is_due
+        name: submitter.serve(each.queue_id, now, clock=at_once)
+        for name, each in asked.items()
+        if each.is_due
     }
     return {name: turn for name, turn in turns.items() if turn is not None}
 
@@ -24,7 +31,7 @@ def direct(now: datetime) -> dict[str, submitter.Report]:
 def attend(now: datetime) -> dict[str, attendant.Attention]:
     """Ask the batch system of every queue that has pilots; what came of it, by queue."""
     queues = Queue.objects.filter(pk__in=Pilot.objects.values("queue")).select_related("site")
-    told = {str(queue): attendant.attend(queue.pk, now) for queue in queues}
+    told = {str(queue): attendant.attend(queue.pk, now, clock=at_once) for queue in queues}
     return {name: attention for name, attention in told.items() if attention is not None}
 
 
