@@ -17,7 +17,14 @@ from urllib.parse import urlsplit
 from wms.elements import arc_call
 from wms.elements.arc_description import ACTIVITY_NAME, LOG, SCRIPT, batch_description
 from wms.elements.child import ask
-from wms.elements.protocol import BatchState, Capacity, PilotState, Refused, Unreachable
+from wms.elements.protocol import (
+    BatchState,
+    Capacity,
+    PilotState,
+    Refused,
+    Unreachable,
+    by_index,
+)
 from wms.elements.runner import CommandRunner, LocalRunner, TimeLimit
 from wms.elements.settings import Settings, SettingsReader
 
@@ -106,7 +113,11 @@ class ArcElement:
             self._abandon(ids, limit)
             why = {str(job.get("reason", "")) for job in made if _code(job) != _CREATED}
             raise Refused(f"{len(ids)} of {count} taken: {', '.join(sorted(why)) or 'no reason'}")
-        self._send_script(ids, script, limit)
+        try:
+            self._send_script(ids, script, limit)
+        except Refused:
+            self._abandon(ids, limit)
+            raise
         return ids
 
     def adopt(self, name: str) -> list[str]:
@@ -118,8 +129,8 @@ class ArcElement:
         for pilot_id, activity in self._names(all_of_ours, limit).items():
             batch, _, index = activity.rpartition(".")
             if batch == name and index.isdecimal():
-                indices[pilot_id] = int(index)
-        return sorted(indices, key=lambda each: indices[each])
+                indices[int(index)] = pilot_id
+        return by_index(indices)
 
     def status(self, ids: Collection[str]) -> dict[str, PilotState]:
         return self._status(ids, TimeLimit(self.settings.timeout_s))
@@ -223,8 +234,10 @@ class ArcElement:
 
     def _abandon(self, ids: Sequence[str], limit: TimeLimit) -> None:
         """End what was taken of a refused batch; without a script it would wait in vain."""
-        if ids:
+        try:
             self._act("kill", ids, limit)
+        except Refused as error:
+            raise Unreachable(f"a part of the batch could not be ended: {error}") from error
 
     def _get(self, path: str, limit: TimeLimit) -> Answer:
         return self._exchange([{"method": "GET", "paths": [path]}], limit)[0]

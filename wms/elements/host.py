@@ -15,8 +15,15 @@ from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 from wms.elements import host_shell
-from wms.elements.protocol import BatchState, Capacity, PilotState, Refused, Unreachable
-from wms.elements.runner import TIMEOUT_S, CommandRunner, LocalRunner, TimeLimit
+from wms.elements.protocol import (
+    BatchState,
+    Capacity,
+    PilotState,
+    Refused,
+    Unreachable,
+    by_index,
+)
+from wms.elements.runner import TIMEOUT_S, CommandRunner, Completed, LocalRunner, TimeLimit
 from wms.elements.settings import Settings, SettingsReader
 from wms.elements.ssh import runner_from
 
@@ -78,15 +85,18 @@ class HostElement:
             raise Refused(f"{count} pilots for {free} free of {self._slots} slots")
         program = host_shell.submit_program(script, f"END-{secrets.token_hex(16)}")
         numbers = (str(number) for number in (count, cores, memory_mb, gpus, minutes))
-        started = self._run(program, name, *numbers, limit=limit).split()
+        done = self._done(program, name, *numbers, timeout_s=limit.left_s())
+        started = done.stdout.split()
+        if done.returncode and not started:
+            raise _refusal(done)
+        # Where the disk is full after some, those run: they are to be found by the batch's name.
         if started != [f"{name}.{index}" for index in range(count)]:
             raise Unreachable(f"the answer to the submission is not whole: {started!r}"[:500])
         return started
 
     def adopt(self, name: str) -> list[str]:
         found = (_PILOT_ID.fullmatch(pilot_id) for pilot_id in self._all())
-        indices = sorted(int(match[2]) for match in found if match and match[1] == name)
-        return [f"{name}.{index}" for index in indices]
+        return by_index({int(match[2]): match[0] for match in found if match and match[1] == name})
 
     def status(self, ids: Collection[str]) -> dict[str, PilotState]:
         known = self._all()
@@ -138,11 +148,18 @@ class HostElement:
 
     def _run(self, program: str, *arguments: str, limit: TimeLimit | None = None) -> str:
         timeout_s = self._timeout_s if limit is None else limit.left_s()
-        argv = ["sh", "-s", "--", self._base, *arguments]
-        done = self._runner.run(argv, stdin=program, timeout_s=timeout_s)
+        done = self._done(program, *arguments, timeout_s=timeout_s)
         if done.returncode:
-            raise Refused(done.stderr.strip()[-500:] or f"sh ended with {done.returncode}")
+            raise _refusal(done)
         return done.stdout
+
+    def _done(self, program: str, *arguments: str, timeout_s: float) -> Completed:
+        argv = ["sh", "-s", "--", self._base, *arguments]
+        return self._runner.run(argv, stdin=program, timeout_s=timeout_s)
+
+
+def _refusal(done: Completed) -> Refused:
+    return Refused(done.stderr.strip()[-500:] or f"sh ended with {done.returncode}")
 
 
 def _state(fields: Sequence[str], *, node: str, now: int) -> PilotState:

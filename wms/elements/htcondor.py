@@ -18,7 +18,7 @@ from typing import Any
 
 from wms.elements import htcondor_call
 from wms.elements.child import ask
-from wms.elements.protocol import BatchState, Capacity, PilotState, Refused
+from wms.elements.protocol import BatchState, Capacity, PilotState, Refused, by_index
 from wms.elements.runner import CommandRunner, LocalRunner, TimeLimit, clean_environment
 from wms.elements.settings import Settings, SettingsReader
 
@@ -162,7 +162,7 @@ class HTCondorElement:
             return []
         ads = self._query(f'PilotageBatch == "{name}"', ("ClusterId", "ProcId"))
         found = filter(None, (_PILOT_ID.fullmatch(_pilot_id(ad)) for ad in ads))
-        return [each[0] for each in sorted(found, key=lambda each: (int(each[1]), int(each[2])))]
+        return by_index({int(each[2]): each[0] for each in found})
 
     def status(self, ids: Collection[str]) -> dict[str, PilotState]:
         if not ids:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
@@ -67,6 +67,18 @@ class Capacity:
     can_queue: bool = True
 
 
+#: More pilots are in no batch: an answer with a larger index makes no sense.
+_MOST_IN_A_BATCH = 1_000_000
+
+
+def by_index(ids: Mapping[int, str]) -> list[str]:
+    """Return ids in index order, with an empty text for each index that has none."""
+    highest = max(ids, default=-1)
+    if highest >= _MOST_IN_A_BATCH:
+        raise Unreachable(f"no batch has a pilot of the index {highest}")
+    return [ids.get(index, "") for index in range(highest + 1)]
+
+
 class Element(Protocol):
     """One entry of a batch system.
 
@@ -95,7 +107,10 @@ class Element(Protocol):
         ...
 
     def adopt(self, name: str) -> list[str]:
-        """Return the ids of the batch `name` in index order, empty if it never started."""
+        """Return the ids of the batch `name` in index order, empty if it never started.
+
+        An empty text stands for one in between that the system does not know, or not any more.
+        """
         ...
 
     def status(self, ids: Collection[str]) -> dict[str, PilotState]:

@@ -18,6 +18,8 @@ from wms.elements.protocol import Unreachable
 TIMEOUT_S = 10.0
 #: How long a killed command is waited for; one in the hands of a dead file server does not go.
 _DEATH_S = 1.0
+#: What a shell tells of a command that a signal has ended: this and the signal's number.
+_SIGNAL_BASE, _MOST_SIGNALS = 128, 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +39,7 @@ class CommandRunner(Protocol):
     ) -> Completed:
         """Return how the command ended; raise `Unreachable` if it did not run or took too long.
 
+        One that a signal has ended may have done its work or not: `Unreachable` too.
         After any exception, also one that interrupts the caller, the command is gone; one on
         another host ends within the time at the latest.
         The command sees a clean environment, none of the caller's descriptors and no terminal.
@@ -105,7 +108,15 @@ class LocalRunner:
             # The time limit of the task that called us, or the end of this process.
             _kill(process)
             raise
+        check_not_killed(argv[0], process.returncode)
         return Completed(process.returncode, stdout, stderr)
+
+
+def check_not_killed(command: str, returncode: int) -> None:
+    """Raise `Unreachable` when a signal has ended the command, or what it has run."""
+    number = -returncode if returncode < 0 else returncode - _SIGNAL_BASE
+    if 0 < number <= _MOST_SIGNALS:
+        raise Unreachable(f"{command}: ended by signal {number}")
 
 
 def _kill(process: subprocess.Popen[str]) -> None:

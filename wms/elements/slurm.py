@@ -14,7 +14,14 @@ from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
-from wms.elements.protocol import BatchState, Capacity, PilotState, Refused, Unreachable
+from wms.elements.protocol import (
+    BatchState,
+    Capacity,
+    PilotState,
+    Refused,
+    Unreachable,
+    by_index,
+)
 from wms.elements.runner import CommandRunner, TimeLimit
 from wms.elements.settings import Settings, SettingsReader
 from wms.elements.ssh import runner_from
@@ -144,16 +151,24 @@ class SlurmElement:
         for offset in range(0, count, size):
             tasks = min(size, count - offset)
             wrapped = _WRAPPED.format(script=script, offset=offset, **resources)
-            job = self._sbatch([f"--array=0-{tasks - 1}", *options], wrapped, limit)
+            try:
+                job = self._sbatch([f"--array=0-{tasks - 1}", *options], wrapped, limit)
+            except Refused:
+                self._abandon(ids, limit)
+                raise
             ids += [f"{job}_{index}" for index in range(tasks)]
         return ids
 
     def adopt(self, name: str) -> list[str]:
         if not _NAME.fullmatch(name):
             return []
-        rows = self._ask("squeue", *_ALL_OF_MINE, f"--name={name}", "-o", "%i")
-        found = [_PILOT_ID.fullmatch(row) for row in rows]
-        return [f"{job}_{task}" for job, task in sorted((int(m[1]), int(m[2])) for m in found if m)]
+        limit = TimeLimit(self.settings.timeout_s)
+        rows = self._ask("squeue", *_ALL_OF_MINE, f"--name={name}", "-o", "%i", limit=limit)
+        found = [(int(m[1]), int(m[2])) for m in map(_PILOT_ID.fullmatch, rows) if m]
+        arrays = sorted({job for job, _ in found})
+        # All arrays of a batch but the last one are as large as arrays may be.
+        size = self._largest_array(limit) if len(arrays) > 1 else 0
+        return by_index({arrays.index(job) * size + task: f"{job}_{task}" for job, task in found})
 
     def status(self, ids: Collection[str]) -> dict[str, PilotState]:
         return self._status(ids, TimeLimit(self.settings.timeout_s))
@@ -200,6 +215,14 @@ class SlurmElement:
         logs = "".join(f"{each}.log\n" for each in ended if _PILOT_ID.fullmatch(each))
         directory = str(self.settings.log_directory)
         self._run(["sh", "-c", _FORGET, "sh", directory], stdin=logs, limit=limit)
+
+    def _abandon(self, ids: list[str], limit: TimeLimit) -> None:
+        """Cancel the arrays of a batch whose rest is refused: then none of it was taken."""
+        for some in _in_commands(ids):
+            try:
+                self._run(["scancel", "--quiet", *some], limit=limit)
+            except Refused as error:
+                raise Unreachable(f"a part of the batch could not be cancelled: {error}") from error
 
     def _partition(self) -> list[str]:
         partition = self.settings.partition

@@ -17,7 +17,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from wms.elements.protocol import Unreachable
-from wms.elements.runner import TIMEOUT_S, CommandRunner, Completed, LocalRunner
+from wms.elements.runner import (
+    TIMEOUT_S,
+    CommandRunner,
+    Completed,
+    LocalRunner,
+    check_not_killed,
+)
 from wms.elements.settings import SettingsReader
 
 CONNECT_LIMIT_S = 10
@@ -103,6 +109,7 @@ class SshRunner:
         returncode, stdout = answer
         if returncode == _TIME_IS_OVER:
             raise Unreachable(f"{self._target.host}: {argv[0]} took too long")
+        check_not_killed(f"{self._target.host}: {argv[0]}", returncode)
         return Completed(returncode, stdout, done.stderr)
 
     def _ssh(self, timeout_s: float) -> list[str]:
