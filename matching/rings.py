@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import math
+from bisect import bisect_left
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from itertools import accumulate
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,9 +24,18 @@ class Archive:
         epoch_s = int(moment.timestamp())
         return datetime.fromtimestamp(epoch_s - epoch_s % self.step_s, tz=UTC)
 
+    def end_of(self, moment: datetime) -> datetime:
+        """When the bin of this moment ends."""
+        return self.start_of(moment) + timedelta(seconds=self.step_s)
+
     def slot_of(self, moment: datetime) -> int:
         """The place of the moment's bin in the ring; the same again after one full turn."""
         return int(moment.timestamp()) // self.step_s % self.slots
+
+    def slots_of(self, since: datetime, until: datetime) -> list[int]:
+        """The places of all bins from that of `since` to that of `until`, each once."""
+        first, last = int(since.timestamp()) // self.step_s, int(until.timestamp()) // self.step_s
+        return [number % self.slots for number in range(first, min(last, first + self.slots) + 1)]
 
     def oldest_start(self, now: datetime) -> datetime:
         """When the oldest bin begins that the ring still holds at `now`."""
@@ -43,3 +56,72 @@ ARCHIVES = (
 def archive_named(name: str) -> Archive:
     """The archive of this name. Raises KeyError."""
     return {archive.name: archive for archive in ARCHIVES}[name]
+
+
+@dataclass(frozen=True, slots=True)
+class Resolution:
+    """Which archive to read, and how many of its bins make one point."""
+
+    archive: Archive
+    factor: int = 1
+
+    @property
+    def step_s(self) -> int:
+        """The width of a point."""
+        return self.archive.step_s * self.factor
+
+    def starts(self, since: datetime, until: datetime) -> range:
+        """When the points from `since` to `until` begin, in seconds of the Unix epoch."""
+        first = int(since.timestamp()) // self.step_s * self.step_s
+        return range(first, math.ceil(until.timestamp()), self.step_s)
+
+
+def resolution_for(
+    since: datetime, until: datetime, *, now: datetime, most: int, archive: Archive | None = None
+) -> Resolution:
+    """The finest archive that reaches back to `since`, or the given one.
+
+    So many bins are taken together that at most `most` points are left.
+    """
+    # A range of a whole turn begins in the bin that is being overwritten.
+    reaching = (each for each in ARCHIVES if since >= each.oldest_start(now) - _steps(each, 1))
+    chosen = archive or next(reaching, ARCHIVES[-1])
+    bins = (until - since) / _steps(chosen, 1)
+    factor = max(1, math.ceil(bins / most))
+    # Points are aligned, so one more may be touched than fit into the range.
+    if len(Resolution(chosen, factor).starts(since, until)) > most:
+        factor += 1
+    return Resolution(chosen, factor)
+
+
+def _steps(archive: Archive, count: int) -> timedelta:
+    return timedelta(seconds=archive.step_s * count)
+
+
+#: Classes of a spread: below one, then each this much wider than the one before.
+SPREAD_RATIO = 1.1
+
+
+def spread_borders(count: int) -> list[float]:
+    """Where the first `count` classes of a spread end."""
+    return [SPREAD_RATIO**number for number in range(count)]
+
+
+def quantile(
+    share: float, counts: Sequence[int], *, minimum: float, maximum: float
+) -> float | None:
+    """The value that this share of all values does not exceed, to within a class's width.
+
+    Between the borders of the class it lies where its rank does; never outside of what was seen.
+    """
+    total = sum(counts)
+    if not total:
+        return None
+    rank = max(1, math.ceil(share * total))
+    sums = list(accumulate(counts))
+    place = bisect_left(sums, rank)
+    upper = SPREAD_RATIO**place
+    lower = upper / SPREAD_RATIO if place else 0.0
+    before = sums[place] - counts[place]
+    value = lower + (upper - lower) * (rank - before) / counts[place]
+    return min(max(value, minimum), maximum)

@@ -14,7 +14,9 @@ class BinSerializer(serializers.Serializer[Any]):
     min = serializers.FloatField(source="minimum")
     avg = serializers.FloatField(source="average")
     max = serializers.FloatField(source="maximum")
-    count = serializers.IntegerField()
+    last = serializers.FloatField()
+    sum = serializers.FloatField(source="total")
+    count = serializers.IntegerField(source="samples")
 
 
 class SeriesSerializer(serializers.Serializer[Any]):
@@ -29,3 +31,50 @@ class HistorySerializer(serializers.Serializer[Any]):
 
     archive = serializers.CharField()
     series = SeriesSerializer(many=True)
+
+
+class PaneSerializer(serializers.Serializer[Any]):
+    """One pane: what it draws, in which unit; `kind` is level, count or spread."""
+
+    name = serializers.CharField()
+    title = serializers.CharField()
+    unit = serializers.CharField()
+    kind = serializers.CharField()
+    has_sites = serializers.BooleanField(help_text="Whether it can be asked for one site.")
+    series = serializers.ListField(child=serializers.CharField())
+
+
+class PaneLineSerializer(serializers.Serializer[Any]):
+    """A line of a pane, with a value for each bin, null for a gap.
+
+    Of a level `avg`, `min`, `max` and `last`, of a count `sum`, of a spread `value`.
+    """
+
+    name = serializers.CharField()
+    label = serializers.CharField()
+    series = serializers.CharField()
+    avg = serializers.ListField(child=serializers.FloatField(allow_null=True), required=False)
+    min = serializers.ListField(child=serializers.FloatField(allow_null=True), required=False)
+    max = serializers.ListField(child=serializers.FloatField(allow_null=True), required=False)
+    last = serializers.ListField(child=serializers.FloatField(allow_null=True), required=False)
+    sum = serializers.ListField(child=serializers.FloatField(allow_null=True), required=False)
+    value = serializers.ListField(child=serializers.FloatField(allow_null=True), required=False)
+
+
+class PaneDataSerializer(serializers.Serializer[Any]):
+    """The figures of a pane in a window of time."""
+
+    pane = serializers.CharField()
+    title = serializers.CharField()
+    unit = serializers.CharField()
+    kind = serializers.CharField()
+    site = serializers.CharField()
+    to = serializers.DateTimeField()
+    archive = serializers.CharField()
+    bin_s = serializers.IntegerField()
+    start = serializers.ListField(child=serializers.DateTimeField())
+    lines = PaneLineSerializer(many=True)
+
+    def get_fields(self) -> dict[str, Any]:
+        """Return the fields with one whose name is a word of the language."""
+        return {"from": serializers.DateTimeField(), **super().get_fields()}

@@ -143,4 +143,10 @@ urlpatterns = [
     ),
     path("explain/", explain.Explain.as_view(), name="explain"),
     path("history/", history.History.as_view(), name="history"),
+    path("history/panes/", history.PaneList.as_view(), name="history-panes"),
+    re_path(
+        r"^history/panes/(?P<panel>[a-z]+)\.(?P<form>json|csv)$",
+        history.PaneData.as_view(),
+        name="history-pane",
+    ),
 ]

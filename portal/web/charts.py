@@ -1,151 +1,143 @@
-"""The history charts: what is in each, and its data for the script and for people."""
+"""The history charts as pages show them: for the script, as a sentence, as a table."""
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from matching.rings import ARCHIVES, Archive, archive_named
-from portal.web.looks import look_of
-from wms.core.errors import NotFound
-from wms.dags.states import DagState
-from wms.history.selectors import Point, read_series
-from wms.jobs.states import TERMINAL as JOB_TERMINAL
-from wms.jobs.states import JobState
-from wms.pilots.states import TERMINAL as PILOT_TERMINAL
-from wms.pilots.states import PilotState
+from portal.history.drawing import Drawn, DrawnLine, read_pane, stamp
+from portal.history.panes import FIXED, Kind, Pane
+from portal.history.windows import FUNCTIONS, Window
+from portal.web.chart_words import sentence_of
+from portal.web.looks import LOOKS, look_of
+from wms.core.models import User
+from wms.history.annotations import Annotation, annotations_between
 
 #: At most so many lines of a table are shown; the rest is in the file.
 TABLE_ROWS = 60
+#: Lines that are no states have tones by their places.
+_TONES = ("go", "good", "warn", "next", "bad", "wait", "off")
+#: A pane of more lines than this leaves out those that were zero all the time.
+_FEW_LINES = 5
+
+
+#: What other pages show charts of.
+PANELS = FIXED
 
 
 @dataclass(frozen=True, slots=True)
-class Panel:
-    """One chart: things by state. The folded states only grow, so they are shown when asked for.
+class Cell:
+    """What a table tells of a bin: a figure, and what it was between, if that is known."""
 
-    `source` is the first part of the series' names, where that is not the chart's own name.
-    """
-
-    name: str
-    title: str
-    states: tuple[str, ...]
-    folded: frozenset[str] = frozenset()
-    source: str = ""
-
-    @property
-    def series(self) -> dict[str, str]:
-        """The series of each state."""
-        return {state: f"{self.source or self.name}.{state}" for state in self.states}
-
-
-PANELS = {
-    panel.name: panel
-    for panel in (
-        Panel("jobs", "Jobs by state", tuple(JobState.values), JOB_TERMINAL),
-        Panel(
-            "dags",
-            "DAGs by state",
-            tuple(DagState.values),
-            frozenset({DagState.COMPLETED.value, DagState.REMOVED.value, DagState.FAILED.value}),
-        ),
-        Panel("pilots", "Pilots by state", tuple(PilotState.values), PILOT_TERMINAL),
-        Panel("negotiation", "DAGs in a negotiation", ("requests", "matches", "unmatched")),
-        Panel("duration", "Seconds of a negotiation", ("seconds",), source="negotiation"),
-    )
-}
+    value: float
+    low: float | None = None
+    high: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ChartTable:
-    """The latest bins as lines of a table; one cell for each state, None for a gap."""
+    """The latest bins as lines of a table; one cell for each line, None for a gap."""
 
-    states: Sequence[str]
-    rows: Sequence[tuple[datetime, Sequence[Point | None]]]
+    labels: Sequence[str]
+    rows: Sequence[tuple[datetime, Sequence[Cell | None]]]
     total: int
 
 
-def find_panel(name: str) -> Panel:
-    """The chart of this name. Raises NotFound."""
-    if name not in PANELS:
-        raise NotFound(f"There is no chart {name!r}.")
-    return PANELS[name]
+def legend_of(drawn: Drawn) -> str:
+    """What a point is: the function, and the width of its bin."""
+    if drawn.pane.kind == Kind.COUNT:
+        return f"sum in {drawn.bin_words}"
+    if drawn.pane.kind == Kind.SPREAD:
+        return f"of those that started in {drawn.bin_words}"
+    return f"{FUNCTIONS[drawn.window.function]} of {drawn.bin_words}"
 
 
-def find_archive(name: str) -> Archive:
-    """The archive of this name. Raises NotFound."""
-    try:
-        return archive_named(name)
-    except KeyError:
-        known = ", ".join(archive.name for archive in ARCHIVES)
-        raise NotFound(f"There is no archive {name!r}; there are {known}.") from None
-
-
-def chart_data(panel: Panel, archive: Archive, *, now: datetime) -> dict[str, Any]:
-    """What the script draws. One query; a series that has nothing but zeros is left out."""
-    points = _read(panel, archive, now)
+def chart_data(pane: Pane, window: Window, user: User) -> dict[str, Any]:
+    """What the script draws. Two queries."""
+    drawn = read_pane(pane, window)
+    shown = _shown(drawn)
+    marks = annotations_between(user, since=window.since, until=window.until, site=window.site)
     return {
-        "title": panel.title,
-        "archive": archive.name,
-        "range": archive.label,
-        "step_s": archive.step_s,
-        "from": archive.oldest_start(now).isoformat(),
-        "to": now.isoformat(timespec="seconds"),
-        "series": [
+        "name": pane.name,
+        "title": pane.title,
+        "unit": pane.unit,
+        "kind": pane.kind.value,
+        "site": window.site if drawn.is_at_site else "",
+        "legend": legend_of(drawn),
+        "summary": sentence_of(drawn, [each for each in shown if not each.line.is_folded]),
+        "file": drawn.file_stem,
+        "from": stamp(window.since.timestamp()),
+        "to": stamp(window.until.timestamp()),
+        "step_s": drawn.resolution.step_s,
+        "first": drawn.starts[0] if drawn.starts else 0,
+        "bins": len(drawn.starts),
+        "lines": [
             {
-                "state": state,
-                "tone": look_of(state).tone,
-                "is_folded": state in panel.folded,
-                "start": [_stamp(point.start) for point in points[state]],
-                "min": [point.minimum for point in points[state]],
-                "avg": [round(point.average, 3) for point in points[state]],
-                "max": [point.maximum for point in points[state]],
+                "name": each.line.name,
+                "label": each.line.label,
+                "tone": _tone(each, place),
+                "place": place,
+                "is_folded": each.line.is_folded,
+                **_drawn_columns(each, window.function),
             }
-            for state in panel.states
-            if any(point.maximum for point in points[state])
+            for place, each in enumerate(drawn.lines)
+            if each in shown
         ],
+        "marks": [_mark(each) for each in marks.told],
     }
 
 
-def chart_table(panel: Panel, archive: Archive, *, now: datetime) -> ChartTable:
-    """The latest bins for readers of tables, latest first."""
-    points = _read(panel, archive, now)
-    states = [state for state in panel.states if any(p.maximum for p in points[state])]
-    rows = list(_rows(points, states))
-    return ChartTable(states=states, rows=rows[:TABLE_ROWS], total=len(rows))
+def _drawn_columns(line: DrawnLine, function: str) -> dict[str, Any]:
+    columns = line.columns
+    if "avg" not in columns:
+        return {"value": next(iter(columns.values()))}
+    if function == "avg":
+        return {"value": columns["avg"], "top": columns["max"]}
+    return {"value": columns[function]}
 
 
-def write_csv(out: Any, panel: Panel, archive: Archive, *, now: datetime) -> None:
-    """All bins of a chart, oldest first, times in UTC."""
-    points = _read(panel, archive, now)
-    writer = csv.writer(out)
-    functions = ("min", "avg", "max")
-    writer.writerow(["start_utc", *(f"{s}_{f}" for s in panel.states for f in functions)])
-    for start, cells in reversed(list(_rows(points, panel.states))):
-        figures = [figure for cell in cells for figure in _figures(cell)]
-        writer.writerow([_stamp(start), *figures])
+def _tone(line: DrawnLine, place: int) -> str:
+    name = line.line.name
+    return look_of(name).tone if name in LOOKS else _TONES[place % len(_TONES)]
 
 
-def _figures(cell: Point | None) -> tuple[Any, Any, Any]:
-    return ("", "", "") if cell is None else (cell.minimum, round(cell.average, 3), cell.maximum)
+def _mark(mark: Annotation) -> dict[str, Any]:
+    until = mark.until and stamp(mark.until.timestamp())
+    return asdict(mark) | {"at": stamp(mark.at.timestamp()), "until": until}
 
 
-def _read(panel: Panel, archive: Archive, now: datetime) -> dict[str, list[Point]]:
-    names = panel.series
-    points = read_series(list(names.values()), archive=archive.name, now=now)
-    return {state: points[name] for state, name in names.items()}
+def _shown(drawn: Drawn) -> list[DrawnLine]:
+    """The lines with anything to show."""
+    can_be_zero = len(drawn.lines) <= _FEW_LINES
+    return [
+        each
+        for each in drawn.lines
+        if any(
+            value is not None and (can_be_zero or value)
+            for column in each.columns.values()
+            for value in column
+        )
+    ]
 
 
-def _rows(
-    points: dict[str, list[Point]], states: Sequence[str]
-) -> Iterable[tuple[datetime, list[Point | None]]]:
-    by_start = {state: {point.start: point for point in points[state]} for state in states}
-    starts = sorted({start for bins in by_start.values() for start in bins}, reverse=True)
-    for start in starts:
-        yield start, [by_start[state].get(start) for state in states]
+def chart_table(pane: Pane, window: Window) -> ChartTable:
+    """The latest bins for readers of tables, latest first. One query."""
+    drawn = read_pane(pane, window)
+    shown = _shown(drawn)
+    filled = [
+        (datetime.fromtimestamp(start, UTC), [_cell(each, at) for each in shown])
+        for at, start in enumerate(drawn.starts)
+    ]
+    rows = [row for row in reversed(filled) if any(cell is not None for cell in row[1])]
+    return ChartTable([each.line.label for each in shown], rows[:TABLE_ROWS], len(rows))
 
 
-def _stamp(moment: datetime) -> str:
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+def _cell(line: DrawnLine, at: int) -> Cell | None:
+    columns = line.columns
+    if "avg" not in columns:
+        value = next(iter(columns.values()))[at]
+        return None if value is None else Cell(value)
+    value = columns["avg"][at]
+    return None if value is None else Cell(value, columns["min"][at], columns["max"][at])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from django.contrib.auth.views import LoginView, LogoutView
-from django.urls import path, re_path
+from django.urls import path
 
 from portal.web.views import (
     dags,
@@ -89,9 +89,6 @@ urlpatterns = [
     path("shares/", shares.shares, name="shares"),
     path("efficiency/", efficiency.efficiency, name="efficiency"),
     path("history/", history.history, name="history"),
-    re_path(
-        r"^history/(?P<panel>[a-z]+)-(?P<archive>[0-9a-z]+)\.(?P<form>json|csv)$",
-        history.history_data,
-        name="history-data",
-    ),
+    path("history/<slug:panel>.json", history.history_data, name="history-data"),
+    path("history/<slug:panel>/", history.history_table, name="history-table"),
 ]

@@ -1,18 +1,23 @@
-// Draws the history charts: a line for the average of each bin, a band from its minimum to its
-// maximum. Colours come from the design tokens and follow the theme. The page's table has the same
-// figures for readers without this script.
+// Draws the history charts: a line for each series, behind an average a band up to the maximum.
+// Colours come from the design tokens and follow the theme; dashes and markers tell lines apart
+// without them. The table under each chart has the same figures for readers without this script.
 (function () {
   "use strict";
   const REFRESH_MS = 60000;
-  const DASHES = {
-    running: "solid", waiting: "dash", idle: "dash", queued: "dash", submitted: "dot", matched: "dot", received: "dot",
-    held: "longdash", stalled: "dashdot", failed: "longdashdot", requests: "dash", unmatched: "dot",
-  };
+  const AT_ONCE = 2;
+  const DASHES = ["solid", "dash", "dot", "dashdot", "longdash", "longdashdot"];
+  const STROKES = ["", "7 3", "2 3", "7 3 2 3", "11 3", "11 3 2 3"];
+  const SYMBOLS = ["circle", "square", "diamond", "triangle-up", "triangle-down", "cross"];
+  const FIGURES = [
+    "M16 3a3 3 0 1 0 .01 0", "M13 3h6v6h-6z", "M16 2l4 4-4 4-4-4z", "M16 2l4 7h-8z", "M16 10l-4-7h8z",
+    "M15 2h2v3h3v2h-3v3h-2V7h-3V5h3z",
+  ];
   const CONFIG = {
     displaylogo: false,
     responsive: true,
     scrollZoom: false,
     displayModeBar: false,
+    doubleClick: false,
     showSendToCloud: false,
     plotlyServerURL: "",
   };
@@ -26,152 +31,221 @@
     return `rgba(${red}, ${green}, ${blue}, ${share})`;
   }
 
-  function stepName(stepS) {
-    const units = [[86400, "day"], [3600, "h"], [60, "min"], [1, "s"]];
-    const [size, unit] = units.find(([length]) => stepS >= length);
-    return `${stepS / size} ${unit}`;
+  // Lines of like tones and dashes still have other markers.
+  function styleOf(line) {
+    const dash = line.place % DASHES.length;
+    const symbol = (line.place + Math.floor(line.place / DASHES.length)) % SYMBOLS.length;
+    return { colour: token(`--${line.tone}-fill`), dash, symbol };
   }
 
-  function short(figure) {
-    return String(Number(figure.toFixed(Math.abs(figure) < 1 ? 2 : 1)));
+  function timesOf(data) {
+    return Array.from({ length: data.bins }, (_, number) => 1000 * (data.first + number * data.step_s));
   }
 
-  // A bin that is missing breaks the line: a gap stays a gap.
-  function withGaps(series, stepS) {
-    const out = { x: [], min: [], avg: [], max: [] };
-    let last = null;
-    series.start.forEach((start, i) => {
-      const moment = Date.parse(start);
-      if (last !== null && moment - last > 1500 * stepS) {
-        out.x.push(new Date(last + 1000 * stepS).toISOString());
-        out.min.push(null);
-        out.avg.push(null);
-        out.max.push(null);
-      }
-      out.x.push(start);
-      out.min.push(series.min[i]);
-      out.avg.push(series.avg[i]);
-      out.max.push(series.max[i]);
-      last = moment;
-    });
-    return out;
-  }
-
-  // A band is one closed outline for each stretch without a gap.
-  function bandOf(bins) {
+  // One closed outline for each stretch without a gap.
+  function bandOf(times, low, high) {
     const x = [], y = [];
     let from = 0;
-    for (let i = 0; i <= bins.x.length; i += 1) {
-      if (i < bins.x.length && bins.avg[i] !== null) continue;
-      if (i > from) {
+    for (let at = 0; at <= times.length; at += 1) {
+      if (at < times.length && low[at] !== null) continue;
+      if (at > from) {
         if (x.length) { x.push(null); y.push(null); }
-        x.push(...bins.x.slice(from, i), ...bins.x.slice(from, i).reverse());
-        y.push(...bins.max.slice(from, i), ...bins.min.slice(from, i).reverse());
+        x.push(...times.slice(from, at), ...times.slice(from, at).reverse());
+        y.push(...high.slice(from, at), ...low.slice(from, at).reverse());
       }
-      from = i + 1;
+      from = at + 1;
     }
     return { x, y };
   }
 
-  function tracesOf(data) {
-    return data.series.flatMap((series) => {
-      const colour = token(`--${series.tone}-fill`);
-      const bins = withGaps(series, data.step_s);
-      const band = bandOf(bins);
-      const shared = { legendgroup: series.state, visible: series.is_folded ? "legendonly" : true };
+  function tracesOf(data, hidden) {
+    const times = timesOf(data);
+    const unit = data.unit === "s" ? " s" : "";
+    return data.lines.filter((line) => !hidden.has(line.name)).flatMap((line) => {
+      const { colour, dash, symbol } = styleOf(line);
+      const trace = {
+        x: times, y: line.value, type: "scatter", mode: "lines+markers", name: line.label, connectgaps: false,
+        line: { color: colour, width: 1.75, dash: DASHES[dash], shape: data.kind === "count" ? "hvh" : "linear" },
+        marker: { symbol: SYMBOLS[symbol], size: 6.5, color: colour, maxdisplayed: 12 },
+        hovertemplate: `%{y:,.4~g}${unit}`,
+      };
+      if (!line.top) return [trace];
+      trace.customdata = line.top;
+      trace.hovertemplate = `%{y:,.4~g}${unit}, max %{customdata:,.4~g}${unit}`;
       return [
         {
-          ...shared, x: band.x, y: band.y, type: "scatter", mode: "lines", fill: "toself", hoverinfo: "skip",
-          showlegend: false, line: { width: 0 }, fillcolor: faded(colour, 0.2),
+          ...bandOf(times, line.value, line.top), type: "scatter", mode: "lines", fill: "toself", hoverinfo: "skip",
+          line: { width: 0 }, fillcolor: faded(colour, 0.22), showlegend: false,
         },
-        {
-          ...shared, x: bins.x, y: bins.avg, type: "scatter", name: series.state,
-          // A single bin is no line yet.
-          mode: bins.x.length > 2 ? "lines" : "lines+markers",
-          line: { color: colour, width: 2, dash: DASHES[series.state] || "solid" },
-          customdata: bins.min.map((low, k) => [low, bins.max[k]]),
-          hovertemplate: `%{y:.2~f} (%{customdata[0]:.2~f} to %{customdata[1]:.2~f})`,
-        },
+        trace,
       ];
     });
   }
 
-  function layoutOf(data, isNarrow) {
-    const ink = token("--ink-2");
+  // Marks that are too near to each other to be read share a flag.
+  function flagsOf(data, width) {
+    const [from, to] = [data.from, data.to].map(Date.parse);
+    const flags = [];
+    data.marks.forEach((mark, at) => {
+      const moment = Math.max(Date.parse(mark.at), from);
+      const last = flags[flags.length - 1];
+      if (last && ((moment - last.moment) / (to - from)) * width < 26) {
+        last.to = at + 1;
+        last.words.push(mark.words);
+      } else flags.push({ moment, from: at + 1, to: at + 1, words: [mark.words] });
+    });
+    return flags;
+  }
+
+  function marksOf(data, width) {
+    const line = token("--ink-3");
+    const shapes = data.marks.map((mark) => {
+      const shape = { layer: "below", yref: "paper", y0: 0, y1: 1, x0: mark.at };
+      if (!mark.until) return { ...shape, type: "line", x1: mark.at, line: { color: line, width: 1, dash: "dot" } };
+      return { ...shape, type: "rect", x1: mark.until, line: { width: 0 }, fillcolor: faded(token("--warn-fill"), 0.14) };
+    });
+    const annotations = flagsOf(data, width).map((flag) => ({
+      x: new Date(flag.moment).toISOString(), y: 1, yref: "paper", yanchor: "bottom", showarrow: false, borderpad: 1.5,
+      text: flag.from === flag.to ? `${flag.from}` : `${flag.from}–${flag.to}`,
+      hovertext: flag.words.slice(0, 8).map((words) => words.replace(/</g, "&lt;")).join("<br>"),
+      font: { size: 10, color: token("--ink-2") }, bgcolor: token("--surface"), bordercolor: token("--line-strong"),
+      hoverlabel: { bgcolor: token("--raised"), bordercolor: token("--line-strong"), font: { color: token("--ink") } },
+    }));
+    return { shapes, annotations };
+  }
+
+  function layoutOf(data, plot, isLinked) {
+    const width = plot.clientWidth;
+    const isNarrow = width < 500;
     const axis = { gridcolor: token("--line"), zeroline: false, linecolor: token("--line-strong"), tickcolor: token("--line-strong") };
     return {
       autosize: true,
-      margin: { l: 44, r: 14, t: 8, b: 44 },
+      margin: { l: 48, r: 14, t: 20, b: 36 },
       paper_bgcolor: "rgba(0,0,0,0)",
       plot_bgcolor: "rgba(0,0,0,0)",
-      font: { family: token("--font"), size: 12, color: ink },
+      font: { family: token("--font"), size: 12, color: token("--ink-2") },
+      showlegend: false,
       hovermode: "x unified",
       hoverlabel: { bgcolor: token("--raised"), bordercolor: token("--line-strong"), font: { color: token("--ink") } },
-      uirevision: data.archive,
-      xaxis: { ...axis, type: "date", range: rangeOf(data), hoverformat: "%Y-%m-%d %H:%M UTC", tickangle: 0, nticks: isNarrow ? 4 : 9 },
-      yaxis: { ...axis, rangemode: "tozero", automargin: true, tickformat: peakOf(data) < 10 ? "~g" : "~s", fixedrange: isNarrow },
-      dragmode: isNarrow ? false : "zoom",
-      legend: {
-        orientation: "h", x: 0, y: 1.02, yanchor: "bottom", xanchor: "left",
-        title: {
-          text: `Average of ${stepName(data.step_s)} bins,${isNarrow ? "<br>" : " "}band from minimum to maximum, UTC`,
-          side: "top", font: { size: 11.5, color: token("--ink-3") },
-        },
-        font: { color: ink },
+      uirevision: `${data.from.slice(0, 10)}/${data.step_s}`,
+      xaxis: {
+        ...axis, type: "date", range: isLinked ? [data.from, data.to] : rangeOf(data),
+        hoverformat: "%Y-%m-%d %H:%M UTC", tickangle: 0, nticks: isNarrow ? 4 : 8,
       },
+      yaxis: { ...axis, rangemode: "tozero", tickformat: peakOf(data) < 10 ? "~g" : "~s", fixedrange: true, nticks: 6 },
+      dragmode: isNarrow ? false : "zoom",
+      ...marksOf(data, width - 62),
     };
   }
 
   function peakOf(data) {
-    return Math.max(0, ...data.series.flatMap((series) => series.max));
+    return Math.max(0, ...data.lines.flatMap((line) => line.top || line.value));
   }
 
-  // Shows what there is: a portal that runs for an hour is not drawn as an empty day.
+  // Alone a chart shows what there is: a portal that runs for an hour is not drawn as an empty day.
   function rangeOf(data) {
-    const starts = data.series.flatMap((series) => series.start.slice(0, 1)).map(Date.parse);
+    const first = Math.min(...data.lines.map((line) => line.value.findIndex((value) => value !== null)).filter((at) => at >= 0));
     const to = Date.parse(data.to);
-    const oldest = Math.max(Math.min(...starts, to), Date.parse(data.from));
-    const shortest = 10 * 1000 * data.step_s;
-    return [new Date(Math.min(oldest, to - shortest)).toISOString(), data.to];
+    const oldest = Number.isFinite(first) ? 1000 * (data.first + first * data.step_s) : to;
+    return [new Date(Math.max(Math.min(oldest, to - 10000 * data.step_s), Date.parse(data.from))).toISOString(), data.to];
   }
 
-  function sentenceOf(data) {
-    if (!data.series.length) return "Nothing was sampled in this range yet.";
-    const parts = data.series.flatMap((series) => {
-      const last = series.avg[series.avg.length - 1];
-      if (series.is_folded || !last) return [];
-      return [`${series.state} ${short(last)} (peak ${short(Math.max(...series.max))})`];
-    });
-    if (!parts.length) return "Nothing is under way.";
-    return `Last ${stepName(data.step_s)} on average: ${parts.join(", ")}.`;
+  function legendItem(box, line) {
+    const item = document.createElement("li");
+    const button = document.createElement("button");
+    const { colour, dash, symbol } = styleOf(line);
+    button.type = "button";
+    button.dataset.line = line.name;
+    button.setAttribute("aria-pressed", String(!box.hiddenLines.has(line.name)));
+    button.innerHTML = `<svg viewBox="0 0 32 12" width="32" height="12" aria-hidden="true"><path d="M0 6h32" fill="none" stroke="${colour}" stroke-width="2" stroke-dasharray="${STROKES[dash]}"/><path d="${FIGURES[symbol]}" fill="${colour}"/></svg>`;
+    button.append(line.label);
+    item.append(button);
+    return item;
+  }
+
+  function drawLegend(box) {
+    const list = box.querySelector("[data-chart-legend]");
+    const focused = document.activeElement?.closest("[data-chart-legend]") === list && document.activeElement.dataset.line;
+    list.replaceChildren(...box.pilotageData.lines.map((line) => legendItem(box, line)));
+    if (focused) list.querySelector(`[data-line="${CSS.escape(focused)}"]`)?.focus();
   }
 
   function draw(box) {
     const data = box.pilotageData;
     const plot = box.querySelector("[data-chart-plot]");
     const summary = box.querySelector("[data-chart-summary]");
-    const sentence = sentenceOf(data);
-    if (summary.textContent !== sentence) summary.textContent = sentence;
-    const isNarrow = plot.clientWidth < 500;
-    Plotly.react(plot, tracesOf(data), layoutOf(data, isNarrow), CONFIG);
+    if (summary.textContent !== data.summary) summary.textContent = data.summary;
+    box.querySelector("[data-chart-note]").textContent = `${data.legend[0].toUpperCase()}${data.legend.slice(1)}, ${data.unit}, UTC.`;
+    drawLegend(box);
+    Plotly.react(plot, tracesOf(data, box.hiddenLines), layoutOf(data, plot, "linked" in box.dataset), CONFIG);
+    if (box.isHeard) return;
+    box.isHeard = true;
+    plot.on("plotly_hover", (event) => tell(box, "hover", { x: event.xvals[0] }));
+    plot.on("plotly_unhover", () => tell(box, "hover", { x: null }));
+    plot.on("plotly_relayout", (change) => {
+      const [from, to] = [change["xaxis.range[0]"], change["xaxis.range[1]"]];
+      if (from && to) tell(box, "range", { from, to });
+    });
+    box.querySelector("[data-chart-png]").hidden = false;
+  }
+
+  function tell(box, what, detail) {
+    box.dispatchEvent(new CustomEvent(`pilotage:chart-${what}`, { bubbles: true, detail }));
+  }
+
+  async function savePng(box) {
+    const data = box.pilotageData;
+    const plot = box.querySelector("[data-chart-plot]");
+    const title = `${data.title}${data.site ? ` at ${data.site}` : ""} (${data.legend}, ${data.unit}, UTC)`;
+    const layout = {
+      ...layoutOf(data, plot, true), paper_bgcolor: token("--surface"), plot_bgcolor: token("--surface"), showlegend: true,
+      title: { text: title, font: { size: 15, color: token("--ink") } }, margin: { l: 56, r: 20, t: 64, b: 44 }, autosize: false,
+    };
+    const figure = { data: tracesOf(data, box.hiddenLines), layout };
+    const link = document.createElement("a");
+    link.href = await Plotly.toImage(figure, { format: "png", width: 1100, height: 460, scale: 2 });
+    link.download = `${data.file}.png`;
+    link.click();
   }
 
   async function load(box) {
     if (document.hidden && box.pilotageData) return;
+    const address = box.dataset.chart;
     try {
-      const answer = await fetch(box.dataset.chart, { headers: { Accept: "application/json" } });
-      if (!answer.ok || answer.redirected) return;
+      const answer = await fetch(address, { headers: { Accept: "application/json" } });
+      if (!answer.ok || answer.redirected || !box.isConnected) return;
       box.pilotageData = await answer.json();
     } catch {
       return; // no answer: the page's stamp says that the data are old
     }
+    box.hiddenLines ??= new Set(box.pilotageData.lines.filter((line) => line.is_folded).map((line) => line.name));
     draw(box);
   }
 
-  const boxes = [...document.querySelectorAll("[data-chart]")];
-  boxes.forEach(load);
-  setInterval(() => boxes.forEach(load), REFRESH_MS);
-  document.addEventListener("pilotage:theme", () => {
-    boxes.filter((box) => box.pilotageData).forEach(draw);
+  function boxes() {
+    return [...document.querySelectorAll("[data-chart]")];
+  }
+
+  // A few at once and in the order of the page, so that what is in view comes first.
+  async function loadAll(waiting) {
+    async function work() {
+      for (let box = waiting.shift(); box; box = waiting.shift()) await load(box);
+    }
+    await Promise.all(Array.from({ length: AT_ONCE }, work));
+  }
+
+  document.addEventListener("click", (event) => {
+    const box = event.target.closest("[data-chart]");
+    if (!box?.pilotageData) return;
+    const button = event.target.closest("[data-line]");
+    if (button) {
+      const name = button.dataset.line;
+      if (!box.hiddenLines.delete(name)) box.hiddenLines.add(name);
+      draw(box);
+    } else if (event.target.closest("[data-chart-png]")) savePng(box);
   });
+  document.addEventListener("pilotage:theme", () => boxes().filter((box) => box.pilotageData).forEach(draw));
+  document.addEventListener("htmx:afterSwap", () => loadAll(boxes().filter((box) => !box.pilotageData)));
+  setInterval(() => loadAll(boxes()), REFRESH_MS);
+  loadAll(boxes());
 })();

@@ -133,7 +133,6 @@ class World:
             "kind": "stdout",
             "event": "hold",
             "panel": "jobs",
-            "archive": "1min",
             "form": "json",
             "object_id": self._admin_object(route.name),
             "content_type_id": 1,

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
 
 class Series(models.Model):
-    """One quantity that is sampled, for example `jobs.waiting`."""
+    """One quantity, for example `jobs.waiting`, or `pilots.running@SITE` of one site."""
 
     name = models.CharField(max_length=128, unique=True)
 
@@ -18,7 +19,12 @@ class Series(models.Model):
 
 
 class Bin(models.Model):
-    """One place of the ring of a series and an archive; overwritten when its time comes again."""
+    """One place of the ring of a series and an archive; overwritten when its time comes again.
+
+    What `count` and `total` are depends on the series. Of a level that is sampled: the samples, and
+    their sum. Of things that are counted: the minutes in which there were any, and how many there
+    were. Of a spread: how many values, and their sum; `counts` has how many in each class.
+    """
 
     series = models.ForeignKey(Series, on_delete=models.CASCADE, related_name="bins")
     archive = models.PositiveSmallIntegerField(help_text="Index into the list of archives.")
@@ -29,6 +35,8 @@ class Bin(models.Model):
     minimum = models.FloatField()
     maximum = models.FloatField()
     last = models.FloatField()
+    last_at = models.DateTimeField(null=True, help_text="When `last` was sampled.")
+    counts = ArrayField(models.PositiveIntegerField(), null=True)
 
     class Meta:
         constraints = [

@@ -1,62 +1,84 @@
-"""What is sampled: how many DAGs, jobs and pilots are in each state, and the negotiations."""
+"""What is sampled: what is in which state, the pilots of each site, and the control loops."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import models
-from django.db.models import Count
+from django.db.models import Count, Sum
 
 from wms.core.loops import last_report
-from wms.dags.cycles import CycleFigures, figures_since
+from wms.core.models import ControlLoop
+from wms.dags.cycles import latest_cycle
 from wms.dags.models import Dag
 from wms.dags.states import DagState
+from wms.history.counting import count_up_to_now
 from wms.history.services import store_samples
 from wms.jobs.models import Job
 from wms.jobs.states import JobState
 from wms.pilots.models import Pilot
-from wms.pilots.states import PilotState
+from wms.pilots.pressure_models import PressureRequest
+from wms.pilots.states import PENDING, PilotState
+from wms.sites.standing import standings
 
 _ENTITIES: tuple[tuple[str, type[models.Model], type[models.TextChoices]], ...] = (
     ("dags", Dag, DagState),
     ("jobs", Job, JobState),
     ("pilots", Pilot, PilotState),
 )
+#: How sites stand, of those that take work first.
+SITE_STATES = (
+    "enabled", "draining", "banned", "downtime", "expired", "throttled", "no queue", "disabled",
+)  # fmt: skip
+#: What a live pilot counts as, at its site.
+_QUANTITIES = dict.fromkeys(PENDING, "queued") | {PilotState.RUNNING.value: "running"}
 
-#: The name of the loop, whose last report tells up to which negotiation has been sampled.
+#: The name of the loop, whose last report tells what has been sampled.
 LOOP = "sampler"
-#: A sampler that was away does not count what happened long ago as happening now.
+#: A sampler that was away does not sample a negotiation of long ago as one of now.
 _LOOKS_BACK = timedelta(minutes=5)
+#: A clock that was set back by less than this leaves a gap until it is where it was.
+_CLOCK_JUMP = timedelta(hours=1)
+#: A loop that did not run for so many of its periods, and so long, has no duration now.
+_LOOP_PERIODS = 3
+_LOOP_GRACE_S = 30.0
 
 
 def run_cycle(now: datetime) -> dict[str, Any]:
-    """Count and store; states that nothing is in count zero, so that lines go down to it.
+    """Sample and store what is now; count what has happened since it was counted last.
 
-    Without a negotiation since the last sample its series have a gap.
+    States that nothing is in count zero, so that lines go down to it. What is not known has a gap:
+    the pressure while no director asks for it, a negotiation that did not take place.
     """
-    values = count_states()
-    sampled = _last_sampled()
-    found = figures_since(sampled, not_before=now - _LOOKS_BACK)
-    if found is not None:
-        sampled = found.last.pk
-        values |= _negotiation(found)
-    store_samples(values, now=now)
-    return {"series": len(values), "negotiation": sampled}
+    known = last_report(LOOP)
+    report = dict(known)
+    sampled_at = _moment(known, "sampled_at")
+    if sampled_at is None or not timedelta() < sampled_at - now < _CLOCK_JUMP:
+        values = count_states() | _of_sites(now) | _of_loops(now)
+        values |= _negotiation(report, now)
+        store_samples(values, now=now)
+        report |= {"series": len(values), "sampled_at": now.isoformat()}
+    report["counted_until"] = count_up_to_now(_moment(known, "counted_until")).isoformat()
+    return report
 
 
-def _last_sampled() -> int | None:
-    number = last_report(LOOP).get("negotiation")
-    return number if isinstance(number, int) else None
+def _moment(report: Mapping[str, Any], name: str) -> datetime | None:
+    text = report.get(name)
+    return datetime.fromisoformat(text) if isinstance(text, str) else None
 
 
-def _negotiation(found: CycleFigures) -> dict[str, float]:
-    """The last negotiation, and the matches since the last sample."""
+def _negotiation(report: dict[str, Any], now: datetime) -> dict[str, float]:
+    """The last negotiation, if there was one since the last sample; the report notes which."""
+    last = latest_cycle(not_before=now - _LOOKS_BACK)
+    if last is None or last.pk == report.get("negotiation"):
+        return {}
+    report["negotiation"] = last.pk
     return {
-        "negotiation.requests": float(found.last.requests),
-        "negotiation.matches": float(found.matches),
-        "negotiation.unmatched": float(found.last.unmatched),
-        "negotiation.seconds": found.last.duration_s,
+        "negotiation.requests": float(last.requests),
+        "negotiation.unmatched": float(last.unmatched),
+        "negotiation.seconds": last.duration_s,
     }
 
 
@@ -68,3 +90,46 @@ def count_states() -> dict[str, float]:
         counts = dict(rows)
         values |= {f"{name}.{state}": float(counts.get(state, 0)) for state in states.values}
     return values
+
+
+def _of_sites(now: datetime) -> dict[str, float]:
+    """How the sites stand; the pilots requested, granted, queued and running at each, and in all.
+
+    What is requested is what the waiting jobs would fill, not cut down to what is granted.
+    """
+    standing = standings(now).values()
+    kinds = [each.kind or "enabled" for each in standing]
+    values = {f"sites.{kind}": float(kinds.count(kind)) for kind in SITE_STATES}
+    for quantity in ("running", "queued"):
+        values |= {f"pilots.{quantity}@{each.name}": 0.0 for each in standing}
+    for name, state, number in _live_pilots():
+        series = f"pilots.{_QUANTITIES[state]}@{name}"
+        values[series] = values.get(series, 0.0) + number
+    asked = PressureRequest.objects.filter(lease_until__gt=now).order_by()
+    wanted = list(asked.values_list("queue__site__name").annotate(Sum("wanted"), Sum("granted")))
+    for place, requested, granted in wanted:
+        values[f"pilots.requested@{place}"] = float(requested)
+        values[f"pilots.granted@{place}"] = float(granted)
+    if wanted:
+        values["pilots.requested"] = float(sum(row[1] for row in wanted))
+        values["pilots.granted"] = float(sum(row[2] for row in wanted))
+    return values
+
+
+def _live_pilots() -> Iterable[tuple[str, str, int]]:
+    live = Pilot.objects.filter(state__in=_QUANTITIES).order_by()
+    return live.values_list("queue__site__name", "state").annotate(Count("pk"))
+
+
+def _of_loops(now: datetime) -> dict[str, float]:
+    """What the last cycle of each control loop took, of those that run."""
+    rows = ControlLoop.objects.filter(started_at__isnull=False, duration_s__isnull=False)
+    return {
+        f"loop.{row.name}.seconds": float(row.duration_s or 0.0)
+        for row in rows
+        if row.started_at is not None and now - row.started_at <= _patience(row)
+    }
+
+
+def _patience(row: ControlLoop) -> timedelta:
+    return timedelta(seconds=_LOOP_GRACE_S + _LOOP_PERIODS * row.period_s + (row.duration_s or 0.0))

@@ -2,21 +2,47 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from typing import Any
+
+from django.http import HttpResponse
 from django.utils import timezone
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from matching.rings import ARCHIVES
-from portal.api.history_serializers import HistorySerializer
-from portal.api.views.base import refusals
+from portal.api.history_serializers import HistorySerializer, PaneDataSerializer, PaneSerializer
+from portal.api.views.base import AcceptsAnything, refusals
+from portal.history.drawing import as_json, read_pane, write_csv
+from portal.history.panes import find_pane, panes
+from portal.history.windows import RANGES, USUAL_RANGE, WindowForm, window_of
 from wms.core.errors import Finding, InvalidInput
 from wms.history.selectors import read_series
 
 _ARCHIVES = [archive.name for archive in ARCHIVES]
 _MAX_SERIES = 50
+_WINDOW = [
+    OpenApiParameter(
+        "range", OpenApiTypes.STR, enum=list(RANGES), default=USUAL_RANGE,
+        description="How long a time until now.",
+    ),
+    OpenApiParameter(
+        "from", OpenApiTypes.STR,
+        description="Instead of a range: ISO 8601 time or day, in UTC unless it names a zone.",
+    ),
+    OpenApiParameter("to", OpenApiTypes.STR, description="As `from`; now where it is not given."),
+    OpenApiParameter("site", OpenApiTypes.STR, description="Of one site, where the pane has such."),
+    OpenApiParameter(
+        "resolution", OpenApiTypes.STR, enum=["auto", *_ARCHIVES], default="auto",
+        description="The archive whose bins are told; `auto` is the finest that reaches back.",
+    ),
+    OpenApiParameter(
+        "function", OpenApiTypes.STR, description="Of the page; all functions are told here."
+    ),
+]  # fmt: skip
 
 
 class History(APIView):
@@ -49,11 +75,70 @@ class History(APIView):
         return Response(HistorySerializer(body).data)
 
 
-def _check(request: Request, names: list[str], archive: str) -> None:
-    findings = [
-        Finding("unknown; known are archive, series", field=name)
-        for name in sorted(set(request.query_params) - {"archive", "series"})
+class PaneList(APIView):
+    """The panes of the history page."""
+
+    @extend_schema(summary="List the panes of the history", responses=PaneSerializer(many=True))
+    def get(self, request: Request) -> Response:
+        """Answer with all panes and the series behind them."""
+        body = [
+            {
+                "name": pane.name,
+                "title": pane.title,
+                "unit": pane.unit,
+                "kind": pane.kind,
+                "has_sites": pane.has_sites,
+                "series": pane.series_at(""),
+            }
+            for pane in panes().values()
+        ]
+        return Response(PaneSerializer(body, many=True).data)
+
+
+class PaneData(APIView):
+    """The figures of one pane, as JSON or as a CSV file."""
+
+    content_negotiation_class = AcceptsAnything
+
+    @extend_schema(
+        summary="Export a pane of the history",
+        parameters=_WINDOW,
+        responses={
+            (200, "application/json"): PaneDataSerializer,
+            (200, "text/csv"): OpenApiResponse(OpenApiTypes.STR),
+            **refusals(400, 404),
+        },
+    )
+    def get(self, request: Request, panel: str, form: str) -> HttpResponse:
+        """Answer with a value for each bin of the window, oldest first; gaps stay gaps."""
+        pane = find_pane(panel)
+        _refuse_unknown(request, [each.name for each in _WINDOW])
+        window = window_of(WindowForm(request.query_params, now=timezone.now()))
+        drawn = read_pane(pane, window, most=None)
+        answer: Any
+        if form == "csv":
+            answer = HttpResponse(content_type="text/csv; charset=utf-8")
+            write_csv(answer, drawn)
+        else:
+            answer = Response(as_json(drawn))
+        answer["Content-Disposition"] = f'attachment; filename="{drawn.file_stem}.{form}"'
+        return answer
+
+
+def _unknown(request: Request, known: Collection[str]) -> list[Finding]:
+    return [
+        Finding(f"unknown; known are {', '.join(sorted(known))}", field=name)
+        for name in sorted(set(request.query_params) - set(known))
     ]
+
+
+def _refuse_unknown(request: Request, known: Collection[str]) -> None:
+    if findings := _unknown(request, known):
+        raise InvalidInput(findings)
+
+
+def _check(request: Request, names: list[str], archive: str) -> None:
+    findings = _unknown(request, ["archive", "series"])
     if not 1 <= len(names) <= _MAX_SERIES:
         findings.append(Finding(f"name 1 to {_MAX_SERIES} series", field="series"))
     if any("\0" in name for name in names):

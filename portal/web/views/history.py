@@ -1,47 +1,84 @@
-"""The history page, and the data behind its charts."""
+"""The history page, the data behind its charts, and their tables."""
 
 from __future__ import annotations
+
+from typing import Any
 
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.utils import timezone
+from django.utils.cache import patch_vary_headers
 from django.views.decorators.http import require_safe
 
 from matching.rings import ARCHIVES
-from portal.web.charts import (
-    PANELS,
-    chart_data,
-    chart_table,
-    find_archive,
-    find_panel,
-    write_csv,
-)
+from portal.history.panes import find_pane, panes
+from portal.history.windows import FUNCTIONS, WindowForm, window_of
+from portal.web.charts import chart_data, chart_table
 from portal.web.pages import page
+from portal.web.timeline import Timeline
+from wms.history.annotations import annotations_between
+from wms.sites.selectors import visible_sites
 
 
 @require_safe
 @page
 def history(request: HttpRequest) -> HttpResponse:
-    """All charts of one archive, each with its table."""
-    archive = find_archive(request.GET.get("archive", ARCHIVES[0].name))
-    now = timezone.now()
-    charts = [
-        {"panel": panel, "table": chart_table(panel, archive, now=now)} for panel in PANELS.values()
-    ]
-    context = {"archives": ARCHIVES, "archive": archive, "charts": charts}
+    """The chosen panes in one window of time; with a window that is none, no pane."""
+    form = WindowForm(request.GET, now=timezone.now())
+    sites = list(visible_sites(request.user).order_by("name").values_list("name", flat=True))
+    _check_site(form, sites)
+    unknown = sorted(set(request.GET.getlist("pane")) - set(panes()))
+    context: dict[str, Any] = {
+        "form": form,
+        "faults": {name: texts[0] for name, texts in form.errors.items()},
+        "asked": request.GET,
+        "unknown": unknown,
+        "sites": sites,
+        "functions": FUNCTIONS.items(),
+        "resolutions": ["auto", *(ring.name for ring in ARCHIVES)],
+        "all_panes": panes().values(),
+        "timeline": Timeline(None, request.GET.getlist("pane")),
+    }
+    if form.is_valid() and not unknown:
+        window = window_of(form)
+        marks = annotations_between(
+            request.user, since=window.since, until=window.until, site=window.site
+        )
+        context |= {
+            "window": window,
+            "timeline": Timeline(window, request.GET.getlist("pane")),
+            "marks": marks,
+        }
     return render(request, "web/history.html", context)
+
+
+def _check_site(form: WindowForm, known: list[str]) -> None:
+    site = form.cleaned_data.get("site") if form.is_valid() else ""
+    if site and site not in known:
+        form.add_error("site", f"There is no site {site}, or you may not see it.")
 
 
 @require_safe
 @page
-def history_data(request: HttpRequest, panel: str, archive: str, form: str) -> HttpResponse:
-    """The bins of one chart as JSON for the script, or as CSV to take away."""
-    chosen, ring = find_panel(panel), find_archive(archive)
-    now = timezone.now()
-    if form == "json":
-        return JsonResponse(chart_data(chosen, ring, now=now))
-    response = HttpResponse(content_type="text/csv; charset=utf-8")
-    name = f"pilotage-{panel}-{archive}-{now:%Y%m%dT%H%MZ}.csv"
-    response["Content-Disposition"] = f'attachment; filename="{name}"'
-    write_csv(response, chosen, ring, now=now)
+def history_data(request: HttpRequest, panel: str) -> HttpResponse:
+    """What the script draws of one pane."""
+    window = window_of(WindowForm(request.GET, now=timezone.now()))
+    return JsonResponse(chart_data(find_pane(panel), window, request.user))
+
+
+@require_safe
+@page
+def history_table(request: HttpRequest, panel: str) -> HttpResponse:
+    """The bins of one pane as a table: a page, or what its chart unfolds."""
+    pane = find_pane(panel)
+    window = window_of(WindowForm(request.GET, now=timezone.now()))
+    context = {
+        "pane": pane,
+        "window": window,
+        "table": chart_table(pane, window),
+        "query": Timeline(window, []).query,
+    }
+    name = "components/chart_table.html" if request.htmx else "web/history_table.html"
+    response = render(request, name, context)
+    patch_vary_headers(response, ("HX-Request",))
     return response

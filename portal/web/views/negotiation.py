@@ -24,6 +24,6 @@ def negotiation(request: HttpRequest) -> HttpResponse:
         "page": chosen,
         "lines": cycle_lines(chosen.rows),
         "phases": PHASES,
-        "panels": [PANELS["negotiation"], PANELS["duration"]],
+        "panels": [PANELS["negotiation"], PANELS["matches"], PANELS["duration"]],
     }
     return render_page(request, "negotiation", context)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+import csv
+import io
+import re
+from datetime import datetime, timedelta
+from types import SimpleNamespace
 
 import pytest
 from django.utils import timezone
 from rest_framework.test import APIClient
 
+from tests import factories
 from wms.history.services import store_samples
 
 URL = "/api/v1/history/"
@@ -44,3 +49,69 @@ def test_a_question_that_makes_no_sense_is_refused(
 
     assert answer.status_code == 400
     assert [finding["field"] for finding in answer.json()["findings"]] == [field]
+
+
+@pytest.fixture
+def minute() -> datetime:
+    """A whole minute some minutes ago, of which there are figures of a site."""
+    minute = timezone.now().replace(second=0, microsecond=0) - timedelta(minutes=5)
+    for second, value in ((0, 2.0), (30, 5.0)):
+        at = minute + timedelta(seconds=second)
+        store_samples({"pilots.running@UW": value, "pilots.queued@UW": 0.5}, now=at)
+    return minute
+
+
+def test_a_script_takes_a_pane_away_as_csv_with_a_token(
+    minute: datetime, people: SimpleNamespace
+) -> None:
+    client = APIClient(headers={"Authorization": f"Token {factories.token_for(people.alice)}"})
+    answer = client.get("/api/v1/history/panes/pilots.csv?range=1h&site=UW&resolution=1min")
+
+    assert answer.headers["Content-Type"] == "text/csv; charset=utf-8"
+    name = answer.headers["Content-Disposition"]
+    assert re.search(r'filename="pilotage-pilots-UW-\d{8}T\d{4}Z-\d{8}T\d{4}Z-1min\.csv"', name)
+    rows = list(csv.DictReader(io.StringIO(answer.content.decode())))
+    assert 59 <= len(rows) <= 61
+    (row,) = (row for row in rows if row["start"] == f"{minute:%Y-%m-%dT%H:%M:%SZ}")
+    assert row == {
+        "start": f"{minute:%Y-%m-%dT%H:%M:%SZ}", "bin_s": "60",
+        "queued_avg_pilots": "0.5", "queued_min_pilots": "0.5", "queued_max_pilots": "0.5",
+        "queued_last_pilots": "0.5", "running_avg_pilots": "3.5", "running_min_pilots": "2",
+        "running_max_pilots": "5", "running_last_pilots": "5",
+    }  # fmt: skip
+    assert {row["running_avg_pilots"] for row in rows} == {"", "3.5"}
+
+
+def test_an_export_has_all_bins_of_the_chosen_archive(alice: APIClient, minute: datetime) -> None:
+    found = alice.get("/api/v1/history/panes/pilots.json?range=1w&resolution=5min").json()
+
+    assert (found["archive"], found["bin_s"]) == ("5min", 300)
+    assert len(found["start"]) in (2016, 2017)
+    assert all(len(line["avg"]) == len(found["start"]) for line in found["lines"])
+
+
+def test_the_panes_are_listed_with_their_units(alice: APIClient) -> None:
+    found = {pane["name"]: pane for pane in alice.get("/api/v1/history/panes/").json()}
+
+    assert found["waiting"] == {
+        "name": "waiting", "title": "Waiting time of jobs that started", "unit": "s",
+        "kind": "spread", "has_sites": False, "series": ["waiting.seconds"],
+    }  # fmt: skip
+    assert found["pressure"]["has_sites"]
+
+
+@pytest.mark.parametrize(
+    ("query", "field"),
+    [("?range=2d", "range"), ("?from=never", "from"), ("?until=2026-11-20", "until")],
+)
+def test_a_window_that_is_none_is_refused_with_its_field(
+    alice: APIClient, query: str, field: str
+) -> None:
+    answer = alice.get(f"/api/v1/history/panes/jobs.json{query}")
+
+    assert answer.status_code == 400
+    assert [finding["field"] for finding in answer.json()["findings"]] == [field]
+
+
+def test_an_unknown_pane_is_not_found(alice: APIClient) -> None:
+    assert alice.get("/api/v1/history/panes/cats.csv").status_code == 404

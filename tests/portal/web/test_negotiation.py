@@ -45,7 +45,7 @@ def test_the_last_negotiations_are_listed_with_what_was_left_over(
     assert "<b>3</b> no site fits" in page
     assert 'aria-label="publish 0.1 s, read 0.2 s, decide 0.4 s, carry out 0.1 s"' in page
     assert '2<span class="faint">, 1 bound</span>' in page
-    assert 'data-chart="/history/negotiation-1min.json"' in page
+    assert 'data-chart="/history/negotiation.json?range=1d"' in page
 
 
 def test_those_without_any_request_can_be_left_out(alice: Client, people: SimpleNamespace) -> None:
@@ -90,13 +90,11 @@ def test_the_history_shows_negotiations_and_how_long_they_take(alice: Client) ->
     now = timezone.now()
     store_samples({"negotiation.requests": 7, "negotiation.seconds": 0.25}, now=now)
 
-    place = {"archive": "1min", "form": "json"}
-    counts = alice.get(reverse("web:history-data", kwargs=place | {"panel": "negotiation"})).json()
-    times = alice.get(reverse("web:history-data", kwargs=place | {"panel": "duration"})).json()
+    counts = alice.get(reverse("web:history-data", kwargs={"panel": "negotiation"})).json()
+    times = alice.get(reverse("web:history-data", kwargs={"panel": "duration"})).json()
 
-    assert [series["state"] for series in counts["series"]] == ["requests"]
-    assert times["series"][0]["avg"] == [0.25]
-    assert "Seconds of a negotiation" in alice.get(reverse("web:history")).content.decode()
+    assert [line["name"] for line in counts["lines"]] == ["requests"]
+    assert times["lines"][0]["value"][-1] == 0.25
 
 
 def test_the_negotiators_line_on_the_dashboard_leads_to_the_page(

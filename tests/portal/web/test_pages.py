@@ -11,7 +11,6 @@ from django.views.defaults import server_error
 
 from tests import factories
 from wms.core.models import ControlLoop
-from wms.history.services import store_samples
 
 LIVE = {"HX-Request": "true", "HX-Target": "live"}
 
@@ -80,39 +79,3 @@ def test_a_control_loop_is_judged_by_its_last_run(alice: Client, facts: dict, he
 
     assert [loop.health for loop in board.loops if loop.name == "negotiator"] == [health]
     assert board.is_calm is (health in ("ok", "never"))
-
-
-def test_a_chart_has_the_same_figures_as_json_csv_and_table(alice: Client) -> None:
-    now = timezone.now()
-    for value in (2, 6):
-        store_samples({"jobs.running": value, "jobs.held": 0}, now=now)
-
-    place = {"panel": "jobs", "archive": "1min"}
-    data = alice.get(reverse("web:history-data", kwargs=place | {"form": "json"})).json()
-    text = alice.get(reverse("web:history-data", kwargs=place | {"form": "csv"}))
-    page = alice.get(reverse("web:history") + "?archive=1min").content.decode()
-
-    [series] = data["series"]
-    assert (series["state"], series["min"], series["avg"], series["max"]) == (
-        "running",
-        [2.0],
-        [4.0],
-        [6.0],
-    )
-    header, line = text.content.decode().splitlines()
-    cells = dict(zip(header.split(","), line.split(","), strict=True))
-    assert (cells["running_min"], cells["running_avg"], cells["running_max"]) == (
-        "2.0",
-        "4.0",
-        "6.0",
-    )
-    assert cells["waiting_avg"] == ""
-    assert "attachment" in text.headers["Content-Disposition"]
-    assert "2 to 6" in page
-
-
-@pytest.mark.parametrize(
-    "address", ["/history/?archive=2min", "/history/cats-1min.json", "/history/jobs-2min.csv"]
-)
-def test_an_unknown_chart_or_archive_is_not_found(alice: Client, address: str) -> None:
-    assert alice.get(address).status_code == 404

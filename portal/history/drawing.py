@@ -1,0 +1,179 @@
+"""The figures of one pane in one window: as columns, as CSV, as JSON."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from matching.rings import Resolution, quantile
+from portal.history.panes import Kind, Line, Pane
+from portal.history.windows import MOST_POINTS, Window
+from wms.history.counting import COUNTED_MINUTES
+from wms.history.selectors import Point, read_points
+
+Column = Sequence[float | None]
+
+#: What is counted in a bin is stored up to so long after its end.
+_SETTLES = timedelta(seconds=30)
+_UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"))
+_COLUMNS = {
+    Kind.LEVEL: ("avg", "min", "max", "last"),
+    Kind.COUNT: ("sum",),
+    Kind.SPREAD: ("value",),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnLine:
+    """A line with a value for each bin, None for a gap; by the names of its columns."""
+
+    line: Line
+    columns: Mapping[str, Column]
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """What a pane shows in a window: when its bins begin, and the lines over them."""
+
+    pane: Pane
+    window: Window
+    resolution: Resolution
+    starts: Sequence[int]
+    lines: Sequence[DrawnLine]
+
+    @property
+    def bin_words(self) -> str:
+        """The width of a bin, as in `5 min`."""
+        return step_words(self.resolution.step_s)
+
+    @property
+    def file_stem(self) -> str:
+        """A name for files: what is drawn, from when to when, in which bins."""
+        window = self.window
+        times = [f"{each.astimezone(UTC):%Y%m%dT%H%MZ}" for each in (window.since, window.until)]
+        words = [
+            "pilotage",
+            self.pane.name,
+            *filter(None, [window.site if self.is_at_site else ""]),
+        ]
+        return "-".join([*words, *times, self.bin_words.replace(" ", "")])
+
+    @property
+    def is_at_site(self) -> bool:
+        """Whether it shows the chosen site, and not all."""
+        return bool(self.window.site) and self.pane.has_sites
+
+
+def step_words(step_s: int) -> str:
+    """A width in its largest unit."""
+    size, unit = next(each for each in _UNITS if step_s >= each[0])
+    return f"{step_s / size:g} {unit}"
+
+
+def read_pane(pane: Pane, window: Window, *, most: int | None = MOST_POINTS) -> Drawn:
+    """The pane's figures, with at most so many bins; None for bins as they are stored. One query.
+
+    Bins of counts and spreads that are not over are left out where they are drawn: a line would
+    always fall at its end.
+    """
+    resolution = window.resolution(most=most)
+    starts: Sequence[int] = resolution.starts(window.since, window.until)
+    if most is not None and pane.kind != Kind.LEVEL:
+        settled = (window.now - _SETTLES).timestamp()
+        starts = [start for start in starts if start + resolution.step_s <= settled]
+    points = read_points(
+        pane.series_at(window.site), resolution,
+        since=window.since, until=window.until, now=window.now,
+    )  # fmt: skip
+    counted = points.get(COUNTED_MINUTES, {})
+    lines = [
+        DrawnLine(line, _columns(pane.kind, line, points[line.series], counted, starts))
+        for line in pane.lines_at(window.site)
+    ]
+    return Drawn(pane, window, resolution, starts, lines)
+
+
+def _columns(
+    kind: Kind,
+    line: Line,
+    points: Mapping[int, Point],
+    counted: Mapping[int, Point],
+    starts: Sequence[int],
+) -> dict[str, Column]:
+    found = [points.get(start) for start in starts]
+    if kind == Kind.LEVEL:
+        return {
+            "avg": [None if p is None else _plain(p.average) for p in found],
+            "min": [None if p is None else _plain(p.minimum) for p in found],
+            "max": [None if p is None else _plain(p.maximum) for p in found],
+            "last": [None if p is None else _plain(p.last) for p in found],
+        }
+    if kind == Kind.COUNT:
+        # A bin is stored where there was something; without one it was nothing, or not counted.
+        sums = [
+            _plain(p.total) if p is not None else (0 if start in counted else None)
+            for p, start in zip(found, starts, strict=True)
+        ]
+        return {"sum": sums}
+    return {"value": [None if p is None else _share(line, p) for p in found]}
+
+
+def _share(line: Line, point: Point) -> float | None:
+    value = quantile(line.share, point.counts or (), minimum=point.minimum, maximum=point.maximum)
+    return None if value is None else _plain(value)
+
+
+def _plain(value: float) -> float:
+    """Three digits after the point, and none where there is nothing to tell."""
+    rounded = round(value, 3)
+    return int(rounded) if rounded == int(rounded) else rounded
+
+
+def stamp(start: float) -> str:
+    """A time as files have it: ISO 8601, in UTC."""
+    return datetime.fromtimestamp(start, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def write_csv(out: Any, drawn: Drawn) -> None:
+    """A line for each bin, oldest first; an empty cell for a gap."""
+    writer = csv.writer(out)
+    columns = _COLUMNS[drawn.pane.kind]
+    unit = drawn.pane.unit
+    heads = [
+        "_".join(filter(None, [each.line.name, column if len(columns) > 1 else "", unit]))
+        for each in drawn.lines
+        for column in columns
+    ]
+    writer.writerow(["start", "bin_s", *heads])
+    cells = [each.columns[column] for each in drawn.lines for column in columns]
+    for start, *values in zip(drawn.starts, *cells, strict=True):
+        row = ["" if value is None else value for value in values]
+        writer.writerow([stamp(start), drawn.resolution.step_s, *row])
+
+
+def as_json(drawn: Drawn) -> dict[str, Any]:
+    """The same for programs: times once, and a list of values for each column of each line."""
+    return {
+        "pane": drawn.pane.name,
+        "title": drawn.pane.title,
+        "unit": drawn.pane.unit,
+        "kind": drawn.pane.kind.value,
+        "site": drawn.window.site if drawn.is_at_site else "",
+        "from": stamp(drawn.window.since.timestamp()),
+        "to": stamp(drawn.window.until.timestamp()),
+        "archive": drawn.resolution.archive.name,
+        "bin_s": drawn.resolution.step_s,
+        "start": [stamp(start) for start in drawn.starts],
+        "lines": [
+            {
+                "name": each.line.name,
+                "label": each.line.label,
+                "series": each.line.series,
+                **{column: list(values) for column, values in each.columns.items()},
+            }
+            for each in drawn.lines
+        ],
+    }

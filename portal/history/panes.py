@@ -1,0 +1,168 @@
+"""The panes of the history: which series each draws, and how they are to be read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from wms.core.errors import NotFound
+from wms.core.loops import known_loops
+from wms.dags.states import DagState
+from wms.history.counting import COUNTED_MINUTES, FAILURES, MATCHES, THROUGHPUT, WAITING
+from wms.history.sampling import SITE_STATES
+from wms.jobs.states import TERMINAL as JOB_TERMINAL
+from wms.jobs.states import JobState
+from wms.pilots.states import TERMINAL as PILOT_TERMINAL
+from wms.pilots.states import PilotState
+
+
+class Kind(StrEnum):
+    """How the bins of a pane are to be read."""
+
+    #: A number that is sampled: its average, minimum, maximum or last value.
+    LEVEL = "level"
+    #: Things that are counted: how many there were in the bin.
+    COUNT = "count"
+    #: Values of single things: what shares of them do not exceed.
+    SPREAD = "spread"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of a pane; `share` is the part of all values that a line of a spread tells.
+
+    A folded line is drawn when it is asked for.
+    """
+
+    name: str
+    label: str
+    series: str
+    is_folded: bool = False
+    share: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Pane:
+    """One chart. `site_lines` are drawn instead of `lines` when a site is chosen, if it has such.
+
+    `sampled` is the series of a count whose bins tell that the others were counted at all.
+    """
+
+    name: str
+    title: str
+    unit: str
+    lines: Sequence[Line]
+    kind: Kind = Kind.LEVEL
+    site_lines: Sequence[Line] = ()
+    note: str = ""
+
+    @property
+    def has_sites(self) -> bool:
+        """Whether it can be drawn for one site."""
+        return bool(self.site_lines)
+
+    def lines_at(self, site: str) -> list[Line]:
+        """The lines of a site, or of all together."""
+        if not site or not self.site_lines:
+            return list(self.lines)
+        return [replace(line, series=f"{line.series}@{site}") for line in self.site_lines]
+
+    def series_at(self, site: str) -> list[str]:
+        """The series to be read for these lines."""
+        names = dict.fromkeys(line.series for line in self.lines_at(site))
+        return [*names, COUNTED_MINUTES] if self.kind == Kind.COUNT else list(names)
+
+
+def _states(source: str, states: Sequence[str], folded: frozenset[str]) -> list[Line]:
+    return [Line(state, state, f"{source}.{state}", state in folded) for state in states]
+
+
+def _line(name: str, label: str = "", *, series: str, is_folded: bool = False) -> Line:
+    return Line(name, label or name, series, is_folded)
+
+
+_DAG_ENDS = frozenset({DagState.COMPLETED.value, DagState.REMOVED.value, DagState.FAILED.value})
+_FAILURE_LABELS = {
+    "exit_code": "exit code",
+    "signal": "ended by a signal",
+    "output_missing": "output missing",
+    "watchdog": "stopped by the watchdog",
+    "stopped": "stopped or killed",
+    "preempted": "pre-empted",
+    "pilot_lost": "pilot lost",
+    "not_run": "could not be run",
+    "never_started": "never started",
+}
+_PRESSURE = [
+    _line("requested", series="pilots.requested"),
+    _line("granted", series="pilots.granted"),
+    _line("running", series="pilots.running"),
+]
+_THROUGHPUT = [_line(name, series=f"throughput.{name}") for name in THROUGHPUT]
+_SHARES = [
+    Line("median", "median", WAITING, share=0.5),
+    Line("p90", "90 %", WAITING, share=0.9),
+    Line("p99", "99 %", WAITING, share=0.99),
+]
+#: Loops whose durations are drawn without being asked for.
+_MAIN_LOOPS = frozenset({"negotiator", "dag-engine", "director", "pilot-monitor", "sampler"})
+
+_ALWAYS = (
+    Pane("jobs", "Jobs by state", "jobs", _states("jobs", JobState.values, JOB_TERMINAL)),
+    Pane("dags", "DAGs by state", "DAGs", _states("dags", DagState.values, _DAG_ENDS)),
+    Pane("pilots", "Pilots by state", "pilots",
+         _states("pilots", PilotState.values, PILOT_TERMINAL),
+         site_lines=[_line("queued", series="pilots.queued"),
+                     _line("running", series="pilots.running")]),
+    Pane("pressure", "Pilots requested, granted, running", "pilots", _PRESSURE,
+         site_lines=[*_PRESSURE, _line("queued", series="pilots.queued", is_folded=True)],
+         note="Requested is what the waiting jobs would fill, whatever was granted."),
+    Pane("throughput", "Jobs submitted, started, ended", "jobs", _THROUGHPUT, Kind.COUNT,
+         site_lines=[line for line in _THROUGHPUT if line.name in ("started", "done", "failed")]),
+    Pane("failures", "Failed attempts by reason", "attempts",
+         [_line(name, _FAILURE_LABELS.get(name, name), series=f"failures.{name}")
+          for name in FAILURES],
+         Kind.COUNT,
+         site_lines=[_line("failed", "all reasons", series="failures")]),
+    Pane("waiting", "Waiting time of jobs that started", "s", _SHARES, Kind.SPREAD,
+         note="From when a job joined a TaskQueue last until its start, to within 10 %."),
+    Pane("sites", "Sites by state", "sites", _states("sites", SITE_STATES, frozenset())),
+    Pane("matches", "Matches of DAGs with sites", "matches",
+         [_line("matches", series=MATCHES)], Kind.COUNT),
+    Pane("negotiation", "DAGs in a negotiation", "DAGs",
+         [_line(name, series=f"negotiation.{name}") for name in ("requests", "unmatched")]),
+    Pane("duration", "Seconds of a negotiation", "s",
+         [_line("seconds", series="negotiation.seconds")]),
+)  # fmt: skip
+
+#: The panes that there always are, by name and in the order of the page.
+FIXED: Mapping[str, Pane] = {pane.name: pane for pane in _ALWAYS}
+#: What pages of their own show.
+_ELSEWHERE = frozenset({"negotiation", "duration"})
+
+
+def panes() -> dict[str, Pane]:
+    """All panes; the last has the loops that exist, which register themselves late."""
+    loops = [
+        _line(name, series=f"loop.{name}.seconds", is_folded=name not in _MAIN_LOOPS)
+        for name in sorted(known_loops(), key=lambda name: (name not in _MAIN_LOOPS, name))
+    ]
+    return {**FIXED, "loops": Pane("loops", "Cycles of the loops", "s", loops)}
+
+
+def usual_panes(site: str) -> list[Pane]:
+    """What is drawn when nobody chose: of a site, what there is of one."""
+    return [
+        pane
+        for pane in panes().values()
+        if pane.name not in _ELSEWHERE and (pane.has_sites or not site)
+    ]
+
+
+def find_pane(name: str) -> Pane:
+    """The pane of this name. Raises NotFound."""
+    known = panes()
+    if name not in known:
+        raise NotFound(f"There is no pane {name!r}; there are {', '.join(known)}.")
+    return known[name]

@@ -1,0 +1,160 @@
+"""Which part of the history is asked for: range, resolution, function and site of an address."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Any
+
+from django import forms
+from django.utils.dateparse import parse_date, parse_datetime
+
+from matching.rings import ARCHIVES, Resolution, archive_named, resolution_for
+from wms.core.errors import Finding, InvalidInput
+
+#: At most so many points of a series are drawn.
+MOST_POINTS = 1500
+_DAY = timedelta(days=1)
+#: The ranges that have a button.
+RANGES = {
+    "1h": ("1 h", timedelta(hours=1)),
+    "6h": ("6 h", timedelta(hours=6)),
+    "1d": ("1 d", _DAY),
+    "1w": ("1 w", 7 * _DAY),
+    "1m": ("1 m", 30 * _DAY),
+    "1y": ("1 y", 365 * _DAY),
+    "5y": ("5 y", 5 * 365 * _DAY),
+}
+USUAL_RANGE = "1d"
+FUNCTIONS = {"avg": "mean and max", "min": "minimum", "max": "maximum", "last": "last value"}
+#: More is not kept.
+LONGEST = timedelta(days=ARCHIVES[-1].slots)
+_SHORTEST = timedelta(minutes=1)
+_SITE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+
+
+class Moment(forms.Field):
+    """A time such as `2026-11-20T12:00`, with or without a zone, or a day; UTC where none is."""
+
+    default_error_messages = {"invalid": "Write a time as 2026-11-20T12:00 (UTC) or 2026-11-20."}
+
+    def to_python(self, value: Any) -> datetime | None:
+        """The time, in UTC. Raises ValidationError."""
+        text = str(value or "").strip()
+        if not text:
+            return None
+        try:
+            found = parse_datetime(text.replace(" ", "T", 1)) or _midnight(parse_date(text))
+            if found is None:
+                raise ValueError(text)
+            # Far from our time a change of the zone leaves the calendar.
+            return found.replace(tzinfo=found.tzinfo or UTC).astimezone(UTC)
+        except (ValueError, OverflowError):
+            raise forms.ValidationError(self.error_messages["invalid"], "invalid") from None
+
+
+def _midnight(day: date | None) -> datetime | None:
+    return None if day is None else datetime.combine(day, time.min)
+
+
+class WindowForm(forms.Form):
+    """What the address says; nothing of it is needed."""
+
+    range = forms.ChoiceField(
+        choices=[(name, label) for name, (label, _) in RANGES.items()],
+        required=False,
+        error_messages={"invalid_choice": f"Choose one of {', '.join(RANGES)}."},
+    )
+    site = forms.CharField(required=False)
+    function = forms.ChoiceField(
+        choices=list(FUNCTIONS.items()),
+        required=False,
+        error_messages={"invalid_choice": f"Choose one of {', '.join(FUNCTIONS)}."},
+    )
+    resolution = forms.ChoiceField(
+        choices=[("auto", "as fits"), *((ring.name, ring.name) for ring in ARCHIVES)],
+        required=False,
+        error_messages={
+            "invalid_choice": f"Choose one of auto, {', '.join(ring.name for ring in ARCHIVES)}."
+        },
+    )
+
+    def __init__(self, data: Mapping[str, Any], *, now: datetime) -> None:
+        super().__init__(data)
+        self.now = now
+        # A word of the language cannot be the name of an attribute.
+        self.fields["from"] = Moment(required=False, label="From")
+        self.fields["to"] = Moment(required=False, label="To")
+
+    def clean_site(self) -> str:
+        """A name that a site can have. Others have no history."""
+        name: str = self.cleaned_data["site"]
+        if name and not _SITE.fullmatch(name):
+            raise forms.ValidationError("This is no name of a site.")
+        return name
+
+    def clean(self) -> dict[str, Any]:
+        """Check that the times make a range."""
+        data: dict[str, Any] = super().clean() or self.cleaned_data
+        since, until = data.get("from"), data.get("to")
+        if until is not None and since is None and "from" not in self.errors:
+            self.add_error("from", "Give the beginning as well.")
+        if since is not None and since >= self.now:
+            self.add_error("from", "This is in the future: nothing was sampled yet.")
+        elif since is not None:
+            self._check_length((until or self.now) - since)
+        return data
+
+    def _check_length(self, length: timedelta) -> None:
+        if length < _SHORTEST:
+            self.add_error("to", "The end must be a minute or more after the beginning.")
+        elif length > LONGEST:
+            self.add_error("from", "More than five years are not kept.")
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The part of the history that is asked for. `range` is empty for one with its own times."""
+
+    since: datetime
+    until: datetime
+    now: datetime
+    range: str = USUAL_RANGE
+    site: str = ""
+    function: str = "avg"
+    archive: str = "auto"
+
+    def resolution(self, *, most: int | None = MOST_POINTS) -> Resolution:
+        """The bins to be read, with at most so many points; None for bins as they are stored."""
+        archive = None if self.archive == "auto" else archive_named(self.archive)
+        found = resolution_for(
+            self.since, self.until, now=self.now, most=most or MOST_POINTS, archive=archive
+        )
+        return Resolution(found.archive) if most is None else found
+
+    @property
+    def length(self) -> timedelta:
+        """From the beginning to the end."""
+        return self.until - self.since
+
+
+def window_of(form: WindowForm) -> Window:
+    """The window of a form. Raises InvalidInput with every fault, by field."""
+    if not form.is_valid():
+        raise InvalidInput(
+            [Finding(text, field=name) for name, texts in form.errors.items() for text in texts]
+        )
+    data, now = form.cleaned_data, form.now
+    since, until = data["from"], min(data["to"] or now, now)
+    chosen = "" if since else data["range"] or USUAL_RANGE
+    return Window(
+        since=since or now - RANGES[chosen][1],
+        until=until if since else now,
+        now=now,
+        range=chosen,
+        site=data["site"],
+        function=data["function"] or "avg",
+        archive=data["resolution"] or "auto",
+    )

@@ -1,0 +1,120 @@
+"""The addresses of the history page: its window, and the windows beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from urllib.parse import urlencode
+
+from portal.history.drawing import stamp
+from portal.history.panes import Pane, panes, usual_panes
+from portal.history.windows import LONGEST, RANGES, USUAL_RANGE, Window
+
+
+@dataclass(frozen=True, slots=True)
+class RangeButton:
+    """A range that the page can show, with its address."""
+
+    label: str
+    address: str
+    is_chosen: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """The whole view of the page as addresses: window, site, function, panes.
+
+    Without a window, which a fault leaves it, the buttons lead to the usual view.
+    """
+
+    window: Window | None
+    chosen: Sequence[str]
+
+    @property
+    def panes(self) -> list[Pane]:
+        """The panes to be drawn, in the order of the page."""
+        site = self.window.site if self.window else ""
+        if not self.chosen:
+            return usual_panes(site)
+        return [pane for pane in panes().values() if pane.name in self.chosen]
+
+    @property
+    def drawn(self) -> set[str]:
+        """Their names."""
+        return {pane.name for pane in self.panes}
+
+    @property
+    def query(self) -> str:
+        """The query of the window alone, as charts and exports take it."""
+        return self._address(self.window, with_panes=False) if self.window else ""
+
+    @property
+    def ranges(self) -> list[RangeButton]:
+        """A button for each range that ends now."""
+        current = self.window.range if self.window else ""
+        return [
+            RangeButton(label, self._of_range(name), name == current)
+            for name, (label, _) in RANGES.items()
+        ]
+
+    @property
+    def earlier(self) -> str:
+        """Half a window back."""
+        return self._moved(-0.5, 0.5)
+
+    @property
+    def later(self) -> str:
+        """Half a window on, as far as there is something; empty where this ends now."""
+        if self.window is None or self.window.until >= self.window.now:
+            return ""
+        return self._moved(0.5, 1.5)
+
+    @property
+    def wider(self) -> str:
+        """Twice as long, around the same middle; empty where there is no more."""
+        if self.window is None or self.window.length * 2 > LONGEST:
+            return ""
+        return self._moved(-0.5, 1.5)
+
+    def _of_range(self, name: str) -> str:
+        if self.window is None:
+            return f"?range={name}"
+        return self._address(replace(self.window, range=name))
+
+    def _moved(self, since: float, until: float) -> str:
+        """The window from and to these parts of it; one that would pass now ends now."""
+        if self.window is None:
+            return ""
+        old, start = self.window, self.window.since
+        length = (until - since) * old.length
+        end = min(start + until * old.length, old.now)
+        moved = replace(old, since=_whole(end - length), until=_whole(end), range="")
+        return self._address(moved)
+
+    def _address(self, window: Window, *, with_panes: bool = True) -> str:
+        pairs: list[tuple[str, str]] = []
+        if not window.range:
+            pairs += [
+                ("from", stamp(window.since.timestamp())),
+                ("to", stamp(window.until.timestamp())),
+            ]
+        elif window.range != USUAL_RANGE or not with_panes:
+            pairs.append(("range", window.range))
+        pairs += [
+            (name, value)
+            for name, value, usual in (
+                ("site", window.site, ""),
+                ("function", window.function, "avg"),
+                ("resolution", window.archive, "auto"),
+            )
+            if value != usual
+        ]
+        if with_panes:
+            pairs += [("pane", name) for name in self.chosen]
+        return f"?{urlencode(pairs)}"
+
+
+def _whole(moment: datetime) -> datetime:
+    """The minute that a time is nearest to: addresses of seconds tell nobody anything."""
+    return (moment + timedelta(seconds=30)).replace(second=0, microsecond=0)
