@@ -8,13 +8,17 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from django.db.models import Count, QuerySet
+from django.db.models.functions import Now
 
 from wms.core.errors import NotFound
+from wms.core.locks import advisory_lock
 from wms.core.models import User
 from wms.elements.protocol import ElementError
 from wms.jobs.streams import tail_of
+from wms.pilots.contacts import told
 from wms.pilots.logs import log_path
 from wms.pilots.models import Pilot, PilotEvent, PilotLog
+from wms.pilots.pressure_models import ElementContact
 from wms.pilots.states import ALIVE
 from wms.sites.selectors import element_of
 
@@ -89,10 +93,26 @@ def log_tail(pilot: Pilot, *, limit_bytes: int) -> LogTail:
         return LogTail(error="The batch system has not taken the pilot yet.")
     if pilot.is_forgotten:
         return LogTail(error="The log was cleaned up some time after the pilot's end.")
-    try:
-        return LogTail(text=element_of(pilot.queue).log(pilot.native_id, limit_bytes))
-    except ElementError as error:
-        return LogTail(error=f"The batch system gave no log: {error}")
+    silent = ElementContact.objects.filter(
+        queue=pilot.queue_id, kind=ElementContact.Kind.POLL, failures__gt=0, next_at__gt=Now()
+    ).first()
+    if silent is not None:
+        return LogTail(error=f"The batch system is left alone now: {told(silent)}")
+    return _asked_log(pilot, limit_bytes)
+
+
+def _asked_log(pilot: Pilot, limit_bytes: int) -> LogTail:
+    """What the batch system has of the log now.
+
+    One reader waits for a batch system at a time: many could wait for one that hangs.
+    """
+    with advisory_lock(f"log:{pilot.queue_id}") as is_held:
+        if not is_held:
+            return LogTail(error="The batch system is asked for another log now: try again later.")
+        try:
+            return LogTail(text=element_of(pilot.queue).log(pilot.native_id, limit_bytes))
+        except ElementError as error:
+            return LogTail(error=f"The batch system gave no log: {error}")
 
 
 def find_stored_log(pilot: Pilot) -> PilotLog:
