@@ -156,10 +156,14 @@ class RescueForm(ReasonForm):
 
     def resumption(self) -> Resumption:
         """What was chosen. Raises InvalidInput."""
-        start = self.data.get("start", "")
-        if start.startswith("save:"):
-            return read_resumption("", start.removeprefix("save:"))
-        return read_resumption(start)
+        return resumption_of(self.data.get("start", ""))
+
+
+def resumption_of(start: str) -> Resumption:
+    """What the choice of a form means. Raises InvalidInput."""
+    if start.startswith("save:"):
+        return read_resumption("", start.removeprefix("save:"))
+    return read_resumption(start)
 
 
 @dataclass(frozen=True, slots=True)

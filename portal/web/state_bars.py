@@ -15,6 +15,7 @@ STACKED = (
 )  # fmt: skip
 #: Their places in `DRAWN`, for the scripts that draw them anew.
 STACKED_CODES = tuple(DRAWN.index(state) for state in STACKED)
+_THINNEST = 0.015
 _HATCHED = frozenset({"next", "go", "bad", "off"})
 
 
@@ -37,14 +38,23 @@ class Stretch:
 def stretches_of(
     counts: Mapping[str, int], *, length: float, keeps_empty: bool = False
 ) -> list[Stretch]:
-    """The stretches of a bar of some length; `keeps_empty` has one for every state."""
+    """The stretches of a bar of some length; `keeps_empty` has one for every state.
+
+    A few failed nodes among thousands can be seen: nothing is thinner than a small part.
+    """
     total = sum(counts.values()) or 1
+    least = length * _THINNEST
+    sizes = {s: max(length * counts[s] / total, least) for s in STACKED if counts.get(s)}
+    surplus = sum(sizes.values()) - length
+    if sizes and surplus > 0:
+        widest = max(sizes, key=lambda state: sizes[state])
+        sizes[widest] = max(sizes[widest] - surplus, least)
     made, start = [], 0.0
     for state in STACKED:
-        count = counts.get(state, 0)
-        size = length * count / total
-        if count or keeps_empty:
+        size = sizes.get(state, 0.0)
+        if size or keeps_empty:
             tone = look_of(state).tone
+            count = counts.get(state, 0)
             made.append(Stretch(state, tone, count, round(start, 2), round(size, 2)))
         start += size
     return made

@@ -58,25 +58,29 @@ def ends_of(
     Linear in nodes and arcs.
     """
     by_level = sorted(range(drawing.node_count), key=drawing.levels.__getitem__)
-    rank = array("I", bytes(4 * drawing.node_count))
-    for place, node in enumerate(by_level):
-        rank[node] = place
-    arcs = sorted(range(drawing.arc_count), key=lambda arc: rank[drawing.parents[arc]])
+    first_arc = _first_arcs(drawing)
     known = _started(drawing, codes, times, begun)
     spans = [times[n] - known[n] for n in by_level if codes[n] == _DONE and times[n] > known[n]]
     mean_s = sum(spans) / len(spans) if spans else 1.0
     starts, last = [begun] * drawing.node_count, array("q", [-1]) * drawing.node_count
     ends = [0.0] * drawing.node_count
-    at = 0
     for node in by_level:
         end = times[node] if codes[node] in _ENDED else max(starts[node] + mean_s, now)
         ends[node] = end
-        while at < len(arcs) and drawing.parents[arcs[at]] == node:
-            child = drawing.children[arcs[at]]
+        for child in drawing.children[first_arc[node] : first_arc[node + 1]]:
             if end >= starts[child] or last[child] < 0:
                 starts[child], last[child] = max(end, starts[child]), node
-            at += 1
     return Ends(starts, ends, mean_s, last)
+
+
+def _first_arcs(drawing: Drawing) -> array[int]:
+    """Where the arcs of each node begin among the sorted ones; one more for the end."""
+    first = array("I", bytes(4 * (drawing.node_count + 1)))
+    for parent in drawing.parents:
+        first[parent + 1] += 1
+    for node in range(drawing.node_count):
+        first[node + 1] += first[node]
+    return first
 
 
 def _started(

@@ -78,12 +78,23 @@ def begin_from(workspace: Workspace, dag_files: list[str], resumption: Resumptio
     Rescues that it does not go on from are renamed to `.old`. Raises InvalidInput.
     """
     numbers = rescue_numbers(workspace, dag_files)
+    begun = read_rescue(workspace, dag_files, resumption)
+    wanted = resumption.rescue_number
     if resumption.is_fresh:
         _set_aside(workspace, [*numbers.values(), *_of_inner_runs(workspace, dag_files)])
+    elif not resumption.save_point and wanted is not None:
+        _set_aside(workspace, [path for number, path in numbers.items() if number > wanted])
+    return begun
+
+
+def read_rescue(workspace: Workspace, dag_files: list[str], resumption: Resumption) -> Begun | None:
+    """What a run of these files would begin from, without beginning it. Raises InvalidInput."""
+    if resumption.is_fresh:
         return None
     if resumption.save_point:
         path = _save_path(dag_files, resumption.save_point)
         return _read(workspace, path, 0)
+    numbers = rescue_numbers(workspace, dag_files)
     wanted = resumption.rescue_number
     if wanted is None:
         wanted = max(numbers, default=None) if resumption.takes_newest else None
@@ -91,7 +102,6 @@ def begin_from(workspace: Workspace, dag_files: list[str], resumption: Resumptio
     if wanted not in numbers:
         stem = rescue_stem(dag_files)
         raise InvalidInput.of(f"there is no {stem}.rescue{wanted:03d}", field="rescue_number")
-    _set_aside(workspace, [path for number, path in numbers.items() if number > wanted])
     return _read(workspace, numbers[wanted], wanted)
 
 

@@ -225,4 +225,4 @@ def _done(
         node = Node.objects.filter(dag=dag, name=names[0]).only("pk").first()
         if node is not None:
             return redirect("web:node", dag_id=dag.pk, node_id=node.pk)
-    return redirect(reverse("web:dag", args=[dag.pk]) + "#nodes")
+    return redirect(reverse("web:dag", args=[dag.pk]) + "?tab=nodes#tab")

@@ -13,16 +13,20 @@ from portal.exports import send_export
 from portal.web.findings import Quoted, quoted
 from portal.web.forms import ReasonForm
 from portal.web.pages import page, render_page
-from portal.web.run_forms import LimitsForm, RescueForm, RunOptionsForm
+from portal.web.run_forms import LimitsForm, RescueForm, RunOptionsForm, resumption_of
 from wms.core.actors import Actor
 from wms.core.errors import InvalidInput, NotFound, NotPermitted, PilotageError
 from wms.dags.models import Dag
 from wms.dags.policy import may_steer, require_steering
+from wms.dags.rescue_preview import preview_of
 from wms.dags.rounds import options_of
 from wms.dags.run_selectors import categories_of, shared_limits_of, starts_of
 from wms.dags.selectors import counts_by_state, find_dag
 from wms.dags.services import change_limits, rescue_dag
 from wms.dags.states import DAG_TERMINAL
+
+#: So many of the nodes that would run are named.
+_PREVIEWED = 50
 
 
 @require_safe
@@ -66,6 +70,12 @@ def _rescue_page(
         obstacle = f"The DAG is {dag.state}: it can be rescued when it has ended."
     elif dag.parent_node_id is not None:
         obstacle = "This DAG is inside of another one: rescue that, or rerun its node."
+    chosen = request.POST.get("start") or request.GET.get("start") or "newest"
+    preview, unreadable = None, ""
+    try:
+        preview = preview_of(dag, resumption_of(chosen), limit=_PREVIEWED)
+    except InvalidInput as fault:
+        unreadable = str(fault)
     context = {
         "dag": dag,
         "counts": counts_by_state(dag).counted,
@@ -73,7 +83,9 @@ def _rescue_page(
         "may_steer": may_steer(request.user, dag),
         "starts": starts,
         "newest": any(start.is_newest for start in starts),
-        "chosen": request.POST.get("start", "newest"),
+        "chosen": chosen,
+        "preview": preview,
+        "unreadable": unreadable,
         "form": RescueForm(_sent(request)),
         "option_form": RunOptionsForm(_sent(request), now=dag.options),
         "error": error,
