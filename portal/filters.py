@@ -1,12 +1,35 @@
-"""The filters of lists: each is used by its page, by the API and by the dashboard's figures."""
+"""The filters of lists: each is used by its page, the API, the figures and what is stored.
+
+What can stand in a filter is told in docs/reference/filters.md, and parsed in
+`portal.filter_fields`.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
 import django_filters as filters
 from django import forms
-from django.db.models import Q, QuerySet
+from django.db.models import F, Q, QuerySet, Subquery
 from django.utils import timezone
 
+from portal.failure_field import OfFailure
+from portal.filter_fields import (
+    Chosen,
+    ChosenField,
+    HiddenValues,
+    Moments,
+    Numbers,
+    NumbersField,
+    Owners,
+    Texts,
+    Words,
+    YesNo,
+    hidden_numbers,
+)
+from wms.core.errors import Finding, InvalidInput
 from wms.dags.lifecycle import DATA_TOPIC, JOB_TOPIC
 from wms.dags.models import Dag, Node, ScriptRun
 from wms.dags.selectors import needing_attention
@@ -18,136 +41,262 @@ from wms.pilots.states import PilotState
 from wms.placement.models import PlacementRequest
 from wms.placement.states import RequestState
 from wms.sites.models import Site
+from wms.sites.standing import STANDING_WORDS, words_of_sites
 from wms.sites.states import SiteState
 from wms.taskqueues.listing import Order
 from wms.taskqueues.models import TaskQueue
 
-MAX_ID = 2**63 - 1
+#: Texts of jobs have no index: without a DAG or an id they are looked for in so many of the latest.
+SEARCHED_JOBS = 200_000
+#: What stands in the address of a list beside its filters.
+BESIDE_FILTERS = frozenset({"after", "before", "from", "saved"})
 
 
-def hidden_id(field_name: str, label: str) -> filters.NumberFilter:
-    """A filter by the id of something else: for links, not for people to fill in."""
-    return filters.NumberFilter(
-        field_name=field_name,
-        min_value=1,
-        max_value=MAX_ID,
-        decimal_places=0,
-        label=label,
-        widget=forms.HiddenInput,
-    )
+class ListFilter(filters.FilterSet):
+    """The filters of one list. Relative times are seen from `now`.
+
+    `page_only` are those that are in the address, and choose no rows.
+    """
+
+    page_only: frozenset[str] = frozenset()
+
+    def __init__(
+        self,
+        data: Mapping[str, Any] | None = None,
+        queryset: QuerySet[Any] | None = None,
+        *,
+        now: datetime | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__(data, queryset, **options)
+        self.now = now or timezone.now()
+
+    def filter_queryset(self, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        """The rows that pass every filter."""
+        return self._passing(queryset, leaving=frozenset())
+
+    def without(self, *names: str) -> QuerySet[Any]:
+        """The rows that pass every filter but these; those of a valid filter set only."""
+        if not self.is_bound:
+            return self.queryset.all()
+        return self._passing(self.queryset.all(), leaving=frozenset(names))
+
+    def _passing(self, queryset: QuerySet[Any], *, leaving: Collection[str]) -> QuerySet[Any]:
+        for name, value in self.form.cleaned_data.items():
+            if name not in leaving:
+                queryset = self.filters[name].filter(queryset, value)
+        return queryset
+
+    def unknown(self) -> list[str]:
+        """The parameters of the address that are no filters."""
+        return sorted(set(self.data) - set(self.filters) - BESIDE_FILTERS) if self.data else []
+
+    def notes(self) -> list[str]:
+        """What the reader has to know of the rows that are found: what was not looked at."""
+        return []
+
+    def parameters(self) -> dict[str, list[str]]:
+        """The filters that are set, one text for each value: equal questions look the same."""
+        found = {}
+        for name, field in self.form.fields.items():
+            texts = field.widget.value_from_datadict(self.data, {}, name) if self.data else []
+            values = field.split(texts) if isinstance(field, ChosenField) else texts
+            if values and name not in self.page_only:
+                found[name] = values
+        return found
 
 
-class DagFilter(filters.FilterSet):
-    """DAGs by state, owner, site and name."""
+def normalised(
+    filter_class: type[ListFilter], parameters: Mapping[str, Any]
+) -> dict[str, list[str]]:
+    """The filters among parameters, as a value that can be stored. Raises InvalidInput.
 
-    state = filters.MultipleChoiceFilter(choices=DagState.choices, distinct=False)
-    owner = filters.CharFilter(field_name="owner__username", label="Owner")
-    site = filters.CharFilter(field_name="site__name", label="Site")
-    name = filters.CharFilter(lookup_expr="icontains", label="Name contains")
-    attention = filters.BooleanFilter(method="filter_attention", label="Needs attention")
-    outer = hidden_id("parent_node__dag", "Inside of DAG")
-    root = hidden_id("root", "In the tree of DAG")
-    previous_run = hidden_id("previous_run", "Runs that went on from DAG")
+    Each filter by its name with its values as texts; `apply_filter` takes it again.
+    """
+    asked = filter_class(parameters, queryset=filter_class.Meta.model._default_manager.none())
+    faults = [Finding("is no filter of this list", field=name) for name in asked.unknown()]
+    if not asked.is_valid():
+        faults += [
+            Finding(str(text), field=name)
+            for name, texts in asked.form.errors.items()
+            for text in texts
+        ]
+    if faults:
+        raise InvalidInput(faults)
+    return asked.parameters()
+
+
+class DagFilter(ListFilter):
+    """DAGs by state, owner, site, name, size and time."""
+
+    name = Texts(label="Name contains")
+    state = Words(choices=DagState.choices, label="State")
+    owner = Owners(field_name="owner_id", label="Owner")
+    site = Words(field_name="site__name", label="Site")
+    reason = Texts(field_name="state_reason", label="Reason contains")
+    created = Moments(field_name="created_at", label="Submitted")
+    since = Moments(field_name="state_since", label="In its state since")
+    ended = Moments(field_name="ended_at", label="Ended")
+    nodes = Numbers(field_name="node_count", label="Nodes")
+    failed = Numbers(field_name="failed_count", label="Failed nodes")
+    id = Numbers(smallest=1, label="Number")
+    attention = YesNo(method="filter_attention", label="Needs attention", widget=HiddenValues)
+    outer = hidden_numbers("parent_node__dag", "Inside of DAG")
+    root = hidden_numbers("root", "In the tree of DAG")
+    previous_run = hidden_numbers("previous_run", "Runs that went on from DAG")
 
     class Meta:
         model = Dag
-        fields = ("state", "owner", "site", "name", "attention", "outer", "root", "previous_run")
+        fields: Sequence[str] = ()
 
     def filter_attention(self, queryset: QuerySet[Dag], name: str, value: bool) -> QuerySet[Dag]:
         """Only those that a person should look at now; `false` leaves all."""
-        return needing_attention(queryset, now=timezone.now()) if value else queryset
+        return needing_attention(queryset, now=self.now) if value else queryset
 
 
-class NodeFilter(filters.FilterSet):
+class NodeFilter(ListFilter):
     """Nodes of a DAG by state, kind, name and category."""
 
-    state = filters.MultipleChoiceFilter(choices=NodeState.choices, distinct=False)
-    kind = filters.MultipleChoiceFilter(choices=NodeKind.choices, distinct=False)
-    name = filters.CharFilter(lookup_expr="icontains", label="Name contains")
-    category = filters.CharFilter(label="Category")
+    name = Texts(label="Name contains")
+    state = Words(choices=NodeState.choices, label="State")
+    kind = Words(choices=NodeKind.choices, label="Kind")
+    category = Words(label="Category")
+    retries = Numbers(field_name="retry_number", label="Retries")
+    since = Moments(field_name="state_since", label="In its state since")
+    reason = Texts(field_name="state_reason", label="Reason contains")
 
     class Meta:
         model = Node
-        fields = ("state", "kind", "name", "category")
+        fields: Sequence[str] = ()
 
 
-class ScriptRunFilter(filters.FilterSet):
+class ScriptRunFilter(ListFilter):
     """Runs of scripts by state, kind and node."""
 
-    state = filters.MultipleChoiceFilter(choices=ScriptState.choices, distinct=False)
-    kind = filters.MultipleChoiceFilter(choices=ScriptKind.choices, distinct=False)
-    node = hidden_id("node", "Node")
+    state = Words(choices=ScriptState.choices, label="State")
+    kind = Words(choices=ScriptKind.choices, label="Kind")
+    node = hidden_numbers("node", "Node")
 
     class Meta:
         model = ScriptRun
-        fields = ("state", "kind", "node")
+        fields: Sequence[str] = ()
 
 
-class PlacementFilter(filters.FilterSet):
-    """Placement requests by state, owner and DAG."""
+class _OfTopic(Numbers):
+    """The DAG that something was made for: its key in the inbox of a topic."""
 
-    state = filters.MultipleChoiceFilter(choices=RequestState.choices, distinct=False)
-    owner = filters.CharFilter(field_name="owner__username", label="Owner")
-    dag = filters.NumberFilter(
-        method="filter_dag", min_value=1, max_value=MAX_ID, decimal_places=0, label="DAG"
-    )
-    url = filters.CharFilter(method="filter_url", max_length=200, label="Address contains")
+    field_class = NumbersField
+
+    def __init__(self, topic: str, **options: Any) -> None:
+        super().__init__(field_name="topic_key", smallest=1, label="DAG", **options)
+        self.topic = topic
+
+    def condition(self, values: Sequence[Any]) -> Q:
+        """True for what was made for any of the DAGs."""
+        return Q(topic=self.topic) & super().condition(values)
+
+
+class PlacementFilter(ListFilter):
+    """Placement requests by state, owner, DAG, address and time."""
+
+    url = Texts(method="filter_url", label="Address contains")
+    state = Words(choices=RequestState.choices, label="State")
+    owner = Owners(field_name="owner_id", label="Owner")
+    dag = _OfTopic(DATA_TOPIC)
+    reason = Texts(field_name="state_reason", label="Reason contains")
+    created = Moments(field_name="created_at", label="Made")
+    since = Moments(field_name="state_since", label="In its state since")
+    id = Numbers(smallest=1, label="Number")
 
     class Meta:
         model = PlacementRequest
-        fields = ("state", "owner", "dag", "url")
-
-    def filter_dag(
-        self, queryset: QuerySet[PlacementRequest], name: str, value: int
-    ) -> QuerySet[PlacementRequest]:
-        """The requests of the nodes of a DAG."""
-        return queryset.filter(topic=DATA_TOPIC, topic_key=value)
+        fields: Sequence[str] = ()
 
     def filter_url(
-        self, queryset: QuerySet[PlacementRequest], name: str, value: str
+        self, queryset: QuerySet[PlacementRequest], name: str, value: Chosen
     ) -> QuerySet[PlacementRequest]:
         """Those from or to such an address."""
-        either = Q(source_url__icontains=value) | Q(destination_url__icontains=value)
-        return queryset.filter(either)
+        if value.included:
+            queryset = queryset.filter(_at_address(value.included))
+        return queryset.exclude(_at_address(value.excluded)) if value.excluded else queryset
 
 
-class JobFilter(filters.FilterSet):
-    """Jobs by state, owner, DAG and name."""
+def _at_address(parts: Iterable[str]) -> Q:
+    whole = Q()
+    for part in parts:
+        whole |= Q(source_url__icontains=part) | Q(destination_url__icontains=part)
+    return whole
 
-    state = filters.MultipleChoiceFilter(choices=JobState.choices, distinct=False)
-    owner = filters.CharFilter(field_name="owner__username", label="Owner")
-    dag = filters.NumberFilter(method="filter_dag", min_value=1, decimal_places=0, label="DAG")
-    name = filters.CharFilter(lookup_expr="icontains", label="Name contains")
+
+class _WhereTried(Words):
+    """A word of a job's latest attempt; jobs that no pilot took have none."""
+
+    def condition(self, values: Sequence[str]) -> Q:
+        """True for jobs whose latest attempt has any of the words."""
+        latest = {"attempts__number": F("attempt_number")}
+        return Q(**latest, **{f"{self.field_name}__in": values})
+
+
+class JobFilter(ListFilter):
+    """Jobs by state, owner, DAG, site, name, reason and time."""
+
+    name = Texts(label="Name contains")
+    state = Words(choices=JobState.choices, label="State")
+    owner = Owners(field_name="owner_id", label="Owner")
+    site = _WhereTried(field_name="attempts__site_name", label="Site")
+    dag = _OfTopic(JOB_TOPIC)
+    reason = Texts(field_name="state_reason", label="Reason contains")
+    created = Moments(field_name="created_at", label="Made")
+    since = Moments(field_name="state_since", label="In its state since")
+    attempts = Numbers(field_name="attempt_number", label="Attempts")
+    id = Numbers(smallest=1, label="Number")
+    cluster = hidden_numbers("cluster_id", "Of the list of job")
+    failure = OfFailure("job")
 
     class Meta:
         model = Job
-        fields = ("state", "owner", "dag", "name")
+        fields: Sequence[str] = ()
 
-    def filter_dag(self, queryset: QuerySet[Job], name: str, value: int) -> QuerySet[Job]:
-        """The jobs of the nodes of a DAG."""
-        return queryset.filter(topic=JOB_TOPIC, topic_key=value)
+    def _passing(self, queryset: QuerySet[Job], *, leaving: Collection[str]) -> QuerySet[Job]:
+        found = super()._passing(queryset, leaving=leaving)
+        if not self._is_cut:
+            return found
+        latest = Job.objects.order_by("-pk").values("pk")[:1]
+        return found.filter(pk__gt=Subquery(latest) - SEARCHED_JOBS)
+
+    @property
+    def _is_cut(self) -> bool:
+        asked = self.form.cleaned_data
+        has_text = any(asked.get(name) for name in ("name", "reason"))
+        return has_text and not any(asked.get(name) for name in ("dag", "id", "cluster"))
+
+    def notes(self) -> list[str]:
+        """How far texts are looked for."""
+        if not self._is_cut:
+            return []
+        return [
+            f"Names and reasons are looked for in the latest {SEARCHED_JOBS:,} jobs. With a DAG or "
+            "a range of numbers, in all of these."
+        ]
 
 
-class TaskQueueFilter(filters.FilterSet):
+class TaskQueueFilter(ListFilter):
     """TaskQueues by whose jobs they are and what these need.
 
     `site` and `platform` are where the jobs may run: those that name none are found as well.
     """
 
-    owner = filters.CharFilter(field_name="owner__username", label="Owner")
-    group = filters.CharFilter(field_name="owner_group", label="Group")
-    site = filters.CharFilter(method="filter_site", max_length=64, label="May run at")
-    platform = filters.CharFilter(method="filter_platform", max_length=64, label="Platform")
-    tag = filters.CharFilter(method="filter_tag", max_length=64, label="Needs the tag")
-    job_type = filters.CharFilter(label="Job type")
-    setup = filters.CharFilter(label="Setup")
-    cpu_time_s = filters.NumberFilter(
-        min_value=1,
-        max_value=2**31 - 1,
-        decimal_places=0,
-        label="CPU segment",
-        widget=forms.HiddenInput,
-    )
+    page_only = frozenset({"sort"})
+
+    owner = Owners(field_name="owner_id", label="Owner")
+    group = Words(field_name="owner_group", label="Group")
+    site = Words(method="filter_site", label="May run at")
+    platform = Words(method="filter_platform", label="Platform")
+    tag = Words(method="filter_tag", label="Needs the tag")
+    job_type = Words(label="Job type")
+    setup = Words(label="Setup")
+    created = Moments(field_name="created_at", label="Made")
+    cpu_time_s = Numbers(smallest=1, largest=2**31 - 1, label="CPU segment", widget=HiddenValues)
     sort = filters.ChoiceFilter(
         choices=[(order.value, order.value) for order in Order],
         method="keep_all",
@@ -157,9 +306,7 @@ class TaskQueueFilter(filters.FilterSet):
 
     class Meta:
         model = TaskQueue
-        fields = (
-            "owner", "group", "site", "platform", "tag", "job_type", "setup", "cpu_time_s", "sort",
-        )  # fmt: skip
+        fields: Sequence[str] = ()
 
     @property
     def order(self) -> Order:
@@ -167,48 +314,84 @@ class TaskQueueFilter(filters.FilterSet):
         return Order(self.form.cleaned_data["sort"] or Order.WAITING)
 
     def filter_site(
-        self, queryset: QuerySet[TaskQueue], name: str, value: str
+        self, queryset: QuerySet[TaskQueue], name: str, value: Chosen
     ) -> QuerySet[TaskQueue]:
         """Those whose jobs name the site or none, and do not rule it out."""
-        named = Q(sites=[]) | Q(sites__contains=[value])
-        return queryset.filter(named).exclude(banned_sites__contains=[value])
+        return _either(queryset, value, lambda site: (
+            (Q(sites=[]) | Q(sites__contains=[site])) & ~Q(banned_sites__contains=[site])
+        ))  # fmt: skip
 
     def filter_platform(
-        self, queryset: QuerySet[TaskQueue], name: str, value: str
+        self, queryset: QuerySet[TaskQueue], name: str, value: Chosen
     ) -> QuerySet[TaskQueue]:
         """Those whose jobs name the platform or none."""
-        return queryset.filter(Q(platforms=[]) | Q(platforms__contains=[value]))
+        return _either(queryset, value, lambda platform: (
+            Q(platforms=[]) | Q(platforms__contains=[platform])
+        ))  # fmt: skip
 
     def filter_tag(
-        self, queryset: QuerySet[TaskQueue], name: str, value: str
+        self, queryset: QuerySet[TaskQueue], name: str, value: Chosen
     ) -> QuerySet[TaskQueue]:
         """Those whose jobs need the tag."""
-        return queryset.filter(tags__contains=[value])
+        return _either(queryset, value, lambda tag: Q(tags__contains=[tag]))
 
     def keep_all(self, queryset: QuerySet[TaskQueue], name: str, value: str) -> QuerySet[TaskQueue]:
         """The order leaves all; the list itself follows it."""
         return queryset
 
 
-class PilotFilter(filters.FilterSet):
-    """Pilots by state, site and queue."""
+def _either(queryset: QuerySet[Any], value: Chosen, condition: Any) -> QuerySet[Any]:
+    """Those for which the condition is true of any included value, and of no excluded one."""
+    if value.included:
+        whole = Q()
+        for each in value.included:
+            whole |= condition(each)
+        queryset = queryset.filter(whole)
+    for each in value.excluded:
+        queryset = queryset.exclude(condition(each))
+    return queryset
 
-    state = filters.MultipleChoiceFilter(choices=PilotState.choices, distinct=False)
-    site = filters.CharFilter(field_name="queue__site__name", label="Site")
-    queue = filters.CharFilter(field_name="queue__name", label="Queue")
+
+class PilotFilter(ListFilter):
+    """Pilots by state, site, queue, node, reason and time."""
+
+    host = Texts(field_name="node__hostname", label="Node contains")
+    state = Words(choices=PilotState.choices, label="State")
+    site = Words(field_name="queue__site__name", label="Site")
+    queue = Words(field_name="queue__name", label="Queue")
+    reason = Texts(field_name="state_reason", label="Reason contains")
+    created = Moments(field_name="created_at", label="Made")
+    since = Moments(field_name="state_since", label="In its state since")
+    heartbeat = Moments(field_name="heartbeat_at", label="Last heartbeat")
+    ended = Moments(field_name="ended_at", label="Ended")
+    id = Numbers(smallest=1, label="Number")
 
     class Meta:
         model = Pilot
-        fields = ("state", "site", "queue")
+        fields: Sequence[str] = ()
 
 
-class SiteFilter(filters.FilterSet):
-    """Sites by name and state, and whether they are in use."""
+_STANDINGS = [(word, word) for word in STANDING_WORDS]
 
-    name = filters.CharFilter(lookup_expr="icontains", label="Name contains")
-    state = filters.MultipleChoiceFilter(choices=SiteState.choices, distinct=False)
-    is_enabled = filters.BooleanFilter(label="In use")
+
+class SiteFilter(ListFilter):
+    """Sites by name, by what people decided, and by how they stand."""
+
+    name = Texts(label="Name contains")
+    standing = Words(method="filter_standing", choices=_STANDINGS, label="State")
+    state = Words(choices=SiteState.choices, label="Decided by a person", widget=HiddenValues)
+    is_enabled = YesNo(label="In use", widget=HiddenValues)
 
     class Meta:
         model = Site
-        fields = ("name", "state", "is_enabled")
+        fields: Sequence[str] = ()
+
+    def filter_standing(self, queryset: QuerySet[Site], name: str, value: Chosen) -> QuerySet[Site]:
+        """Those that stand so at this moment. Three queries."""
+        found = [pk for pk, word in words_of_sites(self.now).items() if is_wanted(word, value)]
+        return queryset.filter(pk__in=found)
+
+
+def is_wanted(word: str, value: Chosen) -> bool:
+    """True when a word passes a filter of words."""
+    return word not in value.excluded and (not value.included or word in value.included)

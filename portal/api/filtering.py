@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from django.db.models import QuerySet
-from django_filters import BooleanFilter
-from django_filters.filters import Filter
 from django_filters.rest_framework import DjangoFilterBackend
 from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
@@ -29,15 +26,5 @@ class StrictFilters(DjangoFilterBackend):
         if unknown:
             hint = f"unknown; known are {', '.join(sorted(known | _ALWAYS_KNOWN))}"
             raise ValidationError({name: hint for name in sorted(unknown)})
-        _check_truth_values(request, chosen.base_filters if chosen else {})
         narrowed: QuerySet[Any] = super().filter_queryset(request, queryset, view)
         return narrowed
-
-
-def _check_truth_values(request: Request, filters: Mapping[str, Filter]) -> None:
-    """Refuse what the form field, made for a menu of three, would take for "no matter"."""
-    for name, each in filters.items():
-        if isinstance(each, BooleanFilter):
-            value = request.query_params.get(name, "true")
-            if value not in {"true", "false"}:
-                raise ValidationError({name: "must be true or false"})

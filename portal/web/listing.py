@@ -1,84 +1,205 @@
-"""What the lists have in common: a filter, the states with their counts, and pages."""
+"""What the lists have in common: a filter, counts by state and by value, and pages."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any
 
-from django.db.models import Model, QuerySet
 from django.forms import Form
-from django.http import HttpRequest
-from django_filters import FilterSet
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 
+from portal.columns import Column
+from portal.filter_fields import Chosen
+from portal.filters import ListFilter, is_wanted
+from portal.lists import ListOf, find_list
+from portal.personal.selectors import preferences_of
+from portal.web.list_bar import (
+    NO_SAVED,
+    SAVED,
+    ListBar,
+    bar_of,
+    default_query,
+    remember_last,
+)
+from portal.web.pages import is_part, render_page
 from portal.web.paging import Page, page_of
-from wms.core.selectors import count_by_state
+from wms.core.counting import EXACT_UP_TO, Count, Summary, summarise
 
-_Row = TypeVar("_Row", bound=Model)
+#: Of a list that was left out, because its filter does not parse.
+_NONE = Count()
+_NOTHING = Page(rows=(), newer="", older="")
 
 
 @dataclass(frozen=True, slots=True)
 class Facet:
-    """A state of the list, how many are in it, and the list of only those."""
+    """A value of the list, how many rows have it, and the list of only those."""
 
-    state: str
-    count: int
+    state: Any
+    count: Count | int
     query: str
     is_chosen: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Listing(Generic[_Row]):
-    """A list as its page shows it. With a filter that does not parse there are no rows."""
+class Group:
+    """An attribute of the rows, with its most frequent values."""
 
-    form: Form
+    name: str
+    label: str
     facets: Sequence[Facet]
-    total: int
-    chosen_total: int
-    all_query: str
-    is_filtered: bool
-    page: Page[_Row]
 
 
-def listing_of(
-    request: HttpRequest,
-    filter_class: type[FilterSet],
-    queryset: QuerySet[Any],
-    states: Sequence[str],
-) -> Listing[Any]:
-    """Filter by the address, count by state, cut a page: two queries.
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """A list as its page shows it. With a filter that does not parse there are no rows.
 
-    The counts are those of the filter without its states, so each is what its link leads to.
+    `total` is that of the filter without its states, `chosen_total` that of the list. `sampled` is
+    of how many latest rows the groups tell, if these are not all.
     """
-    chosen = filter_class(request.GET, queryset=queryset)
-    stateless = request.GET.copy()
-    for name in ("state", "before", "after"):
-        stateless.pop(name, None)
-    is_valid = chosen.is_valid()
-    rows = chosen.qs if is_valid else queryset.none()
-    counts = count_by_state(filter_class(stateless, queryset=queryset).qs) if is_valid else {}
-    wanted = set(request.GET.getlist("state"))
-    facets = [
-        Facet(
-            state=state,
-            count=counts.get(state, 0),
-            query=_with_state(stateless, state),
-            is_chosen=wanted == {state},
-        )
-        for state in states
-    ]
-    return Listing(
-        form=chosen.form,
-        facets=facets,
-        total=sum(counts.values()),
-        chosen_total=sum(counts.get(state, 0) for state in wanted or counts),
-        all_query=f"?{stateless.urlencode()}",
-        is_filtered=any(value for value in request.GET.values()),
-        page=page_of(rows, request.GET),
+
+    kind: ListOf
+    form: Form
+    is_valid: bool
+    is_filtered: bool
+    all_query: str
+    columns: Sequence[Column]
+    shown: frozenset[str]
+    density: str
+    bar: ListBar | None
+    facets: Sequence[Facet] = ()
+    groups: Sequence[Group] = ()
+    sampled: int | None = None
+    total: Count = _NONE
+    chosen_total: Count = _NONE
+    page: Page[Any] = _NOTHING
+    lines: Sequence[Any] = ()
+
+    @property
+    def has_chosen(self) -> bool:
+        """True when a state is chosen."""
+        return any(facet.is_chosen for facet in self.facets)
+
+
+def listing_of(request: HttpRequest, kind: ListOf) -> Listing:
+    """Filter by the address, count by state and value, cut a page.
+
+    Each count of a state is what its link leads to: all others of the filter are kept.
+    """
+    asked = kind.asked(request.GET, request.user)
+    if not is_askable(asked):
+        return framed(request, kind, asked)
+    summary = _summary(kind, asked)
+    page = page_of(asked.qs, request.GET)
+    chosen: Chosen = asked.form.cleaned_data["state"] or Chosen()
+    return framed(
+        request,
+        kind,
+        asked,
+        facets=facets_of(request.GET, "state", summary.states, chosen),
+        groups=_groups(request.GET, kind, summary, asked),
+        sampled=EXACT_UP_TO if summary.is_sample else None,
+        total=sum(summary.states.values(), Count()),
+        chosen_total=sum(
+            (n for state, n in summary.states.items() if is_wanted(state, chosen)), Count()
+        ),
+        page=page,
+        lines=kind.lines(page.rows),
     )
 
 
-def _with_state(query: Any, state: str) -> str:
+def is_askable(asked: ListFilter) -> bool:
+    """True when every parameter is a filter, and every filter parses."""
+    return asked.is_valid() and not asked.unknown()
+
+
+def framed(request: HttpRequest, kind: ListOf, asked: ListFilter, **content: Any) -> Listing:
+    """The listing with what was found, as its user wants to see it."""
+    kept = preferences_of(request.user)
+    columns = kind.shown_columns(kept.columns.get(kind.name, []))
+    return Listing(
+        kind=kind,
+        form=asked.form,
+        is_valid=is_askable(asked),
+        is_filtered=bool(asked.parameters()),
+        all_query=narrowed(request.GET, kind.state_filter, None),
+        columns=columns,
+        shown=frozenset(column.name for column in columns),
+        density=kept.density,
+        bar=None if is_part(request) else bar_of(request, kind, asked, kept),
+        **content,
+    )
+
+
+def show_list(request: HttpRequest, name: str, **context: Any) -> HttpResponse:
+    """The page of a list, or its live part; opened without a filter, with the user's own one.
+
+    Values of the context that are functions are called with the listing.
+    """
+    listing = listing_of(request, find_list(name))
+    return show_listing(request, listing, **context)
+
+
+def show_listing(request: HttpRequest, listing: Any, **context: Any) -> HttpResponse:
+    """The page of what was listed."""
+    bar: ListBar | None = listing.bar
+    if bar and not request.GET and (query := default_query(bar)):
+        return HttpResponseRedirect(query)
+    told = {key: each(listing) if callable(each) else each for key, each in context.items()}
+    name = listing.kind.name.replace("-", "_")
+    response = render_page(request, name, {"listing": listing, "bar": bar, **told})
+    if bar and listing.is_valid:
+        remember_last(response, request, bar)
+    return response
+
+
+def _summary(kind: ListOf, asked: ListFilter) -> Summary:
+    return summarise(
+        asked.qs,
+        every_state=asked.without("state"),
+        states=kind.states,
+        groups={group.name: group.expression for group in kind.groups},
+    )
+
+
+def facets_of(
+    query: QueryDict, name: str, counts: Mapping[str, Count | int], chosen: Chosen
+) -> list[Facet]:
+    """A link to each value, which takes it away where it is chosen."""
+    facets = []
+    for value, count in counts.items():
+        is_chosen = value in chosen.included
+        rest = [each for each in chosen.included if each != value] if is_chosen else [value]
+        facets.append(Facet(value, count, narrowed(query, name, rest), is_chosen))
+    return facets
+
+
+def narrowed(query: QueryDict, name: str, values: Sequence[str] | None) -> str:
+    """The address with other values of one filter, from the first page on."""
     changed = query.copy()
-    changed["state"] = state
-    return f"?{changed.urlencode()}"
+    for gone in (name, "before", "after", "from", SAVED):
+        changed.pop(gone, None)
+    if values:
+        changed.setlist(name, list(values))
+    # An address without anything would open the list with the user's own filter.
+    return f"?{changed.urlencode() or f'{SAVED}={NO_SAVED}'}"
+
+
+def _groups(query: QueryDict, kind: ListOf, summary: Summary, asked: ListFilter) -> list[Group]:
+    set_now = asked.parameters()
+    found = []
+    for group in kind.groups:
+        values = set_now.get(group.name, [])
+        facets = [
+            Facet(
+                value,
+                count,
+                narrowed(query, group.name, None if value in values else [value]),
+                value in values,
+            )
+            for value, count in summary.groups.get(group.name, ())
+        ]
+        # A single value that all rows share tells nothing that could be narrowed.
+        if len(facets) > 1 or any(facet.is_chosen for facet in facets):
+            found.append(Group(group.name, group.label, facets))
+    return found

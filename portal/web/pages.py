@@ -12,6 +12,8 @@ from django.shortcuts import render
 from django.utils.cache import get_conditional_response, patch_vary_headers, set_response_etag
 from django_htmx.http import HttpResponseClientRefresh
 
+from portal.personal.selectors import preferences_of
+from portal.personal.zones import shown_in
 from wms.core.errors import PilotageError
 from wms.core.models import Role
 from wms.core.policy import has_role
@@ -44,7 +46,8 @@ def page(view: View) -> View:
                 return HttpResponseClientRefresh()
             return redirect_to_login(request.get_full_path())
         try:
-            return view(request, *args, **kwargs)
+            with shown_in(preferences_of(request.user)):
+                return view(request, *args, **kwargs)
         except PilotageError as error:
             return refusal(request, error)
 

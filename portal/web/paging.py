@@ -42,8 +42,8 @@ def stretch_of(
     following = {"from": getattr(rows[-1], by)} if len(rows) > page_size else None
     return Stretch(
         rows=rows[:page_size],
-        first="" if start is None else _way(query),
-        following="" if following is None else _way(query, **following),
+        first="" if start is None else way(query),
+        following="" if following is None else way(query, **following),
     )
 
 
@@ -66,8 +66,8 @@ def page_of(
         rows = rows[:page_size]
     return Page(
         rows=rows,
-        newer=_way(query, after=rows[0].pk) if rows and has_newer else "",
-        older=_way(query, before=rows[-1].pk) if rows and has_older else "",
+        newer=way(query, after=rows[0].pk) if rows and has_newer else "",
+        older=way(query, before=rows[-1].pk) if rows and has_older else "",
     )
 
 
@@ -76,7 +76,8 @@ def _border(query: QueryDict, name: str) -> int | None:
     return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else None
 
 
-def _way(query: QueryDict, **border: Any) -> str:
+def way(query: QueryDict, **border: Any) -> str:
+    """The address of another part of the same list; without a border, of its first one."""
     changed = query.copy()
     for name in ("before", "after", "from"):
         changed.pop(name, None)

@@ -16,7 +16,7 @@
   let kept = null;
 
   function clock(date) {
-    return `${date.toISOString().slice(11, 19)} UTC`;
+    return window.pilotageTimes.clock(date);
   }
 
   function showState(isStale) {

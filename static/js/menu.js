@@ -2,6 +2,8 @@
 // Without this script the menu is always open, and a form closes by its button.
 (function () {
   "use strict";
+  const MENUS = ".steer details, .menus [id^=menu-]";
+  const OPEN = ".steer details[open], .menus [id^=menu-][open]";
   const toggle = document.getElementById("rail-toggle");
   const rail = toggle && toggle.closest(".rail");
 
@@ -11,7 +13,7 @@
   }
 
   function closeForms(except) {
-    for (const box of document.querySelectorAll(".steer details[open]")) {
+    for (const box of document.querySelectorAll(OPEN)) {
       if (box !== except) box.open = false;
     }
   }
@@ -19,10 +21,10 @@
   if (toggle) {
     toggle.addEventListener("click", () => setMenu(!rail.classList.contains("is-open")));
   }
-  document.addEventListener("click", (event) => closeForms(event.target.closest(".steer details")));
+  document.addEventListener("click", (event) => closeForms(event.target.closest(MENUS)));
   document.addEventListener("keydown", (event) => {
     if (event.key !== "Escape") return;
-    const form = document.querySelector(".steer details[open]");
+    const form = document.querySelector(OPEN);
     if (form) {
       closeForms(null);
       form.querySelector("summary").focus();

@@ -4,7 +4,11 @@
   const KEY = "pilotage-theme";
   const dark = window.matchMedia("(prefers-color-scheme: dark)");
 
+  const root = document.documentElement;
+
+  // Who is logged in has a choice on the server; the browser keeps one for the pages before that.
   function choice() {
+    if (root.dataset.theme) return root.dataset.theme;
     try {
       return localStorage.getItem(KEY) || "auto";
     } catch {
@@ -12,11 +16,28 @@
     }
   }
 
+  function keep(theme) {
+    if (root.dataset.theme) {
+      root.dataset.theme = theme;
+      const token = document.querySelector(".rail input[name=csrfmiddlewaretoken]");
+      fetch("/preferences/", {
+        method: "POST",
+        body: new URLSearchParams({ theme }),
+        headers: { "X-CSRFToken": token ? token.value : "", "HX-Request": "true" },
+      }).catch(() => {}); // the page keeps the choice, the next one may not
+    }
+    try {
+      localStorage.setItem(KEY, theme);
+    } catch {
+      // storage is switched off
+    }
+  }
+
   function apply() {
     const chosen = choice();
     const theme = chosen === "auto" ? (dark.matches ? "dark" : "light") : chosen;
-    if (document.documentElement.dataset.bsTheme === theme) return;
-    document.documentElement.dataset.bsTheme = theme;
+    if (root.dataset.bsTheme === theme) return;
+    root.dataset.bsTheme = theme;
     document.dispatchEvent(new CustomEvent("pilotage:theme"));
   }
 
@@ -27,7 +48,7 @@
   }
 
   // Parts that only work with scripts are shown, and folded away, from the first paint on.
-  document.documentElement.classList.add("has-script");
+  root.classList.add("has-script");
   apply();
   dark.addEventListener("change", apply);
   document.addEventListener("DOMContentLoaded", () => {
@@ -39,11 +60,7 @@
     box.addEventListener("click", (event) => {
       const button = event.target.closest("button");
       if (!button) return;
-      try {
-        localStorage.setItem(KEY, button.dataset.theme);
-      } catch {
-        return;
-      }
+      keep(button.dataset.theme);
       apply();
       show(buttons);
     });

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -10,7 +11,7 @@ from typing import Any
 from django.db.models import Count, QuerySet
 
 from wms.core.loops import known_loops
-from wms.core.models import ControlLoop
+from wms.core.models import ControlLoop, User
 
 #: A loop is late when so many periods passed without a run, and at least this time.
 _LATE_PERIODS = 3
@@ -74,3 +75,8 @@ def _health(row: ControlLoop, now: datetime) -> LoopHealth:
 def count_by_state(queryset: QuerySet[Any]) -> dict[str, int]:
     """How many objects are in each state; states without any are absent."""
     return dict(queryset.order_by().values_list("state").annotate(count=Count("pk")))
+
+
+def user_ids(usernames: Collection[str]) -> dict[str, int]:
+    """The ids of the users of these names; names that nobody has are absent."""
+    return dict(User.objects.filter(username__in=usernames).values_list("username", "pk"))

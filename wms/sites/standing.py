@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 from django.db.models import Exists, OuterRef, QuerySet
 
-from wms.sites.models import Downtime, Queue, Site
+from wms.sites.models import Downtime, Queue, Site, SiteAd
 from wms.sites.selectors import downtimes_from
 from wms.sites.states import SiteState
 from wms.sites.throttling import PERIOD
@@ -34,6 +34,26 @@ class Standing:
 def standings(now: datetime) -> dict[int, Standing]:
     """The standing of every site, by id: two queries, however many there are."""
     return _standings(Site.objects.all(), now)
+
+
+#: The words for sites as a whole: what keeps DAGs from them, or that nothing does.
+STANDING_WORDS = (
+    "enabled", "late", "throttled", "downtime", "draining", "banned", "expired", "no queue",
+    "disabled",
+)  # fmt: skip
+
+
+def word_of(standing: Standing, *, has_live_ad: bool) -> str:
+    """The word for a site as a whole."""
+    return standing.kind or ("enabled" if has_live_ad else "late")
+
+
+def words_of_sites(now: datetime) -> dict[int, str]:
+    """The word for every site, by id: three queries, however many there are."""
+    live = set(SiteAd.objects.filter(expires_at__gt=now).values_list("site_id", flat=True))
+    return {
+        pk: word_of(standing, has_live_ad=pk in live) for pk, standing in standings(now).items()
+    }
 
 
 def standing_of(site: Site, now: datetime) -> Standing:

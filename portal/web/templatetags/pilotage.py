@@ -13,7 +13,9 @@ from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from portal.personal.zones import in_words
 from portal.web.looks import WORDS, look_of, meaning_of
+from wms.core.counting import Count
 
 register = template.Library()
 
@@ -25,6 +27,7 @@ _USED = {
     "written_mb": "written",
     "network_mb": "network",
 }
+_LARGE = ((10**9, "G"), (10**6, "M"), (10**3, "k"))
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 
 
@@ -118,27 +121,42 @@ def since(moment: datetime | None) -> SafeString | str:
     """How long ago, kept up to date by a script; the moment itself shows on hovering."""
     if moment is None:
         return ""
-    utc = moment.astimezone(UTC)
     return format_html(
-        '<time class="since" datetime="{}" title="{} UTC">{}</time>',
-        utc.isoformat(timespec="seconds"),
-        f"{utc:%Y-%m-%d %H:%M:%S}",
+        '<time class="since" datetime="{}" title="{} {}">{}</time>',
+        moment.astimezone(UTC).isoformat(timespec="seconds"),
+        *in_words(moment),
         _relative(moment, timezone.now()),
     )
 
 
 @register.simple_tag
 def at(moment: datetime | None) -> SafeString | str:
-    """The moment in UTC; how long ago shows on hovering."""
+    """The moment in the zone that the user wants; how long ago shows on hovering."""
     if moment is None:
         return ""
-    utc = moment.astimezone(UTC)
     return format_html(
-        '<time class="at" datetime="{}" title="{}">{} <span class="zone">UTC</span></time>',
-        utc.isoformat(timespec="seconds"),
+        '<time class="at" datetime="{}" title="{}">{} <span class="zone">{}</span></time>',
+        moment.astimezone(UTC).isoformat(timespec="seconds"),
         _relative(moment, timezone.now()),
-        f"{utc:%Y-%m-%d %H:%M:%S}",
+        *in_words(moment),
     )
+
+
+@register.filter
+def about(count: Count | int) -> str:
+    """How many: exactly, or about that many where it is an estimate."""
+    if isinstance(count, int):
+        return f"{count:,}"
+    return rounded(count.value) if count.is_estimate else f"{count.value:,}"
+
+
+def rounded(value: int) -> str:
+    """About so many, in two digits: `about 1.2 M`."""
+    size, unit = next((pair for pair in _LARGE if value >= pair[0]), (1, ""))
+    digits = 10 ** max(0, len(str(value // size)) - 2) if value >= size else 1
+    whole = value / size
+    text = f"{whole:.1f}" if whole < 10 else f"{round(whole / digits) * digits:,}"
+    return f"about {text.removesuffix('.0')}{f' {unit}' if unit else ''}"
 
 
 @register.filter

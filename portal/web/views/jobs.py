@@ -1,4 +1,4 @@
-"""The list of jobs and a job's page."""
+"""A job's page, and steering it."""
 
 from __future__ import annotations
 
@@ -12,15 +12,12 @@ from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_safe
 
 from matching.needs import Needs
-from portal.filters import JobFilter
 from portal.web.forms import ReasonForm
-from portal.web.listing import listing_of
 from portal.web.needs import facts_of
 from portal.web.pages import page, render_page
 from wms.core.actors import Actor
 from wms.core.errors import NotFound, NotPermitted, PilotageError
 from wms.core.models import User
-from wms.dags.models import Dag, Node
 from wms.dags.selectors import dags_of_jobs, nodes_of_jobs
 from wms.jobs.blobs import read_tail
 from wms.jobs.models import Attempt, AttemptFile, Job, Stream
@@ -29,10 +26,8 @@ from wms.jobs.selectors import (
     attempts_of,
     events_of_job,
     find_job,
-    latest_attempts,
-    listed_jobs,
 )
-from wms.jobs.states import TERMINAL, JobState
+from wms.jobs.states import TERMINAL
 from wms.jobs.steering import kill_job, peek_at_job
 from wms.jobs.streams import stream_path, tail_of
 from wms.pilots.policy import may_steer as may_steer_pilots
@@ -42,16 +37,6 @@ from wms.taskqueues.selectors import task_queue_of
 
 _EVENTS_SHOWN = 100
 _TAIL_BYTES = 32 * 1024
-
-
-@dataclass(frozen=True, slots=True)
-class JobLine:
-    """A job of the list, with where it belongs and where it was last tried."""
-
-    job: Job
-    dag: Dag | None
-    node: Node | None
-    attempt: Attempt | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,21 +101,6 @@ STEERINGS = {
         ),
     )
 }
-
-
-@require_safe
-@page
-def job_list(request: HttpRequest) -> HttpResponse:
-    """Jobs by state, owner, DAG and name, latest first."""
-    listing = listing_of(request, JobFilter, listed_jobs(request.user), JobState.values)
-    lines = _lines(listing.page.rows)
-    return render_page(request, "jobs", {"listing": listing, "lines": lines})
-
-
-def _lines(jobs: list[Job]) -> list[JobLine]:
-    ids = [job.pk for job in jobs]
-    dags, nodes, attempts = dags_of_jobs(jobs), nodes_of_jobs(jobs), latest_attempts(ids)
-    return [JobLine(job, dags.get(job.pk), nodes.get(job.pk), attempts.get(job.pk)) for job in jobs]
 
 
 @require_safe

@@ -1,4 +1,4 @@
-"""The list of pilots and a pilot's page."""
+"""A pilot's page, and draining it."""
 
 from __future__ import annotations
 
@@ -9,11 +9,9 @@ from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
-from portal.filters import PilotFilter
 from portal.growing import send_growing
 from portal.slots import slot_of
 from portal.web.forms import ReasonForm
-from portal.web.listing import listing_of
 from portal.web.pages import page, render_page
 from wms.core.actors import Actor
 from wms.core.errors import NotFound, NotPermitted, PilotageError
@@ -27,24 +25,15 @@ from wms.pilots.selectors import (
     detailed_pilots,
     events_of_pilot,
     find_stored_log,
-    listed_pilots,
     log_tail,
 )
-from wms.pilots.states import ALIVE, PilotState
+from wms.pilots.states import ALIVE
 from wms.pilots.steering import drain_pilot
 
 _EVENTS_SHOWN = 50
 _ATTEMPTS_SHOWN = 100
 _TAIL_BYTES = 32 * 1024
 _CHECKS_SHOWN = 100
-
-
-@require_safe
-@page
-def pilot_list(request: HttpRequest) -> HttpResponse:
-    """Pilots by state, site and queue, latest first."""
-    listing = listing_of(request, PilotFilter, listed_pilots(request.user), PilotState.values)
-    return render_page(request, "pilots", {"listing": listing})
 
 
 @require_safe

@@ -1,49 +1,24 @@
-"""The list of placement requests, the page of one, and removing it."""
+"""The page of a placement request, and removing it."""
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_http_methods, require_safe
 
-from portal.filters import PlacementFilter
 from portal.web.forms import ReasonForm
-from portal.web.listing import listing_of
 from portal.web.pages import page, render_page
 from wms.core.actors import Actor
 from wms.core.errors import Conflict, NotFound, NotPermitted, PilotageError
-from wms.dags.models import Node
 from wms.dags.node_selectors import nodes_of_requests
 from wms.placement.models import PlacementRequest
 from wms.placement.policy import may_steer
-from wms.placement.selectors import find_request, listed_requests
+from wms.placement.selectors import find_request
 from wms.placement.services import remove_requests
-from wms.placement.states import TERMINAL, RequestState
+from wms.placement.states import TERMINAL
 
 _EVENTS_SHOWN = 100
-
-
-@dataclass(frozen=True, slots=True)
-class RequestLine:
-    """A request of the list, with the node that it is of."""
-
-    request: PlacementRequest
-    node: Node | None
-
-
-@require_safe
-@page
-def placement_list(request: HttpRequest) -> HttpResponse:
-    """Requests by state, owner, DAG and address, latest first."""
-    listing = listing_of(
-        request, PlacementFilter, listed_requests(request.user), RequestState.values
-    )
-    nodes = nodes_of_requests([row.pk for row in listing.page.rows])
-    lines = [RequestLine(row, nodes.get(row.pk)) for row in listing.page.rows]
-    return render_page(request, "placements", {"listing": listing, "lines": lines})
 
 
 @require_safe

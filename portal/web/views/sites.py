@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -15,10 +14,8 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from portal.efficiency import Question
 from portal.filters import DagFilter, PilotFilter
-from portal.web.board import SiteLine, matched_at, site_lines
+from portal.site_lines import matched_at
 from portal.web.forms import DowntimeForm, ReasonForm
-from portal.web.listing import Facet
-from portal.web.looks import MEANINGS
 from portal.web.needs import offer_of, reserved_for
 from portal.web.pages import may_configure, page, render_page
 from portal.web.waste import WasteLine, shown_lines
@@ -42,7 +39,6 @@ from wms.sites.states import TRANSITIONS
 
 _EVENTS_SHOWN = 50
 _LINES = 25
-_SITES_SHOWN = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,55 +75,6 @@ STEERINGS = {
         service=ban_site,
     ),
 }
-
-
-@require_safe
-@page
-def site_list(request: HttpRequest) -> HttpResponse:
-    """All sites with what they have to do now, or those of one state or with a part of a name."""
-    wanted, name = request.GET.get("state", ""), request.GET.get("name", "").strip()
-    named = [
-        line
-        for line in site_lines(request.user, now=timezone.now())
-        if name.lower() in line.site.name.lower()
-    ]
-    chosen = [line for line in named if wanted in ("", line.state)]
-    names = [line.site.name for line in chosen]
-    start = names.index(request.GET["from"]) if request.GET.get("from") in names else 0
-    context = {
-        "lines": chosen[start : start + _SITES_SHOWN],
-        "first": _way(request, "") if start else "",
-        "following": "".join(_way(request, name) for name in names[start + _SITES_SHOWN :][:1]),
-        "total": len(named),
-        "wanted": wanted,
-        "name": name,
-        "facets": _facets(request, named, wanted),
-        "may_configure": may_configure(request),
-    }
-    return render_page(request, "sites", context)
-
-
-def _way(request: HttpRequest, name: str) -> str:
-    """To the part of the list that begins with this site."""
-    query = request.GET.copy()
-    query.pop("from", None)
-    if name:
-        query["from"] = name
-    return f"?{query.urlencode()}"
-
-
-def _facets(request: HttpRequest, lines: Sequence[SiteLine], wanted: str) -> list[Facet]:
-    """The states in which there are sites, with their numbers."""
-    counts = Counter(line.state for line in lines)
-    query = request.GET.copy()
-    query.pop("from", None)
-    facets = []
-    for state in sorted({*counts, wanted} - {""}):
-        if state not in MEANINGS["site"] and state != "late":
-            raise NotFound(f"There is no state {state!r} of sites.")
-        query["state"] = state
-        facets.append(Facet(state, counts[state], f"?{query.urlencode()}", state == wanted))
-    return facets
 
 
 @require_safe

@@ -11,25 +11,28 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
+from portal.filter_fields import Chosen
 from portal.filters import TaskQueueFilter
+from portal.lists import find_list
 from portal.web import explained
+from portal.web.listing import Facet, framed, is_askable, narrowed, show_listing
 from portal.web.needs import facts_of
 from portal.web.pages import REFRESH_S, Way, is_part, may_configure, page, refusal, render_page
-from portal.web.paging import PAGE_SIZE
+from portal.web.paging import PAGE_SIZE, Page, way
 from portal.web.verdicts import JOB_VERDICTS
+from wms.core.counting import Count
 from wms.core.errors import NotFound
 from wms.dags import explaining
 from wms.jobs.models import Job
 from wms.jobs.selectors import visible_jobs
 from wms.taskqueues import listing
-from wms.taskqueues.listing import Border, OldJob, Order
+from wms.taskqueues.listing import Border, OldJob, Order, TaskQueueLine
 
 _ORDERS = {
     Order.WAITING: "Most waiting",
     Order.OLDEST: "Oldest job",
     Order.PRIORITY: "Highest priority",
 }
-_PLACES = ("after",)
 #: A list of more than so many is refreshed seldom: to count them all takes a while.
 _MANY = 5000
 _SELDOM_S = 30
@@ -37,12 +40,11 @@ _SELDOM_S = 30
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A link to the same list, ordered or narrowed in another way."""
+    """A link to the same list in another order."""
 
-    label: Any
+    label: str
     query: str
     is_chosen: bool
-    count: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,60 +59,62 @@ class OldJobLine:
 @page
 def task_queue_list(request: HttpRequest) -> HttpResponse:
     """TaskQueues with waiting jobs; with a filter that does not parse, only its faults."""
-    every = listing.visible_task_queues(request.user)
-    chosen = TaskQueueFilter(request.GET, queryset=every)
-    context = {"form": chosen.form, "is_filtered": any(request.GET.values())}
-    if chosen.is_valid():
-        counts = listing.counts_by_segment(
-            TaskQueueFilter(_without(request.GET, "cpu_time_s"), queryset=every).qs
+    kind = find_list("task-queues")
+    asked = kind.asked(request.GET, request.user)
+    if not is_askable(asked):
+        return show_listing(request, framed(request, kind, asked))
+    counts = listing.counts_by_segment(asked.without("cpu_time_s"))
+    total = sum(counts.values())
+    chosen: Chosen = asked.form.cleaned_data["cpu_time_s"] or Chosen()
+    page = _page_in_order(request, asked)
+    found = framed(
+        request,
+        kind,
+        asked,
+        facets=_segments(request.GET, counts, chosen),
+        total=Count(total),
+        chosen_total=Count(sum(n for end_s, n in counts.items() if _has(chosen, end_s))),
+        page=page,
+        lines=page.rows,
+    )
+    orders = [
+        Choice(label, narrowed(request.GET, "sort", [each.value]), each is asked.order)
+        for each, label in _ORDERS.items()
+    ]
+    refresh_s = _SELDOM_S if total > _MANY else REFRESH_S
+    return show_listing(request, found, orders=orders, refresh_s=refresh_s)
+
+
+def _page_in_order(request: HttpRequest, asked: TaskQueueFilter) -> Page[TaskQueueLine]:
+    after = Border.parse(request.GET.get("after", ""), asked.order)
+    found = listing.task_queue_page(asked.qs, order=asked.order, after=after, limit=PAGE_SIZE)
+    return Page(
+        rows=found.lines,
+        newer=way(request.GET) if after is not None else "",
+        older=way(request.GET, after=found.following) if found.following else "",
+    )
+
+
+def _segments(query: QueryDict, counts: dict[int, int], chosen: Chosen) -> list[Facet]:
+    return [
+        Facet(
+            end_s,
+            count,
+            narrowed(query, "cpu_time_s", None if _is_one(chosen, end_s) else [str(end_s)]),
+            _is_one(chosen, end_s),
         )
-        context |= _listed(request, chosen, counts)
-        context["refresh_s"] = _SELDOM_S if sum(counts.values()) > _MANY else REFRESH_S
-    return render_page(request, "task_queues", context)
-
-
-def _listed(
-    request: HttpRequest, chosen: TaskQueueFilter, counts: dict[int, int]
-) -> dict[str, Any]:
-    order, segment = chosen.order, chosen.form.cleaned_data["cpu_time_s"]
-    after = Border.parse(request.GET.get("after", ""), order)
-    found = listing.task_queue_page(chosen.qs, order=order, after=after, limit=PAGE_SIZE)
-    first = _way(request.GET) if after is not None else ""
-    following = _way(request.GET, after=str(found.following)) if found.following else ""
-    return {
-        "lines": found.lines,
-        "total": counts.get(int(segment), 0) if segment else sum(counts.values()),
-        "first": first,
-        "following": following,
-        "orders": [
-            Choice(label, _way(request.GET, sort=each.value), each is order)
-            for each, label in _ORDERS.items()
-        ],
-        "segments": _segments(request.GET, counts, segment),
-    }
-
-
-def _segments(query: QueryDict, counts: dict[int, int], chosen: Any) -> list[Choice]:
-    without = _without(query, "cpu_time_s")
-    every = Choice("", _way(without), chosen is None, sum(counts.values()))
-    return [every] + [
-        Choice(end_s, _way(without, cpu_time_s=end_s), chosen == end_s, count)
         for end_s, count in counts.items()
     ]
 
 
-def _without(query: QueryDict, *names: str) -> QueryDict:
-    changed = query.copy()
-    for name in (*names, *_PLACES):
-        changed.pop(name, None)
-    return changed
+def _is_one(chosen: Chosen, end_s: int) -> bool:
+    return bool(chosen.included) and _has(chosen, end_s)
 
 
-def _way(query: QueryDict, **others: Any) -> str:
-    changed = _without(query)
-    for name, value in others.items():
-        changed[name] = str(value)
-    return f"?{changed.urlencode()}"
+def _has(chosen: Chosen, end_s: int) -> bool:
+    """True when the filter of segments leaves this one."""
+    is_in = [span.has(end_s) for span in chosen.included]
+    return (any(is_in) or not is_in) and not any(span.has(end_s) for span in chosen.excluded)
 
 
 @require_safe

@@ -9,12 +9,17 @@ from django.urls import reverse
 from portal.web.paging import PAGE_SIZE
 from tests import factories
 from wms.core.actors import Actor
+from wms.core.counting import Count
 from wms.dags.models import Dag
 from wms.dags.services import hold_dags
 
 
 def _listing(client: Client, address: str):
     return client.get(address).context["listing"]
+
+
+def _value(count: Count | int) -> int:
+    return count if isinstance(count, int) else count.value
 
 
 def test_each_figure_of_the_dashboard_is_the_length_of_the_list_behind_it(
@@ -30,7 +35,7 @@ def test_each_figure_of_the_dashboard_is_the_length_of_the_list_behind_it(
     for name, entries in tiles.items():
         for tile in entries:
             listing = _listing(alice, f"{reverse(name)}?state={tile.state}")
-            assert len(listing.page.rows) == tile.count == listing.chosen_total
+            assert len(listing.page.rows) == _value(tile.count) == listing.chosen_total.value
 
 
 def test_the_counts_by_state_follow_the_other_filters(
@@ -41,9 +46,9 @@ def test_the_counts_by_state_follow_the_other_filters(
 
     listing = _listing(alice, reverse("web:dags") + "?owner=bob&state=running")
 
-    assert {facet.state: facet.count for facet in listing.facets}["idle"] == 1
+    assert {facet.state: facet.count for facet in listing.facets}["idle"] == Count(1)
     assert listing.page.rows == []
-    assert listing.total == 1
+    assert listing.total == Count(1)
 
 
 def test_a_filter_that_does_not_parse_shows_its_message_and_no_list(
@@ -54,8 +59,8 @@ def test_a_filter_that_does_not_parse_shows_its_message_and_no_list(
     answer = alice.get(reverse("web:jobs") + "?dag=seven")
 
     assert "Enter a number." in answer.content.decode()
-    assert answer.context["listing"].page.rows == []
-    assert b"facets" not in answer.content
+    assert len(answer.context["listing"].page.rows) == 0
+    assert b'class="facets"' not in answer.content
 
 
 def test_a_long_list_is_walked_forth_and_back_without_losing_a_line(

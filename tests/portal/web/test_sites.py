@@ -230,14 +230,16 @@ def test_the_list_is_cut_down_by_state_and_name(site: Site, alice: Client) -> No
     factories.site("Elsewhere")
     ban_site("Elsewhere", actor=factories.SYSTEM, reason="moves house")
 
-    banned = alice.get("/sites/", {"state": "banned"}).context["lines"]
-    named = alice.get("/sites/", {"name": "uw"}).context["lines"]
+    banned = alice.get("/sites/", {"standing": "banned"}).context["listing"].lines
+    decided = alice.get("/sites/", {"state": "banned"}).context["listing"].lines
+    named = alice.get("/sites/", {"name": "uw"}).context["listing"].lines
 
     assert [line.site.name for line in banned] == ["Elsewhere"]
+    assert [line.site.name for line in decided] == ["Elsewhere"]
     assert [line.site.name for line in named] == ["UW"]
     assert "moves house" in text(alice, "/sites/")
-    assert "No site fits this filter." in text(alice, "/sites/?state=draining")
-    assert alice.get("/sites/", {"state": "burning"}).status_code == 404
+    assert "No site fits this filter." in text(alice, "/sites/?standing=draining")
+    assert "burning is not one of the available" in text(alice, "/sites/?standing=burning")
 
 
 def test_of_many_sites_the_board_shows_first_those_that_take_no_dag(alice: Client) -> None:
@@ -257,11 +259,11 @@ def test_a_long_list_of_sites_is_paged(alice: Client) -> None:
     for number in range(105):
         factories.site(f"Site{number:03}")
 
-    first = alice.get("/sites/", {"name": "site"}).context
-    second = alice.get("/sites/" + first["following"]).context
+    first = alice.get("/sites/", {"name": "site"}).context["listing"]
+    second = alice.get("/sites/" + first.page.older).context["listing"]
 
-    assert [len(part["lines"]) for part in (first, second)] == [100, 5]
-    assert second["lines"][0].site.name == "Site100"
-    assert (first["first"], second["first"]) == ("", "?name=site")
-    assert second["following"] == ""
-    assert len(alice.get("/sites/", {"from": "Nowhere"}).context["lines"]) == 100
+    assert [len(part.lines) for part in (first, second)] == [100, 5]
+    assert second.lines[0].site.name == "Site100"
+    assert (first.page.newer, second.page.newer) == ("", "?name=site")
+    assert second.page.older == ""
+    assert len(alice.get("/sites/", {"from": "Nowhere"}).context["listing"].lines) == 100

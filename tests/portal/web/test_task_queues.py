@@ -13,6 +13,7 @@ from portal.web.views import task_queues
 from tests import factories
 from wms.accounting.models import AccountingGroup
 from wms.accounting.services import save_group
+from wms.core.counting import Count
 from wms.taskqueues import priorities
 from wms.taskqueues.models import TaskQueue
 from wms.taskqueues.services import Entry, enqueue, remove_empty, withdraw
@@ -33,7 +34,7 @@ def _text(client: Client, address: str) -> str:
 
 
 def _listed(client: Client, query: str) -> list[int]:
-    return [line.id for line in client.get(ADDRESS + query).context["lines"]]
+    return [line.id for line in client.get(ADDRESS + query).context["listing"].lines]
 
 
 def test_a_line_tells_what_waits_and_what_it_needs(alice: Client, people: SimpleNamespace) -> None:
@@ -75,10 +76,10 @@ def test_the_filters_find_what_they_say(
         _fill("alice", 4, setup="test", cpu_time_s=900, platforms=["linux-x86_64"]): 4,
     }
 
-    answer = alice.get(ADDRESS + query)
+    listing = alice.get(ADDRESS + query).context["listing"]
 
-    assert {made[line.id] for line in answer.context["lines"]} == jobs
-    assert answer.context["total"] == len(jobs)
+    assert {made[line.id] for line in listing.lines} == jobs
+    assert listing.chosen_total == Count(len(jobs))
 
 
 @pytest.mark.parametrize(
@@ -111,14 +112,14 @@ def test_the_pages_of_a_long_list_follow_each_other(alice: Client, people: Simpl
     for number in range(53):
         _fill("alice", 1 + number, memory_mb=number)
 
-    first = alice.get(f"{ADDRESS}?owner=alice&sort=oldest").context
-    second = alice.get(ADDRESS + first["following"]).context
+    first = alice.get(f"{ADDRESS}?owner=alice&sort=oldest").context["listing"]
+    second = alice.get(ADDRESS + first.page.older).context["listing"]
 
-    ids = [line.id for line in [*first["lines"], *second["lines"]]]
+    ids = [line.id for line in [*first.lines, *second.lines]]
     assert len(set(ids)) == 53
-    assert (first["first"], second["following"], first["total"]) == ("", "", 53)
-    assert "owner=alice" in second["first"]
-    assert "after" not in second["first"]
+    assert (first.page.newer, second.page.older, first.chosen_total) == ("", "", Count(53))
+    assert "owner=alice" in second.page.newer
+    assert "after" not in second.page.newer
 
 
 @pytest.mark.parametrize(
@@ -152,11 +153,15 @@ def test_the_choices_of_segments_count_what_they_lead_to(
     _fill("alice", 2, cpu_time_s=10, cores=2)
     _fill("alice", 3, cpu_time_s=40_000)
 
-    choices = alice.get(f"{ADDRESS}?owner=alice&cpu_time_s=500").context["segments"]
+    listing = alice.get(f"{ADDRESS}?owner=alice&cpu_time_s=500").context["listing"]
 
-    assert [(each.label, each.count) for each in choices] == [("", 3), (500, 2), (50_000, 1)]
-    assert [len(_listed(alice, each.query)) for each in choices] == [3, 2, 1]
-    assert [each.is_chosen for each in choices] == [False, True, False]
+    short, long = listing.facets
+    assert [(each.state, each.count) for each in listing.facets] == [(500, 2), (50_000, 1)]
+    assert listing.total == Count(3)
+    assert len(_listed(alice, listing.all_query)) == 3
+    assert len(_listed(alice, long.query)) == 1
+    assert len(_listed(alice, short.query)) == 3, "a chosen one is taken away by its link"
+    assert [each.is_chosen for each in listing.facets] == [True, False]
 
 
 def test_an_empty_list_says_what_a_task_queue_is(alice: Client) -> None:

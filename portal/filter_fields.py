@@ -1,0 +1,359 @@
+"""The syntax of filters, the same in the addresses of pages, in the API and in what is stored.
+
+`a` or `a,b` or the parameter twice: any of these. `!a`: not that. `5..9`, `5..`, `..9`: a range.
+Times are ISO dates and times, in UTC unless they say otherwise, or `24h`, `7d`: so long ago.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Any
+
+import django_filters as filters
+from django import forms
+from django.db.models import Q, QuerySet
+from django.utils.dateparse import parse_date, parse_datetime
+from drf_spectacular.utils import extend_schema_field
+
+from wms.core.selectors import user_ids
+
+MAX_ID = 2**63 - 1
+#: More values than that in one filter are no question that a person asks.
+MAX_VALUES = 100
+MAX_LENGTH = 200
+
+_NOT = "!"
+_TO = ".."
+_AGO = re.compile(r"([0-9]{1,6})(min|h|d|w)")
+_UNITS = {
+    "min": timedelta(minutes=1),
+    "h": timedelta(hours=1),
+    "d": timedelta(days=1),
+    "w": timedelta(weeks=1),
+}
+_NO_TIME = "Give a time such as 24h, 2026-11-20, 2026-11-20T17:30, or a range of two: A..B."
+_NO_NUMBER = "Enter a number."
+_TEXTS = {"type": "array", "items": {"type": "string"}}
+
+
+class ManyValues(forms.TextInput):
+    """Reads every value of a parameter; shows them in one line."""
+
+    def value_from_datadict(
+        self, data: Mapping[str, Any], files: Mapping[str, Any], name: str
+    ) -> list[str]:
+        """The texts of a parameter, empty ones left out."""
+        found = data.getlist(name) if hasattr(data, "getlist") else data.get(name)
+        texts = found if isinstance(found, list | tuple) else [found]
+        return [str(text).strip() for text in texts if text is not None and str(text).strip()]
+
+    def format_value(self, value: Any) -> str:
+        """The texts as they can be written in one field."""
+        return ", ".join(value or [])
+
+
+class HiddenValues(ManyValues):
+    """For links, not for people to fill in."""
+
+    input_type = "hidden"
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """What is wanted and what is not, parsed; with `included` empty everything is wanted."""
+
+    included: tuple[Any, ...] = ()
+    excluded: tuple[Any, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.included or self.excluded)
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A range with both ends in it; an end that is None is open."""
+
+    start: Any
+    end: Any
+
+    def has(self, value: Any) -> bool:
+        """True for a value inside."""
+        return (self.start is None or value >= self.start) and (
+            self.end is None or value <= self.end
+        )
+
+    def condition(self, name: str) -> Q:
+        """True for rows whose column is inside."""
+        above = {} if self.start is None else {f"{name}__gte": self.start}
+        below = {} if self.end is None else {f"{name}__lte": self.end}
+        return Q(**above, **below)
+
+
+class ChosenField(forms.Field):
+    """Values of which any is wanted, and others behind `!` that are not."""
+
+    widget = ManyValues
+    separator = ","
+
+    def split(self, texts: Sequence[str]) -> list[str]:
+        """The single values, each once, in the order in which they were given."""
+        parts = [part.strip() for text in texts for part in self._parts(text)]
+        return list(dict.fromkeys(part for part in parts if part.removeprefix(_NOT).strip()))
+
+    def _parts(self, text: str) -> list[str]:
+        return text.split(self.separator) if self.separator else [text]
+
+    def to_python(self, value: Sequence[str] | None) -> Chosen:
+        """Parse every value. Raises ValidationError with the fault of the first bad one."""
+        texts = self.split(value or [])
+        if len(texts) > MAX_VALUES:
+            raise forms.ValidationError(f"Give at most {MAX_VALUES} values.")
+        if any(len(text) > MAX_LENGTH for text in texts):
+            raise forms.ValidationError(f"A value has at most {MAX_LENGTH} characters.")
+        if any("\0" in text for text in texts):
+            raise forms.ValidationError("Null characters are not allowed.")
+        included = [text for text in texts if not text.startswith(_NOT)]
+        excluded = [text[1:].strip() for text in texts if text.startswith(_NOT)]
+        return self.chosen(included, excluded)
+
+    def chosen(self, included: Sequence[str], excluded: Sequence[str]) -> Chosen:
+        """What the texts stand for. Raises ValidationError."""
+        return Chosen(*(tuple(map(self.parsed, texts)) for texts in (included, excluded)))
+
+    def parsed(self, text: str) -> Any:
+        """What one text stands for. Raises ValidationError."""
+        return text
+
+
+class WordsField(ChosenField):
+    """Words; with `choices`, only those."""
+
+    def __init__(self, *, choices: Sequence[tuple[str, str]] = (), **options: Any) -> None:
+        super().__init__(**options)
+        self.choices = choices
+
+    def parsed(self, text: str) -> str:
+        """The word."""
+        if self.choices and text not in dict(self.choices):
+            known = ", ".join(value for value, _ in self.choices)
+            raise forms.ValidationError(
+                f"Select a valid choice. {text} is not one of the available choices: {known}."
+            )
+        return text
+
+
+class TextsField(ChosenField):
+    """Parts of a text, which may have commas."""
+
+    separator = ""
+
+
+class OwnersField(ChosenField):
+    """User names, as ids: with those the planner knows how much each has. One query."""
+
+    def chosen(self, included: Sequence[str], excluded: Sequence[str]) -> Chosen:
+        """The ids of the users; a name that nobody has is that of nobody."""
+        known = user_ids([*included, *excluded]) if included or excluded else {}
+        return Chosen(
+            tuple(known.get(name, 0) for name in included),
+            tuple(known[name] for name in excluded if name in known),
+        )
+
+
+class NumbersField(ChosenField):
+    """Whole numbers and ranges of them."""
+
+    def __init__(self, *, smallest: int = 0, largest: int = MAX_ID, **options: Any) -> None:
+        super().__init__(**options)
+        self.smallest, self.largest = smallest, largest
+
+    def parsed(self, text: str) -> Span:
+        """The range; a single number begins and ends one."""
+        first, is_range, last = text.partition(_TO)
+        if not is_range:
+            return Span(self._number(first), self._number(first))
+        if not (first.strip() or last.strip()):
+            raise forms.ValidationError(_NO_NUMBER)
+        start, end = (self._number(part) if part.strip() else None for part in (first, last))
+        if start is not None and end is not None and start > end:
+            raise forms.ValidationError(f"The range {text} ends before it begins.")
+        return Span(start, end)
+
+    def _number(self, text: str) -> int:
+        digits = text.strip()
+        if not (digits.isascii() and digits.isdigit() and len(digits) < 20):
+            raise forms.ValidationError(_NO_NUMBER)
+        if not self.smallest <= int(digits) <= self.largest:
+            raise forms.ValidationError(f"Give a number from {self.smallest} to {self.largest}.")
+        return int(digits)
+
+
+class MomentsField(ChosenField):
+    """One stretch of time. Its ends are moments, or lengths of time before now."""
+
+    separator = ""
+
+    def chosen(self, included: Sequence[str], excluded: Sequence[str]) -> Chosen:
+        """The stretch."""
+        if excluded or len(included) > 1:
+            raise forms.ValidationError("Give one stretch of time, without !.")
+        return Chosen(tuple(map(self.parsed, included)))
+
+    def parsed(self, text: str) -> Span:
+        """The stretch; a day alone is that day, a length of time reaches until now."""
+        first, is_range, last = text.partition(_TO)
+        if is_range and not (first.strip() or last.strip()):
+            raise forms.ValidationError(_NO_TIME)
+        start = _moment(first, is_end=False) if first.strip() else None
+        if is_range:
+            return Span(start, _moment(last, is_end=True) if last.strip() else None)
+        if isinstance(start, datetime):
+            if _is_day(first):
+                return Span(start, _moment(first, is_end=True))
+            raise forms.ValidationError(f"From then on is {text}..; until then is ..{text}")
+        return Span(start, None)
+
+
+def _is_day(text: str) -> bool:
+    return len(text.strip()) == len("2026-11-20")
+
+
+def _moment(text: str, *, is_end: bool) -> datetime | timedelta:
+    """A moment, or how long ago. A day as the end of a stretch is the end of that day."""
+    text = text.strip()
+    if ago := _AGO.fullmatch(text):
+        return int(ago[1]) * _UNITS[ago[2]]
+    try:
+        day = parse_date(text)
+        found = _of_day(day, is_end) if day else parse_datetime(text)
+    except ValueError:
+        found = None
+    if found is None:
+        raise forms.ValidationError(_NO_TIME)
+    try:
+        return (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC)
+    except OverflowError:
+        raise forms.ValidationError(_NO_TIME) from None
+
+
+def _of_day(day: date, is_end: bool) -> datetime:
+    return datetime.combine(day, time.max if is_end else time.min, tzinfo=UTC)
+
+
+class YesNoField(forms.Field):
+    """True or false."""
+
+    widget = ManyValues
+
+    def to_python(self, value: Sequence[str] | None) -> bool | None:
+        """The answer; None for none."""
+        if not value:
+            return None
+        if len(value) > 1 or value[0] not in {"true", "false"}:
+            raise forms.ValidationError("must be true or false")
+        return value[0] == "true"
+
+
+class _Chosen(filters.Filter):
+    """Keeps the rows that have any of the included values and none of the excluded ones."""
+
+    def condition(self, values: Sequence[Any]) -> Q:
+        """True for rows that have any of the values."""
+        return Q(**{f"{self.field_name}__in": values})
+
+    def filter(self, queryset: QuerySet[Any], value: Chosen | None) -> QuerySet[Any]:
+        """The rows that are wanted."""
+        if value and value.included:
+            queryset = queryset.filter(self.condition(value.included))
+        if value and value.excluded:
+            queryset = queryset.exclude(self.condition(value.excluded))
+        return queryset
+
+
+@extend_schema_field(_TEXTS)
+class Words(_Chosen):
+    """A column that equals any of some words."""
+
+    field_class = WordsField
+
+
+@extend_schema_field(_TEXTS)
+class Owners(_Chosen):
+    """A column of users, asked for by their names."""
+
+    field_class = OwnersField
+
+
+@extend_schema_field(_TEXTS)
+class Texts(_Chosen):
+    """A column of text that contains any of some parts, in upper or lower case."""
+
+    field_class = TextsField
+
+    def condition(self, values: Sequence[str]) -> Q:
+        """True for rows whose text contains any of the parts."""
+        return _any(Q(**{f"{self.field_name}__icontains": value}) for value in values)
+
+
+@extend_schema_field(_TEXTS)
+class Numbers(_Chosen):
+    """A column of whole numbers that is in any of some ranges."""
+
+    field_class = NumbersField
+
+    def condition(self, values: Sequence[Span]) -> Q:
+        """True for rows whose number is in any of the ranges."""
+        single = [span.start for span in values if span.start == span.end]
+        ranges = [span.condition(self.field_name) for span in values if span.start != span.end]
+        if len(single) == 1:
+            ranges.append(Q(**{self.field_name: single[0]}))
+        elif single:
+            ranges.append(Q(**{f"{self.field_name}__in": single}))
+        return _any(ranges)
+
+
+@extend_schema_field({"type": "string"})
+class Moments(_Chosen):
+    """A column of times that lies in a stretch."""
+
+    field_class = MomentsField
+
+    def condition(self, values: Sequence[Span]) -> Q:
+        """True for rows whose time is in the stretch, seen from the moment of the question."""
+        now: datetime = self.parent.now
+        return _any(
+            Span(_at(span.start, now), _at(span.end, now)).condition(self.field_name)
+            for span in values
+        )
+
+
+@extend_schema_field({"type": "boolean"})
+class YesNo(filters.Filter):
+    """A column that is true or false."""
+
+    field_class = YesNoField
+
+
+def _at(end: datetime | timedelta | None, now: datetime) -> datetime | None:
+    if not isinstance(end, timedelta):
+        return end
+    # So long ago may be before the first year that there is.
+    try:
+        return now - end
+    except OverflowError:
+        return datetime.min.replace(tzinfo=UTC)
+
+
+def _any(conditions: Any) -> Q:
+    whole = Q()
+    for condition in conditions:
+        whole |= condition
+    return whole
+
+
+def hidden_numbers(field_name: str, label: str, **options: Any) -> Numbers:
+    """A filter by the id of something else: for links, not for people to fill in."""
+    return Numbers(field_name=field_name, label=label, smallest=1, widget=HiddenValues, **options)

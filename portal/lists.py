@@ -1,0 +1,244 @@
+"""Every list of the portal, described once: for its page, its export, saved filters, bulk actions.
+
+`find_list("jobs").chosen(parameters, user)` are the rows that a stored filter means now.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from django.db.models import F, OuterRef, QuerySet, Subquery
+from django.utils import timezone
+
+from portal import columns as of
+from portal.columns import Column, JobLine, RequestLine
+from portal.filters import (
+    DagFilter,
+    JobFilter,
+    ListFilter,
+    PilotFilter,
+    PlacementFilter,
+    SiteFilter,
+    TaskQueueFilter,
+    normalised,
+)
+from portal.site_lines import site_lines
+from wms.core.errors import NotFound
+from wms.core.models import User
+from wms.dags.models import Dag
+from wms.dags.node_selectors import nodes_of_requests
+from wms.dags.selectors import listed_dags, nodes_of_jobs
+from wms.dags.states import DagState
+from wms.jobs.models import Attempt, Job
+from wms.jobs.selectors import latest_attempts, listed_jobs
+from wms.jobs.states import JobState
+from wms.pilots.selectors import listed_pilots
+from wms.pilots.states import PilotState
+from wms.placement.models import PlacementRequest
+from wms.placement.selectors import listed_requests
+from wms.placement.states import RequestState
+from wms.sites.selectors import visible_sites
+from wms.taskqueues.listing import task_queue_page, visible_task_queues
+
+#: So many rows are looked up at once by who walks through a whole list.
+CHUNK = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class GroupBy:
+    """An attribute of the rows that is counted by value; `name` is that of its filter."""
+
+    name: str
+    label: str
+    expression: Any
+
+
+@dataclass(frozen=True, slots=True)
+class ListOf:
+    """One list: its filters, rows and columns. `search` is the filter of its search field."""
+
+    name: str
+    title: str
+    noun: str
+    filter_class: type[ListFilter]
+    rows: Callable[[User], QuerySet[Any]]
+    columns: Sequence[Column]
+    search: str
+    states: Sequence[str] = ()
+    state_filter: str = "state"
+    groups: Sequence[GroupBy] = ()
+    lines: Callable[[Sequence[Any]], Sequence[Any]] = list
+    walk: Callable[[ListOf, ListFilter, User], Iterator[Sequence[Any]]] = field(
+        default=lambda kind, asked, user: kind.by_id(asked)
+    )
+
+    def asked(
+        self, parameters: Mapping[str, Any], user: User, *, now: datetime | None = None
+    ) -> ListFilter:
+        """The filter over what the user may see."""
+        return self.filter_class(parameters, queryset=self.rows(user), now=now)
+
+    def normalised(self, parameters: Mapping[str, Any]) -> dict[str, list[str]]:
+        """The filters among parameters, as a value to be stored. Raises InvalidInput."""
+        return normalised(self.filter_class, parameters)
+
+    def chosen(
+        self, parameters: Mapping[str, Any], user: User, *, now: datetime | None = None
+    ) -> QuerySet[Any]:
+        """The rows that the filter means, of what the user may see. Raises InvalidInput.
+
+        Relative times are seen from `now`.
+        """
+        return self.asked(self.normalised(parameters), user, now=now).qs
+
+    def column_names(self) -> list[str]:
+        """The names of all columns, in their order."""
+        return [column.name for column in self.columns]
+
+    def shown_columns(self, names: Sequence[str]) -> list[Column]:
+        """The columns of these names with those that are always shown; by default the usual."""
+        return [
+            column
+            for column in self.columns
+            if column.is_fixed or (column.name in names if names else column.is_usual)
+        ]
+
+    def by_id(self, asked: ListFilter) -> Iterator[Sequence[Any]]:
+        """All lines, latest first, so many at a time: none is in memory longer than needed."""
+        rest = asked.qs.order_by("-pk")
+        rows = list(rest[:CHUNK])
+        while rows:
+            yield self.lines(rows)
+            rows = list(rest.filter(pk__lt=rows[-1].pk)[:CHUNK])
+
+
+def _jobs(user: User) -> QuerySet[Job]:
+    dags = Dag.objects.filter(pk=OuterRef("topic_key")).values("name")
+    return listed_jobs(user).annotate(dag_name=Subquery(dags))
+
+
+def _job_lines(jobs: Sequence[Job]) -> list[JobLine]:
+    nodes, attempts = nodes_of_jobs(jobs), latest_attempts([job.pk for job in jobs])
+    return [JobLine(job, nodes.get(job.pk), attempts.get(job.pk)) for job in jobs]
+
+
+def _request_lines(requests: Sequence[PlacementRequest]) -> list[RequestLine]:
+    nodes = nodes_of_requests([request.pk for request in requests])
+    return [RequestLine(request, nodes.get(request.pk)) for request in requests]
+
+
+def _all_sites(kind: ListOf, asked: ListFilter, user: User) -> Iterator[Sequence[Any]]:
+    wanted = set(asked.qs.values_list("pk", flat=True))
+    yield [line for line in site_lines(user, now=timezone.now()) if line.site.pk in wanted]
+
+
+def _all_task_queues(kind: ListOf, asked: TaskQueueFilter, user: User) -> Iterator[Sequence[Any]]:
+    after = None
+    while True:
+        found = task_queue_page(asked.qs, order=asked.order, after=after, limit=CHUNK)
+        yield found.lines
+        if found.following is None:
+            return
+        after = found.following
+
+
+_LATEST_SITE = Attempt.objects.filter(job=OuterRef("pk"), number=OuterRef("attempt_number")).values(
+    "site_name"
+)[:1]
+_OWNER = GroupBy("owner", "Owner", F("owner__username"))
+_REASON = GroupBy("reason", "Reason", F("state_reason"))
+
+LISTS = {
+    each.name: each
+    for each in (
+        ListOf(
+            name="dags",
+            title="DAGs",
+            noun="DAG",
+            filter_class=DagFilter,
+            rows=listed_dags,
+            columns=of.DAG_COLUMNS,
+            search="name",
+            states=DagState.values,
+            groups=(_OWNER, GroupBy("site", "Site", F("site__name")), _REASON),
+        ),
+        ListOf(
+            name="jobs",
+            title="Jobs",
+            noun="job",
+            filter_class=JobFilter,
+            rows=_jobs,
+            columns=of.JOB_COLUMNS,
+            search="name",
+            states=JobState.values,
+            groups=(_OWNER, GroupBy("site", "Site", Subquery(_LATEST_SITE)), _REASON),
+            lines=_job_lines,
+        ),
+        ListOf(
+            name="pilots",
+            title="Pilots",
+            noun="pilot",
+            filter_class=PilotFilter,
+            rows=listed_pilots,
+            columns=of.PILOT_COLUMNS,
+            search="host",
+            states=PilotState.values,
+            groups=(
+                GroupBy("site", "Site", F("queue__site__name")),
+                GroupBy("queue", "Queue", F("queue__name")),
+                _REASON,
+            ),
+        ),
+        ListOf(
+            name="placements",
+            title="Placements",
+            noun="request",
+            filter_class=PlacementFilter,
+            rows=listed_requests,
+            columns=of.PLACEMENT_COLUMNS,
+            search="url",
+            states=RequestState.values,
+            groups=(_OWNER, _REASON),
+            lines=_request_lines,
+        ),
+        ListOf(
+            name="sites",
+            title="Sites",
+            noun="site",
+            filter_class=SiteFilter,
+            rows=visible_sites,
+            columns=of.SITE_COLUMNS,
+            search="name",
+            state_filter="standing",
+            walk=_all_sites,
+        ),
+        ListOf(
+            name="task-queues",
+            title="TaskQueues",
+            noun="TaskQueue",
+            filter_class=TaskQueueFilter,
+            rows=visible_task_queues,
+            columns=of.TASK_QUEUE_COLUMNS,
+            search="site",
+            state_filter="cpu_time_s",
+            walk=_all_task_queues,
+        ),
+    )
+}
+
+
+def find_list(name: str) -> ListOf:
+    """The list of this name. Raises NotFound."""
+    if name not in LISTS:
+        raise NotFound(f"There is no list {name!r}; there are {', '.join(LISTS)}.")
+    return LISTS[name]
+
+
+def apply_filter(
+    name: str, parameters: Mapping[str, Any], user: User, *, now: datetime | None = None
+) -> QuerySet[Any]:
+    """The rows of a list that a stored filter means, of what the user may see."""
+    return find_list(name).chosen(parameters, user, now=now)

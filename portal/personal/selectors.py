@@ -1,0 +1,30 @@
+"""Reading saved filters and preferences."""
+
+from __future__ import annotations
+
+from django.contrib.auth.models import AnonymousUser
+from django.db.models import Q, QuerySet
+
+from portal.personal.models import Preferences, SavedFilter
+from wms.core.errors import NotFound
+from wms.core.models import User
+
+
+def preferences_of(user: User | AnonymousUser | None) -> Preferences:
+    """How pages look to the user; the defaults for one who has chosen nothing. Never stored."""
+    found = getattr(user, "preferences", None) if user and user.is_authenticated else None
+    return found or Preferences()
+
+
+def visible_filters(user: User) -> QuerySet[SavedFilter]:
+    """The user's own saved filters and those that are shared, by name."""
+    seen = SavedFilter.objects.filter(Q(owner=user) | Q(is_shared=True))
+    return seen.select_related("owner").order_by("list_name", "name", "pk")
+
+
+def find_filter(user: User, filter_id: int) -> SavedFilter:
+    """One saved filter that the user may see. Raises NotFound."""
+    found = visible_filters(user).filter(pk=filter_id).first()
+    if found is None:
+        raise NotFound(f"There is no saved filter {filter_id}, or you may not see it.")
+    return found

@@ -1,0 +1,52 @@
+"""In which time zone the times of a page are shown.
+
+The zone belongs to the answer that is being made: `shown_in` sets it for the templates below. It is
+not Django's current time zone, by which forms would read what people type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from datetime import UTC, datetime, tzinfo
+from functools import cache
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
+
+from portal.personal.models import Preferences
+
+#: The browser's own zone: pages say UTC, and a script turns that into it.
+BROWSER = "browser"
+_current: ContextVar[str] = ContextVar("zone", default="UTC")
+
+
+@cache
+def zone_names() -> tuple[str, ...]:
+    """The zones that can be chosen, UTC first."""
+    cities = sorted(name for name in available_timezones() if "/" in name)
+    return ("UTC", BROWSER, *(name for name in cities if not name.startswith(("Etc/", "posix"))))
+
+
+@contextmanager
+def shown_in(preferences: Preferences) -> Iterator[None]:
+    """Show times as the user wants them."""
+    token = _current.set(preferences.time_zone)
+    try:
+        yield
+    finally:
+        _current.reset(token)
+
+
+def in_words(moment: datetime) -> tuple[str, str]:
+    """The moment, and the name of its zone."""
+    local = moment.astimezone(_zone(_current.get()))
+    return f"{local:%Y-%m-%d %H:%M:%S}", local.tzname() or "UTC"
+
+
+def _zone(name: str) -> tzinfo:
+    if name in {"UTC", BROWSER}:
+        return UTC
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError):
+        return UTC

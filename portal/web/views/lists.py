@@ -1,0 +1,110 @@
+"""The lists of DAGs, jobs, pilots, placements and sites: the same parts with other rows."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.http import require_safe
+
+from portal.filter_fields import Chosen
+from portal.filters import is_wanted
+from portal.lists import find_list
+from portal.site_lines import SiteLine, site_lines
+from portal.web.dag_steering import STEERINGS
+from portal.web.listing import (
+    Listing,
+    facets_of,
+    framed,
+    is_askable,
+    show_list,
+    show_listing,
+)
+from portal.web.pages import may_configure, page
+from portal.web.paging import Page, way
+from wms.core.counting import Count
+from wms.core.models import User
+from wms.dags.policy import may_steer
+from wms.sites.standing import STANDING_WORDS
+
+_SITES_SHOWN = 100
+
+
+@require_safe
+@page
+def dag_list(request: HttpRequest) -> HttpResponse:
+    """DAGs, latest first."""
+    return show_list(request, "dags", selectable=lambda listing: _selectable(request.user, listing))
+
+
+def _selectable(user: User, listing: Listing) -> set[Any]:
+    rematch = STEERINGS["rematch"]
+    return {
+        dag.pk for dag in listing.page.rows if rematch.is_possible(dag) and may_steer(user, dag)
+    }
+
+
+@require_safe
+@page
+def job_list(request: HttpRequest) -> HttpResponse:
+    """Jobs, latest first."""
+    return show_list(request, "jobs")
+
+
+@require_safe
+@page
+def pilot_list(request: HttpRequest) -> HttpResponse:
+    """Pilots, latest first."""
+    return show_list(request, "pilots")
+
+
+@require_safe
+@page
+def placement_list(request: HttpRequest) -> HttpResponse:
+    """Placement requests, latest first."""
+    return show_list(request, "placements")
+
+
+@require_safe
+@page
+def site_list(request: HttpRequest) -> HttpResponse:
+    """Sites with what they have to do now, by name."""
+    return show_listing(request, _sites(request), may_configure=may_configure(request))
+
+
+def _sites(request: HttpRequest) -> Listing:
+    """There are few sites: how all of them stand is found out before any is left out."""
+    kind = find_list("sites")
+    asked = kind.asked(request.GET, request.user)
+    if not is_askable(asked):
+        return framed(request, kind, asked)
+    chosen: Chosen = asked.form.cleaned_data["standing"] or Chosen()
+    named = set(asked.without("standing").values_list("pk", flat=True))
+    every = [line for line in site_lines(request.user, now=asked.now) if line.site.pk in named]
+    lines = [line for line in every if is_wanted(line.state, chosen)]
+    counts = Counter(line.state for line in every)
+    words = [word for word in STANDING_WORDS if counts[word] or word in chosen.included]
+    page = _site_page(request, lines)
+    return framed(
+        request,
+        kind,
+        asked,
+        facets=facets_of(request.GET, "standing", {word: counts[word] for word in words}, chosen),
+        total=Count(len(every)),
+        chosen_total=Count(len(lines)),
+        page=page,
+        lines=page.rows,
+    )
+
+
+def _site_page(request: HttpRequest, lines: list[SiteLine]) -> Page[SiteLine]:
+    """The part of the list that begins with the site of the address, or the first one."""
+    names = [line.site.name for line in lines]
+    start = names.index(request.GET["from"]) if request.GET.get("from") in names else 0
+    end = start + _SITES_SHOWN
+    return Page(
+        rows=lines[start:end],
+        newer=way(request.GET) if start else "",
+        older=way(request.GET, **{"from": names[end]}) if end < len(names) else "",
+    )
