@@ -1,25 +1,29 @@
-"""Keeps one payload: starts it, signals it, and sees that nothing of it outlives it.
+"""Keeps payloads: starts each, signals it, and sees that nothing of it outlives it.
 
-A program of its own between pilot and payload, started with its text on the command line, so it
-needs nothing but the standard library; and little of that, since each payload waits for its start.
-Its standard input brings an order, what to start, and later the words `stop` and `kill`, one a
-line; when it is closed, by the pilot or by its death, that is a `kill` too. Its standard output
+A program of its own between pilot and payloads, started with its text on the command line, so it
+needs nothing but the standard library. On a socket, its standard input, the pilot asks it for
+keepers; each is a fork of it, for one payload.
+
+A keeper's standard input brings an order, what to start, and later the words `stop` and `kill`, one
+a line; when it is closed, by the pilot or by its death, that is a `kill` too. Its standard output
 tells the start and the end. Order and answers are values as `marshal` writes them, each after its
 length in eight hexadecimal digits.
 
-All processes below it stay below it, whatever they do: those that lose their parent become its
-children, also after a double fork.
+All processes below a keeper stay below it, whatever they do: those that lose their parent become
+its children, also after a double fork.
 """
 
 from __future__ import annotations
 
-# Not signal, which loads enum: that takes as long as all the rest.
-import _signal as signal  # type: ignore[import-not-found]
 import ctypes
+import errno
+import fcntl
 import marshal
 import os
 import resource
 import select
+import signal
+import socket
 import sys
 
 TYPE_CHECKING = False
@@ -33,12 +37,55 @@ _PR_SET_CHILD_SUBREAPER = 36
 _STOP_ROUNDS = 50
 _SHORT_PAUSE_S = 0.005
 _LONG_PAUSE_S = 0.2
+_MOST_DESCRIPTORS = 64
 
 
 def main() -> None:
+    """Fork a keeper for each request, until the pilot closes the socket or dies."""
+    # Payloads may run under our account: they shall not look into this process or its forks.
+    _prctl(_PR_SET_DUMPABLE, 0)
+    # Nobody waits for the keepers: their pipes tell when they have ended.
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    requests = socket.socket(fileno=0)
+    while True:
+        request, descriptors, _, _ = socket.recv_fds(requests, 4096, _MOST_DESCRIPTORS)
+        if not request:
+            return
+        requests.send(marshal.dumps(_fork_keeper(marshal.loads(request), descriptors)))
+
+
+def _fork_keeper(numbers: list[int], descriptors: list[int]) -> int:
+    """Its process number, or the number of the error below zero."""
+    try:
+        pid = os.fork()
+    except OSError as error:
+        pid = -(error.errno or errno.EAGAIN)
+    if pid == 0:
+        try:
+            os.setsid()
+            _take_places(numbers, descriptors)
+            _keep()
+        finally:
+            os._exit(1)
+    for each in descriptors:
+        os.close(each)
+    return pid
+
+
+def _take_places(numbers: list[int], descriptors: list[int]) -> None:
+    """Have the descriptors under the numbers that the pilot knows them by."""
+    above = max(*numbers, *descriptors) + 1
+    moved = [fcntl.fcntl(each, fcntl.F_DUPFD_CLOEXEC, above) for each in descriptors]
+    for each in descriptors:
+        os.close(each)
+    for place, each in enumerate(moved):
+        os.dup2(each, numbers[place])
+        os.close(each)
+
+
+def _keep() -> None:
     """Read the order, carry it out, tell the end."""
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
-    # The payload may run under our account: it shall not look into this process.
     _prctl(_PR_SET_DUMPABLE, 0)
     orders = _Orders()
     order = marshal.loads(orders.first())
@@ -50,7 +97,6 @@ def main() -> None:
     except OSError as error:
         answer: dict[str, object] = {"errno": error.errno, "problem": str(error)}
     else:
-        _tell({"leader": leader})
         answer = {"status": _Keeping(order, orders, leader, wake_up).to_the_end()}
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     answer.update(
@@ -153,6 +199,8 @@ def _become(order: dict[str, Any], keeper: int) -> None:
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != keeper:
         os._exit(1)
+    # Before the payload can do anything: it may kill the keeper, and the pilot has to end it then.
+    _tell({"leader": os.getpid()})
     _be_first_to_die()
     if order["cgroup"]:
         _write(os.path.join(order["cgroup"], "cgroup.procs"), "0")

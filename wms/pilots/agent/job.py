@@ -6,7 +6,7 @@ import errno
 import logging
 import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ from .control import Attempt, Bell, Control
 from .fence import Enclosure, Fence, Room, SharedFolder
 from .node import Share
 from .results import Results
-from .spool import NAMES_IN_REPORT, REASON_LENGTH, Spool, Upload
+from .spool import NAMES_IN_REPORT, REASON_LENGTH, Rider, Spool, Upload
 from .streams import Streamer
 from .usage import Meter
 from .watchdog import Limits
@@ -38,6 +38,8 @@ PASSED_ON = ("PATH", "LANG", "LC_ALL", "TZ")
 DOWNLOAD_TRIES = 3
 #: A job may use so much of the CPU time that it asked for, on each of its cores.
 _CPU_TOLERANCE = 1.2
+#: A payload that has ended before is reported once only: half of the messages about short ones.
+_SHORT_PAYLOAD_S = 0.5
 
 # What the system says of names that are too long, or of a file and a folder of the same name.
 _BAD_NAMES = frozenset({errno.EEXIST, errno.EISDIR, errno.ENOTDIR, errno.ENAMETOOLONG})
@@ -131,7 +133,17 @@ class Equipment:
     limits: Limits
     spool: Spool
     cgroups: Cgroups
+    #: The claim that can go with the last report of a job, whose part of the slot is free then.
+    next_claim: Callable[[Job], dict[str, Any] | None]
     shared: tuple[SharedFolder, ...] = ()
+
+
+@dataclass(frozen=True)
+class Followup:
+    """A claim that went with a report: what was asked, and the server's answer if there was one."""
+
+    claim: dict[str, Any]
+    answer: dict[str, Any] | None
 
 
 class JobRun:
@@ -144,6 +156,7 @@ class JobRun:
 
     def __init__(self, job: Job, *, client: Client, bell: Bell, equipment: Equipment) -> None:
         self._job = job
+        self._pilots_client = client
         self._client = client.with_token(job.token) if job.token else client
         self._equipment = equipment
         self._control = equipment.control
@@ -165,16 +178,17 @@ class JobRun:
         """What the payload was last seen to use; nothing before it runs."""
         return {} if self._meter is None else self._meter.last.as_told()
 
-    def run(self) -> None:
+    def run(self) -> Followup | None:
         """Do all of it; afterwards nothing is left of the job on this node."""
         try:
-            self._run()
+            return self._run()
         except Superseded as error:
             log.warning("job %d attempt %d is no longer ours: %s", *self._job.key, error)
+            return None
         finally:
             sandbox.remove(self._room.home)
 
-    def _run(self) -> None:
+    def _run(self) -> Followup | None:
         try:
             outcome = self._prepare_and_execute()
         except NotRun as error:
@@ -196,7 +210,10 @@ class JobRun:
             "missing_outputs": results.missing[:NAMES_IN_REPORT],
         }
         log.info("job %d attempt %d ended: %s", *self._job.key, ended)
-        self._report(ended, uploads)
+        claim = self._equipment.next_claim(self._job)
+        rider = Rider({"claim": claim}, self._pilots_client) if claim else None
+        answer = self._report(ended, uploads, rider)
+        return Followup(claim, (answer or {}).get("claim")) if claim else None
 
     def _prepare_and_execute(self) -> payload.Outcome:
         try:
@@ -317,10 +334,19 @@ class JobRun:
             **self._job.environment,
         }
 
-    def _report(self, report: dict[str, Any], uploads: list[Upload] | None = None) -> None:
+    def _report(
+        self,
+        report: dict[str, Any],
+        uploads: list[Upload] | None = None,
+        rider: Rider | None = None,
+    ) -> dict[str, Any] | None:
         """Tell how the attempt ended, now or when the server is back."""
-        self._equipment.spool.put(
-            f"{self._job.path}/report", report, client=self._client, uploads=uploads or ()
+        return self._equipment.spool.put(
+            f"{self._job.path}/report",
+            report,
+            client=self._client,
+            uploads=uploads or (),
+            rider=rider,
         )
 
 
@@ -328,23 +354,27 @@ _NOT_TOLD = (Rejected, Unauthorised, Unavailable, BadAnswer, NodeFault, OSError)
 
 
 class _Started:
-    """Tells that the payload starts while it does: a short one need not wait for the answer."""
+    """Tells that the payload has started, unless it ends so soon that its last report tells all."""
 
     def __init__(self, job: Job, client: Client, equipment: Equipment) -> None:
         self._job = job
         self._client = client
         self._equipment = equipment
         self._fault: Exception | None = None
+        self._is_over = threading.Event()
         self._thread = threading.Thread(target=self._tell, name=f"start of {job.job}", daemon=True)
         self._thread.start()
 
     def finish(self) -> None:
         """Wait until it is told, or kept to be told later. Raises what speaks against it."""
+        self._is_over.set()
         self._thread.join()
         if self._fault is not None:
             raise self._fault
 
     def _tell(self) -> None:
+        if self._is_over.wait(_SHORT_PAYLOAD_S):
+            return
         try:
             self._equipment.spool.put(
                 f"{self._job.path}/report", {"event": "started"}, client=self._client

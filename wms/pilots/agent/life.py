@@ -54,6 +54,10 @@ class Life:
         """What a job may need at most that begins now."""
         return self.times.die_after - self.elapsed_s()
 
+    def accepts_jobs(self) -> bool:
+        """Whether it is not too late to begin a job."""
+        return self.elapsed_s() < self.times.retire_after
+
     def watch(self) -> None:
         """From now on, everything ends when the time is over."""
         threading.Thread(target=self._watch, name="life", daemon=True).start()

@@ -6,7 +6,6 @@ import logging
 import os
 import random
 import secrets
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,15 +22,16 @@ from .client import (
     understanding,
 )
 from .control import Bell, Control
-from .fence import Fence, FenceFails, SharedFolder
+from .fence import Fence, FenceFails
 from .fence_bwrap import is_below
 from .fences import AUTO, best_fence, fence_named
-from .job import Equipment, Job, NotRun
+from .job import Equipment, Followup, Job, NotRun
 from .life import Life
 from .mission import Mission
 from .runs import Runs
 from .shipping import LOG_FILE, LogShipper
 from .spool import Spool
+from .terms import Terms
 from .validation import Validation
 from .watchdog import Limits
 
@@ -62,37 +62,6 @@ log = logging.getLogger("pilot")
 
 
 @dataclass(frozen=True)
-class Terms:
-    """What the server's answer to the registration asks of the pilot."""
-
-    heartbeat_s: float
-    poll_s: float
-    idle_limit_s: float
-    lifetime_s: float
-    hold_after_failure_s: float
-    fence: str
-    limits: Mapping[str, Any]
-    shared_folders: tuple[SharedFolder, ...]
-
-    @classmethod
-    def from_json(cls, data: dict[str, Any]) -> Terms:
-        """Read the answer; call it `understanding` that it may be none."""
-        return cls(
-            heartbeat_s=float(data["heartbeat_s"]),
-            poll_s=float(data["poll_s"]),
-            idle_limit_s=float(data["idle_limit_s"]),
-            lifetime_s=float(data["lifetime_s"]),
-            hold_after_failure_s=float(data.get("hold_after_failure_s") or 0),
-            fence=str(data.get("fence") or AUTO),
-            limits=dict(data.get("limits") or {}),
-            shared_folders=tuple(
-                SharedFolder(str(each["path"]), bool(each.get("is_writable")))
-                for each in data.get("shared_folders") or ()
-            ),
-        )
-
-
-@dataclass(frozen=True)
 class End:
     """Why the pilot ends."""
 
@@ -119,6 +88,8 @@ class Agent:
         self._spool = Spool(mission.work_dir / "spool", client=self._new_client(), control=control)
         self._fence = best_fence(mission.work_dir)
         self._runs: Runs | None = None
+        # After a fruitless claim; the threads of jobs read it.
+        self._asks_from = control.clock()
         self._validation = Validation(
             mission,
             self._slot,
@@ -187,7 +158,7 @@ class Agent:
         runs = Runs(
             self._slot,
             new_client=lambda bell: self._new_client(bell=bell),
-            equipment=self._equipment(terms, fence),
+            equipment=self._equipment(terms, fence, life),
         )
         self._runs = runs
         return self._work(terms, life, runs)
@@ -217,7 +188,7 @@ class Agent:
             return self._fence
         return fence_named(terms.fence, self._mission.work_dir)
 
-    def _equipment(self, terms: Terms, fence: Fence) -> Equipment:
+    def _equipment(self, terms: Terms, fence: Fence, life: Life) -> Equipment:
         cgroups = Cgroups(own_group())
         cgroups.set_up()
         return Equipment(
@@ -227,6 +198,7 @@ class Agent:
             limits=Limits.of(terms.limits),
             spool=self._spool,
             cgroups=cgroups,
+            next_claim=lambda job: self._next_claim(life, job),
             shared=terms.shared_folders,
         )
 
@@ -287,7 +259,6 @@ class Agent:
         idle_s = 0.0
         job_starts = 0
         pause_s = terms.poll_s
-        asks_from = self._control.clock()
         while True:
             if runs.collect():
                 pause_s = terms.poll_s
@@ -298,21 +269,22 @@ class Agent:
             if not free.cores:
                 self._control.bell.wait(None)
                 continue
-            rest_s = asks_from - self._control.clock()
+            rest_s = self._asks_from - self._control.clock()
             if rest_s > 0:
                 self._control.bell.wait(rest_s)
                 continue
-            job = self._claim(life, free)
+            job = self._claim(life, free, runs.followup())
             if job is not None:
                 runs.start(job)
                 job_starts += 1
                 idle_s, pause_s = 0.0, terms.poll_s
                 continue
             before = self._control.clock()
-            asks_from = before + min(_LONGEST_REST_S, terms.poll_s * _REST_OF_POLL)
+            self._asks_from = before + min(_LONGEST_REST_S, terms.poll_s * _REST_OF_POLL)
             self._control.bell.wait(pause_s * random.uniform(0.8, 1.2))
-            # Only these pauses count: a server that was away had no chance to give work.
-            is_idle = runs.are_over()
+            # Only these pauses count: a server that was away had no chance to give work, and one
+            # that does not take a report yet has none to give for that part of the slot.
+            is_idle = runs.are_over() and not self._spool.attempts()
             idle_s = idle_s + self._control.clock() - before if is_idle else 0.0
             factor = MAX_POLL_FACTOR if is_idle else MAX_BUSY_POLL_FACTOR
             pause_s = min(pause_s * _GROWTH, terms.poll_s * factor)
@@ -340,8 +312,29 @@ class Agent:
             return End("lifetime")
         return End("idle") if decision.shutdown else None
 
-    def _claim(self, life: Life, free: node.Share) -> Job | None:
-        body = {
+    def _claim(self, life: Life, free: node.Share, asked: Followup | None) -> Job | None:
+        """Claim a job; what was `asked` with a report before has its answer, or is asked again."""
+        body = asked.claim if asked else self._claim_body(life, free)
+        answer = asked.answer if asked else None
+        if answer is None:
+            answer = self._client.call("claim", body)
+        with understanding("claim"):
+            return None if answer["job"] is None else Job.from_json(answer["job"])
+
+    def _next_claim(self, life: Life, job: Job) -> dict[str, Any] | None:
+        """The claim for what becomes free with the end of a job; called by the job's thread."""
+        control, runs = self._control, self._runs
+        is_ending = control.is_terminated or control.is_locked_out or control.is_draining
+        if runs is None or is_ending or not life.accepts_jobs():
+            return None
+        if runs.fault or self._spool.fault or self._validation.failure:
+            return None
+        if control.clock() < self._asks_from:
+            return None
+        return self._claim_body(life, runs.freed_by(job))
+
+    def _claim_body(self, life: Life, free: node.Share) -> dict[str, Any]:
+        return {
             # The same in every repetition: so it gets one job, however many answers are lost.
             "claim": secrets.token_hex(16),
             "cpu_time_s": max(0, int(life.left_s())),
@@ -353,9 +346,6 @@ class Agent:
             "tags": [],
             "required_tags": [],
         }
-        answer = self._client.call("claim", body)
-        with understanding("claim"):
-            return None if answer["job"] is None else Job.from_json(answer["job"])
 
     def _say_goodbye(self, end: End) -> int:
         log.info("the pilot ends: %s %s", end.reason, end.detail)

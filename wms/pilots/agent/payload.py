@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import functools
 import marshal
 import os
-import pkgutil
 import signal
-import subprocess
-import sys
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -20,6 +16,7 @@ from typing import Any
 from . import processes
 from .control import Attempt, Bell, Control
 from .fence import Plan
+from .nursery import Keeper, Nursery
 from .usage import Meter, Usage, next_look_s
 from .watchdog import Limits, Watchdog
 
@@ -29,6 +26,7 @@ GOODBYE_GRACE_S = 3.0
 _NODE_IS_FULL = frozenset({errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE})
 _BLOCKS_PER_MB = 2048
 _URGENT_PAUSE_S = 0.5
+_NURSERY = Nursery()
 
 
 @dataclass(frozen=True)
@@ -102,7 +100,7 @@ def run_payload(
     return _outcome(watch.answer(), stop, plan, meter, control.clock() - started)
 
 
-def _start_keeper(plan: Plan, out: int, err: int, cgroup: str) -> subprocess.Popen[bytes]:
+def _start_keeper(plan: Plan, out: int, err: int, cgroup: str) -> Keeper:
     """Start the keeper and tell it what to start; secrets and options go through its pipe."""
     descriptors = [out, err, *plan.descriptors]
     order = {
@@ -119,34 +117,16 @@ def _start_keeper(plan: Plan, out: int, err: int, cgroup: str) -> subprocess.Pop
         "stderr_fd": err,
         "descriptors": descriptors,
     }
-    keeper = subprocess.Popen(
-        [sys.executable, "-I", "-S", "-c", _keeper_program()],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        cwd="/",
-        env={},
-        pass_fds=descriptors,
-        start_new_session=True,
-    )
+    keeper = _NURSERY.keeper(descriptors)
     content = marshal.dumps(order)
     _write(keeper, b"%08x" % len(content) + content)
     return keeper
 
 
-@functools.cache
-def _keeper_program() -> str:
-    content = pkgutil.get_data(__package__, "fence_keeper.py")
-    if content is None:
-        raise OSError("the pilot's own file fence_keeper.py cannot be read")
-    return content.decode()
-
-
-def _write(keeper: subprocess.Popen[bytes], content: bytes) -> None:
-    assert keeper.stdin is not None
+def _write(keeper: Keeper, content: bytes) -> None:
     with contextlib.suppress(BrokenPipeError):
-        keeper.stdin.write(content)
-        keeper.stdin.flush()
+        keeper.orders.write(content)
+        keeper.orders.flush()
 
 
 class _Watch:
@@ -154,7 +134,7 @@ class _Watch:
 
     def __init__(
         self,
-        keeper: subprocess.Popen[bytes],
+        keeper: Keeper,
         attempt: Attempt,
         control: Control,
         bell: Bell,
@@ -195,14 +175,11 @@ class _Watch:
 
     def end(self) -> None:
         """Kill what is left, and wait until it is gone."""
-        assert self._keeper.stdin is not None
         with contextlib.suppress(BrokenPipeError):
-            self._keeper.stdin.close()
+            self._keeper.orders.close()
         if self._thread.is_alive():
             self._has_ended.wait()
-        self._keeper.wait()
-        assert self._keeper.stdout is not None
-        self._keeper.stdout.close()
+        self._keeper.answers.close()
 
     def answer(self) -> dict[str, Any]:
         """What the keeper told at its end; nothing if it was killed.
@@ -221,8 +198,7 @@ class _Watch:
         return told
 
     def _await_end(self) -> None:
-        assert self._keeper.stdout is not None
-        self._answer = self._keeper.stdout.read()
+        self._answer = self._keeper.answers.read()
         self._has_ended.set()
         self._bell.ring()
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
 from .client import BadAnswer, Client, Rejected, Unauthorised, Unavailable
 from .control import Attempt, Bell
-from .job import Equipment, Job, JobRun, NotRun
+from .job import Equipment, Followup, Job, JobRun, NotRun
 from .node import Share
 
 log = logging.getLogger("pilot")
@@ -38,6 +39,9 @@ class Runs:
         self._running: dict[Attempt, JobRun] = {}
         self._lock = threading.Lock()
         self._faults: list[Exception] = []
+        # By the attempt that they followed: its part of the slot must be free first.
+        self._followups: dict[Attempt, Followup] = {}
+        self._ready: deque[Followup] = deque()
 
     @property
     def fault(self) -> Exception | None:
@@ -53,6 +57,16 @@ class Runs:
         if not self._equipment.fence.has_place():
             return Share(0, 0, 0)
         return self._slot.minus(job.share for job in self._jobs.values())
+
+    def freed_by(self, job: Job) -> Share:
+        """What can be claimed at the end of a job; for its own thread.
+
+        The whole slot, if there is nothing else in it: what is left of the slot beside a job is
+        claimed by the main thread, and nothing must be claimed twice.
+        """
+        others = [each for each in list(self._jobs.values()) if each.key != job.key]
+        is_full = not self._slot.minus([job.share]).cores
+        return self._slot if is_full and not others else job.share
 
     def usage(self) -> dict[Attempt, dict[str, Any]]:
         """What the payloads that run were last seen to use."""
@@ -78,7 +92,13 @@ class Runs:
         over = [key for key in self._jobs if key not in held]
         for key in over:
             del self._jobs[key]
+            if key in self._followups:
+                self._ready.append(self._followups.pop(key))
         return bool(over)
+
+    def followup(self) -> Followup | None:
+        """Take what became of a claim that went with the last report of a collected job."""
+        return self._ready.popleft() if self._ready else None
 
     def join(self) -> None:
         """Return when no job is at hand any more."""
@@ -92,7 +112,9 @@ class Runs:
         with self._lock:
             self._running = {**self._running, job.key: run}
         try:
-            run.run()
+            followup = run.run()
+            if followup is not None:
+                self._followups[job.key] = followup
         except Unauthorised as error:
             log.error("the server refused the pilot's credential, which ends it: %s", error)
             self._control.lock_out()

@@ -10,7 +10,7 @@ import re
 import shutil
 import threading
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -54,6 +54,14 @@ class Upload:
     source: Path
     label: str
     output: str = ""
+
+
+@dataclass(frozen=True)
+class Rider:
+    """Fields that go with a report if it is sent now, and the client whose credential they need."""
+
+    fields: Mapping[str, Any]
+    client: Client
 
 
 @dataclass(frozen=True)
@@ -113,9 +121,11 @@ class Spool:
         *,
         client: Client | None = None,
         uploads: Sequence[Upload] = (),
-    ) -> None:
+        rider: Rider | None = None,
+    ) -> dict[str, Any] | None:
         """Send files and a report now, or keep them and send them when the server is back.
 
+        Returns the server's answer, or nothing where the report is kept: then without its rider.
         Files that are kept are moved away from where they were. `client` is the one with the
         credential for this report, else the pilot's own. What the server says at once is raised:
         Superseded, Rejected, Unauthorised, BadAnswer.
@@ -123,19 +133,17 @@ class Spool:
         speaker = client or self._client
         if not self._entries:
             try:
-                _send(speaker, path, body, uploads)
+                return _send(speaker, path, body, uploads, rider=rider)
             except Unavailable as error:
                 log.warning("%s; kept to be sent later", error)
-            else:
-                return
         try:
             self._keep(path, body, speaker, uploads)
         except OSError as error:
             # No room on this disk: then the caller waits.
             log.warning("%s cannot be kept: %s", path, error)
-            _send(speaker, path, body, uploads, patience_s=PATIENCE_S)
-            return
+            return _send(speaker, path, body, uploads, patience_s=PATIENCE_S)
         self._bell.ring()
+        return None
 
     def attempts(self) -> list[Attempt]:
         """The attempts of which reports wait here: the pilot still has to do with them."""
@@ -258,8 +266,9 @@ def _send(
     uploads: Sequence[Upload],
     *,
     patience_s: float = 0.0,
-) -> None:
-    """Send files and report, each once where there is no patience."""
+    rider: Rider | None = None,
+) -> dict[str, Any]:
+    """Send files and report, each once where there is no patience; return the last answer."""
     refused: list[tuple[Upload, str]] = []
     for each in uploads:
         try:
@@ -268,7 +277,10 @@ def _send(
             raise
         except (Rejected, NodeFault) as error:
             refused.append((each, f"{each.label} was not stored: {error}"))
-    client.call(path, _with_refused(body, refused), patience_s=patience_s)
+    report = _with_refused(body, refused)
+    if rider is not None:
+        return rider.client.call(path, {**report, **rider.fields}, patience_s=patience_s)
+    return client.call(path, report, patience_s=patience_s)
 
 
 def _with_refused(body: dict[str, Any], refused: Sequence[tuple[Upload, str]]) -> dict[str, Any]:

@@ -108,7 +108,7 @@ KINDS = ("bwrap of root", "bwrap of a user", "sudo of root", "sudo of a user", "
 
 
 @pytest.fixture(params=KINDS)
-def fencing(request: pytest.FixtureRequest) -> Iterator[Fencing]:
+def fencing(request: pytest.FixtureRequest, fence_programs: None) -> Iterator[Fencing]:
     """Each kind of fence that works here; the others are skipped with the reason."""
     fence, _, of = request.param.partition(" of ")
     is_root = os.geteuid() == 0
@@ -124,7 +124,7 @@ def fencing(request: pytest.FixtureRequest) -> Iterator[Fencing]:
 
 
 @pytest.fixture(scope="session")
-def payload_accounts() -> Iterator[None]:
+def payload_accounts(fence_programs: None) -> Iterator[None]:
     """Accounts for payloads, and leave for the tests' ordinary account to act for them."""
     if not shutil.which("useradd") or not shutil.which("sudo"):
         pytest.skip("no sudo, or no useradd to make accounts with")

@@ -116,7 +116,7 @@ def test_results_of_an_outage_arrive_when_the_server_is_back_and_only_once(world
     assert Attempt.objects.count() == 4
 
 
-def test_a_report_that_is_kept_holds_up_no_slot(world: World) -> None:
+def test_a_pilot_stays_while_a_report_is_kept_and_goes_on_then(world: World) -> None:
     first = world.submit("#!/bin/sh\ntrue\n")
     then = world.submit("#!/bin/sh\ntrue\n")
     refused: list[str] = []

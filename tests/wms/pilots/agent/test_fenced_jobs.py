@@ -17,7 +17,7 @@ from wms.sites.models import Queue
 
 
 @pytest.fixture
-def fence(world: World, tmp_path: Path) -> str:
+def fence(world: World, tmp_path: Path, fence_programs: None) -> str:
     """The best fence of this host, for what the queue leaves open."""
     name = best_fence(tmp_path).name
     if name == "none":

@@ -182,3 +182,28 @@ def test_nothing_of_the_payload_survives_the_pilots_sudden_death(
 
     wait_until_gone(leader)
     wait_until_gone(child)
+
+
+def test_payloads_go_on_and_begin_though_what_starts_their_keepers_was_killed(
+    tmp_path: Path,
+) -> None:
+    first, then = tmp_path / "first", tmp_path / "then"
+    first.mkdir()
+    then.mkdir()
+    script = f"echo $PPID >{first}/new; mv {first}/new {first}/keeper; while [ ! -e {first}/go ]; "
+    outcomes: list[Outcome] = []
+    thread = threading.Thread(
+        target=lambda: outcomes.append(run(first, f"{script} do sleep 0.02; done; exit 5"))
+    )
+    thread.start()
+
+    os.kill(parent_of(int(wait_for_file(first / "keeper"))), signal.SIGKILL)
+    outcomes.append(run(then, "exit 6"))
+    (first / "go").touch()
+    thread.join()
+
+    assert [each.exit_code for each in outcomes] == [6, 5]
+
+
+def parent_of(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
