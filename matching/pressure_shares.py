@@ -42,8 +42,11 @@ class QueueOffer:
 
     @property
     def start_rate(self) -> int:
-        """What part of its pilots start, in thousandths: all of them until it is known better."""
-        return _RATE_UNIT * (self.started + 1) // (self.started + self.waiting + 1)
+        """What part of its pilots start, in thousandths: all of them until it is known better.
+
+        Never nothing: where only such queues have places, they get the jobs.
+        """
+        return max(1, _RATE_UNIT * (self.started + 1) // (self.started + self.waiting + 1))
 
     @property
     def free_cores(self) -> int:

@@ -35,7 +35,7 @@ OFFERS = st.fixed_dictionaries(
             fresh=st.builds(Room, st.integers(1, 8), st.just(9), st.just(1), st.just(2)),
             places=st.integers(-5, 30),
             max_pilots=st.integers(0, 30),
-            waiting=st.integers(0, 10),
+            waiting=st.integers(0, 5000),
             started=st.integers(0, 10),
             idle=st.dictionaries(ROOMS, st.integers(1, 5), max_size=3).map(Counter),
         )
@@ -53,6 +53,14 @@ def test_a_share_is_exact_and_nobody_is_a_whole_job_away_from_the_proportion(job
     assert answer.unplaced == (0 if total else jobs)
     for name, weight in weights.items():
         assert not total or abs(answer.share[name] - jobs * weight / total) < 1
+
+
+def test_jobs_are_shared_to_the_end_where_only_queues_without_any_starts_have_places() -> None:
+    # A thousand pilots wait, and none has started lately: its rate is less than a thousandth.
+    stuck = QueueOffer(Room(1), places=5000, max_pilots=9000, waiting=4000)
+
+    assert stuck.start_rate > 0
+    assert share_out([JobGroup(Room(1), 100, ("a",))], {"a": stuck})["a"].total_jobs == 100
 
 
 @given(st.integers(0, 10_000), WEIGHTS)

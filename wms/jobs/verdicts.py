@@ -38,6 +38,7 @@ _MOST_STEPS = 8 * 1024
 _VERDICT = "Verdict"
 #: An expression that wants its payload again and again is heard so often.
 MOST_PAYLOAD_FAILURES = 1000
+_LONGEST_CODE = 18
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +135,8 @@ def retries_end(job: Job, ad: JobAd, exit_code: int | None) -> bool:
     """Whether `retry_until` says that a payload which failed is not run again."""
     until = (job.periodic or {}).get("retry_until", "")
     if re.fullmatch(r"-?[0-9]+", until):
-        return exit_code == int(until)
+        # Python reads no number of thousands of digits, and no payload ends with it.
+        return len(until) <= _LONGEST_CODE and exit_code == int(until)
     return ad.says("retry_until")
 
 

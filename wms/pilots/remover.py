@@ -29,6 +29,8 @@ from wms.sites.selectors import element_of
 _ACTOR = Actor.system("director")
 #: What removal counts as one turn without demand; pilots are taken back once in such a time.
 _TURN = timedelta(seconds=60)
+#: Of these beyond those that removal waits for.
+_MOST_TURNS = 60
 _REASON = "taken back: no job has waited for it since {since:%Y-%m-%d %H:%M} UTC"
 
 
@@ -59,10 +61,11 @@ def take_back(request: PressureRequest, counts: Counts, now: datetime) -> int:
 def _decided(request: PressureRequest, counts: Counts, now: datetime) -> Cleanup:
     queue = request.queue
     gone = now - (request.demand_gone_at or now)
-    seen = Observed(idle_jobs=0, slots_total=counts.running, slots_idle=0, repeat=gone // _TURN + 1)
-    config = RemovalConfig(
-        Removal.IDLE.name, wait=queue.removal_wait_s // int(_TURN.total_seconds())
-    )
+    wait = queue.removal_wait_s // int(_TURN.total_seconds())
+    # More turns than these decide nothing else, however long a margin has been left alone.
+    turns = min(gone // _TURN, wait + _MOST_TURNS) + 1
+    seen = Observed(idle_jobs=0, slots_total=counts.running, slots_idle=0, repeat=turns)
+    config = RemovalConfig(Removal.IDLE.name, wait=wait)
     kind, _ = removal_decision([seen], config).last
     # Whatever was decided of running pilots: nobody takes them back but a person.
     kind = min(Removal[kind], Removal.IDLE).name

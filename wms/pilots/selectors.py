@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -64,10 +64,16 @@ def detailed_pilots(user: User) -> QuerySet[Pilot]:
     return visible_pilots(user).select_related("queue__site", "owner", "owner_group")
 
 
-def live_pilots_by_queue() -> dict[int, dict[str, int]]:
-    """How many pilots of each queue are in which state, those that ended left out."""
+def live_pilots_by_queue(
+    queue_ids: Collection[int] | None = None,
+) -> dict[int, dict[str, int]]:
+    """How many pilots of each queue are in which state, those that ended left out.
+
+    Of some queues only it is much cheaper where there are tens of thousands of pilots.
+    """
+    alive = Pilot.objects.filter(state__in=ALIVE)
     rows = (
-        Pilot.objects.filter(state__in=ALIVE)
+        (alive if queue_ids is None else alive.filter(queue__in=queue_ids))
         .order_by()
         .values_list("queue_id", "state")
         .annotate(count=Count("pk"))

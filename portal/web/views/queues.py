@@ -31,7 +31,7 @@ def queue_page(request: HttpRequest, name: str, queue: str) -> HttpResponse:
         "pressure": pressure,
         "queue": row,
         "site": row.site,
-        "live": live_pilots_by_queue().get(row.pk, {}),
+        "live": live_pilots_by_queue([row.pk]).get(row.pk, {}),
         "offer": offer_of(row),
         "reserved_for": reserved_for(row),
         "records": records_of(row)[:_RECORDS],

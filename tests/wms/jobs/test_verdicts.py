@@ -59,8 +59,9 @@ def test_retries_end_when_the_expression_says_so(job: Job, until: str) -> None:
     assert state(job)[0] == "failed"
 
 
-def test_retries_go_on_while_the_expression_is_not_true(job: Job) -> None:
-    having(job, max_retries=5, periodic={"retry_until": "ExitCode == 4"})
+@pytest.mark.parametrize("until", ["ExitCode == 4", "4", "9" * 5000])
+def test_retries_go_on_while_the_expression_is_not_true(job: Job, until: str) -> None:
+    having(job, max_retries=5, periodic={"retry_until": until})
 
     end(take(), exit_code=3)
 
