@@ -39,6 +39,7 @@ LOOKS = {
     "draining": _PAUSED, "downtime": _PAUSED,
     "expired": _LATE, "throttled": _LATE,
     "requests": _WAIT, "matches": _GOOD, "seconds": _NEXT,
+    "active": _BAD, "muted": _OFF, "resolved": _GOOD, "regressed": _LATE,
 }  # fmt: skip
 
 _UNKNOWN = Look("ring", "wait")
@@ -114,6 +115,12 @@ MEANINGS = {
     "check": {
         "ok": "The node is fit in this respect.",
         "failed": "The pilot took no job after this.",
+    },
+    "failure": {
+        "active": "It wants to be looked at.",
+        "muted": "Known: it counts, but is not brought up.",
+        "resolved": "Its cause is removed.",
+        "regressed": "It happened again after it was resolved.",
     },
     "loop": {
         "ok": "Runs on time.",

@@ -157,7 +157,7 @@ def test_a_shifter_goes_from_the_overview_to_what_a_failed_job_printed(
     login(people.sam)
     page.goto(live_server.url + reverse("web:dashboard"))
 
-    page.locator(".attention").get_by_role("link", name=re.compile("higgs")).click()
+    page.locator(".needs .what").get_by_role("link", name=re.compile("higgs")).click()
     expect(page).to_have_url(live_server.url + reverse("web:dag", args=[dag.pk]))
     page.get_by_role("link", name="Show the failed nodes").click()
     page.locator("#nodes-box [id$=-job]").click()
@@ -259,6 +259,7 @@ def test_failed_nodes_are_ticked_in_the_list_and_retried_after_a_look(
     login(people.alice)
     page.goto(live_server.url + reverse("web:dag", args=[dag.pk]))
 
+    page.locator("#tab-nodes").click()
     page.get_by_label("Select node A2").check()
     page.get_by_role("button", name="Retry now").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Retry now: 1 node")

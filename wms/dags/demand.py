@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from django.db.models import Count, F, QuerySet, Sum
+from django.db.models import Count, F, QuerySet, Sum, Value
 from django.db.models.functions import Left
 
 from matching.fairshare import limit_of
@@ -19,6 +19,8 @@ from wms.dags.lifecycle import JOB_TOPIC
 from wms.dags.models import Dag, MatchRecord
 from wms.dags.states import DagState
 from wms.jobs.models import Attempt
+from wms.pilots.models import Pilot
+from wms.pilots.states import ALIVE
 from wms.sites.ads import Load
 
 #: So many of its last sites a DAG's ad names, as LastMatchName0 (the latest), LastMatchName1, ...
@@ -137,6 +139,33 @@ def loads_by_site() -> dict[int, Load]:
     rows = running.order_by().values_list("site_id")
     counted = rows.annotate(dags=Count("pk"), unfinished=Sum(_UNFINISHED))
     return {site_id: Load(dags=dags, unfinished_nodes=nodes) for site_id, dags, nodes in counted}
+
+
+@dataclass(slots=True)
+class Work:
+    """What is at a site now: its load, and its live pilots by state."""
+
+    load: Load = field(default_factory=Load)
+    pilots: dict[str, int] = field(default_factory=dict)
+
+
+def work_by_site() -> dict[int, Work]:
+    """What is at each site now, by the site's id; sites with nothing are absent. One query."""
+    running = Dag.objects.filter(state=DagState.RUNNING, parent_node=None, is_followed=False)
+    loads = running.order_by().values_list("site_id", Value("")).annotate(
+        counted=Count("pk"), nodes=Sum(_UNFINISHED)
+    )  # fmt: skip
+    alive = Pilot.objects.filter(state__in=ALIVE).order_by()
+    pilots = alive.values_list("queue__site_id", "state").annotate(
+        counted=Count("pk"), nodes=Sum(Value(0))
+    )
+    work: dict[int, Work] = defaultdict(Work)
+    for site_id, state, count, nodes in loads.union(pilots, all=True):
+        if state:
+            work[site_id].pilots[state] = count
+        else:
+            work[site_id].load = Load(dags=count, unfinished_nodes=nodes)
+    return dict(work)
 
 
 _UNFINISHED = F("node_count") - F("done_count") - F("failed_count") - F("futile_count")

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import rustworkx
-from django.db.models import Count, Prefetch, Q, QuerySet
+from django.db.models import BooleanField, Count, ExpressionWrapper, Prefetch, Q, QuerySet
 
 from wms.core.errors import NotFound
 from wms.core.models import User
@@ -86,12 +86,31 @@ def listed_dags(user: User) -> QuerySet[Dag]:
 
 
 def needing_attention(dags: QuerySet[Dag], *, now: datetime) -> QuerySet[Dag]:
-    """Those that are held, failed within a day, or have waited long for a site."""
-    return dags.filter(
+    """Those that are held, failed within a day, are failing, or have waited long for a site."""
+    return dags.filter(_needs_attention(now))
+
+
+def _needs_attention(now: datetime) -> Q:
+    return (
         Q(state=DagState.HELD)
         | Q(state=DagState.FAILED, state_since__gte=now - _FAILED_LATELY)
+        | Q(state=DagState.RUNNING, failed_count__gt=0)
         | Q(state=DagState.IDLE, state_since__lt=now - _IDLE_TOO_LONG)
     )
+
+
+def attention_and_running(
+    dags: QuerySet[Dag], *, now: datetime, limit: int
+) -> tuple[list[Dag], list[Dag]]:
+    """Of listed DAGs the latest that need attention, and the latest that run. One query."""
+    plain, needs = dags.order_by().select_related(None), _needs_attention(now)
+    needy = plain.filter(needs).order_by("-state_since", "-pk").values("pk")[:limit]
+    running = plain.filter(state=DagState.RUNNING).order_by("-pk").values("pk")[:limit]
+    told = dags.annotate(is_needy=ExpressionWrapper(needs, BooleanField()))
+    found = list(told.filter(Q(pk__in=needy) | Q(pk__in=running)).order_by("-state_since", "-pk"))
+    of_needy = [dag for dag in found if dag.is_needy]  # type: ignore[attr-defined]
+    of_running = [dag for dag in found if dag.state == DagState.RUNNING]
+    return of_needy[:limit], sorted(of_running, key=lambda dag: -dag.pk)[:limit]
 
 
 def detailed_dags(user: User) -> QuerySet[Dag]:
@@ -136,8 +155,10 @@ def dag_event_lines(
 ) -> list[DagEventLine]:
     """The latest events of the DAG and its nodes, latest first."""
     own = DagEvent.objects.filter(dag=dag)
-    of_nodes = NodeEvent.objects.filter(dag=dag).select_related("node").only(
-        "event", "from_state", "to_state", "actor", "reason", "created_at", "node__name"
+    of_nodes = (
+        NodeEvent.objects.filter(dag=dag)
+        .select_related("node")
+        .only("event", "from_state", "to_state", "actor", "reason", "created_at", "node__name")
     )
     if before.dag_event is not None:
         own = own.filter(pk__lt=before.dag_event)

@@ -41,7 +41,7 @@ class FailureGroup(models.Model):
     text = models.TextField(help_text="The message without what differs each time.")
     sample = models.TextField(help_text="A message as it came.")
     category = models.CharField(max_length=16, choices=Category, default=Category.UNKNOWN)
-    state = models.CharField(max_length=16, choices=GroupState, default=GroupState.OPEN)
+    state = models.CharField(max_length=16, choices=GroupState, default=GroupState.ACTIVE)
     state_since = models.DateTimeField(db_default=Now())
     state_reason = models.TextField(blank=True)
     total = models.BigIntegerField(default=0, db_default=0)

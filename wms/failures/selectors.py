@@ -9,8 +9,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
-from django.db.models import Count, QuerySet, Sum
-from django.db.models.functions import Coalesce
+from django.db.models import Case, Count, F, Q, QuerySet, Sum, When
 
 from wms.core.errors import NotFound
 from wms.core.models import User
@@ -97,16 +96,18 @@ def _of_window(window: Window, now: datetime, site: str, prefix: str = "") -> di
 
 
 def failures_in(
-    window: Window, *, now: datetime, group_id: int | None = None, site: str = ""
+    window: Window, *, now: datetime, group_id: int, site: str = "", owner_id: int | None = None
 ) -> QuerySet[Failure]:
-    """The failures of a window, latest first: those that its bins count."""
-    failures = Failure.objects.order_by("-pk")
+    """The failures of a group in a window, latest first: those that its bins count.
+
+    With an owner only those of what is theirs.
+    """
     since = window.since(now)
-    if since is not None:
-        failures = failures.filter(at__gte=since)
-    if group_id is not None:
-        failures = failures.filter(group=group_id)
-    return failures.filter(site_name=site) if site else failures
+    chosen: dict[str, Any] = {"group": group_id}
+    chosen |= {} if since is None else {"at__gte": since}
+    chosen |= {"site_name": site} if site else {}
+    chosen |= {} if owner_id is None else {"owner_id": owner_id}
+    return Failure.objects.filter(**chosen).order_by("-pk")
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,9 +137,9 @@ def own_groups(user: User, window: Window, *, now: datetime, limit: int) -> list
     return [Hit(group, int(group.count)) for group in counted[:limit]]  # type: ignore[attr-defined]
 
 
-def failed_jobs(group_id: int) -> QuerySet[Failure]:
-    """The ids of the jobs that failures of a group are of, for a filter of jobs."""
-    return Failure.objects.filter(group=group_id, kind=Kind.JOB).values("subject_id")
+def subjects_of(kind: str, groups: Q) -> QuerySet[Failure]:
+    """The ids of the things of a kind that failures of some groups happened to, for a filter."""
+    return Failure.objects.filter(groups, kind=kind).values("subject_id")
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,49 +207,50 @@ def matrix_of(
     now: datetime,
     site: str = "",
     columns: int = 8,
-    rows: int = 20,
+    most_rows: int = 20,
 ) -> Matrix:
-    """Which sites fail for which of these groups. Two queries.
+    """Which sites fail for which of these groups. One query.
 
     A cause of less than one in a hundred, and what no column is left for, is under "other".
     """
-    bins = bins_in(window, now=now, site=site).filter(group__in=groups).order_by()
-    by_site = dict(bins.values_list("site_name").annotate(count=Sum("count")))
-    total = sum(by_site.values())
+    total = sum(hit.count for hit in hits)
     shown = [hit for hit in hits if 100 * hit.count >= total][:columns]
     places = {hit.group.pk: place for place, hit in enumerate(shown)}
-    cells: dict[str, Counter[int]] = defaultdict(Counter)
-    of_shown = bins.filter(group__in=list(places)).values_list("site_name", "group_id")
-    for name, pk, count in of_shown.annotate(Sum("count")):
-        cells[name][places[pk]] = count
-    names = sorted(by_site, key=lambda name: (-by_site[name], name))
-    totals = [hit.count for hit in shown]
+    bins = bins_in(window, now=now, site=site).filter(group__in=groups).order_by()
+    column = Case(When(group__in=list(places), then=F("group_id")), default=None)
+    cells: dict[str, Counter[int | None]] = defaultdict(Counter)
+    for name, pk, count in bins.values_list("site_name", column).annotate(Sum("count")):
+        cells[name][None if pk is None else places[pk]] = count
+    rows = [_site_row(name, counts, len(shown)) for name, counts in cells.items()]
+    rows.sort(key=lambda row: (-row.total, row.site))
+    totals = [sum(row.counts[place] for row in rows) for place in range(len(shown))]
     return Matrix(
         groups=[hit.group for hit in shown],
-        rows=[_site_row(name, cells[name], by_site[name], len(shown)) for name in names[:rows]],
+        rows=rows[:most_rows],
         totals=totals,
-        other=total - sum(totals),
+        other=sum(row.other for row in rows),
         other_groups=len(hits) - len(shown),
-        total=total,
-        hidden_sites=max(0, len(names) - rows),
+        total=sum(row.total for row in rows),
+        hidden_sites=max(0, len(rows) - most_rows),
     )
 
 
-def _site_row(site: str, cells: Mapping[int, int], total: int, columns: int) -> SiteRow:
+def _site_row(site: str, cells: Mapping[int | None, int], columns: int) -> SiteRow:
     counts = [cells.get(place, 0) for place in range(columns)]
-    return SiteRow(site, counts, total - sum(counts), total)
+    return SiteRow(site, counts, cells.get(None, 0), sum(cells.values()))
 
 
-def sites_with_failures() -> list[str]:
-    """The names of sites at which something has failed, for a menu; at most a thousand."""
-    names = FailureBin.objects.filter(span=Span.DAY).exclude(site_name="")
-    return list(names.order_by("site_name").values_list("site_name", flat=True).distinct()[:1000])
-
-
-def total_at_sites(group: FailureGroup, window: Window, *, now: datetime) -> list[tuple[str, int]]:
-    """How often a group happened at each site in the window, most first."""
-    bins = bins_in(window, now=now).filter(group=group).order_by()
-    counts = bins.values_list("site_name").annotate(count=Coalesce(Sum("count"), 0))
+def total_at_sites(
+    group: FailureGroup, window: Window, *, now: datetime, owner_id: int | None = None
+) -> list[tuple[str, int]]:
+    """How often a group happened at each site in the window, most first; to an owner's things."""
+    counts: Any
+    if owner_id is None:
+        bins = bins_in(window, now=now).filter(group=group).order_by()
+        counts = bins.values_list("site_name").annotate(Sum("count"))
+    else:
+        own = failures_in(window, now=now, group_id=group.pk, owner_id=owner_id).order_by()
+        counts = own.values_list("site_name").annotate(Count("pk"))
     return sorted(counts, key=lambda pair: (-pair[1], pair[0]))
 
 

@@ -12,7 +12,7 @@ from wms.core.transitions import Transition, TransitionTable
 class GroupState(models.TextChoices):
     """Whether a group of failures wants to be looked at."""
 
-    OPEN = "open", "open"
+    ACTIVE = "active", "active"
     MUTED = "muted", "muted"
     RESOLVED = "resolved", "resolved"
     REGRESSED = "regressed", "regressed"
@@ -24,12 +24,12 @@ def _step(*sources: GroupState, to: GroupState, needs_reason: bool = True) -> Tr
 
 _S = GroupState
 #: States in which a group wants to be looked at.
-WANTED = frozenset({_S.OPEN.value, _S.REGRESSED.value})
+WANTED = frozenset({_S.ACTIVE.value, _S.REGRESSED.value})
 
 TRANSITIONS: TransitionTable = {
-    "mute": _step(_S.OPEN, _S.REGRESSED, to=_S.MUTED),
-    "resolve": _step(_S.OPEN, _S.REGRESSED, _S.MUTED, to=_S.RESOLVED),
-    "reopen": _step(_S.MUTED, _S.RESOLVED, _S.REGRESSED, to=_S.OPEN),
+    "mute": _step(_S.ACTIVE, _S.REGRESSED, to=_S.MUTED),
+    "resolve": _step(_S.ACTIVE, _S.REGRESSED, _S.MUTED, to=_S.RESOLVED),
+    "reopen": _step(_S.MUTED, _S.RESOLVED, _S.REGRESSED, to=_S.ACTIVE),
     # It has happened again after it was resolved.
     "regress": _step(_S.RESOLVED, to=_S.REGRESSED),
 }

@@ -153,10 +153,15 @@ def checks_of_pilot(pilot: Pilot) -> QuerySet[PilotCheck]:
     return pilot.checks.order_by("pk")
 
 
+def failed_checks_since(since: datetime) -> QuerySet[PilotCheck]:
+    """Failed checks on all nodes since then."""
+    return PilotCheck.objects.filter(is_ok=False, created_at__gte=since)
+
+
 def failed_checks_at(site: Site, *, since: datetime) -> QuerySet[PilotCheck]:
     """Failed checks on nodes of a site since then, latest first, with their pilots and queues."""
     return (
-        PilotCheck.objects.filter(is_ok=False, created_at__gte=since, pilot__queue__site=site)
+        failed_checks_since(since).filter(pilot__queue__site=site)
         .select_related("pilot__queue")
         .order_by("-created_at", "-pk")
     )

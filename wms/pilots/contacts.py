@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from datetime import datetime, timedelta
 
-from django.db.models import F
+from django.db.models import F, QuerySet
 
 from wms.pilots.pressure_models import ElementContact
 from wms.sites.models import Queue
@@ -56,6 +56,11 @@ def back_offs(now: datetime, kinds: Collection[Kind]) -> dict[int, ElementContac
     """The queues that are left alone now because of one of these, with the longest pause."""
     rows = ElementContact.objects.filter(failures__gt=0, next_at__gt=now, kind__in=kinds)
     return {row.queue_id: row for row in rows.order_by("next_at")}
+
+
+def backing_off(now: datetime) -> QuerySet[ElementContact]:
+    """What is left alone now because it failed, longest first."""
+    return ElementContact.objects.filter(failures__gt=0, next_at__gt=now).order_by("failing_since")
 
 
 def told(contact: ElementContact) -> str:

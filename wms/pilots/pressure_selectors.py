@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from django.db.models import QuerySet
 
@@ -53,6 +54,12 @@ def find_pressure(user: User, site_name: str, queue_name: str) -> Pressure:
     if pressure is None:
         raise NotFound(f"The site {site_name} has no queue {queue_name}.")
     return pressure
+
+
+def requests_in_demand(now: datetime) -> QuerySet[PressureRequest]:
+    """The requests for queues for whose pilots jobs wait now, those of the most jobs first."""
+    asked = PressureRequest.objects.filter(waiting_jobs__gt=0, lease_until__gt=now)
+    return asked.filter(queue__is_enabled=True).order_by("-waiting_jobs", "queue")
 
 
 def records_of(queue: Queue) -> QuerySet[PressureRecord]:

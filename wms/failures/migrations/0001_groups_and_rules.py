@@ -138,12 +138,12 @@ class Migration(migrations.Migration):
                     "state",
                     models.CharField(
                         choices=[
-                            ("open", "open"),
+                            ("active", "active"),
                             ("muted", "muted"),
                             ("resolved", "resolved"),
                             ("regressed", "regressed"),
                         ],
-                        default="open",
+                        default="active",
                         max_length=16,
                     ),
                 ),
@@ -164,7 +164,7 @@ class Migration(migrations.Migration):
                 "constraints": [
                     models.CheckConstraint(
                         condition=models.Q(
-                            ("state__in", ["open", "muted", "resolved", "regressed"])
+                            ("state__in", ["active", "muted", "resolved", "regressed"])
                         ),
                         name="failuregroup_state_known",
                     ),

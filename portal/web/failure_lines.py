@@ -1,0 +1,97 @@
+"""Groups of failures as pages show them: trends as bars, the matrix as cells."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from django.http import QueryDict
+
+from wms.failures.models import Failure
+from wms.failures.reading import Sighting
+from wms.failures.selectors import Hit, Matrix, Trend
+
+_NOTHING = Trend(())
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """One hour of a trend: its place and height, in percent."""
+
+    x: float
+    y: float
+    height: float
+
+
+@dataclass(frozen=True, slots=True)
+class GroupLine:
+    """A group in a list, with its trend."""
+
+    hit: Hit
+    trend: Trend
+
+    @property
+    def bars(self) -> list[Bar]:
+        """The hours in which it happened."""
+        return bars_of(self.trend)
+
+
+def bars_of(trend: Trend) -> list[Bar]:
+    """A bar for each hour with any, the highest for the most."""
+    width = 100 / max(1, len(trend.counts))
+    heights = [100 * count / (trend.most or 1) for count in trend.counts]
+    return [
+        # What happened at all is seen.
+        Bar(round(place * width, 2), round(100 - max(height, 8), 1), round(max(height, 8), 1))
+        for place, height in enumerate(heights)
+        if height
+    ]
+
+
+def lines_of(hits: Sequence[Hit], trends: Mapping[int, Trend]) -> list[GroupLine]:
+    """The lines of a list."""
+    return [GroupLine(hit, trends.get(hit.group.pk, _NOTHING)) for hit in hits]
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A cell of the matrix: the count, how full its mark is (0 to 4), and where it leads."""
+
+    count: int
+    level: int
+    query: str
+
+
+def cells_of(matrix: Matrix, query: QueryDict) -> list[tuple[str, list[Cell], int, int]]:
+    """The lines of the matrix: site, a cell for each group, the others, and all."""
+    most = max((count for row in matrix.rows for count in row.counts), default=0)
+    lines = []
+    for row in matrix.rows:
+        at = QueryDict(mutable=True)
+        at["within"] = query.get("within") or "24h"
+        if row.site:
+            at["site"] = row.site
+        cells = [Cell(count, level_of(count, most), at.urlencode()) for count in row.counts]
+        lines.append((row.site, cells, row.other, row.total))
+    return lines
+
+
+def level_of(count: int, most: int) -> int:
+    """From 0 for none to 4 for about as many as the most; the steps are those of tens."""
+    if not count:
+        return 0
+    part = count / most
+    return 1 + sum(part >= step for step in (0.03, 0.1, 0.33))
+
+
+@dataclass(frozen=True, slots=True)
+class FailureLine:
+    """One failure of a group, with what it told; None if its event is gone."""
+
+    failure: Failure
+    told: Sighting | None
+
+
+def failure_lines(failures: Sequence[Failure], told: Mapping[int, Sighting]) -> list[FailureLine]:
+    """The lines of a group's page."""
+    return [FailureLine(failure, told.get(failure.pk)) for failure in failures]

@@ -1,0 +1,214 @@
+"""The dashboard: what needs somebody first, figures that are their lists, own work first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from tests import factories
+from tests.query_counts import statements_of
+from wms.core.actors import Actor
+from wms.core.models import ControlLoop, User
+from wms.dags.models import Dag
+from wms.dags.services import hold_dags
+from wms.failures import grouping
+from wms.failures.models import FailureGroup
+from wms.failures.services import mute_groups
+from wms.jobs.services import hold_jobs
+from wms.pilots.contacts import note_failure
+from wms.pilots.director import plan_requests
+from wms.pilots.models import PilotCheck
+from wms.pilots.pressure_models import ElementContact, PressureRequest
+from wms.sites.downtimes import add_downtime
+from wms.sites.models import Queue
+
+DASHBOARD = "/"
+
+
+@pytest.fixture
+def people(db: None) -> Any:
+    return factories.people()
+
+
+def as_user(user: User) -> Client:
+    client = Client()
+    client.force_login(user)
+    return client
+
+
+def board(user: User, **query: str) -> Any:
+    answer = as_user(user).get(DASHBOARD, query)
+    assert answer.status_code == 200
+    return answer.context["board"]
+
+
+def wants(user: User, **query: str) -> Mapping[str, Any]:
+    """What needs somebody, by the mark of its link."""
+    return {want.mark: want for want in board(user, **query).wants}
+
+
+def fail(owner: User, *, count: int = 1, exit_code: int = 1) -> None:
+    worker = factories.pilot()
+    for _ in range(count):
+        factories.job(owner)
+        assert factories.run_job(worker, exit_code=exit_code) is not None
+    grouping.run_cycle(timezone.now())
+
+
+def test_every_figure_is_the_count_of_the_list_behind_it(people: Any) -> None:
+    held, _ = factories.dag(people.alice), factories.dag(people.bob)
+    hold_dags([held.pk], actor=Actor.person(people.alice), reason="wait")
+    factories.job(people.alice)
+    factories.queued_pilot()
+    factories.turn()
+
+    for user, scope in ((people.sam, "all"), (people.alice, "mine")):
+        client, shown = as_user(user), board(user, show=scope)
+        tiles = (
+            ("web:dags", shown.dag_tiles), ("web:jobs", shown.job_tiles),
+            ("web:pilots", shown.pilot_tiles),
+        )  # fmt: skip
+        for name, entries in tiles:
+            for tile in entries:
+                listing = client.get(reverse(name) + tile.query).context["listing"]
+                assert listing.chosen_total == tile.count, (name, tile)
+                assert len(listing.page.rows) == tile.count.value
+
+
+def test_a_dag_that_is_held_failing_or_without_a_site_tells_why(people: Any) -> None:
+    held, idle = factories.dag(people.alice), factories.dag(people.alice)
+    hold_dags([held.pk], actor=Actor.person(people.alice), reason="disk full")
+    failing = factories.running_dag(people.alice, node_count=2)
+    Dag.objects.filter(pk=failing.pk).update(failed_count=1, futile_count=1)
+    long_ago = timezone.now() - timedelta(hours=1)
+    Dag.objects.filter(pk=idle.pk).update(
+        state="idle", site=None, state_since=long_ago, unmatched_reason="No site has GPUs."
+    )
+
+    found = wants(people.sam)
+
+    assert found[f"needy-{held.pk}"].why == "disk full"
+    assert found[f"needy-{idle.pk}"].why == "No site has GPUs."
+    assert found[f"needy-{idle.pk}"].act_address == f"{reverse('web:explain')}?dag={idle.pk}"
+    assert found[f"needy-{failing.pk}"].why == (
+        "1 node has failed for good, 1 cannot run any more; the others go on."
+    )
+
+
+def test_held_jobs_are_one_line_with_their_number_and_a_reason(people: Any) -> None:
+    jobs = [factories.job(people.alice).pk for _ in range(3)]
+    hold_jobs(jobs, actor=factories.SYSTEM, reason="input is gone")
+
+    want = wants(people.sam)["needy-held-jobs"]
+
+    assert want.name == "3 held"
+    assert want.why.endswith("input is gone")
+    listing = as_user(people.sam).get(want.address).context["listing"]
+    assert listing.chosen_total.value == 3
+
+
+def test_what_is_wrong_with_sites_and_queues_is_told_to_who_looks_after_them(people: Any) -> None:
+    now = timezone.now()
+    site = factories.site(queues=["short", "long"])
+    short, long_ = site.queues.order_by("-name")
+    worker = factories.pilot(short)
+    note_failure(long_, ElementContact.Kind.POLL, "no route to host", now=now, jitter=0)
+    for number in range(2):
+        PilotCheck.objects.create(
+            pilot=worker, key=f"disk{number}", name="disk", is_ok=False, reason="3 GB free",
+            seconds=1.0,
+        )  # fmt: skip
+    add_downtime(
+        site.name, start=now + timedelta(hours=1), end=now + timedelta(hours=9), reason="new disks",
+        actor=factories.SYSTEM, now=now,
+    )  # fmt: skip
+
+    found = {want.thing + " " + want.name: want for want in board(people.sam).wants}
+
+    assert found["Queue long of UW"].why == "Failed once: no route to host"
+    assert found["Check disk at UW"].why == "2 in the last hour: 3 GB free"
+    assert found["Site UW"].why == "new disks" or "ad" in found["Site UW"].why
+    assert any(want.why == "new disks" for want in board(people.sam).wants)
+    assert not board(people.alice, show="mine").wants
+
+
+def test_a_site_in_demand_without_pilots_is_told_until_it_has_one(people: Any) -> None:
+    now = timezone.now()
+    queue = factories.site().queues.get()
+    plan_requests(now)
+    PressureRequest.objects.filter(queue=queue).update(
+        waiting_jobs=7, lease_until=now + timedelta(hours=1), turn_reasons=["submission failed"]
+    )
+    mark = f"needy-demand-{queue.site.name}-{queue.name}"
+
+    want = wants(people.sam)[mark]
+    factories.queued_pilot(Queue.objects.get(pk=queue.pk))
+
+    assert want.why == "7 jobs wait for its pilots, and the site has none: submission failed."
+    assert mark not in wants(people.sam)
+
+
+def test_loops_that_fail_or_do_not_run_come_first(people: Any) -> None:
+    hold_dags([factories.dag(people.alice).pk], actor=factories.SYSTEM, reason="wait")
+    now = timezone.now()
+    ControlLoop.objects.create(name="negotiator", period_s=5, started_at=now, error="KeyError: 'x'")
+
+    first = board(people.sam).wants[0]
+
+    assert (first.name, first.why) == ("negotiator", "KeyError: 'x'")
+
+
+def test_a_user_sees_their_own_work_first_and_a_shifter_everything(people: Any) -> None:
+    mine, other = factories.dag(people.alice), factories.dag(people.bob)
+    hold_dags([mine.pk, other.pk], actor=factories.SYSTEM, reason="wait")
+
+    own, whole = board(people.alice), board(people.sam)
+
+    assert [dag.pk for dag in own.attention] == [mine.pk]
+    assert {dag.pk for dag in whole.attention} == {mine.pk, other.pk}
+    assert {dag.pk for dag in board(people.alice, show="all").attention} == {mine.pk, other.pk}
+
+
+@pytest.mark.parametrize("query", [{"show": "his"}, {"within": "3y"}])
+def test_what_cannot_be_shown_is_refused_with_what_can(people: Any, query: dict[str, str]) -> None:
+    answer = as_user(people.sam).get(DASHBOARD, query)
+
+    assert answer.status_code == 400
+    assert "must be" in answer.content.decode()
+
+
+def test_the_count_of_a_cause_is_the_number_of_failures_behind_its_link(people: Any) -> None:
+    fail(people.alice, count=3, exit_code=1)
+    fail(people.bob, count=2, exit_code=1)
+    fail(people.bob, count=1, exit_code=2)
+
+    for user, expected in ((people.sam, [5, 1]), (people.alice, [3])):
+        client, shown = as_user(user), board(user)
+        assert [hit.count for hit in shown.causes] == expected
+        for hit in shown.causes:
+            address = reverse("web:error", args=[hit.group.pk])
+            page = client.get(f"{address}?within={shown.window.value}{shown.of_owner}")
+            assert page.context["chosen"] == len(page.context["lines"]) == hit.count
+
+
+def test_a_muted_cause_is_not_brought_up(people: Any) -> None:
+    fail(people.alice)
+    mute_groups([FailureGroup.objects.get().pk], actor=Actor.person(people.sam), reason="known")
+
+    assert not board(people.sam).causes
+
+
+def test_the_board_asks_at_most_twelve_times_whatever_there_is(people: Any) -> None:
+    fail(people.alice, count=2)
+    hold_dags([factories.dag(people.alice).pk], actor=factories.SYSTEM, reason="wait")
+    for user in (people.sam, people.alice):
+        client = as_user(user)
+        client.get(DASHBOARD)
+
+        assert len(statements_of(lambda client=client: client.get(DASHBOARD))) <= 12
