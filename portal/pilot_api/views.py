@@ -18,7 +18,7 @@ from portal.pilot_api.bodies import Fields, read_body
 from portal.pilot_api.endpoint import credential_of, endpoint, for_attempt, for_pilot
 from wms.core.conf import conf
 from wms.core.errors import InvalidInput, NotAuthenticated, NotFound, PilotageError, TooLarge
-from wms.jobs import attempts, blobs, streams
+from wms.jobs import attempts, blobs, inputs, streams
 from wms.jobs.models import Attempt, AttemptFile, Stream
 from wms.pilots import logs, services
 from wms.pilots.heartbeats import Credential, record_heartbeat
@@ -76,7 +76,7 @@ def input_file(
 ) -> FileResponse:
     """One file of the input sandbox of a live attempt."""
     live = attempts.live_attempt(job, attempt, pilot_id=pilot.pk)
-    blob = attempts.input_blobs(live.job).get(path)
+    blob = inputs.input_blobs(live.job).get(path)
     if blob is None:
         raise NotFound(f"Job {job} has no input {path!r}.")
     return FileResponse(
@@ -153,7 +153,8 @@ def _read_next_claim(
     """The claim in a report; the token of the attempt, good for the report, is not for a claim."""
     if not body.has("claim"):
         return None
-    services.authenticate_pilot(*credential_of(request))
+    _, token = credential_of(request)
+    services.require_own_token(pilot, token)
     return messages.read_claim(body.object("claim"), pilot)
 
 

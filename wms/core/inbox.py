@@ -21,7 +21,12 @@ def register_reader(topic: str, task: str) -> None:
 def announce(entries: Iterable[InboxEntry]) -> None:
     """Store entries in the caller's transaction, and wake their readers when it is committed."""
     stored = InboxEntry.objects.bulk_create(entries, batch_size=1000)
-    for topic in sorted({entry.topic for entry in stored}):
+    knock({entry.topic for entry in stored})
+
+
+def knock(topics: Iterable[str]) -> None:
+    """Wake the readers of these topics when the caller's transaction is committed."""
+    for topic in sorted(topics):
         task = _TASK_BY_TOPIC.get(topic)
         if task is not None:
             transaction.on_commit(partial(wake, task))

@@ -36,7 +36,11 @@ def prepared_rows(sql: str, parameters: Mapping[str, Any]) -> list[tuple[Any, ..
     values = {
         name: Int8(value) if type(value) is int else value for name, value in parameters.items()
     }
+    # What Django's own cursors look at first: the connection may have died with the server, and a
+    # transaction that is to be rolled back goes on with nothing.
+    connection.close_if_health_check_failed()
     connection.ensure_connection()
+    connection.validate_no_broken_transaction()
     with connection.wrap_database_errors, psycopg.Cursor(connection.connection) as cursor:
         cursor.execute(sql, values, prepare=True)
         return cursor.fetchall()

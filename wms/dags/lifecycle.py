@@ -60,14 +60,13 @@ def apply_to_dags(
     if event in _ENDS_MATCH:
         # It may have been looking for another site while its last jobs ran.
         changes["unmatched_reason"] = ""
-    applied, events = _DAGS.apply(
+    applied, written = _DAGS.apply(
         event, dag_ids, actor=actor, reason=reason, facts=facts, **changes
     )
     if event in _WAKES_ENGINE:
         announce(
-            InboxEntry(topic=CONTROL_TOPIC, key=record.dag_id, event_id=record.pk)
-            for record in events
-            if isinstance(record, DagEvent)
+            InboxEntry(topic=CONTROL_TOPIC, key=each.entity_id, event_id=each.event_id)
+            for each in written
         )
     if event in _ENDS_MATCH:
         end_matches(applied.changed, end=MatchRecord.End(event), reason=reason)

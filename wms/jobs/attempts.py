@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
@@ -11,12 +11,11 @@ from typing import Any
 
 from django.db import transaction
 from django.db.models import F
-from django.db.models.functions import Coalesce
 
 from matching.classads import quote
 from wms.core.actors import Actor
 from wms.core.errors import Conflict, InvalidInput, NotFound
-from wms.jobs import lifecycle
+from wms.jobs import lifecycle, statements
 from wms.jobs.models import Attempt, AttemptFile, Blob, Job, JobEvent, WorkspaceFile
 from wms.jobs.paths import checked_path
 from wms.jobs.services import MOST_FREE_ATTEMPTS, hold_jobs, reschedule_jobs
@@ -31,6 +30,7 @@ from wms.jobs.verdicts import (
 
 #: A job of so many attributes is told no new ones.
 MOST_ATTRIBUTES = 200
+_NO_ATTEMPT = "This pilot has no attempt {number} of job {job}."
 _ON_EXIT_HOLD = "on_exit_hold is true"
 _StoppedBy = Attempt.StoppedBy
 
@@ -86,7 +86,7 @@ def find_attempt(job_id: int, number: int, *, pilot_id: int) -> Attempt:
         .first()
     )
     if attempt is None:
-        raise NotFound(f"This pilot has no attempt {number} of job {job_id}.")
+        raise NotFound(_NO_ATTEMPT.format(number=number, job=job_id))
     return attempt
 
 
@@ -202,22 +202,22 @@ def end_attempt(
 def _end(
     job_id: int, number: int, *, pilot_id: int, end: PayloadEnd, actor: Actor, now: datetime
 ) -> None:
-    attempt = find_attempt(job_id, number, pilot_id=pilot_id)
-    job = Job.objects.select_for_update().get(pk=job_id)
-    attempt.refresh_from_db()
+    job, attempt = _locked(job_id, number, pilot_id=pilot_id)
     if _has_reported_its_end(attempt):
         return
     if attempt.outcome or job.attempt_number != number or job.state not in WITH_PILOT:
         raise AttemptSuperseded(f"Attempt {number} of job {job_id} was replaced or stopped.")
-    _keep_usage(attempt, end, now)
     if end.stopped_by in {_StoppedBy.PREEMPTION, _StoppedBy.PILOT}:
+        _write_end(attempt, end, now)
         _interrupted(job, end, actor=actor)
         return
     failure = end.failure(success_code(job)) or _missing_upload(job, attempt)
     ad = JobAd(job, attempt, now, Ending(end.exit_code, end.signal))
     is_held = ad.says("on_exit_hold")
     again = "" if is_held else _why_again(job, ad, end, failure)
-    _close(attempt, failure or again or (_ON_EXIT_HOLD if is_held else ""), now)
+    reason = failure or again or (_ON_EXIT_HOLD if is_held else "")
+    outcome = Attempt.Outcome.FAILED if reason else Attempt.Outcome.DONE
+    _write_end(attempt, end, now, outcome=outcome, reason=reason, ended_at=now)
     _publish(job, attempt, with_outputs=not failure and not again and not is_held, now=now)
     facts = {job_id: end.facts()}
     if is_held or again:
@@ -238,6 +238,16 @@ def _end(
         lifecycle.apply("fail", [job_id], actor=actor, reason=failure, facts=facts)
     else:
         lifecycle.apply("complete", [job_id], actor=actor, facts=facts)
+
+
+def _locked(job_id: int, number: int, *, pilot_id: int) -> tuple[Job, Attempt]:
+    """The job, locked, and then the attempt as it is now. Raises NotFound."""
+    about = {"job_id": job_id, "number": number, "pilot_id": pilot_id}
+    job = statements.LOCKED_JOB.first(**about)
+    attempt = statements.ATTEMPT.first(**about)
+    if job is None or attempt is None:
+        raise NotFound(_NO_ATTEMPT.format(number=number, job=job_id))
+    return job, attempt
 
 
 def _interrupted(job: Job, end: PayloadEnd, *, actor: Actor) -> None:
@@ -276,18 +286,32 @@ def _why_again(job: Job, ad: JobAd, end: PayloadEnd, failure: str) -> str:
 
 
 def _missing_upload(job: Job, attempt: Attempt) -> str:
-    sent = set(attempt.files.filter(kind=AttemptFile.Kind.OUTPUT).values_list("path", flat=True))
+    sent = {
+        file["path"]
+        for file in statements.sent_files(attempt)
+        if file["kind"] == AttemptFile.Kind.OUTPUT
+    }
     missing = sorted(set(job.output_files) - sent)
     return f"output files were not received: {', '.join(missing)}" if missing else ""
 
 
-def _keep_usage(attempt: Attempt, end: PayloadEnd, now: datetime) -> None:
+def _write_end(
+    attempt: Attempt,
+    end: PayloadEnd,
+    now: datetime,
+    *,
+    outcome: str = "",
+    reason: str = "",
+    ended_at: datetime | None = None,
+) -> None:
     """Write down how the payload ended and what it used, whatever follows for the job.
 
-    An attempt whose start was not heard of has started so long ago as it took.
+    An attempt whose start was not heard of has started so long ago as it took. Without an outcome
+    it stays open, for whoever reschedules its job.
     """
-    Attempt.objects.filter(pk=attempt.pk).update(
-        started_at=Coalesce("started_at", now - timedelta(seconds=end.wall_s or 0.0)),
+    statements.END_OF_ATTEMPT.carry_out(
+        attempt_id=attempt.pk,
+        began_at=now - timedelta(seconds=end.wall_s or 0.0),
         exit_code=end.exit_code,
         signal=end.signal,
         wall_s=end.wall_s,
@@ -295,24 +319,22 @@ def _keep_usage(attempt: Attempt, end: PayloadEnd, now: datetime) -> None:
         max_rss_mb=end.max_rss_mb,
         stopped_by=end.stopped_by,
         usage=dict(end.usage) or attempt.usage,
+        outcome=outcome,
+        reason=reason,
+        ended_at=ended_at,
     )
-
-
-def _close(attempt: Attempt, failure: str, now: datetime) -> None:
-    outcome = Attempt.Outcome.FAILED if failure else Attempt.Outcome.DONE
-    Attempt.objects.filter(pk=attempt.pk).update(outcome=outcome, reason=failure, ended_at=now)
 
 
 def _publish(job: Job, attempt: Attempt, *, with_outputs: bool, now: datetime) -> None:
     """Put the attempt's files into the workspace: outputs of a success only, logs always."""
     names = {AttemptFile.Kind.STDOUT: job.stdout_name, AttemptFile.Kind.STDERR: job.stderr_name}
     paths: dict[str, str] = {}
-    for file in attempt.files.order_by("pk"):
-        if file.kind == AttemptFile.Kind.OUTPUT:
+    for file in statements.sent_files(attempt):
+        if file["kind"] == AttemptFile.Kind.OUTPUT:
             if with_outputs:
-                paths[file.path] = file.blob_id
-        elif names[AttemptFile.Kind(file.kind)]:
-            paths[names[AttemptFile.Kind(file.kind)]] = file.blob_id
+                paths[file["path"]] = file["blob"]
+        elif names[AttemptFile.Kind(file["kind"])]:
+            paths[names[AttemptFile.Kind(file["kind"])]] = file["blob"]
     WorkspaceFile.objects.bulk_create(
         [
             WorkspaceFile(
@@ -360,26 +382,3 @@ def return_job(
         reschedule_jobs(
             [job_id], outcome=outcome, actor=actor, reason=reason, is_at_fault=not is_preempted
         )
-
-
-def input_blobs(job: Job) -> dict[str, Blob]:
-    """The job's executable and input files as they are in the workspace now.
-
-    By the name that the payload finds them under: in the job's directory, if it has one.
-    A name that is not in the workspace is left out: an executable may live on the node.
-    """
-    places = {name: posixpath.join(job.directory, name) for name in job.input_files}
-    places[job.executable] = job.executable
-    files = WorkspaceFile.objects.filter(
-        workspace_id=job.workspace_id, path__in=set(places.values())
-    )
-    blobs = {file.path: file.blob for file in files.select_related("blob")}
-    return {name: blobs[path] for name, path in places.items() if path in blobs}
-
-
-def missing_inputs(job: Job, found: Sequence[str]) -> list[str]:
-    """Which of the declared inputs are not in the workspace."""
-    declared = {*job.input_files} | (
-        {job.executable} if not job.executable.startswith("/") else set()
-    )
-    return sorted(declared - set(found))

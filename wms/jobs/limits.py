@@ -7,10 +7,11 @@ claims at the same time never exceed a limit, and claims of kinds without one wa
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import chain
+from typing import Any
 
 from django.db import connection, transaction
 from django.db.models import Case, Count, F, OuterRef, QuerySet, Subquery, Value, When
@@ -25,6 +26,7 @@ from wms.core.errors import InvalidInput
 from wms.core.models import Role, User
 from wms.core.policy import require_role
 from wms.core.saving import check_row, save_audited
+from wms.core.statements import one_line, prepared_rows
 from wms.jobs.models import Attempt, RunningLimit
 
 #: What operators set; `last_match_at` belongs to the claims.
@@ -36,7 +38,7 @@ SELECT limits.id, coalesce(site.name, ''), limits.job_type, limits.owner_group, 
        limits.min_interval_s, limits.last_match_at
 FROM jobs_runninglimit AS limits LEFT JOIN sites_site AS site ON site.id = limits.site_id
 """
-_READ_AT = f"{_READ} WHERE limits.site_id IS NULL OR site.name = %s"
+_READ_AT = one_line(f"{_READ} WHERE limits.site_id IS NULL OR site.name = %(site)s")
 _LOCK = f"{_READ} WHERE limits.id = ANY(%s) ORDER BY limits.id FOR UPDATE OF limits"
 
 # How many open attempts are of a limit's kind. Not counted beyond the maximum: more is as bad.
@@ -109,7 +111,7 @@ class Gate:
     @classmethod
     def at(cls, site_name: str, now: datetime) -> Gate:
         """The gate of a site: its limits, and those over all sites. One query."""
-        return cls(now, _read(_READ_AT, [site_name]))
+        return cls(now, _limits(prepared_rows(_READ_AT, {"site": site_name})))
 
     def reached(self) -> tuple[JobKind, ...]:
         """The kinds of which none may start now, as it looks without a lock. At most one query."""
@@ -160,10 +162,14 @@ def reached_limits(now: datetime) -> list[ReachedLimit]:
 def _read(statement: str, parameters: Sequence[str | list[int]]) -> list[_Limit]:
     with connection.cursor() as cursor:
         cursor.execute(statement, parameters)
-        return [
-            _Limit(row_id, site, JobKind(job_type, owner_group), *values)
-            for row_id, site, job_type, owner_group, *values in cursor.fetchall()
-        ]
+        return _limits(cursor.fetchall())
+
+
+def _limits(rows: Iterable[Sequence[Any]]) -> list[_Limit]:
+    return [
+        _Limit(row_id, site, JobKind(job_type, owner_group), *values)
+        for row_id, site, job_type, owner_group, *values in rows
+    ]
 
 
 def _reached(limits: Sequence[_Limit], now: datetime) -> list[ReachedLimit]:

@@ -19,7 +19,7 @@ from wms.core.conf import conf
 from wms.core.models import User
 from wms.core.statements import sent_ahead
 from wms.core.transitions import Applied
-from wms.jobs import lifecycle
+from wms.jobs import lifecycle, statements
 from wms.jobs.avoiding import avoid_places
 from wms.jobs.models import Attempt, Blob, Job, Workspace, WorkspaceFile
 from wms.jobs.specs import JobSpec
@@ -92,7 +92,7 @@ def submit_jobs(
         return [job_id for spec in specs for job_id in add([spec])]
 
 
-@transaction.atomic
+@transaction.atomic(savepoint=False)
 def bind_to_pilot(
     claimed: taskqueues.Claimed,
     *,
@@ -117,8 +117,8 @@ def bind_to_pilot(
     )
     if not applied.changed:
         return None
-    job = Job.objects.get(pk=job_id)
-    return Attempt.objects.create(
+    [job] = statements.JOB.rows(job_id=job_id)
+    attempt = Attempt(
         job=job,
         number=job.attempt_number,
         pilot_id=pilot_id,
@@ -131,6 +131,8 @@ def bind_to_pilot(
         memory_mb=needs.memory_mb,
         gpus=needs.gpus,
     )
+    statements.NEW_ATTEMPT.insert(attempt)
+    return attempt
 
 
 @transaction.atomic

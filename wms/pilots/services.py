@@ -19,9 +19,10 @@ from matching.resources import Resource
 from wms.core.actors import Actor
 from wms.core.conf import conf
 from wms.core.errors import NotAuthenticated
+from wms.core.prepared import Parameter, PreparedQuery
 from wms.core.statements import one_line, prepared_rows
 from wms.jobs import services as jobs
-from wms.jobs.attempts import input_blobs, missing_inputs
+from wms.jobs.inputs import input_blobs, missing_inputs
 from wms.jobs.limits import Gate
 from wms.jobs.models import Attempt, Blob, Job
 from wms.pilots import lifecycle
@@ -43,6 +44,27 @@ UPDATE pilots_pilot SET heartbeat_at = %(now)s
 WHERE id = %(pilot)s AND state <> ALL(%(ended)s::text[])
 RETURNING fruitless_at, drain_reason
 """)
+
+
+# With all that it can offer, and nothing else: every request of a pilot begins with it.
+_BY_UUID = PreparedQuery(
+    lambda: Pilot.objects.filter(uuid=Parameter("uuid"))
+    .select_related("queue__site", "owner", "owner_group")
+    .only(
+        "uuid", "state", "token_sha256", "node",
+        *(f"queue__{name}" for name in (
+            "name", "element", "cores", "memory_mb", "gpus", "wall_time_s", "platform", "setup",
+            "submit_pool", "tags", "required_tags", "site__name",
+        )),
+        "owner__username", "owner__is_active", "owner_group__name", "owner_group__has_job_sharing",
+    )
+)  # fmt: skip
+# The open attempts of a pilot, and that of a claim.
+_OWN = PreparedQuery(
+    lambda: Attempt.objects.filter(pilot_id=Parameter("pilot_id")).filter(
+        Q(outcome="") | Q(claim_key=Parameter("claim_key"))
+    )
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,14 +179,18 @@ def authenticate_pilot(uuid: UUID, token: str, *, attempt: AttemptRef | None = N
 
     What is about one attempt may also carry the token of that attempt.
     """
-    with_offer = Pilot.objects.select_related("queue__site", "owner", "owner_group")
-    pilot = with_offer.filter(uuid=uuid).first()
+    pilot = _BY_UUID.first(uuid=uuid)
     if pilot is None or not pilot.token_sha256:
         raise NotAuthenticated
-    is_attempts = attempt is not None and hmac.compare_digest(attempt_token(pilot, attempt), token)
-    if not is_attempts and not hmac.compare_digest(pilot.token_sha256, secret_digest(token)):
-        raise NotAuthenticated
+    if attempt is None or not hmac.compare_digest(attempt_token(pilot, attempt), token):
+        require_own_token(pilot, token)
     return pilot
+
+
+def require_own_token(pilot: Pilot, token: str) -> None:
+    """Raise NotAuthenticated unless this is the pilot's token, and not that of an attempt."""
+    if not hmac.compare_digest(pilot.token_sha256, secret_digest(token)):
+        raise NotAuthenticated
 
 
 def attempt_token(pilot: Pilot, attempt: AttemptRef) -> str:
@@ -201,8 +227,7 @@ def _bind_job(pilot: Pilot, resource: Resource, claim_key: str, now: datetime) -
     if not rows:
         return "the pilot has ended"
     [(fruitless_at, drain_reason)] = rows
-    own = Attempt.objects.filter(pilot_id=pilot.pk).filter(Q(outcome="") | Q(claim_key=claim_key))
-    attempts = list(own.select_related("job"))
+    attempts = _OWN.rows(pilot_id=pilot.pk, claim_key=claim_key)
     for given in attempts:
         if given.claim_key == claim_key:
             return f"the job of this claim is closed: {given.outcome}" if given.outcome else given

@@ -6,16 +6,19 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.portal.pilot_api.pilot_client import PilotClient
+from tests.portal.pilot_api.pilot_client import ENDED, OFFER, PilotClient
 from tests.statements import carried_out_by
-from wms.jobs.models import Attempt
+from wms.jobs.models import Attempt, Job
 
 pytestmark = pytest.mark.django_db
 
-#: Credential, pilot, its attempts, limits, draw; then the job's change and event, the attempt, its
-#: inputs.
-CLAIM = 11
+#: Credential, pilot, its attempts, limits, draw; then the job's change with its event, the job, the
+#: attempt, its inputs.
+CLAIM = 9
 CLAIM_IN_VAIN = 6
+#: Credential, the job's lock, the attempt and its files; then the attempt's end, and the job's
+#: change with its event.
+END = ["SELECT", "SELECT", "SELECT", "UPDATE", "SELECT"]
 
 
 @pytest.mark.parametrize("jobs", [0, 1])
@@ -45,6 +48,36 @@ def test_a_claim_is_so_many_statements_however_many_jobs_wait(
 
     assert few == many
     assert len(few) == CLAIM
+
+
+def test_a_job_without_files_costs_so_many_statements_in_all(
+    registered: PilotClient, job_id: int
+) -> None:
+    Job.objects.update(executable="/bin/true", input_files=[], output_files=[])
+
+    claimed = carried_out_by(lambda: registered.claim(cores=1))
+    job = Attempt.objects.get()
+    path = f"jobs/{job.job_id}/{job.number}/report"
+    ended = carried_out_by(lambda: registered.post(path, ENDED))
+
+    assert len(claimed) == CLAIM - 1
+    assert ended == END
+
+
+def test_a_report_that_claims_looks_at_the_credential_once(
+    registered: PilotClient, make_job: Callable[..., int]
+) -> None:
+    make_job()
+    make_job()
+    Job.objects.update(output_files=[])
+    job = registered.claim()
+    body = ENDED | {"claim": OFFER | {"claim": "ab" * 16}}
+
+    both = carried_out_by(
+        lambda: registered.post(f"jobs/{job['job']}/{job['attempt']}/report", body)
+    )
+
+    assert len(both) == len(END) + CLAIM - 1
 
 
 def test_a_claim_in_vain_is_a_handful_of_statements(registered: PilotClient) -> None:

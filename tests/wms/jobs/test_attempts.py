@@ -18,13 +18,13 @@ from wms.jobs.attempts import (
     PayloadEnd,
     add_attempt_file,
     end_attempt,
-    input_blobs,
     live_attempt,
     note_attributes,
     return_job,
     start_attempt,
 )
 from wms.jobs.blobs import store_bytes
+from wms.jobs.inputs import input_blobs
 from wms.jobs.models import Attempt, Job, JobEvent, WorkspaceFile
 from wms.jobs.services import (
     JobSpec,

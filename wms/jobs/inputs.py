@@ -1,0 +1,34 @@
+"""What a job takes from its workspace before it runs."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Sequence
+
+from wms.jobs import statements
+from wms.jobs.models import Blob, Job
+
+
+def input_blobs(job: Job) -> dict[str, Blob]:
+    """The job's executable and input files as they are in the workspace now.
+
+    By the name that the payload finds them under: in the job's directory, if it has one.
+    A name that is not in the workspace is left out: an executable may live on the node.
+    """
+    places = {name: posixpath.join(job.directory, name) for name in job.input_files}
+    places[job.executable] = job.executable
+    # No path of a workspace is absolute.
+    paths = {path for path in places.values() if not path.startswith("/")}
+    if not paths:
+        return {}
+    files = statements.INPUTS.rows(workspace_id=job.workspace_id, paths=sorted(paths))
+    blobs = {file.path: file.blob for file in files}
+    return {name: blobs[path] for name, path in places.items() if path in blobs}
+
+
+def missing_inputs(job: Job, found: Sequence[str]) -> list[str]:
+    """Which of the declared inputs are not in the workspace."""
+    declared = {*job.input_files} | (
+        {job.executable} if not job.executable.startswith("/") else set()
+    )
+    return sorted(declared - set(found))
