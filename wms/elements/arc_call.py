@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import re
 import ssl
 import sys
 import time
@@ -22,6 +23,7 @@ Question = Mapping[str, Any]
 _HANDSHAKES = 3
 _PAUSE_S = 0.2
 _PIECE_BYTES = 65536
+_TOKEN = re.compile(r"[!-~]+")
 
 
 def exchange(question: Question) -> list[dict[str, Any]]:
@@ -85,6 +87,9 @@ def _headers(question: Question, request: Mapping[str, Any]) -> dict[str, str]:
         headers["Content-Type"] = request["type"]
     if question["token_file"]:
         token = Path(question["token_file"]).read_text(encoding="ascii").strip()
+        if not _TOKEN.fullmatch(token):
+            # The library's own error would tell the whole file.
+            raise ValueError("token_file does not hold one token")
         headers["Authorization"] = f"Bearer {token}"
     return headers
 

@@ -41,6 +41,7 @@ umask 077
 base=$1 name=$2 count=$3 cores=$4 memory_mb=$5 gpus=$6 minutes=$7
 mkdir -p "$base"
 cd "$base"
+trap 'rm -f ".$name.run"' EXIT
 cat >".$name.run" <<'@DELIMITER@'
 @SCRIPT@
 @DELIMITER@
@@ -61,7 +62,6 @@ while [ "$index" -lt "$count" ]; do
   echo "$id"
   index=$((index + 1))
 done
-rm -f ".$name.run"
 """
 
 #: Arguments: base. First line: clock and host; then one line for each pilot directory; last `END`.

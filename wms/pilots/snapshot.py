@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from django.db import connection
-from django.db.models import Count
+from django.db.models import Count, QuerySet, Sum
 
+from matching.counts import counted, pilots_are
 from matching.pressure_plan import UNBOUNDED, Bounds, Scopes
 from matching.rooms import Room
 from wms.accounting.models import AccountingGroup
 from wms.pilots.models import Pilot
 from wms.pilots.pressure_models import PilotLimit
-from wms.sites.models import Site
+from wms.pilots.states import ALIVE
+from wms.sites.models import Queue, Site
 
 #: Starts in this time make the start rate of a queue.
 _RATE_WINDOW = timedelta(minutes=30)
@@ -119,6 +121,40 @@ def scopes() -> Scopes:
         {name: _bounds(row, "site limit") for name, row in by_site.items()},
         {name: _bounds(row, "group limit") for name, row in by_group.items()},
     )
+
+
+def room_in_scopes(queue: Queue) -> tuple[int, str]:
+    """How many pilots the limits that a queue shares with others leave now, and what leaves least.
+
+    The planner divides the same places, but it looked at them some seconds ago, when pilots that
+    another queue was promised before had not been made.
+    """
+    shared, alive = scopes(), Pilot.objects.filter(state__in=ALIVE)
+    group = queue.owner_group.name if queue.owner_group else ""
+    rooms = [
+        *_rooms(
+            shared.groups.get(group), alive.filter(queue__owner_group=queue.owner_group), queue
+        ),
+        *_rooms(shared.sites.get(queue.site.name), alive.filter(queue__site=queue.site_id), queue),
+        *_rooms(shared.whole, alive, queue),
+    ]
+    return min(rooms, default=(UNBOUNDED, ""))
+
+
+def _rooms(
+    bounds: Bounds | None, alive: QuerySet[Pilot], queue: Queue
+) -> Iterator[tuple[int, str]]:
+    if bounds is None:
+        return
+    if bounds.max_pilots < UNBOUNDED:
+        pilots = alive.count()
+        told = f"{bounds.name} {bounds.max_pilots}: {pilots_are(pilots, 'there')}"
+        yield max(bounds.max_pilots - pilots, 0), told
+    if bounds.max_cores < UNBOUNDED:
+        cores = alive.aggregate(cores=Sum("queue__cores", default=0))["cores"]
+        limit = counted(bounds.max_cores, "core", "cores")
+        told = f"{bounds.name} {limit}: {counted(cores, 'is', 'are')} there"
+        yield max(bounds.max_cores - cores, 0) // queue.cores, told
 
 
 def _of_all(limits: Sequence[PilotLimit], scope: PilotLimit.Scope) -> PilotLimit | None:

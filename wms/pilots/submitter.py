@@ -31,6 +31,7 @@ from wms.pilots.models import Pilot
 from wms.pilots.pressure_models import PressureRequest
 from wms.pilots.remover import removal_due, take_back
 from wms.pilots.services import secret_digest
+from wms.pilots.snapshot import room_in_scopes
 from wms.pilots.states import ALIVE, PENDING
 from wms.sites.models import Queue
 from wms.sites.selectors import element_of
@@ -152,12 +153,11 @@ def _submit(request: PressureRequest, turn: Turn, report: Report, watch: Watch) 
     with faults_contained("pilot_submission_failed", queue) as outcome:
         element = element_of(queue)
         for count in _that_fit(element, turn, report):
-            if report.submitted:
-                count = min(count, _still_asked(request, report, watch))
-            if not count:
+            wanted = min(count, _still_asked(request, report, watch))
+            if not wanted:
                 break
-            submit_pilots(queue, element, count)
-            report.submitted += count
+            submit_pilots(queue, element, wanted)
+            report.submitted += wanted
     if outcome.fault:
         jitter = random.uniform(-1, 1)
         contact = note_failure(queue, Kind.SUBMIT, outcome.fault, now=watch.now, jitter=jitter)
@@ -174,13 +174,15 @@ def _still_asked(request: PressureRequest, report: Report, watch: Watch) -> int:
     if watch.elapsed_s > _BATCHES_FOR_S:
         report.reasons.append(f"the rest comes later: a turn submits for {_BATCHES_FOR_S:.0f} s")
         return 0
-    latest = PressureRequest.objects.select_related("queue").filter(pk=request.pk).first()
-    if latest is None or latest.updated_at < request.updated_at:
-        return 0
-    turn = _decided(latest, pilot_counts(latest.queue))
+    latest = PressureRequest.objects.select_related("queue").get(pk=request.pk)
+    turn = _decided(latest, pilot_counts(request.queue))
     if not turn.submit:
         report.reasons.append("less is asked for since the turn began")
-    return turn.submit
+        return 0
+    room, told_room = room_in_scopes(request.queue)
+    if room < turn.submit and told_room not in report.reasons:
+        report.reasons.append(told_room)
+    return min(turn.submit, room)
 
 
 def _that_fit(element: Element, turn: Turn, report: Report) -> Sequence[int]:

@@ -94,8 +94,8 @@ STEERINGS = {
         Steering(
             event="kill",
             label="Kill",
-            explanation="The job ends for good. A payload that runs is stopped: its pilot hears of it "
-            "with its next heartbeat.",
+            explanation="The job ends for good. A payload that runs is stopped: its pilot hears of "
+            "it with its next heartbeat.",
             done="The job is killed.",
             needs_reason=True,
             carry_out=lambda job_id, actor, reason: kill_job(job_id, actor=actor, reason=reason),

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from wms.elements.arc import ArcElement, ArcSettings
+from wms.elements.arc_call import _headers
 from wms.elements.host import HostElement
 from wms.elements.protocol import Element, Refused, Unreachable, by_index
 from wms.elements.runner import Completed, LocalRunner
@@ -107,6 +108,8 @@ def test_pilots_of_a_host_that_were_started_before_a_fault_are_no_refusal(tmp_pa
         element.submit(4, "true", name="batch", **SLOT)
 
     assert element.adopt("batch") == ["batch.0", "batch.1"]
+    # It holds the secrets of the whole batch.
+    assert not (tmp_path / ".batch.run").exists()
 
 
 def test_a_fault_before_the_first_pilot_of_a_host_is_a_refusal(tmp_path: Path) -> None:
@@ -170,3 +173,21 @@ def test_a_command_that_a_signal_has_ended_tells_nothing(command: str) -> None:
 
 def test_a_code_of_its_own_is_an_answer() -> None:
     assert LocalRunner().run(["sh", "-c", "exit 255"]).returncode == 255
+
+
+def test_a_file_that_holds_more_than_a_token_is_told_to_nobody(tmp_path: Path) -> None:
+    token_file = tmp_path / "token"
+    token_file.write_text("# of the robot\nsecret-part\n")
+    question = {"token_file": str(token_file)}
+
+    with pytest.raises(ValueError, match="does not hold one token") as told:
+        _headers(question, {})
+
+    assert "secret" not in str(told.value)
+
+
+def test_a_token_goes_with_each_request(tmp_path: Path) -> None:
+    token_file = tmp_path / "token"
+    token_file.write_text("a.b-c_d~/+=\n")
+
+    assert _headers({"token_file": str(token_file)}, {})["Authorization"] == "Bearer a.b-c_d~/+="

@@ -12,11 +12,14 @@ from django.utils import timezone
 
 from tests.wms.pilots.directing import direct, reasons_of
 from tests.wms.pilots.fake_element import FakeElement
+from wms.core.actors import Actor
+from wms.core.models import User
 from wms.elements.protocol import PilotState, Unreachable
 from wms.pilots import attendant, director, submitter
 from wms.pilots.models import Pilot
-from wms.pilots.pressure_models import ElementContact, PressureRequest
+from wms.pilots.pressure_models import ElementContact, PilotLimit, PressureRequest
 from wms.sites.models import Queue
+from wms.sites.services import QueueSpec, SiteSpec, configure_site
 
 
 class SlowElement(FakeElement):
@@ -140,3 +143,40 @@ def test_who_uses_up_the_time_of_a_whole_task_is_left_alone_for_a_while(
     assert contact.reason == "not done within 240 s"
     assert contact.next_at is not None
     assert contact.next_at > now + timedelta(seconds=250)
+
+
+@pytest.mark.parametrize(
+    ("limit", "told"),
+    [
+        ({"max_pilots": 12}, "site limit 12: 12 pilots are there"),
+        ({"max_cores": 12}, "site limit 12 cores: 12 are there"),
+    ],
+)
+def test_two_queues_that_were_promised_the_same_places_do_not_get_them_twice(
+    make_queue: Callable[..., Queue],
+    add_jobs: Callable[..., Any],
+    olga: User,
+    limit: dict[str, int],
+    told: str,
+) -> None:
+    first = make_queue(max_pilots=50, max_queued_pilots=50)
+    spec = QueueSpec("other", "fake", {"system": "b"}, max_pilots=50, max_queued_pilots=50)
+    configure_site(SiteSpec(name="site-a"), [spec], actor=Actor.person(olga))
+    second = Queue.objects.get(name="other")
+    PilotLimit.objects.create(scope="site", site=first.site, **limit)
+    add_jobs(40)
+    now = timezone.now()
+    director.plan_requests(now)
+    # As if the second one had been planned before the pilots of the first were made.
+    PressureRequest.objects.update(granted=8, ceiling=8)
+
+    turns = [submitter.serve(queue.pk, now) for queue in (first, second)]
+
+    assert [turn and turn.submitted for turn in turns] == [8, 4]
+    assert Pilot.objects.count() == 12
+    assert told.replace("12 pilots are", "8 pilots are").replace("12 are", "8 are") in (
+        turns[1].reasons if turns[1] else []
+    )
+    again = submitter.serve(second.pk, now)
+    assert again is not None
+    assert (again.submitted, again.reasons) == (0, [told])
