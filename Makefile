@@ -10,9 +10,6 @@ NOWHERE := PILOTAGE_SECRET_KEY=none DATABASE_URL=postgresql://nowhere/none REDIS
 .DEFAULT_GOAL := help
 .PHONY: help demo up setup test test-elements lint lock clean
 
-# The tests of HTCondor and ARC take minutes.
-ELEMENTS_TO_TEST := slurm,sshd
-
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 15
 
@@ -24,12 +21,13 @@ up: $(VENV)/.production ## Start the portal without the example
 
 setup: $(VENV)/.development ## Prepare .venv for development and benchmarks
 
-test: $(VENV)/.development ## Run every test but those of HTCondor and ARC (installs a browser if there is none)
+test: $(VENV)/.development ## Run the tests (installs a browser if there is none)
 	@browser=$$(.ci/browser $(BIN)) && PILOTAGE_BROWSER="$$browser" \
-		PILOTAGE_BATCH_SYSTEMS="$${PILOTAGE_BATCH_SYSTEMS-$(ELEMENTS_TO_TEST)}" $(BIN)/python -m pytest $(ARGS)
+		$(BIN)/python -m pytest -m "not apart" $(ARGS)
 
-test-elements: $(VENV)/.development ## Run the tests of all batch systems, ARC included
-	@$(BIN)/python -m pytest tests/wms/elements tests/scenarios/test_production_under_fire.py $(ARGS)
+test-elements: $(VENV)/.development ## Run those that need the machine for themselves: HTCondor, ARC, all breaks
+	@$(BIN)/python -m pytest -n 0 -m "apart and scenario" tests/scenarios $(ARGS)
+	@$(BIN)/python -m pytest --dist loadfile -m "apart and not scenario" tests/wms/elements $(ARGS)
 
 lint: $(VENV)/.development ## Check format, style, types, layers and migrations
 	$(BIN)/ruff check .

@@ -10,7 +10,12 @@ from django.conf import settings
 from django.test import override_settings
 from hypothesis import settings as hypothesis_settings
 
-from tests.batch_systems.fixtures import own_slurm, slurm, sshd  # noqa: F401 - fixtures for all
+from tests.batch_systems.fixtures import (  # noqa: F401 - fixtures for all
+    fence_programs,
+    own_slurm,
+    slurm,
+    sshd,
+)
 
 # No example is too slow: how long one takes is a matter of the machine and its load.
 hypothesis_settings.register_profile("pilotage", deadline=None)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 
 import pytest
 
+from tests.batch_systems.packages import ensure_programs
 from tests.batch_systems.services import Unavailable, shared
 from tests.batch_systems.slurm import Slurm
 from tests.batch_systems.sshd import Sshd
@@ -40,3 +42,10 @@ def sshd() -> Sshd:
     found = _shared_or_skip("sshd")
     assert isinstance(found, Sshd)
     return found
+
+
+@pytest.fixture(scope="session")
+def fence_programs() -> None:
+    """The programs of fences, where they can be installed; what works then, a test finds out."""
+    with suppress(Unavailable):
+        ensure_programs({"bubblewrap": "bwrap", "sudo": "sudo"})

@@ -15,7 +15,9 @@ from urllib.request import ProxyHandler, Request, build_opener
 
 from portal.cli.child import ChildPortal
 from portal.cli.client import Client, Unreachable
+from portal.cli.demo_site import OPERATOR
 from portal.cli.place import BASE, Place
+from tests.scenarios.pages import Pages
 from tests.scenarios.running_demo import FOREIGN, wait_for
 
 _SET_UP = """
@@ -55,6 +57,10 @@ class RunningPortal:
         request.add_header("Authorization", f"Token {self.client.token}")
         with build_opener(ProxyHandler({})).open(request, timeout=30) as answer:
             return answer.read().decode()
+
+    def pages(self) -> Pages:
+        """The pages as the operator sees them."""
+        return Pages(self.url, OPERATOR, (self.place.run / "operator.password").read_text().strip())
 
     def all(self, path: str) -> list[dict[str, Any]]:
         """Every entry of a list of the API."""
@@ -107,23 +113,3 @@ def _set_up(given: Mapping[str, Any]) -> str:
     if done.returncode:
         raise AssertionError(done.stderr)
     return done.stdout.split()[-1]
-
-
-def processes_with(needles: Sequence[str], *, word: str) -> list[int]:
-    """Living processes with `word` in their command line, and one of the others there or in their
-    environment.
-    """
-    found = []
-    for entry in Path("/proc").iterdir():
-        if not entry.name.isdigit():
-            continue
-        try:
-            command = (entry / "cmdline").read_bytes()
-            if word.encode() not in command:
-                continue
-            told = command + (entry / "environ").read_bytes()
-            if any(needle.encode() in told for needle in needles):
-                found.append(int(entry.name))
-        except OSError:
-            continue
-    return found

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import random
+import re
 import secrets
 import shutil
-import signal
 import tempfile
-import threading
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -23,17 +19,13 @@ from portal.cli.demo import ENDS
 from tests.batch_systems import slurm
 from tests.batch_systems.slurm import Slurm
 from tests.batch_systems.sshd import Sshd
+from tests.scenarios.killer import Killer
+from tests.scenarios.pages import Pages
 from tests.scenarios.running_demo import wait_for
-from tests.scenarios.running_portal import RunningPortal, processes_with, running_portal
+from tests.scenarios.running_portal import RunningPortal, running_portal
 
-pytestmark = [
-    pytest.mark.scenario,
-    pytest.mark.slow,
-    # It takes three minutes of a machine that has nothing else to do.
-    pytest.mark.skipif(
-        "PILOTAGE_BATCH_SYSTEMS" in os.environ, reason="only by `make test-elements`"
-    ),
-]
+# Three minutes of a machine that has nothing else to do.
+pytestmark = [pytest.mark.scenario, pytest.mark.slow, pytest.mark.apart]
 
 NODES = 500
 LIMIT_S = 480.0
@@ -42,7 +34,7 @@ OUTAGE_S = 60.0
 QUICK = {
     "PILOTAGE_AGENT_HEARTBEAT_S": "2",
     "PILOTAGE_PILOT_STALLED_AFTER_S": "10",
-    "PILOTAGE_AGENT_IDLE_LIMIT_S": "20",
+    "PILOTAGE_AGENT_IDLE_LIMIT_S": "6",
     "PILOTAGE_RESCHEDULE_PAUSES_S": "1,2,5",
 }
 PAYLOAD = """\
@@ -101,34 +93,9 @@ def _submit(portal: RunningPortal, folder: Path) -> int:
     return int(portal.client.post_files("dags/", parts, key=secrets.token_hex(16))["id"])
 
 
-class Killer(threading.Thread):
-    """Kills half of the pilots that it sees by SIGKILL, each at a random time of its life."""
-
-    def __init__(self, pilots: Callable[[], list[int]]) -> None:
-        super().__init__(daemon=True)
-        self._pilots = pilots
-        self._draw = random.Random(6)
-        self._seen: set[int] = set()
-        self._over = threading.Event()
-        self.killed: set[int] = set()
-
-    def run(self) -> None:
-        kill_at: dict[int, float] = {}
-        while not self._over.wait(0.5):
-            now = time.monotonic()
-            for pid in set(self._pilots()) - self._seen:
-                self._seen.add(pid)
-                if self._draw.random() < 0.5:
-                    kill_at[pid] = now + self._draw.uniform(1.0, 25.0)
-            for pid in [each for each, at in kill_at.items() if at <= now]:
-                del kill_at[pid]
-                with suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
-                    self.killed.add(pid)
-
-    def stop(self) -> None:
-        self._over.set()
-        self.join()
+def _living(portal: RunningPortal) -> list[dict[str, Any]]:
+    states = ("submitted", "queued", "running", "stalled")
+    return [p for state in states for p in portal.get(f"pilots/?state={state}")["results"]]
 
 
 def _done(portal: RunningPortal, path: str) -> int:
@@ -137,21 +104,74 @@ def _done(portal: RunningPortal, path: str) -> int:
 
 def _unfit_pilots(portal: RunningPortal) -> list[dict[str, Any]]:
     """The pilots whose node did not pass its checks."""
-    found = portal.get("pilots/?state=failed&page_size=100").get("results", [])
-    return [pilot for pilot in found if "software" in pilot["state_reason"]]
+    found = portal.get("pilots/?state=failed&queue=ssh&page_size=100").get("results", [])
+    return [pilot for pilot in found if "check software" in pilot["state_reason"]]
 
 
-def _check_nodes(portal: RunningPortal, dag_id: int) -> Counter[str]:
-    """Every node ended well once, and its output is there; the outcomes of all attempts."""
-    outcomes: Counter[str] = Counter()
-    for node in portal.all(f"dags/{dag_id}/nodes/?page_size=100"):
-        attempts = portal.client.get(f"jobs/{node['job']}/")["attempts"]
-        mine = Counter(attempt["outcome"] for attempt in attempts)
-        assert mine["done"] == 1, (node["name"], attempts)
-        # Whoever looks at the job reads what became of the others.
-        assert all(attempt["reason"] for attempt in attempts if attempt["outcome"] != "done")
-        outcomes += mine
-    return outcomes
+def _break_everything(
+    portal: RunningPortal, pages: Pages, path: str, own_slurm: Slurm, software: Path
+) -> None:
+    """Stop Slurm's controller for a minute; meanwhile spoil the node behind ssh and the web."""
+    until = time.monotonic() + OUTAGE_S
+    own_slurm.stop_controller()
+    (software / "release").unlink()
+    wait_for(
+        "the queue's page tells the outage",
+        lambda: (
+            "Unable to contact slurm controller" in pages.text("sites/Everywhere/queues/slurm/")
+        ),
+        timeout_s=LIMIT_S,
+    )
+    done = _done(portal, path)
+    portal.kill("web")
+    wait_for("nodes go on", lambda: _done(portal, path) > done, timeout_s=LIMIT_S)
+    wait_for("a node is found unfit", lambda: _unfit_pilots(portal), timeout_s=LIMIT_S)
+    (software / "release").touch()
+    wait_for("the minute is over", lambda: time.monotonic() > until, timeout_s=LIMIT_S)
+    slurm.start(own_slurm.folder)
+
+
+def _check_nodes(portal: RunningPortal, pages: Pages, dag_id: int) -> None:
+    """Every node ended well once, and its output is there, made once."""
+    jobs = {job["id"]: job for job in portal.all(f"jobs/?dag={dag_id}&page_size=100")}
+    nodes = portal.all(f"dags/{dag_id}/nodes/?page_size=100")
+    assert {node["job"] for node in nodes} == set(jobs)
+    assert {job["state"] for job in jobs.values()} == {"done"}
+    assert any(job["attempt_number"] > 1 for job in jobs.values())
+    for job in jobs.values():
+        if job["attempt_number"] > 1:
+            _check_repeated(portal, pages, job["id"])
+    for number in range(0, NODES, 7):
+        assert portal.text(f"dags/{dag_id}/files/out.{number}") == f"node {number}\n"
+
+
+def _check_repeated(portal: RunningPortal, pages: Pages, job_id: int) -> None:
+    """One attempt of the job counts, and its page tells what became of the others."""
+    attempts = portal.client.get(f"jobs/{job_id}/")["attempts"]
+    page = pages.text(f"jobs/{job_id}/")
+    others = [attempt for attempt in attempts if attempt["outcome"] != "done"]
+    assert len(others) == len(attempts) - 1, attempts
+    for attempt in others:
+        assert attempt["reason"]
+        assert attempt["reason"] in page
+
+
+def _check_pilots(portal: RunningPortal, pages: Pages, killed: Mapping[str, datetime]) -> None:
+    """Each pilot's page tells how it ended: those that were killed failed, with the reason."""
+    pilots = {pilot["native_id"]: pilot for pilot in portal.all("pilots/?page_size=100")}
+    assert {pilot["queue"] for pilot in pilots.values()} == {"slurm", "ssh", "host"}
+    assert {pilots[native_id]["queue"] for native_id in killed} == {"slurm", "ssh", "host"}
+    for native_id, killed_at in killed.items():
+        pilot = pilots[native_id]
+        # It may have said good-bye just before.
+        if datetime.fromisoformat(pilot["ended_at"]) > killed_at:
+            assert pilot["state"] in {"failed", "aborted"}, pilot
+            assert re.search("without|no heartbeat", pilot["state_reason"]), pilot
+    for page in (pages.text(f"pilots/{number}/") for number in range(1, len(pilots) + 1)):
+        pilot = next(each for each in pilots.values() if each["uuid"] in page)
+        assert pilot["native_id"] in page
+        assert pilot["state_reason"] in page
+        assert (pilot["state"] == "done") == ("idle" in pilot["state_reason"]), pilot
 
 
 def test_a_production_on_slurm_ssh_and_host_completes_whatever_breaks(
@@ -162,35 +182,20 @@ def test_a_production_on_slurm_ssh_and_host_completes_whatever_breaks(
     (software / "release").touch()
     queues = _queues(var, own_slurm, sshd, software)
     with running_portal(var, {"name": "Everywhere"}, queues, **QUICK) as portal:
+        pages = portal.pages()
         dag_id = _submit(portal, var)
         path = f"dags/{dag_id}/"
-        killer = Killer(lambda: processes_with([str(var), str(own_slurm.folder)], word="agent.pyz"))
-        killer.start()
-        wait_for("the first nodes are done", lambda: _done(portal, path) > 20, timeout_s=120)
+        wait_for("the first nodes are done", lambda: _done(portal, path) > 20, timeout_s=LIMIT_S)
 
-        # The node behind ssh loses its software; Slurm its controller; the portal its web server.
-        (software / "release").unlink()
-        own_slurm.stop_controller()
-        restart = threading.Timer(OUTAGE_S, lambda: slurm.start(own_slurm.folder))
-        restart.start()
-        done = _done(portal, path)
-        portal.kill("web")
-        wait_for("nodes go on", lambda: _done(portal, path) > done, timeout_s=120)
-        wait_for("a node is found unfit", lambda: _unfit_pilots(portal), timeout_s=120)
-        (software / "release").touch()
+        killer = Killer([var, own_slurm.folder])
+        killer.start()
+        _break_everything(portal, pages, path, own_slurm, software)
         wait_for("the end", lambda: portal.get(path).get("state") in ENDS, timeout_s=LIMIT_S)
-        restart.join()
         killer.stop()
+        wait_for("all pilots have ended", lambda: not _living(portal), timeout_s=LIMIT_S)
 
         ended = portal.get(path)
         assert (ended["state"], ended["nodes"]["done"]) == ("completed", NODES), ended
-        outcomes = _check_nodes(portal, dag_id)
-        assert outcomes["done"] == NODES
-        for number in range(0, NODES, 7):
-            assert portal.text(f"{path}files/out.{number}") == f"node {number}\n"
-        # Killed pilots are told apart from those that ended by themselves, with the reason.
-        pilots = portal.all("pilots/?page_size=100")
-        lost = [pilot for pilot in pilots if pilot["state"] == "failed"]
-        assert len(lost) >= len(killer.killed) > 0
-        assert all(pilot["state_reason"] for pilot in lost)
-        assert {pilot["queue"].split("/")[-1] for pilot in pilots} == {"slurm", "ssh", "host"}
+        assert f"{NODES} of {NODES} done" in pages.text(path)
+        _check_nodes(portal, pages, dag_id)
+        _check_pilots(portal, pages, killer.killed)

@@ -21,7 +21,7 @@ from wms.elements.arc import ArcElement, arc_element
 from wms.elements.protocol import BatchState, Element, Refused, Unreachable
 from wms.elements.runner import CommandRunner, Completed, LocalRunner
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.apart]
 
 NEVER_S = 60.0
 UNKNOWN = "PaUNDmHeHpAoABFKDmABFKDmABFKDmABFKDm6FFKDmABFKDmTpI3dx"

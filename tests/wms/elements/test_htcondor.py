@@ -21,7 +21,7 @@ from wms.elements.htcondor import HTCondorElement, environment, htcondor_element
 from wms.elements.protocol import BatchState, Element, Refused, Unreachable
 from wms.elements.runner import CommandRunner, Completed, LocalRunner
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.apart]
 
 Make = Callable[..., HTCondorElement]
 

@@ -17,7 +17,7 @@ from wms.elements.htcondor import environment
 from wms.elements.protocol import BatchState, ElementError, Unreachable
 from wms.elements.runner import LocalRunner
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.apart]
 NEVER_S = 60.0
 LIMIT_S = 3
 

@@ -44,8 +44,10 @@ def folder() -> Iterator[Path]:
 
 
 @pytest.fixture
-def configure(settings: Any, folder: Path, tmp_path: Path) -> Callable[..., ScriptConf]:
-    """Set the service's settings, in small."""
+def configure(
+    settings: Any, folder: Path, tmp_path: Path, fence_programs: None
+) -> Callable[..., ScriptConf]:
+    """Set the service's settings, in small; with the programs of fences where they can be had."""
 
     def set_them(**values: Any) -> ScriptConf:
         small = {"WALL_S": 30, "CPU_S": 20, "MEMORY_MB": 512, "FILE_BYTES": 2**20}
