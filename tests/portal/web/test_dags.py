@@ -120,7 +120,7 @@ def test_the_node_table_is_cut_by_state_and_into_pages(
     address = reverse("web:dag", args=[dag.pk])
 
     failed = alice.get(f"{address}?nodes=failed").context["nodes"]
-    first = alice.get(address).context["nodes"]
+    first = alice.get(f"{address}?tab=nodes").context["nodes"]
     second = alice.get(address + first.following).context["nodes"]
 
     assert [node.name for node in failed.rows] == ["A7"]

@@ -199,7 +199,7 @@ def test_a_marked_node_lets_its_child_go_on(alice: Client, dag: Dag) -> None:
 def test_the_list_offers_the_changes_to_who_may_make_them(
     alice: Client, dag: Dag, people: SimpleNamespace, browser_of: Callable[[User], Client]
 ) -> None:
-    address = reverse("web:dag", args=[dag.pk])
+    address = reverse("web:dag", args=[dag.pk]) + "?tab=nodes"
 
     mine = alice.get(address).content.decode()
     theirs = browser_of(people.bob).get(address).content.decode()

@@ -35,7 +35,7 @@ def test_a_dags_page_offers_to_rematch_it_and_tells_where_it_was(
     assert (facts["lets_finish"], facts["avoid_s"]) == (True, 5400)
     page = answer.content.decode()
     assert f"DAG {dag.pk} is taken from its site." in page
-    assert "Where it was" in page
+    assert "Earlier sites: " in page
     assert "rematched by hand" in page
     assert 'id="steer-rematch"' not in page
 

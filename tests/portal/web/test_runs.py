@@ -26,11 +26,13 @@ def failed(people: SimpleNamespace) -> Dag:
 
 
 def test_the_page_tells_how_a_dag_ended_and_leads_to_its_rescue(alice: Client, failed: Dag) -> None:
-    page = alice.get(reverse("web:dag", args=[failed.pk])).content.decode()
+    address = reverse("web:dag", args=[failed.pk])
+
+    page = alice.get(address).content.decode()
 
     assert "node failed" in page
     assert "exit code 1" in page
-    assert "analysis.dag.rescue001" in page
+    assert "analysis.dag.rescue001" in alice.get(address, {"tab": "rescue"}).content.decode()
     assert reverse("web:rescue", args=[failed.pk]) in page
 
 

@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from django.core.cache import cache
+from django.test import override_settings
+from pytest_django import DjangoAssertNumQueries
+
+from portal import drawings
+from portal.drawings import drawing_of
+from tests import factories
+from wms.dags.models import Dag
+
+_NOBODY = {
+    "default": {
+        "BACKEND": "django.core.cache.backends.redis.RedisCache",
+        "LOCATION": "redis://127.0.0.1:1/0",
+    }
+}
+
+
+@pytest.fixture(autouse=True)
+def _forgetful() -> Iterator[None]:
+    """As in a process that has just started."""
+    drawings._drawing.cache_clear()
+    yield
+    drawings._drawing.cache_clear()
+
+
+@pytest.fixture
+def dag(db: None) -> Dag:
+    return factories.dag(factories.person("alice"), node_count=3, is_chain=True)
+
+
+def test_a_drawing_is_made_once_for_all_processes(
+    dag: Dag, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    made = drawing_of(dag)
+    drawings._drawing.cache_clear()
+
+    with django_assert_num_queries(0):
+        again = drawing_of(dag)
+
+    assert again == made
+    assert list(again.levels) == [0, 1, 2]
+
+
+def test_without_a_cache_a_drawing_is_made_anew(dag: Dag) -> None:
+    with override_settings(CACHES=_NOBODY):
+        drawing = drawing_of(dag)
+
+    assert drawing.node_count == 3
+
+
+def test_a_spoiled_drawing_is_made_anew(dag: Dag) -> None:
+    made = drawing_of(dag)
+    drawings._drawing.cache_clear()
+    cache.set(f"drawing:{drawings.FORMAT}:{dag.pk}:{dag.created_at.isoformat()}", b"spoiled")
+
+    assert drawing_of(dag) == made
