@@ -11,8 +11,17 @@ from wms.core.transitions import Applied
 from wms.pilots.models import Pilot, PilotEvent
 from wms.pilots.states import NOTES, TRANSITIONS
 
+#: The inbox of events that tell why pilots went wrong, and what these are.
+FAILURE_TOPIC = "failed-pilots"
+FAILURES = frozenset({"fail", "abort"})
+
 _MACHINE = StateMachine(
-    model=Pilot, event_model=PilotEvent, subject="pilot", transitions=TRANSITIONS
+    model=Pilot,
+    event_model=PilotEvent,
+    subject="pilot",
+    transitions=TRANSITIONS,
+    observed=FAILURES,
+    observers=FAILURE_TOPIC,
 )
 
 
@@ -25,7 +34,7 @@ def apply(
     facts: Mapping[int, Mapping[str, Any]] | None = None,
     **changes: Any,
 ) -> Applied:
-    """Move pilots by one event."""
+    """Move pilots by one event; failures are announced to who looks for their causes."""
     applied, _ = _MACHINE.apply(
         event, pilot_ids, actor=actor, reason=reason, facts=facts, **changes
     )
