@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC
+from datetime import UTC, datetime
 from typing import Any
 
 from django.db import transaction
@@ -12,6 +12,8 @@ from wms.accounting.core_seconds import CoreSeconds, Use, add_uses
 from wms.jobs.models import Attempt
 
 _AT_ONCE = 2000
+#: The database and the servers may have clocks that differ by so much.
+_CLOCKS_DIFFER_S = 60.0
 _OUTCOME = Attempt.Outcome
 #: What each outcome is to the accounts of a pilot.
 PILOTS_WORD = {
@@ -24,15 +26,20 @@ PILOTS_WORD = {
 
 
 def seconds_of(attempt: Attempt) -> float:
-    """How long it had its cores: by its report, else its latest heartbeat, else its times."""
-    if attempt.wall_s is not None:
-        return attempt.wall_s
-    told = _told(attempt.usage)
+    """How long it had its cores: by its report, else its latest heartbeat, else its times.
+
+    Never longer than it was seen to have them, whatever its pilot tells.
+    """
+    told = attempt.wall_s if attempt.wall_s is not None else _told(attempt.usage)
     if told is not None:
-        return told
+        return told if attempt.ended_at is None else min(told, _seen_s(attempt, attempt.ended_at))
     if attempt.started_at is None or attempt.ended_at is None:
         return 0.0
     return max(0.0, (attempt.ended_at - attempt.started_at).total_seconds())
+
+
+def _seen_s(attempt: Attempt, ended_at: datetime) -> float:
+    return max(0.0, (ended_at - attempt.matched_at).total_seconds()) + _CLOCKS_DIFFER_S
 
 
 def _told(usage: Mapping[str, Any] | None) -> float | None:
@@ -59,7 +66,7 @@ def account_attempts() -> int:
     """
     open_accounts = Attempt.objects.filter(is_accounted=False).exclude(outcome="")
     columns = ("job__owner__username", "job__owner_id", "cores", "outcome", "wall_s", "usage",
-               "started_at", "ended_at", "site_name")  # fmt: skip
+               "matched_at", "started_at", "ended_at", "site_name")  # fmt: skip
     attempts = list(
         open_accounts.order_by("pk")
         .select_related("job__owner")

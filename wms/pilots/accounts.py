@@ -41,7 +41,9 @@ def account_pilots() -> int:
 
 
 def _jobs_of(pilot_ids: Collection[int]) -> dict[int, list[PilotJob]]:
-    columns = ("pilot_id", "cores", "outcome", "wall_s", "usage", "started_at", "ended_at")
+    columns = (
+        "pilot_id", "cores", "outcome", "wall_s", "usage", "matched_at", "started_at", "ended_at",
+    )  # fmt: skip
     jobs: dict[int, list[PilotJob]] = defaultdict(list)
     ended = Attempt.objects.filter(pilot_id__in=pilot_ids).exclude(outcome="")
     for attempt in ended.only(*columns):

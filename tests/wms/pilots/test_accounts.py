@@ -3,6 +3,7 @@ from __future__ import annotations
 from datetime import date, timedelta
 
 import pytest
+from django.db.models import F
 
 from tests.wms.pilots.claiming import NOW, ask, beat, running_pilot, submit
 from wms.accounting.core_seconds import UseBy, use_lines
@@ -45,10 +46,27 @@ def run(pilot: Pilot, owner: User, *, wall_s: float, exit_code: int = 0) -> None
     )
 
 
-def account() -> None:
+def account(*, had_for_s: float = 1000.0) -> None:
+    Attempt.objects.update(matched_at=F("ended_at") - timedelta(seconds=had_for_s))
     for _ in range(2):
         account_attempts()
         account_pilots()
+
+
+def test_no_payload_has_its_cores_longer_than_its_pilot_was_seen_to_have_the_job(
+    pilot: Pilot, alice: User
+) -> None:
+    run(pilot, alice, wall_s=2**31 - 1)
+    end_pilot(pilot, reason="idle", detail="", now=NOW)
+
+    account(had_for_s=240.0)
+
+    [use] = DailyUse.objects.exclude(owner_name="")
+    # A minute is left for clocks that differ.
+    assert use.useful_s == 300.0
+    pilot.refresh_from_db()
+    assert pilot.accounts is not None
+    assert pilot.accounts["core_seconds"]["good"] == 300.0
 
 
 def test_a_life_is_accounted_once_by_site_user_and_day(
