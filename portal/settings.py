@@ -87,7 +87,7 @@ TEMPLATES = [
 def _database(url: str) -> dict[str, object]:
     parts = urlsplit(url)
     return {
-        "ENGINE": "django.db.backends.postgresql",
+        "ENGINE": "portal.database",
         "NAME": unquote(parts.path.lstrip("/")),
         "USER": unquote(parts.username or ""),
         "PASSWORD": unquote(parts.password or ""),
