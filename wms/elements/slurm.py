@@ -32,6 +32,12 @@ _KEYS = (
 
 #: The client programs ask a controller that is down again and again, for 10 s and more.
 TIMEOUT_S = 30
+#: Options by which pilots would be started, named, numbered or logged otherwise than we look for
+#: them, or a second time.
+_OURS = (
+    "array", "error", "export", "export-file", "job-name", "output", "parsable", "requeue",
+    "test-only", "wait", "wrap",
+)  # fmt: skip
 #: Keeps a command line well below the kernel's limit for one argument, which it is over ssh.
 COMMAND_BYTES = 60_000
 PATH = "/usr/local/bin:/usr/bin:/bin"
@@ -328,13 +334,19 @@ def slurm_element(settings: Settings) -> SlurmElement:
     log_directory = reader.absolute_path("log_directory")
     if "%" in str(log_directory):
         raise reader.bad("log_directory", "must not contain '%', which Slurm would replace")
+    arguments = reader.texts("arguments", pattern=r"\A--[a-z]", what="an option of sbatch")
+    for each in arguments:
+        name = each.removeprefix("--").partition("=")[0]
+        # Slurm takes the beginning of an option for the option.
+        if any(ours.startswith(name) for ours in _OURS):
+            raise reader.bad("arguments", f"--{name} is set for each batch by the portal itself")
     return SlurmElement(
         SlurmSettings(
             log_directory=log_directory,
             partition=reader.text(
                 "partition", "", pattern=r"[A-Za-z0-9][A-Za-z0-9_.,-]*", what="a partition's name"
             ),
-            arguments=reader.texts("arguments", pattern=r"\A--[a-z]", what="an option of sbatch"),
+            arguments=arguments,
             slurm_conf=reader.optional_path("slurm_conf"),
             path=reader.text("path", PATH, pattern=r"/[^:]*(:/[^:]*)*", what="absolute paths"),
             cores=reader.number("cores", 1, low=1, high=10_000),

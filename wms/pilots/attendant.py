@@ -95,7 +95,8 @@ def attend(
         watch = Watch(now, clock)
         with end_of_time_noted(queue, Kind.POLL, watch):
             attention = _attend(queue, watch, period_s)
-            forget_ended(queue, now)
+            if not attention.fault:
+                forget_ended(queue, now)
     return attention
 
 

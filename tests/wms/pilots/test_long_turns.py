@@ -180,3 +180,24 @@ def test_two_queues_that_were_promised_the_same_places_do_not_get_them_twice(
     again = submitter.serve(second.pk, now)
     assert again is not None
     assert (again.submitted, again.reasons) == (0, [told])
+
+
+def test_a_batch_system_that_does_not_answer_is_asked_nothing_more_in_that_turn(
+    queue: Queue, element: SlowElement, add_jobs: Callable[..., Any]
+) -> None:
+    add_jobs(2)
+    now = timezone.now()
+    director.plan_requests(now)
+    submitter.serve(queue.pk, now)
+    long_ago = now - timedelta(days=2)
+    over, _ = Pilot.objects.all()
+    Pilot.objects.filter(pk=over.pk).update(state="done", token_sha256="x", ended_at=long_ago)
+    element.calls.clear()
+    element.then = fail(Unreachable("time-out"))
+
+    attendant.attend(queue.pk, now)
+    assert element.calls == []
+
+    element.then = lambda: None
+    attendant.attend(queue.pk, now)
+    assert element.calls == ["status", "forget"]
