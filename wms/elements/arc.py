@@ -25,7 +25,7 @@ from wms.elements.protocol import (
     Unreachable,
     by_index,
 )
-from wms.elements.runner import CommandRunner, LocalRunner, TimeLimit
+from wms.elements.runner import LONGEST_TIMEOUT_S, CommandRunner, LocalRunner, TimeLimit
 from wms.elements.settings import Settings, SettingsReader
 
 _KEYS = (
@@ -372,6 +372,6 @@ def arc_element(settings: Settings) -> ArcElement:
             queue=reader.text("queue", "", pattern=r"[A-Za-z0-9][A-Za-z0-9_.-]*", what="a queue"),
             **files,
             cores=reader.number("cores", 1, low=1, high=10_000),
-            timeout_s=reader.number("timeout_s", TIMEOUT_S, low=1, high=300),
+            timeout_s=reader.number("timeout_s", TIMEOUT_S, low=1, high=LONGEST_TIMEOUT_S),
         )
     )

@@ -23,7 +23,14 @@ from wms.elements.protocol import (
     Unreachable,
     by_index,
 )
-from wms.elements.runner import TIMEOUT_S, CommandRunner, Completed, LocalRunner, TimeLimit
+from wms.elements.runner import (
+    LONGEST_TIMEOUT_S,
+    TIMEOUT_S,
+    CommandRunner,
+    Completed,
+    LocalRunner,
+    TimeLimit,
+)
 from wms.elements.settings import Settings, SettingsReader
 from wms.elements.ssh import runner_from
 
@@ -210,6 +217,6 @@ def host_element(settings: Settings) -> HostElement:
     return HostElement(
         reader.absolute_path("directory"),
         slots=reader.number("slots", 1, low=1, high=10_000),
-        timeout_s=reader.number("timeout_s", int(TIMEOUT_S), low=1, high=300),
+        timeout_s=reader.number("timeout_s", int(TIMEOUT_S), low=1, high=LONGEST_TIMEOUT_S),
         runner=runner_from(reader),
     )

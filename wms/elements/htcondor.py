@@ -19,7 +19,13 @@ from typing import Any
 from wms.elements import htcondor_call
 from wms.elements.child import ask
 from wms.elements.protocol import BatchState, Capacity, PilotState, Refused, by_index
-from wms.elements.runner import CommandRunner, LocalRunner, TimeLimit, clean_environment
+from wms.elements.runner import (
+    LONGEST_TIMEOUT_S,
+    CommandRunner,
+    LocalRunner,
+    TimeLimit,
+    clean_environment,
+)
 from wms.elements.settings import Settings, SettingsReader
 
 _KEYS = ("collector", "schedd", "token_directory", "commands", "cores", "timeout_s")
@@ -370,7 +376,7 @@ def htcondor_element(settings: Settings) -> HTCondorElement:
             token_directory=reader.absolute_path("token_directory"),
             commands=_commands(settings, reader),
             cores=reader.number("cores", 1, low=1, high=10_000),
-            timeout_s=reader.number("timeout_s", TIMEOUT_S, low=1, high=300),
+            timeout_s=reader.number("timeout_s", TIMEOUT_S, low=1, high=LONGEST_TIMEOUT_S),
         )
     )
 

@@ -16,6 +16,8 @@ from wms.elements.protocol import Unreachable
 
 #: Control loops ask one batch system after another within a minute: none may use it up alone.
 TIMEOUT_S = 10.0
+#: A task makes two calls at least, within 240 s.
+LONGEST_TIMEOUT_S = 100
 #: How long a killed command is waited for; one in the hands of a dead file server does not go.
 _DEATH_S = 1.0
 #: What a shell tells of a command that a signal has ended: this and the signal's number.

@@ -22,7 +22,7 @@ from wms.elements.protocol import (
     Unreachable,
     by_index,
 )
-from wms.elements.runner import CommandRunner, TimeLimit
+from wms.elements.runner import LONGEST_TIMEOUT_S, CommandRunner, TimeLimit
 from wms.elements.settings import Settings, SettingsReader
 from wms.elements.ssh import runner_from
 
@@ -350,7 +350,7 @@ def slurm_element(settings: Settings) -> SlurmElement:
             slurm_conf=reader.optional_path("slurm_conf"),
             path=reader.text("path", PATH, pattern=r"/[^:]*(:/[^:]*)*", what="absolute paths"),
             cores=reader.number("cores", 1, low=1, high=10_000),
-            timeout_s=reader.number("timeout_s", TIMEOUT_S, low=1, high=300),
+            timeout_s=reader.number("timeout_s", TIMEOUT_S, low=1, high=LONGEST_TIMEOUT_S),
         ),
         runner_from(reader),
     )

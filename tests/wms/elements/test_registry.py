@@ -52,7 +52,7 @@ def arc(**settings: object) -> tuple[str, dict[str, object]]:
         (host(slots="2"), "slots", "a whole number"),
         (host(slots=True), "slots", "a whole number"),
         (host(slot=2), "slot", "unknown setting; there are directory, slots"),
-        (host(timeout_s=0), "timeout_s", "a whole number from 1 to 300"),
+        (host(timeout_s=0), "timeout_s", "a whole number from 1 to 100"),
         (host(ssh="login"), "ssh", "needs an object with config_file, host"),
         (host(ssh={}), "ssh.host", "is missing"),
         (host(ssh=SSH | {"host": "-oProxyCommand=x"}), "ssh.host", "needs a host's name"),
