@@ -101,8 +101,8 @@ class Element(Protocol):
 
         Each runs `script` with `sh`, sees its index 0..count-1 as PILOTAGE_INDEX and its slot as
         PILOTAGE_CORES, PILOTAGE_MEMORY_MB and PILOTAGE_GPUS, and finds nothing of the submitting
-        process's environment. After an exception some may run all the
-        same: `adopt(name)` tells which.
+        process's environment. After `Refused` none of the batch runs, or comes to run; after any
+        other exception some may: `adopt(name)` tells which.
         """
         ...
 
