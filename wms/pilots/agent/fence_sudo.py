@@ -40,7 +40,11 @@ _BASE = "/var/tmp"
 # Where everybody may write; what an account left there, its next payload would find.
 _OWN = 'find /tmp /var/tmp /dev/shm -mindepth 1 -maxdepth 1 -user "$(id -u)" -exec'
 _COUNT = f"{_OWN} du -sk {{}} + 2>/dev/null"
-_REMOVE = f'{_OWN} rm -rf {{}} + 2>/dev/null; rm -rf -- "$1"'
+# Whatever still runs, because its keeper was killed, would write on; what is closed is opened.
+_REMOVE = (
+    "kill -s KILL -- -1 2>/dev/null; "
+    f'{_OWN} chmod -R u+rwx {{}} + -exec rm -rf {{}} + 2>/dev/null; rm -rf -- "$1"'
+)
 
 log = logging.getLogger("pilot")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 from pathlib import Path, PurePosixPath
@@ -105,13 +106,19 @@ def bounded_log(log: Path) -> Path:
 
 
 def remove(directory: Path) -> None:
-    """Remove a directory with all that is in it, also what the payload made read-only."""
-    for parent, _, _ in os.walk(directory):
-        try:
-            os.chmod(parent, 0o700)
-        except OSError:
-            continue
+    """Remove a directory with all that is in it, also what the payload closed or made read-only."""
+    _open_up(os.fspath(directory))
+    for parent, folders, _ in os.walk(directory):
+        for name in folders:
+            _open_up(os.path.join(parent, name))
     shutil.rmtree(directory, ignore_errors=True)
+
+
+def _open_up(folder: str) -> None:
+    """Let ourselves into a folder; what a link leads to is none of the job's."""
+    if not os.path.islink(folder):
+        with contextlib.suppress(OSError):
+            os.chmod(folder, 0o700)
 
 
 def _copy_bytes(source: BinaryIO, sink: BinaryIO, count: int) -> None:

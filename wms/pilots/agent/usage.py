@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -80,7 +81,8 @@ class Meter:
             output_mb=self.output_mb(),
             processes=len(below),
             busy=sum(each.is_busy for each in below),
-            may_idle=self._enclosure.room.attributes_file.exists(),
+            # Not Path.exists(): the payload may have closed the folder to us.
+            may_idle=os.path.exists(self._enclosure.room.attributes_file),
         )
         return self.last
 

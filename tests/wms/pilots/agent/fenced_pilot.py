@@ -14,7 +14,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from wms.pilots.agent import fences
+from wms.pilots.agent import fences, sandbox
 from wms.pilots.agent.control import Control
 from wms.pilots.agent.fence import Fence, FenceFails, Room
 from wms.pilots.agent.payload import run_payload
@@ -63,6 +63,7 @@ def run_one(fence: Fence, home: Path, payload: dict[str, Any]) -> dict[str, Any]
         "TMPDIR": enclosure.tmp,
         "PILOT": str(os.getpid()),
         "PILOT_DIR": str(home.parent),
+        "PILOTAGE_JOB_ATTRIBUTES": enclosure.attributes_file,
         **payload["environment"],
     }
     control = Control()
@@ -80,7 +81,7 @@ def run_one(fence: Fence, home: Path, payload: dict[str, Any]) -> dict[str, Any]
         enclosure.leave(payload["outputs"])
     finally:
         enclosure.close()
-    return {
+    told = {
         **asdict(outcome),
         "stdout": (home / "stdout").read_text(errors="replace"),
         "stderr": (home / "stderr").read_text(errors="replace")[:2000],
@@ -90,6 +91,8 @@ def run_one(fence: Fence, home: Path, payload: dict[str, Any]) -> dict[str, Any]
             if (room.sandbox / name).is_file()
         },
     }
+    sandbox.remove(home)
+    return {**told, "is_removed": not home.exists()}
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -145,6 +146,19 @@ def test_a_payload_that_will_not_end_is_ended_with_all_that_it_started(fencing: 
     assert told["reason"].startswith("wall-clock limit of 1 s exceeded")
     assert told["usage"]["wall_s"] < 20
     assert not marked("1000.5572")
+
+
+def test_a_payload_that_closes_its_folders_neither_breaks_the_pilot_nor_stays_on_the_disk(
+    fencing: Fencing,
+) -> None:
+    told = fencing.run(
+        'pwd; mkdir deep "$TMPDIR/deep"; touch deep/file "$TMPDIR/deep/file"; '
+        'chmod 000 deep "$TMPDIR/deep" "$(dirname "$PILOTAGE_JOB_ATTRIBUTES")"; sleep 0.5',
+    )
+
+    assert (told["exit_code"], told["reason"]) == (0, "")
+    assert told["is_removed"]
+    assert not Path(told["stdout"].strip()).exists()
 
 
 def test_a_payload_cannot_read_another(fencing: Fencing) -> None:

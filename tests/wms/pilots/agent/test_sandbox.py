@@ -78,3 +78,14 @@ def test_a_directory_that_the_payload_made_read_only_is_removed(tmp_path: Path) 
     sandbox.remove(tmp_path / "job")
 
     assert not (tmp_path / "job").exists()
+
+
+def test_what_a_link_in_the_directory_leads_to_stays_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "job").mkdir()
+    (tmp_path / "elsewhere").mkdir(mode=0o755)
+    (tmp_path / "job/link").symlink_to(tmp_path / "elsewhere")
+
+    sandbox.remove(tmp_path / "job")
+
+    assert not (tmp_path / "job").exists()
+    assert (tmp_path / "elsewhere").stat().st_mode & 0o777 == 0o755
