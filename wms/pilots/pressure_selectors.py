@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from django.db.models import QuerySet
 
@@ -14,6 +14,9 @@ from wms.core.models import User
 from wms.pilots.pressure_models import ElementContact, PressureRecord, PressureRequest
 from wms.sites.models import Queue, Site
 from wms.sites.selectors import find_visible_site, queues_of
+
+#: So long what a turn was told holds, if there has been no other.
+_TURN_TOLD_FOR = timedelta(minutes=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +32,17 @@ class Pressure:
 
     @property
     def reasons(self) -> list[str]:
-        """What cut the numbers down, from wanted to submitted."""
-        return [*self.request.reasons, *self.request.turn_reasons] if self.request else []
+        """What cuts the numbers down now, from wanted to submitted, each once.
+
+        What a turn of some time ago was told is over: no turn has been due since.
+        """
+        request = self.request
+        if request is None:
+            return []
+        served_at = request.served_at
+        is_of_now = served_at is not None and request.updated_at - served_at < _TURN_TOLD_FOR
+        turn_reasons = request.turn_reasons if is_of_now else []
+        return list(dict.fromkeys([*request.reasons, *turn_reasons]))
 
 
 def pressure_at(site: Site) -> dict[int, Pressure]:
