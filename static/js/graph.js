@@ -101,15 +101,16 @@
 
   // Opening and closing groups in place
   async function open(way) {
-    const answer = await fetch(way.href, { credentials: "same-origin" });
+    const address = way.getAttribute("href");
+    const answer = await fetch(address, { credentials: "same-origin" });
     if (!answer.ok) {
-      window.location.assign(way.href);
+      window.location.assign(address);
       return;
     }
     const found = new DOMParser().parseFromString(await answer.text(), "text/html");
     const next = found.getElementById("graph");
     if (!next) {
-      window.location.assign(way.href);
+      window.location.assign(address);
       return;
     }
     const left = scroll.scrollLeft;
@@ -117,7 +118,7 @@
     for (const part of [".graph-tools", "#graph-body"]) {
       panel.querySelector(part).replaceWith(document.adoptNode(next.querySelector(part)));
     }
-    history.pushState(null, "", way.href);
+    history.pushState(null, "", address);
     const before = zoom;
     zoom = 1;
     begin();

@@ -69,7 +69,7 @@ def test_the_page_says_where_the_dag_is_why_and_where_it_was(alice: Client, chai
     page = _page(alice, factories.running_dag(chain.owner)).content.decode()
 
     assert f'id="dag-site" href="{reverse("web:site", args=["UW"])}"' in page
-    assert "had the greatest rank" in page
+    assert "of such sites this one ranked highest" in page
 
 
 def test_the_graph_is_not_drawn_anew_when_the_page_refreshes(alice: Client, chain: Dag) -> None:
