@@ -56,6 +56,9 @@ class FailureFilter(ListFilter):
         return queryset
 
     def _passing(self, queryset: QuerySet[Any], *, leaving: Collection[str]) -> QuerySet[Any]:
-        found = super()._passing(queryset, leaving=leaving)
         bins = bins_in(self.window, now=self.now, site=self.at_site)
-        return found.filter(pk__in=bins.values("group"))
+        return super()._passing(queryset, leaving=leaving).filter(pk__in=bins.values("group"))
+
+    def at_any_time(self, *leaving: str) -> QuerySet[FailureGroup]:
+        """The groups that pass every filter but these, and time and site: for who counts bins."""
+        return super()._passing(self.queryset.all(), leaving=frozenset(leaving))

@@ -123,7 +123,11 @@ def counted_groups(
 ) -> list[Hit]:
     """The groups with the most failures in the window, most first. One query."""
     chosen = groups.filter(**_of_window(window, now, site, "bins__"))
-    counted = chosen.annotate(count=Sum("bins__count")).order_by("-count", "-last_seen", "-pk")
+    counted = (
+        chosen.defer("sample")
+        .annotate(count=Sum("bins__count"))
+        .order_by("-count", "-last_seen", "-pk")
+    )
     return [Hit(group, int(group.count)) for group in counted[:limit]]  # type: ignore[attr-defined]
 
 

@@ -44,10 +44,11 @@ from wms.failures.states import TRANSITIONS, GroupState
 from wms.jobs.selectors import visible_jobs
 
 #: So many groups are shown; so many are counted by state.
-_GROUPS = 100
+_GROUPS = 25
 _COUNTED = 2000
 _EVENTS = 20
 _LINES = 25
+_SITES = 15
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,12 +122,14 @@ def error_list(request: HttpRequest) -> HttpResponse:
 
 def _listed(request: HttpRequest, asked: FailureFilter, now: datetime) -> dict[str, object]:
     window, site = asked.window, asked.at_site
-    found = counted_groups(asked.without("state"), window, now=now, site=site, limit=_COUNTED + 1)
+    found = counted_groups(
+        asked.at_any_time("state"), window, now=now, site=site, limit=_COUNTED + 1
+    )
     counts = Counter(hit.group.state for hit in found[:_COUNTED])
     wanted = asked.form.cleaned_data["state"]
     hits = [hit for hit in found if _passes(hit.group.state, wanted)]
     shown = hits[:_GROUPS]
-    matrix = matrix_of(hits, asked.qs, window, now=now, site=site)
+    matrix = matrix_of(hits, asked.at_any_time(), window, now=now, site=site)
     return {
         "window": window,
         "since": window.since(now),
@@ -219,7 +222,8 @@ def _show(
         "window": view.window,
         "since": view.window.since(now),
         "site": view.site,
-        "at_sites": at_sites,
+        "at_sites": at_sites[:_SITES],
+        "more_sites": max(0, len(at_sites) - _SITES),
         "chosen": chosen,
         "most": at_sites[0][1] if at_sites else 0,
         "trend": trend,
