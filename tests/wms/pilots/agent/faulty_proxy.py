@@ -10,9 +10,9 @@ from urllib.parse import urlsplit
 
 #: What may be done with a request: let it through, refuse it with this status, hang up before the
 #: server hears of it, hang up after the server has answered or in the middle of its answer, or put
-#: other bytes in place of the answer.
+#: other bytes in place of the answer, perhaps made of it.
 PASS, HANG_UP, LOSE_ANSWER, CUT_ANSWER = "pass", "hang up", "lose answer", "cut answer"
-Fault = Callable[[str, str], str | int | bytes]
+Fault = Callable[[str, str], str | int | bytes | Callable[[bytes], bytes]]
 
 
 class FaultyProxy:
@@ -74,6 +74,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             return
         if isinstance(fault, bytes):
             content = fault
+        elif callable(fault):
+            content = fault(content)
         self.send_response(answer.status)
         self.send_header("Content-Type", answer.headers.get("Content-Type", ""))
         self.send_header("Content-Length", str(len(content)))
