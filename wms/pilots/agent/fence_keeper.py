@@ -38,14 +38,17 @@ _STOP_ROUNDS = 50
 _SHORT_PAUSE_S = 0.005
 _LONG_PAUSE_S = 0.2
 _MOST_DESCRIPTORS = 64
+_SENT_TO_ALL = ("SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2")
 
 
 def main() -> None:
     """Fork a keeper for each request, until the pilot closes the socket or dies."""
     # Payloads may run under our account: they shall not look into this process or its forks.
     _prctl(_PR_SET_DUMPABLE, 0)
-    # Nobody waits for the keepers: their pipes tell when they have ended.
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    # Nobody waits for the keepers: their pipes tell when they have ended. And batch systems signal
+    # all that runs in a slot: the pilot says what is to end, and that after its grace.
+    for name in ("SIGCHLD", *_SENT_TO_ALL):
+        signal.signal(getattr(signal, name), signal.SIG_IGN)
     requests = socket.socket(fileno=0)
     while True:
         request, descriptors, _, _ = socket.recv_fds(requests, 4096, _MOST_DESCRIPTORS)
@@ -57,7 +60,8 @@ def main() -> None:
 def _fork_keeper(numbers: list[int], descriptors: list[int]) -> int:
     """Its process number, or the number of the error below zero."""
     try:
-        pid = os.fork()
+        # The kernel leaves out what this process may not open any more.
+        pid = os.fork() if len(descriptors) == len(numbers) else -errno.EMFILE
     except OSError as error:
         pid = -(error.errno or errno.EAGAIN)
     if pid == 0:
@@ -95,7 +99,7 @@ def _keep() -> None:
     try:
         leader = _start(order)
     except OSError as error:
-        answer: dict[str, object] = {"errno": error.errno, "problem": str(error)}
+        answer: dict[str, object] = {"errno": error.errno, "problem": error.strerror}
     else:
         answer = {"status": _Keeping(order, orders, leader, wake_up).to_the_end()}
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -173,6 +177,9 @@ def _start(order: dict[str, Any]) -> int:
             _become(order, keeper)
         except OSError as error:
             os.write(writer, b"%d %s" % (error.errno or 0, str(error).encode()))
+        except ValueError as error:
+            # Words that no program can be given.
+            os.write(writer, b"0 %s" % str(error).encode(errors="replace"))
         finally:
             os._exit(127)
     os.close(writer)
@@ -193,15 +200,19 @@ def _start(order: dict[str, Any]) -> int:
 def _become(order: dict[str, Any], keeper: int) -> None:
     """In the child: become the first program of the payload."""
     signal.set_wakeup_fd(-1)
-    for number in (signal.SIGCHLD, signal.SIGPIPE, signal.SIGXFSZ):
+    for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
         signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
     os.setsid()
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != keeper:
         os._exit(1)
     # Before the payload can do anything: it may kill the keeper, and the pilot has to end it then.
     _tell({"leader": os.getpid()})
-    _be_first_to_die()
+    # When the node's memory is full the kernel takes the payload before the pilot. The file that
+    # says so would be root's otherwise; the exec does the same.
+    _prctl(_PR_SET_DUMPABLE, 1)
+    _write_if_allowed("/proc/self/oom_score_adj", "800")
     if order["cgroup"]:
         _write(os.path.join(order["cgroup"], "cgroup.procs"), "0")
     os.dup2(_memory_file(order["stdin"]), 0)
@@ -231,17 +242,16 @@ def _memory_file(text: str | None) -> int:
     return descriptor
 
 
-def _be_first_to_die() -> None:
-    """When the node's memory is full the kernel takes the payload before the pilot."""
-    try:
-        _write("/proc/self/oom_score_adj", "800")
-    except OSError:
-        return
-
-
 def _write(path: str, text: str) -> None:
     with open(path, "w") as file:
         file.write(text)
+
+
+def _write_if_allowed(path: str, text: str) -> None:
+    try:
+        _write(path, text)
+    except OSError:
+        return
 
 
 def _limit(kind: int, value: int) -> None:
@@ -308,7 +318,8 @@ class _Keeping:
             self._kill_below()
             if not self._reap():
                 return
-            select.select([self._wake_up], [], [], pause_s)
+            if select.select([self._wake_up], [], [], pause_s)[0]:
+                os.read(self._wake_up, 4096)
             pause_s = min(pause_s * 2, _LONG_PAUSE_S)
 
     def _kill_below(self) -> None:
@@ -322,14 +333,19 @@ class _Keeping:
                 _signal(pid, signal.SIGSTOP)
             stopped |= new
         if self._order["cgroup"]:
-            _kill_group(self._order["cgroup"])
+            # All of it at once, where the kernel can.
+            _write_if_allowed(os.path.join(self._order["cgroup"], "cgroup.kill"), "1")
         for pid in stopped:
             _signal(pid, signal.SIGKILL)
 
     def _signal_by_program(self, name: str) -> None:
         """Signal processes of another account, by a program that may."""
         argv = [name if each == "@SIGNAL@" else each for each in self._order["signal_argv"]]
-        pid = os.fork()
+        try:
+            pid = os.fork()
+        except OSError:
+            # The payload has taken all processes that there may be: later, then.
+            return
         if pid == 0:
             try:
                 nothing = os.open(os.devnull, os.O_RDWR)
@@ -350,14 +366,6 @@ def _signal(pid: int, number: int) -> None:
     try:
         os.kill(pid, number)
     except (ProcessLookupError, PermissionError):
-        return
-
-
-def _kill_group(cgroup: str) -> None:
-    """Kill all of a control group at once, where the kernel can."""
-    try:
-        _write(os.path.join(cgroup, "cgroup.kill"), "1")
-    except OSError:
         return
 
 

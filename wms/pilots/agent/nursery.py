@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import logging
 import marshal
 import os
 import pkgutil
@@ -19,6 +20,14 @@ from dataclasses import dataclass
 from typing import BinaryIO
 
 _ANSWER_BYTES = 64
+#: A process that does not answer for so long was stopped by somebody: it is replaced.
+ANSWERS_WITHIN_S = 60.0
+
+log = logging.getLogger("pilot")
+
+
+class _Lost(OSError):
+    """The process that starts payloads was killed, or does not answer."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +43,7 @@ class Nursery:
     """Gives keepers to all threads of the pilot. Its process begins with the first one.
 
     The nursery's process ends with the pilot's; keepers see by their own pipes that the pilot is
-    gone. One that was killed is replaced.
+    gone. One that was killed or stopped is replaced.
     """
 
     def __init__(self) -> None:
@@ -44,32 +53,36 @@ class Nursery:
 
     def keeper(self, descriptors: Sequence[int]) -> Keeper:
         """A new keeper that has these descriptors under the same numbers. Raises OSError."""
-        orders, written = os.pipe()
-        read, answers = os.pipe()
-        try:
+        with self._lock:
+            try:
+                return self._ask_for(descriptors)
+            except _Lost as error:
+                log.warning("what starts payloads is started again: %s", error)
+                return self._ask_for(descriptors)
+
+    def _ask_for(self, descriptors: Sequence[int]) -> Keeper:
+        """Ask once. Each time with other pipes: whom we asked in vain may have forked a keeper."""
+        with contextlib.ExitStack() as theirs, contextlib.ExitStack() as ours:
+            orders, written = os.pipe()
+            theirs.callback(os.close, orders)
+            ours.callback(os.close, written)
+            read, answers = os.pipe()
+            theirs.callback(os.close, answers)
+            ours.callback(os.close, read)
             pid = self._ask([orders, answers, *descriptors], [0, 1, *descriptors])
-        except OSError:
-            os.close(written)
-            os.close(read)
-            raise
-        finally:
-            os.close(orders)
-            os.close(answers)
+            ours.pop_all()
         return Keeper(pid, os.fdopen(written, "wb"), os.fdopen(read, "rb"))
 
     def _ask(self, descriptors: Sequence[int], numbers: Sequence[int]) -> int:
         """Have a process forked that knows these descriptors by these numbers; return its own."""
-        request = marshal.dumps(list(numbers))
-        with self._lock:
-            try:
-                answer = self._exchange(request, descriptors)
-            except OSError:
-                answer = b""
-            if not answer:
-                self._bury()
-                answer = self._exchange(request, descriptors)
+        try:
+            answer = self._exchange(marshal.dumps(list(numbers)), descriptors)
+        except OSError as error:
+            self._bury()
+            raise _Lost(error.errno, str(error)) from error
         if not answer:
-            raise OSError("the process that starts payloads ended at once")
+            self._bury()
+            raise _Lost("the process that starts payloads has ended")
         pid = int(marshal.loads(answer))
         if pid < 0:
             raise OSError(-pid, os.strerror(-pid))
@@ -84,7 +97,8 @@ class Nursery:
 
     def _begin(self) -> None:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with theirs:
+        with contextlib.ExitStack() as unless_begun, theirs:
+            unless_begun.callback(ours.close)
             self._process = subprocess.Popen(
                 [sys.executable, "-I", "-S", "-c", _program()],
                 stdin=theirs.fileno(),
@@ -94,6 +108,8 @@ class Nursery:
                 env={},
                 start_new_session=True,
             )
+            unless_begun.pop_all()
+        ours.settimeout(ANSWERS_WITHIN_S)
         self._requests = ours
 
     def _bury(self) -> None:

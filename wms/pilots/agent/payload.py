@@ -247,7 +247,8 @@ def _outcome(
     """Put together what the keeper told and what was seen."""
     if "errno" in answer:
         problem = f"cannot start {plan.argv[0]}: {answer['problem']}"
-        if plan.helpers or answer["errno"] in _NODE_IS_FULL:
+        # Without a number it is the job's own words that no program can be given.
+        if answer["errno"] and (plan.helpers or answer["errno"] in _NODE_IS_FULL):
             raise OSError(answer["errno"], problem)
         return Outcome.not_started(problem)
     code, number = _code_and_signal(answer.get("status"), plan)

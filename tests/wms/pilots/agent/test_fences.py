@@ -114,6 +114,10 @@ def test_a_payload_cannot_fill_the_disk(fencing: Fencing, place: str) -> None:
     assert told["usage"]["disk_mb"] < 1000
 
 
+def test_the_kernel_takes_a_payload_before_the_pilot_when_memory_is_full(fencing: Fencing) -> None:
+    assert fencing.run("cat /proc/self/oom_score_adj")["stdout"] == "800\n"
+
+
 def test_a_single_file_cannot_outgrow_the_limit(fencing: Fencing) -> None:
     told = fencing.run("head -c 900000000 /dev/zero >big", limits={"disk_mb": 20})
 

@@ -205,5 +205,45 @@ def test_payloads_go_on_and_begin_though_what_starts_their_keepers_was_killed(
     assert [each.exit_code for each in outcomes] == [6, 5]
 
 
+def test_what_a_batch_system_sends_to_all_that_runs_in_a_slot_ends_no_keeper(
+    tmp_path: Path,
+) -> None:
+    keepers = "$PPID $(cut -d ' ' -f 4 /proc/$PPID/stat)"
+
+    outcome = run(
+        tmp_path, f"for each in TERM INT HUP USR1; do kill -s $each {keepers}; done; exit 5"
+    )
+
+    assert (outcome.exit_code, outcome.reason) == (5, "")
+
+
+def test_a_payload_gets_no_signal_that_is_blocked_or_ignored(tmp_path: Path) -> None:
+    program = (
+        "import signal\n"
+        "from pathlib import Path\n"
+        "from tests.wms.pilots.agent.test_payload import run\n"
+        "signal.signal(signal.SIGQUIT, signal.SIG_IGN)\n"
+        "signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGALRM])\n"
+        "run(Path('.').resolve(), 'grep -E \"Sig(Blk|Ign)\" /proc/self/status')\n"
+    )
+
+    subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[4])},
+        check=True,
+    )
+
+    seen = [int(line.split()[1], 16) for line in (tmp_path / "stdout").read_text().splitlines()]
+    assert seen == [0, 0]
+
+
+def test_words_that_no_program_can_be_given_are_the_jobs_own_fault(tmp_path: Path) -> None:
+    outcome = run(tmp_path, "true \0")
+
+    assert outcome.exit_code is None
+    assert outcome.reason == "cannot start /bin/sh: embedded null byte"
+
+
 def parent_of(pid: int) -> int:
     return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
