@@ -133,16 +133,17 @@ def save_group(
 
 
 def check_group_deletion(group: AccountingGroup) -> None:
-    """Raise Conflict when DAGs were submitted in the name of a group, or it has children."""
+    """Raise Conflict when DAGs, pilots or others are in the name of a group, or it has children."""
     if AccountingGroup.objects.filter(name__startswith=f"{group.name}.").exists():
         raise Conflict(f"The group {group.name} has groups below it: delete those first.")
     try:
         # Looks for rows that forbid it, in whichever app they are.
         Collector(using=DEFAULT_DB_ALIAS, origin=group).collect([group])
     except ProtectedError as error:
+        kinds = {str(row._meta.verbose_name_plural) for row in error.protected_objects}
         raise Conflict(
-            f"DAGs were submitted in the name of the group {group.name}: it cannot be deleted. "
-            "Take its members out instead."
+            f"There are {' and '.join(sorted(kinds))} in the name of the group {group.name}: it "
+            "cannot be deleted. Take its members out instead."
         ) from error
 
 

@@ -209,7 +209,7 @@ def test_a_group_is_deleted_unless_others_need_it(submit, alice: User, olga: Use
     dag.save(update_fields=["accounting_group"])
     charge({(alice.pk, child.pk): 1.0})
 
-    for kept, words in ((parent, "has groups below it"), (used, "DAGs were submitted")):
+    for kept, words in ((parent, "has groups below it"), (used, "There are dags in the name of")):
         with pytest.raises(Conflict, match=words):
             services.delete_group(kept, actor=Actor.person(olga))
     services.delete_group(child, actor=Actor.person(olga))
@@ -217,6 +217,14 @@ def test_a_group_is_deleted_unless_others_need_it(submit, alice: User, olga: Use
 
     assert list(AccountingGroup.objects.all()) == [used]
     assert AuditEntry.objects.filter(action="delete accounting group").count() == 2
+
+
+def test_what_keeps_a_group_from_being_deleted_is_told(make_site, alice: User, olga: User) -> None:
+    used = group(olga)
+    make_site().queues.update(owner=alice, owner_group=used)
+
+    with pytest.raises(Conflict, match="There are queues in the name of the group physics"):
+        services.delete_group(used, actor=Actor.person(olga))
 
 
 def test_a_user_submits_in_the_name_of_their_own_groups_only(alice: User, olga: User) -> None:
