@@ -19,7 +19,7 @@ from wms.jobs import lifecycle, statements
 from wms.jobs.models import Attempt, AttemptFile, Blob, Job, JobEvent, WorkspaceFile
 from wms.jobs.paths import checked_path
 from wms.jobs.services import MOST_FREE_ATTEMPTS, hold_jobs, reschedule_jobs
-from wms.jobs.states import WITH_PILOT
+from wms.jobs.states import WITH_PILOT, JobState
 from wms.jobs.verdicts import (
     MOST_PAYLOAD_FAILURES,
     Ending,
@@ -112,9 +112,15 @@ def late_recorded(job_id: int, number: int, message: str, *, actor: Actor) -> It
 
 @transaction.atomic
 def note_late(job_id: int, number: int, message: str, *, actor: Actor) -> None:
-    """Write down, once for each kind, that a message came after its attempt was over."""
+    """Write down, once for each kind, that a message came after its attempt was over.
+
+    A repetition of what its pilot sent before it reported the end itself is none.
+    """
     facts = {"attempt": number, "message": message}
     Job.objects.select_for_update().get(pk=job_id)
+    attempt = Attempt.objects.get(job_id=job_id, number=number)
+    if _has_reported_its_end(attempt):
+        return
     if not JobEvent.objects.filter(job_id=job_id, event="late", facts=facts).exists():
         lifecycle.note("late", {job_id: facts}, actor=actor)
 
@@ -207,6 +213,9 @@ def _end(
         return
     if attempt.outcome or job.attempt_number != number or job.state not in WITH_PILOT:
         raise AttemptSuperseded(f"Attempt {number} of job {job_id} was replaced or stopped.")
+    if job.state == JobState.MATCHED:
+        # Of a payload that ends soon its pilot tells nothing before: the history shows its start.
+        lifecycle.apply("start", [job_id], actor=actor)
     if end.stopped_by in {_StoppedBy.PREEMPTION, _StoppedBy.PILOT}:
         _write_end(attempt, end, now)
         _interrupted(job, end, actor=actor)

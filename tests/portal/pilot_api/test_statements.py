@@ -16,9 +16,9 @@ pytestmark = pytest.mark.django_db
 #: attempt, its inputs.
 CLAIM = 9
 CLAIM_IN_VAIN = 6
-#: Credential, the job's lock, the attempt and its files; then the attempt's end, and the job's
-#: change with its event.
-END = ["SELECT", "SELECT", "SELECT", "UPDATE", "SELECT"]
+#: Credential, the job's lock, the attempt and its files; then the job's start, of which nothing was
+#: told before, the attempt's end, and the job's end. A change and its event are one statement.
+END = ["SELECT", "SELECT", "SELECT", "SELECT", "UPDATE", "SELECT"]
 
 
 @pytest.mark.parametrize("jobs", [0, 1])
