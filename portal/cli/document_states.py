@@ -17,6 +17,7 @@ from django.db.models import TextChoices
 from portal.cli.place import BASE
 from wms.core.transitions import TransitionTable
 from wms.dags import states as dags
+from wms.failures import states as failures
 from wms.jobs import states as jobs
 from wms.pilots import states as pilots
 from wms.placement import states as placement
@@ -220,7 +221,29 @@ _PLACEMENT = Entity(
     },
 )
 
-ENTITIES = (_DAG, _NODE, _JOB, _PILOT, _SITE, _PLACEMENT)
+_FAILURE_GROUP = Entity(
+    title="Failure group",
+    states=failures.GroupState,
+    first=failures.GroupState.ACTIVE,
+    terminal=frozenset(),
+    transitions=failures.TRANSITIONS,
+    state_meanings={
+        "active": "it wants to be looked at",
+        "muted": "it is known: it goes on counting, and is not brought up",
+        "resolved": "its cause is removed",
+        "regressed": "it happened again after it was resolved",
+    },
+    notes=failures.NOTES,
+    event_meanings={
+        "mute": "a person takes it out of sight",
+        "resolve": "a person says that the cause is removed",
+        "reopen": "a person lets it be looked at again",
+        "regress": "a failure came that is later than the resolution",
+        "categorise": "a person says where the cause lies",
+    },
+)
+
+ENTITIES = (_DAG, _NODE, _JOB, _PILOT, _SITE, _PLACEMENT, _FAILURE_GROUP)
 
 
 def render() -> str:

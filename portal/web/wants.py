@@ -157,7 +157,7 @@ def _act_on(dag: Dag, page: str) -> str:
     if dag.state == DagState.IDLE:
         return f"{reverse('web:explain')}?dag={dag.pk}"
     if dag.state == DagState.RUNNING:
-        return f"{page}?state=failed"
+        return f"{page}?tab=nodes&state=failed"
     if dag.state == DagState.FAILED:
         return reverse("web:rescue", args=[dag.pk])
     return page

@@ -1,0 +1,127 @@
+"""Failures in the browser: from the dashboard to the failing DAG, its cause, and what follows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+from django.urls import reverse
+from django.utils import timezone
+from playwright.sync_api import Page, expect
+from pytest_django.live_server_helper import LiveServer
+
+from tests import factories
+from tests.e2e.conftest import NARROW, WIDE, Complaints
+from tests.e2e.production import Production
+from tests.e2e.test_walk import _look
+from wms.core.models import User
+from wms.failures import grouping
+from wms.failures.models import FailureGroup, FailureRule
+
+Login = Callable[[User], None]
+
+
+@pytest.fixture
+def grouped(made: Production) -> Production:
+    """A production whose failures are in groups."""
+    grouping.run_cycle(timezone.now())
+    return made
+
+
+def test_a_shifter_finds_the_failing_dag_reads_why_and_comes_to_its_cause(
+    page: Page, live_server: LiveServer, login: Login, complaints: Complaints
+) -> None:
+    people = factories.people()
+    dag = factories.running_dag(people.alice, name="higgs.dag", node_count=3)
+    factories.run_job(factories.pilot(), exit_code=3)
+    factories.turn()
+    grouping.run_cycle(timezone.now())
+    dag.refresh_from_db()
+    assert (dag.state, dag.failed_count) == ("running", 1)
+    login(people.sam)
+
+    page.goto(live_server.url + reverse("web:dashboard"))
+    line = page.locator(".needs li", has_text="higgs")
+    expect(line).to_contain_text("failing")
+    expect(line.locator(".why")).to_have_text("1 node has failed for good; the others go on.")
+    page.get_by_role("link", name="the payload ended with exit code 3").click()
+
+    expect(page.locator("#group-text")).to_have_text("the payload ended with exit code 3")
+    page.get_by_role("link", name=f"{dag.pk}", exact=True).click()
+    expect(page).to_have_url(live_server.url + reverse("web:dag", args=[dag.pk]))
+
+
+def test_failed_nodes_are_one_click_from_the_dashboard(
+    page: Page, live_server: LiveServer, login: Login, complaints: Complaints
+) -> None:
+    people = factories.people()
+    factories.running_dag(people.alice, name="higgs.dag", node_count=3)
+    factories.run_job(factories.pilot(), exit_code=3)
+    factories.turn()
+    login(people.sam)
+
+    page.goto(live_server.url + reverse("web:dashboard"))
+    page.get_by_role("link", name=re.compile("^Failed nodes")).click()
+
+    expect(page.locator("#nodes-box")).to_contain_text("exit code 3")
+
+
+def test_a_cause_is_muted_by_keyboard_alone_and_leaves_the_dashboard(
+    page: Page, live_server: LiveServer, login: Login, grouped: Production, complaints: Complaints
+) -> None:
+    group = FailureGroup.objects.filter(kind="job").order_by("-total")[0]
+    login(grouped.people.sam)
+    page.goto(live_server.url + reverse("web:dashboard"))
+    page.locator(f"#cause-{group.pk}").focus()
+    page.keyboard.press("Enter")
+    expect(page.locator("#group-text")).to_have_text(group.text)
+
+    page.locator("#steer-mute summary").focus()
+    page.keyboard.press("Enter")
+    page.keyboard.press("Tab")
+    page.keyboard.type("known, the image is being rebuilt")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+
+    expect(page.get_by_role("alert").or_(page.get_by_role("status"))).to_contain_text("is muted")
+    page.goto(live_server.url + reverse("web:dashboard"))
+    expect(page.locator(f"#cause-{group.pk}")).to_have_count(0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("viewport", [WIDE, NARROW], ids=["wide", "narrow"])
+def test_the_pages_of_failures_are_accessible_and_quiet(
+    page: Page,
+    live_server: LiveServer,
+    login: Login,
+    grouped: Production,
+    complaints: Complaints,
+    viewport: dict[str, int],
+) -> None:
+    page.set_viewport_size(viewport)
+    group, rule = FailureGroup.objects.order_by("pk")[0], FailureRule.objects.all()[1]
+    errors = reverse("web:errors")
+    pages = {
+        "failures": f"{errors}?within=7d",
+        "failures-none": f"{errors}?text=nothing+like+it",
+        "failures-fault": f"{errors}?state=lost",
+        "failure": reverse("web:error", args=[group.pk]),
+        "failure-rules": reverse("web:error-rules"),
+        "failure-rule": reverse("web:error-rule", args=[rule.pk]),
+        "failure-rule-new": reverse("web:new-error-rule"),
+        "dashboard-mine": reverse("web:dashboard") + "?show=mine&within=7d",
+    }
+    faults = []
+    login(grouped.people.olga)
+
+    for name, address in pages.items():
+        page.goto(live_server.url + address)
+        faults += _look(page, f"{name}-{viewport['width']}")
+    page.goto(live_server.url + pages["failure-rule"])
+    page.locator("#id_is_enabled").uncheck()
+    page.get_by_role("button", name="Try on the latest failures").click()
+    expect(page.locator("#preview")).to_contain_text("would have another text")
+    faults += _look(page, f"failure-rule-tried-{viewport['width']}")
+
+    assert not faults, "\n".join(faults[:20])
