@@ -172,7 +172,6 @@ def test_a_held_job_is_stopped_and_begins_anew_in_the_same_pilot_when_it_is_rele
     job = world.submit(until_told(world))
     agent = world.start()
     pid = payload_pid(world)
-
     world.wait_for_state(job, "running")
     services.hold_jobs([job.pk], actor=Actor.person(world.alice), reason="wait")
 
