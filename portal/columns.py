@@ -187,7 +187,7 @@ TASK_QUEUE_COLUMNS: Sequence[Column] = (
     Column(
         "owner", "Owner", {**_one("needs.owner", "owner"), **_one("needs.owner_group", "group")}
     ),
-    Column("needs", "Needs", {"needs": lambda line: line.needs.to_dict()}),
+    Column("needs", "Needs", {"needs": lambda line: line.needs.as_dict()}),
     Column("waiting", "Waiting", _one("waiting_jobs"), style="num"),
     Column("oldest", "Oldest", _one("oldest_at")),
     Column("priority", "Priority", _one("priority"), style="num"),

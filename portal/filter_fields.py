@@ -68,9 +68,6 @@ class Chosen:
     included: tuple[Any, ...] = ()
     excluded: tuple[Any, ...] = ()
 
-    def __bool__(self) -> bool:
-        return bool(self.included or self.excluded)
-
 
 @dataclass(frozen=True, slots=True)
 class Span:
@@ -84,6 +81,10 @@ class Span:
         return (self.start is None or value >= self.start) and (
             self.end is None or value <= self.end
         )
+
+    def ends(self, now: datetime) -> tuple[datetime | None, datetime | None]:
+        """Both ends of a stretch of time, as moments."""
+        return _at(self.start, now), _at(self.end, now)
 
     def condition(self, name: str) -> Q:
         """True for rows whose column is inside."""
@@ -106,9 +107,11 @@ class ChosenField(forms.Field):
     def _parts(self, text: str) -> list[str]:
         return text.split(self.separator) if self.separator else [text]
 
-    def to_python(self, value: Sequence[str] | None) -> Chosen:
-        """Parse every value. Raises ValidationError with the fault of the first bad one."""
+    def to_python(self, value: Sequence[str] | None) -> Chosen | None:
+        """Parse every value; None for none. Raises ValidationError with the first fault."""
         texts = self.split(value or [])
+        if not texts:
+            return None
         if len(texts) > MAX_VALUES:
             raise forms.ValidationError(f"Give at most {MAX_VALUES} values.")
         if any(len(text) > MAX_LENGTH for text in texts):
@@ -156,7 +159,7 @@ class OwnersField(ChosenField):
 
     def chosen(self, included: Sequence[str], excluded: Sequence[str]) -> Chosen:
         """The ids of the users; a name that nobody has is that of nobody."""
-        known = user_ids([*included, *excluded]) if included or excluded else {}
+        known = user_ids([*included, *excluded])
         return Chosen(
             tuple(known.get(name, 0) for name in included),
             tuple(known[name] for name in excluded if name in known),
@@ -324,10 +327,7 @@ class Moments(_Chosen):
     def condition(self, values: Sequence[Span]) -> Q:
         """True for rows whose time is in the stretch, seen from the moment of the question."""
         now: datetime = self.parent.now
-        return _any(
-            Span(_at(span.start, now), _at(span.end, now)).condition(self.field_name)
-            for span in values
-        )
+        return _any(Span(*span.ends(now)).condition(self.field_name) for span in values)
 
 
 @extend_schema_field({"type": "boolean"})

@@ -108,11 +108,12 @@ class ListOf:
 
     def by_id(self, asked: ListFilter) -> Iterator[Sequence[Any]]:
         """All lines, latest first, so many at a time: none is in memory longer than needed."""
-        rest = asked.qs.order_by("-pk")
+        rest = asked.hinted(asked.qs).order_by("-pk")
         rows = list(rest[:CHUNK])
-        while rows:
-            yield self.lines(rows)
+        yield self.lines(rows)
+        while len(rows) == CHUNK:
             rows = list(rest.filter(pk__lt=rows[-1].pk)[:CHUNK])
+            yield self.lines(rows)
 
 
 def _jobs(user: User) -> QuerySet[Job]:

@@ -14,7 +14,7 @@ from wms.pilots.states import PilotState
 from wms.sites.ads import Load
 from wms.sites.models import Site
 from wms.sites.selectors import listed_sites
-from wms.sites.standing import Standing, standings, word_of
+from wms.sites.standing import Standing, standings_among, to_be_judged, word_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +54,13 @@ def matched_at(site: Site, load: Load) -> int:
 
 
 def site_lines(user: User, *, now: datetime) -> list[SiteLine]:
-    """All sites with their DAGs and pilots of this moment: six queries."""
-    loads, pilots, standing = loads_by_site(), live_pilots_by_queue(), standings(now)
+    """All sites with their DAGs and pilots of this moment: five queries."""
+    loads, pilots = loads_by_site(), live_pilots_by_queue()
+    sites = list(to_be_judged(listed_sites(user)))
+    standing = standings_among(sites, now)
     return [
         _site_line(site, loads.get(site.pk, Load()), pilots, standing[site.pk], now)
-        for site in listed_sites(user)
+        for site in sites
     ]
 
 

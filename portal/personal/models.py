@@ -51,13 +51,13 @@ class Preferences(models.Model):
             ),
         ]
 
+    def __str__(self) -> str:
+        return f"preferences of user {self.user_id}"
+
     @property
     def zone_city(self) -> str:
         """The zone in one or two words."""
         return self.time_zone.rpartition("/")[2].replace("_", " ")
-
-    def __str__(self) -> str:
-        return f"preferences of user {self.user_id}"
 
 
 class SavedFilter(models.Model):

@@ -90,7 +90,7 @@ def listing_of(request: HttpRequest, kind: ListOf) -> Listing:
     if not is_askable(asked):
         return framed(request, kind, asked)
     summary = _summary(kind, asked)
-    page = page_of(asked.qs, request.GET)
+    page = page_of(asked.hinted(asked.qs), request.GET)
     chosen: Chosen = asked.form.cleaned_data["state"] or Chosen()
     return framed(
         request,
@@ -155,7 +155,7 @@ def show_listing(request: HttpRequest, listing: Any, **context: Any) -> HttpResp
 
 def _summary(kind: ListOf, asked: ListFilter) -> Summary:
     return summarise(
-        asked.qs,
+        asked.hinted(asked.qs),
         every_state=asked.without("state"),
         states=kind.states,
         groups={group.name: group.expression for group in kind.groups},

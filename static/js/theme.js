@@ -5,32 +5,48 @@
   const dark = window.matchMedia("(prefers-color-scheme: dark)");
 
   const root = document.documentElement;
+  let clicked = "";
 
-  // Who is logged in has a choice on the server; the browser keeps one for the pages before that.
-  function choice() {
-    if (root.dataset.theme) return root.dataset.theme;
+  // What the browser remembers: a choice, and what the server said when it was made.
+  function remembered() {
     try {
-      return localStorage.getItem(KEY) || "auto";
+      return (localStorage.getItem(KEY) || "").split("|");
     } catch {
-      return "auto"; // storage is switched off
+      return [""]; // storage is switched off
     }
   }
 
-  function keep(theme) {
-    if (root.dataset.theme) {
-      root.dataset.theme = theme;
-      const token = document.querySelector(".rail input[name=csrfmiddlewaretoken]");
-      fetch("/preferences/", {
-        method: "POST",
-        body: new URLSearchParams({ theme }),
-        headers: { "X-CSRFToken": token ? token.value : "", "HX-Request": "true" },
-      }).catch(() => {}); // the page keeps the choice, the next one may not
-    }
+  function remember(...parts) {
     try {
-      localStorage.setItem(KEY, theme);
+      localStorage.setItem(KEY, parts.join("|"));
     } catch {
       // storage is switched off
     }
+  }
+
+  // The server knows the choice of who is logged in, except for one that is still on its way there.
+  function choice() {
+    if (clicked) return clicked;
+    const [mine, replaced] = remembered();
+    const told = root.dataset.theme;
+    if (!told) return mine || "auto";
+    if (mine && replaced === told) return mine;
+    if (mine !== told || replaced) remember(told);
+    return told;
+  }
+
+  function keep(theme) {
+    const told = root.dataset.theme;
+    clicked = theme;
+    remember(theme, ...(told && told !== theme ? [told] : []));
+    if (!told) return;
+    const token = document.querySelector(".rail input[name=csrfmiddlewaretoken]");
+    fetch("/preferences/", {
+      method: "POST",
+      body: new URLSearchParams({ theme }),
+      headers: { "X-CSRFToken": token ? token.value : "", "HX-Request": "true" },
+      keepalive: true,
+    }).catch(() => {}); // this browser remembers it, others do not
   }
 
   function apply() {

@@ -35,6 +35,8 @@ NOBODY = "Lffffff"
 SHIFT = "Lfffooo"
 POSTED_TO = "Lmmmmmm"
 NO_GET = "mmmmmmm"
+#: What Alice shares: hers, and that of operators.
+OWN = "Lffofoo"
 
 GET = {
     "health-ready": "uuuuuuu",  # no control loop has run in a test
@@ -44,10 +46,17 @@ GET = {
     "web:steer": READ,  # leads to the DAG and changes nothing
     "web:dag-limits": STEER,
     "web:steer-nodes": STEER,
+    "web:graph-changes": "Lbbbbbb",  # asked without naming a version
     "web:remove-placement": READ,  # leads to the request and changes nothing
+    "web:save-filter": POSTED_TO,
+    "web:change-filter": POSTED_TO,
+    "web:remove-filter": POSTED_TO,
+    "web:columns": POSTED_TO,
+    "web:preferences": POSTED_TO,
     "web:*": READ,
     "api:docs": READ,
     "api:dags-check": POSTED_TO,
+    "api:dag-graph-changes": "Lbbbbbb",  # asked without naming a version
     "api:dag-halt": POSTED_TO,
     "api:dag-rescue": POSTED_TO,
     "api:dag-nodes-*": POSTED_TO,
@@ -64,6 +73,7 @@ GET = {
     "api:job-peek": POSTED_TO,
     "api:job-stop-after": POSTED_TO,
     "api:pilot-drain": POSTED_TO,
+    "api:failure-*": POSTED_TO,
     "api:ads": POSTED_TO,
     "api:explain": POSTED_TO,
     "api:history": "Lbbbbbb",  # asked without naming a series
@@ -117,10 +127,20 @@ POST = {
     "api:job-peek": "Lffcccc",
     "api:job-stop-after": "Lfffccc",
     "api:pilot-drain": SHIFT,
+    "api:failure-mute": SHIFT,
+    "api:failure-resolve": SHIFT,
+    "api:failure-reopen": "Lfffccc",  # the group is active
+    "api:failure-categorise": SHIFT,
     "api:site-downtimes": SHIFT,
     "api:ads": OPERATE,
     "api:running-limits": OPERATE,
     "api:explain": READ,
+    "api:filters": READ,  # everybody keeps filters of their own
+    "web:save-filter": READ,
+    "web:change-filter": OWN,
+    "web:remove-filter": OWN,
+    "web:columns": READ,
+    "web:preferences": READ,
     "web:submit": SUBMIT,
     "web:steer": STEER,
     "web:rematch": STEER,
@@ -133,6 +153,9 @@ POST = {
     "web:steer-site": SHIFT,
     "web:site-downtimes": SHIFT,
     "web:cancel-downtime": SHIFT,
+    "web:steer-error": SHIFT,
+    "web:new-error-rule": OPERATE,
+    "web:error-rule": OPERATE,
     "web:explain": READ,  # writes nothing
     "web:login": OPEN,
     "web:logout": OPEN,
@@ -181,12 +204,14 @@ POST = {
 }
 
 DELETE = {
+    "api:filter": OWN,
     "api:ad": OPERATE,
     "api:downtime": SHIFT,
     "api:running-limit": OPERATE,
     "api:shared-limit": OPERATE,
 }
 PUT = {
+    "api:filter": OWN,
     "api:running-limit": OPERATE,
     "api:shared-limit": OPERATE,
     "api:task-queue-policy": OPERATE,
@@ -203,6 +228,10 @@ def _dag_parts(files: str) -> dict[str, Any]:
     }
 
 
+def _rule_form(name: str) -> dict[str, Any]:
+    return {"position": 5, "name": name, "pattern": "x", "version": 1, "action": "save"}
+
+
 def _dag_ids() -> list[int]:
     return list(Dag.objects.values_list("pk", flat=True))
 
@@ -212,6 +241,12 @@ BODIES: dict[str, Callable[[], dict[str, Any]]] = {
     "api:dags": lambda: _dag_parts("file"),
     "api:dags-check": lambda: _dag_parts("file"),
     "web:submit": lambda: _dag_parts("files"),
+    "api:filters": lambda: {"list": "jobs", "name": "new", "parameters": {"state": ["held"]}},
+    "api:filter": lambda: {"name": "renamed"},
+    "web:save-filter": lambda: {"list": "jobs", "name": "new", "query": "state=held"},
+    "web:change-filter": lambda: {"name": "renamed", "is_shared": "on"},
+    "web:columns": lambda: {"list": "jobs", "column": ["state"]},
+    "web:preferences": lambda: {"theme": "dark"},
     "api:dag-halt": lambda: {"reason": "look"},
     "api:dag-rescue": lambda: {"reason": "look"},
     "api:dag-limits": lambda: {"reason": "look", "options": {"max_jobs": 5}},
@@ -234,6 +269,13 @@ BODIES: dict[str, Callable[[], dict[str, Any]]] = {
     "api:pilot-drain": lambda: {"reason": "look"},
     "web:steer-job": lambda: {"reason": "look"},
     "web:drain-pilot": lambda: {"reason": "look"},
+    "api:failure-mute": lambda: {"reason": "look"},
+    "api:failure-resolve": lambda: {"reason": "look"},
+    "api:failure-reopen": lambda: {"reason": "look"},
+    "api:failure-categorise": lambda: {"reason": "look", "category": "data"},
+    "web:steer-error": lambda: {"reason": "look"},
+    "web:new-error-rule": lambda: _rule_form("New"),
+    "web:error-rule": lambda: _rule_form("Changed"),
     "api:site-ban": lambda: {"reason": "look"},
     "api:site-drain": lambda: {"reason": "look"},
     "api:site-unban": lambda: {"reason": "look"},

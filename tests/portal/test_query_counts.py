@@ -44,6 +44,11 @@ EXEMPT = {
     "api:job-peek": "is posted to",
     "api:job-stop-after": "is posted to",
     "api:pilot-drain": "is posted to",
+    "api:failure-mute": "is posted to",
+    "api:failure-resolve": "is posted to",
+    "api:failure-reopen": "is posted to",
+    "api:failure-categorise": "is posted to",
+    "web:steer-error": "leads elsewhere",
     "web:steer-job": "is posted to",
     "web:drain-pilot": "is posted to",
     "api:ads": "is posted to",
@@ -51,6 +56,11 @@ EXEMPT = {
     "web:login": "leads elsewhere for who is logged in",
     "web:logout": "is posted to",
     "web:steer": "is posted to",
+    "web:save-filter": "is posted to",
+    "web:change-filter": "is posted to",
+    "web:remove-filter": "is posted to",
+    "web:columns": "is posted to",
+    "web:preferences": "is posted to",
     "web:steer-site": "is posted to",
     "web:site-downtimes": "is posted to",
     "web:cancel-downtime": "is posted to",
@@ -59,6 +69,9 @@ EXEMPT = {
 QUERIES = {
     "api:history": {"series": ["jobs.running", "jobs.waiting"]},
     "web:explain": {"site": ["UW"]},
+    "api:dag-graph-changes": {"since": ["0-0"]},
+    "web:graph-changes": {"since": ["0-0"]},
+    "web:graph-names": {"at": ["0"]},
 }
 
 

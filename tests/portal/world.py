@@ -13,14 +13,19 @@ from django.urls import URLPattern, URLResolver, get_resolver, reverse
 from django.utils import timezone
 
 from matching.needs import Needs
+from portal.personal.models import SavedFilter
+from portal.personal.services import save_filter
 from tests import factories
 from wms.accounting.core_seconds import CoreSeconds, Use, add_uses
 from wms.accounting.models import AccountingGroup, ConcurrencyLimit, Submitter
+from wms.core.actors import Actor
 from wms.core.audit import record_action
 from wms.core.models import ApiToken, AuditEntry, User
 from wms.dags.lifecycle import DATA_TOPIC
 from wms.dags.models import Dag, Node, ScriptRun, SharedLimit
 from wms.dags.shared_limits import save_shared_limit
+from wms.failures import grouping
+from wms.failures.models import FailureGroup, FailureRule
 from wms.jobs.blobs import store_bytes
 from wms.jobs.limits import save_limit
 from wms.jobs.models import Job, RunningLimit
@@ -29,6 +34,7 @@ from wms.pilots.bundle import agent_bundle
 from wms.pilots.checks import save_node_check
 from wms.pilots.contacts import note_failure
 from wms.pilots.director import plan_requests
+from wms.pilots.lifecycle import apply as apply_to_pilots
 from wms.pilots.limits import save_limit as save_limit_on_pilots
 from wms.pilots.logs import append_to_log
 from wms.pilots.manifest import store_manifest
@@ -101,6 +107,7 @@ class World:
             ("web:dag-picture", "path"): "figure.svg",
             ("web:pilot", "pilot_id"): self.pilot.pk,
             ("web:steer-site", "event"): "ban",
+            ("web:steer-error", "event"): "mute",
             ("web:steer-job", "event"): "kill",
             ("web:drain-pilot", "pilot_id"): self.pilot.pk,
             ("web:pilot-log-file", "pilot_id"): self.pilot.pk,
@@ -122,6 +129,7 @@ class World:
             "name": self.site.name,
             "queue": self.queue.name,
             "node_id": self.node.pk,
+            "index": 0,
             "run_id": self.script.pk,
             "request_id": self.placement.pk,
             "downtime_id": self.downtime.pk,
@@ -132,11 +140,15 @@ class World:
             "attempt": self.job.attempt_number,
             "kind": "stdout",
             "event": "hold",
+            "list_name": "jobs",
             "panel": "jobs",
             "form": "json",
             "object_id": self._admin_object(route.name),
             "content_type_id": 1,
         }
+        rows = {"group_id": FailureGroup, "rule_id": FailureRule, "filter_id": SavedFilter}
+        if parameter in rows and parameter not in usual:
+            return _first(rows[parameter])
         return special.get((route.name, parameter), usual.get(parameter))
 
     def _admin_object(self, name: str) -> int | None:
@@ -188,6 +200,8 @@ def small_world() -> World:
     shared = SharedLimit(owner=people.alice, site=site, max_jobs=99)
     save_shared_limit(shared, actor=factories.SYSTEM)
     _failed_check(pilot, 0)
+    _failures(site, 1)
+    _saved_filters(people.alice, 1)
     _pressure(site, 1)
     return World(
         people=people,
@@ -214,6 +228,28 @@ def _failed_check(pilot: Pilot, number: int) -> None:
     PilotCheck.objects.create(
         pilot=pilot, key=name, name=name, is_ok=False, reason="too old", seconds=1.0
     )
+
+
+def _saved_filters(owner: User, count: int) -> None:
+    """So many filters that the owner shares, of each list that has states."""
+    for name in ("dags", "jobs", "pilots", "placements"):
+        for number in range(count):
+            save_filter(
+                name,
+                name=f"filter {number}",
+                parameters={"reason": [f"trouble {number}"]},
+                is_shared=True,
+                actor=Actor.person(owner),
+            )
+
+
+def _failures(site: Site, causes: int) -> None:
+    """So many causes for which pilots failed, in groups."""
+    for number in range(causes):
+        pilot = factories.queued_pilot(site.queues.order_by("pk")[0])
+        reason = f"broken {chr(97 + number % 26)}{'x' * number}"
+        apply_to_pilots("abort", [pilot.pk], actor=factories.SYSTEM, reason=reason)
+    grouping.run_cycle(timezone.now())
 
 
 def _pressure(site: Site, records: int) -> None:
@@ -328,6 +364,8 @@ def grown(world: World, count: int) -> World:
         _failed_check(worker, number + 1)
         _placement(big)
         record_action("look", target=f"thing {number}", actor=factories.SYSTEM)
+    _failures(world.site, count)
+    _saved_filters(owner, count)
     _pressure(world.site, count)
     factories.turn()
     job.refresh_from_db()

@@ -130,6 +130,13 @@ class Job(models.Model):
                 & ~models.Q(state__in=["done", "failed", "killed"]),
                 name="job_with_periodic",
             ),
+            # What the list of jobs is asked for: those of a time, and those that were tried again.
+            models.Index(fields=["created_at"], name="job_by_time"),
+            models.Index(
+                fields=["attempt_number"],
+                condition=models.Q(attempt_number__gt=1),
+                name="job_tried_again",
+            ),
         ]
         constraints = [
             models.CheckConstraint(
@@ -225,6 +232,8 @@ class Attempt(models.Model):
             ),
         ]
         indexes = [
+            # The jobs of a site, latest first.
+            models.Index(fields=["site_name", "job"], name="attempt_by_site"),
             # What running limits count.
             models.Index(
                 fields=["site_name", "job_type", "owner_group"],

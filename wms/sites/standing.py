@@ -61,9 +61,18 @@ def standing_of(site: Site, now: datetime) -> Standing:
     return _standings(Site.objects.filter(pk=site.pk), now)[site.pk]
 
 
-def _standings(chosen: QuerySet[Site], now: datetime) -> dict[int, Standing]:
+def to_be_judged(chosen: QuerySet[Site]) -> QuerySet[Site]:
+    """The sites with what tells how they stand."""
     has_queue = Queue.objects.filter(site=OuterRef("pk"), is_enabled=True)
-    sites = chosen.annotate(has_queue=Exists(has_queue)).select_related("advertisement", "throttle")
+    return chosen.annotate(has_queue=Exists(has_queue)).select_related("advertisement", "throttle")
+
+
+def _standings(chosen: QuerySet[Site], now: datetime) -> dict[int, Standing]:
+    return standings_among(to_be_judged(chosen), now)
+
+
+def standings_among(sites: Iterable[Site], now: datetime) -> dict[int, Standing]:
+    """The standings of sites that were read by `to_be_judged`: one query more."""
     downtimes: dict[int, list[Downtime]] = {}
     for downtime in downtimes_from(now):
         downtimes.setdefault(downtime.site_id, []).append(downtime)

@@ -12,7 +12,8 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Self
 
-from django.db.models import Count, F, Max, Min, OuterRef, Q, QuerySet, Subquery, Sum
+from django.db.models import Count, F, Max, Min, OuterRef, Q, QuerySet, Subquery, Sum, Value
+from django.db.models.functions import Coalesce
 from django.utils.dateparse import parse_datetime
 
 from matching.draws import job_weight
@@ -127,7 +128,7 @@ def visible_task_queues(user: User) -> QuerySet[TaskQueue]:
 def task_queue_page(
     chosen: QuerySet[TaskQueue], *, order: Order, after: Border | None, limit: int
 ) -> TaskQueuePage:
-    """The first TaskQueues behind a border of those chosen that have waiting jobs. Four queries."""
+    """The first TaskQueues behind a border of those chosen that have waiting jobs. Two queries."""
     waiting = _with_jobs(chosen).annotate(key=_KEYS[order])
     if after is not None:
         waiting = waiting.filter(_behind(after, order))
@@ -156,10 +157,12 @@ def _behind(border: Border, order: Order) -> Q:
 
 def _lines(ids: Sequence[int]) -> list[TaskQueueLine]:
     """The TaskQueues with these ids, in this order; what is gone by now is left out."""
-    counts = _counts(ids)
-    rows = TaskQueue.objects.select_related("owner", "ticket").in_bulk(list(counts))
-    whole = _sum_of_priorities()
-    return [_line(rows[pk], counts[pk], whole) for pk in ids if pk in rows]
+    whole = Ticket.objects.order_by().annotate(every=Value(1)).values("every")
+    priorities = Coalesce(Subquery(whole.values(whole=Sum("priority"))), 0.0)
+    rows = with_counts(TaskQueue.objects.select_related("ticket").annotate(whole=priorities))
+    found = rows.in_bulk(list(ids))
+    lines = (found[pk] for pk in ids if pk in found)
+    return [_line(row, (row.waiting, row.oldest_at), row.whole) for row in lines]
 
 
 def _counts(ids: Collection[int]) -> dict[int, tuple[int, datetime | None]]:

@@ -80,8 +80,10 @@ def _sites(request: HttpRequest) -> Listing:
     if not is_askable(asked):
         return framed(request, kind, asked)
     chosen: Chosen = asked.form.cleaned_data["standing"] or Chosen()
-    named = set(asked.without("standing").values_list("pk", flat=True))
-    every = [line for line in site_lines(request.user, now=asked.now) if line.site.pk in named]
+    every = site_lines(request.user, now=asked.now)
+    if asked.parameters().keys() - {"standing"}:
+        named = set(asked.without("standing").values_list("pk", flat=True))
+        every = [line for line in every if line.site.pk in named]
     lines = [line for line in every if is_wanted(line.state, chosen)]
     counts = Counter(line.state for line in every)
     words = [word for word in STANDING_WORDS if counts[word] or word in chosen.included]
