@@ -213,9 +213,7 @@ def _end(
         return
     if attempt.outcome or job.attempt_number != number or job.state not in WITH_PILOT:
         raise AttemptSuperseded(f"Attempt {number} of job {job_id} was replaced or stopped.")
-    if job.state == JobState.MATCHED:
-        # Of a payload that ends soon its pilot tells nothing before: the history shows its start.
-        lifecycle.apply("start", [job_id], actor=actor)
+    _note_start(job, actor)
     if end.stopped_by in {_StoppedBy.PREEMPTION, _StoppedBy.PILOT}:
         _write_end(attempt, end, now)
         _interrupted(job, end, actor=actor)
@@ -247,6 +245,12 @@ def _end(
         lifecycle.apply("fail", [job_id], actor=actor, reason=failure, facts=facts)
     else:
         lifecycle.apply("complete", [job_id], actor=actor, facts=facts)
+
+
+def _note_start(job: Job, actor: Actor) -> None:
+    """Of a payload that ends soon its pilot tells nothing before: its history has a start too."""
+    if job.state == JobState.MATCHED:
+        lifecycle.apply("start", [job.pk], actor=actor)
 
 
 def _locked(job_id: int, number: int, *, pilot_id: int) -> tuple[Job, Attempt]:
