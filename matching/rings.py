@@ -76,6 +76,13 @@ class Resolution:
         return range(first, math.ceil(until.timestamp()), self.step_s)
 
 
+#: Widths of points that people read with ease, in seconds.
+_NICE_S = (
+    60, 120, 180, 300, 600, 900, 1200, 1800, 3600, 7200, 10_800, 21_600, 43_200, 86_400,
+    2 * 86_400, 7 * 86_400, 14 * 86_400, 28 * 86_400,
+)  # fmt: skip
+
+
 def resolution_for(
     since: datetime, until: datetime, *, now: datetime, most: int, archive: Archive | None = None
 ) -> Resolution:
@@ -86,12 +93,12 @@ def resolution_for(
     # A range of a whole turn begins in the bin that is being overwritten.
     reaching = (each for each in ARCHIVES if since >= each.oldest_start(now) - _steps(each, 1))
     chosen = archive or next(reaching, ARCHIVES[-1])
-    bins = (until - since) / _steps(chosen, 1)
-    factor = max(1, math.ceil(bins / most))
+    first = max(since, chosen.oldest_start(now))
     # Points are aligned, so one more may be touched than fit into the range.
-    if len(Resolution(chosen, factor).starts(since, until)) > most:
-        factor += 1
-    return Resolution(chosen, factor)
+    least_s = (until - first).total_seconds() / max(1, most - 1)
+    nice = (step_s for step_s in _NICE_S if step_s >= least_s and step_s % chosen.step_s == 0)
+    step_s = next(nice, chosen.step_s * math.ceil(least_s / chosen.step_s))
+    return Resolution(chosen, step_s // chosen.step_s)
 
 
 def _steps(archive: Archive, count: int) -> timedelta:
@@ -100,11 +107,6 @@ def _steps(archive: Archive, count: int) -> timedelta:
 
 #: Classes of a spread: below one, then each this much wider than the one before.
 SPREAD_RATIO = 1.1
-
-
-def spread_borders(count: int) -> list[float]:
-    """Where the first `count` classes of a spread end."""
-    return [SPREAD_RATIO**number for number in range(count)]
 
 
 def quantile(

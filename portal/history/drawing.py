@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from operator import attrgetter
 from typing import Any
 
 from matching.rings import Resolution, quantile
 from portal.history.panes import Kind, Line, Pane
-from portal.history.windows import MOST_POINTS, Window
+from portal.history.windows import Window
 from wms.history.counting import COUNTED_MINUTES
-from wms.history.selectors import Point, read_points
+from wms.history.selectors import Point, read_points, read_spread
 
 Column = Sequence[float | None]
 
 #: What is counted in a bin is stored up to so long after its end.
 _SETTLES = timedelta(seconds=30)
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"))
+_LEVEL: Mapping[str, Callable[[Point], float]] = {
+    "avg": attrgetter("average"),
+    "min": attrgetter("minimum"),
+    "max": attrgetter("maximum"),
+    "last": attrgetter("last"),
+}
 _COLUMNS = {
-    Kind.LEVEL: ("avg", "min", "max", "last"),
+    Kind.LEVEL: tuple(_LEVEL),
     Kind.COUNT: ("sum",),
     Kind.SPREAD: ("value",),
 }
@@ -28,10 +35,15 @@ _COLUMNS = {
 
 @dataclass(frozen=True, slots=True)
 class DrawnLine:
-    """A line with a value for each bin, None for a gap; by the names of its columns."""
+    """A line with a value for each bin, None for a gap; by the names of its columns.
+
+    All that was seen was between `low` and `high`.
+    """
 
     line: Line
     columns: Mapping[str, Column]
+    low: float
+    high: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,52 +85,72 @@ def step_words(step_s: int) -> str:
     return f"{step_s / size:g} {unit}"
 
 
-def read_pane(pane: Pane, window: Window, *, most: int | None = MOST_POINTS) -> Drawn:
-    """The pane's figures, with at most so many bins; None for bins as they are stored. One query.
+def read_pane(
+    pane: Pane, window: Window, *, is_whole: bool = False, columns: Sequence[str] = ()
+) -> Drawn:
+    """The pane's figures to be drawn, or the `is_whole` of the bins as they are stored. One query.
 
-    Bins of counts and spreads that are not over are left out where they are drawn: a line would
-    always fall at its end.
+    Of levels those `columns`, or all. Bins of counts and spreads that are not over are left out
+    where they are drawn: a line would always fall at its end.
     """
-    resolution = window.resolution(most=most)
-    starts: Sequence[int] = resolution.starts(window.since, window.until)
-    if most is not None and pane.kind != Kind.LEVEL:
+    resolution = window.resolution(is_whole=is_whole)
+    # Of what the archive has forgotten there is not even a gap to be told.
+    since = max(window.since, resolution.archive.oldest_start(window.now))
+    starts: Sequence[int] = resolution.starts(since, window.until)
+    if not is_whole and pane.kind != Kind.LEVEL:
         settled = (window.now - _SETTLES).timestamp()
         starts = [start for start in starts if start + resolution.step_s <= settled]
-    points = read_points(
-        pane.series_at(window.site), resolution,
-        since=window.since, until=window.until, now=window.now,
-    )  # fmt: skip
+    points = _points(pane, window, resolution, since)
     counted = points.get(COUNTED_MINUTES, {})
+    chosen = columns if pane.kind == Kind.LEVEL and columns else _COLUMNS[pane.kind]
     lines = [
-        DrawnLine(line, _columns(pane.kind, line, points[line.series], counted, starts))
+        _drawn_line(line, chosen, points[line.series], counted, starts)
         for line in pane.lines_at(window.site)
     ]
     return Drawn(pane, window, resolution, starts, lines)
 
 
-def _columns(
-    kind: Kind,
+def _points(
+    pane: Pane, window: Window, resolution: Resolution, since: datetime
+) -> dict[str, dict[int, Point]]:
+    names = pane.series_at(window.site)
+    span = {"since": since, "until": window.until, "now": window.now}
+    if pane.kind == Kind.SPREAD:
+        (name,) = names
+        return {name: read_spread(name, resolution, **span)}
+    return read_points(names, resolution, **span)
+
+
+def _drawn_line(
     line: Line,
+    columns: Sequence[str],
     points: Mapping[int, Point],
     counted: Mapping[int, Point],
     starts: Sequence[int],
-) -> dict[str, Column]:
+) -> DrawnLine:
     found = [points.get(start) for start in starts]
-    if kind == Kind.LEVEL:
-        return {
-            "avg": [None if p is None else _plain(p.average) for p in found],
-            "min": [None if p is None else _plain(p.minimum) for p in found],
-            "max": [None if p is None else _plain(p.maximum) for p in found],
-            "last": [None if p is None else _plain(p.last) for p in found],
-        }
-    if kind == Kind.COUNT:
+    if columns == _COLUMNS[Kind.COUNT]:
         # A bin is stored where there was something; without one it was nothing, or not counted.
         sums = [
             _plain(p.total) if p is not None else (0 if start in counted else None)
             for p, start in zip(found, starts, strict=True)
         ]
-        return {"sum": sums}
-    return {"value": [None if p is None else _share(line, p) for p in found]}
+        return DrawnLine(line, {"sum": sums}, *_between(sums))
+    if columns == _COLUMNS[Kind.SPREAD]:
+        shares = [None if p is None else _share(line, p) for p in found]
+        return DrawnLine(line, {"value": shares}, *_between(shares))
+    known = [p for p in found if p is not None]
+    return DrawnLine(
+        line,
+        {name: [None if p is None else _plain(_LEVEL[name](p)) for p in found] for name in columns},
+        min((p.minimum for p in known), default=0.0),
+        max((p.maximum for p in known), default=0.0),
+    )
+
+
+def _between(values: Column) -> tuple[float, float]:
+    known = [value for value in values if value is not None]
+    return min(known, default=0.0), max(known, default=0.0)
 
 
 def _share(line: Line, point: Point) -> float | None:

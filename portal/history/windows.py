@@ -14,7 +14,7 @@ from django.utils.dateparse import parse_date, parse_datetime
 from matching.rings import ARCHIVES, Resolution, archive_named, resolution_for
 from wms.core.errors import Finding, InvalidInput
 
-#: At most so many points of a series are drawn.
+#: At most so many points of a series are drawn; a narrow chart asks for fewer.
 MOST_POINTS = 1500
 _DAY = timedelta(days=1)
 #: The ranges that have a button.
@@ -73,6 +73,16 @@ class WindowForm(forms.Form):
         required=False,
         error_messages={"invalid_choice": f"Choose one of {', '.join(FUNCTIONS)}."},
     )
+    points = forms.IntegerField(
+        required=False,
+        min_value=10,
+        max_value=MOST_POINTS,
+        error_messages={
+            "invalid": "Give a whole number.",
+            "min_value": "At least 10 points are drawn.",
+            "max_value": f"At most {MOST_POINTS} points are drawn.",
+        },
+    )
     resolution = forms.ChoiceField(
         choices=[("auto", "as fits"), *((ring.name, ring.name) for ring in ARCHIVES)],
         required=False,
@@ -125,14 +135,15 @@ class Window:
     site: str = ""
     function: str = "avg"
     archive: str = "auto"
+    points: int = MOST_POINTS
 
-    def resolution(self, *, most: int | None = MOST_POINTS) -> Resolution:
-        """The bins to be read, with at most so many points; None for bins as they are stored."""
+    def resolution(self, *, is_whole: bool = False) -> Resolution:
+        """The bins to be read: so many together as the points to be drawn allow, or none."""
         archive = None if self.archive == "auto" else archive_named(self.archive)
         found = resolution_for(
-            self.since, self.until, now=self.now, most=most or MOST_POINTS, archive=archive
+            self.since, self.until, now=self.now, most=self.points, archive=archive
         )
-        return Resolution(found.archive) if most is None else found
+        return Resolution(found.archive) if is_whole else found
 
     @property
     def length(self) -> timedelta:
@@ -157,4 +168,5 @@ def window_of(form: WindowForm) -> Window:
         site=data["site"],
         function=data["function"] or "avg",
         archive=data["resolution"] or "auto",
+        points=data["points"] or MOST_POINTS,
     )

@@ -46,16 +46,9 @@ def _told(drawn: Drawn, line: DrawnLine) -> str:
     if drawn.pane.kind == Kind.COUNT:
         most = f"{figure(min(values))} to {figure(max(values))} in {drawn.bin_words}"
         return f"{label}: {figure(sum(values))} in all, {most}{end}"
-    known = line.columns
-    low = min(_known(known.get("min", ())), default=min(values))
-    high = max(_known(known.get("max", ())), default=max(values))
     seconds = " s" if unit == "s" else ""
     now = f"{figure(values[-1])}{seconds} {_when(drawn, line)}"
-    return f"{label}: {now}, {figure(low)} to {figure(high)}{seconds}{end}"
-
-
-def _known(column: Column) -> list[float]:
-    return [value for value in column if value is not None]
+    return f"{label}: {now}, {figure(line.low)} to {figure(line.high)}{seconds}{end}"
 
 
 def _when(drawn: Drawn, line: DrawnLine) -> str:

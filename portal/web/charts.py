@@ -17,7 +17,8 @@ from wms.history.annotations import Annotation, annotations_between
 
 #: At most so many lines of a table are shown; the rest is in the file.
 TABLE_ROWS = 60
-#: Lines that are no states have tones by their places.
+#: Lines that are no states, beside which they would have the same tone, or have one by their place.
+_OWN_TONES = {"requested": "wait", "granted": "next", "submitted": "next", "started": "go"}
 _TONES = ("go", "good", "warn", "next", "bad", "wait", "off")
 #: A pane of more lines than this leaves out those that were zero all the time.
 _FEW_LINES = 5
@@ -56,7 +57,8 @@ def legend_of(drawn: Drawn) -> str:
 
 def chart_data(pane: Pane, window: Window, user: User) -> dict[str, Any]:
     """What the script draws. Two queries."""
-    drawn = read_pane(pane, window)
+    columns = ("avg", "max") if window.function == "avg" else (window.function,)
+    drawn = read_pane(pane, window, columns=columns)
     shown = _shown(drawn)
     marks = annotations_between(user, since=window.since, until=window.until, site=window.site)
     return {
@@ -80,7 +82,7 @@ def chart_data(pane: Pane, window: Window, user: User) -> dict[str, Any]:
                 "tone": _tone(each, place),
                 "place": place,
                 "is_folded": each.line.is_folded,
-                **_drawn_columns(each, window.function),
+                **_drawn_columns(each),
             }
             for place, each in enumerate(drawn.lines)
             if each in shown
@@ -89,18 +91,16 @@ def chart_data(pane: Pane, window: Window, user: User) -> dict[str, Any]:
     }
 
 
-def _drawn_columns(line: DrawnLine, function: str) -> dict[str, Any]:
-    columns = line.columns
-    if "avg" not in columns:
-        return {"value": next(iter(columns.values()))}
-    if function == "avg":
-        return {"value": columns["avg"], "top": columns["max"]}
-    return {"value": columns[function]}
+def _drawn_columns(line: DrawnLine) -> dict[str, Any]:
+    value, *rest = line.columns.values()
+    return {"value": value, "top": rest[0]} if rest else {"value": value}
 
 
 def _tone(line: DrawnLine, place: int) -> str:
     name = line.line.name
-    return look_of(name).tone if name in LOOKS else _TONES[place % len(_TONES)]
+    if name in LOOKS:
+        return look_of(name).tone
+    return _OWN_TONES.get(name) or _TONES[place % len(_TONES)]
 
 
 def _mark(mark: Annotation) -> dict[str, Any]:
@@ -114,11 +114,8 @@ def _shown(drawn: Drawn) -> list[DrawnLine]:
     return [
         each
         for each in drawn.lines
-        if any(
-            value is not None and (can_be_zero or value)
-            for column in each.columns.values()
-            for value in column
-        )
+        if each.high
+        or (can_be_zero and any(value is not None for value in next(iter(each.columns.values()))))
     ]
 
 

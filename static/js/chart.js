@@ -5,6 +5,7 @@
   "use strict";
   const REFRESH_MS = 60000;
   const AT_ONCE = 2;
+  const MOST_POINTS = 1500;
   const DASHES = ["solid", "dash", "dot", "dashdot", "longdash", "longdashdot"];
   const STROKES = ["", "7 3", "2 3", "7 3 2 3", "11 3", "11 3 2 3"];
   const SYMBOLS = ["circle", "square", "diamond", "triangle-up", "triangle-down", "cross"];
@@ -38,8 +39,34 @@
     return { colour: token(`--${line.tone}-fill`), dash, symbol };
   }
 
+  // The drawing knows UTC only, so it is given times that are moved by the offset that the reader's
+  // zone has at the end of the window, and says which.
+  function offsetMs(moment) {
+    const zone = document.documentElement.dataset.zone || "UTC";
+    const shape = { timeZoneName: "longOffset", ...(zone === "browser" ? {} : { timeZone: zone }) };
+    const name = new Intl.DateTimeFormat("en-US", shape).formatToParts(moment).find((part) => part.type === "timeZoneName").value;
+    const [, sign, hours, minutes] = /GMT(?:([+-])(\d\d):(\d\d))?/.exec(name);
+    return sign ? Number(`${sign}1`) * (60 * Number(hours) + Number(minutes)) * 60000 : 0;
+  }
+
+  function zoneWords(offset) {
+    const minutes = Math.abs(offset) / 60000;
+    if (!minutes) return "UTC";
+    const rest = minutes % 60 ? `:${String(minutes % 60).padStart(2, "0")}` : "";
+    return `UTC${offset < 0 ? "-" : "+"}${Math.floor(minutes / 60)}${rest}`;
+  }
+
   function timesOf(data) {
-    return Array.from({ length: data.bins }, (_, number) => 1000 * (data.first + number * data.step_s));
+    return Array.from({ length: data.bins }, (_, number) => 1000 * (data.first + number * data.step_s) + data.offset);
+  }
+
+  function shifted(data, time) {
+    return Date.parse(time) + data.offset;
+  }
+
+  // Plotly tells times without a zone: as milliseconds they are UTC again.
+  function unshifted(data, time) {
+    return (typeof time === "number" ? time : Date.parse(`${time.replace(" ", "T")}Z`)) - data.offset;
   }
 
   // One closed outline for each stretch without a gap.
@@ -84,10 +111,10 @@
 
   // Marks that are too near to each other to be read share a flag.
   function flagsOf(data, width) {
-    const [from, to] = [data.from, data.to].map(Date.parse);
+    const [from, to] = [data.from, data.to].map((time) => shifted(data, time));
     const flags = [];
     data.marks.forEach((mark, at) => {
-      const moment = Math.max(Date.parse(mark.at), from);
+      const moment = Math.max(shifted(data, mark.at), from);
       const last = flags[flags.length - 1];
       if (last && ((moment - last.moment) / (to - from)) * width < 26) {
         last.to = at + 1;
@@ -100,12 +127,12 @@
   function marksOf(data, width) {
     const line = token("--ink-3");
     const shapes = data.marks.map((mark) => {
-      const shape = { layer: "below", yref: "paper", y0: 0, y1: 1, x0: mark.at };
-      if (!mark.until) return { ...shape, type: "line", x1: mark.at, line: { color: line, width: 1, dash: "dot" } };
-      return { ...shape, type: "rect", x1: mark.until, line: { width: 0 }, fillcolor: faded(token("--warn-fill"), 0.14) };
+      const shape = { layer: "below", yref: "paper", y0: 0, y1: 1, x0: shifted(data, mark.at) };
+      if (!mark.until) return { ...shape, type: "line", x1: shape.x0, line: { color: line, width: 1, dash: "dot" } };
+      return { ...shape, type: "rect", x1: shifted(data, mark.until), line: { width: 0 }, fillcolor: faded(token("--warn-fill"), 0.14) };
     });
     const annotations = flagsOf(data, width).map((flag) => ({
-      x: new Date(flag.moment).toISOString(), y: 1, yref: "paper", yanchor: "bottom", showarrow: false, borderpad: 1.5,
+      x: flag.moment, y: 1, yref: "paper", yanchor: "bottom", showarrow: false, borderpad: 1.5,
       text: flag.from === flag.to ? `${flag.from}` : `${flag.from}–${flag.to}`,
       hovertext: flag.words.slice(0, 8).map((words) => words.replace(/</g, "&lt;")).join("<br>"),
       font: { size: 10, color: token("--ink-2") }, bgcolor: token("--surface"), bordercolor: token("--line-strong"),
@@ -129,8 +156,8 @@
       hoverlabel: { bgcolor: token("--raised"), bordercolor: token("--line-strong"), font: { color: token("--ink") } },
       uirevision: `${data.from.slice(0, 10)}/${data.step_s}`,
       xaxis: {
-        ...axis, type: "date", range: isLinked ? [data.from, data.to] : rangeOf(data),
-        hoverformat: "%Y-%m-%d %H:%M UTC", tickangle: 0, nticks: isNarrow ? 4 : 8,
+        ...axis, type: "date", range: isLinked ? [shifted(data, data.from), shifted(data, data.to)] : rangeOf(data),
+        hoverformat: `%Y-%m-%d %H:%M ${data.zone}`, tickangle: 0, nticks: isNarrow ? 4 : 8,
       },
       yaxis: { ...axis, rangemode: "tozero", tickformat: peakOf(data) < 10 ? "~g" : "~s", fixedrange: true, nticks: 6 },
       dragmode: isNarrow ? false : "zoom",
@@ -145,9 +172,9 @@
   // Alone a chart shows what there is: a portal that runs for an hour is not drawn as an empty day.
   function rangeOf(data) {
     const first = Math.min(...data.lines.map((line) => line.value.findIndex((value) => value !== null)).filter((at) => at >= 0));
-    const to = Date.parse(data.to);
-    const oldest = Number.isFinite(first) ? 1000 * (data.first + first * data.step_s) : to;
-    return [new Date(Math.max(Math.min(oldest, to - 10000 * data.step_s), Date.parse(data.from))).toISOString(), data.to];
+    const to = shifted(data, data.to);
+    const oldest = Number.isFinite(first) ? 1000 * (data.first + first * data.step_s) + data.offset : to;
+    return [Math.max(Math.min(oldest, to - 10000 * data.step_s), shifted(data, data.from)), to];
   }
 
   function legendItem(box, line) {
@@ -175,16 +202,16 @@
     const plot = box.querySelector("[data-chart-plot]");
     const summary = box.querySelector("[data-chart-summary]");
     if (summary.textContent !== data.summary) summary.textContent = data.summary;
-    box.querySelector("[data-chart-note]").textContent = `${data.legend[0].toUpperCase()}${data.legend.slice(1)}, ${data.unit}, UTC.`;
+    box.querySelector("[data-chart-note]").textContent = `${data.legend[0].toUpperCase()}${data.legend.slice(1)}, ${data.unit}, ${data.zone}.`;
     drawLegend(box);
     Plotly.react(plot, tracesOf(data, box.hiddenLines), layoutOf(data, plot, "linked" in box.dataset), CONFIG);
     if (box.isHeard) return;
     box.isHeard = true;
-    plot.on("plotly_hover", (event) => tell(box, "hover", { x: event.xvals[0] }));
+    plot.on("plotly_hover", (event) => tell(box, "hover", { x: unshifted(box.pilotageData, event.xvals[0]) }));
     plot.on("plotly_unhover", () => tell(box, "hover", { x: null }));
     plot.on("plotly_relayout", (change) => {
       const [from, to] = [change["xaxis.range[0]"], change["xaxis.range[1]"]];
-      if (from && to) tell(box, "range", { from, to });
+      if (from && to) tell(box, "range", { from: unshifted(box.pilotageData, from), to: unshifted(box.pilotageData, to) });
     });
     box.querySelector("[data-chart-png]").hidden = false;
   }
@@ -196,7 +223,7 @@
   async function savePng(box) {
     const data = box.pilotageData;
     const plot = box.querySelector("[data-chart-plot]");
-    const title = `${data.title}${data.site ? ` at ${data.site}` : ""} (${data.legend}, ${data.unit}, UTC)`;
+    const title = `${data.title}${data.site ? ` at ${data.site}` : ""} (${data.legend}, ${data.unit}, ${data.zone})`;
     const layout = {
       ...layoutOf(data, plot, true), paper_bgcolor: token("--surface"), plot_bgcolor: token("--surface"), showlegend: true,
       title: { text: title, font: { size: 15, color: token("--ink") } }, margin: { l: 56, r: 20, t: 64, b: 44 }, autosize: false,
@@ -210,11 +237,16 @@
 
   async function load(box) {
     if (document.hidden && box.pilotageData) return;
-    const address = box.dataset.chart;
+    // About a point for each two pixels; not another number for each width, so that answers can be kept.
+    const points = Math.max(100, 50 * Math.ceil(box.clientWidth / 100));
+    const address = `${box.dataset.chart}&points=${Math.min(points, MOST_POINTS)}`;
     try {
       const answer = await fetch(address, { headers: { Accept: "application/json" } });
       if (!answer.ok || answer.redirected || !box.isConnected) return;
-      box.pilotageData = await answer.json();
+      const data = await answer.json();
+      data.offset = offsetMs(Date.parse(data.to));
+      data.zone = zoneWords(data.offset);
+      box.pilotageData = data;
     } catch {
       return; // no answer: the page's stamp says that the data are old
     }

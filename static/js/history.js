@@ -20,11 +20,6 @@
     return `${new Date(moment).toISOString().slice(0, 16)}Z`;
   }
 
-  // Plotly tells times without a zone; all are in UTC.
-  function parsed(time) {
-    return typeof time === "number" ? time : Date.parse(`${time.replace(" ", "T")}Z`);
-  }
-
   function isPlain(event) {
     return event.button === 0 && !event.ctrlKey && !event.metaKey && !event.shiftKey && !event.altKey;
   }
@@ -46,7 +41,7 @@
   });
 
   document.addEventListener("pilotage:chart-range", (event) => {
-    const [from, to] = [parsed(event.detail.from), parsed(event.detail.to)];
+    const { from, to } = event.detail;
     const query = new URLSearchParams(window.location.search);
     query.delete("range");
     query.set("from", minute(from));
@@ -70,7 +65,7 @@
       const plot = box.querySelector("[data-chart-plot]");
       if (!box.pilotageData || !plot.clientWidth) continue;
       const [from, to] = [box.pilotageData.from, box.pilotageData.to].map(Date.parse);
-      const share = x === null || box === event.target ? -1 : (parsed(x) - from) / (to - from);
+      const share = x === null || box === event.target ? -1 : (x - from) / (to - from);
       const cursor = cursorOf(plot);
       cursor.hidden = share < 0 || share > 1;
       cursor.style.left = `${plot.offsetLeft + MARGIN_LEFT + share * (plot.clientWidth - MARGIN_LEFT - 14)}px`;

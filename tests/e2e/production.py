@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import math
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -13,9 +12,9 @@ from django.conf import settings
 from django.utils import timezone
 
 from matching.needs import Needs
-from matching.rings import ARCHIVES
 from portal.celery import app as celery_app
 from tests import factories
+from tests.e2e import past
 from wms.accounting.services import save_group
 from wms.core.actors import Actor
 from wms.core.loops import LOOPS
@@ -25,7 +24,6 @@ from wms.dags.scripts import service as scripts
 from wms.dags.services import hold_dags
 from wms.dags.shared_limits import save_shared_limit
 from wms.dags.submission import DagSubmission, submit_dag
-from wms.history.models import Bin, Series
 from wms.jobs.limits import save_limit
 from wms.jobs.models import Job, RunningLimit
 from wms.jobs.services import JobSpec, create_workspace, submit_jobs
@@ -98,7 +96,7 @@ def build() -> Production:
     now = timezone.now()
     Dag.objects.filter(pk=idle.pk).update(state_since=now - timedelta(hours=2))
     _loops(now)
-    _past(now)
+    past.fill(now, [site.name for site in sites])
     job = Job.objects.filter(attempt_number=2).first() or Job.objects.all()[0]
     # Its pilot would draw the single jobs.
     rich = _rich(people.alice)
@@ -288,29 +286,3 @@ def _loops(now: datetime) -> None:
         error="Unreachable: the batch system of T2-South/long gave no answer within 10 s",
         failed_at=now,
     )
-
-
-def _past(now: datetime) -> None:
-    """A day of samples with a gap, in the archive of minutes."""
-    ring = ARCHIVES[0]
-    levels = {"jobs.waiting": 14, "jobs.running": 8, "dags.running": 3, "pilots.running": 6}
-    for name, level in levels.items():
-        series, _ = Series.objects.get_or_create(name=name)
-        bins = []
-        for number in [*range(300), *range(360, 900)]:
-            start = ring.start_of(now - timedelta(minutes=number))
-            value = level + level / 2 * math.sin(number / 90)
-            bins.append(
-                Bin(
-                    series=series,
-                    archive=0,
-                    slot=ring.slot_of(start),
-                    start=start,
-                    count=6,
-                    total=6 * value,
-                    minimum=math.floor(value),
-                    maximum=math.ceil(value) + number % 3,
-                    last=value,
-                )
-            )
-        Bin.objects.bulk_create(bins)

@@ -20,6 +20,9 @@ from wms.history.services import Counted, store_counts
 
 #: A sampler that was away for longer leaves a gap. The finest archive holds twice as much.
 LOOKS_BACK = timedelta(hours=12)
+#: So much is caught up with in a cycle, so that none takes long; and so much is always counted.
+_CAUGHT_UP = timedelta(minutes=15)
+_LATEST = timedelta(minutes=2)
 #: The record of a negotiation is written when it is over, and has the time of its beginning.
 _NEGOTIATION_LASTS = timedelta(minutes=10)
 _MINUTE = timedelta(minutes=1)
@@ -110,21 +113,25 @@ SELECT statement_timestamp(), least(statement_timestamp(), (
 def count_up_to_now(settled: datetime | None) -> datetime:
     """Count and store the minutes that may have changed since all before `settled` was counted.
 
-    Returns up to when everything is counted now. Times are those of the database's clock, of which
-    one that was set back is believed.
+    Of what was missed a part is caught up with in each cycle; the latest minutes are counted in
+    any. Returns up to when everything is counted now. Times are those of the database's clock, of
+    which one that was set back is believed.
     """
     with connection.cursor() as cursor:
         cursor.execute(_SETTLED)
         times: tuple[datetime, datetime] = cursor.fetchone()
     now, horizon = times
-    since = min(settled or now, horizon)
-    store_counts(count(max(since, now - LOOKS_BACK), now))
-    return horizon
+    since = _minute_of(max(min(settled or now, horizon), now - LOOKS_BACK))
+    until = min(since + _CAUGHT_UP, now)
+    store_counts(count(since, until))
+    if until < now:
+        store_counts(count(max(until, now - _LATEST), now))
+    return min(horizon, until)
 
 
 def count(since: datetime, until: datetime) -> list[Counted]:
     """What happened in all minutes that the time from `since` to `until` touches."""
-    first = since.astimezone(UTC).replace(second=0, microsecond=0)
+    first = _minute_of(since)
     span = {"since": first, "until": until}
     earlier = {"since": first - _NEGOTIATION_LASTS, "until": until}
     found = [*_of_events(span), *_waited(span), *_matched(earlier)]
@@ -138,6 +145,10 @@ def count(since: datetime, until: datetime) -> list[Counted]:
         if (series, first + number * _MINUTE) not in known
     ]
     return found
+
+
+def _minute_of(moment: datetime) -> datetime:
+    return moment.astimezone(UTC).replace(second=0, microsecond=0)
 
 
 def _rows(sql: str, parameters: dict[str, Any]) -> list[tuple[Any, ...]]:

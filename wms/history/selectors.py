@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from django.db import connection
 
@@ -15,7 +15,7 @@ from matching.rings import ARCHIVES, Resolution, archive_named
 class Point(NamedTuple):
     """One bin of a series, or some of them taken together; `average` is over its samples."""
 
-    start: datetime
+    start_s: int
     minimum: float
     average: float
     maximum: float
@@ -24,28 +24,35 @@ class Point(NamedTuple):
     total: float
     counts: Sequence[int] | None = None
 
-
-class _Row(NamedTuple):
-    """A bin as it is stored; its start in seconds of the Unix epoch."""
-
-    name: str
-    start: int
-    samples: int
-    total: float
-    minimum: float
-    maximum: float
-    last: float
-    counts: Sequence[int] | None
+    @property
+    def start(self) -> datetime:
+        """When it begins."""
+        return datetime.fromtimestamp(self.start_s, UTC)
 
 
-_READ = """
-SELECT series.name, extract(epoch FROM bin.start)::bigint, bin.count, bin.total, bin.minimum,
-    bin.maximum, bin.last, bin.counts
+_FROM = """
 FROM history_series AS series
 JOIN history_bin AS bin ON bin.series_id = series.id
 WHERE series.name = ANY(%(names)s) AND bin.archive = %(archive)s
     AND bin.start >= %(since)s AND bin.start < %(until)s
+"""
+_BINS = f"""
+SELECT series.name, extract(epoch FROM bin.start)::bigint, minimum, total / count, maximum, count,
+    last, total, counts
+{_FROM}
 ORDER BY bin.start
+"""
+# Bins taken together; of arrays the largest is that with the largest first element.
+_POINTS = f"""
+SELECT name, number * %(step)s, minimum, total / samples, maximum, samples, latest[2], total
+FROM (
+    SELECT series.name, floor(extract(epoch FROM bin.start) / %(step)s)::bigint AS number,
+        min(minimum) AS minimum, max(maximum) AS maximum, sum(count)::int AS samples,
+        sum(total) AS total, max(ARRAY[extract(epoch FROM bin.start)::float8, last]) AS latest
+    {_FROM}
+    GROUP BY 1, 2
+) AS joined
+ORDER BY number
 """
 
 
@@ -59,10 +66,8 @@ def read_series(
     ring = archive_named(archive)
     oldest = ring.oldest_start(now)
     first = max(oldest, since) if since is not None else oldest
-    found: dict[str, list[Point]] = {name: [] for name in names}
-    for row in _rows(names, Resolution(ring), first, now, is_last_included=True):
-        found[row.name].append(_point(row))
-    return found
+    points = _read(_BINS, names, Resolution(ring), first, ring.end_of(now))
+    return {name: list(found.values()) for name, found in points.items()}
 
 
 def read_points(
@@ -70,65 +75,63 @@ def read_points(
 ) -> dict[str, dict[int, Point]]:
     """The points of each series by when they begin, in seconds of the Unix epoch.
 
-    All that begin from the one of `since` on and before `until`. One query.
+    All that begin from the one of `since` on and before `until`; without what is in the classes of
+    spreads. One query.
     """
-    starts = resolution.starts(since, until)
-    oldest = resolution.archive.oldest_start(now)
-    first = max(datetime.fromtimestamp(starts.start, UTC), oldest)
-    step_s = resolution.step_s
-    rows = _rows(names, resolution, first, until)
+    first = _first(resolution, since, until, now)
+    return _read(_BINS if resolution.factor == 1 else _POINTS, names, resolution, first, until)
+
+
+def read_spread(
+    name: str, resolution: Resolution, *, since: datetime, until: datetime, now: datetime
+) -> dict[int, Point]:
+    """The points of a spread, with how many values were in each class. One query."""
+    first = _first(resolution, since, until, now)
+    found = _read(_BINS, [name], resolution, first, until)[name]
+    together: dict[int, list[Point]] = defaultdict(list)
+    for start_s, point in found.items():
+        together[start_s // resolution.step_s * resolution.step_s].append(point)
+    return {start_s: _joined(start_s, parts) for start_s, parts in together.items()}
+
+
+def _first(resolution: Resolution, since: datetime, until: datetime, now: datetime) -> datetime:
+    """When the first bin begins; older ones of the ring are of an earlier turn."""
+    aligned = datetime.fromtimestamp(resolution.starts(since, until).start, UTC)
+    return max(aligned, resolution.archive.oldest_start(now))
+
+
+def _read(
+    sql: str, names: Sequence[str], resolution: Resolution, since: datetime, until: datetime
+) -> dict[str, dict[int, Point]]:
     found: dict[str, dict[int, Point]] = {name: {} for name in names}
-    if resolution.factor == 1:
-        for row in rows:
-            found[row.name][row.start] = _point(row)
-        return found
-    together: dict[tuple[str, int], list[_Row]] = defaultdict(list)
-    for row in rows:
-        together[row.name, row.start // step_s * step_s].append(row)
-    for (name, start), parts in together.items():
-        found[name][start] = _point(_joined(start, parts))
+    parameters: dict[str, Any] = {
+        "names": list(names),
+        "archive": ARCHIVES.index(resolution.archive),
+        "since": since,
+        "until": until,
+        "step": resolution.step_s,
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(sql, parameters)
+        for name, *values in cursor.fetchall():
+            found[name][values[0]] = Point(*values)
     return found
 
 
-def _rows(
-    names: Sequence[str],
-    resolution: Resolution,
-    since: datetime,
-    until: datetime,
-    *,
-    is_last_included: bool = False,
-) -> Iterable[_Row]:
-    sql = _READ.replace("bin.start <", "bin.start <=") if is_last_included else _READ
-    number = ARCHIVES.index(resolution.archive)
-    with connection.cursor() as cursor:
-        cursor.execute(
-            sql, {"names": list(names), "archive": number, "since": since, "until": until}
-        )
-        return [_Row(*row) for row in cursor.fetchall()]
-
-
-def _joined(start: int, rows: Sequence[_Row]) -> _Row:
-    """Bins of a series taken together, oldest first."""
-    classes = [row.counts for row in rows if row.counts]
+def _joined(start_s: int, points: Sequence[Point]) -> Point:
+    """Points of a spread taken together, oldest first."""
+    classes = [point.counts for point in points if point.counts]
     longest = max(map(len, classes), default=0)
-    return _Row(
-        name=rows[0].name,
-        start=start,
-        samples=sum(row.samples for row in rows),
-        total=sum(row.total for row in rows),
-        minimum=min(row.minimum for row in rows),
-        maximum=max(row.maximum for row in rows),
-        last=rows[-1].last,
+    samples, total = sum(point.samples for point in points), sum(point.total for point in points)
+    return Point(
+        start_s=start_s,
+        minimum=min(point.minimum for point in points),
+        average=total / samples,
+        maximum=max(point.maximum for point in points),
+        samples=samples,
+        last=points[-1].last,
+        total=total,
         counts=[
             sum(each[place] for each in classes if place < len(each)) for place in range(longest)
-        ]
-        or None,
-    )
-
-
-def _point(row: _Row) -> Point:
-    start = datetime.fromtimestamp(row.start, UTC)
-    average = row.total / row.samples
-    return Point(
-        start, row.minimum, average, row.maximum, row.samples, row.last, row.total, row.counts
+        ],
     )

@@ -114,7 +114,7 @@ class PaneData(APIView):
         pane = find_pane(panel)
         _refuse_unknown(request, [each.name for each in _WINDOW])
         window = window_of(WindowForm(request.query_params, now=timezone.now()))
-        drawn = read_pane(pane, window, most=None)
+        drawn = read_pane(pane, window, is_whole=True)
         answer: Any
         if form == "csv":
             answer = HttpResponse(content_type="text/csv; charset=utf-8")

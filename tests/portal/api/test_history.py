@@ -52,7 +52,7 @@ def test_a_question_that_makes_no_sense_is_refused(
 
 
 @pytest.fixture
-def minute() -> datetime:
+def minute(db: None) -> datetime:
     """A whole minute some minutes ago, of which there are figures of a site."""
     minute = timezone.now().replace(second=0, microsecond=0) - timedelta(minutes=5)
     for second, value in ((0, 2.0), (30, 5.0)):

@@ -17,7 +17,7 @@ from wms.core.models import User
 from wms.dags.models import NegotiationCycle
 from wms.history.counting import COUNTED_MINUTES, WAITING, count, count_up_to_now
 from wms.history.models import Bin
-from wms.history.selectors import read_points, read_series
+from wms.history.selectors import read_series, read_spread
 from wms.history.services import Counted, store_counts
 from wms.jobs.models import JobEvent
 from wms.jobs.services import kill_jobs
@@ -93,10 +93,10 @@ def test_percentiles_over_many_bins_are_those_of_all_values_to_within_a_class(
     exact = values[max(1, math.ceil(share * len(values))) - 1]
     day = archive_named("1d").start_of(NOON)
     (point,) = read_series(["w"], archive="1d", now=NOON)["w"]
-    joined = read_points(
-        ["w"], Resolution(archive_named("1h"), 24), since=day, until=day + timedelta(days=1),
+    joined = read_spread(
+        "w", Resolution(archive_named("1h"), 24), since=day, until=day + timedelta(days=1),
         now=NOON,
-    )["w"][int(day.timestamp())]  # fmt: skip
+    )[int(day.timestamp())]  # fmt: skip
 
     for each in (point, joined):
         assert each.counts is not None
@@ -180,6 +180,24 @@ def test_counting_twice_or_by_two_samplers_counts_everything_once(ended_jobs: da
     assert [total("throughput.submitted", archive.name, now) for archive in ARCHIVES] == [3] * 4
 
 
+def test_what_was_missed_is_caught_up_with_by_and_by_and_the_latest_is_counted_at_once(
+    ended_jobs: datetime,
+) -> None:
+    settled = count_up_to_now(datetime.now(UTC) - timedelta(minutes=40))
+
+    now = datetime.now(UTC)
+    assert total("throughput.submitted", "1min", now) == 3
+    known = {
+        p.start for p in read_series([COUNTED_MINUTES], archive="1min", now=now)[COUNTED_MINUTES]
+    }
+    assert 15 <= len(known) <= 19
+    assert now - settled > timedelta(minutes=24)
+
+    for _ in range(3):
+        settled = count_up_to_now(settled)
+    assert len(read_series([COUNTED_MINUTES], archive="1min", now=now)[COUNTED_MINUTES]) >= 40
+
+
 def test_a_clock_that_was_set_back_leaves_nothing_uncounted(ended_jobs: datetime) -> None:
     count_up_to_now(datetime.now(UTC) + timedelta(hours=1))
 
@@ -187,7 +205,9 @@ def test_a_clock_that_was_set_back_leaves_nothing_uncounted(ended_jobs: datetime
 
 
 def test_a_sampler_that_was_away_too_long_leaves_a_gap(ended_jobs: datetime) -> None:
-    count_up_to_now(datetime.now(UTC) - timedelta(days=3))
+    settled = datetime.now(UTC) - timedelta(days=3)
+    for _ in range(12 * 4 + 1):
+        settled = count_up_to_now(settled)
 
     points = read_series([COUNTED_MINUTES], archive="1min", now=datetime.now(UTC))
     assert len(points[COUNTED_MINUTES]) in (12 * 60 + 1, 12 * 60 + 2)

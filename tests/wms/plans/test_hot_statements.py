@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from wms.core.actors import Actor
 from wms.core.models import User
 from wms.dags import binding, moves
 from wms.dags.models import Dag, SubmitDescription
+from wms.history import counting
 from wms.history import services as history
 from wms.history.models import Series
 from wms.jobs.models import Workspace
@@ -240,6 +242,7 @@ def test_storing_a_sample_touches_one_bin_of_each_series() -> None:
             "archive": 0,
             "slot": 7,
             "start": "2026-11-20T12:00:00Z",
+            "at": "2026-11-20T12:00:30Z",
             "series": [each.pk for each in series],
             "values": [1.0] * len(series),
         },
@@ -248,6 +251,29 @@ def test_storing_a_sample_touches_one_bin_of_each_series() -> None:
     assert not scanned_whole(steps, "history_bin")
     (insert,) = [step for step in steps if step["Node Type"] == "ModifyTable"]
     assert insert["Conflicting Tuples"] == 100
+
+
+def test_what_happened_lately_is_counted_without_reading_all_events(alice: User) -> None:
+    run(
+        """
+        INSERT INTO jobs_jobevent
+            (job_id, event, from_state, to_state, actor, reason, facts, created_at)
+        SELECT n / 3, (ARRAY['enqueue', 'start', 'complete'])[1 + n % 3], '', '', 'test', '', '{}',
+            now() - (100000 - n) * interval '1 second'
+        FROM generate_series(1, 100000) AS n
+        """
+    )
+    run("ANALYZE jobs_jobevent")
+    now = datetime.now(UTC)
+    span = {"since": now - timedelta(minutes=2), "until": now}
+
+    events = explain(counting._EVENTS, span | {"events": ["start", "complete"]})
+    waited = explain(counting._WAITED, span | {"ratio": 1.1})
+
+    for steps in (events, waited):
+        assert not scanned_whole(steps, "jobs_jobevent")
+    # A range of the index is 32 pages of some sixty events.
+    assert rows_read(events, "jobs_jobevent") < 5000
 
 
 @pytest.fixture

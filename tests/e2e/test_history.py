@@ -1,0 +1,201 @@
+"""The history in the browser: last week's pilots of one site, zoomed in, taken away."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from django.urls import reverse
+from django.utils import timezone
+from playwright.sync_api import Locator, Page, expect
+from pytest_django.live_server_helper import LiveServer
+
+from tests import factories
+from tests.e2e import past
+from tests.e2e.conftest import Complaints
+from tests.e2e.test_walk import _AXE, _IS_SETTLED
+from wms.core.models import User
+
+Login = Callable[[User], None]
+#: What a chart holds: from when to when, the bins, and their width.
+_WINDOW = """(box) => {
+  const {from, to, bins, step_s} = box.pilotageData;
+  return {hours: (Date.parse(to) - Date.parse(from)) / 3600e3, bins, step_s};
+}"""
+
+
+@pytest.fixture
+def week(page: Page, live_server: LiveServer, login: Login) -> Iterator[Page]:
+    """The history page of Vera, who may read only, and two sites with a past."""
+    people = factories.people()
+    for name in ("T2-North", "T2-South"):
+        factories.site(name)
+    past.fill(timezone.now(), ["T2-North", "T2-South"])
+    login(people.vera)
+    page.goto(f"{live_server.url}{reverse('web:history')}?pane=jobs&pane=pilots&pane=pressure")
+    yield page
+    # An answer that is still on its way would be a failure of the next test.
+    page.wait_for_function(_IS_SETTLED)
+
+
+def drawn(box: Locator) -> Locator:
+    expect(box.locator(".main-svg").first).to_be_visible()
+    return box
+
+
+def zoom(page: Page, box: Locator, start: float, end: float) -> None:
+    """Draw a range in a chart, from and to these parts of its width."""
+    area = box.locator(".nsewdrag").bounding_box()
+    assert area is not None
+    height = area["y"] + area["height"] / 2
+    page.mouse.move(area["x"] + start * area["width"], height)
+    page.mouse.down()
+    page.mouse.move(area["x"] + end * area["width"], height, steps=8)
+    page.mouse.up()
+
+
+def test_last_weeks_pilots_of_a_site_are_drawn_zoomed_and_taken_away(
+    week: Page, complaints: Complaints, tmp_path: Path
+) -> None:
+    week.get_by_label("Site", exact=True).select_option("T2-North")
+    week.get_by_role("button", name="Show").click()
+    week.get_by_role("link", name="1 w", exact=True).click()
+
+    box = drawn(week.locator("#panel-pressure"))
+    expect(week).to_have_url(re.compile(r"site=T2-North"))
+    expect(week).to_have_url(re.compile(r"range=1w"))
+    expect(box.locator("[data-line]")).to_have_text(["requested", "granted", "running", "queued"])
+    expect(box.locator("[data-chart-note]")).to_contain_text("Mean and max of 1 h,")
+    expect(box.locator("[data-chart-summary]")).to_contain_text("Requested:")
+    before = box.evaluate(_WINDOW)
+    assert before["hours"] == pytest.approx(168, abs=0.1)
+
+    zoom(week, box, 0.95, 0.97)
+
+    expect(week).to_have_url(re.compile(r"from=.*&to="))
+    expect(box.locator("[data-chart-note]")).to_contain_text("Mean and max of 1 min,")
+    after = drawn(box).evaluate(_WINDOW)
+    assert after["hours"] == pytest.approx(0.02 * 168, rel=0.15)
+    assert parse_qs(urlsplit(week.url).query)["site"] == ["T2-North"]
+    other = drawn(week.locator("#panel-pilots")).evaluate(_WINDOW)
+    assert other["hours"] == after["hours"]
+
+    with week.expect_download() as download:
+        box.get_by_role("link", name="CSV").click()
+    assert re.fullmatch(
+        r"pilotage-pressure-T2-North-\d{8}T\d{4}Z-\d{8}T\d{4}Z-1min\.csv",
+        download.value.suggested_filename,
+    )
+    rows = list(csv.DictReader(download.value.path().open()))
+    assert len(rows) == after["bins"]
+    assert float(rows[0]["requested_avg_pilots"]) > 0
+
+    with week.expect_download() as download:
+        box.get_by_role("button", name="PNG").click()
+    assert download.value.suggested_filename.endswith("-1min.png")
+    assert download.value.path().read_bytes().startswith(b"\x89PNG")
+
+    week.go_back()
+    expect(box.locator("[data-chart-note]")).to_contain_text("Mean and max of 1 h,")
+    week.go_back()
+    expect(week.locator(".segments [aria-current]")).to_have_text("1 d")
+
+
+def test_a_line_is_folded_by_its_button_and_the_table_unfolds(
+    week: Page, complaints: Complaints
+) -> None:
+    box = drawn(week.locator("#panel-jobs"))
+    running = box.get_by_role("button", name="running")
+    lines = "(plot) => plot.data.filter((trace) => trace.name).map((trace) => trace.name)"
+    plot = box.locator("[data-chart-plot]")
+    assert "running" in plot.evaluate(lines)
+    assert "done" not in plot.evaluate(lines)
+
+    running.focus()
+    week.keyboard.press("Enter")
+
+    expect(running).to_have_attribute("aria-pressed", "false")
+    expect(running).to_be_focused()
+    assert "running" not in plot.evaluate(lines)
+
+    box.get_by_text("Jobs by state as a table").click()
+    expect(box.locator("tbody tr")).to_have_count(60)
+    expect(box.locator("tbody tr").first).to_contain_text("UTC")
+
+
+def test_the_cursor_is_shown_in_all_charts(week: Page, complaints: Complaints) -> None:
+    jobs, other = drawn(week.locator("#panel-jobs")), drawn(week.locator("#panel-pressure"))
+    area = jobs.locator(".nsewdrag").bounding_box()
+    assert area is not None
+
+    week.mouse.move(area["x"] + area["width"] / 2, area["y"] + area["height"] / 2, steps=5)
+
+    expect(other.locator(".chart-cursor")).to_be_visible()
+    cursor = other.locator(".chart-cursor").bounding_box()
+    place = other.locator(".nsewdrag").bounding_box()
+    assert cursor is not None
+    assert place is not None
+    assert cursor["x"] - place["x"] == pytest.approx(place["width"] / 2, abs=6)
+
+
+def test_gaps_are_not_bridged(week: Page, complaints: Complaints) -> None:
+    box = drawn(week.locator("#panel-jobs"))
+
+    values = box.evaluate("(box) => box.pilotageData.lines[0].value")
+    width_min = box.evaluate("(box) => box.pilotageData.step_s / 60")
+    gaps = [at for at, value in enumerate(values) if value is None]
+
+    assert 60 - width_min <= len(gaps) * width_min <= 60 + width_min
+    assert gaps == list(range(gaps[0], gaps[-1] + 1))
+    bridged = "(plot) => plot.data.some((trace) => trace.name && trace.connectgaps)"
+    assert box.locator("[data-chart-plot]").evaluate(bridged) is False
+
+
+def test_no_chart_can_be_sent_away_and_the_page_asks_its_own_server_only(
+    week: Page, complaints: Complaints, live_server: LiveServer
+) -> None:
+    asked: list[str] = []
+    week.on("request", lambda request: asked.append(request.url))
+    week.reload()
+    box = drawn(week.locator("#panel-jobs"))
+    box.locator("[data-chart-plot]").hover()
+
+    assert week.locator(".modebar-btn").count() == 0
+    config = box.evaluate(
+        "() => "
+        "(({showSendToCloud, plotlyServerURL, displayModeBar}) => "
+        "[showSendToCloud, plotlyServerURL, displayModeBar])"
+        "(document.querySelector('#panel-jobs [data-chart-plot]')._context)"
+    )
+    assert config == [False, "", False]
+    assert {f"{urlsplit(url).scheme}://{urlsplit(url).netloc}" for url in asked} == {
+        live_server.url
+    }
+
+
+def test_a_bad_range_is_told_at_its_field_without_leaving_the_page(
+    week: Page, complaints: Complaints
+) -> None:
+    week.get_by_label("From (UTC)").fill("yesterday")
+    week.get_by_role("button", name="Show").click()
+
+    expect(week.locator("#fault-from")).to_contain_text("Write a time as")
+    expect(week.locator("[data-chart]")).to_have_count(0)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_in_what_unfolds(week: Page, complaints: Complaints, scheme: str) -> None:
+    week.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+    box = drawn(week.locator("#panel-jobs"))
+    box.get_by_text("Jobs by state as a table").click()
+    expect(box.locator("tbody tr")).to_have_count(60)
+    week.locator(".pane-choice summary").click()
+
+    found = Axe().run(week, options=_AXE).response["violations"]
+
+    assert [(each["id"], each["nodes"][0]["html"]) for each in found] == []
