@@ -116,8 +116,6 @@ def _live_path(request: HttpRequest, dag: Dag) -> str:
 def _stays(dag: Dag) -> dict[str, Any]:
     """Where the DAG is and why, and where it was."""
     stays = list(matches_of(dag)[: _STAYS_SHOWN + 1])
-    current = stays[0] if stays and stays[0].ended_at is None else None
-    return {
-        "stay": current,
-        "stays": [each for each in stays if each is not current][:_STAYS_SHOWN],
-    }
+    # Where it ended is where it is shown to be.
+    is_there = bool(stays) and (stays[0].ended_at is None or dag.state in DAG_TERMINAL)
+    return {"stay": stays[0] if is_there else None, "stays": stays[is_there:][:_STAYS_SHOWN]}

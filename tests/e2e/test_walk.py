@@ -12,6 +12,7 @@ from django.urls import reverse
 from playwright.sync_api import Page
 from pytest_django.live_server_helper import LiveServer
 
+from portal.web.dag_page import TABS
 from tests.e2e.conftest import NARROW, WIDE, Complaints
 from tests.e2e.production import Production
 from wms.core.models import User
@@ -40,6 +41,16 @@ def pages_of(made: Production) -> dict[str, str]:
         "dag-held": reverse("web:dag", args=[made.held.pk]),
         "dag-idle": reverse("web:dag", args=[made.idle.pk]),
         "dag-rich": reverse("web:dag", args=[made.rich.pk]),
+        **{
+            f"dag-rich-{tab}": reverse("web:dag", args=[made.rich.pk]) + f"?tab={tab}"
+            for tab in TABS
+            if tab != "overview"
+        },
+        "dag-running-graph": reverse("web:dag", args=[made.running.pk]) + "?tab=graph",
+        "dag-running-around": reverse("web:dag", args=[made.running.pk]) + "?tab=graph&q=merge",
+        "dag-running-blocking": reverse("web:dag", args=[made.running.pk])
+        + "?tab=nodes&show=blocking",
+        "dag-failed-rescue": reverse("web:dag", args=[made.failed.pk]) + "?tab=rescue",
         "dag-inner": reverse("web:dag", args=[made.inner.pk]),
         "dag-limits": reverse("web:dag-limits", args=[made.rich.pk]),
         "rescue": reverse("web:rescue", args=[made.failed.pk]),
