@@ -57,7 +57,10 @@ def get(path):
     for opener in openers():
         try:
             with opener.open(SERVER + "/pilot/v1/" + path, timeout=30) as answer:
-                return answer.read(MOST_BYTES + 1)
+                content = answer.read(MOST_BYTES + 1)
+                if answer.length and len(content) <= MOST_BYTES:
+                    raise OSError("the answer was cut")
+                return content
         except urllib.error.HTTPError as error:
             if error.code in (404, 410):
                 raise Unfit("%s is missing: %s" % (path, error))

@@ -50,6 +50,7 @@ class Site:
 
     files: dict[str, bytes] = field(default_factory=dict)
     failures: int = 0
+    cuts: int = 0
     asked: list[str] = field(default_factory=list)
     told: list[dict[str, Any]] = field(default_factory=list)
 
@@ -94,8 +95,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.send_error(404 if site.failures < 0 else 503)
             return
         self.send_response(200)
+        self.send_header("Content-Length", str(len(content)))
         self.end_headers()
-        self.wfile.write(content)
+        site.cuts -= 1
+        self.wfile.write(content if site.cuts < 0 else content[: len(content) // 2])
 
     def do_POST(self) -> None:
         content = self.rfile.read(int(self.headers["Content-Length"]))
@@ -308,6 +311,18 @@ def test_a_server_that_is_away_for_a_moment_is_asked_again(server: Server, tmp_p
 
     assert done.returncode == 0
     assert "503" in done.stdout
+
+
+def test_an_answer_that_was_cut_on_its_way_is_asked_for_again(
+    server: Server, tmp_path: Path
+) -> None:
+    server.site.cuts = 1
+
+    done = run(server, tmp_path)
+
+    assert done.returncode == 0
+    assert "cut" in done.stdout
+    assert not server.site.told
 
 
 def test_the_script_is_written_in_the_language_of_python_3_9() -> None:
