@@ -100,7 +100,7 @@ class Cgroups:
             # All of a payload or nothing: half of one computes rubbish.
             (group / "memory.oom.group").write_text("1")
         if "pids" in self._controllers and limits.processes is not None:
-            (group / "pids.max").write_text(str(limits.processes))
+            (group / "pids.max").write_text(str(int(limits.processes)))
 
 
 def own_group() -> Path | None:

@@ -112,7 +112,7 @@ def test_payloads_get_groups_with_their_limits_where_groups_were_given(delegated
     cgroups = Cgroups(delegated)
     cgroups.set_up()
 
-    with cgroups.group("job-1-1", Limits(memory_mb=100, processes=50)) as group:
+    with cgroups.group("job-1-1", Limits(memory_mb=100, processes=50.5)) as group:
         there = Path(group.path)
         assert (there / "memory.max").read_text() == str(100 * 2**20)
         assert (there / "pids.max").read_text() == "50"
