@@ -69,6 +69,9 @@ class Heartbeats:
                 return
             except (Unavailable, Rejected, BadAnswer, OSError) as error:
                 log.warning("a heartbeat was not accepted: %s", error)
+            except Exception:
+                # A pilot that falls silent is taken for dead, and its jobs are run elsewhere too.
+                log.exception("a heartbeat failed")
             else:
                 self._spool.hurry()
                 self._shipper.ship()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import select
 import threading
@@ -31,9 +32,16 @@ class Bell:
 
     def wait(self, timeout_s: float | None) -> None:
         """Return after a ring or when the time is over."""
-        ready, _, _ = select.select([self._reader], [], [], timeout_s)
-        if ready:
+        # Not select(): that fails once a pilot of very many jobs has more than 1023 files open.
+        poll = select.poll()
+        poll.register(self._reader, select.POLLIN)
+        if poll.poll(None if timeout_s is None else _milliseconds(timeout_s)):
             os.read(self._reader, 4096)
+
+
+def _milliseconds(seconds: float) -> int:
+    """What the kernel can be told to wait; after the longest of them callers look again."""
+    return max(0, math.ceil(min(seconds, 1e6) * 1000))
 
 
 class Control:

@@ -1,0 +1,66 @@
+"""How the threads of a pilot learn of wishes, and how its heartbeats go on."""
+
+from __future__ import annotations
+
+import os
+import resource
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.wms.pilots.agent.conftest import wait_until
+from wms.pilots.agent.beats import Heartbeats
+from wms.pilots.agent.client import Client
+from wms.pilots.agent.control import Attempt, Bell, Control
+from wms.pilots.agent.shipping import LogShipper
+from wms.pilots.agent.spool import Spool
+
+
+@pytest.fixture
+def many_open_files() -> Iterator[None]:
+    """As of a pilot with hundreds of jobs: more than a set of select() can hold."""
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if before[1] != resource.RLIM_INFINITY and before[1] < 1200:
+        pytest.skip("this account may not open so many files")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(before[0], 1200), before[1]))
+    opened = [os.open(os.devnull, os.O_RDONLY) for _ in range(1100)]
+    yield
+    for each in opened:
+        os.close(each)
+    resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+def test_a_bell_is_heard_in_a_pilot_that_has_very_many_files_open(many_open_files: None) -> None:
+    bell = Bell()
+    bell.ring()
+
+    bell.wait(None)
+    bell.wait(0.0)
+
+
+def test_a_heartbeat_that_goes_wrong_is_not_the_last_one(tmp_path: Path) -> None:
+    control = Control()
+    control.hold((1, 1))
+    client = Client("http://127.0.0.1:1", "pilot", "token", control)
+    asked: list[int] = []
+
+    def usage() -> Mapping[Attempt, Mapping[str, Any]]:
+        asked.append(1)
+        raise RuntimeError("nobody thought of this")
+
+    beats = Heartbeats(
+        client,
+        control,
+        every_s=0.01,
+        work_dir=tmp_path,
+        usage=usage,
+        spool=Spool(tmp_path / "spool", client=client, control=control),
+        shipper=LogShipper(client, tmp_path / "log"),
+    )
+
+    beats.start()
+
+    wait_until(lambda: len(asked) > 1, "it beats on")
+    beats.stop()
