@@ -260,7 +260,21 @@ class YesNoField(forms.Field):
         return value[0] == "true"
 
 
-class _Chosen(filters.Filter):
+class _Described(filters.Filter):
+    """A filter that tells in the API's document what can stand in it."""
+
+    schema: Mapping[str, Any] = _TEXTS
+    hint = "Several with commas; ! before one: not."
+
+    def __init__(self, *positional: Any, **options: Any) -> None:
+        super().__init__(*positional, **options)
+        choices = ", ".join(value for value, _ in options.get("choices", ()))
+        parts = [f"{options['label']}.", f"Of {choices}." if choices else "", self.hint]
+        told = {**self.schema, "description": " ".join(filter(None, parts))}
+        extend_schema_field(told)(self)
+
+
+class _Chosen(_Described):
     """Keeps the rows that have any of the included values and none of the excluded ones."""
 
     def condition(self, values: Sequence[Any]) -> Q:
@@ -276,36 +290,34 @@ class _Chosen(filters.Filter):
         return queryset
 
 
-@extend_schema_field(_TEXTS)
 class Words(_Chosen):
     """A column that equals any of some words."""
 
     field_class = WordsField
 
 
-@extend_schema_field(_TEXTS)
 class Owners(_Chosen):
     """A column of users, asked for by their names."""
 
     field_class = OwnersField
 
 
-@extend_schema_field(_TEXTS)
 class Texts(_Chosen):
     """A column of text that contains any of some parts, in upper or lower case."""
 
     field_class = TextsField
+    hint = "! before one: not."
 
     def condition(self, values: Sequence[str]) -> Q:
         """True for rows whose text contains any of the parts."""
         return _any(Q(**{f"{self.field_name}__icontains": value}) for value in values)
 
 
-@extend_schema_field(_TEXTS)
 class Numbers(_Chosen):
     """A column of whole numbers that is in any of some ranges."""
 
     field_class = NumbersField
+    hint = "5, 5..9, 5.. or ..9; several with commas; ! before one: not."
 
     def condition(self, values: Sequence[Span]) -> Q:
         """True for rows whose number is in any of the ranges."""
@@ -318,11 +330,12 @@ class Numbers(_Chosen):
         return _any(ranges)
 
 
-@extend_schema_field({"type": "string"})
 class Moments(_Chosen):
     """A column of times that lies in a stretch."""
 
     field_class = MomentsField
+    schema: Mapping[str, Any] = {"type": "string"}
+    hint = "24h (so long ago until now), 2026-11-20 (that day) or A..B; in UTC."
 
     def condition(self, values: Sequence[Span]) -> Q:
         """True for rows whose time is in the stretch, seen from the moment of the question."""
@@ -330,11 +343,12 @@ class Moments(_Chosen):
         return _any(Span(*span.ends(now)).condition(self.field_name) for span in values)
 
 
-@extend_schema_field({"type": "boolean"})
-class YesNo(filters.Filter):
+class YesNo(_Described):
     """A column that is true or false."""
 
     field_class = YesNoField
+    schema: Mapping[str, Any] = {"type": "boolean"}
+    hint = ""
 
 
 def _at(end: datetime | timedelta | None, now: datetime) -> datetime | None:
