@@ -161,18 +161,27 @@ class Enclosure:
         """Give back what was held for this job."""
 
 
+class Place:
+    """What is kept of a fence for one job: nothing, where it takes in any number."""
+
+    def close(self) -> None:
+        """Let others have it; may be called again."""
+
+
 class Fence:
     """No fence. It is also what the others are made after."""
 
     name = "none"
+    #: Others on this node may have taken the last place at any moment.
+    has_few_places = False
 
-    def enclose(self, room: Room) -> Enclosure:
-        """The place for one job. Raises OSError."""
+    def place(self) -> Place:
+        """Keep a place for one job. Raises `NoPlace`."""
+        return Place()
+
+    def enclose(self, room: Room, place: Place | None = None) -> Enclosure:
+        """Enclose one job, in the place that was kept for it. Raises OSError."""
         return Enclosure(room)
-
-    def has_place(self) -> bool:
-        """Tell whether one more job can be taken in."""
-        return True
 
 
 def resource_limits(limits: Limits, *, has_own_account: bool = False) -> dict[str, int]:
@@ -208,6 +217,17 @@ def shell_lines(
     return "\n".join(lines) + "\n"
 
 
+class Account(Place):
+    """One account, as long as its lock is held."""
+
+    def __init__(self, name: str, lock: socket.socket) -> None:
+        self.name = name
+        self.lock = lock
+
+    def close(self) -> None:
+        self.lock.close()
+
+
 class Accounts:
     """Accounts of which one job at a time uses one, over all pilots of this node.
 
@@ -218,20 +238,12 @@ class Accounts:
     def __init__(self, names: Sequence[str]) -> None:
         self._names = tuple(names)
 
-    def hold(self) -> tuple[str, socket.socket]:
+    def hold(self) -> Account:
         """Take one. Raises `NoPlace`."""
         for name in self._names:
             with contextlib.suppress(OSError):
-                return name, _bound(f"\0pilotage-account-{name}")
+                return Account(name, _bound(f"\0pilotage-account-{name}"))
         raise NoPlace(f"all {len(self._names)} accounts for payloads are in use on this node")
-
-    def has_one(self) -> bool:
-        """Tell whether one is free at this moment."""
-        with contextlib.suppress(NoPlace):
-            _, lock = self.hold()
-            lock.close()
-            return True
-        return False
 
 
 def _bound(address: str) -> socket.socket:

@@ -10,7 +10,7 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from .fence import FILE_NAME, Enclosure, Fence, Plan, Room, resource_limits, shell_lines
+from .fence import FILE_NAME, Enclosure, Fence, Place, Plan, Room, resource_limits, shell_lines
 from .fence_bwrap import ETC, HOME, PATH, TMP, TOLD, is_hidden, program, shown_folders
 from .watchdog import Limits
 
@@ -24,8 +24,7 @@ class ApptainerFence(Fence):
         self._program = program("apptainer")
         self._image = _make_image(work_dir / "image")
 
-    def enclose(self, room: Room) -> Enclosure:
-        """The place for one job."""
+    def enclose(self, room: Room, place: Place | None = None) -> Enclosure:
         return _Contained(room, self._program, self._image)
 
 

@@ -18,6 +18,7 @@ from .fence import (
     Enclosure,
     Fence,
     FenceFails,
+    Place,
     Plan,
     Room,
     owned_by,
@@ -55,8 +56,7 @@ class BwrapFence(Fence):
         if os.geteuid() == 0:
             self._setpriv = program("setpriv")
 
-    def enclose(self, room: Room) -> Enclosure:
-        """The place for one job. Raises OSError."""
+    def enclose(self, room: Room, place: Place | None = None) -> Enclosure:
         return _Bwrapped(room, self._program, self._setpriv)
 
 

@@ -19,10 +19,12 @@ from typing import IO
 
 from .fence import (
     FILE_NAME,
+    Account,
     Accounts,
     Enclosure,
     Fence,
     FenceFails,
+    Place,
     Plan,
     Room,
     resource_limits,
@@ -53,6 +55,7 @@ class SudoFence(Fence):
     """Another account for each payload that runs at a time."""
 
     name = "sudo"
+    has_few_places = True
 
     def __init__(self) -> None:
         self._program = program("sudo")
@@ -61,12 +64,12 @@ class SudoFence(Fence):
             raise FenceFails(f"this node has no account {ACCOUNT}1")
         self._accounts = Accounts(names)
 
-    def enclose(self, room: Room) -> Enclosure:
-        """The place for one job. Raises OSError."""
-        return _Sudoed(room, self._program, self._accounts)
+    def place(self) -> Account:
+        return self._accounts.hold()
 
-    def has_place(self) -> bool:
-        return self._accounts.has_one()
+    def enclose(self, room: Room, place: Place | None = None) -> Enclosure:
+        account = place if isinstance(place, Account) else self._accounts.hold()
+        return _Sudoed(room, self._program, account)
 
 
 def _existing_accounts() -> list[str]:
@@ -85,10 +88,10 @@ class _Sudoed(Enclosure):
 
     name = "sudo"
 
-    def __init__(self, room: Room, sudo: str, accounts: Accounts) -> None:
+    def __init__(self, room: Room, sudo: str, account: Account) -> None:
         super().__init__(room)
-        account, self._lock = accounts.hold()
-        self._as_account = [sudo, "-n", "-u", account, "--"]
+        self._account = account
+        self._as_account = [sudo, "-n", "-u", account.name, "--"]
         # What a pilot that died in the middle has left is not for this job.
         self._signal("KILL")
         self._folder = self._make_folder()
@@ -128,7 +131,7 @@ class _Sudoed(Enclosure):
             helpers=1,
             signal_argv=[*self._as_account, "/bin/sh", "-c", _SIGNAL, "sh", "@SIGNAL@"],
             limits=resource_limits(limits),
-            descriptors=[self._lock.fileno()],
+            descriptors=[self._account.lock.fileno()],
         )
 
     def count_files(self) -> float:
@@ -160,7 +163,7 @@ class _Sudoed(Enclosure):
     def close(self) -> None:
         with contextlib.suppress(OSError):
             self._run(["/bin/sh", "-c", _REMOVE, "sh", self._folder], is_checked=False)
-        self._lock.close()
+        self._account.close()
 
     def _make_folder(self) -> str:
         script = (

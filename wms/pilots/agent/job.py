@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import logging
 import os
-import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -15,20 +14,19 @@ from . import payload, sandbox
 from .attributes import home_of
 from .cgroups import Cgroups
 from .client import (
-    BadAnswer,
     Client,
     HashMismatch,
     NodeFault,
     Rejected,
     Superseded,
-    Unauthorised,
-    Unavailable,
+    understanding,
 )
 from .control import Attempt, Bell, Control
-from .fence import Enclosure, Fence, Room, SharedFolder
+from .fence import Enclosure, Fence, Place, Room, SharedFolder
 from .node import Share
 from .results import Results
 from .spool import NAMES_IN_REPORT, REASON_LENGTH, Rider, Spool, Upload
+from .started import Started
 from .streams import Streamer
 from .usage import Meter
 from .watchdog import Limits
@@ -38,8 +36,6 @@ PASSED_ON = ("PATH", "LANG", "LC_ALL", "TZ")
 DOWNLOAD_TRIES = 3
 #: A job may use so much of the CPU time that it asked for, on each of its cores.
 _CPU_TOLERANCE = 1.2
-#: A payload that has ended before is reported once only: half of the messages about short ones.
-_SHORT_PAYLOAD_S = 0.5
 
 # What the system says of names that are too long, or of a file and a folder of the same name.
 _BAD_NAMES = frozenset({errno.EEXIST, errno.EISDIR, errno.ENOTDIR, errno.ENAMETOOLONG})
@@ -145,22 +141,36 @@ class Followup:
     claim: dict[str, Any]
     answer: dict[str, Any] | None
 
+    def has_job(self) -> bool:
+        """Tell whether a job came with the answer."""
+        return bool(self.answer and self.answer.get("job"))
+
+    def job(self) -> Job:
+        """The job that came. Raises BadAnswer."""
+        with understanding("claim"):
+            return Job.from_json((self.answer or {})["job"])
+
 
 class JobRun:
     """Carries one attempt through: fetch, run, send back, report. `bell` is its thread's.
+
+    `place` is what was kept of the fence for it.
 
     Raises the client's exceptions, and `NotRun` after it was reported: whoever asked for another
     job would be given the same one, and use up its attempts. An attempt that the server gave to
     somebody else is dropped in silence.
     """
 
-    def __init__(self, job: Job, *, client: Client, bell: Bell, equipment: Equipment) -> None:
+    def __init__(
+        self, job: Job, *, client: Client, bell: Bell, equipment: Equipment, place: Place
+    ) -> None:
         self._job = job
         self._pilots_client = client
         self._client = client.with_token(job.token) if job.token else client
         self._equipment = equipment
         self._control = equipment.control
         self._bell = bell
+        self._place = place
         self._room = Room(
             home_of(equipment.work_dir, job.key), job.owner, job.share.gpus, equipment.shared
         )
@@ -186,6 +196,7 @@ class JobRun:
             log.warning("job %d attempt %d is no longer ours: %s", *self._job.key, error)
             return None
         finally:
+            self._place.close()
             sandbox.remove(self._room.home)
 
     def _run(self) -> Followup | None:
@@ -218,14 +229,15 @@ class JobRun:
     def _prepare_and_execute(self) -> payload.Outcome:
         try:
             self._room.make()
-            enclosure = self._equipment.fence.enclose(self._room)
+            enclosure = self._equipment.fence.enclose(self._room, self._place)
             try:
                 outcome = self._lay_out_and_execute(enclosure)
             finally:
                 enclosure.close()
         except sandbox.BadPath as error:
             return payload.Outcome.not_started(str(error))
-        except (OSError, NodeFault) as error:
+        except (OSError, NodeFault, RuntimeError) as error:
+            # The last one: no thread is left.
             raise NotRun(f"this node failed: {error}") from error
         if outcome.reason:
             # Not the payload's fault, whatever it made of the signal.
@@ -236,7 +248,9 @@ class JobRun:
         self._fetch_inputs()
         executable = enclosure.executable(self._job.executable)
         self._check_still_wanted()
-        started = _Started(self._job, self._client, self._equipment)
+        started = Started(
+            self._job.key, self._job.path, self._client, self._control, self._equipment.spool
+        )
         try:
             problem = self._why_not_executable(enclosure)
             if problem:
@@ -348,39 +362,3 @@ class JobRun:
             uploads=uploads or (),
             rider=rider,
         )
-
-
-_NOT_TOLD = (Rejected, Unauthorised, Unavailable, BadAnswer, NodeFault, OSError)
-
-
-class _Started:
-    """Tells that the payload has started, unless it ends so soon that its last report tells all."""
-
-    def __init__(self, job: Job, client: Client, equipment: Equipment) -> None:
-        self._job = job
-        self._client = client
-        self._equipment = equipment
-        self._fault: Exception | None = None
-        self._is_over = threading.Event()
-        self._thread = threading.Thread(target=self._tell, name=f"start of {job.job}", daemon=True)
-        self._thread.start()
-
-    def finish(self) -> None:
-        """Wait until it is told, or kept to be told later. Raises what speaks against it."""
-        self._is_over.set()
-        self._thread.join()
-        if self._fault is not None:
-            raise self._fault
-
-    def _tell(self) -> None:
-        if self._is_over.wait(_SHORT_PAYLOAD_S):
-            return
-        try:
-            self._equipment.spool.put(
-                f"{self._job.path}/report", {"event": "started"}, client=self._client
-            )
-        except Superseded as error:
-            self._fault = error
-            self._equipment.control.kill(self._job.key, "the attempt is no longer this pilot's")
-        except _NOT_TOLD as error:
-            self._fault = error

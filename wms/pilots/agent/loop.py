@@ -25,7 +25,7 @@ from .control import Bell, Control
 from .fence import Fence, FenceFails
 from .fence_bwrap import is_below
 from .fences import AUTO, best_fence, fence_named
-from .job import Equipment, Followup, Job, NotRun
+from .job import Equipment, Job, NotRun
 from .life import Life
 from .mission import Mission
 from .runs import Runs
@@ -265,20 +265,20 @@ class Agent:
             end = self._why_end(life, runs, idle_s, job_starts)
             if end is not None:
                 return end
-            free = runs.free()
-            if not free.cores:
+            if not runs.free().cores:
                 self._control.bell.wait(None)
                 continue
             rest_s = self._asks_from - self._control.clock()
-            if rest_s > 0:
+            if rest_s > 0 and not runs.has_been_given_jobs():
                 self._control.bell.wait(rest_s)
                 continue
-            job = self._claim(life, free, runs.followup())
+            job = self._claim(life, runs) if runs.has_place() else None
             if job is not None:
                 runs.start(job)
                 job_starts += 1
                 idle_s, pause_s = 0.0, terms.poll_s
                 continue
+            runs.give_up_place()
             before = self._control.clock()
             self._asks_from = before + min(_LONGEST_REST_S, terms.poll_s * _REST_OF_POLL)
             self._control.bell.wait(pause_s * random.uniform(0.8, 1.2))
@@ -312,9 +312,10 @@ class Agent:
             return End("lifetime")
         return End("idle") if decision.shutdown else None
 
-    def _claim(self, life: Life, free: node.Share, asked: Followup | None) -> Job | None:
-        """Claim a job; what was `asked` with a report before has its answer, or is asked again."""
-        body = asked.claim if asked else self._claim_body(life, free)
+    def _claim(self, life: Life, runs: Runs) -> Job | None:
+        """Claim a job; what was asked with a report before has its answer, or is asked again."""
+        asked = runs.followup()
+        body = asked.claim if asked else self._claim_body(life, runs.free())
         answer = asked.answer if asked else None
         if answer is None:
             answer = self._client.call("claim", body)
@@ -327,7 +328,7 @@ class Agent:
         is_ending = control.is_terminated or control.is_locked_out or control.is_draining
         if runs is None or is_ending or not life.accepts_jobs():
             return None
-        if runs.fault or self._spool.fault or self._validation.failure:
+        if runs.has_few_places or runs.fault or self._spool.fault or self._validation.failure:
             return None
         if control.clock() < self._asks_from:
             return None

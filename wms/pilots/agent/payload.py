@@ -177,8 +177,10 @@ class _Watch:
         """Kill what is left, and wait until it is gone."""
         with contextlib.suppress(BrokenPipeError):
             self._keeper.orders.close()
-        if self._thread.is_alive():
-            self._has_ended.wait()
+        if self._thread.ident is None:
+            # The node had no thread left for this.
+            self._await_end()
+        self._has_ended.wait()
         self._keeper.answers.close()
 
     def answer(self) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from typing import Any
 
 from .client import BadAnswer, Client, Rejected, Unauthorised, Unavailable
 from .control import Attempt, Bell
+from .fence import NoPlace, Place
 from .job import Equipment, Followup, Job, JobRun, NotRun
 from .node import Share
 
@@ -42,6 +43,7 @@ class Runs:
         # By the attempt that they followed: its part of the slot must be free first.
         self._followups: dict[Attempt, Followup] = {}
         self._ready: deque[Followup] = deque()
+        self._place: Place | None = None
 
     @property
     def fault(self) -> Exception | None:
@@ -53,10 +55,27 @@ class Runs:
         return not self._jobs
 
     def free(self) -> Share:
-        """Return what no job holds of the slot; nothing while the fence has no place for one."""
-        if not self._equipment.fence.has_place():
-            return Share(0, 0, 0)
+        """Return what no job holds of the slot."""
         return self._slot.minus(job.share for job in self._jobs.values())
+
+    @property
+    def has_few_places(self) -> bool:
+        """Whether a job must have its place before it is claimed, or it may find none."""
+        return self._equipment.fence.has_few_places
+
+    def has_place(self) -> bool:
+        """Keep a place behind the fence for the next job; tell whether there is one."""
+        try:
+            self._place = self._place or self._equipment.fence.place()
+        except NoPlace:
+            return False
+        return True
+
+    def give_up_place(self) -> None:
+        """There is no next job now: other pilots of this node may have its place."""
+        if self._place is not None:
+            self._place.close()
+            self._place = None
 
     def freed_by(self, job: Job) -> Share:
         """What can be claimed at the end of a job; for its own thread.
@@ -73,17 +92,19 @@ class Runs:
         return {key: run.usage() for key, run in self._running.items()}
 
     def start(self, job: Job) -> None:
-        """Run a job, from its inputs to its report."""
+        """Run a job for which there is a place, from its inputs to its report."""
+        place, self._place = self._place or Place(), None
         bell = self._control.hold(job.key)
         self._jobs[job.key] = job
         thread = threading.Thread(
-            target=self._run, args=(job, bell), name=f"job {job.job}", daemon=True
+            target=self._run, args=(job, bell, place), name=f"job {job.job}", daemon=True
         )
         try:
             thread.start()
         except RuntimeError as error:
             # The node has no thread left. The good-bye gives the job back.
             self._faults.append(error)
+            place.close()
             self._control.release(job.key)
 
     def collect(self) -> bool:
@@ -97,18 +118,60 @@ class Runs:
         return bool(over)
 
     def followup(self) -> Followup | None:
-        """Take what became of a claim that went with the last report of a collected job."""
-        return self._ready.popleft() if self._ready else None
+        """Take what became of a claim that went with the last report of a collected job.
+
+        Those that brought a job go first: the server counts it as begun.
+        """
+        if not self._ready:
+            return None
+        first = next((each for each in self._ready if each.has_job()), self._ready[0])
+        self._ready.remove(first)
+        return first
+
+    def has_been_given_jobs(self) -> bool:
+        """Tell whether a followup has brought a job."""
+        return any(each.has_job() for each in self._ready)
 
     def join(self) -> None:
         """Return when no job is at hand any more."""
+        self.give_up_place()
         self.collect()
+        self._give_back()
         while self._jobs:
             self._control.bell.wait(None)
             self.collect()
+            self._give_back()
 
-    def _run(self, job: Job, bell: Bell) -> None:
-        run = JobRun(job, client=self._new_client(bell), bell=bell, equipment=self._equipment)
+    def _give_back(self) -> None:
+        """Tell of the jobs that came with answers to reports that they are not begun any more.
+
+        Where the pilot has to go at once, its good-bye does that.
+        """
+        while self._ready and not (self._control.is_terminated or self._control.is_locked_out):
+            followup = self._ready.popleft()
+            if followup.has_job():
+                try:
+                    self._tell_not_run(followup)
+                except (Unavailable, Unauthorised, Rejected, BadAnswer) as error:
+                    log.warning("a job could not be given back: %s", error)
+
+    def _tell_not_run(self, followup: Followup) -> None:
+        job = followup.job()
+        log.info("job %d attempt %d is given back: the pilot takes no more jobs", *job.key)
+        self._equipment.spool.put(
+            f"{job.path}/report",
+            {"event": "not_run", "reason": "the pilot takes no more jobs"},
+            client=self._new_client(self._control.bell).with_token(job.token),
+        )
+
+    def _run(self, job: Job, bell: Bell, place: Place) -> None:
+        run = JobRun(
+            job,
+            client=self._new_client(bell),
+            bell=bell,
+            equipment=self._equipment,
+            place=place,
+        )
         with self._lock:
             self._running = {**self._running, job.key: run}
         try:

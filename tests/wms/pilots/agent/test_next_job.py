@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
+import threading
+from typing import Any
+
 import pytest
 
-from tests.wms.pilots.agent.conftest import World
+from tests.wms.pilots.agent.conftest import World, wait_until
 from tests.wms.pilots.agent.faulty_proxy import HANG_UP, LOSE_ANSWER, PASS
+from tests.wms.pilots.agent.fencing import payload_accounts
 from wms.jobs.models import Attempt, Job
+from wms.pilots.agent.control import Control
+from wms.pilots.agent.fence import Account, Accounts, NoPlace
 from wms.sites.models import Queue
+
+__all__ = ["payload_accounts"]
 
 TRUE = "#!/bin/sh\ntrue\n"
 
 
-def requests_until_the_end_of(world: World, job: Job) -> list[str]:
-    """The requests about jobs, in short, up to the last report of this job."""
-    names = []
+def requests_until_the_end_of(world: World, *jobs: Job) -> list[str]:
+    """The requests about jobs, in short, up to the last report of the last of these."""
+    names: list[str] = []
+    reports = {f"POST jobs/{job.pk}/1/report" for job in jobs}
     for method, path in world.server.seen:
         name = path.removeprefix("/pilot/v1/")
         if name == "claim" or name.endswith("/report"):
             names.append(f"{method} {name}")
-        if name == f"jobs/{job.pk}/1/report":
+        if reports <= set(names):
             break
     return names
 
@@ -29,8 +38,9 @@ def test_short_jobs_one_after_the_other_cost_one_request_each(world: World) -> N
 
     assert world.start().wait() == 0
 
-    asked = requests_until_the_end_of(world, jobs[-1])
-    assert asked == ["POST claim", *(f"POST jobs/{job.pk}/1/report" for job in jobs)]
+    first, *others = requests_until_the_end_of(world, *jobs)
+    assert first == "POST claim"
+    assert sorted(others) == [f"POST jobs/{job.pk}/1/report" for job in jobs]
     assert set(Job.objects.values_list("state", flat=True)) == {"done"}
 
 
@@ -65,3 +75,85 @@ def test_the_whole_slot_is_asked_for_when_its_only_job_ends(world: World) -> Non
     first, then = sorted([small, large], key=lambda job: Attempt.objects.get(job=job).matched_at)
     assert requests_until_the_end_of(world, then).count("POST claim") == 1
     assert {world.wait_for_state(job, "done").attempt_number for job in (first, then)} == {1}
+
+
+def test_a_job_that_came_too_late_is_given_back_while_the_others_still_run(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Queue.objects.update(cores=2, memory_mb=4000)
+    monkeypatch.setenv("PILOTAGE_CORES", "2")
+    go = world.directory / "go"
+    long = world.submit(f"#!/bin/sh\nwhile [ ! -e {go} ]; do sleep 0.05; done\n")
+    control = Control()
+
+    def drain(method: str, path: str) -> str:
+        is_of_short = path.endswith("/report") and f"/jobs/{long.pk}/" not in path
+        if is_of_short and not control.is_draining:
+            control.drain("somebody wants it to")
+        return PASS
+
+    thread = threading.Thread(target=world.agent(control).run)
+    world.server.fault = drain
+    thread.start()
+    world.wait_for_state(long, "running")
+    for _ in range(2):
+        world.submit(TRUE)
+
+    try:
+        wait_until(Attempt.objects.filter(outcome="not_run").exists, "it is given back")
+    finally:
+        go.touch()
+        thread.join()
+    assert world.wait_for_state(long, "done").attempt_number == 1
+    assert Attempt.objects.get(outcome="not_run").reason == "the pilot takes no more jobs"
+
+
+@pytest.fixture
+def with_accounts(world: World, payload_accounts: None, settings: Any) -> None:
+    """A queue whose payloads need an account each, of which this node has two."""
+    settings.PILOTAGE = {**settings.PILOTAGE, "AGENT_IDLE_LIMIT_S": 600}
+    Queue.objects.update(cores=8, memory_mb=8000, fence="sudo")
+
+
+def test_no_more_jobs_are_claimed_than_there_are_accounts(
+    world: World, with_accounts: None
+) -> None:
+    jobs = [world.submit("#!/bin/sh\nsleep 0.5\n") for _ in range(5)]
+
+    world.start(slot={"PILOTAGE_CORES": 5, "PILOTAGE_MEMORY_MB": 8000})
+
+    assert {world.wait_for_state(job, "done").attempt_number for job in jobs} == {1}
+
+
+def test_a_pilot_waits_for_accounts_that_other_pilots_of_its_node_use(
+    world: World, with_accounts: None
+) -> None:
+    agent = world.start()
+    wait_until(lambda: "registered" in agent.log, "it registers")
+    wait_until(lambda: world.server.count("POST", "/claim"), "it asks")
+    held = all_accounts()
+    asked = world.server.count("POST", "/claim")
+    job = world.submit(TRUE)
+    wait_until(lambda: world.server.count("POST", "/heartbeat") > 3, "it waits")
+    assert world.server.count("POST", "/claim") <= asked + 1
+
+    for each in held:
+        each.close()
+
+    assert world.wait_for_state(job, "done").attempt_number == 1
+
+
+def all_accounts() -> list[Account]:
+    """Hold all accounts, as other pilots would; one that is in use at the moment, later."""
+    accounts = Accounts(["pilotage1", "pilotage2"])
+    held: list[Account] = []
+
+    def have_all() -> bool:
+        try:
+            held.append(accounts.hold())
+        except NoPlace:
+            return len(held) == 2
+        return False
+
+    wait_until(have_all, "no other pilot has an account")
+    return held

@@ -245,5 +245,20 @@ def test_words_that_no_program_can_be_given_are_the_jobs_own_fault(tmp_path: Pat
     assert outcome.reason == "cannot start /bin/sh: embedded null byte"
 
 
+def test_without_a_thread_to_watch_it_nothing_of_a_payload_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def start(thread: threading.Thread) -> None:
+        wait_for_file(tmp_path / "sandbox/pid")
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+
+    with pytest.raises(RuntimeError):
+        run(tmp_path, "trap '' TERM; echo $$ >pid; while :; do sleep 0.05; done")
+
+    assert not is_alive(int((tmp_path / "sandbox/pid").read_text()))
+
+
 def parent_of(pid: int) -> int:
     return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
