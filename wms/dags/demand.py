@@ -153,11 +153,11 @@ def work_by_site() -> dict[int, Work]:
     """What is at each site now, by the site's id; sites with nothing are absent. One query."""
     running = Dag.objects.filter(state=DagState.RUNNING, parent_node=None, is_followed=False)
     loads = running.order_by().values_list("site_id", Value("")).annotate(
-        counted=Count("pk"), nodes=Sum(_UNFINISHED)
+        counted=Count("pk"), unfinished=Sum(_UNFINISHED)
     )  # fmt: skip
     alive = Pilot.objects.filter(state__in=ALIVE).order_by()
     pilots = alive.values_list("queue__site_id", "state").annotate(
-        counted=Count("pk"), nodes=Sum(Value(0))
+        counted=Count("pk"), unfinished=Sum(Value(0))
     )
     work: dict[int, Work] = defaultdict(Work)
     for site_id, state, count, nodes in loads.union(pilots, all=True):

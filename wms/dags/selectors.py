@@ -107,9 +107,9 @@ def attention_and_running(
     needy = plain.filter(needs).order_by("-state_since", "-pk").values("pk")[:limit]
     running = plain.filter(state=DagState.RUNNING).order_by("-pk").values("pk")[:limit]
     told = dags.annotate(is_needy=ExpressionWrapper(needs, BooleanField()))
-    found = list(told.filter(Q(pk__in=needy) | Q(pk__in=running)).order_by("-state_since", "-pk"))
-    of_needy = [dag for dag in found if dag.is_needy]  # type: ignore[attr-defined]
-    of_running = [dag for dag in found if dag.state == DagState.RUNNING]
+    found = told.filter(Q(pk__in=needy) | Q(pk__in=running)).order_by("-state_since", "-pk")
+    of_needy: list[Dag] = [dag for dag in found if dag.is_needy]
+    of_running: list[Dag] = [dag for dag in found if dag.state == DagState.RUNNING]
     return of_needy[:limit], sorted(of_running, key=lambda dag: -dag.pk)[:limit]
 
 

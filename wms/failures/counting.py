@@ -15,7 +15,14 @@ from wms.failures.models import FailureBin
 
 Span = FailureBin.Span
 #: For so long bins are kept.
-KEPT = {Span.HOUR: timedelta(days=8), Span.DAY: timedelta(days=400)}
+KEPT = {
+    Span.HOUR: timedelta(days=8),
+    Span.SITE_HOUR: timedelta(days=8),
+    Span.DAY: timedelta(days=400),
+    Span.SITE_DAY: timedelta(days=400),
+}
+AT_SITES = {Span.HOUR: Span.SITE_HOUR, Span.DAY: Span.SITE_DAY}
+_HOURS = frozenset({Span.HOUR, Span.SITE_HOUR})
 #: So many old bins are removed in one go.
 _REMOVED_AT_ONCE = 5000
 
@@ -55,7 +62,7 @@ class Counted:
 def start_of(span: Span, at: datetime) -> datetime:
     """The beginning of the hour or day (UTC) that a time is in."""
     whole = at.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
-    return whole if span == Span.HOUR else whole.replace(hour=0)
+    return whole if span in _HOURS else whole.replace(hour=0)
 
 
 def add_counts(counted: Iterable[Counted], *, now: datetime) -> None:
@@ -69,7 +76,8 @@ def add_counts(counted: Iterable[Counted], *, now: datetime) -> None:
         groups[each.group_id].append(each)
         for span, kept in KEPT.items():
             if each.at >= now - kept:
-                bins[each.group_id, span.value, start_of(span, each.at), each.site] += each.number
+                site = each.site if span in AT_SITES.values() else ""
+                bins[each.group_id, span.value, start_of(span, each.at), site] += each.number
     with connection.cursor() as cursor:
         _add_to_groups(cursor, groups)
         rows = sorted((*key, count) for key, count in bins.items() if count)

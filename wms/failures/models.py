@@ -113,18 +113,23 @@ class Failure(models.Model):
 
 
 class FailureBin(models.Model):
-    """How many failures of a group there were at a site in an hour, or on a day (UTC)."""
+    """How many failures of a group there were in an hour, or on a day (UTC): at a site, or in all.
+
+    The sums over all sites have bins of their own, so that who asks for causes reads no sites.
+    """
 
     class Span(models.TextChoices):
-        """How long a bin is."""
+        """How long a bin is, and whether it is of one site."""
 
         HOUR = "hour", "hour"
         DAY = "day", "day"
+        SITE_HOUR = "hour@", "hour at a site"
+        SITE_DAY = "day@", "day at a site"
 
     group = models.ForeignKey(
         FailureGroup, on_delete=models.CASCADE, related_name="bins", db_index=False
     )
-    span = models.CharField(max_length=4, choices=Span)
+    span = models.CharField(max_length=5, choices=Span)
     start = models.DateTimeField()
     site_name = models.CharField(max_length=64, blank=True)
     count = models.IntegerField()

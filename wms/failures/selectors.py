@@ -13,7 +13,7 @@ from django.db.models import Case, Count, F, Q, QuerySet, Sum, When
 
 from wms.core.errors import NotFound
 from wms.core.models import User
-from wms.failures.counting import Span, start_of
+from wms.failures.counting import AT_SITES, Span, start_of
 from wms.failures.models import (
     Failure,
     FailureBin,
@@ -79,15 +79,20 @@ def find_group(user: User, group_id: int) -> FailureGroup:
     return group
 
 
-def bins_in(window: Window, *, now: datetime, site: str = "") -> QuerySet[FailureBin]:
-    """The bins of a window, of one site if it is named."""
-    return FailureBin.objects.filter(**_of_window(window, now, site))
+def bins_in(
+    window: Window, *, now: datetime, site: str = "", at_sites: bool = False
+) -> QuerySet[FailureBin]:
+    """The bins of a window: those of one site if it is named, of all sites `at_sites`, or sums."""
+    return FailureBin.objects.filter(**_of_window(window, now, site, at_sites=at_sites))
 
 
-def _of_window(window: Window, now: datetime, site: str, prefix: str = "") -> dict[str, Any]:
+def _of_window(
+    window: Window, now: datetime, site: str, *, at_sites: bool = False, prefix: str = ""
+) -> dict[str, Any]:
     """Which bins are in a window, as arguments of a filter."""
     since = window.since(now)
-    chosen: dict[str, Any] = {f"{prefix}span": window.span}
+    span = AT_SITES[window.span] if site or at_sites else window.span
+    chosen: dict[str, Any] = {f"{prefix}span": span}
     if since is not None:
         chosen[f"{prefix}start__gte"] = since
     if site:
@@ -122,13 +127,13 @@ def counted_groups(
     groups: QuerySet[FailureGroup], window: Window, *, now: datetime, site: str, limit: int
 ) -> list[Hit]:
     """The groups with the most failures in the window, most first. One query."""
-    chosen = groups.filter(**_of_window(window, now, site, "bins__"))
+    chosen = groups.filter(**_of_window(window, now, site, prefix="bins__"))
     counted = (
         chosen.defer("sample")
         .annotate(count=Sum("bins__count"))
         .order_by("-count", "-last_seen", "-pk")
     )
-    return [Hit(group, int(group.count)) for group in counted[:limit]]  # type: ignore[attr-defined]
+    return [Hit(group, int(group.count)) for group in counted[:limit]]
 
 
 def own_groups(user: User, window: Window, *, now: datetime, limit: int) -> list[Hit]:
@@ -138,10 +143,10 @@ def own_groups(user: User, window: Window, *, now: datetime, limit: int) -> list
     mine |= {"failures__at__gte": since} if since is not None else {}
     groups = visible_groups(user).filter(**mine)
     counted = groups.annotate(count=Count("failures")).order_by("-count", "-pk")
-    return [Hit(group, int(group.count)) for group in counted[:limit]]  # type: ignore[attr-defined]
+    return [Hit(group, int(group.count)) for group in counted[:limit]]
 
 
-def subjects_of(kind: str, groups: Q) -> QuerySet[Failure]:
+def subjects_of(kind: str, groups: Q) -> QuerySet[Failure, Any]:
     """The ids of the things of a kind that failures of some groups happened to, for a filter."""
     return Failure.objects.filter(groups, kind=kind).values("subject_id")
 
@@ -172,8 +177,8 @@ def trends_of(
     """How often each of these groups happened in the last hours. One query."""
     last = start_of(Span.HOUR, now)
     first = last - timedelta(hours=hours - 1)
-    bins = FailureBin.objects.filter(group__in=group_ids, span=Span.HOUR, start__gte=first)
-    bins = bins.filter(site_name=site) if site else bins
+    at_site = {"span": Span.SITE_HOUR, "site_name": site} if site else {"span": Span.HOUR}
+    bins = FailureBin.objects.filter(group__in=group_ids, start__gte=first, **at_site)
     found: dict[int, list[int]] = {pk: [0] * hours for pk in group_ids}
     for pk, start, count in bins.order_by().values_list("group_id", "start").annotate(Sum("count")):
         found[pk][min(hours - 1, int((start - first).total_seconds() // 3600))] += count
@@ -220,7 +225,7 @@ def matrix_of(
     total = sum(hit.count for hit in hits)
     shown = [hit for hit in hits if 100 * hit.count >= total][:columns]
     places = {hit.group.pk: place for place, hit in enumerate(shown)}
-    bins = bins_in(window, now=now, site=site).filter(group__in=groups).order_by()
+    bins = bins_in(window, now=now, site=site, at_sites=True).filter(group__in=groups).order_by()
     column = Case(When(group__in=list(places), then=F("group_id")), default=None)
     cells: dict[str, Counter[int | None]] = defaultdict(Counter)
     for name, pk, count in bins.values_list("site_name", column).annotate(Sum("count")):
@@ -250,7 +255,7 @@ def total_at_sites(
     """How often a group happened at each site in the window, most first; to an owner's things."""
     counts: Any
     if owner_id is None:
-        bins = bins_in(window, now=now).filter(group=group).order_by()
+        bins = bins_in(window, now=now, at_sites=True).filter(group=group).order_by()
         counts = bins.values_list("site_name").annotate(Sum("count"))
     else:
         own = failures_in(window, now=now, group_id=group.pk, owner_id=owner_id).order_by()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
+from itertools import product
 
 import pytest
 from django.db import connection, transaction
@@ -68,8 +69,10 @@ def test_a_group_tells_when_where_and_what_sort_of_cause(
     assert group.category == Category.PAYLOAD
     assert group.sample == "the payload ended with exit code 1"
     assert set(group.bins.values_list("span", "site_name", "count")) == {
-        ("hour", "UW", 2),
-        ("day", "UW", 2),
+        ("hour", "", 2),
+        ("day", "", 2),
+        ("hour@", "UW", 2),
+        ("day@", "UW", 2),
     }
 
 
@@ -192,8 +195,9 @@ def test_the_bins_of_a_window_add_up_to_the_list_behind_them(
     for hours, failure in zip((0, 5, 30, 200), Failure.objects.order_by("pk"), strict=True):
         move_back(failure, timedelta(hours=hours))
 
-    for window in Window:
-        counted = sum(bins_in(window, now=now).values_list("count", flat=True))
+    for window, at_sites in product(Window, (False, True)):
+        bins = bins_in(window, now=now, at_sites=at_sites)
+        counted = sum(bins.values_list("count", flat=True))
         assert counted == failures_in(window, now=now, group_id=group.pk).count()
 
 
@@ -215,7 +219,7 @@ def test_old_bins_are_forgotten_and_the_total_stays(fail: Callable[..., None], a
     run()
 
     grouping.run_cycle(timezone.now() + timedelta(days=9))
-    assert set(FailureBin.objects.values_list("span", flat=True)) == {"day"}
+    assert set(FailureBin.objects.values_list("span", flat=True)) == {"day", "day@"}
     grouping.run_cycle(timezone.now() + timedelta(days=402))
 
     assert not FailureBin.objects.exists()

@@ -199,7 +199,15 @@ class Migration(migrations.Migration):
                 ),
                 (
                     "span",
-                    models.CharField(choices=[("hour", "hour"), ("day", "day")], max_length=4),
+                    models.CharField(
+                        choices=[
+                            ("hour", "hour"),
+                            ("day", "day"),
+                            ("hour@", "hour at a site"),
+                            ("day@", "day at a site"),
+                        ],
+                        max_length=5,
+                    ),
                 ),
                 ("start", models.DateTimeField()),
                 ("site_name", models.CharField(blank=True, max_length=64)),
