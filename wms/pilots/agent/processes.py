@@ -8,6 +8,7 @@ import signal
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 _PAGE_KB = os.sysconf("SC_PAGE_SIZE") // 1024
@@ -15,6 +16,7 @@ _BLOCK_BYTES = 512
 _ROUND_S = 0.01
 _ROUNDS = 300
 _UNNAMED = "/memfd:"
+_UNLINKED = " (deleted)"
 # Fields of /proc/PID/stat, counted from the state, which is the first after the name.
 _STATE, _PARENT, _CPU, _CHILDREN_CPU = 0, 1, slice(11, 13), slice(13, 15)
 _BUSY = (b"R", b"D")
@@ -117,6 +119,29 @@ def _proportional_kb(pid: int) -> int:
             resident, shared = file.read().split()[1:3]
         return (int(resident) - int(shared)) * _PAGE_KB
     return 0
+
+
+def unlinked_mb(pids: Iterable[int], folder: Path) -> float:
+    """What processes hold of files on the disk of a folder that have no name there any more."""
+    files: dict[int, int] = {}
+    with contextlib.suppress(OSError):
+        device = os.stat(folder).st_dev
+        for pid in pids:
+            files.update(_unlinked_files(pid, device))
+    return sum(files.values()) / 2**20
+
+
+def _unlinked_files(pid: int, device: int) -> dict[int, int]:
+    found = {}
+    with contextlib.suppress(OSError):
+        for entry in os.scandir(f"/proc/{pid}/fd"):
+            with contextlib.suppress(OSError):
+                # Asked for the name first: of a file on a server that is away no status comes.
+                if os.readlink(entry.path).endswith(_UNLINKED):
+                    status = os.stat(entry.path)
+                    if status.st_dev == device:
+                        found[status.st_ino] = status.st_blocks * _BLOCK_BYTES
+    return found
 
 
 def _unnamed_files(pid: int) -> dict[tuple[int, int], int]:

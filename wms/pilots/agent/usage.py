@@ -67,7 +67,8 @@ class Meter:
         cpu_s = sum(each.cpu_s + each.waited_s for each in below)
         if top is not None:
             cpu_s += top.waited_s
-        memory_mb = processes.memory_mb(each.pid for each in below)
+        pids = [each.pid for each in below]
+        memory_mb = processes.memory_mb(pids)
         free_mb = _free_mb(self._enclosure.disk)
         self.last = replace(
             self.last,
@@ -76,7 +77,7 @@ class Meter:
             cpu_s=max(cpu_s, self.last.cpu_s),
             memory_mb=memory_mb,
             peak_memory_mb=max(memory_mb, self.last.peak_memory_mb),
-            disk_mb=self._disk_mb(wall_s, free_mb, clock),
+            disk_mb=self._disk_mb(pids, wall_s, free_mb, clock),
             disk_free_mb=free_mb,
             output_mb=self.output_mb(),
             processes=len(below),
@@ -101,13 +102,19 @@ class Meter:
         """The size of stdout and stderr together."""
         return sum(_size_bytes(each) for each in self._outputs) / _MB
 
-    def _disk_mb(self, wall_s: float, free_mb: float | None, clock: Callable[[], float]) -> float:
+    def _disk_mb(
+        self,
+        pids: Sequence[int],
+        wall_s: float,
+        free_mb: float | None,
+        clock: Callable[[], float],
+    ) -> float:
         """The space that its files take: as last counted, or counted again if it is time."""
         is_due = wall_s - self._counted_at_s >= max(_FILES_EVERY_S, self._files_took_s * 20)
         if not (is_due or self._is_urgent(free_mb)):
             return self.last.disk_mb
         began = clock()
-        used_mb = self._files_mb()
+        used_mb = self._files_mb() + processes.unlinked_mb(pids, self._enclosure.disk)
         self._files_took_s = clock() - began
         self._counted_at_s = wall_s
         self._counted_free_mb = free_mb

@@ -90,6 +90,21 @@ def test_links_are_not_followed_when_files_are_counted(tmp_path: Path) -> None:
     assert 1.0 <= sandbox.tree_mb(tmp_path / "files") < 1.1
 
 
+def test_files_that_have_no_name_any_more_count(tmp_path: Path) -> None:
+    program = (
+        "import os, time\n"
+        "for name in 'abc':\n"
+        "    held = os.open(name, os.O_CREAT | os.O_WRONLY)\n"
+        "    os.unlink(name)\n"
+        "    os.write(held, os.urandom(15 << 20))\n"
+        "time.sleep(30)\n"
+    )
+
+    outcome = run(tmp_path, f'exec {sys.executable} -c "{program}"', disk_mb=20)
+
+    assert outcome.reason.startswith("disk space over its limit: ")
+
+
 def test_very_many_empty_files_count(tmp_path: Path) -> None:
     for number in range(3000):
         (tmp_path / str(number)).touch()
