@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import logging
 import os
@@ -21,6 +22,7 @@ from .shipping import LOG_FILE, log_to
 #: After a termination signal the pilot is gone by then, even if the server does not answer.
 LAST_RESORT_S = 9
 UNFIT_PATIENCE_S = 60.0
+_PR_SET_DUMPABLE = 4
 
 log = logging.getLogger("pilot")
 
@@ -31,6 +33,7 @@ class OutOfTime(BaseException):
 
 def main() -> int:
     """Run one pilot and return its exit code."""
+    _hide_memory()
     given = _read_given()
     os.umask(0o077)
     control = Control()
@@ -67,6 +70,12 @@ def _read_given() -> dict[str, Any]:
     os.dup2(nothing, 0)
     os.close(nothing)
     return given
+
+
+def _hide_memory() -> None:
+    """Let nobody of our account look into this process, nor let a core of it be left."""
+    if sys.platform.startswith("linux"):
+        ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
 
 
 def _listen_to_signals(control: Control) -> None:

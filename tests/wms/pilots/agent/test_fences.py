@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
+import os
+import pwd
 import re
+import shutil
+import subprocess
+import tempfile
 from pathlib import Path
 
 import pytest
 
+from tests.wms.pilots.agent.conftest import wait_until
 from tests.wms.pilots.agent.fenced_pilot import TOKEN
-from tests.wms.pilots.agent.fencing import Fencing, Payload, fencing, marked, payload_accounts
+from tests.wms.pilots.agent.fencing import (
+    SYSTEM_PYTHON,
+    USER,
+    Fencing,
+    Payload,
+    fencing,
+    marked,
+    payload_accounts,
+)
+from wms.pilots.bundle import agent_bundle
 
 __all__ = ["fencing", "payload_accounts"]
 
@@ -222,3 +237,28 @@ def test_cpu_time_of_a_payload_is_told(fencing: Fencing) -> None:
     told = fencing.run(script)
 
     assert 0.5 <= told["usage"]["cpu_s"] < 5
+
+
+def test_the_memory_of_a_pilot_is_closed_to_others_of_its_account() -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root can start a pilot of another account")
+    folder = Path(tempfile.mkdtemp(prefix="pilotage-memory-", dir="/var/tmp"))
+    folder.chmod(0o755)
+    (folder / "agent.pyz").write_bytes(agent_bundle().content)
+    (folder / "agent.pyz").chmod(0o644)
+    account = pwd.getpwnam(USER)
+    with subprocess.Popen(
+        [SYSTEM_PYTHON, "-I", str(folder / "agent.pyz")],
+        stdin=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        user=account.pw_uid,
+        group=account.pw_gid,
+        extra_groups=[],
+    ) as pilot:
+        try:
+            # It waits for its mission. What is closed belongs to root.
+            memory = Path(f"/proc/{pilot.pid}/mem")
+            wait_until(lambda: memory.stat().st_uid == 0, "its memory is closed")
+        finally:
+            pilot.kill()
+            shutil.rmtree(folder)
