@@ -1,4 +1,7 @@
-"""The drawings of DAGs, made once and kept in the cache; without a cache they are made anew."""
+"""The drawings of DAGs, made once and kept in the cache; without a cache they are made anew.
+
+What depends on the states of all nodes is kept as well, until the next event of the DAG.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +14,15 @@ from django.core.cache import cache
 from redis.exceptions import RedisError
 
 from wms.dags.drawing import FORMAT, Drawing, draw, unpacked
+from wms.dags.drawing_states import States, own_codes, version_of, with_jobs
 from wms.dags.models import Dag
+from wms.dags.selectors import NodeCounts, counts_by_state
 
 log = structlog.get_logger(__name__)
 _KEPT_S = 7 * 86_400
 #: A process keeps so many at hand; each takes 20 bytes a node and 8 an arc.
 _AT_HAND = 8
+_COUNTS_AT_HAND = 1000
 
 
 def drawing_of(dag: Dag) -> Drawing:
@@ -59,3 +65,25 @@ def columns_of(dag: Dag) -> bytes:
 @lru_cache(maxsize=_AT_HAND)
 def _columns(dag_id: int, created: str) -> bytes:
     return gzip.compress(_drawing(dag_id, created).columns(), 6, mtime=0)
+
+
+def states_of(dag: Dag) -> States:
+    """The states of all nodes of a DAG, as they are drawn."""
+    version = version_of(dag)
+    codes = _own_codes(dag.pk, dag.created_at.isoformat(), version.event_id)
+    return with_jobs(dag, drawing_of(dag), States(version, codes))
+
+
+@lru_cache(maxsize=_AT_HAND)
+def _own_codes(dag_id: int, created: str, event_id: int) -> bytes:
+    return own_codes(Dag(pk=dag_id))
+
+
+def counts_of(dag: Dag) -> NodeCounts:
+    """How many nodes of a DAG are in each state."""
+    return _counts(dag.pk, dag.created_at.isoformat(), version_of(dag).event_id)
+
+
+@lru_cache(maxsize=_COUNTS_AT_HAND)
+def _counts(dag_id: int, created: str, event_id: int) -> NodeCounts:
+    return counts_by_state(Dag(pk=dag_id))

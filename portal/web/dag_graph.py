@@ -9,7 +9,7 @@ from typing import Any
 from django.http import HttpRequest, QueryDict
 from django.urls import reverse
 
-from portal.drawings import drawing_of
+from portal.drawings import drawing_of, states_of
 from portal.web.dag_levels import level_map
 from portal.web.graph_folding import Element, NodeFact, folded, folds_of
 from portal.web.graph_scene import Scene, Ways, scene_of
@@ -17,7 +17,7 @@ from portal.web.looks import WORDS, look_of
 from portal.web.state_bars import STACKED_CODES
 from wms.core.errors import NotFound
 from wms.dags.drawing import Drawing
-from wms.dags.drawing_states import DRAWN, states_of_nodes
+from wms.dags.drawing_states import DRAWN
 from wms.dags.drawing_walks import neighbours_of
 from wms.dags.models import Dag, Node
 from wms.dags.selectors import NodeCounts
@@ -56,7 +56,7 @@ def size_of(drawing: Drawing) -> str:
 def graph_tab(request: HttpRequest, dag: Dag, counts: NodeCounts) -> Mapping[str, Any]:
     """The drawing, and the ways to others of the same DAG."""
     drawing = drawing_of(dag)
-    states = states_of_nodes(dag, drawing)
+    states = states_of(dag)
     wish = _wish(request.GET, dag)
     size = size_of(drawing)
     query = request.GET.copy()

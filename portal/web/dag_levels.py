@@ -9,10 +9,10 @@ from typing import Any
 
 from django.http import HttpRequest
 
-from portal.drawings import drawing_of
+from portal.drawings import drawing_of, states_of
 from portal.web.state_bars import STACKED, Stretch, in_words, stretches_of
 from wms.dags.drawing import Drawing
-from wms.dags.drawing_states import DRAWN, states_of_nodes
+from wms.dags.drawing_states import DRAWN
 from wms.dags.models import Dag
 from wms.dags.selectors import NodeCounts
 
@@ -83,7 +83,7 @@ class LevelMap:
 def levels_tab(request: HttpRequest, dag: Dag, counts: NodeCounts) -> Mapping[str, Any]:
     """The level map and its table."""
     drawing = drawing_of(dag)
-    return {"map": level_map(drawing, states_of_nodes(dag, drawing).codes)}
+    return {"map": level_map(drawing, states_of(dag).codes)}
 
 
 def level_map(drawing: Drawing, codes: bytes) -> LevelMap:

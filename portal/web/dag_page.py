@@ -9,6 +9,7 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 
+from portal.drawings import counts_of
 from portal.web.dag_graph import graph_tab
 from portal.web.dag_levels import levels_tab
 from portal.web.dag_steering import steerings_of
@@ -70,7 +71,7 @@ def show_dag(
 ) -> HttpResponse:
     """The page of a DAG, or its live part; `opened` is the form that was refused with `error`."""
     tab = _tab(request)
-    counts = counts_by_state(dag)
+    counts = counts_of(dag) if dag.node_count >= _LARGE else counts_by_state(dag)
     policy = matchmaking_policy()
     is_large = tab.is_whole and dag.node_count >= _LARGE
     context = {

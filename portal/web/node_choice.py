@@ -9,9 +9,9 @@ from django.db.models import Q, QuerySet
 from django.http import QueryDict
 from django.utils import timezone
 
-from portal.drawings import drawing_of
+from portal.drawings import drawing_of, states_of
 from wms.core.errors import NotFound
-from wms.dags.drawing_states import DRAWN, states_of_nodes
+from wms.dags.drawing_states import DRAWN
 from wms.dags.drawing_walks import blocking_most, ends_of, longest_path, times_of_nodes
 from wms.dags.models import Dag, Node
 from wms.dags.states import NODE_TERMINAL, NodeState
@@ -85,7 +85,7 @@ class Walked:
 def walked(dag: Dag, choice: Choice) -> Walked:
     """The nodes that were chosen by their place among the others, and by their state."""
     drawing = drawing_of(dag)
-    codes = states_of_nodes(dag, drawing).codes
+    codes = states_of(dag).codes
     notes: dict[int, str] = {}
     remark = ""
     if choice.show == "blocking":

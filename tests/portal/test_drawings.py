@@ -4,12 +4,15 @@ from collections.abc import Iterator
 
 import pytest
 from django.core.cache import cache
+from django.db import connection
 from django.test import override_settings
+from django.test.utils import CaptureQueriesContext
 from pytest_django import DjangoAssertNumQueries
 
 from portal import drawings
-from portal.drawings import drawing_of
+from portal.drawings import counts_of, drawing_of, states_of
 from tests import factories
+from wms.dags.drawing_states import DRAWN
 from wms.dags.models import Dag
 
 _NOBODY = {
@@ -59,3 +62,16 @@ def test_a_spoiled_drawing_is_made_anew(dag: Dag) -> None:
     cache.set(f"drawing:{drawings.FORMAT}:{dag.pk}:{dag.created_at.isoformat()}", b"spoiled")
 
     assert drawing_of(dag) == made
+
+
+def test_the_states_of_all_nodes_are_read_once_until_something_happens(dag: Dag) -> None:
+    factories.site()
+    before = states_of(dag)
+    with CaptureQueriesContext(connection) as again:
+        unchanged = states_of(dag)
+    factories.turn()
+
+    assert unchanged.codes == before.codes
+    assert not [each for each in again if "string_agg" in each["sql"]]
+    assert [DRAWN[code] for code in states_of(dag).codes] == ["submitted", "waiting", "waiting"]
+    assert counts_of(dag).every == {"submitted": 1, "waiting": 2}

@@ -99,16 +99,26 @@ def version_of(dag: Dag) -> Version:
 def states_of_nodes(dag: Dag, drawing: Drawing) -> States:
     """The states of all nodes. Whatever changes meanwhile is told by `changes_since` again."""
     version = version_of(dag)
+    return with_jobs(dag, drawing, States(version, own_codes(dag)))
+
+
+def own_codes(dag: Dag) -> bytes:
+    """The states of all nodes without what their jobs tell: until the next event, the same."""
     with connection.cursor() as cursor:
         cursor.execute(_STATES, [dag.pk])
         letters = cursor.fetchone()[0] or ""
-    codes = bytearray(letters.translate(_TO_BYTES), "latin-1")
+    return bytes(letters.translate(_TO_BYTES), "latin-1")
+
+
+def with_jobs(dag: Dag, drawing: Drawing, states: States) -> States:
+    """The same, with submitted nodes drawn as their jobs are."""
+    codes = bytearray(states.codes)
     telling = _jobs(dag).filter(state__in=TELLING)
     for node_id, code in _looks_by_jobs(dag, telling).items():
         index = drawing.index_of(node_id)
         if index is not None and codes[index] == _SUBMITTED:
             codes[index] = code
-    return States(version, bytes(codes))
+    return States(states.version, bytes(codes))
 
 
 def changes_since(dag: Dag, drawing: Drawing, known: Version) -> Changes:

@@ -13,8 +13,8 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from portal.api.views.base import caller, refusals
-from portal.drawings import drawing_of
-from wms.dags.drawing_states import DRAWN, changes_since, read_version, states_of_nodes
+from portal.drawings import drawing_of, states_of
+from wms.dags.drawing_states import DRAWN, changes_since, read_version
 from wms.dags.selectors import find_dag
 
 
@@ -53,7 +53,7 @@ class DagGraph(APIView):
         """Tell the whole of it."""
         dag = find_dag(caller(request), dag_id)
         drawing = drawing_of(dag)
-        states = states_of_nodes(dag, drawing)
+        states = states_of(dag)
         return Response(
             {
                 "version": str(states.version),

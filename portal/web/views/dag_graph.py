@@ -11,11 +11,11 @@ from django.urls import reverse
 from django.utils.cache import get_conditional_response
 from django.views.decorators.http import require_safe
 
-from portal.drawings import columns_of, drawing_of
+from portal.drawings import columns_of, drawing_of, states_of
 from portal.web.pages import page
 from wms.core.errors import InvalidInput, NotFound
 from wms.dags.drawing import FORMAT
-from wms.dags.drawing_states import changes_since, read_version, states_of_nodes
+from wms.dags.drawing_states import changes_since, read_version
 from wms.dags.drawing_walks import neighbours_of
 from wms.dags.models import Node
 from wms.dags.selectors import find_dag
@@ -46,7 +46,7 @@ def places(request: HttpRequest, dag_id: int) -> HttpResponse:
 def states(request: HttpRequest, dag_id: int) -> HttpResponse:
     """One byte for the state of each node; the header X-Graph-Version names the moment."""
     dag = find_dag(request.user, dag_id)
-    known = states_of_nodes(dag, drawing_of(dag))
+    known = states_of(dag)
     response = _binary(request, gzip.compress(known.codes, 6, mtime=0))
     response["X-Graph-Version"] = str(known.version)
     return response
