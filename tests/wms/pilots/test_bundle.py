@@ -58,7 +58,15 @@ def test_the_agent_is_written_in_the_language_of_python_3_9(source: Path) -> Non
         assert not isinstance(node, ast.Match)
         assert not _has_keyword(node, "dataclass", {"slots", "kw_only"})
         assert not _has_keyword(node, "zip", {"strict"})
+        assert not _is_slice_of_parents(node)
     assert _unions_at_run_time(tree) == []
+
+
+def _is_slice_of_parents(node: ast.AST) -> bool:
+    """The parents of a path have slices since Python 3.10."""
+    if not isinstance(node, ast.Subscript) or not isinstance(node.slice, ast.Slice):
+        return False
+    return isinstance(node.value, ast.Attribute) and node.value.attr == "parents"
 
 
 @pytest.mark.parametrize("source", SOURCES, ids=lambda source: source.name)

@@ -166,8 +166,8 @@ def system_words() -> list[str]:
             words += ["--symlink", os.readlink(path), path]
             continue
         # What is made on the way by itself would be closed to other accounts.
-        for parent in reversed(Path(path).parents[:-1]):
-            words += ["--dir", str(parent)]
+        for parent in _folders_above(path):
+            words += ["--dir", parent]
         words += ["--ro-bind", path, path]
     words += ["--dir", "/etc"]
     for name in ETC:
@@ -175,12 +175,17 @@ def system_words() -> list[str]:
     return [*words, "--dir", "/var", "--dir", "/run", "--symlink", TMP, "/var/tmp"]
 
 
+def _folders_above(path: str) -> list[str]:
+    """From the top down, without the top. Parents of a path have no slices in Python 3.9."""
+    return [str(each) for each in reversed(Path(path).parents)][1:]
+
+
 def shared_words(room: Room) -> list[str]:
     """The options that show what a job shares with the node; what is not there is left out."""
     words: list[str] = []
     for each in room.shared:
-        for parent in reversed(Path(each.path).parents[:-1]):
-            words += ["--dir", str(parent)]
+        for parent in _folders_above(each.path):
+            words += ["--dir", parent]
         words += ["--bind-try" if each.is_writable else "--ro-bind-try", each.path, each.path]
     return words
 
