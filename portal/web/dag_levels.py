@@ -56,11 +56,6 @@ class Column:
         """Where the column begins, from above."""
         return round(_HEIGHT - self.height, 2)
 
-    @property
-    def figures(self) -> list[int]:
-        """The count of each stacked state, for the table."""
-        return [self.counts.get(state, 0) for state in self.counts]
-
 
 @dataclass(frozen=True, slots=True)
 class LevelMap:

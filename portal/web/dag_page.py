@@ -72,7 +72,6 @@ def show_dag(
     """The page of a DAG, or its live part; `opened` is the form that was refused with `error`."""
     tab = _tab(request)
     counts = counts_of(dag) if dag.node_count >= _LARGE else counts_by_state(dag)
-    policy = matchmaking_policy()
     is_large = tab.is_whole and dag.node_count >= _LARGE
     context = {
         "dag": dag,
@@ -88,8 +87,7 @@ def show_dag(
         "opened": opened,
         "error": error,
         "steer_form": RematchForm(request.POST or None),
-        "policy": policy,
-        "avoid_s": policy.avoid_s,
+        "avoid_s": matchmaking_policy().avoid_s,
         "counts": counts.counted,
         "kept_back": kept_back(dag),
         "outer": outer_of(dag),

@@ -91,8 +91,9 @@ def walked(dag: Dag, choice: Choice) -> Walked:
     if choice.show == "blocking":
         found = blocking_most(drawing, codes)
         about = "" if found.is_exact else "about "
-        indexes = [index for index, _ in found.nodes[:_MOST_BLOCKING]]
-        notes = {drawing.id_of(index): f"{about}{count} wait" for index, count in found.nodes[:200]}
+        shown = found.nodes[:_MOST_BLOCKING]
+        indexes = [index for index, _ in shown]
+        notes = {drawing.id_of(index): f"{about}{count} wait" for index, count in shown}
         if len(found.nodes) > _MOST_BLOCKING:
             remark = f"The first {_MOST_BLOCKING} of {len(found.nodes)}."
         if not found.is_exact:

@@ -19,7 +19,7 @@
   let cells = null;
   let codes = null;
   let colours = [];
-  let shapes = [];
+  let shapes = []; // pictures of them in the colours of the theme
   let sprite = null;
   let view = { x: 0, y: 0, size: 1 };
   let chosen = { node: -1, parents: [], children: [], href: "" };
@@ -27,9 +27,7 @@
   let grabbed = null;
   let asked = 0;
 
-  function read(name) {
-    return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-  }
+  const read = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
   // Colours and shapes of the theme
   function readTheme() {
@@ -177,11 +175,8 @@
   }
 
   function change(how) {
-    const x = canvas.clientWidth / 2;
-    const y = canvas.clientHeight / 2;
-    if (how === "in") zoomTo(view.size * STEP, x, y);
-    else if (how === "out") zoomTo(view.size / STEP, x, y);
-    else if (how === "full") zoomTo(24, x, y);
+    const wanted = { in: view.size * STEP, out: view.size / STEP, full: 24 }[how];
+    if (wanted) zoomTo(wanted, canvas.clientWidth / 2, canvas.clientHeight / 2);
     else fit();
   }
 
@@ -268,9 +263,7 @@
   canvas.addEventListener("keydown", (event) => {
     if (!cells || event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.key.startsWith("Arrow")) choose(chosen.node < 0 ? cells.inOrder[0] : cells.next(chosen.node, event.key));
-    else if (event.key === "+") change("in");
-    else if (event.key === "-") change("out");
-    else if (event.key === "0") fit();
+    else if ("+-0".includes(event.key)) change({ "+": "in", "-": "out" }[event.key]);
     else if (event.key === "Enter" && chosen.href) window.location.assign(chosen.href);
     else return;
     event.preventDefault();

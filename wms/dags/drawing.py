@@ -80,15 +80,6 @@ class Drawing:
         is_there = index < len(self.offsets) and self.offsets[index] == offset
         return index if is_there else None
 
-    def nodes_by_level(self) -> list[list[int]]:
-        """The nodes of each level, in the order of their places."""
-        levels: list[list[int]] = [[] for _ in range(self.level_count)]
-        for index, level in enumerate(self.levels):
-            levels[level].append(index)
-        for nodes in levels:
-            nodes.sort(key=self.orders.__getitem__)
-        return levels
-
     def graph(self) -> rustworkx.PyDiGraph[int, None]:
         """Nodes and arcs, for walks; made anew, since it is large."""
         return _graph(self.node_count, self.parents, self.children)

@@ -81,7 +81,6 @@ def test_the_drawing_of_a_dag_has_its_nodes_in_the_order_of_the_file(db: None) -
     assert list(zip(drawing.parents, drawing.children, strict=True)) == [
         (0, 1), (0, 2), (1, 3), (2, 3),
     ]  # fmt: skip
-    assert drawing.nodes_by_level() == [[0], [1, 2], [3], [4]]
 
 
 def test_nodes_of_other_dags_are_not_in_a_drawing(db: None) -> None:
