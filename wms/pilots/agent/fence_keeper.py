@@ -184,10 +184,7 @@ def _start(order: dict[str, Any]) -> int:
             os._exit(127)
     os.close(writer)
     problem = b""
-    while True:
-        piece = os.read(reader, 4096)
-        if not piece:
-            break
+    while piece := os.read(reader, 4096):
         problem += piece
     os.close(reader)
     if problem:
