@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import os
@@ -177,9 +178,13 @@ class Spool:
                 replace(each, source=folder / str(index)) for index, each in enumerate(uploads)
             )
             entry = _Entry(path, client, kept, folder)
-            _write(entry.report, json.dumps(body).encode())
-            for index, each in enumerate(uploads):
-                os.replace(each.source, kept[index].source)
+            try:
+                _write(entry.report, json.dumps(body).encode())
+                for index, each in enumerate(uploads):
+                    os.replace(each.source, kept[index].source)
+            except OSError:
+                _undo(uploads, entry)
+                raise
             self._entries.append(entry)
 
     def _replay(self) -> None:
@@ -294,6 +299,14 @@ def _with_refused(body: dict[str, Any], refused: Sequence[tuple[Upload, str]]) -
         "reason": "; ".join(filter(None, reasons))[:REASON_LENGTH],
         "missing_outputs": list(filter(None, missing))[:NAMES_IN_REPORT],
     }
+
+
+def _undo(uploads: Sequence[Upload], entry: _Entry) -> None:
+    """Put files back that were moved already: they are sent from where they were."""
+    for index, each in enumerate(uploads):
+        with contextlib.suppress(OSError):
+            os.replace(entry.uploads[index].source, each.source)
+    shutil.rmtree(entry.folder, ignore_errors=True)
 
 
 def _write(file: Path, content: bytes) -> None:

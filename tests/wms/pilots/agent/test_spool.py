@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -251,6 +253,29 @@ def test_without_room_on_the_disk_the_caller_waits(here: Surroundings, tmp_path:
     here.spool.put(report(1), {})
 
     assert here.server.got == [(report(1), {})]
+
+
+def test_files_that_find_no_room_are_sent_from_where_they_were(
+    here: Surroundings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here.server.is_away = lambda: here.server.tries == 1
+    uploads = []
+    for name in ("a", "b"):
+        (tmp_path / name).write_text(name)
+        uploads.append(Upload(name, tmp_path / name, name))
+    replace = os.replace
+
+    def without_room_for_b(source: Path, target: Path) -> None:
+        if source.name == "b":
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        replace(source, target)
+
+    monkeypatch.setattr(os, "replace", without_room_for_b)
+
+    here.spool.put(report(1), {}, uploads=uploads)
+
+    assert here.server.got == [("a", b"a"), ("b", b"b"), (report(1), {})]
+    assert not list(here.directory.iterdir())
 
 
 def test_a_heartbeat_that_arrives_ends_the_pause(tmp_path: Path) -> None:
