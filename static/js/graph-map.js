@@ -190,7 +190,7 @@
 
   // What the server tells of some nodes
   async function get(path) {
-    const answer = await fetch(base + path, { credentials: "same-origin" });
+    const answer = await fetch(base + path);
     return answer.ok ? answer.json() : null;
   }
 
@@ -257,6 +257,8 @@
     grabbed = null;
   });
   canvas.addEventListener("wheel", (event) => {
+    // Until somebody has turned to the map, the wheel scrolls the page as elsewhere.
+    if (!event.ctrlKey && document.activeElement !== canvas) return;
     event.preventDefault();
     zoomTo(view.size * (event.deltaY < 0 ? STEP : 1 / STEP), ...pointOf(event));
   }, { passive: false });
@@ -270,7 +272,7 @@
   });
   document.getElementById("graph-zoom").addEventListener("click", (event) => {
     const button = event.target.closest("[data-zoom]");
-    if (button && cells) change(button.dataset.zoom);
+    if (button) change(button.dataset.zoom);
   });
   document.addEventListener("pilotage:theme", readTheme);
   document.addEventListener("pilotage:states", (event) => {
@@ -280,8 +282,7 @@
 
   async function begin() {
     const [places, drawn] = await Promise.all([
-      fetch(`${base}places`, { credentials: "same-origin" }),
-      fetch(panel.dataset.shapes),
+      fetch(`${base}places`), fetch(panel.dataset.shapes),
     ]);
     if (!places.ok) return;
     sprite = new DOMParser().parseFromString(await drawn.text(), "image/svg+xml");
@@ -292,7 +293,7 @@
     readTheme();
     new ResizeObserver(draw).observe(canvas);
     document.dispatchEvent(new CustomEvent("pilotage:scene"));
-    told.firstChild.textContent = "Click a cell or use the arrow keys to see a node; turn the wheel or press + to see shapes and names. ";
+    told.firstChild.textContent = "Click a cell or use the arrow keys to see a node; then the wheel, or +, shows shapes and names. ";
   }
 
   begin();

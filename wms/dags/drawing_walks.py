@@ -67,6 +67,8 @@ def ends_of(
     for node in by_level:
         end = times[node] if codes[node] in _ENDED else max(starts[node] + mean_s, now)
         ends[node] = end
+        # One that ended before its parent did, which ran once more, did not begin after its end.
+        starts[node] = min(starts[node], end)
         for child in drawing.children[first_arc[node] : first_arc[node + 1]]:
             if end >= starts[child] or last[child] < 0:
                 starts[child], last[child] = max(end, starts[child]), node

@@ -54,6 +54,14 @@ def test_a_node_that_takes_longer_than_others_ends_now_at_the_earliest() -> None
     assert longest_path(ends) == [0, 1, 3]
 
 
+def test_no_node_begins_after_its_end_though_its_parent_ran_once_more() -> None:
+    codes = _codes("done", "done", "done", "done", "done")
+
+    ends = ends_of(_drawing(), codes, [90.0, 50.0, 20.0, 60.0, 5.0], begun=0.0, now=100.0)
+
+    assert all(start <= end for start, end in zip(ends.starts, ends.ends, strict=True))
+
+
 def test_the_nodes_that_hold_up_most_come_first_and_those_that_wait_do_not_count() -> None:
     codes = _codes("done", "failed", "ready", "waiting", "failed")
 
