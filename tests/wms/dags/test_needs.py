@@ -7,13 +7,10 @@ from collections.abc import Mapping
 import pytest
 
 from matching.needs import BadNeeds, Needs
-from wms.core.actors import Actor
 from wms.core.errors import Finding, InvalidInput
 from wms.dags import node_checks
 from wms.dags.models import Dag
 from wms.dags.needs import _evaluated, _read_again, read_needs
-
-SYSTEM = Actor.system("test")
 
 
 def read(
