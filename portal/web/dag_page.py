@@ -49,7 +49,7 @@ class Tab:
 TABS = {
     each.name: each
     for each in (
-        Tab("overview", "Overview", overview_tab),
+        Tab("overview", "Overview", overview_tab, is_whole=True),
         Tab("graph", "Graph", graph_tab, is_steady=True),
         Tab("levels", "Levels", levels_tab, is_whole=True),
         Tab("nodes", "Nodes", nodes_tab, is_whole=True),

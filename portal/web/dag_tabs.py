@@ -8,6 +8,8 @@ from typing import Any
 from django.http import HttpRequest, QueryDict
 from django.utils import timezone
 
+from portal.drawings import drawing_of, states_of
+from portal.web.dag_levels import level_map
 from portal.web.downloads import is_picture
 from portal.web.looks import LOOKS
 from portal.web.paging import page_of
@@ -42,8 +44,10 @@ def overview_tab(request: HttpRequest, dag: Dag, counts: NodeCounts) -> Mapping[
     present = {node.state for level in levels for node in level}
     events = dag_event_lines(dag, limit=_LATEST_EVENTS)
     newest = files_of(dag).filter(attempt__isnull=False).order_by("-modified_at", "path")
+    is_many = dag.node_count > _NODES_DRAWN
     return {
         "levels": levels,
+        "map": level_map(drawing_of(dag), states_of(dag).codes) if is_many else None,
         "states_drawn": [state for state in LOOKS if state in present],
         "outlook": outlook_of(dag, matchmaking_policy(), now=timezone.now()),
         "pictures": _pictures(newest[:_FILES_SHOWN]),
