@@ -203,6 +203,8 @@ SPECTACULAR_SETTINGS = {
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "REDOC_DIST": "SIDECAR",
     "ENUM_NAME_OVERRIDES": {
+        "FailureKind": "wms.failures.models.Kind",
+        "FailureGroupState": "wms.failures.states.GroupState",
         "DagState": "wms.dags.states.DagState",
         "NodeState": "wms.dags.states.NodeState",
         "NodeKind": "wms.dags.states.NodeKind",
