@@ -132,6 +132,7 @@ class Job(models.Model):
             ),
             # What the list of jobs is asked for: those of a time, and those that were tried again.
             models.Index(fields=["created_at"], name="job_by_time"),
+            models.Index(fields=["state_since"], name="job_by_change"),
             models.Index(
                 fields=["attempt_number"],
                 condition=models.Q(attempt_number__gt=1),
