@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gzip
 import zlib
+from collections.abc import Sequence
 from functools import lru_cache
 
 import structlog
@@ -15,6 +16,7 @@ from redis.exceptions import RedisError
 
 from wms.dags.drawing import FORMAT, Drawing, draw, unpacked
 from wms.dags.drawing_states import States, own_codes, version_of, with_jobs
+from wms.dags.drawing_walks import times_of_nodes
 from wms.dags.models import Dag
 from wms.dags.selectors import NodeCounts, counts_by_state
 
@@ -77,6 +79,16 @@ def states_of(dag: Dag) -> States:
 @lru_cache(maxsize=_AT_HAND)
 def _own_codes(dag_id: int, created: str, event_id: int) -> bytes:
     return own_codes(Dag(pk=dag_id))
+
+
+def times_of(dag: Dag) -> Sequence[float]:
+    """Since when each node of a DAG is in its state, in seconds of the epoch."""
+    return _times(dag.pk, dag.created_at.isoformat(), version_of(dag).event_id)
+
+
+@lru_cache(maxsize=_AT_HAND)
+def _times(dag_id: int, created: str, event_id: int) -> Sequence[float]:
+    return times_of_nodes(Dag(pk=dag_id))
 
 
 def counts_of(dag: Dag) -> NodeCounts:
