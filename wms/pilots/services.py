@@ -182,7 +182,10 @@ def authenticate_pilot(uuid: UUID, token: str, *, attempt: AttemptRef | None = N
     pilot = _BY_UUID.first(uuid=uuid)
     if pilot is None or not pilot.token_sha256:
         raise NotAuthenticated
-    if attempt is None or not hmac.compare_digest(attempt_token(pilot, attempt), token):
+    # As bytes: what came in the header may have any characters.
+    if attempt is None or not hmac.compare_digest(
+        attempt_token(pilot, attempt).encode(), token.encode()
+    ):
         require_own_token(pilot, token)
     return pilot
 

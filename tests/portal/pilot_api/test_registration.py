@@ -7,7 +7,7 @@ from uuid import uuid4
 
 import pytest
 
-from tests.portal.pilot_api.pilot_client import NODE, OFFER, TOKEN, PilotClient
+from tests.portal.pilot_api.pilot_client import ENDED, NODE, OFFER, TOKEN, PilotClient
 
 pytestmark = pytest.mark.django_db
 
@@ -120,6 +120,14 @@ def test_without_a_good_token_everything_is_401(
 
     assert answer.status_code == 401
     assert answer["WWW-Authenticate"] == "Bearer"
+
+
+def test_a_token_of_other_letters_is_401(registered: PilotClient) -> None:
+    header = f"Bearer {registered.pilot.uuid}:\u00e9"
+
+    answer = registered.request("POST", "jobs/1/1/report", ENDED, Authorization=header)
+
+    assert answer.status_code == 401
 
 
 def test_a_pilot_that_has_not_registered_has_no_token(fresh: PilotClient) -> None:
