@@ -9,7 +9,7 @@ import django_filters as filters
 from django.db.models import QuerySet
 
 from portal.filter_fields import Moments, Numbers, Texts, Words
-from portal.filters import ListFilter
+from portal.list_filter import ListFilter
 from wms.failures.models import Category, FailureGroup, Kind
 from wms.failures.selectors import Window, bins_in
 from wms.failures.states import GroupState

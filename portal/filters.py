@@ -6,19 +6,17 @@ What can stand in a filter is told in docs/reference/filters.md, and parsed in
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from datetime import datetime, timedelta
+from collections.abc import Collection, Iterable, Sequence
+from datetime import timedelta
 from typing import Any
 
 import django_filters as filters
 from django import forms
 from django.db.models import F, Q, QuerySet, Subquery
-from django.utils import timezone
 
 from portal.failure_field import OfFailure
 from portal.filter_fields import (
     Chosen,
-    ChosenField,
     HiddenValues,
     Moments,
     Numbers,
@@ -29,7 +27,7 @@ from portal.filter_fields import (
     YesNo,
     hidden_numbers,
 )
-from wms.core.errors import Finding, InvalidInput
+from portal.list_filter import ListFilter, is_wanted
 from wms.dags.lifecycle import DATA_TOPIC, JOB_TOPIC
 from wms.dags.models import Dag, Node, ScriptRun
 from wms.dags.selectors import needing_attention
@@ -50,89 +48,6 @@ from wms.taskqueues.models import TaskQueue
 SEARCHED_JOBS = 200_000
 #: Rows that were made so long after others have larger ids.
 _DISORDER = timedelta(hours=1)
-#: What stands in the address of a list beside its filters.
-BESIDE_FILTERS = frozenset({"after", "before", "from", "saved"})
-
-
-class ListFilter(filters.FilterSet):
-    """The filters of one list. Relative times are seen from `now`.
-
-    `page_only` are those that are in the address, and choose no rows.
-    """
-
-    page_only: frozenset[str] = frozenset()
-
-    def __init__(
-        self,
-        data: Mapping[str, Any] | None = None,
-        queryset: QuerySet[Any] | None = None,
-        *,
-        now: datetime | None = None,
-        **options: Any,
-    ) -> None:
-        super().__init__(data, queryset, **options)
-        self.now = now or timezone.now()
-
-    def filter_queryset(self, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        """The rows that pass every filter."""
-        return self._passing(queryset, leaving=frozenset())
-
-    def without(self, *names: str) -> QuerySet[Any]:
-        """The rows that pass every filter but these; those of a valid filter set only."""
-        if not self.is_bound:
-            return self.queryset.all()
-        return self._passing(self.queryset.all(), leaving=frozenset(names))
-
-    def _passing(self, queryset: QuerySet[Any], *, leaving: Collection[str]) -> QuerySet[Any]:
-        for name, value in self.form.cleaned_data.items():
-            if name not in leaving:
-                queryset = self.filters[name].filter(queryset, value)
-        return queryset
-
-    def hinted(self, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        """The same rows, for who reads some of the latest of them: where to look, if that is known.
-
-        What is counted and estimated is not asked so, since the planner knows nothing of a hint.
-        """
-        return queryset
-
-    def unknown(self) -> list[str]:
-        """The parameters of the address that are no filters."""
-        return sorted(set(self.data) - set(self.filters) - BESIDE_FILTERS) if self.data else []
-
-    def notes(self) -> list[str]:
-        """What the reader has to know of the rows that are found: what was not looked at."""
-        return []
-
-    def parameters(self) -> dict[str, list[str]]:
-        """The filters that are set, one text for each value: equal questions look the same."""
-        found = {}
-        for name, field in self.form.fields.items():
-            texts = field.widget.value_from_datadict(self.data, {}, name) if self.data else []
-            values = field.split(texts) if isinstance(field, ChosenField) else texts
-            if values and name not in self.page_only:
-                found[name] = values
-        return found
-
-
-def normalised(
-    filter_class: type[ListFilter], parameters: Mapping[str, Any]
-) -> dict[str, list[str]]:
-    """The filters among parameters, as a value that can be stored. Raises InvalidInput.
-
-    Each filter by its name with its values as texts; `apply_filter` takes it again.
-    """
-    asked = filter_class(parameters, queryset=filter_class.Meta.model._default_manager.none())
-    faults = [Finding("is no filter of this list", field=name) for name in asked.unknown()]
-    if not asked.is_valid():
-        faults += [
-            Finding(str(text), field=name)
-            for name, texts in asked.form.errors.items()
-            for text in texts
-        ]
-    if faults:
-        raise InvalidInput(faults)
-    return asked.parameters()
 
 
 class DagFilter(ListFilter):
@@ -417,8 +332,3 @@ class SiteFilter(ListFilter):
         """Those that stand so at this moment. Three queries."""
         found = [pk for pk, word in words_of_sites(self.now).items() if is_wanted(word, value)]
         return queryset.filter(pk__in=found)
-
-
-def is_wanted(word: str, value: Chosen) -> bool:
-    """True when a word passes a filter of words."""
-    return word not in value.excluded and (not value.included or word in value.included)

@@ -18,7 +18,7 @@ from django.http import StreamingHttpResponse
 from django.utils.http import content_disposition_header
 
 from portal.columns import Column
-from portal.filters import ListFilter
+from portal.list_filter import ListFilter
 from portal.lists import ListOf
 from wms.core.counting import count_up_to
 from wms.core.errors import InvalidInput

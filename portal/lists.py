@@ -18,13 +18,12 @@ from portal.columns import Column, JobLine, RequestLine
 from portal.filters import (
     DagFilter,
     JobFilter,
-    ListFilter,
     PilotFilter,
     PlacementFilter,
     SiteFilter,
     TaskQueueFilter,
-    normalised,
 )
+from portal.list_filter import ListFilter, normalised
 from portal.site_lines import site_lines
 from wms.core.errors import NotFound
 from wms.core.models import User

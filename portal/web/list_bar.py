@@ -15,7 +15,7 @@ from django.urls import reverse
 
 from portal.columns import Column
 from portal.filter_fields import MomentsField, NumbersField, WordsField
-from portal.filters import ListFilter
+from portal.list_filter import ListFilter
 from portal.lists import ListOf
 from portal.personal.models import Preferences, SavedFilter
 from portal.personal.policy import may_change

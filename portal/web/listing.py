@@ -11,7 +11,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDi
 
 from portal.columns import Column
 from portal.filter_fields import Chosen
-from portal.filters import ListFilter, is_wanted
+from portal.list_filter import ListFilter, is_wanted
 from portal.lists import ListOf, find_list
 from portal.personal.selectors import preferences_of
 from portal.web.list_bar import (

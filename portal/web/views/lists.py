@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
 from portal.filter_fields import Chosen
-from portal.filters import is_wanted
+from portal.list_filter import is_wanted
 from portal.lists import find_list
 from portal.site_lines import SiteLine, site_lines
 from portal.web.dag_steering import STEERINGS

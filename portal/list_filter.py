@@ -1,0 +1,103 @@
+"""What the filters of all lists have in common: which rows pass, and how a filter is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from datetime import datetime
+from typing import Any
+
+import django_filters as filters
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from portal.filter_fields import Chosen, ChosenField
+from wms.core.errors import Finding, InvalidInput
+
+#: What stands in the address of a list beside its filters.
+BESIDE_FILTERS = frozenset({"after", "before", "from", "saved"})
+
+
+class ListFilter(filters.FilterSet):
+    """The filters of one list. Relative times are seen from `now`.
+
+    `page_only` are those that are in the address, and choose no rows.
+    """
+
+    page_only: frozenset[str] = frozenset()
+
+    def __init__(
+        self,
+        data: Mapping[str, Any] | None = None,
+        queryset: QuerySet[Any] | None = None,
+        *,
+        now: datetime | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__(data, queryset, **options)
+        self.now = now or timezone.now()
+
+    def filter_queryset(self, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        """The rows that pass every filter."""
+        return self._passing(queryset, leaving=frozenset())
+
+    def without(self, *names: str) -> QuerySet[Any]:
+        """The rows that pass every filter but these; those of a valid filter set only."""
+        if not self.is_bound:
+            return self.queryset.all()
+        return self._passing(self.queryset.all(), leaving=frozenset(names))
+
+    def _passing(self, queryset: QuerySet[Any], *, leaving: Collection[str]) -> QuerySet[Any]:
+        for name, value in self.form.cleaned_data.items():
+            if name not in leaving:
+                queryset = self.filters[name].filter(queryset, value)
+        return queryset
+
+    def hinted(self, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        """The same rows, for who reads some of the latest of them: where to look, if that is known.
+
+        What is counted and estimated is not asked so, since the planner knows nothing of a hint.
+        """
+        return queryset
+
+    def unknown(self) -> list[str]:
+        """The parameters of the address that are no filters."""
+        return sorted(set(self.data) - set(self.filters) - BESIDE_FILTERS) if self.data else []
+
+    def notes(self) -> list[str]:
+        """What the reader has to know of the rows that are found: what was not looked at."""
+        return []
+
+    def parameters(self) -> dict[str, list[str]]:
+        """The filters that are set, one text for each value: equal questions look the same."""
+        found = {}
+        for name, field in self.form.fields.items():
+            texts = field.widget.value_from_datadict(self.data, {}, name) if self.data else []
+            values = field.split(texts) if isinstance(field, ChosenField) else texts
+            if values and name not in self.page_only:
+                found[name] = values
+        return found
+
+
+def normalised(
+    filter_class: type[ListFilter], parameters: Mapping[str, Any]
+) -> dict[str, list[str]]:
+    """The filters among parameters, as a value that can be stored. Raises InvalidInput.
+
+    Each filter by its name with its values as texts; `apply_filter` takes it again.
+    """
+    asked = filter_class(parameters, queryset=filter_class.Meta.model._default_manager.none())
+    faults = [Finding("is no filter of this list", field=name) for name in asked.unknown()]
+    if not asked.is_valid():
+        faults += [
+            Finding(str(text), field=name)
+            for name, texts in asked.form.errors.items()
+            for text in texts
+        ]
+    if faults:
+        raise InvalidInput(faults)
+    return asked.parameters()
+
+
+def is_wanted(word: str, value: Chosen) -> bool:
+    """True when a word passes a filter of words."""
+    return word not in value.excluded and (not value.included or word in value.included)
