@@ -56,17 +56,22 @@
     return `UTC${offset < 0 ? "-" : "+"}${Math.floor(minutes / 60)}${rest}`;
   }
 
+  // Numbers would be moved to the browser's own zone: Plotly is told what to write.
+  function written(moment) {
+    return new Date(moment).toISOString().slice(0, 19).replace("T", " ");
+  }
+
   function timesOf(data) {
-    return Array.from({ length: data.bins }, (_, number) => 1000 * (data.first + number * data.step_s) + data.offset);
+    return Array.from({ length: data.bins }, (_, number) => written(1000 * (data.first + number * data.step_s) + data.offset));
   }
 
   function shifted(data, time) {
     return Date.parse(time) + data.offset;
   }
 
-  // Plotly tells times without a zone: as milliseconds they are UTC again.
+  // It tells times in the same way, without a zone.
   function unshifted(data, time) {
-    return (typeof time === "number" ? time : Date.parse(`${time.replace(" ", "T")}Z`)) - data.offset;
+    return Date.parse(`${time.replace(" ", "T")}Z`) - data.offset;
   }
 
   // One closed outline for each stretch without a gap.
@@ -127,12 +132,12 @@
   function marksOf(data, width) {
     const line = token("--ink-3");
     const shapes = data.marks.map((mark) => {
-      const shape = { layer: "below", yref: "paper", y0: 0, y1: 1, x0: shifted(data, mark.at) };
+      const shape = { layer: "below", yref: "paper", y0: 0, y1: 1, x0: written(shifted(data, mark.at)) };
       if (!mark.until) return { ...shape, type: "line", x1: shape.x0, line: { color: line, width: 1, dash: "dot" } };
-      return { ...shape, type: "rect", x1: shifted(data, mark.until), line: { width: 0 }, fillcolor: faded(token("--warn-fill"), 0.14) };
+      return { ...shape, type: "rect", x1: written(shifted(data, mark.until)), line: { width: 0 }, fillcolor: faded(token("--warn-fill"), 0.14) };
     });
     const annotations = flagsOf(data, width).map((flag) => ({
-      x: flag.moment, y: 1, yref: "paper", yanchor: "bottom", showarrow: false, borderpad: 1.5,
+      x: written(flag.moment), y: 1, yref: "paper", yanchor: "bottom", showarrow: false, borderpad: 1.5,
       text: flag.from === flag.to ? `${flag.from}` : `${flag.from}–${flag.to}`,
       hovertext: flag.words.slice(0, 8).map((words) => words.replace(/</g, "&lt;")).join("<br>"),
       font: { size: 10, color: token("--ink-2") }, bgcolor: token("--surface"), bordercolor: token("--line-strong"),
@@ -156,7 +161,7 @@
       hoverlabel: { bgcolor: token("--raised"), bordercolor: token("--line-strong"), font: { color: token("--ink") } },
       uirevision: `${data.from.slice(0, 10)}/${data.step_s}`,
       xaxis: {
-        ...axis, type: "date", range: isLinked ? [shifted(data, data.from), shifted(data, data.to)] : rangeOf(data),
+        ...axis, type: "date", range: (isLinked ? [shifted(data, data.from), shifted(data, data.to)] : rangeOf(data)).map(written),
         hoverformat: `%Y-%m-%d %H:%M ${data.zone}`, tickangle: 0, nticks: isNarrow ? 4 : 8,
       },
       yaxis: { ...axis, rangemode: "tozero", tickformat: peakOf(data) < 10 ? "~g" : "~s", fixedrange: true, nticks: 6 },
