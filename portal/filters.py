@@ -44,7 +44,7 @@ from wms.sites.states import SiteState
 from wms.taskqueues.listing import Order
 from wms.taskqueues.models import TaskQueue
 
-#: Texts of jobs have no index: without a DAG or an id they are looked for in so many of the latest.
+#: Names of jobs have no index: without a DAG or an id they are looked for in so many of the latest.
 SEARCHED_JOBS = 200_000
 #: Rows that were made so long after others have larger ids.
 _DISORDER = timedelta(hours=1)
@@ -161,6 +161,14 @@ class _WhereTried(Words):
         return Q(**latest, **{f"{self.field_name}__in": values})
 
 
+class _Reasons(Texts):
+    """Why jobs are in their state. Few have a reason, and those are found by an index."""
+
+    def condition(self, values: Sequence[str]) -> Q:
+        """True for jobs with a reason that contains any of the parts."""
+        return ~Q(state_reason="") & super().condition(values)
+
+
 class JobFilter(ListFilter):
     """Jobs by state, owner, DAG, site, name, reason and time."""
 
@@ -169,7 +177,7 @@ class JobFilter(ListFilter):
     owner = Owners(field_name="owner_id", label="Owner")
     site = _WhereTried(field_name="attempts__site_name", label="Site")
     dag = _OfTopic(JOB_TOPIC)
-    reason = Texts(field_name="state_reason", label="Reason contains")
+    reason = _Reasons(field_name="state_reason", label="Reason contains")
     created = Moments(field_name="created_at", label="Made")
     since = Moments(field_name="state_since", label="In its state since")
     attempts = Numbers(field_name="attempt_number", label="Attempts")
@@ -191,8 +199,7 @@ class JobFilter(ListFilter):
     @property
     def _is_cut(self) -> bool:
         asked = self.form.cleaned_data
-        has_text = any(asked.get(name) for name in ("name", "reason"))
-        return has_text and not any(asked.get(name) for name in ("dag", "id", "cluster"))
+        return bool(asked["name"]) and not any(asked[name] for name in ("dag", "id", "cluster"))
 
     def hinted(self, queryset: QuerySet[Job]) -> QuerySet[Job]:
         """Those made in a stretch of time have ids in a range: nothing newer or older is passed by.
@@ -213,12 +220,12 @@ class JobFilter(ListFilter):
         return queryset
 
     def notes(self) -> list[str]:
-        """How far texts are looked for."""
+        """How far names are looked for."""
         if not self._is_cut:
             return []
         return [
-            f"Names and reasons are looked for in the latest {SEARCHED_JOBS:,} jobs. With a DAG or "
-            "a range of numbers, in all of these."
+            f"Names are looked for in the latest {SEARCHED_JOBS:,} jobs. With a DAG or a range of "
+            "numbers, in all of these."
         ]
 
 

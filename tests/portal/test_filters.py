@@ -191,6 +191,22 @@ def test_names_of_jobs_are_looked_for_in_the_latest_ones_and_that_is_said(
     assert (of_dag.qs.count(), of_dag.notes()) == (3, [])
 
 
+def test_jobs_are_found_by_their_reason_however_old_they_are(
+    people: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("portal.filters.SEARCHED_JOBS", 1)
+    factories.running_dag(people.alice, node_count=3)
+    first, second, _ = Job.objects.order_by("pk")
+    Job.objects.filter(pk=first.pk).update(state_reason="Disk full, on node 7")
+    Job.objects.filter(pk=second.pk).update(state_reason="No heartbeat")
+
+    def found(reason: str) -> set[int]:
+        return {job.pk for job in apply_filter("jobs", {"reason": [reason]}, people.vera)}
+
+    assert found("disk full, on") == {first.pk}
+    assert len(found("!disk full")) == 2
+
+
 def test_an_unbound_filter_leaves_every_row(people: SimpleNamespace) -> None:
     factories.running_dag(people.alice, node_count=2)
 

@@ -134,6 +134,9 @@ class Job(models.Model):
             models.Index(fields=["created_at"], name="job_by_time"),
             models.Index(fields=["state_since"], name="job_by_change"),
             models.Index(
+                fields=["state", "id"], condition=~models.Q(state_reason=""), name="job_with_reason"
+            ),
+            models.Index(
                 fields=["attempt_number"],
                 condition=models.Q(attempt_number__gt=1),
                 name="job_tried_again",
