@@ -11,6 +11,8 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
+from portal.site_lines import site_lines
+from portal.site_strip import strip_lines
 from tests import factories
 from tests.query_counts import statements_of
 from wms.core.actors import Actor
@@ -212,3 +214,17 @@ def test_the_board_asks_at_most_twelve_times_whatever_there_is(people: Any) -> N
         client.get(DASHBOARD)
 
         assert len(statements_of(lambda client=client: client.get(DASHBOARD))) <= 12
+
+
+def test_the_strip_of_sites_shows_what_their_list_shows(people: Any) -> None:
+    factories.running_dag(people.alice)
+    site = factories.site("CERN", queues=["short", "long"])
+    for queue in site.queues.all():
+        factories.pilot(queue)
+        factories.queued_pilot(queue)
+    now = timezone.now()
+
+    strip, listed = strip_lines(people.sam, now=now), site_lines(people.sam, now=now)
+
+    assert strip == listed
+    assert [line.running_pilots + line.queued_pilots for line in strip] == [4, 0]
