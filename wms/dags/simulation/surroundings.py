@@ -51,7 +51,7 @@ class Surroundings:
             "match",
             [dag.pk],
             actor=_ACTOR,
-            site=self.site,
+            site_id=self.site.pk,
             matched_at=now,
             match_attributes={"Name": NAME, **self.given.attributes},
             environment={"USER": NAME, "PATH": "/usr/bin:/bin", **self.given.environment},
