@@ -48,11 +48,11 @@ GET = {
     "web:steer-nodes": STEER,
     "web:graph-changes": "Lbbbbbb",  # asked without naming a version
     "web:remove-placement": READ,  # leads to the request and changes nothing
-    "web:save-filter": POSTED_TO,
-    "web:change-filter": POSTED_TO,
-    "web:remove-filter": POSTED_TO,
-    "web:columns": POSTED_TO,
-    "web:preferences": POSTED_TO,
+    "web:save-filter": NO_GET,
+    "web:change-filter": NO_GET,
+    "web:remove-filter": NO_GET,
+    "web:columns": NO_GET,
+    "web:preferences": NO_GET,
     "web:*": READ,
     "api:docs": READ,
     "api:dags-check": POSTED_TO,

@@ -151,9 +151,7 @@ def _adopt(queue: Queue, element: Element, batch: str, now: datetime) -> int:
     record_native_ids([pilot for pilot, _ in known], [native_id for _, native_id in known])
     adopted = {pilot.pk for pilot, _ in known}
     never_started = [pilot.pk for pilot in pilots if pilot.pk not in adopted]
-    lifecycle.apply(
-        "abort", never_started, actor=_ACTOR, reason=_NOT_FOUND, ended_at=now
-    )
+    lifecycle.apply("abort", never_started, actor=_ACTOR, reason=_NOT_FOUND, ended_at=now)
     return len(known)
 
 

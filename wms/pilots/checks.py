@@ -161,7 +161,8 @@ def failed_checks_since(since: datetime) -> QuerySet[PilotCheck]:
 def failed_checks_at(site: Site, *, since: datetime) -> QuerySet[PilotCheck]:
     """Failed checks on nodes of a site since then, latest first, with their pilots and queues."""
     return (
-        failed_checks_since(since).filter(pilot__queue__site=site)
+        failed_checks_since(since)
+        .filter(pilot__queue__site=site)
         .select_related("pilot__queue")
         .order_by("-created_at", "-pk")
     )
