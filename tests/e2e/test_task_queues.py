@@ -29,6 +29,7 @@ def test_a_task_queue_is_found_and_followed_until_its_last_job_is_taken(
     page.goto(live_server.url + reverse("web:task-queues"))
 
     page.get_by_role("link", name="Highest priority").click()
+    page.locator("#menu-filters > summary").click()
     page.get_by_label("Needs the tag").fill("ssd")
     page.get_by_role("button", name="Filter").click()
     chosen = page.get_by_role("link", name="Highest priority")
