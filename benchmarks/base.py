@@ -88,7 +88,15 @@ def load_django() -> None:
 def in_a_process(work: Callable[..., Any], *arguments: Any) -> Any:
     """The result of a function of a module, called in a fresh process that ends with it."""
     with multiprocessing.get_context("spawn").Pool(1) as pool:
-        return pool.apply(work, arguments)
+        return pool.apply(_told, (work, *arguments))
+
+
+def _told(work: Callable[..., Any], *arguments: Any) -> Any:
+    """A process of a pool that leaves by itself is waited for without end: its word is told."""
+    try:
+        return work(*arguments)
+    except SystemExit as left:
+        raise RuntimeError(str(left)) from left
 
 
 def close_connections() -> None:
