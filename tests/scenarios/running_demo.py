@@ -63,13 +63,6 @@ class RunningDemo:
     def nodes_done(self) -> int:
         return self.dag().get("nodes", {}).get("done", 0)
 
-    def pid_of(self, program: str) -> int:
-        """The program's process id; 0 while it is not running."""
-        configuration = self.place.run / "supervisord.conf"
-        command = [sys.executable, "-m", "supervisor.supervisorctl", "-c", configuration]
-        done = subprocess.run([*command, "pid", program], capture_output=True, text=True)
-        return int(done.stdout) if done.stdout.strip().isdigit() else 0
-
     def pilots(self) -> list[int]:
         """The session leaders of the pilots that live now."""
         found = [int(f.read_text().split()[0]) for f in self.place.var.glob("pilots/**/pid")]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,7 +17,8 @@ from portal.cli.client import Client, Unreachable
 from portal.cli.demo_site import OPERATOR
 from portal.cli.place import BASE, Place
 from tests.scenarios.pages import Pages
-from tests.scenarios.running_demo import FOREIGN, wait_for
+from tests.scenarios.running_demo import FOREIGN
+from tests.scenarios.supervised import kill_program
 
 _SET_UP = """
 import json, sys
@@ -74,15 +74,7 @@ class RunningPortal:
 
     def kill(self, program: str) -> None:
         """End a program by SIGKILL, and return when it runs again."""
-        pid = wait_for(f"{program} runs", lambda: self._pid_of(program))
-        os.kill(pid, signal.SIGKILL)
-        wait_for(f"{program} runs again", lambda: self._pid_of(program) not in {0, pid})
-
-    def _pid_of(self, program: str) -> int:
-        configuration = self.place.run / "supervisord.conf"
-        command = [sys.executable, "-m", "supervisor.supervisorctl", "-c", configuration]
-        done = subprocess.run([*command, "pid", program], capture_output=True, text=True)
-        return int(done.stdout) if done.stdout.strip().isdigit() else 0
+        kill_program(self.place, program)
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from portal.cli.demo import ENDS
 from portal.cli.place import BASE, Place
 from portal.cli.up import take_lock
 from tests.scenarios.running_demo import RunningDemo, running_demo, wait_for
+from tests.scenarios.supervised import kill_program
 
 pytestmark = [pytest.mark.scenario, pytest.mark.slow]
 
@@ -25,12 +26,6 @@ def var():
     """A folder with a path short enough for a socket, which supervisorctl needs."""
     with tempfile.TemporaryDirectory(prefix="pilotage-demo-") as name:
         yield Path(name)
-
-
-def _kill(demo: RunningDemo, program: str) -> None:
-    pid = wait_for(f"{program} runs", lambda: demo.pid_of(program))
-    os.kill(pid, signal.SIGKILL)
-    wait_for(f"{program} runs again", lambda: demo.pid_of(program) not in {0, pid})
 
 
 def _kill_a_pilot(demo: RunningDemo) -> None:
@@ -65,7 +60,7 @@ def test_a_production_survives_the_death_of_every_program_and_ctrl_c_leaves_noth
         _kill_a_pilot(demo)
         for program in PROGRAMS:
             done = wait_for("the portal tells", demo.nodes_done)
-            _kill(demo, program)
+            kill_program(demo.place, program)
             wait_for(f"nodes go on after {program}", lambda n=done: _goes_on(demo, n))
         wait_for("the end", lambda: demo.dag().get("state") in ENDS, timeout_s=240)
 

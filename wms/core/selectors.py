@@ -6,9 +6,6 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Any
-
-from django.db.models import Count, QuerySet
 
 from wms.core.loops import known_loops
 from wms.core.models import ControlLoop, User
@@ -70,11 +67,6 @@ def _health(row: ControlLoop, now: datetime) -> LoopHealth:
     allowed_s = max(_LATE_PERIODS * row.period_s, row.period_s + _LATE_GRACE_S)
     is_late = now - row.started_at > timedelta(seconds=allowed_s + (row.duration_s or 0.0))
     return LoopHealth.LATE if is_late else LoopHealth.OK
-
-
-def count_by_state(queryset: QuerySet[Any]) -> dict[str, int]:
-    """How many objects are in each state; states without any are absent."""
-    return dict(queryset.order_by().values_list("state").annotate(count=Count("pk")))
 
 
 def user_ids(usernames: Collection[str]) -> dict[str, int]:

@@ -86,11 +86,6 @@ class Record:
         """The nodes of all job starts."""
         return [run.name for run in self.runs if run.is_job]
 
-    @property
-    def last_end_us(self) -> int:
-        """When the last run ended."""
-        return max((run.ended_us or 0 for run in self.runs), default=0)
-
 
 def most_at_once(runs: Sequence[Run]) -> int:
     """How many of these runs were under way at the same time, at most."""

@@ -1,0 +1,26 @@
+"""The programs of a running portal: one that is killed is started again."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+
+from portal.cli.place import Place
+from tests.scenarios.running_demo import wait_for
+
+
+def kill_program(place: Place, program: str) -> None:
+    """End a program of the portal by SIGKILL, and return when it runs again."""
+    pid = wait_for(f"{program} runs", lambda: _pid_of(place, program))
+    os.kill(pid, signal.SIGKILL)
+    wait_for(f"{program} runs again", lambda: _pid_of(place, program) not in {0, pid})
+
+
+def _pid_of(place: Place, program: str) -> int:
+    """The program's process id; 0 while it is not running."""
+    configuration = place.run / "supervisord.conf"
+    command = [sys.executable, "-m", "supervisor.supervisorctl", "-c", configuration]
+    done = subprocess.run([*command, "pid", program], capture_output=True, text=True)
+    return int(done.stdout) if done.stdout.strip().isdigit() else 0
