@@ -155,7 +155,8 @@ def test_gaps_are_not_bridged(week: Page, complaints: Complaints) -> None:
 
     values = box.evaluate("(box) => box.pilotageData.lines[0].value")
     width_min = box.evaluate("(box) => box.pilotageData.step_s / 60")
-    gaps = [at for at, value in enumerate(values) if value is None]
+    # The last bin may have begun after the last sample.
+    gaps = [at for at, value in enumerate(values[:-1]) if value is None]
 
     assert 60 - width_min <= len(gaps) * width_min <= 60 + width_min
     assert gaps == list(range(gaps[0], gaps[-1] + 1))
