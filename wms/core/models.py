@@ -12,6 +12,7 @@ class Role(models.TextChoices):
 
     VIEWER = "viewer", "viewer"
     USER = "user", "user"
+    SITE_ADMIN = "site_admin", "site administrator"
     SHIFTER = "shifter", "shifter"
     OPERATOR = "operator", "operator"
     ADMIN = "admin", "admin"
@@ -106,11 +107,21 @@ class AuditEntry(models.Model):
     action = models.CharField(max_length=64)
     target = models.CharField(max_length=160)
     reason = models.TextField(blank=True)
-    facts = models.JSONField(default=dict, blank=True)
+    facts = models.JSONField(
+        default=dict, blank=True, help_text="Of a change: each field with its old and new value."
+    )
+    request_id = models.CharField(
+        max_length=64,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="The request that asked for it, as it stands in the log; empty: none did.",
+    )
     created_at = models.DateTimeField(db_default=Now(), db_index=True)
 
     class Meta:
         verbose_name_plural = "audit entries"
+        indexes = [models.Index(fields=["target", "-id"], name="audit_by_target")]
 
     def __str__(self) -> str:
         return f"{self.actor}: {self.action} {self.target}"

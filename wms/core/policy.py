@@ -2,9 +2,13 @@
 
 - A viewer reads everything that is not another person's private matter; changes nothing.
 - A user submits, and steers what is their own.
-- A shifter steers everybody's DAGs and jobs.
-- An operator also configures sites and queues.
+- A site administrator also configures and steers the sites that name the user as such, and nothing
+  of other sites. Who runs a site does not thereby run the production.
+- A shifter steers everybody's DAGs and jobs, and every site; one whom a site names administers it.
+- An operator also configures all sites and queues, and what is common to them.
 - An admin also manages accounts.
+
+Each role includes those before it; docs/reference/roles.md has the table.
 """
 
 from __future__ import annotations
