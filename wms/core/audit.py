@@ -1,12 +1,59 @@
-"""The audit trail of people's actions."""
+"""The audit trail of people's actions: writing it, and who may read which part of it."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
+from django.db.models import Q, QuerySet
+from structlog.contextvars import get_contextvars
+
 from wms.core.actors import Actor
-from wms.core.models import AuditEntry
+from wms.core.errors import NotFound
+from wms.core.models import AuditEntry, AuditKind, Role, User
+from wms.core.policy import has_role
+
+#: How a target begins when it is of a kind that has more than a name; what follows is its key.
+_KEYS = (
+    (AuditKind.DAG, re.compile(r"DAG (\d+)\b")),
+    (AuditKind.JOB, re.compile(r"job (\d+)\b")),
+    (AuditKind.PLACEMENT, re.compile(r"placement request (\d+)\b")),
+    (AuditKind.PILOT, re.compile(r"pilot (\d+)\b")),
+    (AuditKind.FAILURE, re.compile(r"failure group (\d+)\b")),
+    (AuditKind.SITE, re.compile(r"site (\S+)")),
+    (AuditKind.QUEUE, re.compile(r"queue (\S+)")),
+    (AuditKind.ACCOUNT, re.compile(r"user ([^\s,]+)")),
+    (AuditKind.PERSONAL, re.compile(r"(?:filter|subscription) (\S+)")),
+    (AuditKind.OPERATION, re.compile(r"bulk operation (\d+)\b")),
+)
+#: What was done to these may be read by everybody, as they themselves may.
+OPEN_KINDS = (
+    AuditKind.DAG, AuditKind.JOB, AuditKind.PLACEMENT, AuditKind.PILOT, AuditKind.SITE,
+    AuditKind.FAILURE,
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class AuditObject:
+    """What an entry is about: a kind, and the key by which its page is found."""
+
+    kind: str
+    key: str
+
+
+def current_request_id() -> str:
+    """The id of the request that is being answered; empty in loops and on the command line."""
+    return str(get_contextvars().get("request_id", ""))
+
+
+def object_of(target: str) -> AuditObject:
+    """What a target names: `DAG 12, node A` is about DAG 12. What has no page is configuration."""
+    for kind, pattern in _KEYS:
+        if found := pattern.match(target):
+            return AuditObject(kind, found[1])
+    return AuditObject(AuditKind.CONFIGURATION, target)
 
 
 def record_action(
@@ -18,9 +65,7 @@ def record_action(
     facts: Mapping[str, Any] | None = None,
 ) -> None:
     """Write one audit entry, inside the caller's transaction."""
-    AuditEntry.objects.create(
-        actor=actor.name, action=action, target=target, reason=reason, facts=dict(facts or {})
-    )
+    record_actions(action, targets=[target], actor=actor, reason=reason, facts=facts)
 
 
 def record_actions(
@@ -32,11 +77,37 @@ def record_actions(
     facts: Mapping[str, Any] | None = None,
 ) -> None:
     """Write one audit entry for each target, inside the caller's transaction."""
-    told = dict(facts or {})
-    AuditEntry.objects.bulk_create(
-        [
-            AuditEntry(actor=actor.name, action=action, target=target, reason=reason, facts=told)
-            for target in targets
-        ],
-        batch_size=1000,
-    )
+    told, request_id = dict(facts or {}), current_request_id()
+    entries = []
+    for target in targets:
+        about = object_of(target)
+        entries.append(
+            AuditEntry(
+                actor=actor.name, action=action, target=target, reason=reason, facts=told,
+                request_id=request_id, object_kind=about.kind, object_key=about.key,
+            )
+        )  # fmt: skip
+    AuditEntry.objects.bulk_create(entries, batch_size=1000)
+
+
+def visible_entries(user: User) -> QuerySet[AuditEntry]:
+    """The entries that the user may read.
+
+    Operators and admins read all. Others read what they did themselves, what was done to their own
+    account, and what was done to objects that everybody may see.
+    """
+    if not user.is_active:
+        return AuditEntry.objects.none()
+    if has_role(user, Role.OPERATOR):
+        return AuditEntry.objects.all()
+    name = user.get_username()
+    own = Q(object_kind=AuditKind.ACCOUNT, object_key=name)
+    return AuditEntry.objects.filter(Q(actor=name) | Q(object_kind__in=OPEN_KINDS) | own)
+
+
+def find_entry(user: User, entry_id: int) -> AuditEntry:
+    """One entry that the user may read. Raises NotFound."""
+    entry = visible_entries(user).filter(pk=entry_id).first()
+    if entry is None:
+        raise NotFound(f"There is no audit entry {entry_id}, or you may not see it.")
+    return entry

@@ -100,12 +100,38 @@ class ControlLoop(models.Model):
         return self.name
 
 
+class AuditKind(models.TextChoices):
+    """What kind of thing was changed."""
+
+    DAG = "dag", "DAG"
+    JOB = "job", "job"
+    PLACEMENT = "placement", "placement"
+    PILOT = "pilot", "pilot"
+    SITE = "site", "site"
+    QUEUE = "queue", "queue"
+    FAILURE = "failure", "failure group"
+    OPERATION = "operation", "bulk operation"
+    ACCOUNT = "account", "account"
+    PERSONAL = "personal", "personal"
+    CONFIGURATION = "configuration", "configuration"
+
+
 class AuditEntry(models.Model):
-    """Who did what to which object, and why: one row for each action of a person."""
+    """Who did what to which object, and why: one row for each object that a person acted on.
+
+    `object_kind` and `object_key` follow from the target: by them an object's page finds its part.
+    """
 
     actor = models.CharField(max_length=160)
     action = models.CharField(max_length=64)
     target = models.CharField(max_length=160)
+    object_kind = models.CharField(
+        max_length=16,
+        choices=AuditKind,
+        default=AuditKind.CONFIGURATION,
+        db_default=AuditKind.CONFIGURATION,
+    )
+    object_key = models.CharField(max_length=160, default="", db_default="")
     reason = models.TextField(blank=True)
     facts = models.JSONField(
         default=dict, blank=True, help_text="Of a change: each field with its old and new value."
@@ -121,7 +147,22 @@ class AuditEntry(models.Model):
 
     class Meta:
         verbose_name_plural = "audit entries"
-        indexes = [models.Index(fields=["target", "-id"], name="audit_by_target")]
+        indexes = [
+            models.Index(fields=["target", "-id"], name="audit_by_target"),
+            models.Index(fields=["object_kind", "object_key", "id"], name="audit_by_object"),
+            models.Index(fields=["actor", "id"], name="audit_by_actor"),
+            models.Index(fields=["action", "id"], name="audit_by_action"),
+            models.Index(
+                fields=["request_id"],
+                condition=~models.Q(request_id=""),
+                name="audit_by_request",
+            ),
+        ]
+        constraints = [
+            models.CheckConstraint(
+                condition=models.Q(object_kind__in=AuditKind.values), name="audit_kind_known"
+            ),
+        ]
 
     def __str__(self) -> str:
         return f"{self.actor}: {self.action} {self.target}"

@@ -47,7 +47,10 @@ def issue_token(
         user=user, name=name, prefix=prefix, secret_sha256=_digest(secret), expires_at=expires_at
     )
     record_action(
-        "create token", target=f"token {prefix}", actor=actor, facts={"user": user.username}
+        "create token",
+        target=f"user {user.username}, token {prefix}",
+        actor=actor,
+        facts={"user": user.username},
     )
     return IssuedToken(row, f"plt_{prefix}_{secret}")
 
@@ -62,6 +65,7 @@ def revoke_tokens(token_ids: Collection[int], *, actor: Actor, reason: str = "")
     """End the validity of tokens; those revoked before are skipped. Raises NotPermitted."""
     rows = list(
         ApiToken.objects.filter(pk__in=token_ids, revoked_at=None)
+        .select_related("user")
         .order_by("pk")
         .select_for_update(of=("self",))
     )
@@ -69,7 +73,8 @@ def revoke_tokens(token_ids: Collection[int], *, actor: Actor, reason: str = "")
     ids = [row.pk for row in rows]
     ApiToken.objects.filter(pk__in=ids).update(revoked_at=Now())
     for row in rows:
-        record_action("revoke token", target=f"token {row.prefix}", actor=actor, reason=reason)
+        target = f"user {row.user.username}, token {row.prefix}"
+        record_action("revoke token", target=target, actor=actor, reason=reason)
     return Applied(changed=ids, skipped=sorted(set(token_ids) - set(ids)))
 
 

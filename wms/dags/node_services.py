@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from matching.substitution import reference_fault
 from wms.core.actors import Actor
-from wms.core.audit import record_actions
+from wms.core.audit import record_action
 from wms.core.errors import Conflict, Finding, InvalidInput, ReasonRequired
 from wms.core.transitions import Applied
 from wms.dags import lifecycle, moves
@@ -24,6 +24,8 @@ from wms.dags.states import COUNTED_KINDS, DAG_TERMINAL, NODE_TERMINAL, NodeKind
 
 #: So many nodes are steered by one request.
 MAX_NODES = 10_000
+#: So many of them are named in the audit trail; the DAG's events name all.
+_NODES_TOLD = 200
 _MOST_TEXT = 8 * 1024 * 1024
 _NAME = re.compile(r"\+?[A-Za-z_][A-Za-z0-9_.]{0,253}")
 _NOT_YET_RUN = (NodeState.WAITING, NodeState.READY)
@@ -296,5 +298,13 @@ def _revive_below(round_: Round, done: Collection[int], reason: str) -> None:
 
 
 def _audit(action: str, dag: Dag, names: Collection[str], actor: Actor, reason: str) -> None:
-    targets = [f"DAG {dag.pk}, node {name}" for name in list(names)[:MAX_NODES]]
-    record_actions(action, targets=[target[:160] for target in targets], actor=actor, reason=reason)
+    """One entry for all of them: they were changed together, for one reason."""
+    told = sorted(names)
+    which = f"node {told[0]}" if len(told) == 1 else f"{len(told)} nodes"
+    record_action(
+        action,
+        target=f"DAG {dag.pk}, {which}"[:160],
+        actor=actor,
+        reason=reason,
+        facts={"nodes": told[:_NODES_TOLD]},
+    )

@@ -56,5 +56,5 @@ def _drain(which: Q, named: str, *, actor: Actor, reason: str) -> Pilot:
     pilot.drain_reason = reason
     pilot.save(update_fields=["drain_reason"])
     lifecycle.note("drain", {pilot.pk: {"reason": reason}}, actor=actor)
-    record_action("drain pilot", target=f"pilot {pilot.uuid}", actor=actor, reason=reason)
+    record_action("drain pilot", target=f"pilot {pilot.pk}", actor=actor, reason=reason)
     return pilot

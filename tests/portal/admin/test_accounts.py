@@ -147,7 +147,9 @@ def test_a_token_is_revoked(olga: Client, people: SimpleNamespace) -> None:
 
     with pytest.raises(NotAuthenticated):
         authenticate_token(text, now=timezone.now())
-    assert AuditEntry.objects.get(action="revoke token").target == f"token {token.prefix}"
+    assert (
+        AuditEntry.objects.get(action="revoke token").target == f"user olga, token {token.prefix}"
+    )
 
 
 def test_the_tokens_of_others_are_not_seen(olga: Client, people: SimpleNamespace) -> None:

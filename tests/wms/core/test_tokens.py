@@ -24,7 +24,7 @@ def test_a_token_names_its_user_and_is_not_stored(token: str, alice: User) -> No
     assert row.secret_sha256 not in token
     assert token.split("_", 2)[2] not in {row.secret_sha256, row.prefix, row.name}
     assert row.last_used_at == NOW
-    assert AuditEntry.objects.get().target == f"token {row.prefix}"
+    assert AuditEntry.objects.get().target == f"user alice, token {row.prefix}"
 
 
 @pytest.mark.parametrize("change", ["", "x", "plt_", "plt__", "no_1_2", "plt_zz_zz"])

@@ -98,7 +98,7 @@ def test_a_drained_pilot_is_told_so_and_gets_no_job(
     assert answer.kill == ()
     assert ask(pilot).reason == "the pilot is to take no more jobs: new kernel"
     assert PilotEvent.objects.get(event="drain").facts == {"reason": "new kernel"}
-    assert AuditEntry.objects.get(action="drain pilot").target == f"pilot {pilot.uuid}"
+    assert AuditEntry.objects.get(action="drain pilot").target == f"pilot {pilot.pk}"
 
 
 def test_the_pilot_of_a_job_is_stopped_after_it(pilot: Pilot, ref: AttemptRef, sam: User) -> None:
