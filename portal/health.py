@@ -15,6 +15,7 @@ from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
+from portal.instance import instance_of
 from wms.core.selectors import LoopHealth, LoopStatus, loop_statuses
 
 log = structlog.get_logger(__name__)
@@ -24,8 +25,8 @@ _BROKER_TIMEOUT_S = 2
 @never_cache
 @require_safe
 def live(request: HttpRequest) -> JsonResponse:
-    """Answer as long as the process does; asks nobody else."""
-    return JsonResponse({"status": "ok"})
+    """Answer as long as the process does, and say which portal it is; asks nobody else."""
+    return JsonResponse({"status": "ok", "portal": instance_of(settings.SECRET_KEY)})
 
 
 @never_cache

@@ -8,12 +8,14 @@ import signal
 import subprocess
 import sys
 import time
+from http.client import HTTPException
 from types import TracebackType
-from urllib.error import HTTPError, URLError
 from urllib.request import ProxyHandler, build_opener
 
 from portal.cli.place import BASE, Place
 from portal.embedded.ports import LOOPBACK
+from portal.env import text
+from portal.instance import instance_of
 
 #: The first start also makes the database and compresses the static files.
 START_LIMIT_S = 120
@@ -97,7 +99,12 @@ class ChildPortal:
             return False
         if pid_file.read_text(encoding="ascii").strip() != str(self._process.pid):
             return False
-        return self._place.is_migrated.exists() and _answers(f"{self.local_url}/health/live")
+        return self._place.is_migrated.exists() and self._answers()
+
+    def _answers(self) -> bool:
+        # Another portal may have taken the port in the same moment: no token goes to that one.
+        key = text("PILOTAGE_SECRET_KEY", run_file=self._place.run / "secret_key")
+        return answering(f"{self.local_url}/health/live") == instance_of(key)
 
     def _tail(self, name: str) -> str:
         file = self._place.log / f"{name}.log"
@@ -105,12 +112,11 @@ class ChildPortal:
         return "\n".join([f"{file}:", *lines[-15:]])
 
 
-def _answers(url: str) -> bool:
+def answering(url: str) -> str | None:
+    """The name of the portal whose web server answers there; None without an answer of one."""
     try:
         # The portal is on this host: a proxy that the environment names is not asked.
-        build_opener(ProxyHandler({})).open(url, timeout=5).close()
-    except HTTPError as error:
-        return error.code < 500
-    except (URLError, TimeoutError, ConnectionError):
-        return False
-    return True
+        with build_opener(ProxyHandler({})).open(url, timeout=5) as answer:
+            return str(json.load(answer)["portal"])
+    except (OSError, HTTPException, ValueError, LookupError, TypeError):
+        return None
