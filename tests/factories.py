@@ -42,12 +42,14 @@ PASSWORD = "correct horse battery staple"
 SECRET = "s" * 43
 _numbers = itertools.count(1)
 
-#: The standard people and their roles.
+#: The standard people and their roles. Tina administers the first site of `world`, Tom another.
 ROLES = {
     "vera": Role.VIEWER,
     "alice": Role.USER,
     "bob": Role.USER,
     "charlie": Role.USER,
+    "tina": Role.SITE_ADMIN,
+    "tom": Role.SITE_ADMIN,
     "sam": Role.SHIFTER,
     "olga": Role.OPERATOR,
     "ada": Role.ADMIN,

@@ -114,7 +114,11 @@ def check_group(group: AccountingGroup) -> None:
 
 @transaction.atomic
 def save_group(
-    group: AccountingGroup, *, actor: Actor, members: Collection[User] | None = None
+    group: AccountingGroup,
+    *,
+    actor: Actor,
+    reason: str = "",
+    members: Collection[User] | None = None,
 ) -> None:
     """Check and store a group, and its members where given. Raises NotPermitted or InvalidInput."""
     require_role(actor, Role.OPERATOR, "configure groups")
@@ -127,7 +131,7 @@ def save_group(
         old = set(group.members.values_list("username", flat=True)) if group.pk else set()
         new = {member.get_username() for member in members}
         facts = {"members": [sorted(old), sorted(new)]} if old != new else {}
-    save_audited(group, target=f"group {group.name}", actor=actor, facts=facts)
+    save_audited(group, target=f"group {group.name}", actor=actor, reason=reason, facts=facts)
     if members is not None:
         group.members.set(members)
 
@@ -165,11 +169,11 @@ def check_limit(limit: ConcurrencyLimit) -> None:
 
 
 @transaction.atomic
-def save_limit(limit: ConcurrencyLimit, *, actor: Actor) -> None:
+def save_limit(limit: ConcurrencyLimit, *, actor: Actor, reason: str = "") -> None:
     """Check and store a concurrency limit. Raises NotPermitted or InvalidInput."""
     require_role(actor, Role.OPERATOR, "configure concurrency limits")
     check_limit(limit)
-    save_audited(limit, target=f"limit {limit.name}", actor=actor)
+    save_audited(limit, target=f"limit {limit.name}", actor=actor, reason=reason)
 
 
 @transaction.atomic
@@ -184,11 +188,17 @@ def delete_limit(limit: ConcurrencyLimit, *, actor: Actor) -> None:
 
 
 @transaction.atomic
-def save_submitter(submitter: Submitter, *, actor: Actor) -> None:
+def save_submitter(submitter: Submitter, *, actor: Actor, reason: str = "") -> None:
     """Store a submitter's factor; all else follows from use.
 
     Raises NotPermitted or InvalidInput.
     """
     require_role(actor, Role.OPERATOR, "set priority factors")
     check_row(submitter)
-    save_audited(submitter, target=f"submitter {submitter}", actor=actor, fields=["factor"])
+    save_audited(
+        submitter,
+        target=f"submitter {submitter}",
+        actor=actor,
+        reason=reason,
+        fields=["factor"],
+    )

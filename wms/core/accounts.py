@@ -11,7 +11,7 @@ from wms.core.actors import Actor
 from wms.core.audit import record_action
 from wms.core.errors import Conflict
 from wms.core.models import Role, User
-from wms.core.policy import has_role, require_role
+from wms.core.policy import enters_administration, has_role, require_role
 
 _AUDITED = ("username", "first_name", "last_name", "email", "role", "is_active")
 
@@ -20,14 +20,15 @@ _AUDITED = ("username", "first_name", "last_name", "email", "role", "is_active")
 def ensure_account(username: str, *, password: str, role: Role, actor: Actor) -> User:
     """The account of this name; created with this password and role when there is none.
 
-    An existing account stays as it is. Operators may also enter the administration pages.
+    An existing account stays as it is. Operators and site administrators may also enter the
+    administration pages.
     """
     require_role(actor, Role.ADMIN, "create accounts")
     existing = User.objects.filter(username=username).first()
     if existing is not None:
         return existing
     user = User(username=username, role=role)
-    user.is_staff = has_role(user, Role.OPERATOR)
+    user.is_staff = enters_administration(user)
     user.set_password(password)
     user.save()
     record_action("create account", target=f"user {username}", actor=actor, facts={"role": role})
@@ -44,7 +45,7 @@ def check_account(user: User) -> None:
 
 
 @transaction.atomic
-def save_account(user: User, *, actor: Actor, password: str = "") -> None:
+def save_account(user: User, *, actor: Actor, password: str = "", reason: str = "") -> None:
     """Store an account, with a new password if one is given; what changed goes into the audit.
 
     Raises NotPermitted or Conflict.
@@ -54,7 +55,7 @@ def save_account(user: User, *, actor: Actor, password: str = "") -> None:
     old = User.objects.select_for_update().filter(pk=user.pk).first()
     if old is not None and old.username != user.username:
         raise Conflict(f"The name {old.username} cannot be changed: jobs and events carry it.")
-    user.is_staff = has_role(user, Role.OPERATOR)
+    user.is_staff = enters_administration(user)
     changes: dict[str, Any] = {
         name: [None if old is None else getattr(old, name), getattr(user, name)]
         for name in _AUDITED
@@ -67,7 +68,7 @@ def save_account(user: User, *, actor: Actor, password: str = "") -> None:
         return
     user.save()
     action = "create account" if old is None else "change account"
-    record_action(action, target=f"user {user.username}", actor=actor, facts=changes)
+    record_action(action, target=f"user {user.username}", actor=actor, reason=reason, facts=changes)
 
 
 @transaction.atomic

@@ -27,6 +27,14 @@ def has_role(user: User, role: Role) -> bool:
     return user.is_superuser or _ORDER[user.role] >= _ORDER[role]
 
 
+def enters_administration(user: User) -> bool:
+    """True when the user's role is one that configures: pages then lead to the administration.
+
+    A shifter gets in, too, where a site names the shifter as its administrator.
+    """
+    return has_role(user, Role.OPERATOR) or (user.is_active and user.role == Role.SITE_ADMIN)
+
+
 def require_role(actor: Actor, role: Role, action: str) -> None:
     """Raise NotPermitted unless the actor has the role, or is one of the system's loops."""
     if actor.is_system:

@@ -48,6 +48,7 @@ def save_audited(
     *,
     target: str,
     actor: Actor,
+    reason: str = "",
     fields: Collection[str] = (),
     facts: Mapping[str, Any] | None = None,
 ) -> bool:
@@ -72,5 +73,5 @@ def save_audited(
     if not changes:
         return False
     action = f"{'create' if old is None else 'change'} {row._meta.verbose_name}"
-    record_action(action, target=target, actor=actor, facts=changes)
+    record_action(action, target=target, actor=actor, reason=reason, facts=changes)
     return True

@@ -40,10 +40,10 @@ def rematch_fault(text: str) -> str:
 
 
 @transaction.atomic
-def save_policy(policy: MatchmakingPolicy, *, actor: Actor) -> None:
+def save_policy(policy: MatchmakingPolicy, *, actor: Actor, reason: str = "") -> None:
     """Check and store the policy. Raises NotPermitted or InvalidInput."""
     require_role(actor, Role.OPERATOR, "configure matchmaking")
     # Browsers send text fields with the line ends of Windows: that alone is no change.
     policy.rematch_expression = "\n".join(policy.rematch_expression.split("\r\n")).strip()
     check_policy(policy)
-    save_audited(policy, target="matchmaking policy", actor=actor)
+    save_audited(policy, target="matchmaking policy", actor=actor, reason=reason)

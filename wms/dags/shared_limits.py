@@ -21,12 +21,12 @@ from django.db.models.lookups import IsNull
 
 from wms.core.actors import Actor
 from wms.core.audit import record_action
-from wms.core.models import Role, User
-from wms.core.policy import require_role
+from wms.core.models import User
 from wms.core.saving import check_row, save_audited
 from wms.dags import lifecycle
 from wms.dags.models import Dag, SharedLimit
 from wms.dags.states import DAG_TERMINAL, DagState
+from wms.sites.policy import require_configuring, sites_of
 
 _ACTION = "configure limits shared by DAGs"
 #: What is true of the DAGs that the limit of the outer query counts.
@@ -64,22 +64,22 @@ def check_shared_limit(limit: SharedLimit) -> None:
 
 
 @transaction.atomic
-def save_shared_limit(limit: SharedLimit, *, actor: Actor) -> None:
+def save_shared_limit(limit: SharedLimit, *, actor: Actor, reason: str = "") -> None:
     """Check and store a limit; nodes that are submitted already stay so.
 
     Raises NotPermitted or InvalidInput.
     """
-    require_role(actor, Role.OPERATOR, _ACTION)
+    require_configuring(actor, _ACTION, *sites_of(limit))
     limit.category = limit.category.strip()
     check_shared_limit(limit)
-    save_audited(limit, target=_target(limit), actor=actor)
+    save_audited(limit, target=_target(limit), actor=actor, reason=reason)
     _tell(limit)
 
 
 @transaction.atomic
 def delete_shared_limit(limit: SharedLimit, *, actor: Actor) -> None:
     """Delete a limit: its nodes are free then. Raises NotPermitted."""
-    require_role(actor, Role.OPERATOR, _ACTION)
+    require_configuring(actor, _ACTION, *sites_of(limit))
     facts = {"max_jobs": [limit.max_jobs, None]}
     record_action("delete shared limit", target=_target(limit), actor=actor, facts=facts)
     _tell(limit)

@@ -23,11 +23,11 @@ from wms.accounting.models import AccountingGroup
 from wms.core.actors import Actor
 from wms.core.audit import record_action
 from wms.core.errors import InvalidInput
-from wms.core.models import Role, User
-from wms.core.policy import require_role
+from wms.core.models import User
 from wms.core.saving import check_row, save_audited
 from wms.core.statements import one_line, prepared_rows
 from wms.jobs.models import Attempt, RunningLimit
+from wms.sites.policy import require_configuring, sites_of
 
 #: What operators set; `last_match_at` belongs to the claims.
 _CONFIGURED = ("site_id", "job_type", "owner_group", "maximum", "min_interval_s", "note")
@@ -222,21 +222,21 @@ def check_limit(limit: RunningLimit) -> None:
 
 
 @transaction.atomic
-def save_limit(limit: RunningLimit, *, actor: Actor) -> None:
+def save_limit(limit: RunningLimit, *, actor: Actor, reason: str = "") -> None:
     """Check and store a limit; it counts from the next claim on, and stops nothing that runs.
 
     Raises NotPermitted or InvalidInput.
     """
-    require_role(actor, Role.OPERATOR, "configure running limits")
+    require_configuring(actor, "configure running limits", *sites_of(limit))
     limit.job_type, limit.owner_group = limit.job_type.strip(), limit.owner_group.strip()
     check_limit(limit)
-    save_audited(limit, target=f"limit of {limit}", actor=actor, fields=_CONFIGURED)
+    save_audited(limit, target=f"limit of {limit}", actor=actor, reason=reason, fields=_CONFIGURED)
 
 
 @transaction.atomic
 def delete_limit(limit: RunningLimit, *, actor: Actor) -> None:
     """Delete a limit: its kind of jobs is free then. Raises NotPermitted."""
-    require_role(actor, Role.OPERATOR, "configure running limits")
+    require_configuring(actor, "configure running limits", *sites_of(limit))
     facts = {name: [getattr(limit, name), None] for name in ("maximum", "min_interval_s")}
     record_action("delete running limit", target=f"limit of {limit}", actor=actor, facts=facts)
     limit.delete()

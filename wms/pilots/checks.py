@@ -79,7 +79,7 @@ def _check_named(check: NodeCheck) -> None:
 
 
 @transaction.atomic
-def save_node_check(check: NodeCheck, *, actor: Actor) -> None:
+def save_node_check(check: NodeCheck, *, actor: Actor, reason: str = "") -> None:
     """Store an added check; the audit trail keeps what it was before, the script included.
 
     It counts for pilots that are submitted from now on. Raises NotPermitted and InvalidInput.
@@ -88,7 +88,7 @@ def save_node_check(check: NodeCheck, *, actor: Actor) -> None:
     # Browsers send the line ends of Windows, and not the last one.
     check.script = "\n".join(check.script.splitlines()) + "\n"
     check_node_check(check)
-    save_audited(check, target=f"node check {check.name}", actor=actor)
+    save_audited(check, target=f"node check {check.name}", actor=actor, reason=reason)
 
 
 def checks_meant_for(queue: Queue) -> QuerySet[NodeCheck]:

@@ -7,10 +7,9 @@ from django.db import transaction
 from wms.core.actors import Actor
 from wms.core.audit import record_action
 from wms.core.errors import InvalidInput
-from wms.core.models import Role
-from wms.core.policy import require_role
 from wms.core.saving import check_row, save_audited
 from wms.pilots.pressure_models import PilotLimit
+from wms.sites.policy import require_configuring, sites_of
 
 _BOUNDS = ("max_pilots", "curb_pilots", "max_cores", "max_idle_pilots", "curb_idle_pilots")
 _CONFIGURED = ("scope", "site_id", "group_id", *_BOUNDS)
@@ -28,20 +27,20 @@ def check_limit(limit: PilotLimit) -> None:
 
 
 @transaction.atomic
-def save_limit(limit: PilotLimit, *, actor: Actor) -> None:
+def save_limit(limit: PilotLimit, *, actor: Actor, reason: str = "") -> None:
     """Check and store a limit; it counts from the next cycle on, and ends no pilot.
 
     Raises NotPermitted or InvalidInput.
     """
-    require_role(actor, Role.OPERATOR, "configure limits on pilots")
+    require_configuring(actor, "configure limits on pilots", *sites_of(limit))
     check_limit(limit)
-    save_audited(limit, target=f"limit on {limit}", actor=actor, fields=_CONFIGURED)
+    save_audited(limit, target=f"limit on {limit}", actor=actor, reason=reason, fields=_CONFIGURED)
 
 
 @transaction.atomic
 def delete_limit(limit: PilotLimit, *, actor: Actor) -> None:
     """Delete a limit: nothing holds back its pilots then. Raises NotPermitted."""
-    require_role(actor, Role.OPERATOR, "configure limits on pilots")
+    require_configuring(actor, "configure limits on pilots", *sites_of(limit))
     facts = {name: [getattr(limit, name), None] for name in _BOUNDS}
     record_action("delete pilot limit", target=f"limit on {limit}", actor=actor, facts=facts)
     limit.delete()

@@ -16,6 +16,8 @@ from matching.classads import AdError, attribute_value, build_ad
 from wms.core.actors import Actor
 from wms.core.audit import record_action
 from wms.core.errors import Conflict, Finding, InvalidInput, NotFound
+from wms.core.models import Role
+from wms.core.policy import require_role
 from wms.sites.ads import check_merged, merge_ad, requirements_faults
 from wms.sites.models import Advertisement, Site, SiteEvent
 from wms.sites.policy import require_configuring
@@ -71,12 +73,13 @@ def advertise(text: str, *, actor: Actor, now: datetime) -> Advertised:
     number is not larger than that of the last one, also of an invalidated one. Then nothing was
     changed.
     """
-    require_configuring(actor, "advertise ads of sites")
+    require_role(actor, Role.SITE_ADMIN, "advertise ads of sites")
     message = _read(text)
     # Two at once for the same site come one after the other.
     site = Site.objects.filter(name=message.name).select_for_update(no_key=True).first()
     if site is None:
         raise InvalidInput.of(f"no site {message.name} is configured", field="Name")
+    require_configuring(actor, "advertise ads of sites", site)
     old = Advertisement.objects.filter(site=site).first()
     last = 0 if old is None else old.sequence
     sequence = last + 1 if message.sequence is None else message.sequence
@@ -116,8 +119,8 @@ def invalidate(name: str, *, actor: Actor, now: datetime) -> Advertisement:
     The sequence number is kept, so that the old ad cannot be sent again. Raises NotPermitted, and
     NotFound without such a site, or when it advertises nothing.
     """
-    require_configuring(actor, "invalidate ads of sites")
     site = find_site(name)
+    require_configuring(actor, "invalidate ads of sites", site)
     row = (
         Advertisement.objects.filter(site=site, invalidated_at=None)
         .select_for_update(of=("self",))

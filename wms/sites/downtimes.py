@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -18,6 +18,7 @@ from wms.sites.selectors import find_site
 MAX_LEAD_TIME = timedelta(days=30)
 #: How far from now a downtime may begin or end; with dates of other millennia nobody can count.
 MAX_DISTANCE = timedelta(days=36_525)
+_CONFIGURED = ("start", "end", "lead_time_s", "reason")
 
 
 @transaction.atomic
@@ -32,10 +33,8 @@ def add_downtime(
     now: datetime,
 ) -> Downtime:
     """Enter a downtime; it may have begun already. Raises NotFound, NotPermitted, InvalidInput."""
-    require_steering(actor, "enter downtimes")
-    downtime = Downtime(
-        site=find_site(site_name), start=start, end=end, lead_time_s=lead_time_s, reason=reason
-    )
+    site = find_site(site_name)
+    downtime = Downtime(site=site, start=start, end=end, lead_time_s=lead_time_s, reason=reason)
     save_downtime(downtime, actor=actor, now=now)
     return downtime
 
@@ -48,24 +47,24 @@ def save_downtime(downtime: Downtime, *, actor: Actor, now: datetime) -> None:
 
     Raises NotPermitted, InvalidInput, and Conflict when it was cancelled meanwhile.
     """
-    require_steering(actor, "enter downtimes")
+    old = _locked([downtime.pk])[0] if downtime.pk else None
+    require_steering(actor, "enter downtimes", old.site if old else downtime.site)
     downtime.reason = downtime.reason.strip()
     check_downtime(downtime, now=now)
-    if downtime.pk is None:
+    if old is None:
         downtime.author = actor.name
         downtime.save()
         _record("add downtime", downtime, actor)
         return
-    [old] = _locked([downtime.pk])
     _refuse_cancelled(old)
-    changed = [
-        name
-        for name in ("start", "end", "lead_time_s", "reason")
+    changes = {
+        name: [_told(getattr(old, name)), _told(getattr(downtime, name))]
+        for name in _CONFIGURED
         if getattr(old, name) != getattr(downtime, name)
-    ]
-    if changed:
-        downtime.save(update_fields=changed)
-        _record("change downtime", downtime, actor)
+    }
+    if changes:
+        downtime.save(update_fields=list(changes))
+        _record("change downtime", downtime, actor, changes)
 
 
 @transaction.atomic
@@ -75,8 +74,9 @@ def cancel_downtimes(downtime_ids: Collection[int], *, actor: Actor, now: dateti
     Raises NotPermitted, NotFound, and Conflict when one is cancelled or over already; then none is
     cancelled.
     """
-    require_steering(actor, "cancel downtimes")
     downtimes = _locked(downtime_ids)
+    for site in {downtime.site for downtime in downtimes}:
+        require_steering(actor, "cancel downtimes", site)
     for downtime in downtimes:
         _refuse_cancelled(downtime)
         if downtime.end <= now:
@@ -127,17 +127,24 @@ def _refuse_cancelled(downtime: Downtime) -> None:
         raise Conflict(f"Downtime {downtime.pk} was cancelled by {downtime.cancelled_by}.")
 
 
-def _record(action: str, downtime: Downtime, actor: Actor) -> None:
+def _told(value: Any) -> Any:
+    return value.isoformat() if isinstance(value, datetime) else value
+
+
+def _record(
+    action: str, downtime: Downtime, actor: Actor, changes: Mapping[str, Any] | None = None
+) -> None:
     site: Site = downtime.site
-    facts: dict[str, Any] = {
-        "downtime": downtime.pk,
-        "start": downtime.start.isoformat(),
-        "end": downtime.end.isoformat(),
-        "lead_time_s": downtime.lead_time_s,
-    }
+    told = {name: _told(getattr(downtime, name)) for name in ("start", "end", "lead_time_s")}
     SiteEvent.objects.create(
-        site=site, event=action, actor=actor.name, reason=downtime.reason, facts=facts
+        site=site,
+        event=action,
+        actor=actor.name,
+        reason=downtime.reason,
+        facts={"downtime": downtime.pk, **told},
     )
+    # The event tells what holds now; the audit trail also what held before.
+    facts = {"downtime": downtime.pk, **told, **(changes or {})}
     record_action(
         action, target=f"site {site.name}", actor=actor, reason=downtime.reason, facts=facts
     )

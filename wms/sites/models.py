@@ -84,6 +84,13 @@ class Site(models.Model):
     attributes = models.TextField(
         blank=True, help_text="Further ad attributes, one `Name = expression` a line."
     )
+    administrators = models.ManyToManyField(
+        User,
+        blank=True,
+        related_name="administered_sites",
+        help_text="Who may change this site and its queues, besides operators; their accounts need "
+        "the role of a site administrator, or a higher one.",
+    )
 
     class Meta:
         ordering = ["name"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import PurePosixPath
 from typing import Any, TypeVar
@@ -15,13 +15,14 @@ from wms.accounting.models import AccountingGroup
 from wms.core.actors import Actor
 from wms.core.audit import record_action
 from wms.core.errors import Conflict, InvalidInput
-from wms.core.models import User
+from wms.core.models import Role, User
+from wms.core.policy import has_role
 from wms.core.saving import check_row, check_same_name
 from wms.elements.protocol import BadSettings
 from wms.sites import lifecycle
 from wms.sites.ads import check_site
 from wms.sites.models import Queue, Site, SiteEvent
-from wms.sites.policy import require_configuring, require_steering
+from wms.sites.policy import refuse_reserved, require_configuring, require_steering
 from wms.sites.selectors import element_of, find_site
 
 _Row = TypeVar("_Row", bound=models.Model)
@@ -100,14 +101,15 @@ class SiteSpec:
 
 
 @transaction.atomic
-def configure_site(spec: SiteSpec, queues: Sequence[QueueSpec], *, actor: Actor) -> Site:
+def configure_site(
+    spec: SiteSpec, queues: Sequence[QueueSpec], *, actor: Actor, reason: str = ""
+) -> Site:
     """Create the site and its queues, or bring existing ones of these names to this state.
 
     Raises NotPermitted, and InvalidInput with every fault; then nothing was changed.
     """
-    require_configuring(actor, "configure sites")
     site = Site.objects.select_for_update().filter(name=spec.name).first() or Site()
-    save_site(_with_values(site, asdict(spec)), actor=actor)
+    save_site(_with_values(site, asdict(spec)), actor=actor, reason=reason)
     existing = {queue.name: queue for queue in site.queues.select_for_update(of=("self",))}
     for queue_spec in queues:
         queue = existing.get(queue_spec.name) or Queue(site=site)
@@ -122,38 +124,46 @@ def configure_site(spec: SiteSpec, queues: Sequence[QueueSpec], *, actor: Actor)
             "owner": _named(User, "username", queue_spec.owner, "owner"),
             "owner_group": _named(AccountingGroup, "name", queue_spec.owner_group, "owner_group"),
         }
-        save_queue(_with_values(queue, values), actor=actor)
+        save_queue(_with_values(queue, values), actor=actor, reason=reason)
     return site
 
 
-def ban_site(name: str, *, actor: Actor, reason: str) -> Site:
+def ban_site(name: str, *, actor: Actor, reason: str, seen: str = "") -> Site:
     """Give the site nothing new: no DAG, no pilot. What runs there goes on.
+
+    `seen`, where given, is the state in which the actor saw the site: it must still be in it.
 
     Raises NotFound, NotPermitted, ReasonRequired, and Conflict when it is banned already.
     """
-    return _steer("ban", name, actor=actor, reason=reason)
+    return _steer("ban", name, actor=actor, reason=reason, seen=seen)
 
 
-def drain_site(name: str, *, actor: Actor, reason: str) -> Site:
+def drain_site(name: str, *, actor: Actor, reason: str, seen: str = "") -> Site:
     """Give the site no new DAG; DAGs that are bound to it go on and get pilots.
 
     Raises NotFound, NotPermitted, ReasonRequired, and Conflict when it is draining already.
     """
-    return _steer("drain", name, actor=actor, reason=reason)
+    return _steer("drain", name, actor=actor, reason=reason, seen=seen)
 
 
-def unban_site(name: str, *, actor: Actor, reason: str) -> Site:
+def unban_site(name: str, *, actor: Actor, reason: str, seen: str = "") -> Site:
     """Open a banned or draining site again.
 
     Raises NotFound, NotPermitted, ReasonRequired, and Conflict when it is open.
     """
-    return _steer("unban", name, actor=actor, reason=reason)
+    return _steer("unban", name, actor=actor, reason=reason, seen=seen)
 
 
 @transaction.atomic
-def _steer(event: str, name: str, *, actor: Actor, reason: str) -> Site:
-    require_steering(actor, f"{event} sites")
+def _steer(event: str, name: str, *, actor: Actor, reason: str, seen: str) -> Site:
     site = find_site(name)
+    require_steering(actor, f"{event} sites", site)
+    site = Site.objects.select_for_update(of=("self",)).get(pk=site.pk)
+    if seen and site.state != seen:
+        raise Conflict(
+            f"You saw {name} {seen}; meanwhile {site.state_by} has put it to {site.state}: "
+            f"{site.state_reason}. Nothing was changed: look at it and decide again."
+        )
     applied, _ = lifecycle.SITES.apply(
         event, [site.pk], actor=actor, reason=reason.strip(), state_by=actor.name
     )
@@ -180,25 +190,60 @@ def _with_values(row: _Row, values: Mapping[str, Any]) -> _Row:
 
 
 @transaction.atomic
-def save_site(site: Site, *, actor: Actor) -> None:
-    """Check and store a site. Raises NotPermitted or InvalidInput."""
-    require_configuring(actor, "configure sites")
+def save_site(
+    site: Site,
+    *,
+    actor: Actor,
+    reason: str = "",
+    administrators: Collection[User] | None = None,
+) -> None:
+    """Check and store a site, and who administers it where that is given.
+
+    Raises NotPermitted or InvalidInput.
+    """
+    require_configuring(actor, "configure sites", site if site.pk else None)
     # Browsers send text fields with the line ends of Windows: that alone is no change.
     site.environment = "\n".join(site.environment.splitlines())
     site.attributes = "\n".join(site.attributes.splitlines())
     check_row(site)
     check_same_name(site)
     check_site(site)
-    _save_changes(site, Site, f"site {site.name}", site, actor)
+    named = _change_of_administrators(site, administrators)
+    if named:
+        require_configuring(actor, "name the administrators of sites")
+    changes = {**_changes_of(site), **named}
+    _save_changes(site, changes, f"site {site.name}", site, actor, reason)
+    if administrators is not None:
+        site.administrators.set(administrators)
+
+
+def _change_of_administrators(
+    site: Site, administrators: Collection[User] | None
+) -> dict[str, list[Any]]:
+    if administrators is None:
+        return {}
+    old = set(site.administrators.values_list("username", flat=True)) if site.pk else set()
+    new = {each.get_username() for each in administrators}
+    too_low = sorted(
+        each.get_username() for each in administrators if not has_role(each, Role.SITE_ADMIN)
+    )
+    if too_low:
+        needed = Role.SITE_ADMIN.label
+        message = f"the account of {', '.join(too_low)} needs the role {needed}, or a higher one"
+        raise InvalidInput.of(message, field="administrators")
+    return {"administrators": [sorted(old), sorted(new)]} if old != new else {}
 
 
 @transaction.atomic
-def save_queue(queue: Queue, *, actor: Actor) -> None:
+def save_queue(queue: Queue, *, actor: Actor, reason: str = "") -> None:
     """Check and store a queue. Raises NotPermitted or InvalidInput."""
-    require_configuring(actor, "configure queues")
+    stored = Queue.objects.filter(pk=queue.pk).select_related("site").first() if queue.pk else None
+    require_configuring(actor, "configure queues", queue.site if stored is None else stored.site)
+    changes = _changes_of(queue)
+    refuse_reserved(actor, changes)
     check_queue(queue)
     check_same_name(queue)
-    _save_changes(queue, Queue, f"queue {queue}", queue.site, actor)
+    _save_changes(queue, changes, f"queue {queue}", queue.site, actor, reason)
 
 
 def register_queue_check(check: Callable[[Queue], None]) -> None:
@@ -307,28 +352,47 @@ def _is_word(value: object) -> bool:
     )
 
 
-def _save_changes(
-    row: models.Model, model: type[models.Model], target: str, site: Site, actor: Actor
-) -> None:
-    """Store a row, with an event and an audit entry that tell what changed."""
-    old = model._default_manager.filter(pk=row.pk).first() if row.pk else None
+def _changes_of(row: models.Model) -> dict[str, list[Any]]:
+    """Each field in which a row is not as it is stored, with the old and the new value."""
+    stored = type(row)._default_manager.select_for_update(of=("self",))
+    old = stored.filter(pk=row.pk).first() if row.pk else None
     names = [
         f.attname
-        for f in model._meta.concrete_fields
+        for f in row._meta.concrete_fields
         if not f.primary_key and f.attname not in _STATE
     ]
-    changes = {
+    return {
         name: [None if old is None else getattr(old, name), getattr(row, name)]
         for name in names
         if old is None or getattr(old, name) != getattr(row, name)
     }
+
+
+def _save_changes(
+    row: models.Model,
+    changes: Mapping[str, list[Any]],
+    target: str,
+    site: Site,
+    actor: Actor,
+    reason: str,
+) -> None:
+    """Store a row, with an event and an audit entry that tell what changed."""
     if not changes:
         return
-    row.save(update_fields=None if old is None else list(changes))
-    event = "create" if old is None else "change"
+    event = "change" if row.pk else "create"
+    columns = [f.attname for f in row._meta.concrete_fields if f.attname in changes]
+    if event == "create":
+        row.save()
+    elif columns:
+        row.save(update_fields=columns)
     # Everybody reads events; what a batch system needs to know is for operators, in the audit.
     told = {name: change if name != "settings" else "changed" for name, change in changes.items()}
     SiteEvent.objects.create(
-        site=site, event=event, actor=actor.name, facts={"target": target, **told}
+        site=site,
+        event=event,
+        actor=actor.name,
+        reason=reason,
+        facts={"target": target, **told},
     )
-    record_action(f"{event} {model._meta.model_name}", target=target, actor=actor, facts=changes)
+    action = f"{event} {row._meta.model_name}"
+    record_action(action, target=target, actor=actor, reason=reason, facts=changes)

@@ -32,11 +32,11 @@ def check_policy(policy: TaskQueuePolicy) -> None:
 
 
 @transaction.atomic
-def save_policy(policy: TaskQueuePolicy, *, actor: Actor) -> None:
+def save_policy(policy: TaskQueuePolicy, *, actor: Actor, reason: str = "") -> None:
     """Check and store the policy. Raises NotPermitted or InvalidInput.
 
     Jobs that wait already stay in the TaskQueues of the old segments.
     """
     require_role(actor, Role.OPERATOR, "configure TaskQueues")
     check_policy(policy)
-    save_audited(policy, target="TaskQueue policy", actor=actor)
+    save_audited(policy, target="TaskQueue policy", actor=actor, reason=reason)

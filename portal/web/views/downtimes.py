@@ -29,7 +29,7 @@ def add(request: HttpRequest, name: str) -> HttpResponse:
     if request.method != "POST":
         return redirect("web:site", name=site.name)
     actor = Actor.person(request.user)
-    require_steering(actor, "enter downtimes")
+    require_steering(actor, "enter downtimes", site)
     try:
         options = DowntimeForm(request.POST).options()
         downtime = add_downtime(site.name, **options, actor=actor, now=timezone.now())
@@ -53,7 +53,7 @@ def cancel(request: HttpRequest, name: str, downtime_id: int) -> HttpResponse:
     now = timezone.now()
     if request.method == "POST":
         actor = Actor.person(request.user)
-        require_steering(actor, "cancel downtimes")
+        require_steering(actor, "cancel downtimes", site)
         if not planned_downtimes(site, now).filter(pk=downtime_id).exists():
             raise NotFound(f"{site.name} has no downtime {downtime_id} that could be cancelled.")
         cancel_downtimes([downtime_id], actor=actor, now=now)

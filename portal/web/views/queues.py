@@ -8,10 +8,11 @@ from django.views.decorators.http import require_safe
 
 from portal.filters import PilotFilter
 from portal.web.needs import offer_of, reserved_for
-from portal.web.pages import may_configure, page, render_page
+from portal.web.pages import page, render_page
 from wms.pilots.pressure_selectors import find_pressure, records_of
 from wms.pilots.selectors import listed_pilots, live_pilots_by_queue
 from wms.pilots.states import ALIVE
+from wms.sites.policy import may_configure
 
 _LINES = 25
 _RECORDS = 60
@@ -37,6 +38,6 @@ def queue_page(request: HttpRequest, name: str, queue: str) -> HttpResponse:
         "records": records_of(row)[:_RECORDS],
         "pilots": pilots.qs[:_LINES],
         "now": timezone.now(),
-        "may_configure": may_configure(request),
+        "may_configure": may_configure(request.user, row.site),
     }
     return render_page(request, "queue", context)

@@ -17,7 +17,7 @@ from portal.filters import DagFilter, PilotFilter
 from portal.site_lines import matched_at
 from portal.web.forms import DowntimeForm, ReasonForm
 from portal.web.needs import offer_of, reserved_for
-from portal.web.pages import may_configure, page, render_page
+from portal.web.pages import page, render_page
 from portal.web.waste import WasteLine, shown_lines
 from wms.accounting.core_seconds import UseBy
 from wms.core.actors import Actor
@@ -31,7 +31,7 @@ from wms.pilots.selectors import listed_pilots, live_pilots_by_queue
 from wms.pilots.states import ALIVE
 from wms.sites.ads import Attribute, Load, current_ad
 from wms.sites.models import Site
-from wms.sites.policy import may_steer
+from wms.sites.policy import may_configure, may_steer
 from wms.sites.selectors import events_of_site, find_listed_site, planned_downtimes
 from wms.sites.services import ban_site, drain_site, unban_site
 from wms.sites.standing import standing_of
@@ -109,7 +109,7 @@ def show_site(
         "form": ReasonForm(request.POST or None),
         "downtime_form": _downtime_form(request, opened, now),
         "downtime_faults": _downtime_faults(opened, error),
-        "may_steer": may_steer(user),
+        "may_steer": may_steer(user, site),
         "matched": matched_at(site, loads_by_site().get(site.pk, Load())),
         "ad_lines": ad_lines,
         "ad_fault": ad_fault,
@@ -122,7 +122,7 @@ def show_site(
         "waste": _waste_at(request, site, now),
         "events": events[:_EVENTS_SHOWN],
         "events_cut": len(events) > _EVENTS_SHOWN,
-        "may_configure": may_configure(request),
+        "may_configure": may_configure(user, site),
     }
     return render_page(request, "site", context, status=error.status if error else 200)
 
@@ -156,7 +156,7 @@ def _merged_ad(site: Site) -> tuple[dict[str, Attribute], str]:
 
 def _steerings(request: HttpRequest, site: Site) -> list[Steering]:
     """What the user can do with the site as it is now."""
-    if not may_steer(request.user):
+    if not may_steer(request.user, site):
         return []
     return [each for each in STEERINGS.values() if site.state in TRANSITIONS[each.event].sources]
 
@@ -175,7 +175,7 @@ def steer(request: HttpRequest, name: str, event: str) -> HttpResponse:
         return redirect("web:site", name=site.name)
     steering = STEERINGS[event]
     try:
-        options = ReasonForm(request.POST).options()
+        options = {**ReasonForm(request.POST).options(), "seen": request.POST.get("seen", "")}
         steering.service(site.name, actor=Actor.person(request.user), **options)
     except (NotPermitted, NotFound):
         raise

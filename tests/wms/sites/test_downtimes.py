@@ -135,9 +135,10 @@ def test_a_downtime_with_a_fault_is_refused_by_field(
     assert not Downtime.objects.exists()
 
 
-def test_a_downtime_needs_a_site_and_a_shifter(shifter: Actor, alice: User) -> None:
+def test_a_downtime_needs_a_site_and_a_shifter(make_site, shifter: Actor, alice: User) -> None:
     with pytest.raises(NotFound, match="no site site-a"):
         enter(shifter)
+    make_site()
     with pytest.raises(NotPermitted):
         enter(Actor.person(alice))
 
@@ -156,6 +157,8 @@ def test_entering_changing_and_cancelling_is_told_and_audited(make_site, shifter
     assert events[1].facts["end"] == "2026-11-20T17:00:00+00:00"
     entries = AuditEntry.objects.filter(actor="sam").order_by("pk")
     assert [entry.action for entry in entries] == told
+    # The trail keeps what held before, too.
+    assert entries[1].facts["end"] == ["2026-11-20T16:00:00+00:00", "2026-11-20T17:00:00+00:00"]
     with pytest.raises(Conflict):
         save_downtime(downtime, actor=shifter, now=NOW)
 
