@@ -194,6 +194,19 @@ TASK_QUEUE_COLUMNS: Sequence[Column] = (
     Column("share", "Share", _one("share"), hint="The part of its priority in the sum of all"),
     Column("created", "Created", _one("created_at")),
 )
+AUDIT_COLUMNS: Sequence[Column] = (
+    Column("when", "When", {**_one("pk", "id"), **_one("created_at", "at")}, is_fixed=True),
+    Column("actor", "Who", _one("actor")),
+    Column("action", "What", _one("action")),
+    Column(
+        "object",
+        "To what",
+        {**_one("target"), **_one("object_kind", "kind"), **_one("object_key", "key")},
+    ),
+    Column("reason", "Why", _one("reason")),
+    Column("changes", "Before and after", _one("facts")),
+    Column("request", "Request id", _one("request_id"), is_usual=False),
+)
 
 
 def _advertised_at(site: Any) -> Any:

@@ -7,7 +7,6 @@ What can stand in a filter is told in docs/reference/filters.md, and parsed in
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from datetime import timedelta
 from typing import Any
 
 import django_filters as filters
@@ -27,7 +26,7 @@ from portal.filter_fields import (
     YesNo,
     hidden_numbers,
 )
-from portal.list_filter import ListFilter, is_wanted
+from portal.list_filter import ListFilter, is_wanted, within_ids
 from wms.dags.lifecycle import DATA_TOPIC, JOB_TOPIC
 from wms.dags.models import Dag, Node, ScriptRun
 from wms.dags.selectors import needing_attention
@@ -46,8 +45,6 @@ from wms.taskqueues.models import TaskQueue
 
 #: Names of jobs have no index: without a DAG or an id they are looked for in so many of the latest.
 SEARCHED_JOBS = 200_000
-#: Rows that were made so long after others have larger ids.
-_DISORDER = timedelta(hours=1)
 
 
 class DagFilter(ListFilter):
@@ -202,22 +199,11 @@ class JobFilter(ListFilter):
         return bool(asked["name"]) and not any(asked[name] for name in ("dag", "id", "cluster"))
 
     def hinted(self, queryset: QuerySet[Job]) -> QuerySet[Job]:
-        """Those made in a stretch of time have ids in a range: nothing newer or older is passed by.
-
-        Ids follow the times, except for transactions that were open at once.
-        """
+        """Those made in a stretch of time are looked for in a range of ids."""
         made: Chosen | None = self.form.cleaned_data["created"] if self.is_bound else None
         if not made:
             return queryset
-        start, end = made.included[0].ends(self.now)
-        times = Job.objects.values("pk")
-        if start is not None and start.year > 1:
-            first = times.filter(created_at__gte=start - _DISORDER).order_by("created_at")[:1]
-            queryset = queryset.filter(pk__gte=Subquery(first))
-        if end is not None and end.year < 9999:
-            last = times.filter(created_at__lte=end + _DISORDER).order_by("-created_at")[:1]
-            queryset = queryset.filter(pk__lte=Subquery(last))
-        return queryset
+        return within_ids(queryset, Job.objects.all(), made.included[0], self.now)
 
     def notes(self) -> list[str]:
         """How far names are looked for."""

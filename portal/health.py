@@ -9,7 +9,7 @@ from typing import Any
 import redis
 import structlog
 from django.conf import settings
-from django.db import DatabaseError
+from django.db import DatabaseError, connection
 from django.http import HttpRequest, JsonResponse
 from django.utils import timezone
 from django.views.decorators.cache import never_cache
@@ -19,7 +19,7 @@ from portal.instance import instance_of
 from wms.core.selectors import LoopHealth, LoopStatus, loop_statuses
 
 log = structlog.get_logger(__name__)
-_BROKER_TIMEOUT_S = 2
+_BROKER_TIMEOUT_S = 1.5
 
 
 @never_cache
@@ -50,11 +50,16 @@ def ready(request: HttpRequest) -> JsonResponse:
 
 
 def _database(now: datetime) -> tuple[str, dict[str, Any]]:
+    # A connection that is kept may wait for an answer for ever; a new one has a time limit.
+    probe = connection.copy()
     try:
+        probe.ensure_connection()
         return "ok", {status.name: _loop(status, now) for status in loop_statuses(now=now)}
     except DatabaseError as error:
         log.warning("database_unreachable", error=str(error))
         return "unavailable", {}
+    finally:
+        probe.close()
 
 
 def _loop(status: LoopStatus, now: datetime) -> dict[str, Any]:

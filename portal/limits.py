@@ -6,9 +6,9 @@ from collections.abc import Callable
 from http import HTTPStatus
 
 from django.conf import settings
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
+from django.http import Http404, HttpRequest, HttpResponseBase
 
-from portal.errors import not_found
+from portal.errors import not_found, refused
 from portal.guessing import is_locked_out
 from wms.core.conf import conf
 
@@ -34,17 +34,19 @@ class BoundedRequests:
         if "\0" in request.path:
             return not_found(request, Http404())
         if "\0" in request.COOKIES.get(settings.SESSION_COOKIE_NAME, ""):
-            return _refusal(HTTPStatus.BAD_REQUEST, "The session cookie is not one of ours.")
+            return refused(
+                request, HTTPStatus.BAD_REQUEST, "The session cookie is not one of ours."
+            )
         if not request.path.startswith(_OTHER_FACES):
             announced = request.META.get("CONTENT_LENGTH") or "0"
             if announced != "0" and not _is_within(announced, request):
-                return _refusal(
-                    HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "The request is larger than allowed."
-                )
+                return refused(request, HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
             is_guess = request.method == "POST" and not request.user.is_authenticated
             if is_guess and is_locked_out(request):
-                return _refusal(
-                    HTTPStatus.TOO_MANY_REQUESTS, "Too many wrong passwords. Try again later."
+                return refused(
+                    request,
+                    HTTPStatus.TOO_MANY_REQUESTS,
+                    "Too many wrong passwords were given for this account or from this address.",
                 )
         return self._get_response(request)
 
@@ -69,7 +71,3 @@ def _is_within(announced: str, request: HttpRequest) -> bool:
     if size_bytes <= ANONYMOUS_BODY_BYTES:
         return True
     return request.user.is_authenticated and size_bytes <= conf().max_upload_bytes
-
-
-def _refusal(status: HTTPStatus, text: str) -> HttpResponse:
-    return HttpResponse(f"{text}\n", status=status, content_type="text/plain; charset=utf-8")

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import django_filters as filters
-from django.db.models import QuerySet
+from django.db.models import QuerySet, Subquery
 from django.utils import timezone
 
-from portal.filter_fields import Chosen, ChosenField
+from portal.filter_fields import Chosen, ChosenField, Span
 from wms.core.errors import Finding, InvalidInput
 
 #: What stands in the address of a list beside its filters.
 BESIDE_FILTERS = frozenset({"after", "before", "from", "saved"})
+#: Rows that were made so long after others have larger ids.
+_DISORDER = timedelta(hours=1)
 
 
 class ListFilter(filters.FilterSet):
@@ -76,6 +78,25 @@ class ListFilter(filters.FilterSet):
             if values and name not in self.page_only:
                 found[name] = values
         return found
+
+
+def within_ids(
+    queryset: QuerySet[Any], every: QuerySet[Any], made: Span, now: datetime
+) -> QuerySet[Any]:
+    """Those of rows made in a stretch of time, told where to look: their ids are in a range.
+
+    Ids follow `created_at`, by which `every` row has an index, except for transactions that were
+    open at once.
+    """
+    start, end = made.ends(now)
+    times = every.order_by().values("pk")
+    if start is not None and start.year > 1:
+        first = times.filter(created_at__gte=start - _DISORDER).order_by("created_at")[:1]
+        queryset = queryset.filter(pk__gte=Subquery(first))
+    if end is not None and end.year < 9999:
+        last = times.filter(created_at__lte=end + _DISORDER).order_by("-created_at")[:1]
+        queryset = queryset.filter(pk__lte=Subquery(last))
+    return queryset
 
 
 def normalised(

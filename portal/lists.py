@@ -14,6 +14,7 @@ from django.db.models import F, OuterRef, QuerySet, Subquery
 from django.utils import timezone
 
 from portal import columns as of
+from portal.audit_filters import AuditFilter
 from portal.columns import Column, JobLine, RequestLine
 from portal.filters import (
     DagFilter,
@@ -25,8 +26,9 @@ from portal.filters import (
 )
 from portal.list_filter import ListFilter, normalised
 from portal.site_lines import site_lines
+from wms.core.audit import visible_entries
 from wms.core.errors import NotFound
-from wms.core.models import User
+from wms.core.models import AuditEntry, AuditKind, User
 from wms.dags.models import Dag
 from wms.dags.node_selectors import nodes_of_requests
 from wms.dags.selectors import listed_dags, nodes_of_jobs
@@ -145,6 +147,11 @@ def _all_task_queues(kind: ListOf, asked: TaskQueueFilter, user: User) -> Iterat
         after = found.following
 
 
+def _entries(user: User) -> QuerySet[AuditEntry]:
+    """Lists count by state; what an entry is about stands for one."""
+    return visible_entries(user).annotate(state=F("object_kind"))
+
+
 _LATEST_SITE = Attempt.objects.filter(job=OuterRef("pk"), number=OuterRef("attempt_number")).values(
     "site_name"
 )[:1]
@@ -225,6 +232,21 @@ LISTS = {
             search="site",
             state_filter="cpu_time_s",
             walk=_all_task_queues,
+        ),
+        ListOf(
+            name="audit",
+            title="Audit",
+            noun="entry",
+            filter_class=AuditFilter,
+            rows=_entries,
+            columns=of.AUDIT_COLUMNS,
+            search="reason",
+            states=AuditKind.values,
+            state_filter="kind",
+            groups=(
+                GroupBy("action", "Action", F("action")),
+                GroupBy("actor", "Actor", F("actor")),
+            ),
         ),
     )
 }

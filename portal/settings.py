@@ -51,6 +51,7 @@ INSTALLED_APPS = [
 
 MIDDLEWARE = [
     "portal.request_ids.NamedRequests",
+    "portal.errors.ErrorPages",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "portal.limits.PrivateAnswers",
@@ -99,7 +100,8 @@ def _database(url: str) -> dict[str, object]:
         "CONN_HEALTH_CHECKS": True,
         # `prepare_threshold` allows prepared statements; only `prepared_rows` asks for them.
         "OPTIONS": {
-            "connect_timeout": 5,
+            # With the time for the broker, health is known within five seconds.
+            "connect_timeout": 3,
             "prepare_threshold": 5,
             # Of disks that seek in no time, and of data that is mostly in memory: by default the
             # planner would rather read a whole table than a thousand rows by their index.
@@ -154,6 +156,7 @@ WHITENOISE_MANIFEST_STRICT = False
 DATA_UPLOAD_MAX_NUMBER_FILES = 500
 DATA_UPLOAD_MAX_MEMORY_SIZE = 4 * 1024 * 1024
 
+CSRF_FAILURE_VIEW = "portal.errors.csrf_failure"
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = "Lax"
 SESSION_COOKIE_SECURE = PUBLIC_URL.startswith("https:")

@@ -8,6 +8,7 @@ from portal import health
 from portal.admin.site import site as admin_site
 
 handler400 = "portal.errors.bad_request"
+handler403 = "portal.errors.forbidden"
 handler404 = "portal.errors.not_found"
 handler500 = "portal.errors.server_error"
 

@@ -20,6 +20,7 @@ from rest_framework.response import Response
 from rest_framework.views import set_rollback
 
 from portal.api.checked import told_of
+from wms.core.audit import current_request_id
 from wms.core.errors import Finding, InvalidInput, NotAuthenticated, PilotageError
 from wms.dags.checking import FaultyDag
 
@@ -104,4 +105,5 @@ def _body(status: HTTPStatus, detail: str, findings: Sequence[Finding] = ()) -> 
         "status": status.value,
         "detail": detail,
         "findings": [asdict(finding) for finding in findings],
+        "request_id": current_request_id(),
     }

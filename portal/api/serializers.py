@@ -87,6 +87,7 @@ class ProblemSerializer(serializers.Serializer[Any]):
     status = serializers.IntegerField()
     detail = serializers.CharField()
     findings = FindingSerializer(many=True)
+    request_id = serializers.CharField(help_text="As it stands in the log and in X-Request-ID.")
 
 
 class StrictSerializer(serializers.Serializer[Any]):

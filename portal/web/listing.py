@@ -91,12 +91,12 @@ def listing_of(request: HttpRequest, kind: ListOf) -> Listing:
         return framed(request, kind, asked)
     summary = _summary(kind, asked)
     page = page_of(asked.hinted(asked.qs), request.GET)
-    chosen: Chosen = asked.form.cleaned_data["state"] or Chosen()
+    chosen: Chosen = asked.form.cleaned_data[kind.state_filter] or Chosen()
     return framed(
         request,
         kind,
         asked,
-        facets=facets_of(request.GET, "state", summary.states, chosen),
+        facets=facets_of(request.GET, kind.state_filter, summary.states, chosen),
         groups=_groups(request.GET, kind, summary, asked),
         sampled=EXACT_UP_TO if summary.is_sample else None,
         total=sum(summary.states.values(), Count()),
@@ -156,7 +156,7 @@ def show_listing(request: HttpRequest, listing: Any, **context: Any) -> HttpResp
 def _summary(kind: ListOf, asked: ListFilter) -> Summary:
     return summarise(
         asked.hinted(asked.qs),
-        every_state=asked.without("state"),
+        every_state=asked.without(kind.state_filter),
         states=kind.states,
         groups={group.name: group.expression for group in kind.groups},
     )

@@ -45,7 +45,11 @@ LOOKS = {
 _UNKNOWN = Look("ring", "wait")
 
 #: States that people call otherwise than programs do; of others the words are the same.
-WORDS = {"pre_running": "PRE script", "post_running": "POST script"}
+WORDS = {
+    "pre_running": "PRE script", "post_running": "POST script",
+    # Kinds of objects in the audit trail.
+    "dag": "DAG", "failure": "failure group", "operation": "bulk operation",
+}  # fmt: skip
 
 #: What a state means, by the kind of thing that is in it.
 MEANINGS = {

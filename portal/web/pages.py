@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import wraps
+from http import HTTPStatus
 from typing import Any, NamedTuple
 
 from django.contrib.auth.views import redirect_to_login
@@ -12,6 +13,7 @@ from django.shortcuts import render
 from django.utils.cache import get_conditional_response, patch_vary_headers, set_response_etag
 from django_htmx.http import HttpResponseClientRefresh
 
+from portal.error_pages import TROUBLES, request_id_of
 from portal.personal.selectors import preferences_of
 from portal.personal.zones import shown_in
 from wms.core.errors import PilotageError
@@ -25,14 +27,6 @@ LIVE_TARGET = "live"
 REFRESH_S = 5
 #: Its header in which the server asks for another pace than the page began with.
 REFRESH_HEADER = "X-Refresh-Every"
-
-_TITLES = {
-    403: "You may not do this",
-    404: "There is nothing here",
-    409: "This has changed meanwhile",
-    413: "This is too large",
-    429: "One at a time",
-}
 
 
 def page(view: View) -> View:
@@ -63,8 +57,16 @@ class Way(NamedTuple):
 
 def refusal(request: HttpRequest, error: PilotageError, way: Way | None = None) -> HttpResponse:
     """The page that tells why something was refused; it leads to the overview or another way."""
-    title = _TITLES.get(error.status, "This was refused")
-    context = {"status": error.status, "title": title, "detail": str(error), "way": way}
+    trouble = TROUBLES.get(error.status)
+    is_told = trouble is not None and error.status != HTTPStatus.BAD_REQUEST
+    context = {
+        "status": error.status,
+        "title": trouble.title if trouble and is_told else "This was refused",
+        "detail": str(error),
+        "advice": trouble.advice if trouble else "",
+        "request_id": request_id_of(request),
+        "way": way,
+    }
     return render(request, "web/refusal.html", context, status=error.status)
 
 

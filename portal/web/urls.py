@@ -6,6 +6,7 @@ from django.contrib.auth.views import LoginView, LogoutView
 from django.urls import path
 
 from portal.web.views import (
+    audit,
     dag_graph,
     dags,
     dashboard,
@@ -105,6 +106,8 @@ urlpatterns = [
     path("errors/rules/<int:rule_id>/", failure_rules.rule_page, name="error-rule"),
     path("errors/<int:group_id>/", errors.error_page, name="error"),
     path("errors/<int:group_id>/steer/<slug:event>/", errors.steer, name="steer-error"),
+    path("audit/", audit.audit_list, name="audit"),
+    path("audit/<int:entry_id>/", audit.audit_entry, name="audit-entry"),
     path("explain/", explain.explain, name="explain"),
     path("negotiation/", negotiation.negotiation, name="negotiation"),
     path("shares/", shares.shares, name="shares"),

@@ -27,7 +27,7 @@ def test_a_stranger_cannot_send_a_large_body_to_a_page() -> None:
     answer = post(Client(enforce_csrf_checks=True), "/dags/submit/", 70_000)
 
     assert answer.status_code == 413
-    assert answer.content == b"The request is larger than allowed.\n"
+    assert b"The request is larger than allowed. Nothing was stored." in answer.content
 
 
 def test_a_user_can_send_large_files_up_to_the_limit(alice: User, settings: Any) -> None:

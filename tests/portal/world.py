@@ -133,6 +133,7 @@ class World:
             "run_id": self.script.pk,
             "request_id": self.placement.pk,
             "downtime_id": self.downtime.pk,
+            "entry_id": AuditEntry.objects.filter(object_kind="dag").latest("pk").pk,
             "task_queue_id": self.task_queue.pk,
             "limit_id": self.limit.pk,
             "path": "run.sh",

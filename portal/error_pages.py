@@ -1,0 +1,103 @@
+"""The pages that say why there is no other page: what happened, what to do next, the request's id.
+
+They are made without the database, without the session and without the user, since any of these
+may be what is missing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from http import HTTPStatus
+
+from django.http import HttpRequest, HttpResponse
+from django.template.loader import render_to_string
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """What a status means for people, and what they can do."""
+
+    title: str
+    detail: str
+    advice: str
+
+
+TROUBLES: dict[int, Trouble] = {
+    HTTPStatus.BAD_REQUEST: Trouble(
+        "This request cannot be read",
+        "The browser sent something that the portal does not understand. Nothing was changed.",
+        "Go back, load the page again, and repeat what you did.",
+    ),
+    HTTPStatus.FORBIDDEN: Trouble(
+        "You may not do this",
+        "Your account has no right to see or do this.",
+        "Someone with the role operator or admin can change that: tell them what you want to do.",
+    ),
+    HTTPStatus.NOT_FOUND: Trouble(
+        "There is nothing here",
+        "The address is wrong, what was here has gone, or you may not see it.",
+        "Look for it in the lists: DAGs, jobs, sites and pilots are found there by name.",
+    ),
+    HTTPStatus.METHOD_NOT_ALLOWED: Trouble(
+        "This address cannot be used so",
+        "It is for another kind of request: a form is sent to it, or it is only read.",
+        "Open the page that the form is on, and send it from there.",
+    ),
+    HTTPStatus.CONFLICT: Trouble(
+        "This has changed meanwhile",
+        "What you saw is not what is there now. Nothing was changed by this request.",
+        "Look at it as it is now, and decide again.",
+    ),
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE: Trouble(
+        "This is too large",
+        "The request is larger than allowed. Nothing was stored.",
+        "Send less at once; the limits stand in the reference of the settings.",
+    ),
+    HTTPStatus.TOO_MANY_REQUESTS: Trouble(
+        "Too much at once",
+        "You ask for more at once than one may.",
+        "Wait some minutes, and try again.",
+    ),
+    HTTPStatus.INTERNAL_SERVER_ERROR: Trouble(
+        "Something went wrong on our side",
+        "The request was not carried out, and what it had begun was taken back.",
+        "Try again in a moment. If it happens again, give the operators the id below: the log "
+        "tells what happened under it.",
+    ),
+    HTTPStatus.SERVICE_UNAVAILABLE: Trouble(
+        "The portal cannot reach its database",
+        "Nothing can be shown or changed at present. What runs at the sites goes on, and is "
+        "reported when the database is back.",
+        "Wait a moment and load the page again. If it lasts, tell the operators.",
+    ),
+}
+STALE_FORM = Trouble(
+    "This form is too old",
+    "It was loaded before you last logged in, or cookies are switched off. Nothing was changed.",
+    "Load the page again and repeat what you did.",
+)
+
+
+def request_id_of(request: HttpRequest) -> str:
+    """The id of a request, as it stands in the log."""
+    return getattr(request, "request_id", "")
+
+
+def error_page(
+    request: HttpRequest,
+    status: HTTPStatus,
+    *,
+    trouble: Trouble | None = None,
+    detail: str = "",
+) -> HttpResponse:
+    """The page of a status; `detail` says more exactly what happened."""
+    found = trouble or TROUBLES[status]
+    context = {
+        "status": status.value,
+        "title": found.title,
+        "detail": detail or found.detail,
+        "advice": found.advice,
+        "request_id": request_id_of(request),
+    }
+    # Rendered without the request: context processors would ask for the user.
+    return HttpResponse(render_to_string("error.html", context), status=status)
