@@ -19,6 +19,7 @@ from portal.web.views import (
     history,
     jobs,
     lists,
+    logs,
     negotiation,
     nodes,
     personal,
@@ -62,6 +63,8 @@ urlpatterns = [
     path(
         "dags/<int:dag_id>/scripts/<int:run_id>/output", nodes.script_output, name="script-output"
     ),
+    path("dags/<int:dag_id>/scripts/<int:run_id>/log/", logs.script_log, name="script-log"),
+    path("dags/<int:dag_id>/logs/<path:path>", logs.file_log, name="dag-file-log"),
     path("placements/", lists.placement_list, name="placements"),
     path("placements/<int:request_id>/", placements.placement_page, name="placement"),
     path("placements/<int:request_id>/remove/", placements.remove, name="remove-placement"),
@@ -72,6 +75,11 @@ urlpatterns = [
         "jobs/<int:job_id>/attempts/<int:number>/streams/<slug:kind>",
         files.attempt_stream,
         name="attempt-stream",
+    ),
+    path(
+        "jobs/<int:job_id>/attempts/<int:number>/logs/<slug:kind>/",
+        logs.attempt_log,
+        name="attempt-log",
     ),
     path(
         "jobs/<int:job_id>/attempts/<int:number>/<slug:kind>/<path:path>",
@@ -92,7 +100,7 @@ urlpatterns = [
     path("sites/<str:name>/steer/<slug:event>/", sites.steer, name="steer-site"),
     path("pilots/", lists.pilot_list, name="pilots"),
     path("pilots/<int:pilot_id>/", pilots.pilot_page, name="pilot"),
-    path("pilots/<int:pilot_id>/log/", pilots.pilot_log, name="pilot-log"),
+    path("pilots/<int:pilot_id>/log/", logs.pilot_log, name="pilot-log"),
     path("pilots/<int:pilot_id>/log/file", pilots.pilot_log_file, name="pilot-log-file"),
     path("pilots/<int:pilot_id>/drain/", pilots.drain, name="drain-pilot"),
     path("filters/save/", personal.save, name="save-filter"),

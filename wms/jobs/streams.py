@@ -17,6 +17,7 @@ from django.db.models import Exists, OuterRef, Q
 
 from wms.core.conf import conf
 from wms.core.errors import Conflict, NotFound, TooLarge
+from wms.jobs.lines import counts_path
 from wms.jobs.models import Attempt, AttemptFile, Stream
 
 MAX_PIECE_BYTES = 256 * 1024
@@ -132,6 +133,7 @@ def sweep_streams(*, now: datetime) -> int:
 
 
 def remove_files(paths: Iterable[Path]) -> None:
-    """Remove files, those that are gone already included."""
+    """Remove files with the counts of their lines; some may be gone already."""
     for path in paths:
         path.unlink(missing_ok=True)
+        counts_path(path).unlink(missing_ok=True)

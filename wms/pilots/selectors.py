@@ -91,10 +91,20 @@ def events_of_pilot(pilot: Pilot) -> QuerySet[PilotEvent]:
 
 def log_tail(pilot: Pilot, *, limit_bytes: int) -> LogTail:
     """The end of what the pilot logged: what it sent, or else what its batch system has now."""
-    stored = PilotLog.objects.filter(pk=pilot.pk, size_bytes__gt=0).first()
-    if stored is not None:
-        text = tail_of(log_path(pilot.pk), stored.size_bytes, limit_bytes=limit_bytes)
-        return LogTail(text=text, stored_bytes=stored.size_bytes)
+    stored = stored_log(pilot)
+    if stored is None:
+        return asked_log(pilot, limit_bytes=limit_bytes)
+    text = tail_of(log_path(pilot.pk), stored.size_bytes, limit_bytes=limit_bytes)
+    return LogTail(text=text, stored_bytes=stored.size_bytes)
+
+
+def stored_log(pilot: Pilot) -> PilotLog | None:
+    """What the pilot has sent of its log, if it has sent any."""
+    return PilotLog.objects.filter(pk=pilot.pk, size_bytes__gt=0).first()
+
+
+def asked_log(pilot: Pilot, *, limit_bytes: int) -> LogTail:
+    """The end of what the batch system has of a pilot's log now, or why that is nothing."""
     if not pilot.native_id:
         return LogTail(error="The batch system has not taken the pilot yet.")
     if pilot.is_forgotten:
@@ -123,7 +133,7 @@ def _asked_log(pilot: Pilot, limit_bytes: int) -> LogTail:
 
 def find_stored_log(pilot: Pilot) -> PilotLog:
     """What the pilot has sent of its log. Raises NotFound."""
-    stored = PilotLog.objects.filter(pk=pilot.pk, size_bytes__gt=0).first()
+    stored = stored_log(pilot)
     if stored is None:
         raise NotFound(f"Pilot {pilot.uuid} has sent no log, or it was cleaned up.")
     return stored
@@ -134,6 +144,14 @@ def find_pilot(user: User, uuid: UUID) -> Pilot:
     pilot = detailed_pilots(user).filter(uuid=uuid).first()
     if pilot is None:
         raise NotFound(f"There is no pilot {uuid}, or you may not see it.")
+    return pilot
+
+
+def find_pilot_by_number(user: User, pilot_id: int) -> Pilot:
+    """One visible pilot. Raises NotFound."""
+    pilot = detailed_pilots(user).filter(pk=pilot_id).first()
+    if pilot is None:
+        raise NotFound(f"There is no pilot {pilot_id}.")
     return pilot
 
 

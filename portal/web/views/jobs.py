@@ -12,6 +12,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_safe
 
 from matching.needs import Needs
+from portal.readable_logs import log_kinds
 from portal.web.forms import ReasonForm
 from portal.web.needs import facts_of
 from portal.web.pages import page, render_page
@@ -170,6 +171,14 @@ def steer(request: HttpRequest, job_id: int, event: str) -> HttpResponse:
     except PilotageError as error:
         return _show_job(request, job, opened=event, error=error)
     messages.success(request, STEERINGS[event].done)
+    return _back(request, job_id)
+
+
+def _back(request: HttpRequest, job_id: int) -> HttpResponse:
+    """To the log on whose page the form stood, or to the job."""
+    kind, number = request.POST.get("log", ""), request.POST.get("attempt", "")
+    if kind in log_kinds() and number.isascii() and number.isdigit() and len(number) <= 4:
+        return redirect("web:attempt-log", job_id=job_id, number=int(number), kind=kind)
     return redirect("web:job", job_id=job_id)
 
 

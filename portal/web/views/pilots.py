@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
-from django.shortcuts import redirect, render
+from django.shortcuts import redirect
 from django.views.decorators.http import require_http_methods, require_safe
 
 from portal.growing import send_growing
@@ -22,17 +22,15 @@ from wms.pilots.logs import log_path
 from wms.pilots.models import Pilot
 from wms.pilots.policy import may_steer
 from wms.pilots.selectors import (
-    detailed_pilots,
     events_of_pilot,
+    find_pilot_by_number,
     find_stored_log,
-    log_tail,
 )
 from wms.pilots.states import ALIVE
 from wms.pilots.steering import drain_pilot
 
 _EVENTS_SHOWN = 50
 _ATTEMPTS_SHOWN = 100
-_TAIL_BYTES = 32 * 1024
 _CHECKS_SHOWN = 100
 
 
@@ -40,7 +38,7 @@ _CHECKS_SHOWN = 100
 @page
 def pilot_page(request: HttpRequest, pilot_id: int) -> HttpResponse:
     """What a pilot found on its node, what of its slot is free, what it ran, and its events."""
-    return _show_pilot(request, _find(request.user, pilot_id))
+    return _show_pilot(request, find_pilot_by_number(request.user, pilot_id))
 
 
 def _show_pilot(
@@ -104,7 +102,7 @@ def drain(request: HttpRequest, pilot_id: int) -> HttpResponse:
 
     Whoever had to log in again comes here by GET, and is led to the pilot.
     """
-    pilot = _find(request.user, pilot_id)
+    pilot = find_pilot_by_number(request.user, pilot_id)
     if request.method != "POST":
         return redirect("web:pilot", pilot_id=pilot_id)
     reason = ReasonForm(request.POST).options()["reason"]
@@ -120,23 +118,7 @@ def drain(request: HttpRequest, pilot_id: int) -> HttpResponse:
 
 @require_safe
 @page
-def pilot_log(request: HttpRequest, pilot_id: int) -> HttpResponse:
-    """The end of the log. The batch system may be asked for it, so it is a part of its own."""
-    tail = log_tail(_find(request.user, pilot_id), limit_bytes=_TAIL_BYTES)
-    template = "web/pilot_log_part.html" if request.htmx else "web/pilot_log.html"
-    return render(request, template, {"tail": tail, "pilot_id": pilot_id})
-
-
-@require_safe
-@page
 def pilot_log_file(request: HttpRequest, pilot_id: int) -> StreamingHttpResponse:
     """All that the pilot has sent of its log, as a download."""
-    stored = find_stored_log(_find(request.user, pilot_id))
+    stored = find_stored_log(find_pilot_by_number(request.user, pilot_id))
     return send_growing(log_path(pilot_id), stored.size_bytes, name=f"pilot-{pilot_id}.log.txt")
-
-
-def _find(user: User, pilot_id: int) -> Pilot:
-    pilot = detailed_pilots(user).filter(pk=pilot_id).first()
-    if pilot is None:
-        raise NotFound(f"There is no pilot {pilot_id}.")
-    return pilot

@@ -1,0 +1,168 @@
+"""What can be read line by line, on pages and by the API: from where it comes, or why not."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from matching.patience import Patience
+from wms.core.errors import NotFound
+from wms.dags.models import ScriptRun
+from wms.dags.states import ScriptState
+from wms.jobs.blobs import blob_path
+from wms.jobs.lines import LineCounts, ShortText, StoredText, Text, counts_path
+from wms.jobs.models import Attempt, AttemptFile, Blob, Job
+from wms.jobs.selectors import attempts_of
+from wms.jobs.streams import KEPT, stream_path
+from wms.pilots.agent.streams import LIVE_LIMIT_BYTES
+from wms.pilots.logs import log_path
+from wms.pilots.models import Pilot
+from wms.pilots.selectors import asked_log, stored_log
+from wms.pilots.states import ALIVE
+
+#: So long one request may count lines: the rest is counted by those that follow.
+_COUNTING_S = 0.12
+_NOTHING = ShortText(b"")
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """A text with where it stands: `missing` tells why nothing of it is here, `note` what lacks.
+
+    One that `is_growing` may be longer the next time; its first bytes stay the same.
+    """
+
+    text: Text
+    file_name: str
+    is_growing: bool = False
+    updated_at: datetime | None = None
+    missing: str = ""
+    note: str = ""
+
+    @property
+    def counts(self) -> LineCounts:
+        """The numbers of its lines."""
+        is_stored = isinstance(self.text, StoredText)
+        return LineCounts(self.text, counts_path(self.text.path) if is_stored else None)
+
+    @property
+    def etag(self) -> str:
+        """The same as long as nobody has to look again."""
+        return f'"{self.text.size_bytes}-{int(self.is_growing)}"'
+
+
+def counting_time() -> Patience:
+    """How long a request may count lines."""
+    return Patience(time.monotonic, _COUNTING_S)
+
+
+def attempt_of(job: Job, number: int) -> Attempt:
+    """One attempt of a job, with its files and streams. Raises NotFound."""
+    attempt = attempts_of(job).filter(number=number).first()
+    if attempt is None:
+        raise NotFound(f"Job {job.pk} has no attempt {number}.")
+    return attempt
+
+
+def log_of_attempt(attempt: Attempt, kind: str, *, now: datetime) -> Log:
+    """What an attempt printed: the file that it sent at its end, or what came while it ran."""
+    is_open = not attempt.outcome
+    name = f"job-{attempt.job_id}-{attempt.number}.{kind}.txt"
+    file = next((each for each in attempt.files.all() if each.kind == kind), None)
+    if file is not None:
+        return _stored(blob_path(file.blob_id), file.blob.size_bytes, name, is_growing=False)
+    stream = next((each for each in attempt.streams.all() if each.kind == kind), None)
+    if stream is None:
+        missing = _why_no_output(attempt, kind, now)
+        return Log(_NOTHING, name, is_growing=is_open, missing=missing)
+    return _stored(
+        stream_path(attempt.pk, kind),
+        stream.size_bytes,
+        name,
+        is_growing=is_open,
+        updated_at=stream.updated_at,
+        note=_what_lacks(attempt, stream.size_bytes),
+    )
+
+
+def _stored(
+    path: Path,
+    size_bytes: int,
+    name: str,
+    *,
+    is_growing: bool,
+    updated_at: datetime | None = None,
+    note: str = "",
+) -> Log:
+    text = StoredText(path, size_bytes)
+    return Log(text, name, is_growing, updated_at=updated_at, note=note)
+
+
+def _why_no_output(attempt: Attempt, kind: str, now: datetime) -> str:
+    if not attempt.outcome and attempt.started_at is None:
+        return "The payload has not been started yet."
+    if not attempt.outcome:
+        return f"Nothing of {kind} has come yet: the pilot sends what is printed every half minute."
+    if attempt.ended_at is not None and attempt.ended_at < now - KEPT:
+        return f"What attempts printed that did not end properly is removed {KEPT.days} days later."
+    if attempt.started_at is None:
+        return "The attempt ended before its payload was started."
+    return f"The attempt ended, and its pilot has sent nothing of {kind}."
+
+
+def _what_lacks(attempt: Attempt, size_bytes: int) -> str:
+    limit = f"{LIVE_LIMIT_BYTES // 2**20} MiB"
+    if attempt.outcome:
+        return "The pilot did not send the end of this: it stopped before the payload had ended."
+    if size_bytes >= LIVE_LIMIT_BYTES:
+        return (
+            f"A pilot sends the first {limit} while the payload runs, and {limit} more each time "
+            "that fresh output is asked for. All of it comes at the end."
+        )
+    return ""
+
+
+def log_of_pilot(pilot: Pilot, *, limit_bytes: int) -> Log:
+    """A pilot's log as it has sent it; else the end of what its batch system has.
+
+    The batch system may be slow to answer, so it is not asked again and again: what it gave is not
+    followed.
+    """
+    name = f"pilot-{pilot.pk}.log.txt"
+    stored = stored_log(pilot)
+    if stored is not None:
+        is_growing = pilot.state in ALIVE
+        return _stored(
+            log_path(pilot.pk),
+            stored.size_bytes,
+            name,
+            is_growing=is_growing,
+            updated_at=stored.updated_at,
+        )
+    asked = asked_log(pilot, limit_bytes=limit_bytes)
+    missing = asked.error or ("" if asked.text else "The pilot has printed nothing.")
+    note = "" if missing else "The pilot has sent nothing: this is what its batch system has."
+    return Log(ShortText(asked.text.encode()), name, missing=missing, note=note)
+
+
+def log_of_script(run: ScriptRun) -> Log:
+    """What a run of a script printed, stdout and stderr together."""
+    name = f"script-{run.pk}.{run.kind}.txt"
+    if run.output is not None:
+        return log_of_blob(run.output, name)
+    if run.state != ScriptState.ENDED:
+        missing = "The script has not ended: what it prints is kept at its end."
+        return Log(_NOTHING, name, is_growing=True, missing=missing)
+    return Log(_NOTHING, name, missing=run.failure or "The script has printed nothing.")
+
+
+def log_of_blob(blob: Blob, name: str) -> Log:
+    """A content of the store."""
+    return _stored(blob_path(blob.sha256), blob.size_bytes, name, is_growing=False)
+
+
+def log_kinds() -> tuple[str, ...]:
+    """What every attempt prints to."""
+    return (AttemptFile.Kind.STDOUT.value, AttemptFile.Kind.STDERR.value)

@@ -1,0 +1,279 @@
+"""Windows of large texts, the numbers of their lines, and what they contain."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from matching.patience import Patience
+from wms.core.errors import NotFound
+from wms.jobs import lines
+from wms.jobs.lines import (
+    BLOCK_BYTES,
+    WINDOW_BYTES,
+    LineCounts,
+    ShortText,
+    StoredText,
+    counts_path,
+    line_start,
+    search_back,
+    window_after,
+    window_around,
+    window_before,
+)
+
+ENDLESS = Patience(None, 1.0)
+
+
+class _Impatient(Patience):
+    """Has time for so many blocks."""
+
+    def __init__(self, looks: int) -> None:
+        self.looks = looks
+
+    @property
+    def is_over(self) -> bool:
+        self.looks -= 1
+        return self.looks < 0
+
+
+@dataclass
+class _Watched:
+    """A text that notes how much of it was read."""
+
+    text: StoredText
+    reads: list[int] = field(default_factory=list)
+
+    @property
+    def size_bytes(self) -> int:
+        return self.text.size_bytes
+
+    def read(self, start: int, length: int) -> bytes:
+        content = self.text.read(start, length)
+        self.reads.append(len(content))
+        return content
+
+
+@pytest.fixture
+def numbered(tmp_path: Path) -> _Watched:
+    """Some twelve megabytes, each line with its own number."""
+    path = tmp_path / "numbered"
+    path.write_bytes(b"".join(b"%d %s\n" % (n, b"x" * (n % 97)) for n in range(1, 200_001)))
+    return _Watched(StoredText(path, path.stat().st_size))
+
+
+def test_the_end_is_shown_from_the_beginning_of_a_line(numbered: _Watched) -> None:
+    window = window_before(numbered, numbered.size_bytes)
+
+    assert window.lines[-1].content.split()[0] == b"200000"
+    assert all(line.content.split()[0].isdigit() for line in window.lines)
+    assert window.is_last
+    assert not window.is_first
+    assert sum(numbered.reads) <= WINDOW_BYTES + 1
+
+
+def test_earlier_and_later_windows_meet(numbered: _Watched) -> None:
+    end = window_before(numbered, numbered.size_bytes)
+    before = window_before(numbered, end.start)
+    again = window_after(numbered, before.start)
+
+    assert before.end == end.start
+    assert int(before.lines[-1].content.split()[0]) + 1 == int(end.lines[0].content.split()[0])
+    assert again.lines[: len(before.lines)] == before.lines
+
+
+def test_all_windows_from_the_beginning_hold_every_line_once(numbered: _Watched) -> None:
+    numbers, start = [], 0
+    while True:
+        window = window_after(numbered, start)
+        numbers += [int(line.content.split()[0]) for line in window.lines]
+        if window.is_last:
+            break
+        start = window.end
+
+    assert numbers == list(range(1, 200_001))
+
+
+def test_numbers_are_right_in_the_midst_and_counted_once(numbered: _Watched) -> None:
+    counts = LineCounts(numbered, counts_path(numbered.text.path))
+    window = window_before(numbered, 3 * numbered.size_bytes // 4)
+
+    first = counts.before(window.start, ENDLESS)
+    numbered.reads.clear()
+    again = counts.before(window.start, ENDLESS)
+
+    assert first is not None
+    assert first + 1 == int(window.lines[0].content.split()[0])
+    assert again == first
+    assert sum(numbered.reads) <= BLOCK_BYTES
+
+
+def test_each_read_is_as_small_for_a_large_text(numbered: _Watched) -> None:
+    LineCounts(numbered, counts_path(numbered.text.path)).before(numbered.size_bytes, ENDLESS)
+
+    assert max(numbered.reads) <= BLOCK_BYTES
+
+
+def test_without_time_there_is_no_number_and_the_next_one_counts_on(numbered: _Watched) -> None:
+    counts = LineCounts(numbered, counts_path(numbered.text.path))
+    end = numbered.size_bytes
+
+    assert counts.before(end, _Impatient(5)) is None
+    assert 0 < counts.share < 1
+    numbered.reads.clear()
+    assert counts.before(end, ENDLESS) == 200_000
+    assert sum(numbered.reads) <= end - 5 * BLOCK_BYTES
+
+
+@pytest.mark.parametrize("number", [1, 2, 77_777, 199_999, 200_000])
+@pytest.mark.parametrize("is_counted", [False, True])
+def test_a_line_is_found_by_its_number(numbered: _Watched, number: int, is_counted: bool) -> None:
+    counts = LineCounts(numbered, counts_path(numbered.text.path))
+    if is_counted:
+        counts.before(numbered.size_bytes, ENDLESS)
+
+    start = counts.start_of(number, ENDLESS)
+
+    assert start is not None
+    assert numbered.read(start, 10).split()[0] == b"%d" % number
+    assert counts.start_of(200_001, ENDLESS) is None
+
+
+def test_counts_are_extended_as_the_text_grows(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    line = b"y" * 99 + b"\n"
+    path.write_bytes(line * 5000)
+    first = LineCounts(StoredText(path, 500_000), counts_path(path))
+    assert first.before(500_000, ENDLESS) == 5000
+
+    with path.open("ab") as file:
+        file.write(line * 15_000)
+    grown = _Watched(StoredText(path, 2_000_000))
+
+    assert LineCounts(grown, counts_path(path)).before(2_000_000, ENDLESS) == 20_000
+    assert sum(grown.reads) <= 2_000_000 - BLOCK_BYTES
+
+
+def test_zeros_that_a_crash_left_are_counted_again(numbered: _Watched) -> None:
+    kept = counts_path(numbered.text.path)
+    counts = LineCounts(numbered, kept)
+    counts.before(numbered.size_bytes, ENDLESS)
+    size = kept.stat().st_size
+    os.truncate(kept, size // 16 * 8)
+    os.truncate(kept, size)
+
+    assert counts.before(numbered.size_bytes, ENDLESS) == 200_000
+
+
+@given(st.binary(max_size=300), st.integers(0, 320))
+def test_a_window_before_and_one_after_a_place_are_the_whole(content: bytes, place: int) -> None:
+    text = ShortText(content)
+    place = line_start(text, min(place, len(content)))
+
+    before, after = window_before(text, place), window_after(text, place)
+
+    parts = [line.content for line in [*before.lines, *after.lines]]
+    assert b"\n".join(parts) == content.removesuffix(b"\n")
+    assert all(line.has_begin for line in after.lines)
+
+
+@given(st.lists(st.sampled_from([b"a", b"bb", b"", b"a" * 40]), max_size=60), st.integers(1, 61))
+def test_small_blocks_count_like_one_that_splits(pieces: list[bytes], number: int) -> None:
+    content = b"".join(piece + b"\n" for piece in pieces)
+    counts = LineCounts(ShortText(content))
+
+    starts = [0]
+    for piece in pieces[:-1]:
+        starts.append(starts[-1] + len(piece) + 1)
+    expected = starts[number - 1] if number <= len(pieces) else None
+
+    assert counts.start_of(number, ENDLESS) == expected
+
+
+def test_a_line_longer_than_a_window_is_shown_in_parts() -> None:
+    text = ShortText(b"short\n" + b"z" * (3 * WINDOW_BYTES) + b"\nlast\n")
+
+    middle = window_after(text, WINDOW_BYTES)
+    end = window_before(text, text.size_bytes)
+
+    assert len(middle.lines[0].content) == WINDOW_BYTES
+    assert not middle.lines[0].has_begin
+    assert not middle.lines[0].has_end
+    assert [line.content[-4:] for line in end.lines] == [b"last"]
+
+
+def test_a_window_has_a_limited_number_of_lines() -> None:
+    text = ShortText(b"\n" * 50_000)
+
+    end, start = window_before(text, 50_000), window_after(text, 0)
+
+    assert len(end.lines) == len(start.lines) == lines.WINDOW_LINES
+    assert (end.start, end.end) == (50_000 - lines.WINDOW_LINES, 50_000)
+    assert (start.start, start.end) == (0, lines.WINDOW_LINES)
+
+
+def test_a_last_line_without_an_end_is_read_again() -> None:
+    window = window_before(ShortText(b"one\ntw"), 6)
+    ended = window_before(ShortText(b"one\ntwo\n"), 8)
+
+    assert window.next_start == 4
+    assert not window.lines[-1].has_end
+    assert ended.next_start == 8
+
+
+def test_what_surrounds_a_line_is_shown_with_it(numbered: _Watched) -> None:
+    start = LineCounts(numbered, None).start_of(5000, ENDLESS)
+    assert start is not None
+
+    window = window_around(numbered, start)
+
+    numbers = [int(line.content.split()[0]) for line in window.lines]
+    assert numbers[0] == 4980
+    assert 5000 in numbers
+
+
+def test_a_search_finds_the_latest_lines_first_and_says_where_it_stopped(
+    numbered: _Watched,
+) -> None:
+    def look(words: str, **how: int) -> lines.Search:
+        usual = {"end": numbered.size_bytes, "limit_bytes": 2**40, "limit_lines": 100}
+        return search_back(numbered, words, patience=ENDLESS, **usual | how)
+
+    every = look("99999 X")
+    few = look("99", limit_lines=3)
+    further = look("99", limit_lines=3, end=few.stopped_at)
+    little = look("never there", limit_bytes=1)
+
+    assert [line.content.split()[0] for line in every.lines] == [b"199999", b"99999"]
+    assert every.stopped_at == 0
+    assert [line.content.split()[0] for line in few.lines] == [b"199999", b"199998", b"199997"]
+    assert [line.content.split()[0] for line in further.lines] == [b"199996", b"199995", b"199994"]
+    assert little.stopped_at == numbered.size_bytes - 2**20
+    assert max(numbered.reads) < 2**20 + WINDOW_BYTES
+
+
+def test_a_search_finds_what_lies_across_two_of_its_chunks() -> None:
+    at = 2**20 - 3
+    content = b"x" * at + b"needle\n" + b"y" * (2**20 - 4) + b"\n"
+
+    found = search_back(
+        ShortText(content), "Needle", end=len(content), limit_bytes=2**40, limit_lines=9,
+        patience=ENDLESS,
+    )  # fmt: skip
+    stopped = search_back(
+        ShortText(content), "needle", end=at + 3, limit_bytes=2**40, limit_lines=9,
+        patience=ENDLESS,
+    )  # fmt: skip
+
+    assert len(found.lines) == 1
+    assert len(stopped.lines) == 1
+
+
+def test_a_text_that_the_store_lost_is_told(tmp_path: Path) -> None:
+    with pytest.raises(NotFound, match="not in the store"):
+        window_before(StoredText(tmp_path / "gone", 10), 10)
