@@ -42,6 +42,8 @@ INSTALLED_APPS = [
     "wms.dags",
     "wms.failures",
     "wms.history",
+    "wms.notices",
+    "wms.bulk",
     "portal.personal",
     "portal.web",
     "portal.api",
@@ -248,6 +250,8 @@ CELERY_TASK_ROUTES = {
     # So do slow batch systems: no loop waits for one.
     "wms.pilots.serve_queue": {"queue": "elements"},
     "wms.pilots.attend_queue": {"queue": "elements"},
+    # And those who listen outside of the portal.
+    "wms.notices.send": {"queue": "elements"},
 }
 # Of the service of scripts; the other workers are told on their command lines.
 CELERY_WORKER_CONCURRENCY = int(env.number("PILOTAGE_SCRIPTS_CONCURRENCY", 4))
@@ -257,6 +261,19 @@ CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_WORKER_REDIRECT_STDOUTS = False
 
 LOGGING = logs.configure()
+
+# E-mail leaves by this server; without one none is sent, and the pages say so.
+EMAIL_HOST = env.text("PILOTAGE_EMAIL_HOST", "")
+_EMAIL_TLS = env.choice("PILOTAGE_EMAIL_TLS", "starttls", "starttls", "tls", "none")
+EMAIL_USE_TLS = _EMAIL_TLS == "starttls"
+EMAIL_USE_SSL = _EMAIL_TLS == "tls"
+EMAIL_PORT = int(
+    env.number("PILOTAGE_EMAIL_PORT", {"starttls": 587, "tls": 465, "none": 25}[_EMAIL_TLS])
+)
+EMAIL_HOST_USER = env.text("PILOTAGE_EMAIL_USER", "")
+EMAIL_HOST_PASSWORD = env.text("PILOTAGE_EMAIL_PASSWORD", "")
+EMAIL_TIMEOUT = 15
+_MAIL_HOST = urlsplit(PUBLIC_URL).hostname or "localhost"
 
 _HEARTBEAT_S = env.number("PILOTAGE_AGENT_HEARTBEAT_S", 5)
 #: A pilot that missed so many is stalled, unless the settings name a time.
@@ -291,6 +308,14 @@ PILOTAGE = {
     "BLOBS_DIR": str(VAR_DIR / "blobs"),
     "HOST_PILOTS_DIR": str(VAR_DIR / "pilots"),
     "PUBLIC_URL": PUBLIC_URL,
+    # Read through `wms.notices.conf`.
+    "NOTICES": {
+        "EMAIL_FROM": env.text("PILOTAGE_EMAIL_FROM", f"pilotage@{_MAIL_HOST}")
+        if EMAIL_HOST
+        else "",
+        "WEBHOOKS_ALLOWED": env.words("PILOTAGE_WEBHOOKS_ALLOWED"),
+        "PLAIN_HTTP": env.flag("PILOTAGE_WEBHOOKS_HTTP"),
+    },
     # Read through `wms.placement.conf`.
     "PLACEMENT": {
         "ROOTS": env.words("PILOTAGE_PLACEMENT_ROOTS"),

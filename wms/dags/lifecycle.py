@@ -30,7 +30,18 @@ NEGOTIATE_TASK = "wms.dags.negotiate"
 #: The task that reads all of these inboxes.
 ADVANCE_TASK = "wms.dags.advance"
 
-_DAGS = StateMachine(model=Dag, event_model=DagEvent, subject="dag", transitions=DAG_TRANSITIONS)
+#: The inbox of events of DAGs that people want to hear of, and what these are.
+NEWS_TOPIC = "dag-news"
+NEWS = frozenset({"complete", "fail", "remove", "hold", "halt"})
+
+_DAGS = StateMachine(
+    model=Dag,
+    event_model=DagEvent,
+    subject="dag",
+    transitions=DAG_TRANSITIONS,
+    observed=NEWS,
+    observers=NEWS_TOPIC,
+)
 _WAKES_ENGINE = frozenset({"match", "resume", "begin", "halt"})
 _ENDS_MATCH = frozenset({"complete", "fail", "remove"})
 #: The columns of a DAG that has no site.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -16,9 +16,10 @@ from django.db import transaction
 from django.db.models import F, Max, Min
 
 from wms.core.actors import Actor
+from wms.core.inbox import announce
 from wms.core.models import InboxEntry
 from wms.failures.counting import Counted, add_counts, remove_old_bins
-from wms.failures.lifecycle import MACHINE
+from wms.failures.lifecycle import FAILING_TOPIC, MACHINE, NEW_TOPIC
 from wms.failures.models import Failure, FailureGroup, RuleBook
 from wms.failures.normalising import Rule, fingerprint
 from wms.failures.reading import KINDS, Sighting, read_events
@@ -83,6 +84,8 @@ def _known(topic: str, event_ids: set[int]) -> set[int]:
 
 def _store(sightings: Sequence[Sighting], book: RuleBook, now: datetime) -> None:
     groups = _groups_of(sightings, as_rules(stored_rules()))
+    # Before they are counted, those that were made just now have no failures.
+    _announce({group.pk for group in groups.values() if group.total == 0}, sightings)
     Failure.objects.bulk_create(
         [
             Failure(
@@ -104,6 +107,15 @@ def _store(sightings: Sequence[Sighting], book: RuleBook, now: datetime) -> None
     ]
     add_counts(counted, now=now)
     _regress(counted, groups.values())
+
+
+def _announce(new_groups: Collection[int], sightings: Iterable[Sighting]) -> None:
+    """Tell of new causes, and once in a batch of each DAG that has failures."""
+    dags = {each.dag_id for each in sightings if each.dag_id is not None}
+    announce(
+        [InboxEntry(topic=NEW_TOPIC, key=pk, event_id=0) for pk in sorted(new_groups)]
+        + [InboxEntry(topic=FAILING_TOPIC, key=pk, event_id=0) for pk in sorted(dags)]
+    )
 
 
 def _groups_of(

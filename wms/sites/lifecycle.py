@@ -6,4 +6,14 @@ from wms.core.statemachine import StateMachine
 from wms.sites.models import Site, SiteEvent
 from wms.sites.states import TRANSITIONS
 
-SITES = StateMachine(model=Site, event_model=SiteEvent, subject="site", transitions=TRANSITIONS)
+#: The inbox of events of sites that people want to hear of.
+NEWS_TOPIC = "site-news"
+
+SITES = StateMachine(
+    model=Site,
+    event_model=SiteEvent,
+    subject="site",
+    transitions=TRANSITIONS,
+    observed=frozenset(TRANSITIONS),
+    observers=NEWS_TOPIC,
+)

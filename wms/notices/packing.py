@@ -1,0 +1,82 @@
+"""Which notices leave together, and when: at once, as a summary of a flood, or as a digest.
+
+Only values: the same input gives the same packets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+#: Within this time there is at most one message about an object, and so many in all.
+WINDOW = timedelta(minutes=15)
+BURST = 5
+#: The hour of the day, in UTC, at which daily digests leave.
+DAILY_HOUR = 7
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A notice that has not left yet: its id, the object it is about, and since when it waits."""
+
+    id: int
+    thread: str
+    since: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Recent:
+    """A message that has left: about which object (empty: several), and when it was packed."""
+
+    thread: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Packet:
+    """Notices that leave in one message; `thread` is empty where they are about several objects."""
+
+    ids: tuple[int, ...]
+    thread: str = ""
+
+
+def packets(
+    pace: str, waiting: Sequence[Waiting], recent: Sequence[Recent], now: datetime
+) -> list[Packet]:
+    """What leaves now by a channel of this pace: now, hourly or daily."""
+    if not waiting:
+        return []
+    if pace == "now":
+        return _at_once(waiting, recent, now)
+    is_due = now >= _next_digest(pace, min(each.since for each in waiting))
+    return [Packet(tuple(each.id for each in waiting))] if is_due else []
+
+
+def _at_once(waiting: Sequence[Waiting], recent: Sequence[Recent], now: datetime) -> list[Packet]:
+    """The first of each object, as long as there is room; a flood later, as one summary."""
+    latest = [each for each in recent if each.at > now - WINDOW]
+    quiet = {each.thread for each in latest if each.thread}
+    by_thread: dict[str, list[Waiting]] = {}
+    for each in waiting:
+        if each.thread not in quiet:
+            by_thread.setdefault(each.thread, []).append(each)
+    room = max(0, BURST - len(latest))
+    is_overdue = any(each.since <= now - WINDOW for held in by_thread.values() for each in held)
+    if len(by_thread) > room and is_overdue:
+        return [_packed(by_thread)]
+    return [_packed({thread: by_thread[thread]}) for thread in list(by_thread)[:room]]
+
+
+def _packed(by_thread: Mapping[str, Sequence[Waiting]]) -> Packet:
+    ids = sorted(each.id for held in by_thread.values() for each in held)
+    return Packet(tuple(ids), next(iter(by_thread)) if len(by_thread) == 1 else "")
+
+
+def _next_digest(pace: str, since: datetime) -> datetime:
+    """When the digest leaves that tells of something from `since`."""
+    hour = since.replace(minute=0, second=0, microsecond=0)
+    if pace == "hourly":
+        return hour + timedelta(hours=1)
+    day = hour.replace(hour=DAILY_HOUR)
+    return day if since < day else day + timedelta(days=1)

@@ -1,0 +1,67 @@
+"""Reading notices, subscriptions, channels, and the log of what was sent."""
+
+from __future__ import annotations
+
+from django.db.models import Count, IntegerField, OuterRef, QuerySet, Subquery
+from django.db.models.functions import Coalesce
+
+from wms.core.errors import NotFound
+from wms.core.models import User
+from wms.notices.models import Channel, Delivery, Notice, Rule, Subscription
+
+#: So many of the latest deliveries are shown.
+DELIVERIES_SHOWN = 20
+
+
+def own_notices(user: User) -> QuerySet[Notice]:
+    """What the user was told, latest first."""
+    notices = Notice.objects.order_by("-pk")
+    return notices.filter(user=user) if user.is_active else notices.none()
+
+
+def with_unread(users: QuerySet[User]) -> QuerySet[User]:
+    """Users with the number of their unread notices as `unread_notices`, in the same query."""
+    unread = Notice.objects.filter(user=OuterRef("pk"), read_at=None).order_by()
+    counted = unread.values("user").annotate(n=Count("pk")).values("n")
+    return users.annotate(
+        unread_notices=Coalesce(Subquery(counted, output_field=IntegerField()), 0)
+    )
+
+
+def own_subscriptions(user: User) -> QuerySet[Subscription]:
+    """What the user wants to hear of: rules first, then single DAGs, the latest first."""
+    mine = Subscription.objects.filter(user=user).select_related("dag", "site")
+    return mine.order_by("dag_id", "rule", "site__name", "-pk")
+
+
+def find_subscription(user: User, subscription_id: int) -> Subscription:
+    """One subscription of the user. Raises NotFound."""
+    found = own_subscriptions(user).filter(pk=subscription_id).first()
+    if found is None:
+        raise NotFound(f"You have no subscription {subscription_id}.")
+    return found
+
+
+def subscription_to_dag(user: User, dag_id: int) -> Subscription | None:
+    """The user's subscription to one DAG, if there is one."""
+    return Subscription.objects.filter(user=user, rule=Rule.DAG, dag=dag_id).first()
+
+
+def own_channels(user: User) -> QuerySet[Channel]:
+    """The user's ways out of the portal, the oldest first."""
+    return Channel.objects.filter(user=user).order_by("pk")
+
+
+def find_channel(user: User, channel_id: int) -> Channel:
+    """One channel of the user. Raises NotFound."""
+    found = own_channels(user).filter(pk=channel_id).first()
+    if found is None:
+        raise NotFound(f"You have no channel {channel_id}.")
+    return found
+
+
+def latest_deliveries(user: User) -> QuerySet[Delivery]:
+    """What was sent to the user lately, or could not be, latest first."""
+    mine = Delivery.objects.filter(channel__user=user).select_related("channel")
+    counted = mine.annotate(notice_count=Count("outgoing"))
+    return counted.order_by("-created_at", "-pk")[:DELIVERIES_SHOWN]

@@ -1,0 +1,249 @@
+"""Packing notices into deliveries, and sending these: at least once, each with an id of its own.
+
+A delivery is claimed, sent without any transaction open, and then recorded. Whoever is killed
+between the last two has sent it and does not know: it is sent again, with the same id.
+"""
+
+from __future__ import annotations
+
+import smtplib
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+import structlog
+from django.core.mail import EmailMessage
+from django.db import transaction
+from django.db.models import F
+
+from wms.core.errors import InvalidInput
+from wms.notices import packing, webhooks
+from wms.notices.addresses import parsed
+from wms.notices.conf import Conf, conf
+from wms.notices.messages import Message, headers_of, json_of, subject_of, text_of, type_of
+from wms.notices.models import Channel, Delivery, Notice, Outgoing, Rule, SubjectKind
+from wms.notices.policy import visible_ids
+from wms.notices.reading import Audience, Happening, Subject
+from wms.notices.signing import check_of, secret_of
+from wms.notices.telling import told_to
+from wms.notices.webhooks import Call, Outcome
+
+log = structlog.get_logger(__name__)
+
+#: In one cycle so many channels are packed, and so many messages sent, one of each channel.
+_CHANNELS = 200
+_SENT_AT_ONCE = 24
+_THREADS = 8
+#: One message takes up so many notices.
+_PACKED = 5000
+#: After the first failure a delivery is tried again in this time, then in twice of it, and so on.
+FIRST_PAUSE = timedelta(seconds=30)
+LONGEST_PAUSE = timedelta(hours=1)
+GIVE_UP_AFTER = timedelta(hours=24)
+_State = Delivery.State
+
+
+def run_cycle(now: datetime) -> dict[str, Any]:
+    """Pack what may leave now, and send what is due."""
+    return {"packed": pack(now), "tried": send_due(now)}
+
+
+def pack(now: datetime) -> int:
+    """Make deliveries of the notices that may leave; how many were made."""
+    waiting = Channel.objects.filter(is_enabled=True, outgoing__delivery=None)
+    ids = waiting.filter(outgoing__isnull=False).order_by("pk").values_list("pk", flat=True)
+    return sum(_pack_channel(pk, now) for pk in ids.distinct()[:_CHANNELS])
+
+
+@transaction.atomic
+def _pack_channel(channel_id: int, now: datetime) -> int:
+    channel = Channel.objects.select_for_update().filter(pk=channel_id, is_enabled=True).first()
+    if channel is None:
+        return 0
+    unpacked = Outgoing.objects.filter(channel=channel, delivery=None).select_related("notice")
+    waiting = [
+        packing.Waiting(
+            each.pk, f"{each.notice.subject_kind}:{each.notice.subject_id}", each.created_at
+        )
+        for each in unpacked.order_by("pk")[:_PACKED]
+    ]
+    sent = Delivery.objects.filter(
+        channel=channel, is_test=False, created_at__gt=now - packing.WINDOW
+    )
+    recent = [packing.Recent(*row) for row in sent.values_list("thread", "created_at")]
+    packets = packing.packets(channel.pace, waiting, recent, now)
+    for packet in packets:
+        delivery = Delivery.objects.create(
+            channel=channel, thread=packet.thread, next_at=now, created_at=now
+        )
+        Outgoing.objects.filter(pk__in=packet.ids).update(delivery=delivery)
+    return len(packets)
+
+
+def send_due(now: datetime) -> int:
+    """Try the deliveries that are due, some at once; how many were tried."""
+    tries = [_composed(delivery) for delivery in claim(now)]
+    with ThreadPoolExecutor(max_workers=_THREADS) as pool:
+        outcomes = list(pool.map(send, [each for each in tries if each.message is not None]))
+    told = iter(outcomes)
+    for each in tries:
+        record(each.delivery, None if each.message is None else next(told), now=now)
+    return len(tries)
+
+
+@transaction.atomic
+def claim(now: datetime) -> list[Delivery]:
+    """Deliveries that are due, one of each channel, taken until their next try."""
+    due = Delivery.objects.filter(
+        state=_State.WAITING, next_at__lte=now, channel__is_enabled=True
+    ).select_related("channel__user")
+    rows = due.order_by("next_at", "created_at").select_for_update(of=("self",), skip_locked=True)
+    chosen: dict[int, Delivery] = {}
+    for row in rows[: 10 * _SENT_AT_ONCE]:
+        chosen.setdefault(row.channel_id, row)
+    claimed = list(chosen.values())[:_SENT_AT_ONCE]
+    for row in claimed:
+        row.attempts += 1
+        row.next_at = now + pause_after(row.attempts)
+    Delivery.objects.bulk_update(claimed, ["attempts", "next_at"])
+    return claimed
+
+
+def pause_after(attempts: int) -> timedelta:
+    """How long a delivery rests after so many tries."""
+    doublings: int = 2 ** min(attempts - 1, 20)
+    return min(FIRST_PAUSE * doublings, LONGEST_PAUSE)
+
+
+@dataclass(frozen=True, slots=True)
+class Try:
+    """One try of a delivery; without a message there is nothing left to tell."""
+
+    delivery: Delivery
+    channel: Channel
+    message: Message | None
+    conf: Conf
+
+
+def _composed(delivery: Delivery) -> Try:
+    """The message of a delivery: of the notices whose objects its user may see now."""
+    channel, settings = delivery.channel, conf()
+    notices = [] if delivery.is_test else _visible_notices(delivery, channel)
+    user = channel.user
+    message = None
+    if user.is_active and (notices or delivery.is_test):
+        message = Message(
+            id=str(delivery.pk),
+            type=type_of(delivery, channel),
+            thread=delivery.thread,
+            username=user.get_username(),
+            portal=settings.public_url,
+            notices=notices,
+        )
+    return Try(delivery, channel, message, settings)
+
+
+def _visible_notices(delivery: Delivery, channel: Channel) -> list[Notice]:
+    notices = list(Notice.objects.filter(outgoing__delivery=delivery).order_by("-pk").distinct())
+    wanted: dict[str, set[str]] = {}
+    for notice in notices:
+        wanted.setdefault(notice.subject_kind, set()).add(notice.subject_id)
+    seen = {kind: visible_ids(channel.user, SubjectKind(kind), ids) for kind, ids in wanted.items()}
+    return [notice for notice in notices if notice.subject_id in seen[notice.subject_kind]]
+
+
+def send(each: Try) -> Outcome:
+    """Send a message once. It asks no database: it runs beside others."""
+    assert each.message is not None
+    if each.channel.kind == Channel.Kind.EMAIL:
+        return _mail(each.message, each.channel.user.email, each.conf)
+    return _post(each, each.message)
+
+
+def _mail(message: Message, address: str, settings: Conf) -> Outcome:
+    if not settings.is_email_on:
+        return Outcome("this portal sends no e-mail")
+    if not address:
+        return Outcome("the account has no e-mail address")
+    email = EmailMessage(
+        subject_of(message), text_of(message), settings.email_from, [address],
+        headers=headers_of(message),
+    )  # fmt: skip
+    try:
+        email.send()
+    except (smtplib.SMTPException, OSError, ValueError) as error:
+        # Its text may repeat what was said to the server.
+        return Outcome(f"the mail server did not take it: {type(error).__name__}")
+    return Outcome()
+
+
+def _post(each: Try, message: Message) -> Outcome:
+    secret = secret_of(each.channel.nonce)
+    if check_of(secret) != each.channel.secret_check:
+        return Outcome("the portal has another key than when the secret was made: renew the secret")
+    try:
+        target = parsed(each.channel.url, allows_http=each.conf.is_plain_http_allowed)
+    except InvalidInput as error:
+        return Outcome(str(error))
+    call = Call(target, secret, message.id, message.type, json_of(message))
+    return webhooks.post(call, allowed=each.conf.webhooks_allowed)
+
+
+@transaction.atomic
+def record(delivery: Delivery, outcome: Outcome | None, *, now: datetime) -> None:
+    """Write down what became of a try; None stands for a message that has nothing to tell."""
+    if outcome is None:
+        _end(delivery, _State.DROPPED, "", now)
+    elif outcome.is_taken:
+        _end(delivery, _State.SENT, "", now)
+    elif delivery.is_test or now - delivery.created_at >= GIVE_UP_AFTER:
+        _end(delivery, _State.GIVEN_UP, outcome.error, now)
+        if not delivery.is_test and delivery.channel.kind == Channel.Kind.WEBHOOK:
+            _switch_off(delivery.channel, outcome.error, now)
+    else:
+        waiting = Delivery.objects.filter(pk=delivery.pk, state=_State.WAITING)
+        waiting.update(last_error=outcome.error[:300])
+    log.info(
+        "delivery_tried", delivery=str(delivery.pk), channel=delivery.channel_id,
+        attempt=delivery.attempts, error="" if outcome is None else outcome.error,
+    )  # fmt: skip
+
+
+def _end(delivery: Delivery, state: Delivery.State, error: str, now: datetime) -> None:
+    waiting = Delivery.objects.filter(pk=delivery.pk, state=_State.WAITING)
+    waiting.update(state=state, ended_at=now, last_error=error[:300])
+
+
+def _switch_off(channel: Channel, error: str, now: datetime) -> None:
+    """A webhook that took nothing for so long is not tried any more, and its user is told."""
+    hours = int(GIVE_UP_AFTER.total_seconds() // 3600)
+    reason = f"it took nothing for {hours} hours: {error}"
+    on = Channel.objects.filter(pk=channel.pk, is_enabled=True)
+    if not on.update(is_enabled=False, off_reason=reason):
+        return
+    drop_waiting([channel.pk], now)
+    told_to(
+        channel.user_id,
+        Happening(
+            kind=Notice.Kind.SWITCHED_OFF,
+            subject=Subject(SubjectKind.CHANNEL, str(channel.pk)),
+            key=f"channel:{channel.pk}:{now.isoformat()}",
+            title="A webhook of yours was switched off",
+            text=reason,
+            at=now,
+            audience=Audience(rule=Rule.DAG),
+        ),
+        now,
+    )
+
+
+def drop_waiting(channel_ids: Sequence[int], now: datetime) -> None:
+    """Nothing more leaves by these channels; the caller has switched them off."""
+    Outgoing.objects.filter(channel__in=channel_ids, delivery=None).delete()
+    waiting = Delivery.objects.filter(channel__in=channel_ids, state=_State.WAITING)
+    waiting.update(
+        state=_State.DROPPED, ended_at=now, attempts=F("attempts"),
+        last_error="the channel was switched off",
+    )  # fmt: skip

@@ -1,0 +1,133 @@
+"""Calling a webhook: one request to a checked address, no redirects, little time, little answer."""
+
+from __future__ import annotations
+
+import http.client
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from wms.notices.addresses import Refused, Target, checked_addresses
+from wms.notices.signing import signature
+
+#: One step of the network may take so long, and all of a call.
+STEP_S = 5.0
+CALL_S = 15.0
+#: So much of an answer is read, and thrown away: only its status counts.
+_ANSWER_BYTES = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a try to send; the error is empty where it was taken."""
+
+    error: str = ""
+
+    @property
+    def is_taken(self) -> bool:
+        """True when the other side has said yes."""
+        return not self.error
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What is sent to where; `id` is the same at every try."""
+
+    target: Target
+    secret: str
+    id: str
+    type: str
+    body: bytes
+
+
+def headers_of(call: Call, *, now_s: int) -> Mapping[str, str]:
+    """The headers of a try, as docs/reference/webhooks.md describes them."""
+    timestamp = str(now_s)
+    return {
+        "Host": call.target.authority,
+        "User-Agent": "Pilotage",
+        "Content-Type": "application/json",
+        "Pilotage-Delivery": call.id,
+        "Pilotage-Type": call.type,
+        "Pilotage-Timestamp": timestamp,
+        "Pilotage-Signature": f"v1={signature(call.secret, timestamp, call.body)}",
+    }
+
+
+def post(call: Call, *, allowed: tuple[str, ...] = ()) -> Outcome:
+    """Send it once, and tell whether it was taken: by an answer from 200 to 299."""
+    try:
+        addresses = checked_addresses(call.target, allowed=allowed)
+    except Refused as error:
+        return Outcome(str(error))
+    except OSError:
+        return Outcome(f"the name {call.target.host} is not known")
+    try:
+        status = _status(call, addresses[0])
+    except ssl.SSLCertVerificationError as error:
+        return Outcome(f"the certificate was refused: {error.verify_message}")
+    except TimeoutError:
+        return Outcome("no answer in time")
+    except (OSError, http.client.HTTPException) as error:
+        return Outcome(f"the connection failed: {type(error).__name__}")
+    if 300 <= status < 400:
+        return Outcome(f"answered {status}: redirects are not followed")
+    return Outcome("" if 200 <= status < 300 else f"answered {status}")
+
+
+def _status(call: Call, address: str) -> int:
+    connection = _Pinned(call.target, address)
+    headers = headers_of(call, now_s=int(time.time()))
+    with _deadline(connection) as is_over:
+        try:
+            connection.request("POST", call.target.path, body=call.body, headers=dict(headers))
+            response = connection.getresponse()
+            response.read(_ANSWER_BYTES)
+            return response.status
+        except (OSError, http.client.HTTPException) as error:
+            if is_over.is_set():
+                raise TimeoutError from error
+            raise
+        finally:
+            connection.close()
+
+
+class _Pinned(http.client.HTTPConnection):
+    """A connection to the address that was checked, whatever its name resolves to now."""
+
+    def __init__(self, target: Target, address: str) -> None:
+        super().__init__(target.host, target.port, timeout=STEP_S)
+        self._target, self._address = target, address
+
+    def connect(self) -> None:
+        """Connect, and prove by TLS that the other side has the name."""
+        plain = socket.create_connection((self._address, self._target.port), STEP_S)
+        self.sock = plain
+        if self._target.scheme == "https":
+            context = ssl.create_default_context()
+            self.sock = context.wrap_socket(plain, server_hostname=self._target.host)
+
+
+@contextmanager
+def _deadline(connection: http.client.HTTPConnection) -> Iterator[threading.Event]:
+    """Cut the connection when all of the call takes too long, however it trickles."""
+    is_over = threading.Event()
+
+    def cut() -> None:
+        is_over.set()
+        try:
+            connection.sock.shutdown(socket.SHUT_RDWR)
+        except (OSError, AttributeError):
+            return
+
+    timer = threading.Timer(CALL_S, cut)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield is_over
+    finally:
+        timer.cancel()
