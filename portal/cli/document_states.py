@@ -15,6 +15,7 @@ from pathlib import Path
 from django.db.models import TextChoices
 
 from portal.cli.place import BASE
+from wms.bulk import states as bulk
 from wms.core.transitions import TransitionTable
 from wms.dags import states as dags
 from wms.failures import states as failures
@@ -142,10 +143,11 @@ _JOB = Entity(
         "recover": "its silent pilot reported again",
         "reschedule": "its pilot is gone or gave it back, or its payload is run again",
         "requeue": "its pause is over, or it has none: it waits in its TaskQueue again",
-        "hold": "its DAG is held, or its own expression says so; a running payload is stopped",
-        "release": "its DAG goes on, or its own expression says so",
-        "kill": "its DAG was removed or leaves the site, or its own expression says so",
+        "hold": "a person, its DAG or its own expression holds it; a running payload is stopped",
+        "release": "a person or its own expression lets it go on, or its DAG goes on",
+        "kill": "a person or its own expression ends it, or its DAG is removed or leaves the site",
         "update": "its payload told attributes of the job",
+        "prioritise": "a person gave it another priority in its TaskQueue",
         "late": "a message of an attempt that is over came, and was not applied",
     },
 )
@@ -243,7 +245,28 @@ _FAILURE_GROUP = Entity(
     },
 )
 
-ENTITIES = (_DAG, _NODE, _JOB, _PILOT, _SITE, _PLACEMENT, _FAILURE_GROUP)
+_BULK_OPERATION = Entity(
+    title="Bulk operation",
+    states=bulk.BulkState,
+    first=bulk.BulkState.PREVIEW,
+    terminal=bulk.TERMINAL,
+    transitions=bulk.TRANSITIONS,
+    state_meanings={
+        "preview": "its objects are frozen; nothing is done to them",
+        "confirmed": "a person confirmed it; it waits for its turn",
+        "running": "some of its objects have been dealt with",
+        "stopped": "a person ended it; the objects that are pending are left as they are",
+        "done": "all its objects have been dealt with",
+    },
+    event_meanings={
+        "confirm": "who made it has seen what it does, and says that it shall be done",
+        "begin": "its first batch",
+        "end": "no object is pending",
+        "stop": "its owner, or a shifter, ends it",
+    },
+)
+
+ENTITIES = (_DAG, _NODE, _JOB, _PILOT, _SITE, _PLACEMENT, _FAILURE_GROUP, _BULK_OPERATION)
 
 
 def render() -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from wms.core.models import User
@@ -14,10 +15,18 @@ class Actor:
     """The author of a change, as it is written into events and audit entries.
 
     `name` is a user name, `pilot:<uuid>` or `system:<loop>`; `user` is set for persons only.
+    `operation` is the bulk operation by which a person acts: events carry its number, and it is
+    audited as a whole.
     """
 
     name: str
     user: User | None = None
+    operation: int | None = None
+
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        """What each event of the actor tells beside the facts of its own."""
+        return {} if self.operation is None else {"operation": self.operation}
 
     @property
     def is_system(self) -> bool:

@@ -76,7 +76,12 @@ def record_actions(
     reason: str = "",
     facts: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write one audit entry for each target, inside the caller's transaction."""
+    """Write one audit entry for each target, inside the caller's transaction.
+
+    A bulk operation has one entry of its own: what is done by it gets no others.
+    """
+    if actor.operation is not None:
+        return
     told, request_id = dict(facts or {}), current_request_id()
     entries = []
     for target in targets:

@@ -183,6 +183,8 @@ class StateMachine:
         facts: Mapping[int, Mapping[str, Any]],
     ) -> list[Written]:
         told = {str(pk): dict(each) for pk, each in facts.items()}
+        if actor.facts:
+            told = {str(pk): {**told.get(str(pk), {}), **actor.facts} for pk in ids}
         common = {
             "ids": whole_numbers(ids),
             "event": event,

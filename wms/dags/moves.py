@@ -181,7 +181,7 @@ def send(
         "actor": actor.name,
         "reason": reason,
         "topic": FAILURE_TOPIC,
-        "facts": Jsonb(dict(facts or {})),
+        "facts": Jsonb({**actor.facts, **(facts or {})}),
         **{f"set_{name}": _value(value) for name, value in changes.items()},
     }
     source = _only_source(step.sources, source)

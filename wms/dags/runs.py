@@ -205,6 +205,6 @@ def _tell(dag: Dag, checked: CheckedDag, begun: Begun | None, actor: Actor) -> N
         event=SUBMIT_EVENT,
         to_state=DagState.IDLE,
         actor=actor.name,
-        facts=facts,
+        facts={**facts, **actor.facts},
         created_at=timezone.now(),
     )

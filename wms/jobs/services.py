@@ -188,7 +188,7 @@ def _stop_attempts(job_ids: Collection[int], *, reason: str) -> None:
 def release_jobs(job_ids: Collection[int], *, actor: Actor, reason: str = "") -> Applied:
     """Put held jobs back into their TaskQueues."""
     applied = lifecycle.apply("release", job_ids, actor=actor, reason=reason)
-    _enqueue_again(applied.changed)
+    enqueue_again(applied.changed)
     return applied
 
 
@@ -329,7 +329,7 @@ def reschedule_jobs(
     at_once = Job.objects.filter(pk__in=applied.changed, not_before=None)
     ready = list(at_once.values_list("pk", flat=True))
     lifecycle.apply("requeue", ready, actor=actor, reason=reason)
-    _enqueue_again(ready)
+    enqueue_again(ready)
     return applied
 
 
@@ -363,7 +363,7 @@ def requeue_jobs(now: datetime) -> int:
     locked = due.select_for_update(skip_locked=True).values_list("pk", flat=True)
     ids = list(locked[:_REQUEUED_AT_ONCE])
     lifecycle.apply("requeue", ids, actor=_REQUEUER, reason="its pause is over", not_before=None)
-    _enqueue_again(ids)
+    enqueue_again(ids)
     return len(ids)
 
 
@@ -383,7 +383,8 @@ def _open_jobs(pilot_ids: Collection[int]) -> list[int]:
     )
 
 
-def _enqueue_again(job_ids: Collection[int]) -> None:
+def enqueue_again(job_ids: Collection[int]) -> None:
+    """Put those of the jobs that wait into their TaskQueues. Once in a transaction, as `enqueue`."""
     waiting = Job.objects.filter(pk__in=job_ids, state=JobState.WAITING)
     taskqueues.enqueue(
         [

@@ -59,5 +59,6 @@ TRANSITIONS: TransitionTable = {
 #: Events that change no state, with the states in which they are written.
 NOTES: Mapping[str, frozenset[str]] = {
     "update": WITH_PILOT,
+    "prioritise": frozenset(JobState.values) - TERMINAL,
     "late": frozenset(JobState.values),
 }

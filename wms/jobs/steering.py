@@ -1,18 +1,26 @@
-"""What people do with single jobs: end them, and ask for what they print."""
+"""What people do with jobs: hold, release, end, prioritise them, and ask for what they print."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import datetime, timedelta
 
 from django.db import transaction
 
+from matching.draws import JOB_WEIGHTS
 from wms.core.actors import Actor
-from wms.core.audit import record_action
+from wms.core.audit import record_action, record_actions
 from wms.core.conf import conf
-from wms.core.errors import Conflict, NotFound, ReasonRequired
-from wms.jobs import services
+from wms.core.errors import Conflict, InvalidInput, NotFound, ReasonRequired
+from wms.core.transitions import Applied
+from wms.jobs import lifecycle, services
 from wms.jobs.models import Attempt, Job
 from wms.jobs.policy import require_steering
+from wms.jobs.states import NOTES
+from wms.taskqueues.services import withdraw
+
+#: The greatest priority of a job; the least is 0.
+MAX_PRIORITY = len(JOB_WEIGHTS) - 1
 
 #: An answer to a heartbeat may be lost: the wish stands in so many of them.
 _BEATS_ASKED = 4
@@ -25,6 +33,78 @@ def steerable_job(job_id: int, *, actor: Actor) -> Job:
         raise NotFound(f"There is no job {job_id}.")
     require_steering(actor, job)
     return job
+
+
+@transaction.atomic
+def hold_jobs(job_ids: Collection[int], *, actor: Actor, reason: str) -> Applied:
+    """Keep jobs from running until they are released; a running payload is stopped.
+
+    Jobs that have ended or are held are skipped. Raises NotFound, NotPermitted, ReasonRequired.
+    """
+    _check(job_ids, actor)
+    applied = services.hold_jobs(job_ids, actor=actor, reason=reason.strip())
+    return _audited("hold job", applied, actor, reason)
+
+
+@transaction.atomic
+def release_jobs(job_ids: Collection[int], *, actor: Actor, reason: str = "") -> Applied:
+    """Let held jobs wait in their TaskQueues again. Raises NotFound, NotPermitted."""
+    _check(job_ids, actor)
+    applied = services.release_jobs(job_ids, actor=actor, reason=reason.strip())
+    return _audited("release job", applied, actor, reason)
+
+
+@transaction.atomic
+def kill_jobs(job_ids: Collection[int], *, actor: Actor, reason: str) -> Applied:
+    """End jobs for good; nodes of DAGs whose jobs they are count as failed.
+
+    Jobs that have ended are skipped. Raises NotFound, NotPermitted, ReasonRequired.
+    """
+    _check(job_ids, actor)
+    applied = services.kill_jobs(job_ids, actor=actor, reason=reason.strip())
+    return _audited("kill job", applied, actor, reason)
+
+
+@transaction.atomic
+def prioritise_jobs(
+    job_ids: Collection[int], *, priority: int, actor: Actor, reason: str
+) -> Applied:
+    """Let jobs be drawn from their TaskQueues more often or more rarely than others.
+
+    Of jobs that a pilot has it counts if they wait again. Jobs that have ended are skipped. Raises
+    NotFound, NotPermitted, ReasonRequired, InvalidInput.
+    """
+    _check(job_ids, actor)
+    if not reason.strip():
+        raise ReasonRequired("prioritise")
+    if not 0 <= priority <= MAX_PRIORITY:
+        raise InvalidInput.of(f"must be from 0 to {MAX_PRIORITY}", field="priority")
+    withdraw(job_ids)
+    open_jobs = Job.objects.filter(pk__in=job_ids, state__in=NOTES["prioritise"]).order_by("pk")
+    old = dict(open_jobs.select_for_update().values_list("pk", "priority"))
+    # Once more, now that the jobs are locked: one may have been rescheduled in between.
+    withdraw(old, are_locked=True)
+    facts = {pk: {"priority": [was, priority], "reason": reason.strip()} for pk, was in old.items()}
+    lifecycle.note("prioritise", facts, actor=actor)
+    Job.objects.filter(pk__in=old).update(priority=priority)
+    services.enqueue_again(old)
+    return _audited("prioritise job", Applied(list(old), sorted(set(job_ids) - set(old))), actor,
+                    reason)  # fmt: skip
+
+
+def _check(job_ids: Collection[int], actor: Actor) -> None:
+    jobs = {job.pk: job for job in Job.objects.filter(pk__in=job_ids).only("owner_id")}
+    missing = sorted(set(job_ids) - jobs.keys())
+    if missing:
+        raise NotFound(f"There is no job {', '.join(map(str, missing))}.")
+    for job in jobs.values():
+        require_steering(actor, job)
+
+
+def _audited(action: str, applied: Applied, actor: Actor, reason: str) -> Applied:
+    targets = [f"job {pk}" for pk in applied.changed]
+    record_actions(action, targets=targets, actor=actor, reason=reason)
+    return applied
 
 
 @transaction.atomic

@@ -1,0 +1,19 @@
+"""The kinds of objects that can be acted on in bulk, by the names of their lists."""
+
+from __future__ import annotations
+
+from wms.bulk.dags import DAGS
+from wms.bulk.jobs import JOBS
+from wms.bulk.kinds import Kind
+from wms.bulk.places import PILOTS, PLACEMENTS, SITES
+from wms.core.errors import NotFound
+
+KINDS = {kind.name: kind for kind in (DAGS, JOBS, PILOTS, PLACEMENTS, SITES)}
+
+
+def find_kind(name: str) -> Kind:
+    """The kind of this list. Raises NotFound."""
+    if name not in KINDS:
+        known = ", ".join(KINDS)
+        raise NotFound(f"Nothing can be done in bulk with {name!r}; there are {known}.")
+    return KINDS[name]

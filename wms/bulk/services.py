@@ -1,0 +1,306 @@
+"""Freezing a selection, confirming what is to be done with it, stopping, trying again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+from django.core.exceptions import EmptyResultSet
+from django.db import connection, transaction
+from django.db.models import Exists, F, OuterRef, QuerySet
+from django.db.models.functions import Now
+from django.utils import timezone
+
+from wms.bulk.kinds import Action, Kind
+from wms.bulk.lifecycle import OPERATIONS, RUN_TASK
+from wms.bulk.models import BulkItem, BulkOperation
+from wms.bulk.policy import require_acting, require_stopping
+from wms.bulk.preview import foreign_objects, must_type
+from wms.bulk.pruning import PREVIEW_LIFE, forget
+from wms.bulk.registry import find_kind
+from wms.bulk.selectors import find_operation
+from wms.bulk.states import ACTIVE, BulkState, Outcome
+from wms.core.actors import Actor
+from wms.core.audit import record_action
+from wms.core.errors import Conflict, InvalidInput, NotPermitted, ReasonRequired, TooMany
+from wms.core.loops import wake
+from wms.core.models import User
+
+#: So many objects are in one operation at the most.
+MAX_OBJECTS = 100_000
+#: So many operations of one person go on at once, and so many of their previews are kept.
+MAX_ACTIVE = 3
+MAX_PREVIEWS = 5
+MAX_REASON = 2000
+NO_MATCH = "it did not fit the filter any more when the operation was confirmed"
+
+# One statement, so that what is frozen is one state of the table; in the order of the objects, as
+# they are locked later.
+_FREEZE = """
+INSERT INTO bulk_bulkitem (operation_id, object_id)
+SELECT %s, chosen.id FROM ({rows}) AS chosen(id) ORDER BY chosen.id LIMIT %s
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The objects that somebody means: rows of a list, as the person may see them.
+
+    `filters` is the filter by which they were chosen; None means that they were named. `shown` is
+    how many the list told, `is_estimate` that it told about how many.
+    """
+
+    list_name: str
+    rows: QuerySet[Any]
+    filters: Mapping[str, Any] | None = None
+    snapshot_at: datetime | None = None
+    shown: int | None = None
+    is_estimate: bool = False
+
+
+class SelectionChanged(Conflict):
+    """Some of the objects have dropped out since the preview was shown: look at it again."""
+
+    def __init__(self, *, seen: int, now: int) -> None:
+        super().__init__(
+            f"You were shown {seen:,}; {now:,} are left, since the others do not fit the filter "
+            "any more. Nothing was done: look at it again."
+        )
+        self.seen = seen
+        self.now = now
+
+
+@dataclass(frozen=True, slots=True)
+class Confirmation:
+    """What somebody says who confirms a preview.
+
+    `seen` is how many objects the preview told; `typed` is what was typed of that. Who `accepts`
+    changes is not asked again when some have dropped out.
+    """
+
+    seen: int | None = None
+    typed: int | None = None
+    reason: str = ""
+    arguments: Mapping[str, Any] | None = None
+    accepts: bool = False
+
+
+@transaction.atomic
+def freeze(
+    selection: Selection,
+    *,
+    action: str,
+    actor: Actor,
+    reason: str = "",
+    arguments: Mapping[str, Any] | None = None,
+    retry_of: BulkOperation | None = None,
+) -> BulkOperation:
+    """Store which objects are meant; what is done with them is confirmed later, or never.
+
+    Raises NotPermitted, NotFound, InvalidInput, Conflict for nothing and TooMany for too much.
+    """
+    owner = require_acting(actor)
+    kind = find_kind(selection.list_name)
+    found = kind.find_action(action)
+    checked = found.check(arguments or {})
+    instant = selection.snapshot_at or timezone.now()
+    operation = BulkOperation.objects.create(
+        owner=owner,
+        list_name=kind.name,
+        action=found.name,
+        arguments=checked,
+        reason=_checked_reason(reason),
+        filters=None if selection.filters is None else dict(selection.filters),
+        snapshot_at=instant,
+        shown_count=selection.shown,
+        is_shown_estimate=selection.is_estimate,
+        retry_of=retry_of,
+    )
+    operation.frozen_count = _insert_items(operation, selection.rows.filter(
+        kind.made_before(instant)))  # fmt: skip
+    if operation.frozen_count > MAX_OBJECTS:
+        raise TooMany(
+            f"The selection has more than {MAX_OBJECTS:,} {kind.nouns}, which is the most for one "
+            "operation: narrow the filter, for example by time or owner."
+        )
+    if not operation.frozen_count:
+        raise Conflict(f"No {kind.noun} fits the selection now, so there is nothing to do.")
+    operation.save(update_fields=["frozen_count"])
+    _forget_old_previews(owner)
+    return operation
+
+
+def _insert_items(operation: BulkOperation, rows: QuerySet[Any]) -> int:
+    try:
+        text, parameters = rows.order_by().values("pk").query.sql_with_params()
+    except EmptyResultSet:
+        return 0
+    with connection.cursor() as cursor:
+        cursor.execute(_FREEZE.format(rows=text), [operation.pk, *parameters, MAX_OBJECTS + 1])
+        return int(cursor.rowcount)
+
+
+def _forget_old_previews(owner: User) -> None:
+    """Previews that nobody confirmed hold up to 100,000 rows each: few are kept."""
+    previews = BulkOperation.objects.filter(owner=owner, state=BulkState.PREVIEW).order_by("-pk")
+    forget(previews.values_list("pk", flat=True)[MAX_PREVIEWS:])
+
+
+def confirm(
+    operation_id: int,
+    confirmation: Confirmation,
+    *,
+    actor: Actor,
+    matching: QuerySet[Any] | None = None,
+) -> BulkOperation:
+    """Let an operation begin. Confirming it twice is confirming it once.
+
+    `matching` are the rows that fit its filter now: objects that do not are left out for good, and
+    whoever had not seen that is asked again, by SelectionChanged. Raises NotFound, NotPermitted,
+    ReasonRequired, InvalidInput, Conflict, TooMany.
+    """
+    owner = require_acting(actor)
+    operation = find_operation(owner, operation_id)
+    if operation.owner_id != owner.pk:
+        raise NotPermitted(
+            f"Only {operation.owner.get_username()} confirms bulk operation {operation_id}."
+        )
+    if operation.state != BulkState.PREVIEW:
+        return operation
+    if timezone.now() - operation.created_at > PREVIEW_LIFE:
+        raise Conflict("This preview is more than a day old: make the selection again.")
+    _leave_out(operation, matching)
+    with transaction.atomic():
+        # By their row, so that two confirmations of one person count each other.
+        User.objects.select_for_update().get(pk=owner.pk)
+        locked = BulkOperation.objects.select_for_update(of=("self",)).get(pk=operation_id)
+        if locked.state == BulkState.PREVIEW:
+            _begin(locked, confirmation, actor, owner)
+    return find_operation(owner, operation_id)
+
+
+def _begin(operation: BulkOperation, confirmation: Confirmation, actor: Actor, owner: User) -> None:
+    kind = find_kind(operation.list_name)
+    action = kind.find_action(operation.action)
+    reason = _checked_reason(confirmation.reason) or operation.reason
+    if action.needs_reason and not reason:
+        raise ReasonRequired(action.name)
+    given = confirmation.arguments
+    arguments = operation.arguments if given is None else action.check(given)
+    _check_count(operation, confirmation, action, kind, owner)
+    if BulkOperation.objects.filter(owner=owner, state__in=ACTIVE).count() >= MAX_ACTIVE:
+        raise TooMany(
+            f"{MAX_ACTIVE} of your bulk operations go on already: wait until one has ended, or "
+            "stop one."
+        )
+    OPERATIONS.apply(
+        "confirm",
+        [operation.pk],
+        actor=actor,
+        reason=reason,
+        arguments=arguments,
+        confirmed_at=Now(),
+    )
+    BulkOperation.objects.filter(pk=operation.pk).update(reason=reason)
+    record_action(
+        f"bulk {action.name} {kind.name}",
+        target=f"bulk operation {operation.pk}",
+        actor=actor,
+        reason=reason,
+        facts={
+            "objects": operation.pending_count,
+            "filters": operation.filters,
+            "arguments": arguments,
+        },
+    )
+    transaction.on_commit(partial(wake, RUN_TASK))
+
+
+def _check_count(
+    operation: BulkOperation,
+    confirmation: Confirmation,
+    action: Action,
+    kind: Kind,
+    owner: User,
+) -> None:
+    total, seen = operation.pending_count, confirmation.seen
+    if not total:
+        raise Conflict(f"No {kind.noun} is left that fits the filter: there is nothing to do.")
+    if seen is not None and seen != total and not confirmation.accepts:
+        raise SelectionChanged(seen=seen, now=total)
+    # Who accepts that some drop out meanwhile has typed the number that was shown.
+    counts = {total, seen if confirmation.accepts else total}
+    if confirmation.typed is not None and confirmation.typed in counts:
+        return
+    if must_type(action, total=total, foreign=foreign_objects(operation, owner)):
+        message = f"type {total}, the number of {kind.nouns}, to confirm this"
+        raise InvalidInput.of(message, field="typed_count")
+
+
+def _leave_out(operation: BulkOperation, matching: QuerySet[Any] | None) -> None:
+    """Skip what does not fit the filter any more. Stands by itself: it is not asked for twice."""
+    if matching is None:
+        return
+    with transaction.atomic():
+        locked = BulkOperation.objects.select_for_update(of=("self",)).get(pk=operation.pk)
+        if locked.state != BulkState.PREVIEW:
+            return
+        fits = Exists(matching.order_by().filter(pk=OuterRef("object_id")))
+        pending = BulkItem.objects.filter(operation=locked, outcome=Outcome.PENDING)
+        gone = pending.filter(~fits)
+        count = gone.update(outcome=Outcome.SKIPPED, reason=NO_MATCH)
+        BulkOperation.objects.filter(pk=locked.pk).update(skipped_count=F("skipped_count") + count)
+
+
+@transaction.atomic
+def stop(operation_id: int, *, actor: Actor, reason: str = "") -> BulkOperation:
+    """Begin nothing more; what has been changed stays so. Stopping twice is stopping once.
+
+    A batch that is under way is finished. Raises NotFound, NotPermitted, Conflict.
+    """
+    user = require_acting(actor)
+    operation = find_operation(user, operation_id)
+    require_stopping(actor, operation)
+    applied, _ = OPERATIONS.apply(
+        "stop", [operation.pk], actor=actor, reason=_checked_reason(reason), ended_at=Now()
+    )
+    operation = find_operation(user, operation_id)
+    if applied.changed:
+        target = f"bulk operation {operation.pk}"
+        record_action("stop bulk operation", target=target, actor=actor, reason=reason.strip())
+    elif operation.state != BulkState.STOPPED:
+        raise Conflict(f"Bulk operation {operation.pk} is {operation.state}: it does not go on.")
+    return operation
+
+
+def retry(operation_id: int, *, actor: Actor) -> BulkOperation:
+    """A preview of the same with the objects that failed, and those that a stop left.
+
+    Raises NotFound, NotPermitted, and Conflict when it goes on or nothing is left to try.
+    """
+    operation = find_operation(require_acting(actor), operation_id)
+    if operation.state in ACTIVE or operation.state == BulkState.PREVIEW:
+        raise Conflict(f"Bulk operation {operation.pk} has not ended: it is {operation.state}.")
+    left = BulkItem.objects.filter(
+        operation=operation, outcome__in=[Outcome.FAILED, Outcome.PENDING]
+    )
+    kind = find_kind(operation.list_name)
+    rows = kind.model._default_manager.filter(pk__in=left.values("object_id"))
+    return freeze(
+        Selection(kind.name, rows),
+        action=operation.action,
+        actor=actor,
+        reason=operation.reason,
+        arguments=operation.arguments,
+        retry_of=operation,
+    )
+
+
+def _checked_reason(reason: str) -> str:
+    text = reason.strip()
+    if len(text) > MAX_REASON or "\0" in text:
+        raise InvalidInput.of(f"at most {MAX_REASON} characters of text", field="reason")
+    return text

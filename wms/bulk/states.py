@@ -1,0 +1,43 @@
+"""The states of a bulk operation, and what becomes of each of its objects."""
+
+from __future__ import annotations
+
+from django.db import models
+
+from wms.core.transitions import Transition, TransitionTable
+
+
+class BulkState(models.TextChoices):
+    """Where a bulk operation is in its life."""
+
+    PREVIEW = "preview", "preview"
+    CONFIRMED = "confirmed", "confirmed"
+    RUNNING = "running", "running"
+    STOPPED = "stopped", "stopped"
+    DONE = "done", "done"
+
+
+class Outcome(models.TextChoices):
+    """What became of one object of an operation."""
+
+    PENDING = "pending", "pending"
+    DONE = "done", "done"
+    SKIPPED = "skipped", "skipped"
+    FAILED = "failed", "failed"
+
+
+def _step(*sources: BulkState, to: BulkState) -> Transition:
+    return Transition(frozenset(s.value for s in sources), to.value)
+
+
+_S = BulkState
+#: States in which there is work to do.
+ACTIVE = frozenset({_S.CONFIRMED.value, _S.RUNNING.value})
+TERMINAL = frozenset({_S.STOPPED.value, _S.DONE.value})
+
+TRANSITIONS: TransitionTable = {
+    "confirm": _step(_S.PREVIEW, to=_S.CONFIRMED),
+    "begin": _step(_S.CONFIRMED, to=_S.RUNNING),
+    "end": _step(_S.CONFIRMED, _S.RUNNING, to=_S.DONE),
+    "stop": _step(_S.CONFIRMED, _S.RUNNING, to=_S.STOPPED),
+}

@@ -1,0 +1,19 @@
+"""The periodic task that carries bulk operations out."""
+
+from __future__ import annotations
+
+from celery import shared_task
+
+from wms.bulk import execution
+from wms.bulk.lifecycle import RUN_TASK
+from wms.core import loops
+
+RUNNER = loops.register(
+    loops.Loop("bulk-operations", RUN_TASK, period_s=2, run_cycle=execution.run_cycle)
+)
+
+
+@shared_task(name=RUNNER.task, soft_time_limit=110, time_limit=120)
+def run() -> None:
+    """Go on with bulk operations; what is missed stays pending until the next run."""
+    loops.run(RUNNER)
