@@ -18,7 +18,7 @@ from wms.jobs.selectors import attempts_of
 from wms.jobs.streams import KEPT, stream_path
 from wms.pilots.agent.streams import LIVE_LIMIT_BYTES
 from wms.pilots.logs import log_path
-from wms.pilots.models import Pilot
+from wms.pilots.models import Pilot, PilotLog
 from wms.pilots.selectors import asked_log, stored_log
 from wms.pilots.states import ALIVE
 
@@ -130,21 +130,28 @@ def log_of_pilot(pilot: Pilot, *, limit_bytes: int) -> Log:
     The batch system may be slow to answer, so it is not asked again and again: what it gave is not
     followed.
     """
-    name = f"pilot-{pilot.pk}.log.txt"
     stored = stored_log(pilot)
     if stored is not None:
-        is_growing = pilot.state in ALIVE
-        return _stored(
-            log_path(pilot.pk),
-            stored.size_bytes,
-            name,
-            is_growing=is_growing,
-            updated_at=stored.updated_at,
-        )
+        return stored_log_of_pilot(pilot, stored)
     asked = asked_log(pilot, limit_bytes=limit_bytes)
     missing = asked.error or ("" if asked.text else "The pilot has printed nothing.")
     note = "" if missing else "The pilot has sent nothing: this is what its batch system has."
-    return Log(ShortText(asked.text.encode()), name, missing=missing, note=note)
+    return Log(ShortText(asked.text.encode()), _name(pilot), missing=missing, note=note)
+
+
+def stored_log_of_pilot(pilot: Pilot, stored: PilotLog) -> Log:
+    """What a pilot has sent of its log."""
+    return _stored(
+        log_path(pilot.pk),
+        stored.size_bytes,
+        _name(pilot),
+        is_growing=pilot.state in ALIVE,
+        updated_at=stored.updated_at,
+    )
+
+
+def _name(pilot: Pilot) -> str:
+    return f"pilot-{pilot.pk}.log.txt"
 
 
 def log_of_script(run: ScriptRun) -> Log:

@@ -94,14 +94,15 @@ def append_to_stream(
     return size_bytes
 
 
-def chunks_of(path: Path, size_bytes: int) -> Iterator[bytes]:
-    """The bytes that count, in chunks; what is lost from the disk is left out."""
+def chunks_of(path: Path, size_bytes: int, *, start: int = 0) -> Iterator[bytes]:
+    """The bytes that count, from a place on, in chunks; what is lost from the disk is left out."""
     try:
         file = path.open("rb")
     except FileNotFoundError:
         return
     with file:
-        left = size_bytes
+        file.seek(start)
+        left = size_bytes - start
         while left > 0 and (chunk := file.read(min(left, _CHUNK_BYTES))):
             left -= len(chunk)
             yield chunk

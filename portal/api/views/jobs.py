@@ -16,10 +16,12 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from portal.api import serializers
-from portal.api.downloads import send_blob, send_growing_tail, send_tail
+from portal.api.downloads import send_blob
+from portal.api.log_texts import PLACE_PARAMETERS, send_part
 from portal.api.views.base import AcceptsAnything, ListView, caller, reason_of, refusals, wants_all
 from portal.filters import JobFilter
 from portal.growing import send_growing
+from portal.readable_logs import attempt_of, log_of_attempt
 from wms.core.actors import Actor
 from wms.core.errors import NotFound
 from wms.dags.selectors import dags_of_jobs
@@ -72,24 +74,32 @@ class _JobLog(APIView):
     kind: AttemptFile.Kind
 
     def send(self, request: Request, job_id: int) -> HttpResponseBase:
-        """Send the end of it, or all of it with `full=1`.
+        """Send the end of it, another part, or all of it with `full=1`.
 
         Of an attempt that has not sent the file, what has come while it ran.
         """
         job = selectors.find_job(caller(request), job_id)
         number, is_full = _attempt_number(request), wants_all(request)
-        name = f"job-{job.pk}.{self.kind.value}"
         if number is None:
             number = selectors.latest_printing(job, kind=self.kind)
+        if number is None:
+            raise NotFound(f"Job {job.pk} has sent no {self.kind.label} yet.")
+        if is_full:
+            return self._send_all(request, job, number)
+        log = log_of_attempt(attempt_of(job, number), self.kind.value, now=timezone.now())
+        if log.missing:
+            raise NotFound(log.missing)
+        return send_part(request, log)
+
+    def _send_all(self, request: Request, job: Job, number: int) -> HttpResponseBase:
+        name = f"job-{job.pk}.{self.kind.value}"
         try:
             file = selectors.find_log(job, kind=self.kind, attempt=number)
         except NotFound:
             stream = selectors.find_stream(job, kind=self.kind, attempt=number)
             path = stream_path(stream.attempt_id, stream.kind)
-            if is_full:
-                return send_growing(path, stream.size_bytes, name=name)
-            return send_growing_tail(path, stream.size_bytes)
-        return send_blob(file.blob, name=name) if is_full else send_tail(file.blob)
+            return send_growing(request, path, stream.size_bytes, name=name)
+        return send_blob(file.blob, name=name)
 
 
 def _attempt_number(request: Request) -> int | None:
@@ -103,7 +113,7 @@ def _attempt_number(request: Request) -> int | None:
 
 _log_schema = extend_schema(
     parameters=[
-        OpenApiParameter("full", OpenApiTypes.INT, description="1: all of it, as a download"),
+        *PLACE_PARAMETERS,
         OpenApiParameter(
             "attempt", OpenApiTypes.INT, description="default: the latest that has one"
         ),
@@ -123,7 +133,7 @@ class JobStdout(_JobLog):
 
     @_log_schema
     def get(self, request: Request, job_id: int) -> HttpResponseBase:
-        """Send the last 64 KiB, or all."""
+        """Send the last 64 KiB, another part, or all."""
         return self.send(request, job_id)
 
 
@@ -134,7 +144,7 @@ class JobStderr(_JobLog):
 
     @_log_schema
     def get(self, request: Request, job_id: int) -> HttpResponseBase:
-        """Send the last 64 KiB, or all."""
+        """Send the last 64 KiB, another part, or all."""
         return self.send(request, job_id)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.db.models import QuerySet
-from django.http import FileResponse
+from django.http import HttpResponseBase
 from django.utils import timezone
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema
@@ -16,10 +16,12 @@ from rest_framework.views import APIView
 
 from portal.api import node_serializers as shapes
 from portal.api.downloads import send_blob
+from portal.api.log_texts import PLACE_PARAMETERS, send_part
 from portal.api.pagination import InFileOrder
 from portal.api.serializers import JobSerializer
-from portal.api.views.base import AcceptsAnything, ListView, caller, refusals
+from portal.api.views.base import AcceptsAnything, ListView, caller, refusals, wants_all
 from portal.filters import NodeFilter, ScriptRunFilter
+from portal.readable_logs import log_of_script
 from wms.core.actors import Actor
 from wms.core.errors import NotFound
 from wms.core.transitions import Applied
@@ -118,15 +120,23 @@ class ScriptOutput(APIView):
     content_negotiation_class = AcceptsAnything
 
     @extend_schema(
-        summary="Download what a run of a script printed",
-        responses={(200, "application/octet-stream"): OpenApiTypes.BINARY, **refusals(404)},
+        summary="What a run of a script printed: all of it, or a part",
+        parameters=PLACE_PARAMETERS,
+        responses={
+            (200, "text/plain"): OpenApiTypes.STR,
+            (200, "application/octet-stream"): OpenApiTypes.BINARY,
+            **refusals(400, 404),
+        },
     )
-    def get(self, request: Request, dag_id: int, run_id: int) -> FileResponse:
-        """Send stdout and stderr, as they came."""
+    def get(self, request: Request, dag_id: int, run_id: int) -> HttpResponseBase:
+        """Send stdout and stderr as they came; with `tail` or `offset` a part of them as text."""
         run = node_selectors.find_script_run(caller(request), dag_id, run_id)
-        if run.output is None:
-            raise NotFound(f"Script run {run_id} has printed nothing.")
-        return send_blob(run.output, name=f"script-{run.pk}.{run.kind}.txt")
+        log = log_of_script(run)
+        if log.missing or run.output is None:
+            raise NotFound(log.missing)
+        if wants_all(request) or not {"tail", "offset"} & set(request.query_params):
+            return send_blob(run.output, name=log.file_name)
+        return send_part(request, log)
 
 
 class _NodeSteering(APIView):

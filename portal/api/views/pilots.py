@@ -8,14 +8,14 @@ from django.db.models import QuerySet
 from django.http import HttpResponseBase
 from django.utils import timezone
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import extend_schema
 from rest_framework.generics import RetrieveAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from portal.api import serializers
-from portal.api.downloads import send_growing_tail
+from portal.api.log_texts import PLACE_PARAMETERS, send_part
 from portal.api.views.base import (
     AcceptsAnything,
     ListView,
@@ -26,6 +26,7 @@ from portal.api.views.base import (
 )
 from portal.filters import PilotFilter
 from portal.growing import send_growing
+from portal.readable_logs import stored_log_of_pilot
 from wms.core.actors import Actor
 from wms.jobs.models import Attempt
 from wms.jobs.selectors import attempts_of_pilot
@@ -67,9 +68,7 @@ class PilotLogText(APIView):
     content_negotiation_class = AcceptsAnything
 
     @extend_schema(
-        parameters=[
-            OpenApiParameter("full", OpenApiTypes.INT, description="1: all of it, as a download")
-        ],
+        parameters=PLACE_PARAMETERS,
         responses={
             (200, "text/plain"): OpenApiTypes.STR,
             (200, "application/octet-stream"): OpenApiTypes.BINARY,
@@ -77,12 +76,13 @@ class PilotLogText(APIView):
         },
     )
     def get(self, request: Request, uuid: UUID) -> HttpResponseBase:
-        """Send the last 64 KiB, or all; it is there while the pilot runs, and after its end."""
-        stored = selectors.find_stored_log(selectors.find_pilot(caller(request), uuid))
-        path = log_path(stored.pk)
+        """Send the last 64 KiB, another part, or all; while the pilot runs and after its end."""
+        pilot = selectors.find_pilot(caller(request), uuid)
+        stored = selectors.find_stored_log(pilot)
         if wants_all(request):
-            return send_growing(path, stored.size_bytes, name=f"pilot-{stored.pk}.log.txt")
-        return send_growing_tail(path, stored.size_bytes)
+            name = f"pilot-{stored.pk}.log.txt"
+            return send_growing(request, log_path(stored.pk), stored.size_bytes, name=name)
+        return send_part(request, stored_log_of_pilot(pilot, stored))
 
 
 class DrainPilot(APIView):

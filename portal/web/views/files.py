@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from django.http import FileResponse, HttpRequest, StreamingHttpResponse
+from django.http import FileResponse, HttpRequest, HttpResponseBase
 from django.views.decorators.http import require_safe
 
 from portal.growing import send_growing
@@ -49,10 +49,9 @@ def attempt_file(
 
 @require_safe
 @page
-def attempt_stream(
-    request: HttpRequest, job_id: int, number: int, kind: str
-) -> StreamingHttpResponse:
+def attempt_stream(request: HttpRequest, job_id: int, number: int, kind: str) -> HttpResponseBase:
     """What an attempt has sent of its output while it ran, as a download."""
     stream = find_stream(find_job(request.user, job_id), kind=kind, attempt=number)
     path = stream_path(stream.attempt_id, stream.kind)
-    return send_growing(path, stream.size_bytes, name=f"job-{job_id}-{number}.{stream.kind}.txt")
+    name = f"job-{job_id}-{number}.{stream.kind}.txt"
+    return send_growing(request, path, stream.size_bytes, name=name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect
 from django.views.decorators.http import require_http_methods, require_safe
 
@@ -118,7 +118,8 @@ def drain(request: HttpRequest, pilot_id: int) -> HttpResponse:
 
 @require_safe
 @page
-def pilot_log_file(request: HttpRequest, pilot_id: int) -> StreamingHttpResponse:
+def pilot_log_file(request: HttpRequest, pilot_id: int) -> HttpResponseBase:
     """All that the pilot has sent of its log, as a download."""
     stored = find_stored_log(find_pilot_by_number(request.user, pilot_id))
-    return send_growing(log_path(pilot_id), stored.size_bytes, name=f"pilot-{pilot_id}.log.txt")
+    name = f"pilot-{pilot_id}.log.txt"
+    return send_growing(request, log_path(pilot_id), stored.size_bytes, name=name)

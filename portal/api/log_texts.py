@@ -1,0 +1,109 @@
+"""Sending parts of logs as text: their end, or from a place on, to follow what grows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpResponse, HttpResponseNotModified
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter
+from rest_framework import serializers
+from rest_framework.request import Request
+
+from portal.api.downloads import TAIL_BYTES
+from portal.readable_logs import Log
+
+#: One answer has at most so much.
+MAX_BYTES = 1024 * 1024
+_MAX_PLACE = 2**62
+
+
+class _PlaceSerializer(serializers.Serializer[Any]):
+    """Which part is asked for."""
+
+    offset = serializers.IntegerField(required=False, min_value=0, max_value=_MAX_PLACE)
+    limit_bytes = serializers.IntegerField(required=False, min_value=1, max_value=MAX_BYTES)
+    tail = serializers.IntegerField(required=False, min_value=1, max_value=MAX_BYTES)
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        """From a place on, or the end: not both."""
+        if "tail" in attrs and ("offset" in attrs or "limit_bytes" in attrs):
+            raise serializers.ValidationError({"tail": "not together with offset or limit_bytes"})
+        return attrs
+
+
+PLACE_PARAMETERS = [
+    OpenApiParameter("full", OpenApiTypes.INT, description="1: all of it, as a download"),
+    OpenApiParameter(
+        "tail", OpenApiTypes.INT, description="the last so many bytes; default 65536, at most 1 MiB"
+    ),
+    OpenApiParameter(
+        "offset",
+        OpenApiTypes.INT,
+        description="from this byte on; to follow, ask again from `X-Next-Offset`",
+    ),
+    OpenApiParameter(
+        "limit_bytes", OpenApiTypes.INT, description="with `offset`: at most so many; at most 1 MiB"
+    ),
+    *[
+        OpenApiParameter(
+            name, OpenApiTypes.INT, location=OpenApiParameter.HEADER, response=[200],
+            description=meaning,
+        )
+        for name, meaning in (
+            ("X-Full-Size-Bytes", "how much of it is here"),
+            ("X-Offset", "where the answer begins"),
+            ("X-Next-Offset", "where the answer ends, and the next one may begin"),
+            ("X-Is-Growing", "1 while more may come, 0 when it has ended"),
+        )
+    ],
+]  # fmt: skip
+
+
+def send_part(request: Request, log: Log) -> HttpResponse:
+    """Send the end of a log, or what follows a place; 304 if it is as the caller knows it.
+
+    No character is cut in two, so pieces that follow each other make up the whole.
+    """
+    asked = _PlaceSerializer(data=request.query_params)
+    asked.is_valid(raise_exception=True)
+    place = asked.validated_data
+    if request.headers.get("If-None-Match") == log.etag:
+        return HttpResponseNotModified(headers={"ETag": log.etag})
+    size_bytes = log.text.size_bytes
+    if "offset" in place:
+        start, length = place["offset"], place.get("limit_bytes", TAIL_BYTES)
+    else:
+        length = place.get("tail", place.get("limit_bytes", TAIL_BYTES))
+        start = max(0, size_bytes - length)
+    content = log.text.read(start, length)
+    if "offset" not in place and start > 0:
+        start, content = _from_character(start, content)
+    if start + len(content) < size_bytes or log.is_growing:
+        content = _whole_characters(content)
+    answer = HttpResponse(
+        content.decode("utf-8", errors="replace"), content_type="text/plain; charset=utf-8"
+    )
+    answer["X-Full-Size-Bytes"] = str(size_bytes)
+    answer["X-Offset"] = str(start)
+    answer["X-Next-Offset"] = str(start + len(content))
+    answer["X-Is-Growing"] = "1" if log.is_growing else "0"
+    answer["ETag"] = log.etag
+    return answer
+
+
+def _from_character(start: int, content: bytes) -> tuple[int, bytes]:
+    """The content without the rest of a character that begins before it."""
+    rest = next((n for n, byte in enumerate(content[:4]) if byte & 0xC0 != 0x80), 0)
+    return start + rest, content[rest:]
+
+
+def _whole_characters(content: bytes) -> bytes:
+    """The content without a character of UTF-8 that ends after it; not less than one byte."""
+    for back in range(1, min(4, len(content)) + 1):
+        byte = content[-back]
+        if byte & 0xC0 == 0x80:
+            continue
+        length = 4 if byte >= 0xF0 else 3 if byte >= 0xE0 else 2 if byte >= 0xC0 else 1
+        return (content[:-back] or content) if length > back else content
+    return content
