@@ -207,6 +207,20 @@ AUDIT_COLUMNS: Sequence[Column] = (
     Column("changes", "Before and after", _one("facts")),
     Column("request", "Request id", _one("request_id"), is_usual=False),
 )
+DOWNTIME_COLUMNS: Sequence[Column] = (
+    Column("site", "Site", {**_one("pk", "id"), **_one("site.name", "site")}, is_fixed=True),
+    Column("state", "State", _one("state")),
+    Column("start", "From", _one("start")),
+    Column("end", "To", _one("ends_at", "end")),
+    Column("lead", "Lead time", _one("lead_time_s"), hint="So long before it takes no new DAG"),
+    Column("author", "Entered by", _one("author")),
+    Column("entered", "Entered", _one("created_at"), is_usual=False),
+    Column(
+        "reason",
+        "Reason",
+        {**_one("reason"), **_one("cancelled_by"), **_one("cancel_reason")},
+    ),
+)
 
 
 def _advertised_at(site: Any) -> Any:

@@ -16,6 +16,7 @@ from django.utils import timezone
 from portal import columns as of
 from portal.audit_filters import AuditFilter
 from portal.columns import Column, JobLine, RequestLine
+from portal.downtime_filters import DowntimeFilter
 from portal.filters import (
     DagFilter,
     JobFilter,
@@ -41,6 +42,7 @@ from wms.pilots.states import PilotState
 from wms.placement.models import PlacementRequest
 from wms.placement.selectors import listed_requests
 from wms.placement.states import RequestState
+from wms.sites.calendar import DowntimeState, listed_downtimes
 from wms.sites.selectors import visible_sites
 from wms.taskqueues.listing import task_queue_page, visible_task_queues
 
@@ -232,6 +234,20 @@ LISTS = {
             search="site",
             state_filter="cpu_time_s",
             walk=_all_task_queues,
+        ),
+        ListOf(
+            name="downtimes",
+            title="Downtimes",
+            noun="downtime",
+            filter_class=DowntimeFilter,
+            rows=listed_downtimes,
+            columns=of.DOWNTIME_COLUMNS,
+            search="reason",
+            states=DowntimeState.values,
+            groups=(
+                GroupBy("site", "Site", F("site__name")),
+                GroupBy("author", "Entered by", F("author")),
+            ),
         ),
         ListOf(
             name="audit",

@@ -7,6 +7,8 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from wms.sites.calendar import DowntimeState
+from wms.sites.downtimes import MAX_SITES
 from wms.sites.models import Advertisement, Downtime, Queue, Site, SiteAd, SiteThrottle
 from wms.sites.standing import Standing
 
@@ -130,11 +132,29 @@ class DowntimeSerializer(serializers.ModelSerializer[Downtime]):
     """A downtime of a site."""
 
     site = serializers.CharField(source="site.name", read_only=True)
+    state = serializers.ChoiceField(DowntimeState.choices, read_only=True)
 
     class Meta:
         model = Downtime
         fields = [
-            "id", "site", "start", "end", "lead_time_s", "reason", "author", "created_at",
-            "cancelled_at", "cancelled_by",
+            "id", "site", "state", "start", "end", "lead_time_s", "reason", "author", "created_at",
+            "cancelled_at", "cancelled_by", "cancel_reason",
         ]  # fmt: skip
-        read_only_fields = ["author", "created_at", "cancelled_at", "cancelled_by"]
+
+
+class DowntimeTermsSerializer(serializers.Serializer[Any]):
+    """When a site gets nothing new, and why."""
+
+    start = serializers.DateTimeField()
+    end = serializers.DateTimeField()
+    lead_time_s = serializers.IntegerField(
+        required=False, min_value=0, max_value=2**31 - 1,
+        help_text="So long before the start the site takes no new DAG, in seconds.",
+    )  # fmt: skip
+    reason = serializers.CharField()
+
+
+class DowntimeOfSitesSerializer(DowntimeTermsSerializer):
+    """The same at several sites."""
+
+    sites = serializers.ListField(child=serializers.CharField(), max_length=MAX_SITES)

@@ -109,6 +109,7 @@ urlpatterns = [
         f"{_SITE}/failed-checks/$", pilots.SiteFailedCheckList.as_view(), name="site-failed-checks"
     ),
     re_path(f"{_SITE}/downtimes/$", downtimes.DowntimeList.as_view(), name="site-downtimes"),
+    path("downtimes/", downtimes.EveryDowntime.as_view(), name="downtimes"),
     path("downtimes/<int:downtime_id>/", downtimes.DowntimeDetail.as_view(), name="downtime"),
     path("ads/", ads.Advertise.as_view(), name="ads"),
     re_path(f"^ads/{_NAME}/$", ads.Ad.as_view(), name="ad"),

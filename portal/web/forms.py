@@ -8,9 +8,6 @@ from django import forms
 
 from wms.core.errors import Finding, InvalidInput
 from wms.dags.services import MAX_AVOID_S
-from wms.sites.downtimes import MAX_LEAD_TIME
-
-_NO_TIME = "Give a time such as 2026-11-20 17:30."
 
 
 class ReasonForm(forms.Form):
@@ -53,34 +50,4 @@ class RematchForm(ReasonForm):
             **super().options(),
             "lets_finish": self.cleaned_data["lets_finish"],
             "avoid_s": None if minutes is None else minutes * 60,
-        }
-
-
-class DowntimeForm(ReasonForm):
-    """When a site gets nothing new, and why; times are in UTC."""
-
-    start = forms.DateTimeField(error_messages={"required": "Give the start.", "invalid": _NO_TIME})
-    end = forms.DateTimeField(error_messages={"required": "Give the end.", "invalid": _NO_TIME})
-    lead_min = forms.IntegerField(
-        required=False,
-        min_value=0,
-        max_value=int(MAX_LEAD_TIME.total_seconds()) // 60,
-        error_messages={
-            "invalid": "Give a whole number of minutes.",
-            "min_value": "A time cannot be negative.",
-            "max_value": f"At most {MAX_LEAD_TIME.days} days, in minutes.",
-        },
-    )
-
-    def options(self) -> dict[str, Any]:
-        """What the service is asked for. Raises InvalidInput with every fault, by field."""
-        if not self.is_valid():
-            raise InvalidInput(
-                [Finding(text, field=name) for name, texts in self.errors.items() for text in texts]
-            )
-        return {
-            "start": self.cleaned_data["start"],
-            "end": self.cleaned_data["end"],
-            "lead_time_s": 60 * (self.cleaned_data["lead_min"] or 0),
-            "reason": self.cleaned_data["reason"],
         }

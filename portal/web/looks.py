@@ -39,6 +39,7 @@ LOOKS = {
     "draining": _PAUSED, "downtime": _PAUSED,
     "expired": _LATE, "throttled": _LATE,
     "requests": _WAIT, "matches": _GOOD, "seconds": _NEXT,
+    "planned": _WAIT, "over": _OFF, "cancelled": _OFF,
     "active": _BAD, "muted": _OFF, "resolved": _GOOD, "regressed": _LATE,
 }  # fmt: skip
 
@@ -131,6 +132,13 @@ MEANINGS = {
         "late": "Has not run for several of its periods.",
         "failing": "Its last run ended with an error.",
         "never": "Has not run yet.",
+    },
+    "downtime": {
+        "planned": "Has not begun.",
+        "draining": "Its lead time has begun: the site takes no new DAG.",
+        "running": "The site gets no DAG and no pilot; what runs there goes on.",
+        "over": "Has ended.",
+        "cancelled": "Was taken back before it began.",
     },
     "site": {
         "enabled": "Takes DAGs and pilots.",

@@ -53,6 +53,7 @@ GET = {
     "web:remove-filter": NO_GET,
     "web:columns": NO_GET,
     "web:preferences": NO_GET,
+    "web:new-downtime": SHIFT,
     "web:*": READ,
     "api:docs": READ,
     "api:dags-check": POSTED_TO,
@@ -151,8 +152,10 @@ POST = {
     "web:steer-job": "Lffcccc",  # the job has ended
     "web:drain-pilot": SHIFT,
     "web:steer-site": SHIFT,
-    "web:site-downtimes": SHIFT,
+    "web:new-downtime": SHIFT,
+    "web:change-downtime": SHIFT,
     "web:cancel-downtime": SHIFT,
+    "api:downtimes": SHIFT,
     "web:steer-error": SHIFT,
     "web:new-error-rule": OPERATE,
     "web:error-rule": OPERATE,
@@ -211,6 +214,7 @@ DELETE = {
     "api:shared-limit": OPERATE,
 }
 PUT = {
+    "api:downtime": SHIFT,
     "api:filter": OWN,
     "api:running-limit": OPERATE,
     "api:shared-limit": OPERATE,
@@ -230,6 +234,9 @@ def _dag_parts(files: str) -> dict[str, Any]:
 
 def _rule_form(name: str) -> dict[str, Any]:
     return {"position": 5, "name": name, "pattern": "x", "version": 1, "action": "save"}
+
+
+_DOWNTIME = {"start": "2100-01-01T00:00", "end": "2100-01-02T00:00", "reason": "look"}
 
 
 def _dag_ids() -> list[int]:
@@ -297,11 +304,11 @@ BODIES: dict[str, Callable[[], dict[str, Any]]] = {
     "api:explain": lambda: {"ad": "Requirements = true"},
     "web:steer": lambda: {"reason": "look"},
     "web:steer-site": lambda: {"reason": "look"},
-    "web:site-downtimes": lambda: {
-        "start": "2100-01-01T00:00",
-        "end": "2100-01-02T00:00",
-        "reason": "look",
-    },
+    "web:new-downtime": lambda: {"site": ["UW"], **_DOWNTIME},
+    "web:change-downtime": lambda: _DOWNTIME,
+    "web:cancel-downtime": lambda: {"reason": "look"},
+    "api:downtimes": lambda: {"sites": ["UW"], **_DOWNTIME},
+    "api:downtime": lambda: _DOWNTIME,
     "web:explain": lambda: {"ad": "Requirements = true"},
     "web:rematch": lambda: {"reason": "look", "dag": _dag_ids()},
     "admin:accounting_accountinggroup_delete": lambda: {"post": "yes"},

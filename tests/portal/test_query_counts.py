@@ -62,7 +62,7 @@ EXEMPT = {
     "web:columns": "is posted to",
     "web:preferences": "is posted to",
     "web:steer-site": "is posted to",
-    "web:site-downtimes": "is posted to",
+    "web:change-downtime": "is posted to",
     "web:cancel-downtime": "is posted to",
 }
 #: What must be asked for.

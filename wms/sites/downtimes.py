@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from datetime import datetime, timedelta
+import hashlib
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django.db import transaction
@@ -19,6 +21,39 @@ MAX_LEAD_TIME = timedelta(days=30)
 #: How far from now a downtime may begin or end; with dates of other millennia nobody can count.
 MAX_DISTANCE = timedelta(days=36_525)
 _CONFIGURED = ("start", "end", "lead_time_s", "reason")
+#: At so many sites a downtime may be entered at once.
+MAX_SITES = 500
+
+
+@dataclass(frozen=True, slots=True)
+class DowntimeTerms:
+    """What can be changed of a downtime."""
+
+    start: datetime
+    end: datetime
+    lead_time_s: int
+    reason: str
+
+    @property
+    def version(self) -> str:
+        """The same for the same terms."""
+        told = f"{self.start.timestamp()} {self.end.timestamp()} {self.lead_time_s} {self.reason}"
+        return hashlib.sha256(told.encode(errors="replace")).hexdigest()[:16]
+
+    def __str__(self) -> str:
+        return (
+            f"from {_minute(self.start)} to {_minute(self.end)}, with {self.lead_time_s} s of lead "
+            f"time, because of: {self.reason}"
+        )
+
+
+def terms_of(downtime: Downtime) -> DowntimeTerms:
+    """The terms of a downtime as they are."""
+    return DowntimeTerms(downtime.start, downtime.end, downtime.lead_time_s, downtime.reason)
+
+
+def _minute(moment: datetime) -> str:
+    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
 
 
 @transaction.atomic
@@ -33,8 +68,58 @@ def add_downtime(
     now: datetime,
 ) -> Downtime:
     """Enter a downtime; it may have begun already. Raises NotFound, NotPermitted, InvalidInput."""
-    site = find_site(site_name)
-    downtime = Downtime(site=site, start=start, end=end, lead_time_s=lead_time_s, reason=reason)
+    [downtime] = add_downtimes(
+        [site_name],
+        start=start, end=end, reason=reason, lead_time_s=lead_time_s, actor=actor, now=now,
+    )  # fmt: skip
+    return downtime
+
+
+@transaction.atomic
+def add_downtimes(
+    site_names: Sequence[str],
+    *,
+    start: datetime,
+    end: datetime,
+    reason: str,
+    lead_time_s: int = 0,
+    actor: Actor,
+    now: datetime,
+) -> list[Downtime]:
+    """Enter the same downtime at several sites: at all of them, or at none.
+
+    Raises NotFound, NotPermitted, InvalidInput.
+    """
+    if not 0 < len(site_names) <= MAX_SITES:
+        raise InvalidInput.of(f"choose 1 to {MAX_SITES} sites", field="sites")
+    entered = []
+    for site in map(find_site, sorted(set(site_names))):
+        downtime = Downtime(site=site, start=start, end=end, lead_time_s=lead_time_s, reason=reason)
+        save_downtime(downtime, actor=actor, now=now)
+        entered.append(downtime)
+    return entered
+
+
+@transaction.atomic
+def change_downtime(
+    downtime_id: int,
+    *,
+    wanted: DowntimeTerms,
+    seen: str = "",
+    actor: Actor,
+    now: datetime,
+) -> Downtime:
+    """Give a downtime other terms. `seen` is the version that the actor has seen, if that matters.
+
+    Raises NotFound, NotPermitted, InvalidInput, and Conflict when it was changed or cancelled
+    meanwhile, or is over.
+    """
+    [downtime] = _locked([downtime_id])
+    require_steering(actor, "change downtimes", downtime.site)
+    _refuse_ended(downtime, now)
+    _refuse_unseen(downtime, seen)
+    for name in _CONFIGURED:
+        setattr(downtime, name, getattr(wanted, name))
     save_downtime(downtime, actor=actor, now=now)
     return downtime
 
@@ -68,22 +153,31 @@ def save_downtime(downtime: Downtime, *, actor: Actor, now: datetime) -> None:
 
 
 @transaction.atomic
-def cancel_downtimes(downtime_ids: Collection[int], *, actor: Actor, now: datetime) -> None:
+def cancel_downtimes(
+    downtime_ids: Collection[int],
+    *,
+    actor: Actor,
+    now: datetime,
+    reason: str = "",
+    seen: str = "",
+) -> None:
     """Take downtimes out of the calendar; those that run end now.
 
-    Raises NotPermitted, NotFound, and Conflict when one is cancelled or over already; then none is
-    cancelled.
+    `seen` is the version that the actor has seen of a single one. Raises NotPermitted, NotFound,
+    and Conflict when one is cancelled or over already, or was changed; then none is cancelled.
     """
     downtimes = _locked(downtime_ids)
     for site in {downtime.site for downtime in downtimes}:
         require_steering(actor, "cancel downtimes", site)
     for downtime in downtimes:
-        _refuse_cancelled(downtime)
-        if downtime.end <= now:
-            raise Conflict(f"Downtime {downtime.pk} is over.")
-    Downtime.objects.filter(pk__in=downtime_ids).update(cancelled_at=now, cancelled_by=actor.name)
+        _refuse_ended(downtime, now)
+        _refuse_unseen(downtime, seen)
+    reason = reason.strip()
+    Downtime.objects.filter(pk__in=downtime_ids).update(
+        cancelled_at=now, cancelled_by=actor.name, cancel_reason=reason
+    )
     for downtime in downtimes:
-        _record("cancel downtime", downtime, actor)
+        _record("cancel downtime", downtime, actor, reason=reason)
 
 
 def check_downtime(downtime: Downtime, *, now: datetime) -> None:
@@ -127,24 +221,40 @@ def _refuse_cancelled(downtime: Downtime) -> None:
         raise Conflict(f"Downtime {downtime.pk} was cancelled by {downtime.cancelled_by}.")
 
 
+def _refuse_ended(downtime: Downtime, now: datetime) -> None:
+    _refuse_cancelled(downtime)
+    if downtime.end <= now:
+        raise Conflict(f"Downtime {downtime.pk} is over.")
+
+
+def _refuse_unseen(downtime: Downtime, seen: str) -> None:
+    terms = terms_of(downtime)
+    if seen and seen != terms.version:
+        raise Conflict(f"Downtime {downtime.pk} was changed meanwhile: it is {terms} now.")
+
+
 def _told(value: Any) -> Any:
     return value.isoformat() if isinstance(value, datetime) else value
 
 
 def _record(
-    action: str, downtime: Downtime, actor: Actor, changes: Mapping[str, Any] | None = None
+    action: str,
+    downtime: Downtime,
+    actor: Actor,
+    changes: Mapping[str, Any] | None = None,
+    *,
+    reason: str | None = None,
 ) -> None:
     site: Site = downtime.site
+    why = downtime.reason if reason is None else reason
     told = {name: _told(getattr(downtime, name)) for name in ("start", "end", "lead_time_s")}
     SiteEvent.objects.create(
         site=site,
         event=action,
         actor=actor.name,
-        reason=downtime.reason,
+        reason=why,
         facts={"downtime": downtime.pk, **told},
     )
     # The event tells what holds now; the audit trail also what held before.
     facts = {"downtime": downtime.pk, **told, **(changes or {})}
-    record_action(
-        action, target=f"site {site.name}", actor=actor, reason=downtime.reason, facts=facts
-    )
+    record_action(action, target=f"site {site.name}", actor=actor, reason=why, facts=facts)

@@ -348,6 +348,7 @@ class Downtime(models.Model):
     created_at = models.DateTimeField(db_default=Now())
     cancelled_at = models.DateTimeField(null=True, blank=True)
     cancelled_by = models.CharField(max_length=160, blank=True)
+    cancel_reason = models.TextField(blank=True, default="", db_default="")
 
     class Meta:
         indexes = [

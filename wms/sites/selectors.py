@@ -185,11 +185,6 @@ def visible_downtimes(user: User) -> QuerySet[Downtime]:
     return Downtime.objects.filter(site__in=visible_sites(user)).select_related("site")
 
 
-def downtimes_of_site(site: Site) -> QuerySet[Downtime]:
-    """All downtimes of a site, cancelled and past ones included."""
-    return Downtime.objects.filter(site=site).select_related("site")
-
-
 def listed_sites(user: User) -> QuerySet[Site]:
     """Visible sites by name, with their ads and queues."""
     queues = Queue.objects.select_related("owner", "owner_group").order_by("name")

@@ -1,10 +1,10 @@
-"""Downtimes of sites: listed, entered, cancelled."""
+"""Downtimes of sites: listed, entered at one or several sites, changed, cancelled."""
 
 from __future__ import annotations
 
 from django.db.models import QuerySet
 from django.utils import timezone
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import status
 from rest_framework.generics import RetrieveAPIView
 from rest_framework.request import Request
@@ -12,10 +12,49 @@ from rest_framework.response import Response
 
 from portal.api import site_serializers
 from portal.api.views.base import ListView, caller, refusals
+from portal.downtime_filters import DowntimeFilter
 from wms.core.actors import Actor
-from wms.sites.downtimes import add_downtime, cancel_downtimes
+from wms.sites.calendar import find_downtime, listed_downtimes
+from wms.sites.downtimes import (
+    DowntimeTerms,
+    add_downtime,
+    add_downtimes,
+    cancel_downtimes,
+    change_downtime,
+)
 from wms.sites.models import Downtime
-from wms.sites.selectors import downtimes_of_site, find_visible_site, visible_downtimes
+from wms.sites.selectors import find_visible_site
+
+
+class EveryDowntime(ListView):
+    """The downtimes of all sites, the last entered first."""
+
+    queryset = Downtime.objects.none()
+    serializer_class = site_serializers.DowntimeSerializer
+    filterset_class = DowntimeFilter
+
+    def get_queryset(self) -> QuerySet[Downtime]:
+        """Those that are over or cancelled included."""
+        return listed_downtimes(caller(self.request))
+
+    @extend_schema(
+        summary="Enter a downtime at several sites",
+        request=site_serializers.DowntimeOfSitesSerializer,
+        responses={
+            201: site_serializers.DowntimeSerializer(many=True),
+            **refusals(400, 403, 404),
+        },
+    )
+    def post(self, request: Request) -> Response:
+        """At all of them, or at none. From `lead_time_s` before its start they take no new DAG."""
+        body = site_serializers.DowntimeOfSitesSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        asked = dict(body.validated_data)
+        actor = Actor.person(caller(request))
+        entered = add_downtimes(asked.pop("sites"), **asked, actor=actor, now=timezone.now())
+        found = listed_downtimes(caller(request)).filter(pk__in=[each.pk for each in entered])
+        answer = site_serializers.DowntimeSerializer(found.order_by("site__name"), many=True).data
+        return Response(answer, status=status.HTTP_201_CREATED)
 
 
 class DowntimeList(ListView):
@@ -26,10 +65,12 @@ class DowntimeList(ListView):
 
     def get_queryset(self) -> QuerySet[Downtime]:
         """Those that are over or cancelled included."""
-        return downtimes_of_site(find_visible_site(caller(self.request), self.kwargs["name"]))
+        user = caller(self.request)
+        return listed_downtimes(user).filter(site=find_visible_site(user, self.kwargs["name"]))
 
     @extend_schema(
         summary="Enter a downtime",
+        request=site_serializers.DowntimeTermsSerializer,
         responses={
             201: site_serializers.DowntimeSerializer,
             **refusals(400, 403, 404),
@@ -37,12 +78,11 @@ class DowntimeList(ListView):
     )
     def post(self, request: Request, name: str) -> Response:
         """From `lead_time_s` before its start the site takes no new DAG, then no pilot either."""
-        body = site_serializers.DowntimeSerializer(data=request.data)
+        body = site_serializers.DowntimeTermsSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         actor = Actor.person(caller(request))
         downtime = add_downtime(name, **body.validated_data, actor=actor, now=timezone.now())
-        answer = site_serializers.DowntimeSerializer(downtime).data
-        return Response(answer, status=status.HTTP_201_CREATED)
+        return Response(_told(request, downtime.pk), status=status.HTTP_201_CREATED)
 
 
 class DowntimeDetail(RetrieveAPIView[Downtime]):
@@ -54,11 +94,37 @@ class DowntimeDetail(RetrieveAPIView[Downtime]):
 
     def get_queryset(self) -> QuerySet[Downtime]:
         """Everything that the caller may see."""
-        return visible_downtimes(caller(self.request))
+        return listed_downtimes(caller(self.request))
 
-    @extend_schema(summary="Cancel a downtime", responses={204: None, **refusals(403, 404, 409)})
+    @extend_schema(
+        summary="Change a downtime",
+        request=site_serializers.DowntimeTermsSerializer,
+        responses={
+            200: site_serializers.DowntimeSerializer,
+            **refusals(400, 403, 404, 409),
+        },
+    )
+    def put(self, request: Request, downtime_id: int) -> Response:
+        """Give it other times, another lead time or another reason. It stays with its site."""
+        body = site_serializers.DowntimeTermsSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        wanted = DowntimeTerms(**{"lead_time_s": 0, **body.validated_data})
+        actor = Actor.person(caller(request))
+        change_downtime(downtime_id, wanted=wanted, actor=actor, now=timezone.now())
+        return Response(_told(request, downtime_id))
+
+    @extend_schema(
+        summary="Cancel a downtime",
+        parameters=[OpenApiParameter("reason", str, description="Why; kept with the downtime.")],
+        responses={204: None, **refusals(403, 404, 409)},
+    )
     def delete(self, request: Request, downtime_id: int) -> Response:
         """One that has begun ends now."""
-        actor = Actor.person(caller(request))
-        cancel_downtimes([downtime_id], actor=actor, now=timezone.now())
+        actor, reason = Actor.person(caller(request)), request.query_params.get("reason", "")
+        cancel_downtimes([downtime_id], actor=actor, now=timezone.now(), reason=reason[:2000])
         return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+def _told(request: Request, downtime_id: int) -> dict[str, object]:
+    downtime = find_downtime(caller(request), downtime_id)
+    return dict(site_serializers.DowntimeSerializer(downtime).data)

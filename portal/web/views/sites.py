@@ -15,13 +15,13 @@ from django.views.decorators.http import require_http_methods, require_safe
 from portal.efficiency import Question
 from portal.filters import DagFilter, PilotFilter
 from portal.site_lines import matched_at
-from portal.web.forms import DowntimeForm, ReasonForm
+from portal.web.forms import ReasonForm
 from portal.web.needs import offer_of, reserved_for
 from portal.web.pages import page, render_page
 from portal.web.waste import WasteLine, shown_lines
 from wms.accounting.core_seconds import UseBy
 from wms.core.actors import Actor
-from wms.core.errors import Conflict, InvalidInput, NotFound, NotPermitted, PilotageError
+from wms.core.errors import Conflict, NotFound, NotPermitted, PilotageError
 from wms.dags.demand import loads_by_site
 from wms.dags.selectors import listed_dags
 from wms.dags.states import DAG_ACTIVE
@@ -107,8 +107,6 @@ def show_site(
         "opened": opened,
         "error": error,
         "form": ReasonForm(request.POST or None),
-        "downtime_form": _downtime_form(request, opened, now),
-        "downtime_faults": _downtime_faults(opened, error),
         "may_steer": may_steer(user, site),
         "matched": matched_at(site, loads_by_site().get(site.pk, Load())),
         "ad_lines": ad_lines,
@@ -130,20 +128,6 @@ def show_site(
 def _waste_at(request: HttpRequest, site: Site, now: datetime) -> list[WasteLine]:
     question = Question(UseBy.SITE, site=site.name)
     return shown_lines(question.answer(request.user, today=now.astimezone(UTC).date()))
-
-
-def _downtime_form(request: HttpRequest, opened: str, now: datetime) -> DowntimeForm:
-    if opened == "downtime":
-        return DowntimeForm(request.POST)
-    return DowntimeForm(initial={"start": now.replace(second=0, microsecond=0), "lead_min": 0})
-
-
-def _downtime_faults(opened: str, error: PilotageError | None) -> dict[str, str]:
-    """What is wrong with the downtime that was sent, by the form's fields."""
-    if opened != "downtime" or not isinstance(error, InvalidInput):
-        return {}
-    renamed = {"lead_time_s": "lead_min"}
-    return {renamed.get(each.field, each.field): each.message for each in error.findings}
 
 
 def _merged_ad(site: Site) -> tuple[dict[str, Attribute], str]:

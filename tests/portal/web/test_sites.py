@@ -12,10 +12,10 @@ from django.utils import timezone
 
 from matching.throttle import Outcomes
 from tests import factories
-from wms.core.models import AuditEntry, User
+from wms.core.models import User
 from wms.sites.advertising import advertise
 from wms.sites.downtimes import add_downtime
-from wms.sites.models import Advertisement, Downtime, Site
+from wms.sites.models import Advertisement, Site
 from wms.sites.services import ban_site
 from wms.sites.throttling import adjust_throttles, note_matches
 
@@ -124,89 +124,6 @@ def test_a_site_that_counts_jobs_says_so(site: Site, alice: Client) -> None:
     assert "in groups of 20" in text(alice)
     assert "of 500 jobs" in text(alice, "/sites/")
     assert "of 500 jobs" in text(alice, "/")
-
-
-def _times(first_h: float, last_h: float) -> dict[str, str]:
-    now = timezone.now()
-    return {
-        name: f"{now + timedelta(hours=hours):%Y-%m-%dT%H:%M}"
-        for name, hours in (("start", first_h), ("end", last_h))
-    }
-
-
-def test_a_shifter_enters_and_cancels_a_downtime(
-    site: Site, browser_of: Callable[[User], Client], people: SimpleNamespace
-) -> None:
-    sam = browser_of(people.sam)
-    body = {**_times(2, 4), "lead_min": "90", "reason": "new disks"}
-
-    entered = sam.post(f"{PAGE}downtimes/", body, follow=True).content.decode()
-
-    downtime = Downtime.objects.get()
-    assert (downtime.lead_time_s, downtime.author) == (5400, "sam")
-    assert f"{downtime.start:%Y-%m-%dT%H:%M}" == body["start"]
-    assert "is entered." in entered
-    assert "no new DAG 1 h 30 min before" in entered
-    assert f'id="cancel-{downtime.pk}"' in entered
-
-    cancelled = sam.post(f"{PAGE}downtimes/{downtime.pk}/cancel/", follow=True).content.decode()
-    again = sam.post(f"{PAGE}downtimes/{downtime.pk}/cancel/")
-
-    assert "The downtime is cancelled." in cancelled
-    assert "None is planned." in cancelled
-    assert again.status_code == 404
-    assert AuditEntry.objects.filter(action="cancel downtime", actor="sam").count() == 1
-
-
-@pytest.mark.parametrize(
-    ("changed", "faults"),
-    [
-        ({"start": "soon", "end": ""}, ["Give a time such as", "Give the end."]),
-        ({"end": "2020-01-01T00:00"}, ["must be after the start"]),
-        ({"reason": " "}, ["give a reason"]),
-        ({"lead_min": "-5"}, ["A time cannot be negative."]),
-        ({"lead_min": "999999"}, ["At most 30 days"]),
-    ],
-)
-def test_a_faulty_downtime_comes_back_with_its_faults_and_what_was_typed(
-    site: Site,
-    browser_of: Callable[[User], Client],
-    people: SimpleNamespace,
-    changed: dict[str, str],
-    faults: list[str],
-) -> None:
-    body = {**_times(2, 4), "lead_min": "90", "reason": "new disks", **changed}
-
-    answer = browser_of(people.sam).post(f"{PAGE}downtimes/", body)
-
-    page = answer.content.decode()
-    assert answer.status_code == 400
-    for fault in faults:
-        assert fault in page
-    assert '<details name="steer" id="steer-downtime" open>' in page
-    assert f'name="start" required value="{body["start"]}"' in page
-    assert not Downtime.objects.exists()
-
-
-def test_a_downtime_of_another_site_is_not_cancelled(
-    site: Site, browser_of: Callable[[User], Client], people: SimpleNamespace
-) -> None:
-    other = factories.downtime(factories.site("Other"))
-
-    answer = browser_of(people.sam).post(f"{PAGE}downtimes/{other.pk}/cancel/")
-
-    assert answer.status_code == 404
-    assert Downtime.objects.get().cancelled_at is None
-
-
-def test_who_may_not_steer_enters_and_cancels_no_downtime(site: Site, alice: Client) -> None:
-    downtime = factories.downtime(site)
-
-    assert "Enter downtime" not in text(alice)
-    assert "Cancel it" not in text(alice)
-    assert alice.post(f"{PAGE}downtimes/", {}).status_code == 403
-    assert alice.post(f"{PAGE}downtimes/{downtime.pk}/cancel/").status_code == 403
-    assert alice.get(f"{PAGE}downtimes/").status_code == 302
 
 
 def test_the_ad_tells_where_each_attribute_comes_from(site: Site, alice: Client) -> None:

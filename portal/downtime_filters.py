@@ -1,0 +1,25 @@
+"""The filter of downtimes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from portal.filter_fields import Moments, Texts, Words
+from portal.list_filter import ListFilter
+from wms.sites.calendar import DowntimeState
+from wms.sites.models import Downtime
+
+
+class DowntimeFilter(ListFilter):
+    """Downtimes by state, site, author, reason and time."""
+
+    reason = Texts(label="Reason contains")
+    state = Words(choices=DowntimeState.choices, label="State")
+    site = Words(field_name="site__name", label="Site")
+    author = Words(label="Entered by")
+    start = Moments(label="Starts")
+    end = Moments(label="Ends")
+
+    class Meta:
+        model = Downtime
+        fields: Sequence[str] = ()
