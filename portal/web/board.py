@@ -99,6 +99,11 @@ class Board:
         return [loop for loop in self.loops if loop.health != LoopHealth.OK]
 
     @property
+    def healthy_loops(self) -> list[LoopStatus]:
+        """The others."""
+        return [loop for loop in self.loops if loop.health == LoopHealth.OK]
+
+    @property
     def is_calm(self) -> bool:
         """True when nothing needs a person."""
         return not self.wants

@@ -89,6 +89,7 @@ def show_dag(
         "steer_form": RematchForm(request.POST or None),
         "avoid_s": matchmaking_policy().avoid_s,
         "counts": counts.counted,
+        "node_total": sum(counts.every.values()),
         "kept_back": kept_back(dag),
         "outer": outer_of(dag),
         **_stays(dag),

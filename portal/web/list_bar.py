@@ -33,7 +33,7 @@ _LAST_BYTES = 1500
 _HINTS = {
     MomentsField: "24h, 2026-11-20 or A..B",
     NumbersField: "5, 5..9 or 5..",
-    WordsField: "one, or several with commas",
+    WordsField: "one, or a, b",
 }
 
 

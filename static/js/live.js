@@ -80,7 +80,6 @@
     if (isFresh) updated = new Date(event.detail.xhr.getResponseHeader("Date") || Date.now());
     showState(!isFresh);
   });
-  button.hidden = false;
   button.addEventListener("click", () => {
     isPaused = !isPaused;
     button.setAttribute("aria-pressed", String(isPaused));
