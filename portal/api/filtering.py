@@ -26,5 +26,11 @@ class StrictFilters(DjangoFilterBackend):
         if unknown:
             hint = f"unknown; known are {', '.join(sorted(known | _ALWAYS_KNOWN))}"
             raise ValidationError({name: hint for name in sorted(unknown)})
-        narrowed: QuerySet[Any] = super().filter_queryset(request, queryset, view)
+        asked = self.get_filterset(request, queryset, view)
+        if asked is None:
+            return queryset
+        if not asked.is_valid():
+            # Their library formats messages by %, and ours tell what was asked for.
+            raise ValidationError({name: list(texts) for name, texts in asked.errors.items()})
+        narrowed: QuerySet[Any] = asked.qs
         return narrowed
