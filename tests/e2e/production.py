@@ -24,6 +24,7 @@ from wms.dags.scripts import service as scripts
 from wms.dags.services import hold_dags
 from wms.dags.shared_limits import save_shared_limit
 from wms.dags.submission import DagSubmission, submit_dag
+from wms.failures import grouping
 from wms.jobs.limits import save_limit
 from wms.jobs.models import Job, RunningLimit
 from wms.jobs.services import JobSpec, create_workspace, submit_jobs
@@ -97,6 +98,7 @@ def build() -> Production:
     Dag.objects.filter(pk=idle.pk).update(state_since=now - timedelta(hours=2))
     _loops(now)
     past.fill(now, [site.name for site in sites])
+    grouping.run_cycle(timezone.now())
     job = Job.objects.filter(attempt_number=2).first() or Job.objects.all()[0]
     # Its pilot would draw the single jobs.
     rich = _rich(people.alice)
