@@ -207,6 +207,29 @@ AUDIT_COLUMNS: Sequence[Column] = (
     Column("changes", "Before and after", _one("facts")),
     Column("request", "Request id", _one("request_id"), is_usual=False),
 )
+BULK_COLUMNS: Sequence[Column] = (
+    Column(
+        "operation",
+        "What",
+        {**_one("pk", "id"), **_one("action"), **_one("list_name", "list")},
+        is_fixed=True,
+    ),
+    Column("state", "State", _one("state")),
+    Column(
+        "progress",
+        "Objects",
+        {
+            **_one("frozen_count", "objects"),
+            **_one("done_count", "done"),
+            **_one("skipped_count", "skipped"),
+            **_one("failed_count", "failed"),
+        },
+    ),
+    Column("owner", "By", _one("owner.username", "owner")),
+    Column("created", "Made", _one("created_at")),
+    Column("ended", "Ended", _one("ended_at"), is_usual=False),
+    Column("reason", "Why", _one("reason")),
+)
 DOWNTIME_COLUMNS: Sequence[Column] = (
     Column("site", "Site", {**_one("pk", "id"), **_one("site.name", "site")}, is_fixed=True),
     Column("state", "State", _one("state")),

@@ -15,6 +15,7 @@ from django.utils import timezone
 
 from portal import columns as of
 from portal.audit_filters import AuditFilter
+from portal.bulk_filters import BulkFilter
 from portal.columns import Column, JobLine, RequestLine
 from portal.downtime_filters import DowntimeFilter
 from portal.filters import (
@@ -27,6 +28,8 @@ from portal.filters import (
 )
 from portal.list_filter import ListFilter, normalised
 from portal.site_lines import site_lines
+from wms.bulk.selectors import visible_operations
+from wms.bulk.states import BulkState
 from wms.core.audit import visible_entries
 from wms.core.errors import NotFound
 from wms.core.models import AuditEntry, AuditKind, User
@@ -262,6 +265,21 @@ LISTS = {
             groups=(
                 GroupBy("action", "Action", F("action")),
                 GroupBy("actor", "Actor", F("actor")),
+            ),
+        ),
+        ListOf(
+            name="bulk",
+            title="Bulk operations",
+            noun="operation",
+            filter_class=BulkFilter,
+            rows=visible_operations,
+            columns=of.BULK_COLUMNS,
+            search="reason",
+            states=BulkState.values,
+            groups=(
+                GroupBy("action", "Action", F("action")),
+                GroupBy("list", "Objects", F("list_name")),
+                GroupBy("owner", "By", F("owner__username")),
             ),
         ),
     )

@@ -220,6 +220,8 @@ SPECTACULAR_SETTINGS = {
         "JobState": "wms.jobs.states.JobState",
         "PilotState": "wms.pilots.states.PilotState",
         "SiteState": "wms.sites.states.SiteState",
+        "BulkState": "wms.bulk.states.BulkState",
+        "BulkOutcome": "wms.bulk.states.Outcome",
     },
 }
 

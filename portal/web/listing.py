@@ -14,6 +14,7 @@ from portal.filter_fields import Chosen
 from portal.list_filter import ListFilter, is_wanted
 from portal.lists import ListOf, find_list
 from portal.personal.selectors import preferences_of
+from portal.web.bulk_bar import BulkBar, bulk_bar_of
 from portal.web.list_bar import (
     NO_SAVED,
     SAVED,
@@ -67,6 +68,7 @@ class Listing:
     shown: frozenset[str]
     density: str
     bar: ListBar | None
+    bulk: BulkBar | None = None
     facets: Sequence[Facet] = ()
     groups: Sequence[Group] = ()
     sampled: int | None = None
@@ -117,6 +119,9 @@ def framed(request: HttpRequest, kind: ListOf, asked: ListFilter, **content: Any
     """The listing with what was found, as its user wants to see it."""
     kept = preferences_of(request.user)
     columns = kind.shown_columns(kept.columns.get(kind.name, []))
+    if content.get("lines"):
+        total = content["chosen_total"]
+        content["bulk"] = bulk_bar_of(kind, asked, total, request.user)
     return Listing(
         kind=kind,
         form=asked.form,

@@ -40,7 +40,12 @@ LOOKS = {
     "expired": _LATE, "throttled": _LATE,
     "requests": _WAIT, "matches": _GOOD, "seconds": _NEXT,
     "planned": _WAIT, "over": _OFF, "cancelled": _OFF,
+    "preview": _WAIT, "confirmed": _NEXT, "stopped": _STOPPING, "skipped": _OFF, "pending": _WAIT,
     "active": _BAD, "muted": _OFF, "resolved": _GOOD, "regressed": _LATE,
+    # Notices, and what leaves the portal.
+    "new-cause": _BAD, "opened": _GOOD, "downtime-begun": _PAUSED, "downtime-ended": _GOOD,
+    "loop-stale": _LATE, "loop-well": _GOOD, "switched-off": _OFF,
+    "sent": _GOOD, "given-up": _BAD, "dropped": _OFF,
 }  # fmt: skip
 
 _UNKNOWN = Look("ring", "wait")
@@ -126,6 +131,19 @@ MEANINGS = {
         "muted": "Known: it counts, but is not brought up.",
         "resolved": "Its cause is removed.",
         "regressed": "It happened again after it was resolved.",
+    },
+    "bulk": {
+        "preview": "Its objects are frozen; nothing is done to them before it is confirmed.",
+        "confirmed": "Waits for its turn.",
+        "running": "Goes on, batch by batch.",
+        "stopped": "Ended by a person; what is pending stays as it is.",
+        "done": "All its objects have been dealt with.",
+    },
+    "outcome": {
+        "pending": "Not dealt with yet.",
+        "done": "Changed by this operation.",
+        "skipped": "Left as it is: its state does not allow it.",
+        "failed": "Refused, for the reason beside it.",
     },
     "loop": {
         "ok": "Runs on time.",

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections.abc import Callable, Mapping
 from functools import wraps
 from http import HTTPStatus
 from typing import Any, NamedTuple
 
 from django.contrib.auth.views import redirect_to_login
-from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, QueryDict
 from django.shortcuts import render
-from django.utils.cache import get_conditional_response, patch_vary_headers, set_response_etag
+from django.utils.cache import get_conditional_response, patch_vary_headers
 from django_htmx.http import HttpResponseClientRefresh
 
 from portal.error_pages import TROUBLES, request_id_of
 from portal.personal.selectors import preferences_of
 from portal.personal.zones import shown_in
-from wms.core.errors import PilotageError
+from wms.core.errors import InvalidInput, PilotageError
 from wms.core.models import Role
 from wms.core.policy import has_role
 
@@ -27,6 +29,8 @@ LIVE_TARGET = "live"
 REFRESH_S = 5
 #: Its header in which the server asks for another pace than the page began with.
 REFRESH_HEADER = "X-Refresh-Every"
+#: What is another text each time a part is made, and means the same.
+_VARYING = re.compile(rb"<input[^>]* data-varying>")
 
 
 def page(view: View) -> View:
@@ -40,12 +44,20 @@ def page(view: View) -> View:
                 return HttpResponseClientRefresh()
             return redirect_to_login(request.get_full_path())
         try:
+            _require_text(request.GET)
             with shown_in(preferences_of(request.user)):
                 return view(request, *args, **kwargs)
         except PilotageError as error:
             return refusal(request, error)
 
     return wrapped
+
+
+def _require_text(query: QueryDict) -> None:
+    """Raise InvalidInput for the one character that no text of the database can have."""
+    for name, values in query.lists():
+        if any("\0" in value for value in values):
+            raise InvalidInput.of("Null characters are not allowed.", field=name)
 
 
 class Way(NamedTuple):
@@ -87,11 +99,16 @@ def render_page(
         return response
     response["Cache-Control"] = "no-store"
     response[REFRESH_HEADER] = str(context["refresh_s"])
-    set_response_etag(response)
+    response["ETag"] = _etag(response.content)
     answer: HttpResponse = get_conditional_response(
         request, etag=response["ETag"], response=response
     )
     return answer
+
+
+def _etag(content: bytes) -> str:
+    """Of what is shown. What only looks otherwise each time, as a signature, is no change."""
+    return f'"{hashlib.sha256(_VARYING.sub(b"", content)).hexdigest()[:32]}"'
 
 
 def is_part(request: HttpRequest) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,6 +16,9 @@ from portal.celery import app as celery_app
 from tests import factories
 from tests.e2e import past
 from wms.accounting.services import save_group
+from wms.bulk.execution import run_batch
+from wms.bulk.models import BulkOperation
+from wms.bulk.services import Confirmation, Selection, confirm, freeze
 from wms.core.actors import Actor
 from wms.core.loops import LOOPS
 from wms.core.models import ControlLoop, User
@@ -117,6 +120,23 @@ def build() -> Production:
         inner=Dag.objects.get(parent_node__dag=rich),
         placement=PlacementRequest.objects.get(),
     )
+
+
+def bulk_operations(people: SimpleNamespace) -> dict[str, BulkOperation]:
+    """Previews of Olga's, and an operation of Alice's in which not all went well."""
+    olga, alice = Actor.person(people.olga), Actor.person(people.alice)
+    dags, jobs = Selection("dags", Dag.objects.all()), Selection("jobs", Job.objects.all())
+    shown = replace(dags, filters={"name": ["e", "o"]}, shown=dags.rows.count() + 2)
+    made = {
+        "preview": freeze(shown, action="rematch", actor=olga),
+        "destructive": freeze(dags, action="remove", actor=olga),
+        "done": freeze(jobs, action="prioritise", actor=alice, arguments={"priority": 4}),
+    }
+    reason = "The conference is next week: these first"
+    confirm(made["done"].pk, Confirmation(reason=reason), actor=alice)
+    while run_batch(made["done"].pk):
+        pass
+    return made
 
 
 _RICH = """\

@@ -14,7 +14,7 @@ from pytest_django.live_server_helper import LiveServer
 
 from portal.web.dag_page import TABS
 from tests.e2e.conftest import NARROW, WIDE, Complaints
-from tests.e2e.production import Production
+from tests.e2e.production import Production, bulk_operations
 from wms.core.models import User
 
 SHOTS = Path(settings.BASE_DIR, "var", "screenshots")
@@ -30,6 +30,7 @@ _IS_SETTLED = """() => document.fonts.status === "loaded"
 def pages_of(made: Production) -> dict[str, str]:
     """Every page that a person can open, by the name of its picture."""
     explain = reverse("web:explain")
+    operations = bulk_operations(made.people)
     return {
         "dashboard": reverse("web:dashboard"),
         "dags": reverse("web:dags"),
@@ -65,8 +66,10 @@ def pages_of(made: Production) -> dict[str, str]:
         "nodes-none": reverse("web:steer-nodes", args=[made.rich.pk, "retry"]),
         "placements": reverse("web:placements"),
         "placement": reverse("web:placement", args=[made.placement.pk]),
-        "rematch": reverse("web:rematch") + f"?dag={made.running.pk}&dag={made.failed.pk}",
-        "rematch-none": reverse("web:rematch"),
+        "bulk": reverse("web:bulk"),
+        "bulk-preview": reverse("web:bulk-operation", args=[operations["preview"].pk]),
+        "bulk-destructive": reverse("web:bulk-operation", args=[operations["destructive"].pk]),
+        "bulk-operation": reverse("web:bulk-operation", args=[operations["done"].pk]),
         "submit": reverse("web:submit"),
         "jobs": reverse("web:jobs"),
         "job": reverse("web:job", args=[made.job.pk]),

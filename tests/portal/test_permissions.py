@@ -37,6 +37,8 @@ POSTED_TO = "Lmmmmmm"
 NO_GET = "mmmmmmm"
 #: What Alice shares: hers, and that of operators.
 OWN = "Lffofoo"
+#: Alice's bulk operations: users see their own ones only.
+SEEN = "Lnnoooo"
 
 GET = {
     "health-ready": "uuuuuuu",  # no control loop has run in a test
@@ -54,6 +56,8 @@ GET = {
     "web:columns": NO_GET,
     "web:preferences": NO_GET,
     "web:new-downtime": SHIFT,
+    "web:bulk-operation": SEEN,
+    "web:confirm-bulk": SEEN,  # leads to the preview and changes nothing
     "web:*": READ,
     "api:docs": READ,
     "api:dags-check": POSTED_TO,
@@ -75,6 +79,10 @@ GET = {
     "api:job-stop-after": POSTED_TO,
     "api:pilot-drain": POSTED_TO,
     "api:failure-*": POSTED_TO,
+    "api:bulk-operation": SEEN,
+    "api:bulk-items": SEEN,
+    "api:bulk-stop": POSTED_TO,
+    "api:bulk-retry": POSTED_TO,
     "api:ads": POSTED_TO,
     "api:explain": POSTED_TO,
     "api:history": "Lbbbbbb",  # asked without naming a series
@@ -144,7 +152,13 @@ POST = {
     "web:preferences": READ,
     "web:submit": SUBMIT,
     "web:steer": STEER,
-    "web:rematch": STEER,
+    "web:new-bulk": SUBMIT,
+    "web:confirm-bulk": "Lfnofff",  # only who made the preview
+    "web:stop-bulk": "Lfnoooo",
+    "web:retry-bulk": "Lfnoooo",
+    "api:bulk": SUBMIT,
+    "api:bulk-stop": "Lfnoooo",
+    "api:bulk-retry": "Lfnoooo",
     "web:dag-limits": STEER,
     "web:rescue": "Lffcccc",  # the DAG has not ended
     "web:steer-nodes": "Lffbbbb",  # the node is under way
@@ -310,7 +324,9 @@ BODIES: dict[str, Callable[[], dict[str, Any]]] = {
     "api:downtimes": lambda: {"sites": ["UW"], **_DOWNTIME},
     "api:downtime": lambda: _DOWNTIME,
     "web:explain": lambda: {"ad": "Requirements = true"},
-    "web:rematch": lambda: {"reason": "look", "dag": _dag_ids()},
+    "web:new-bulk": lambda: {"list": "dags", "action": "hold", "pick": _dag_ids()},
+    "web:confirm-bulk": lambda: {"reason": "look"},
+    "api:bulk": lambda: {"list": "dags", "action": "hold", "ids": _dag_ids(), "dry_run": True},
     "admin:accounting_accountinggroup_delete": lambda: {"post": "yes"},
     "admin:accounting_concurrencylimit_delete": lambda: {"post": "yes"},
     "admin:jobs_runninglimit_delete": lambda: {"post": "yes"},

@@ -18,6 +18,8 @@ from portal.personal.services import save_filter
 from tests import factories
 from wms.accounting.core_seconds import CoreSeconds, Use, add_uses
 from wms.accounting.models import AccountingGroup, ConcurrencyLimit, Submitter
+from wms.bulk import services as bulk
+from wms.bulk.models import BulkOperation
 from wms.core.actors import Actor
 from wms.core.audit import record_action
 from wms.core.models import ApiToken, AuditEntry, User
@@ -148,6 +150,8 @@ class World:
             "content_type_id": 1,
         }
         rows = {"group_id": FailureGroup, "rule_id": FailureRule, "filter_id": SavedFilter}
+        if parameter == "operation_id":
+            return _operation(route.name)
         if parameter in rows and parameter not in usual:
             return _first(rows[parameter])
         return special.get((route.name, parameter), usual.get(parameter))
@@ -174,8 +178,30 @@ class World:
         return next((find() for key, find in objects.items() if f":{key}_" in name), None)
 
 
+def _operation(route: str) -> int:
+    """A preview to be confirmed, an operation to be stopped, or one that was."""
+    states = {
+        "web:confirm-bulk": "preview",
+        "web:stop-bulk": "confirmed",
+        "api:bulk-stop": "confirmed",
+    }
+    return BulkOperation.objects.filter(state=states.get(route, "stopped")).latest("pk").pk
+
+
 def _first(model: type[Model]) -> int:
     return model._default_manager.order_by("pk").values_list("pk", flat=True)[0]
+
+
+def _bulk_operations(owner: User) -> None:
+    """A preview of what can be done with all jobs, an operation that goes on, and a stopped one."""
+    actor = Actor.person(owner)
+    made = [
+        bulk.freeze(bulk.Selection("jobs", Job.objects.all()), action="hold", actor=actor)
+        for _ in range(3)
+    ]
+    for operation in made[1:]:
+        bulk.confirm(operation.pk, bulk.Confirmation(reason="look"), actor=actor)
+    bulk.stop(made[2].pk, actor=actor)
 
 
 _FILES = {"figure.svg": b"<svg xmlns='http://www.w3.org/2000/svg'/>"}
@@ -203,6 +229,7 @@ def small_world() -> World:
     _failed_check(pilot, 0)
     _failures(site, 1)
     _saved_filters(people.alice, 1)
+    _bulk_operations(people.alice)
     _pressure(site, 1)
     return World(
         people=people,
@@ -367,6 +394,7 @@ def grown(world: World, count: int) -> World:
         record_action("look", target=f"thing {number}", actor=factories.SYSTEM)
     _failures(world.site, count)
     _saved_filters(owner, count)
+    _bulk_operations(owner)
     _pressure(world.site, count)
     factories.turn()
     job.refresh_from_db()

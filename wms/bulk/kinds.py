@@ -112,7 +112,7 @@ class Kind:
 
     `made_before` are those that were there at an instant. `key` is the column by which permission
     is decided: `permitted` are those of its values that let the user act. `group` is counted beside
-    the states in a preview.
+    the states in a preview. It is `offered` to whoever may act on any of them.
     """
 
     name: str
@@ -129,6 +129,7 @@ class Kind:
     effects: Callable[[QuerySet[Any]], Sequence[str]]
     actions: Mapping[str, Action]
     owner: str = ""
+    offered: Callable[[User], bool] = field(default=lambda user: True)
 
     def find_action(self, name: str) -> Action:
         """The action of this name. Raises NotFound."""

@@ -8,7 +8,8 @@ from datetime import datetime
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 
 from wms.bulk.kinds import Action, Kind, Order, actions, made_at, of_state, when
-from wms.core.models import User
+from wms.core.models import Role, User
+from wms.core.policy import has_role
 from wms.dags.models import Dag
 from wms.dags.states import DAG_ACTIVE
 from wms.jobs.models import Attempt
@@ -48,6 +49,7 @@ PILOTS = Kind(
     key="queue_id",
     permitted=lambda user, queue_ids: queue_ids if may_steer_pilots(user) else (),
     refusal="this needs the role shifter",
+    offered=may_steer_pilots,
     label="uuid",
     group="queue__site__name",
     group_label="Site",
@@ -103,6 +105,7 @@ SITES = Kind(
     key="pk",
     permitted=_permitted_sites,
     refusal="this needs the role shifter, or to be one of the site's administrators",
+    offered=lambda user: has_role(user, Role.SITE_ADMIN),
     label="name",
     group="name",
     group_label="Site",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
@@ -12,7 +11,6 @@ from portal.filter_fields import Chosen
 from portal.list_filter import is_wanted
 from portal.lists import find_list
 from portal.site_lines import SiteLine, site_lines
-from portal.web.dag_steering import STEERINGS
 from portal.web.listing import (
     Listing,
     facets_of,
@@ -24,8 +22,6 @@ from portal.web.listing import (
 from portal.web.pages import may_configure, page
 from portal.web.paging import Page, way
 from wms.core.counting import Count
-from wms.core.models import User
-from wms.dags.policy import may_steer
 from wms.sites.standing import STANDING_WORDS
 
 _SITES_SHOWN = 100
@@ -35,14 +31,7 @@ _SITES_SHOWN = 100
 @page
 def dag_list(request: HttpRequest) -> HttpResponse:
     """DAGs, latest first."""
-    return show_list(request, "dags", selectable=lambda listing: _selectable(request.user, listing))
-
-
-def _selectable(user: User, listing: Listing) -> set[Any]:
-    rematch = STEERINGS["rematch"]
-    return {
-        dag.pk for dag in listing.page.rows if rematch.is_possible(dag) and may_steer(user, dag)
-    }
+    return show_list(request, "dags")
 
 
 @require_safe
