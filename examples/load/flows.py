@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -102,11 +102,12 @@ class _Habits:
 
 
 def play_all(
-    scale: Scale, sites: int, owners: int, draw: random.Random, now_s: float
+    scale: Scale, weights: Sequence[float], owners: int, draw: random.Random, now_s: float
 ) -> list[Flow]:
     """All DAGs in the order of their submission, with as many jobs together as wanted.
 
-    They are played from the latest to the first, which was over long ago and takes the rest.
+    They are played from the latest to the first, which was over long ago and takes the rest. Of
+    sites those with more weight get more.
     """
     player = _Player(draw, now_s)
     left, flows = scale.jobs, []
@@ -115,7 +116,8 @@ def play_all(
         made_s = min(made_s, now_s - 90 * (scale.dags - number))
         flow = _shaped(
             scale, number, _size(scale, number, left, draw), made_s, draw,
-            site=draw.randrange(sites), owner=min(int(draw.expovariate(0.35)), owners - 1),
+            site=draw.choices(range(len(weights)), weights)[0],
+            owner=min(int(draw.expovariate(0.35)), owners - 1),
         )  # fmt: skip
         player.play(flow, _habits(scale, flow, draw, now_s), must_end=number == 0)
         left -= len(flow.lives)

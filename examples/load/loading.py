@@ -78,8 +78,8 @@ class _Steps:
         return f"{self._scale.pilots} pilots"
 
     def play(self) -> str:
-        sites, owners = len(self._places), len(self._owners)
-        self._flows = play_all(self._scale, sites, owners, self._draw, self._now_s)
+        weights, owners = [place.weight for place in self._places], len(self._owners)
+        self._flows = play_all(self._scale, weights, owners, self._draw, self._now_s)
         return "all DAGs played through"
 
     @transaction.atomic

@@ -38,10 +38,11 @@ _WHY_DOWN = (
 
 @dataclass(frozen=True)
 class Place:
-    """A site and the queues of it."""
+    """A site, the queues of it, and how much it runs beside others."""
 
     site: Site
     queues: Sequence[Queue]
+    weight: float
 
 
 def make_accounts(password: str) -> list[User]:
@@ -62,7 +63,8 @@ def make_places(scale: Scale, draw: random.Random) -> list[Place]:
             [_queue(queue, name) for queue in queues],
             actor=ACTOR,
         )
-        places.append(Place(site, list(site.queues.order_by("pk"))))
+        weight = 6.0 if tier == 1 else 1.0
+        places.append(Place(site, list(site.queues.order_by("pk")), weight))
     return places
 
 

@@ -7,6 +7,7 @@ from django.core.cache import cache
 from django.db import connection
 from django.test import override_settings
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
 from portal import drawings
@@ -62,6 +63,21 @@ def test_a_spoiled_drawing_is_made_anew(dag: Dag) -> None:
     cache.set(f"drawing:{drawings.FORMAT}:{dag.pk}:{dag.created_at.isoformat()}", b"spoiled")
 
     assert drawing_of(dag) == made
+
+
+def test_large_new_dags_are_drawn_before_anybody_asks(
+    dag: Dag, monkeypatch: pytest.MonkeyPatch, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    monkeypatch.setattr(drawings, "_LARGE", 3)
+    small = factories.dag(dag.owner, name="small.dag", node_count=2)
+
+    first, second = drawings.draw_ahead(timezone.now()), drawings.draw_ahead(timezone.now())
+
+    assert first == {"drawn": [dag.pk]}
+    assert second == {"drawn": []}
+    with django_assert_num_queries(0):
+        assert drawing_of(dag).node_count == 3
+    assert drawing_of(small).node_count == 2
 
 
 def test_the_states_of_all_nodes_are_read_once_until_something_happens(dag: Dag) -> None:

@@ -126,13 +126,13 @@ def _summary_statement(
     The rows of `few` are all of the list if there are not many; only else each state is counted by
     itself, since the database computes a subquery of CASE when its branch is taken.
     """
-    few = _compiled(every_state.order_by().values("pk", "state")[: EXACT_UP_TO + 1])
     columns = {f"by_{name}": expression for name, expression in groups.items()}
     latest = _compiled(
-        listed.order_by("-pk").annotate(**columns).values("pk", *columns)[: EXACT_UP_TO + 1]
+        listed.order_by("-pk").annotate(**columns).values("pk", "state", *columns)[
+            : EXACT_UP_TO + 1
+        ]
     )
-    if few is None:
-        few = (_NOTHING[0].replace("NULL", "NULL AS id, NULL AS state"), ())
+    few = _few(listed, every_state)
     parts = [
         _labelled("state", state, _in_state(every_state.filter(state=state), state))
         for state in states
@@ -144,9 +144,21 @@ def _summary_statement(
         parts += [_frequent(name, top) for name in groups]
     whole, parameters = _joined(parts)
     return (
-        f"WITH few AS MATERIALIZED ({few[0]}), latest AS MATERIALIZED ({latest[0]}) {whole}",
-        (*few[1], *latest[1], *parameters),
+        f"WITH latest AS MATERIALIZED ({latest[0]}), few AS MATERIALIZED ({few[0]}) {whole}",
+        (*latest[1], *few[1], *parameters),
     )
+
+
+def _few(listed: QuerySet[Any], every_state: QuerySet[Any]) -> _Statement:
+    """The rows of any state, or one more than can be counted. Where the list is of any state as
+    well, these are its latest: what takes long to find is not looked for twice.
+    """
+    few = _compiled(every_state.order_by().values("pk", "state")[: EXACT_UP_TO + 1])
+    if few is None:
+        return _NOTHING[0].replace("NULL", "NULL AS id, NULL AS state"), ()
+    if few == _compiled(listed.order_by().values("pk", "state")[: EXACT_UP_TO + 1]):
+        return "SELECT state FROM latest", ()
+    return few
 
 
 def _frequent(name: str, top: int) -> _Statement:

@@ -67,6 +67,21 @@ class Drawing:
         """How many levels it has."""
         return max(self.levels, default=-1) + 1
 
+    @cached_property
+    def by_level(self) -> array[int]:
+        """The nodes, level by level."""
+        return array("I", sorted(range(self.node_count), key=self.levels.__getitem__))
+
+    @cached_property
+    def first_arcs(self) -> array[int]:
+        """Where the arcs of each node begin among the sorted ones; one more for the end."""
+        first = array("I", bytes(4 * (self.node_count + 1)))
+        for parent in self.parents:
+            first[parent + 1] += 1
+        for node in range(self.node_count):
+            first[node + 1] += first[node]
+        return first
+
     def id_of(self, index: int) -> int:
         """The id of a node."""
         return self.first_id + self.offsets[index]

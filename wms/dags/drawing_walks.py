@@ -57,8 +57,7 @@ def ends_of(
 
     Linear in nodes and arcs.
     """
-    by_level = sorted(range(drawing.node_count), key=drawing.levels.__getitem__)
-    first_arc = _first_arcs(drawing)
+    by_level, first_arc = drawing.by_level, drawing.first_arcs
     known = _started(drawing, codes, times, begun)
     spans = [times[n] - known[n] for n in by_level if codes[n] == _DONE and times[n] > known[n]]
     mean_s = sum(spans) / len(spans) if spans else 1.0
@@ -73,16 +72,6 @@ def ends_of(
             if end >= starts[child] or last[child] < 0:
                 starts[child], last[child] = max(end, starts[child]), node
     return Ends(starts, ends, mean_s, last)
-
-
-def _first_arcs(drawing: Drawing) -> array[int]:
-    """Where the arcs of each node begin among the sorted ones; one more for the end."""
-    first = array("I", bytes(4 * (drawing.node_count + 1)))
-    for parent in drawing.parents:
-        first[parent + 1] += 1
-    for node in range(drawing.node_count):
-        first[node + 1] += first[node]
-    return first
 
 
 def _started(

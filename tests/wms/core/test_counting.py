@@ -53,6 +53,20 @@ def test_a_short_list_is_counted_exactly_in_one_query(dags: list[Dag]) -> None:
     assert len(queries) == 1
 
 
+def test_a_list_of_any_state_is_looked_through_once_for_its_states_and_values(
+    dags: list[Dag],
+) -> None:
+    of_bob = Dag.objects.filter(owner__username="bob")
+    with CaptureQueriesContext(connection) as queries:
+        summary = summarise(
+            of_bob, every_state=of_bob, states=["held"], groups={"site": F("site__name")}
+        )
+
+    assert summary.states["held"] == Count(2)
+    # Once for all rows, and once for each state, which is looked for only if there are many.
+    assert queries[0]["sql"].count("'bob'") == 2
+
+
 def test_the_most_frequent_values_come_first_and_only_so_many(dags: list[Dag]) -> None:
     every = _summary(Dag.objects.all())
     one = _summary(Dag.objects.all(), top=1)

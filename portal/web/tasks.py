@@ -1,0 +1,18 @@
+"""What is made for the pages before anybody asks for it."""
+
+from __future__ import annotations
+
+from celery import shared_task
+
+from portal.drawings import draw_ahead
+from wms.core import loops
+
+DRAWER = loops.register(
+    loops.Loop("drawer", "portal.web.draw_ahead", period_s=10, run_cycle=draw_ahead)
+)
+
+
+@shared_task(name=DRAWER.task, soft_time_limit=60, time_limit=70)
+def draw() -> None:
+    """Draw large new DAGs; without it the first who looks at one waits for its drawing."""
+    loops.run(DRAWER)
