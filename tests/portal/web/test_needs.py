@@ -112,7 +112,7 @@ def test_the_page_of_a_waiting_job_leads_to_its_task_queue(
     page = alice.get(reverse("web:job", args=[job.pk])).content.decode()
 
     assert "Its TaskQueue" in page
-    assert 'href="/task-queues/' in page
+    assert 'href="/taskqueues/' in page
 
 
 def test_the_page_of_a_pilot_tells_what_of_its_slot_is_free_and_what_jobs_were_given(

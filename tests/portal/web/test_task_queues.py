@@ -44,7 +44,7 @@ def test_a_line_tells_what_waits_and_what_it_needs(alice: Client, people: Simple
 
     page = _text(alice, ADDRESS)
 
-    assert f'href="/task-queues/{pk}/"' in page
+    assert f'href="/taskqueues/{pk}/"' in page
     assert "2 to 8 cores, 1 GPU, 8 min 20 s of CPU, at UW, tags ssd, where Memory &gt; 4000" in page
     assert "<b>3</b>" in page
     assert ">100 %<" in page
