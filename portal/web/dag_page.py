@@ -26,6 +26,7 @@ from wms.dags.policy import may_steer
 from wms.dags.run_selectors import outer_of
 from wms.dags.selectors import NodeCounts, counts_by_state, matches_of
 from wms.dags.states import DAG_TERMINAL
+from wms.notices.selectors import subscription_to_dag
 
 _STAYS_SHOWN = 20
 #: From so many nodes on, a page that looks at all of them is refreshed less often.
@@ -94,6 +95,8 @@ def show_dag(
         "outer": outer_of(dag),
         **_stays(dag),
     }
+    if not is_part(request):
+        context["is_told"] = subscription_to_dag(request.user, dag.pk) is not None
     if not (tab.is_steady and is_part(request)):
         context |= tab.build(request, dag, counts)
     return render_page(request, "dag", context, status=error.status if error else 200)

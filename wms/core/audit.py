@@ -116,3 +116,8 @@ def find_entry(user: User, entry_id: int) -> AuditEntry:
     if entry is None:
         raise NotFound(f"There is no audit entry {entry_id}, or you may not see it.")
     return entry
+
+
+def own_actions(user: User) -> QuerySet[AuditEntry]:
+    """What the user did, latest first."""
+    return visible_entries(user).filter(actor=user.get_username()).order_by("-pk")

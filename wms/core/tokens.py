@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import F, Q, QuerySet
 from django.db.models.functions import Now
 
 from wms.core.actors import Actor
 from wms.core.audit import record_action
-from wms.core.errors import NotAuthenticated
+from wms.core.errors import NotAuthenticated, NotFound
 from wms.core.models import ApiToken, Role, User
 from wms.core.policy import require_role
 from wms.core.transitions import Applied
@@ -82,6 +82,21 @@ def _require_rights(actor: Actor, user_ids: set[int]) -> None:
     """Everybody manages their own tokens, admins those of all."""
     if actor.user is None or user_ids - {actor.user.pk}:
         require_role(actor, Role.ADMIN, "manage the tokens of others")
+
+
+def own_tokens(user: User) -> QuerySet[ApiToken]:
+    """The tokens of the user, the latest first; those that are revoked after the others."""
+    return ApiToken.objects.filter(user=user).order_by(
+        F("revoked_at").desc(nulls_first=True), "-pk"
+    )
+
+
+def find_own_token(user: User, token_id: int) -> ApiToken:
+    """One token of the user. Raises NotFound."""
+    found = own_tokens(user).filter(pk=token_id).first()
+    if found is None:
+        raise NotFound(f"You have no token {token_id}.")
+    return found
 
 
 def authenticate_token(text: str, *, now: datetime) -> User:

@@ -87,13 +87,16 @@ def _status(call: Call, address: str) -> int:
             connection.request("POST", call.target.path, body=call.body, headers=dict(headers))
             response = connection.getresponse()
             response.read(_ANSWER_BYTES)
-            return response.status
         except (OSError, http.client.HTTPException) as error:
             if is_over.is_set():
                 raise TimeoutError from error
             raise
         finally:
             connection.close()
+    # Headers that were cut off look complete.
+    if is_over.is_set():
+        raise TimeoutError
+    return response.status
 
 
 class _Pinned(http.client.HTTPConnection):

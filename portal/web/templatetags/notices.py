@@ -1,0 +1,16 @@
+"""Notices as pages show them."""
+
+from __future__ import annotations
+
+from django import template
+
+from wms.notices.messages import path_of
+from wms.notices.models import Notice
+
+register = template.Library()
+
+
+@register.filter
+def notice_path(notice: Notice) -> str:
+    """Where the object of a notice is looked at."""
+    return path_of(notice.subject_kind, notice.subject_id)

@@ -1,0 +1,393 @@
+"""One's own account, and the list of notices, in the browser."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from types import SimpleNamespace
+
+import pytest
+from django.conf import settings
+from django.test import Client, override_settings
+from django.utils import timezone
+
+from portal.personal.services import save_filter
+from tests import factories
+from tests.wms.notices.hearing import happens, hears, told
+from wms.core.actors import Actor
+from wms.core.models import ApiToken, AuditEntry, User
+from wms.core.tokens import authenticate_token, create_token
+from wms.notices import services
+from wms.notices.models import Channel, Delivery, Notice, Subscription
+
+ACCOUNT = "/account/"
+HOOK = "https://hooks.example.org/in?key=hidden"
+BrowserOf = Callable[[User], Client]
+
+
+def _text(answer) -> str:  # type: ignore[no-untyped-def]
+    return str(answer.content.decode())
+
+
+def _audited(action: str) -> list[AuditEntry]:
+    return list(AuditEntry.objects.filter(action=action))
+
+
+@pytest.mark.parametrize("tab", ["overview", "notifications", "tokens", "preferences", "password"])
+def test_every_tab_is_there_for_every_role(
+    people: SimpleNamespace, browser_of: BrowserOf, tab: str
+) -> None:
+    for user in (people.vera, people.olga):
+        answer = browser_of(user).get(ACCOUNT, {"tab": tab})
+
+        assert answer.status_code == 200
+        assert user.username in _text(answer)
+
+
+def test_a_tab_that_is_none_is_not_found(alice: Client) -> None:
+    assert alice.get(ACCOUNT, {"tab": "secrets"}).status_code == 404
+
+
+def test_the_account_tells_what_the_role_may_do_and_what_was_done(
+    people: SimpleNamespace, alice: Client
+) -> None:
+    factories.dag(people.alice)
+
+    text = _text(alice.get(ACCOUNT))
+
+    assert "Submit DAGs, and steer what is your own." in text
+    assert "/audit/?actor=alice" in text
+    assert "submit" in text
+
+
+def test_a_token_is_shown_once_and_works(people: SimpleNamespace, alice: Client) -> None:
+    answer = alice.post(f"{ACCOUNT}tokens/", {"name": "nightly", "days": "30"})
+
+    issued = answer.context["issued"]
+    assert issued.text in _text(answer)
+    assert authenticate_token(issued.text, now=timezone.now()) == people.alice
+    remaining = issued.row.expires_at - timezone.now()
+    assert timedelta(days=29) < remaining <= timedelta(days=30)
+    assert issued.text not in _text(alice.get(ACCOUNT, {"tab": "tokens"}))
+    [entry] = _audited("create token")
+    assert issued.text not in str(entry.facts)
+
+
+@pytest.mark.parametrize("body", [{"name": ""}, {"name": "x" * 101}, {"name": "x", "days": "-1"}])
+def test_a_bad_token_form_is_shown_with_its_fault(alice: Client, body: dict[str, str]) -> None:
+    answer = alice.post(f"{ACCOUNT}tokens/", body)
+
+    assert answer.status_code == 400
+    assert 'class="fault"' in _text(answer)
+    assert not ApiToken.objects.exists()
+
+
+def test_a_token_is_revoked_by_its_owner_and_hidden_from_others(
+    people: SimpleNamespace, alice: Client, browser_of: BrowserOf
+) -> None:
+    text = create_token(people.alice, name="nightly", actor=Actor.person(people.alice))
+    token = ApiToken.objects.get()
+    address = f"{ACCOUNT}tokens/{token.pk}/revoke/"
+
+    assert browser_of(people.bob).post(address).status_code == 404
+    assert browser_of(people.ada).post(address).status_code == 404
+    assert authenticate_token(text, now=timezone.now()) == people.alice
+    assert alice.post(address).status_code == 302
+    assert alice.post(address).status_code == 409
+    token.refresh_from_db()
+    assert token.revoked_at is not None
+    assert len(_audited("revoke token")) == 1
+
+
+def test_the_password_is_changed_and_other_sessions_end(
+    people: SimpleNamespace, alice: Client, browser_of: BrowserOf
+) -> None:
+    other = browser_of(people.alice)
+    body = {
+        "old_password": factories.PASSWORD,
+        "new_password1": "a purple staple",
+        "new_password2": "a purple staple",
+    }
+
+    answer = alice.post(f"{ACCOUNT}password/", body)
+
+    assert answer.status_code == 302
+    assert alice.get(ACCOUNT).status_code == 200
+    assert other.get(ACCOUNT).status_code == 302, "its session has ended"
+    assert Client().login(username="alice", password="a purple staple")
+    [entry] = _audited("change password")
+    assert "purple" not in f"{entry.facts}{entry.target}"
+
+
+@pytest.mark.parametrize(
+    ("changes", "fault"),
+    [
+        ({"old_password": "wrong"}, "old password was entered incorrectly"),
+        ({"new_password2": "another staple"}, "match"),
+        ({"new_password1": "short", "new_password2": "short"}, "too short"),
+    ],
+)
+def test_a_bad_change_of_the_password_tells_why(
+    people: SimpleNamespace, alice: Client, changes: dict[str, str], fault: str
+) -> None:
+    body = {
+        "old_password": factories.PASSWORD,
+        "new_password1": "a purple staple",
+        "new_password2": "a purple staple",
+    }
+
+    answer = alice.post(f"{ACCOUNT}password/", body | changes)
+
+    assert answer.status_code == 400
+    assert fault in _text(answer)
+    people.alice.refresh_from_db()
+    assert people.alice.check_password(factories.PASSWORD)
+
+
+def test_an_account_without_a_password_has_none_to_change(
+    people: SimpleNamespace, browser_of: BrowserOf
+) -> None:
+    people.bob.set_unusable_password()
+    people.bob.save()
+    bob = browser_of(people.bob)
+
+    assert "it logs in elsewhere" in _text(bob.get(ACCOUNT, {"tab": "password"}))
+    assert bob.post(f"{ACCOUNT}password/", {}).status_code == 409
+
+
+def test_a_list_opens_with_the_filter_that_was_chosen(
+    people: SimpleNamespace, alice: Client
+) -> None:
+    saved = save_filter(
+        "jobs", name="mine", parameters={"state": ["failed"]}, actor=Actor.person(people.alice)
+    )
+
+    answer = alice.post(f"{ACCOUNT}start-filters/", {"list": "jobs", "filter": str(saved.pk)})
+
+    assert answer.status_code == 302
+    text = _text(alice.get(ACCOUNT, {"tab": "preferences"}))
+    assert f'<option value="{saved.pk}" selected>mine' in text
+    assert (
+        alice.post(f"{ACCOUNT}start-filters/", {"list": "jobs", "filter": "x"}).status_code == 404
+    )
+    alice.post(f"{ACCOUNT}start-filters/", {"list": "jobs", "filter": ""})
+    assert "selected>mine" not in _text(alice.get(ACCOUNT, {"tab": "preferences"}))
+
+
+def test_a_rule_is_switched_on_and_off_with_one_entry_each(
+    people: SimpleNamespace, alice: Client
+) -> None:
+    alice.post(f"{ACCOUNT}subscriptions/", {"rule": "my-dags-failed"})
+    alice.post(f"{ACCOUNT}subscriptions/", {"rule": "my-dags-failed"})
+
+    known = Subscription.objects.get(user=people.alice)
+    alice.post(f"{ACCOUNT}subscriptions/{known.pk}/remove/")
+
+    assert not Subscription.objects.exists()
+    assert [len(_audited(each)) for each in ("subscribe", "unsubscribe")] == [1, 1]
+
+
+def test_a_site_that_is_not_there_is_told_at_the_field(alice: Client) -> None:
+    answer = alice.post(f"{ACCOUNT}subscriptions/", {"rule": "site", "site": "Atlantis"})
+
+    assert answer.status_code == 404
+    assert "There is no site Atlantis." in _text(answer)
+
+
+def test_loops_are_told_to_operators_only(
+    people: SimpleNamespace, alice: Client, browser_of: BrowserOf
+) -> None:
+    assert alice.post(f"{ACCOUNT}subscriptions/", {"rule": "loops"}).status_code == 403
+    assert "on-loops" not in _text(alice.get(ACCOUNT, {"tab": "notifications"}))
+    olga = browser_of(people.olga)
+    assert "on-loops" in _text(olga.get(ACCOUNT, {"tab": "notifications"}))
+    assert olga.post(f"{ACCOUNT}subscriptions/", {"rule": "loops"}).status_code == 302
+
+
+def test_the_secret_of_a_webhook_is_shown_once(people: SimpleNamespace, alice: Client) -> None:
+    answer = alice.post(f"{ACCOUNT}channels/", {"kind": "webhook", "url": HOOK, "pace": "hourly"})
+
+    secret = answer.context["made"].secret
+    assert secret in _text(answer)
+    page = _text(alice.get(ACCOUNT, {"tab": "notifications"}))
+    assert secret not in page
+    assert "https://hooks.example.org/in?key=hidden" in page, "its owner may see the address"
+    [entry] = _audited("add channel")
+    assert entry.facts == {"kind": "webhook", "host": "hooks.example.org"}
+
+
+@pytest.mark.parametrize(
+    ("url", "fault"),
+    [
+        ("http://hooks.example.org/", "must begin with https://"),
+        ("https://me:secret@hooks.example.org/", "must not contain a user"),
+        ("", "must begin with https://"),
+    ],
+)
+def test_a_bad_webhook_is_told_at_the_field(alice: Client, url: str, fault: str) -> None:
+    answer = alice.post(f"{ACCOUNT}channels/", {"kind": "webhook", "url": url, "pace": "now"})
+
+    assert answer.status_code == 400
+    assert fault in _text(answer)
+    assert not Channel.objects.exists()
+
+
+def test_without_a_mail_server_the_page_says_so(alice: Client) -> None:
+    assert "This portal sends no e-mail" in _text(alice.get(ACCOUNT, {"tab": "notifications"}))
+    answer = alice.post(f"{ACCOUNT}channels/", {"kind": "email", "pace": "now"})
+    assert answer.status_code == 409
+
+
+def test_mail_goes_to_the_address_of_the_account_only(
+    people: SimpleNamespace, alice: Client
+) -> None:
+    notices = settings.PILOTAGE["NOTICES"] | {"EMAIL_FROM": "pilotage@example.org"}
+    with override_settings(PILOTAGE=settings.PILOTAGE | {"NOTICES": notices}):
+        page = {"tab": "notifications"}
+        assert "has no e-mail address" in _text(alice.get(ACCOUNT, page))
+        assert (
+            alice.post(f"{ACCOUNT}channels/", {"kind": "email", "pace": "now"}).status_code == 409
+        )
+        User.objects.filter(pk=people.alice.pk).update(email="alice@example.org")
+        answer = alice.post(
+            f"{ACCOUNT}channels/", {"kind": "email", "pace": "now", "url": "eve@example.org"}
+        )
+
+        assert answer.status_code == 302
+        assert "alice@example.org" in _text(alice.get(ACCOUNT, page))
+        assert Channel.objects.get().url == ""
+
+
+def _channel(user: User, url: str = HOOK) -> Channel:
+    return services.add_channel("webhook", url=url, actor=Actor.person(user)).row
+
+
+def test_channels_and_subscriptions_of_others_are_not_found(
+    people: SimpleNamespace, alice: Client, browser_of: BrowserOf
+) -> None:
+    row, known = _channel(people.alice), hears(people.alice, "site")
+
+    for user in (people.bob, people.olga, people.ada):
+        other = browser_of(user)
+        for action in ("change", "test", "renew", "remove"):
+            answer = other.post(f"{ACCOUNT}channels/{row.pk}/", {"action": action})
+            assert answer.status_code == 404
+        assert other.post(f"{ACCOUNT}subscriptions/{known.pk}/remove/").status_code == 404
+    assert Channel.objects.get().secret_check == row.secret_check
+    assert Subscription.objects.filter(pk=known.pk).exists()
+
+
+def test_a_channel_is_changed_tested_renewed_and_removed(
+    people: SimpleNamespace, alice: Client
+) -> None:
+    row = _channel(people.alice)
+    address = f"{ACCOUNT}channels/{row.pk}/"
+
+    alice.post(address, {"action": "change", "pace": "daily"})
+    first = alice.post(address, {"action": "test"}).status_code
+    again = alice.post(address, {"action": "test"})
+    renewed = alice.post(address, {"action": "renew"})
+    off = alice.post(address, {"action": "change", "is_enabled": "false"})
+    refused = alice.post(address, {"action": "test"})
+
+    changed = Channel.objects.get()
+    assert (changed.pace, changed.is_enabled) == ("daily", False)
+    assert changed.off_reason == "switched off by hand"
+    assert (first, again.status_code, off.status_code) == (302, 429, 302)
+    assert "A test was sent just now" in _text(again)
+    assert renewed.context["made"].secret in _text(renewed)
+    assert changed.secret_check != row.secret_check
+    assert refused.status_code == 409
+    assert Delivery.objects.get().state == "dropped"
+    alice.post(address, {"action": "remove"})
+    assert not Channel.objects.exists()
+    assert len(_audited("change channel")) == 2
+    assert len(_audited("remove channel")) == 1
+
+
+def test_the_log_of_deliveries_tells_what_went_wrong(
+    people: SimpleNamespace, alice: Client
+) -> None:
+    Delivery.objects.create(
+        channel=_channel(people.alice), is_test=True, state="given-up", attempts=1,
+        next_at=timezone.now(), created_at=timezone.now(), last_error="answered 403",
+    )  # fmt: skip
+
+    page = _text(alice.get(ACCOUNT, {"tab": "notifications"}))
+
+    assert "answered 403" in page
+    assert "given up" in page
+
+
+def test_one_click_on_a_dag_tells_and_another_one_stops(
+    people: SimpleNamespace, browser_of: BrowserOf
+) -> None:
+    dag, vera = factories.dag(people.alice), browser_of(people.vera)
+
+    vera.post(f"/dags/{dag.pk}/tell/", {"tell": "yes"})
+    page = _text(vera.get(f"/dags/{dag.pk}/"))
+    subscribed = Subscription.objects.filter(user=people.vera, dag=dag).count()
+    vera.post(f"/dags/{dag.pk}/tell/", {"tell": "no"})
+
+    assert subscribed == 1
+    assert "You are told" in page
+    assert not Subscription.objects.exists()
+    assert "Tell me" in _text(vera.get(f"/dags/{dag.pk}/"))
+    assert vera.post("/dags/99999999/tell/").status_code == 404
+
+
+def test_notices_are_listed_counted_and_marked(people: SimpleNamespace, alice: Client) -> None:
+    hears(people.alice, "my-dags-failed")
+    dags = [factories.dag(people.alice, name=f"d{number}.dag") for number in range(3)]
+    happens("fail", *dags, reason="disk <full>")
+    told(people.alice)
+
+    page = _text(alice.get("/notices/"))
+    first = Notice.objects.order_by("pk")[0]
+    alice.post("/notices/read/", {"notice": str(first.pk)})
+
+    assert f'<a id="notice-link-{first.pk}" href="/dags/{dags[0].pk}/">' in page
+    assert "disk &lt;full&gt;" in page
+    assert "Notices: 3 unread" in page
+    assert "Notices: 2 unread" in _text(alice.get("/notices/bell/"))
+    assert f"notice-link-{first.pk}" not in _text(alice.get("/notices/?unread"))
+    alice.post("/notices/read/", {"all": "yes"})
+    assert "unread" not in _text(alice.get("/notices/bell/"))
+
+
+def test_nobody_reads_or_marks_the_notices_of_others(
+    people: SimpleNamespace, browser_of: BrowserOf
+) -> None:
+    hears(people.alice, "my-dags-failed")
+    happens("fail", factories.dag(people.alice))
+    told(people.alice)
+    notice, bob = Notice.objects.get(), browser_of(people.bob)
+
+    assert "You have no notices." in _text(bob.get("/notices/"))
+    bob.post("/notices/read/", {"notice": str(notice.pk)})
+    bob.post("/notices/read/", {"all": "yes"})
+    assert Notice.objects.get().read_at is None
+
+
+@pytest.mark.parametrize("word", ["x", "-1", "9" * 40])
+def test_marking_what_is_no_number_is_refused(alice: Client, word: str) -> None:
+    assert alice.post("/notices/read/", {"notice": word}).status_code == 400
+
+
+def test_an_empty_list_says_what_to_do_next(alice: Client) -> None:
+    assert "Choose what you want to hear of" in _text(alice.get("/notices/"))
+
+
+def test_paths_of_all_kinds_of_notices_lead_somewhere(
+    people: SimpleNamespace, alice: Client
+) -> None:
+    from wms.notices.messages import path_of
+    from wms.notices.models import SubjectKind
+
+    site, dag = factories.site(), factories.dag(people.alice)
+    ids = {SubjectKind.DAG: str(dag.pk), SubjectKind.SITE: site.name}
+
+    for kind in SubjectKind:
+        if kind == SubjectKind.FAILURES:
+            continue  # needs failures; the address is that of the next test
+        assert alice.get(path_of(kind, ids.get(kind, "1"))).status_code == 200

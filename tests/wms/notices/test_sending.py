@@ -1,0 +1,382 @@
+"""What leaves the portal: when, how often, with which id, and when it is given up."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+
+import pytest
+import time_machine
+from django.core import mail
+from django.db import connection
+from django.utils import timezone
+
+from tests import factories
+from tests.wms.notices.hearing import happens, hears, told
+from tests.wms.notices.receivers import Hook, Sink
+from wms.core.actors import Actor
+from wms.core.models import User
+from wms.dags.models import Dag
+from wms.notices import sending, services
+from wms.notices.models import Channel, Delivery, Notice, Outgoing
+
+START = datetime(2026, 11, 22, 12, 20, tzinfo=UTC)
+Configured = Callable[..., None]
+
+
+@pytest.fixture(autouse=True)
+def _configured(configured: Configured) -> None:
+    """Every test here sends."""
+
+
+def channel(user: User, kind: str = "email", *, url: str = "", pace: str = "now") -> Channel:
+    return services.add_channel(kind, url=url, pace=pace, actor=Actor.person(user)).row
+
+
+def failed_dag(people: SimpleNamespace) -> Dag:
+    dag = factories.dag(people.alice)
+    hears(people.alice, "dag", dag=dag)
+    happens("fail", dag)
+    return dag
+
+
+def later(**delta: int) -> None:
+    """A cycle of reader and sender, so much after the start."""
+    with time_machine.travel(START + timedelta(**delta), tick=False):
+        told(factories.person("alice"), now=timezone.now())
+        sending.run_cycle(timezone.now())
+
+
+def test_a_mail_tells_what_happened_where_and_why(people: SimpleNamespace) -> None:
+    channel(people.alice)
+    dag = failed_dag(people)
+
+    later()
+
+    [sent] = mail.outbox
+    assert sent.subject == f"[Pilotage] DAG {dag.pk}"
+    assert sent.to == ["alice@example.org"]
+    assert sent.from_email == "pilotage@example.org"
+    assert f"DAG {dag.pk} (analysis) has failed" in sent.body
+    assert "  disk full" in sent.body
+    assert f"http://127.0.0.1:8000/dags/{dag.pk}/" in sent.body
+    assert sent.extra_headers["X-Pilotage-Delivery"] == str(Delivery.objects.get().pk)
+
+
+def test_mails_about_one_object_stay_together_and_each_has_an_id(people: SimpleNamespace) -> None:
+    channel(people.alice)
+    dag = failed_dag(people)
+    later()
+    Dag.objects.filter(pk=dag.pk).update(state="idle")
+    happens("hold", dag)
+
+    later(minutes=16)
+
+    first, second = mail.outbox
+    assert first.subject == second.subject
+    assert first.extra_headers["References"] == second.extra_headers["References"]
+    assert first.extra_headers["Message-ID"] != second.extra_headers["Message-ID"]
+
+
+def test_a_real_mail_server_gets_a_mail(
+    people: SimpleNamespace, mail_sink: Sink, configured: Configured
+) -> None:
+    configured(
+        EMAIL_BACKEND="django.core.mail.backends.smtp.EmailBackend", EMAIL_HOST="127.0.0.1",
+        EMAIL_PORT=mail_sink.port, EMAIL_USE_TLS=False,
+    )  # fmt: skip
+    channel(people.alice)
+    dag = failed_dag(people)
+
+    later()
+
+    [sent] = mail_sink.mails
+    assert sent["Subject"] == f"[Pilotage] DAG {dag.pk}"
+    assert sent["Message-ID"] == f"<{Delivery.objects.get().pk}@127.0.0.1>"
+    assert sent["Auto-Submitted"] == "auto-generated"
+
+
+def test_a_mail_server_that_refuses_is_tried_again_and_what_it_said_is_not_told(
+    people: SimpleNamespace, mail_sink: Sink, configured: Configured
+) -> None:
+    configured(
+        EMAIL_BACKEND="django.core.mail.backends.smtp.EmailBackend", EMAIL_HOST="127.0.0.1",
+        EMAIL_PORT=mail_sink.port, EMAIL_USE_TLS=False,
+    )  # fmt: skip
+    channel(people.alice)
+    failed_dag(people)
+    mail_sink.refuses = True
+    later()
+    waiting = Delivery.objects.get()
+    mail_sink.refuses = False
+
+    later(minutes=1)
+
+    assert waiting.last_error == "the mail server did not take it: SMTPSenderRefused"
+    assert len(mail_sink.mails) == 1
+    assert Delivery.objects.get().state == "sent"
+
+
+def test_a_flood_of_failed_dags_is_five_mails_and_a_summary(people: SimpleNamespace) -> None:
+    channel(people.alice)
+    hears(people.alice, "my-dags-failed")
+    dags = [factories.dag(people.alice, name=f"d{number}.dag") for number in range(60)]
+    happens("fail", *dags)
+
+    for minutes in range(0, 40, 2):
+        later(minutes=minutes)
+
+    assert len(mail.outbox) == 6
+    summary = mail.outbox[-1]
+    assert summary.subject == "[Pilotage] Summary"
+    assert "55 notices:" in summary.body
+    assert "... and 5 more: http://127.0.0.1:8000/notices/" in summary.body
+    assert Notice.objects.count() == 60
+
+
+def test_a_dag_whose_nodes_keep_failing_is_told_at_once_and_then_in_sums(
+    people: SimpleNamespace,
+) -> None:
+    channel(people.alice)
+    hears(people.alice, "my-dags-failed")
+    dag = factories.running_dag(people.alice, node_count=9)
+    worker = factories.pilot()
+
+    for minutes in range(0, 18, 2):
+        factories.run_job(worker, exit_code=1)
+        factories.turn() if minutes < 16 else None
+        from wms.failures import grouping
+
+        grouping.run_cycle(timezone.now())
+        later(minutes=minutes)
+
+    assert [sent.subject for sent in mail.outbox] == [f"[Pilotage] DAG {dag.pk}"] * 2
+    assert "1 failed" in mail.outbox[0].body
+    assert "8 failed" in mail.outbox[1].body
+
+
+@pytest.mark.parametrize(
+    ("pace", "before", "due"),
+    [("hourly", 39, 40), ("daily", 18 * 60 + 39, 18 * 60 + 40)],
+)
+def test_a_digest_leaves_at_its_time(
+    people: SimpleNamespace, pace: str, before: int, due: int
+) -> None:
+    channel(people.alice, pace=pace)
+    first, second = failed_dag(people), failed_dag(people)
+
+    later()
+    later(minutes=before)
+    assert mail.outbox == []
+    later(minutes=due)
+
+    [digest] = mail.outbox
+    assert digest.subject == "[Pilotage] Digest"
+    assert "2 notices:" in digest.body
+    assert all(f"DAG {dag.pk} " in digest.body for dag in (first, second))
+
+
+def test_what_one_may_not_see_any_more_is_not_sent(people: SimpleNamespace) -> None:
+    channel(people.olga, pace="hourly")
+    hears(people.olga, "loops")
+    from wms.core.models import ControlLoop
+
+    ControlLoop.objects.create(name="director", period_s=2, started_at=START, error="broken")
+    later()
+    later(minutes=1)
+    assert Notice.objects.filter(user=people.olga).count() == 1
+    User.objects.filter(pk=people.olga.pk).update(role="user")
+
+    later(minutes=41)
+
+    assert mail.outbox == []
+    assert Delivery.objects.get().state == "dropped"
+
+
+def test_a_webhook_gets_what_happened_with_its_id(people: SimpleNamespace, hook: Hook) -> None:
+    channel(people.alice, "webhook", url=hook.url)
+    dag = failed_dag(people)
+
+    later()
+
+    [request] = hook.received
+    delivery = Delivery.objects.get()
+    assert delivery.state == "sent"
+    assert request.path == "/in?token=hidden"
+    assert request.headers["Pilotage-Delivery"] == str(delivery.pk)
+    assert request.headers["Pilotage-Type"] == "notice"
+    body = json.loads(request.body)
+    assert body["id"] == str(delivery.pk)
+    [notice] = body["notices"]
+    assert notice["title"] == f"DAG {dag.pk} (analysis) has failed"
+    assert notice["subject"] == {
+        "kind": "dag", "id": str(dag.pk), "url": f"http://127.0.0.1:8000/dags/{dag.pk}/"
+    }  # fmt: skip
+
+
+def test_a_delivery_is_tried_again_in_growing_pauses_with_the_same_id(
+    people: SimpleNamespace, hook: Hook
+) -> None:
+    hook.status = 500
+    channel(people.alice, "webhook", url=hook.url)
+    failed_dag(people)
+
+    for seconds in range(0, 600, 10):
+        later(seconds=seconds)
+    tries = len(hook.received)
+    hook.status = 200
+    for minutes in range(10, 20):
+        later(minutes=minutes)
+
+    assert tries == 5, "at once, then after 30 s, 1, 2 and 4 min"
+    assert len({request.headers["Pilotage-Delivery"] for request in hook.received}) == 1
+    assert len(hook.received) == 6
+    delivery = Delivery.objects.get()
+    assert (delivery.state, delivery.attempts, delivery.last_error) == ("sent", 6, "")
+
+
+def test_after_a_day_in_vain_a_webhook_is_switched_off_and_its_user_told(
+    people: SimpleNamespace, hook: Hook
+) -> None:
+    hook.status = 500
+    made = channel(people.alice, "webhook", url=hook.url)
+    failed_dag(people)
+    later()
+    failed_dag(people)
+
+    for hours in range(1, 30):
+        later(hours=hours)
+
+    made.refresh_from_db()
+    assert not made.is_enabled
+    assert made.off_reason == "it took nothing for 24 hours: answered 500"
+    assert sorted(Delivery.objects.values_list("state", flat=True)) == ["dropped", "given-up"]
+    assert not Outgoing.objects.filter(delivery=None).exists()
+    notice = Notice.objects.get(user=people.alice, kind="switched-off")
+    assert notice.text == made.off_reason
+
+
+def test_one_dead_webhook_holds_nobody_up(
+    people: SimpleNamespace, hook: Hook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sending, "_SENT_AT_ONCE", 2)
+    dead = channel(people.alice, "webhook", url="http://127.0.0.1:9/")
+    for _ in range(4):
+        failed_dag(people)
+    later()
+    bobs = channel(people.bob, "webhook", url=hook.url)
+    hears(people.bob, "dag", dag=(dag := factories.dag(people.bob)))
+    happens("fail", dag)
+
+    later()
+
+    assert Delivery.objects.filter(channel=bobs, state="sent").count() == 1
+    assert Delivery.objects.filter(channel=dead, state="sent").count() == 0
+
+
+def test_a_test_is_sent_once_and_tells_why_it_failed(people: SimpleNamespace, hook: Hook) -> None:
+    hook.status = 403
+    made = channel(people.alice, "webhook", url=hook.url)
+
+    with time_machine.travel(START, tick=False):
+        services.send_test(made.pk, actor=Actor.person(people.alice), now=timezone.now())
+    later()
+    later(hours=30)
+
+    delivery = Delivery.objects.get()
+    assert (delivery.state, delivery.last_error) == ("given-up", "answered 403")
+    assert [request.headers["Pilotage-Type"] for request in hook.received] == ["test"]
+    made.refresh_from_db()
+    assert made.is_enabled, "a test that fails switches nothing off"
+
+
+def test_after_a_death_while_sending_it_is_sent_again_with_the_same_id(
+    people: SimpleNamespace, hook: Hook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    channel(people.alice, "webhook", url=hook.url)
+    failed_dag(people)
+
+    def die(*_: object, **__: object) -> None:
+        raise _Killed
+
+    with monkeypatch.context() as context:
+        context.setattr(sending, "record", die)
+        with pytest.raises(_Killed):
+            later()
+    later(seconds=29)
+    later(seconds=31)
+
+    assert len(hook.received) == 2, "not before its pause is over"
+    assert len({request.headers["Pilotage-Delivery"] for request in hook.received}) == 1
+    assert Delivery.objects.get().state == "sent"
+
+
+class _Killed(Exception):
+    """The process is no more."""
+
+
+def test_a_sender_that_dies_at_any_statement_loses_nothing(
+    people: SimpleNamespace, hook: Hook
+) -> None:
+    """Statement after statement, the process dies there; then it is started again."""
+    channel(people.alice, "webhook", url=hook.url)
+    place = 0
+    while True:
+        # Each time an hour later, so that nothing is held back as a flood.
+        at = START + timedelta(hours=place)
+        dag = failed_dag(people)
+        told(people.alice, now=at)
+        has_died = _dies_at(place, at)
+
+        for minutes in range(1, 4):
+            sending.run_cycle(at + timedelta(minutes=minutes))
+
+        ids = {
+            json.loads(request.body)["id"]
+            for request in hook.received
+            if f"DAG {dag.pk} " in request.body.decode()
+        }
+        assert len(ids) == 1, f"killed at statement {place}"
+        if not has_died:
+            break
+        place += 1
+    assert place > 5
+
+
+def _dies_at(place: int, now: datetime) -> bool:
+    seen = iter(range(10**6))
+
+    def kill(execute, sql, params, many, context):  # type: ignore[no-untyped-def]
+        if next(seen) == place:
+            raise _Killed
+        return execute(sql, params, many, context)
+
+    try:
+        with connection.execute_wrapper(kill):
+            sending.run_cycle(now)
+    except _Killed:
+        return True
+    return False
+
+
+def test_secrets_and_addresses_are_in_no_log_and_no_audit(
+    people: SimpleNamespace, hook: Hook, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from wms.core.models import AuditEntry
+
+    hook.status = 500
+    made = services.add_channel("webhook", url=hook.url, actor=Actor.person(people.alice))
+    failed_dag(people)
+
+    later()
+
+    audit = " ".join(map(str, AuditEntry.objects.values_list("target", "facts")))
+    written = capsys.readouterr()
+    everything = audit + written.out + written.err + Delivery.objects.get().last_error
+    assert "127.0.0.1" in audit
+    assert "hidden" not in everything
+    assert made.secret not in everything
+    row = Channel.objects.get(pk=made.row.pk)
+    assert made.secret not in str(vars(row)), "no table holds it"
