@@ -9,6 +9,8 @@ from typing import Any
 
 import classad2
 
+from matching.mistakes import fault_place
+
 MAX_AD_BYTES = 64 * 1024
 #: How deep brackets may be nested; the library gives up not far beyond.
 MAX_NESTING = 100
@@ -22,6 +24,7 @@ MAX_OPERATORS = 10_000
 _ATTRIBUTE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _LINE = re.compile(r"\+?([A-Za-z_][A-Za-z0-9_]*)\s*=(?!=)\s*(\S.*)\Z")
 _HINT_LENGTH = 2000
+_PLACED_LENGTH = 20_000
 # Brackets and selections; strings and comments are tokens too, so that what is in them does not
 # count. One that is not closed is a fault that the parser tells.
 _BRACKET = re.compile(
@@ -45,14 +48,28 @@ _STRING_OR_LONG_FLOAT = re.compile(
 
 
 class AdError(ValueError):
-    """An ad or an expression that does not parse; `line` counts from 1 where there are lines."""
+    """An ad or an expression that does not parse; `line` counts from 1 where there are lines.
 
-    def __init__(self, message: str, *, line: int | None = None, attribute: str = "") -> None:
+    `column` counts from 1 in that line. Of a single expression, which has lines of its own, the
+    place is `line_in_text` and `column`.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        line: int | None = None,
+        attribute: str = "",
+        line_in_text: int | None = None,
+        column: int | None = None,
+    ) -> None:
         place = f"line {line}: " if line is not None else ""
         super().__init__(place + message)
         self.message = message
         self.line = line
         self.attribute = attribute
+        self.line_in_text = line_in_text
+        self.column = column
 
 
 def parse_expression(text: str) -> classad2.ExprTree:
@@ -71,7 +88,7 @@ def parse_expression(text: str) -> classad2.ExprTree:
         ad = classad2.ClassAd(f"[Expression = ({text}\n); {_SENTINEL} = true]")
         bare = classad2.ClassAd(f"[Expression = {text}\n]")
     except classad2.ClassAdException:
-        raise AdError(f"not a ClassAd expression: {_shortened(text)}{_hint(text)}") from None
+        raise _unreadable(text) from None
     if set(ad.keys()) != {"Expression", _SENTINEL}:
         raise AdError(f"not a single ClassAd expression: {_shortened(text)}")
     return bare.lookup("Expression")
@@ -105,6 +122,17 @@ def _check_operators(text: str) -> None:
     bare = _BRACKET.sub("()", text)
     if sum(1 for _ in _OPERATOR.finditer(bare)) > MAX_OPERATORS:
         raise AdError(f"more than {MAX_OPERATORS} operators")
+
+
+def _unreadable(text: str) -> AdError:
+    """The error for a text that the library refuses, with the place if it can be told."""
+    message = f"not a ClassAd expression: {_shortened(text)}{_hint(text)}"
+    place = fault_place(text) if len(text) <= _PLACED_LENGTH else None
+    if place is None:
+        return AdError(message)
+    # The hint may have told the same.
+    told = message if place.message in message else f"{message}: {place.message}"
+    return AdError(told, line_in_text=place.line, column=place.column)
 
 
 def _shortened(text: str) -> str:
@@ -149,7 +177,12 @@ def parse_lines(text: str) -> dict[str, str]:
         try:
             parse_expression(expression)
         except AdError as error:
-            raise AdError(f"{name}: {error.message}", line=number, attribute=name) from None
+            # The expression of an attribute is one line; the column is that in the ad.
+            start = line.rindex(expression) if expression in line else 0
+            column = None if error.column is None else start + error.column
+            raise AdError(
+                f"{name}: {error.message}", line=number, attribute=name, column=column
+            ) from None
         seen[name.lower()] = number
         attributes[name] = expression
     return attributes

@@ -9,7 +9,8 @@ from django.contrib import admin
 from django.db.models import F, QuerySet
 from django.http import HttpRequest
 
-from portal.admin.roles import CheckedForm, RoleAdmin, actor_of, role_of
+from portal.admin.forms import CheckedForm
+from portal.admin.roles import OwnSitesAdmin, RoleAdmin, actor_of
 from wms.accounting.models import AccountingGroup, ConcurrencyLimit, Submitter
 from wms.accounting.selectors import ranked_submitters
 from wms.accounting.services import (
@@ -36,7 +37,7 @@ class DeletableAdmin(RoleAdmin):
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         """Who may change them may delete them."""
-        return role_of(request, self.role)
+        return self.has_change_permission(request, obj)
 
     def check_deletion(self, obj: Any) -> None:
         """Raise Conflict when the object is needed."""
@@ -52,6 +53,10 @@ class DeletableAdmin(RoleAdmin):
             except Conflict as error:
                 refusals.append(str(error))
         return [str(obj) for obj in objs], {}, set(), refusals
+
+
+class OwnLimitsAdmin(OwnSitesAdmin, DeletableAdmin):
+    """Limits, which who administers a site sets for it."""
 
 
 class GroupForm(CheckedForm):
@@ -88,7 +93,12 @@ class GroupAdmin(DeletableAdmin):
         self, request: HttpRequest, obj: AccountingGroup, form: Any, change: bool
     ) -> None:
         """Store the group and its members with an audit entry."""
-        save_group(obj, actor=actor_of(request), members=form.cleaned_data["members"])
+        save_group(
+            obj,
+            actor=actor_of(request),
+            reason=form.said_reason,
+            members=form.cleaned_data["members"],
+        )
 
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
         """Do nothing: the members were stored with the group."""
@@ -165,7 +175,7 @@ class SubmitterAdmin(RoleAdmin):
 
     def save_model(self, request: HttpRequest, obj: Submitter, form: Any, change: bool) -> None:
         """Store the factor with an audit entry."""
-        save_submitter(obj, actor=actor_of(request))
+        save_submitter(obj, actor=actor_of(request), reason=form.said_reason)
 
 
 class LimitForm(CheckedForm):
@@ -194,7 +204,7 @@ class LimitAdmin(DeletableAdmin):
         self, request: HttpRequest, obj: ConcurrencyLimit, form: Any, change: bool
     ) -> None:
         """Store the limit with an audit entry."""
-        save_limit(obj, actor=actor_of(request))
+        save_limit(obj, actor=actor_of(request), reason=form.said_reason)
 
     def delete_model(self, request: HttpRequest, obj: ConcurrencyLimit) -> None:
         """Delete the limit with an audit entry."""

@@ -12,7 +12,8 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 
-from portal.admin.roles import CheckedForm, RoleAdmin, actor_of, role_of
+from portal.admin.forms import CheckedForm
+from portal.admin.roles import RoleAdmin, actor_of, role_of
 from wms.core.accounts import change_password, check_account, save_account
 from wms.core.actors import Actor
 from wms.core.models import ApiToken, Role, User
@@ -67,7 +68,12 @@ class UserAdmin(RoleAdmin):
 
     def save_model(self, request: HttpRequest, obj: User, form: Any, change: bool) -> None:
         """Store the account with an audit entry."""
-        save_account(obj, actor=actor_of(request), password=form.cleaned_data["new_password"])
+        save_account(
+            obj,
+            actor=actor_of(request),
+            reason=form.said_reason,
+            password=form.cleaned_data["new_password"],
+        )
 
 
 class TokenForm(forms.ModelForm):

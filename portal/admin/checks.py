@@ -7,7 +7,8 @@ from typing import Any
 from django import forms
 from django.http import HttpRequest
 
-from portal.admin.roles import CheckedForm, RoleAdmin, actor_of
+from portal.admin.forms import CheckedForm
+from portal.admin.roles import RoleAdmin, actor_of
 from wms.core.models import Role
 from wms.pilots.checks import check_node_check, save_node_check
 from wms.pilots.models import NodeCheck
@@ -41,4 +42,4 @@ class NodeCheckAdmin(RoleAdmin):
 
     def save_model(self, request: HttpRequest, obj: NodeCheck, form: Any, change: bool) -> None:
         """Store the check with an audit entry, which keeps what it was before."""
-        save_node_check(obj, actor=actor_of(request))
+        save_node_check(obj, actor=actor_of(request), reason=form.said_reason)

@@ -9,8 +9,9 @@ from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from portal.admin.accounting import DeletableAdmin
-from portal.admin.roles import CheckedForm, actor_of
+from portal.admin.accounting import OwnLimitsAdmin
+from portal.admin.forms import CheckedForm
+from portal.admin.roles import actor_of
 from wms.core.models import User
 from wms.dags.models import SharedLimit
 from wms.dags.shared_limits import (
@@ -38,7 +39,7 @@ class SharedLimitForm(CheckedForm):
         }
 
 
-class SharedLimitAdmin(DeletableAdmin):
+class SharedLimitAdmin(OwnLimitsAdmin):
     """How many nodes of several DAGs may be submitted at once."""
 
     form = SharedLimitForm
@@ -46,7 +47,7 @@ class SharedLimitAdmin(DeletableAdmin):
     search_fields = ("owner__username", "site__name", "category", "note")
     readonly_fields = ("submitted",)
 
-    def get_queryset(self, request: HttpRequest) -> QuerySet[SharedLimit]:
+    def all_rows(self, request: HttpRequest) -> QuerySet[SharedLimit]:
         """With what is submitted now."""
         assert isinstance(request.user, User)
         return visible_shared_limits(request.user)
@@ -69,7 +70,7 @@ class SharedLimitAdmin(DeletableAdmin):
 
     def save_model(self, request: HttpRequest, obj: SharedLimit, form: Any, change: bool) -> None:
         """Store the limit with an audit entry."""
-        save_shared_limit(obj, actor=actor_of(request))
+        save_shared_limit(obj, actor=actor_of(request), reason=form.said_reason)
 
     def delete_model(self, request: HttpRequest, obj: SharedLimit) -> None:
         """Delete the limit with an audit entry."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from django import forms
 
+from portal.admin.forms import CheckedForm
 from portal.admin.policies import PolicyAdmin
-from portal.admin.roles import CheckedForm
 from wms.dags.models import MatchmakingPolicy
 from wms.dags.policies import check_policy, matchmaking_policy, save_policy
 

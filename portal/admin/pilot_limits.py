@@ -7,8 +7,9 @@ from typing import Any
 from django.contrib import admin
 from django.http import HttpRequest
 
-from portal.admin.accounting import DeletableAdmin
-from portal.admin.roles import CheckedForm, actor_of
+from portal.admin.accounting import OwnLimitsAdmin
+from portal.admin.forms import CheckedForm
+from portal.admin.roles import actor_of
 from wms.pilots.limits import check_limit, delete_limit, save_limit
 from wms.pilots.pressure_models import PilotLimit
 
@@ -39,7 +40,7 @@ class PilotLimitForm(CheckedForm):
         return cleaned
 
 
-class PilotLimitAdmin(DeletableAdmin):
+class PilotLimitAdmin(OwnLimitsAdmin):
     """How many pilots there may be at all, at a site, and in the name of a group."""
 
     form = PilotLimitForm
@@ -54,7 +55,7 @@ class PilotLimitAdmin(DeletableAdmin):
 
     def save_model(self, request: HttpRequest, obj: PilotLimit, form: Any, change: bool) -> None:
         """Store the limit with an audit entry."""
-        save_limit(obj, actor=actor_of(request))
+        save_limit(obj, actor=actor_of(request), reason=form.said_reason)
 
     def delete_model(self, request: HttpRequest, obj: PilotLimit) -> None:
         """Delete the limit with an audit entry."""

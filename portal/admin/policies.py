@@ -41,4 +41,4 @@ class PolicyAdmin(RoleAdmin, Generic[_Policy]):
     def save_model(self, request: HttpRequest, obj: _Policy, form: Any, change: bool) -> None:
         """Store the policy with an audit entry."""
         actor: Actor = actor_of(request)
-        type(self).store(obj, actor=actor)
+        type(self).store(obj, actor=actor, reason=form.said_reason)

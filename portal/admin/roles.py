@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
-from django import forms
-from django.contrib import admin
-from django.db.models import Model
-from django.http import HttpRequest
+from django.contrib import admin, messages
+from django.contrib.admin.utils import unquote
+from django.core.exceptions import PermissionDenied
+from django.db.models import ForeignKey, ManyToManyField, QuerySet
+from django.http import Http404, HttpRequest, HttpResponse
 
+from portal.admin.history import history_page, prefilled_by
 from wms.core.actors import Actor
-from wms.core.errors import InvalidInput, PilotageError
 from wms.core.models import Role, User
 from wms.core.policy import has_role
+from wms.sites.models import Site
+from wms.sites.policy import configurable_sites
 
 
 def role_of(request: HttpRequest, role: Role) -> bool:
@@ -25,6 +27,12 @@ def actor_of(request: HttpRequest) -> Actor:
     """Name the user of the request as author of a change."""
     assert isinstance(request.user, User)
     return Actor.person(request.user)
+
+
+def sites_of_user(request: HttpRequest) -> QuerySet[Site]:
+    """The sites that the user of the request may configure."""
+    user = request.user
+    return configurable_sites(user) if isinstance(user, User) else Site.objects.none()
 
 
 class RoleAdmin(admin.ModelAdmin):
@@ -52,22 +60,101 @@ class RoleAdmin(admin.ModelAdmin):
         """Nobody may."""
         return False
 
+    def get_form(self, request: HttpRequest, obj: Any = None, **kwargs: Any) -> Any:
+        """Show the form as it was before a change that is to be taken back, if one is named."""
+        form = super().get_form(request, obj, **kwargs)
+        chosen = request.GET.get("revert", "")
+        if obj is not None and request.method == "GET" and chosen:
+            form.prefilled, told = prefilled_by(chosen, obj, form)
+            messages.info(request, told)
+        return form
 
-class CheckedForm(forms.ModelForm):
-    """A form that asks the domain whether the object is right, and shows its findings in place."""
+    def history_view(
+        self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """Show what was changed, from what to what, by whom and why."""
+        obj = self.get_object(request, unquote(object_id))
+        if obj is None:
+            self._get_obj_does_not_exist_redirect(request, self.opts, object_id)
+        if not self.has_view_permission(request, obj):
+            raise PermissionDenied
+        return history_page(self, request, obj)
 
-    check: Callable[[Model], None]
+    def _get_obj_does_not_exist_redirect(
+        self, request: HttpRequest, opts: Any, object_id: str
+    ) -> NoReturn:
+        """Answer 404: what does not exist, and what one may not see, look alike."""
+        raise Http404(f"There is no {opts.verbose_name} {unquote(object_id)}.")
 
-    def _post_clean(self) -> None:
-        super()._post_clean()
-        if self.errors:
-            return
-        try:
-            type(self).check(self.instance)
-        except InvalidInput as error:
-            for finding in error.findings:
-                place = "" if finding.line is None else f"line {finding.line}: "
-                known = finding.field if finding.field in self.fields else None
-                self.add_error(known, f"{place}{finding.message}")
-        except PilotageError as error:
-            self.add_error(None, str(error))
+
+class OwnSitesAdmin(RoleAdmin):
+    """Objects of one site each: all of them for operators, those of their sites for others.
+
+    `site_field` leads to the site. `operators_fields` may be seen by administrators of the site,
+    and changed by operators only.
+    """
+
+    site_field = "site"
+    operators_fields: tuple[str, ...] = ()
+    may_be_added = True
+
+    def has_module_permission(self, request: HttpRequest) -> bool:
+        """Tell whether the user has any site here."""
+        return super().has_module_permission(request) or sites_of_user(request).exists()
+
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Tell whether the user may look at one, or at the list."""
+        return self._may(request, obj)
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Tell whether the user may change one, or any."""
+        return self._may(request, obj)
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        """Tell whether the user may make one at some site."""
+        return super().has_add_permission(request) or (self.may_be_added and self._may(request))
+
+    def _may(self, request: HttpRequest, obj: Any = None) -> bool:
+        if role_of(request, Role.OPERATOR):
+            return True
+        if obj is None or obj.pk is None:
+            return sites_of_user(request).exists()
+        return self.get_queryset(request).filter(pk=obj.pk).exists()
+
+    def all_rows(self, request: HttpRequest) -> QuerySet[Any]:
+        """Read the objects of all sites."""
+        return super().get_queryset(request)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        """Leave out what is not of the user's sites: it does not exist for the user."""
+        rows = self.all_rows(request)
+        if role_of(request, Role.OPERATOR):
+            return rows
+        return rows.filter(**{f"{self.site_field}__in": sites_of_user(request)})
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
+        """Add what only operators change."""
+        fields = tuple(super().get_readonly_fields(request, obj))
+        if role_of(request, Role.OPERATOR):
+            return fields
+        return (*fields, *(name for name in self.operators_fields if name not in fields))
+
+    def formfield_for_foreignkey(
+        self, db_field: ForeignKey[Any, Any], request: HttpRequest, **kwargs: Any
+    ) -> Any:
+        """Offer the user's sites; what is of all sites is the operators'."""
+        is_bound = db_field.name == "site" and not role_of(request, Role.OPERATOR)
+        if is_bound:
+            kwargs["queryset"] = sites_of_user(request)
+        field = super().formfield_for_foreignkey(db_field, request, **kwargs)
+        if is_bound and field is not None:
+            field.required = True
+        return field
+
+    def formfield_for_manytomany(
+        self, db_field: ManyToManyField[Any, Any], request: HttpRequest, **kwargs: Any
+    ) -> Any:
+        """Offer accounts by name."""
+        if db_field.related_model is User:
+            kwargs["queryset"] = User.objects.filter(is_active=True).order_by("username")
+        return super().formfield_for_manytomany(db_field, request, **kwargs)

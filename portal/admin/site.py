@@ -6,7 +6,6 @@ from typing import Any
 
 from django.contrib.admin import AdminSite
 from django.contrib.auth.views import PasswordChangeView, redirect_to_login
-from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
@@ -18,10 +17,12 @@ from portal.admin.checks import NodeCheckAdmin
 from portal.admin.dags import SharedLimitAdmin
 from portal.admin.matchmaking import MatchmakingPolicyAdmin
 from portal.admin.pilot_limits import PilotLimitAdmin
-from portal.admin.roles import role_of
+from portal.admin.roles import role_of, sites_of_user
 from portal.admin.sites import DowntimeAdmin, QueueAdmin, SiteAdmin
 from portal.admin.task_queues import RunningLimitAdmin, TaskQueueAdmin, TaskQueuePolicyAdmin
+from portal.web.pages import refusal
 from wms.accounting.models import AccountingGroup, ConcurrencyLimit, Submitter
+from wms.core.errors import NotPermitted
 from wms.core.models import ApiToken, AuditEntry, Role, User
 from wms.dags.models import MatchmakingPolicy, SharedLimit
 from wms.jobs.models import RunningLimit
@@ -32,7 +33,7 @@ from wms.taskqueues.models import TaskQueue, TaskQueuePolicy
 
 
 class Administration(AdminSite):
-    """Open to operators and administrators, who log in on the portal's own page."""
+    """Open to who configures something; they log in on the portal's own page."""
 
     site_title = "Pilotage administration"
     site_header = "Pilotage administration"
@@ -40,7 +41,7 @@ class Administration(AdminSite):
 
     def has_permission(self, request: HttpRequest) -> bool:
         """Tell whether the user may see anything here."""
-        return role_of(request, Role.OPERATOR)
+        return role_of(request, Role.OPERATOR) or sites_of_user(request).exists()
 
     def login(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
@@ -49,7 +50,11 @@ class Administration(AdminSite):
         if self.has_permission(request):
             return redirect("admin:index")
         if request.user.is_authenticated:
-            raise PermissionDenied(f"The administration needs the role {Role.OPERATOR.label}.")
+            why = (
+                f"The administration needs the role {Role.OPERATOR.label}, or to be named as "
+                "administrator by a site."
+            )
+            return refusal(request, NotPermitted(why))
         return redirect_to_login(request.GET.get("next", reverse("admin:index")))
 
     def password_change(

@@ -7,14 +7,18 @@ from typing import Any
 from django import forms
 from django.contrib import admin, messages
 from django.db.models import QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
+from django.urls import path, reverse
 from django.utils import timezone
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
+from django.utils.http import urlencode
 from django.utils.safestring import SafeString
 
-from portal.admin.roles import CheckedForm, RoleAdmin, actor_of
-from wms.core.errors import PilotageError
-from wms.sites.ads import check_site
+from portal.admin.forms import CheckedForm
+from portal.admin.roles import OwnSitesAdmin, actor_of
+from portal.admin.site_exchange import export_sites, import_sites
+from wms.core.errors import Conflict, PilotageError
+from wms.sites.ads import check_site, current_ad
 from wms.sites.downtimes import cancel_downtimes, check_downtime, save_downtime
 from wms.sites.models import Downtime, Queue, Site
 from wms.sites.services import check_queue, save_queue, save_site
@@ -22,6 +26,12 @@ from wms.sites.standing import standing_of
 
 _EXPRESSION = forms.Textarea(attrs={"rows": 3, "cols": 100, "spellcheck": "false"})
 _LINES = forms.Textarea(attrs={"rows": 8, "cols": 100, "spellcheck": "false"})
+
+
+def test_links(site: Site) -> list[tuple[str, str]]:
+    """Where a site's ad is tried on what waits, with the site filled in."""
+    query = urlencode({"site": site.name})
+    return [("Test against what waits", f"{reverse('web:explain')}?{query}")]
 
 
 class SiteForm(CheckedForm):
@@ -33,7 +43,7 @@ class SiteForm(CheckedForm):
         model = Site
         fields = (
             "name", "is_enabled", "max_matches", "matches_unit", "group_size", "failure_threshold",
-            "requirements", "rank", "environment", "attributes",
+            "requirements", "rank", "environment", "attributes", "administrators",
         )  # fmt: skip
         widgets = {
             "requirements": _EXPRESSION,
@@ -43,19 +53,49 @@ class SiteForm(CheckedForm):
         }
 
 
-class SiteAdmin(RoleAdmin):
+class SiteAdmin(OwnSitesAdmin):
     """Sites with their expressions, how they stand, and the ad that was last published."""
+
+    site_field = "pk"
+    may_be_added = False
+    operators_fields = ("name", "administrators")
+    filter_horizontal = ("administrators",)
+    change_form_template = "admin/sites/testable_change_form.html"
+    change_list_template = "admin/sites/site/change_list.html"
 
     form = SiteForm
     list_display = ("name", "is_enabled", "state", "max_matches", "matches_unit")
     list_filter = ("is_enabled", "state", "matches_unit")
     search_fields = ("name",)
-    readonly_fields = ("standing", "failures", "advertised", "published_ad")
+    readonly_fields = ("standing", "failures", "advertised", "effective_ad", "published_ad")
 
-    def get_queryset(self, request: HttpRequest) -> QuerySet[Site]:
+    def all_rows(self, request: HttpRequest) -> QuerySet[Site]:
         """With all that is shown of a site."""
-        sites: QuerySet[Site] = super().get_queryset(request)
-        return sites.select_related("ad", "advertisement", "throttle")
+        return super().all_rows(request).select_related("ad", "advertisement", "throttle")
+
+    def get_urls(self) -> list[Any]:
+        """Add those of the exchange by YAML."""
+        guarded = self.admin_site.admin_view
+        return [
+            path("export/", guarded(self.export_view), name="sites_site_export"),
+            path("import/", guarded(self.import_view), name="sites_site_import"),
+            *super().get_urls(),
+        ]
+
+    def export_view(self, request: HttpRequest) -> HttpResponse:
+        """Send the user's sites as YAML."""
+        return export_sites(request)
+
+    def import_view(self, request: HttpRequest) -> HttpResponse:
+        """Read sites from YAML, after a preview."""
+        return import_sites(self, request)
+
+    def render_change_form(self, request: HttpRequest, context: Any, *args: Any, **kw: Any) -> Any:
+        """Lead to the page on which the site is tested against what waits."""
+        site = kw.get("obj")
+        if site is not None:
+            context["test_links"] = test_links(site)
+        return super().render_change_form(request, context, *args, **kw)
 
     @admin.display(description="takes DAGs now")
     def standing(self, site: Site) -> str:
@@ -91,6 +131,28 @@ class SiteAdmin(RoleAdmin):
             advertisement.attributes,
         )
 
+    @admin.display(description="effective ad")
+    def effective_ad(self, site: Site) -> SafeString | str:
+        """Show what configuration and advertisement make now, and where each attribute is from."""
+        if site.pk is None:
+            return "-"
+        try:
+            attributes = current_ad(site)
+        except Conflict as error:
+            return str(error)
+        rows = sorted(attributes.items(), key=lambda line: line[0].lower())
+        lines = format_html_join(
+            "",
+            "<tr><td>{}</td><td><code>{}</code></td><td>{}</td></tr>",
+            ((name, each.expression, each.source) for name, each in rows),
+        )
+        return format_html(
+            '<table class="plain"><thead><tr><th scope="col">Attribute</th>'
+            '<th scope="col">Expression</th><th scope="col">From</th></tr></thead>'
+            "<tbody>{}</tbody></table>",
+            lines,
+        )
+
     @admin.display(description="published ad")
     def published_ad(self, site: Site) -> SafeString | str:
         """Show what the negotiator sees, and since when."""
@@ -101,7 +163,15 @@ class SiteAdmin(RoleAdmin):
 
     def save_model(self, request: HttpRequest, obj: Site, form: Any, change: bool) -> None:
         """Store the site with an event and an audit entry."""
-        save_site(obj, actor=actor_of(request))
+        save_site(
+            obj,
+            actor=actor_of(request),
+            reason=form.said_reason,
+            administrators=form.cleaned_data.get("administrators"),
+        )
+
+    def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
+        """Do nothing: the administrators were stored with the site."""
 
 
 class QueueForm(CheckedForm):
@@ -130,8 +200,12 @@ class QueueForm(CheckedForm):
         return cleaned
 
 
-class QueueAdmin(RoleAdmin):
+class QueueAdmin(OwnSitesAdmin):
     """Queues, to which pilots are sent."""
+
+    may_be_added = False
+    operators_fields = ("site", "name", "element", "settings", "owner", "owner_group")
+    change_form_template = "admin/sites/testable_change_form.html"
 
     form = QueueForm
     list_display = ("name", "site", "element", "is_enabled", "max_pilots", "max_queued_pilots")
@@ -139,9 +213,16 @@ class QueueAdmin(RoleAdmin):
     list_select_related = ("site",)
     search_fields = ("name", "site__name")
 
+    def render_change_form(self, request: HttpRequest, context: Any, *args: Any, **kw: Any) -> Any:
+        """Lead to the page on which the queue's site is tested against what waits."""
+        queue = kw.get("obj")
+        if queue is not None:
+            context["test_links"] = test_links(queue.site)
+        return super().render_change_form(request, context, *args, **kw)
+
     def save_model(self, request: HttpRequest, obj: Queue, form: Any, change: bool) -> None:
         """Store the queue with an event and an audit entry."""
-        save_queue(obj, actor=actor_of(request))
+        save_queue(obj, actor=actor_of(request), reason=form.said_reason)
 
 
 def _check_downtime(downtime: Downtime) -> None:
@@ -152,6 +233,10 @@ class DowntimeForm(CheckedForm):
     """A downtime that ends after its start, and in the future."""
 
     check = staticmethod(_check_downtime)
+    reason = forms.CharField(
+        widget=forms.Textarea(attrs={"rows": 3, "cols": 80}),
+        help_text="It is shown with the site.",
+    )
 
     class Meta:
         model = Downtime
@@ -170,12 +255,12 @@ class DowntimeForm(CheckedForm):
         return cleaned
 
 
-class DowntimeAdmin(RoleAdmin):
+class DowntimeAdmin(OwnSitesAdmin):
     """Downtimes, the latest first: entered, changed until they are over, cancelled."""
 
     form = DowntimeForm
     list_display = ("site", "start", "end", "lead_time_s", "reason", "author", "cancelled_by")
-    list_filter = ("site",)
+    list_filter = (("site", admin.RelatedOnlyFieldListFilter),)
     list_select_related = ("site",)
     ordering = ("-start", "-pk")
     readonly_fields = ("author", "created_at", "cancelled_at", "cancelled_by")
@@ -185,7 +270,8 @@ class DowntimeAdmin(RoleAdmin):
         self, request: HttpRequest, obj: Downtime | None = None
     ) -> tuple[str, ...]:
         """A downtime stays with its site."""
-        return self.readonly_fields if obj is None else ("site", *self.readonly_fields)
+        fields = super().get_readonly_fields(request, obj)
+        return fields if obj is None else ("site", *fields)
 
     def save_model(self, request: HttpRequest, obj: Downtime, form: Any, change: bool) -> None:
         """Store the downtime with an event and an audit entry."""

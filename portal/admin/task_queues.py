@@ -10,9 +10,10 @@ from django.contrib.postgres.forms import SimpleArrayField
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from portal.admin.accounting import DeletableAdmin
+from portal.admin.accounting import OwnLimitsAdmin
+from portal.admin.forms import CheckedForm
 from portal.admin.policies import PolicyAdmin
-from portal.admin.roles import CheckedForm, RoleAdmin, actor_of
+from portal.admin.roles import RoleAdmin, actor_of
 from portal.web.needs import words_of
 from wms.core.models import User
 from wms.jobs.limits import check_limit, delete_limit, save_limit, visible_limits
@@ -132,7 +133,7 @@ class RunningLimitForm(CheckedForm):
         return cleaned
 
 
-class RunningLimitAdmin(DeletableAdmin):
+class RunningLimitAdmin(OwnLimitsAdmin):
     """How many jobs of a kind may run at a site."""
 
     form = RunningLimitForm
@@ -141,7 +142,7 @@ class RunningLimitAdmin(DeletableAdmin):
     search_fields = ("site__name", "job_type", "owner_group", "note")
     readonly_fields = ("running", "last_match_at")
 
-    def get_queryset(self, request: HttpRequest) -> QuerySet[RunningLimit]:
+    def all_rows(self, request: HttpRequest) -> QuerySet[RunningLimit]:
         """With what runs now."""
         assert isinstance(request.user, User)
         return visible_limits(request.user)
@@ -158,7 +159,7 @@ class RunningLimitAdmin(DeletableAdmin):
 
     def save_model(self, request: HttpRequest, obj: RunningLimit, form: Any, change: bool) -> None:
         """Store the limit with an audit entry."""
-        save_limit(obj, actor=actor_of(request))
+        save_limit(obj, actor=actor_of(request), reason=form.said_reason)
 
     def delete_model(self, request: HttpRequest, obj: RunningLimit) -> None:
         """Delete the limit with an audit entry."""

@@ -66,7 +66,8 @@ class TooLarge(PilotageError):
 class Finding:
     """One fault of an input: what is wrong, and where.
 
-    `command` is the command of a DAG file that is at fault, in capitals.
+    `command` is the command of a DAG file that is at fault, in capitals. `column` counts from 1 in
+    the line.
     """
 
     message: str
@@ -74,11 +75,14 @@ class Finding:
     line: int | None = None
     field: str = ""
     command: str = ""
+    column: int | None = None
 
     def __str__(self) -> str:
         place = self.file or self.field
         if place and self.line is not None:
             place = f"{place}:{self.line}"
+        if place and self.line is not None and self.column is not None:
+            place = f"{place}:{self.column}"
         return f"{place}: {self.message}" if place else self.message
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -41,6 +43,30 @@ def check_same_name(row: models.Model) -> None:
     old = stored.first() if row.pk else None
     if old is not None and old != row.name:  # type: ignore[attr-defined]
         raise InvalidInput.of(f"the name {old} cannot be changed", field="name")
+
+
+def marks_of(row: models.Model, names: Collection[str]) -> dict[str, str]:
+    """A short mark of each field's value, by which a later change is known."""
+    return {name: _mark(_value_of(row, name)) for name in names}
+
+
+def lock_stored(row: models.Model) -> models.Model:
+    """The row as it is stored, locked until the transaction ends; with defaults if it is not."""
+    model = type(row)
+    stored = model._default_manager.select_for_update(of=("self",)).filter(pk=row.pk).first()
+    return stored or model(pk=row.pk)
+
+
+def _value_of(row: models.Model, name: str) -> Any:
+    field = row._meta.get_field(name)
+    if field.many_to_many:
+        return sorted(getattr(row, name).values_list("pk", flat=True)) if row.pk else []
+    return getattr(row, getattr(field, "attname", name))
+
+
+def _mark(value: Any) -> str:
+    text = json.dumps(value, default=str, sort_keys=True)
+    return hashlib.blake2b(text.encode(), digest_size=6).hexdigest()
 
 
 def save_audited(

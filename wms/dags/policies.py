@@ -6,9 +6,10 @@ from django.db import transaction
 
 from matching.adcost import check_cost
 from matching.classads import AdError, parse_expression
+from matching.mistakes import fault_place
 from matching.requirements import constant_fault
 from wms.core.actors import Actor
-from wms.core.errors import InvalidInput
+from wms.core.errors import Finding, InvalidInput
 from wms.core.models import Role
 from wms.core.policy import require_role
 from wms.core.saving import check_row, save_audited
@@ -26,7 +27,11 @@ def check_policy(policy: MatchmakingPolicy) -> None:
     if policy.rematch_expression.strip():
         fault = rematch_fault(policy.rematch_expression)
         if fault:
-            raise InvalidInput.of(fault, field="rematch_expression")
+            place = fault_place(policy.rematch_expression)
+            line, column = (place.line, place.column) if place else (None, None)
+            raise InvalidInput(
+                [Finding(fault, field="rematch_expression", line=line, column=column)]
+            )
 
 
 def rematch_fault(text: str) -> str:

@@ -96,7 +96,7 @@ def _expression_faults(field: str, text: str) -> list[Finding]:
     try:
         parse_expression(text)
     except AdError as error:
-        return [Finding(error.message, field=field)]
+        return [Finding(error.message, field=field, line=error.line_in_text, column=error.column)]
     return requirements_faults(text, field=field) if field == "requirements" else []
 
 
@@ -122,7 +122,7 @@ def _attribute_faults(text: str) -> list[Finding]:
     try:
         attributes = parse_lines(text)
     except AdError as error:
-        return [Finding(error.message, field="attributes", line=error.line)]
+        return [Finding(error.message, field="attributes", line=error.line, column=error.column)]
     return [
         Finding(f"{name} is set by Pilotage; use the field made for it", field="attributes")
         for name in attributes

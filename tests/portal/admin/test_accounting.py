@@ -181,5 +181,5 @@ def test_a_fault_of_the_policy_is_shown_at_its_field(
 
 
 def test_there_is_no_second_policy(olga: Client) -> None:
-    assert olga.get("/admin/dags/matchmakingpolicy/2/change/").status_code == 302
+    assert olga.get("/admin/dags/matchmakingpolicy/2/change/").status_code == 404
     assert olga.post("/admin/dags/matchmakingpolicy/add/", SETTINGS).status_code == 403

@@ -75,10 +75,12 @@ def test_a_site_is_stored_with_its_event_and_its_audit_entry(olga: Client) -> No
     ("field", "text", "words"),
     [
         ("requirements", "TARGET.ImageSize < ", "not a ClassAd expression"),
+        ("requirements", "CurMatches = 1", "line 1, column 12: "),
+        ("requirements", "true &&\n(CurMatches == 1", "line 2, column 1: "),
         ("requirements", "CurMatches = 1", "to compare, write =="),
         ("requirements", "", "required"),
         ("rank", '"abc', "a quote is not closed"),
-        ("attributes", "Good = 1\n\nBad = (1 + ", "line 3: "),
+        ("attributes", "Good = 1\n\nBad = (1 + ", "line 3, column 7: "),
         ("attributes", "just words", "line 1: "),
         ("attributes", "CurMatches = 0", "CurMatches is set by Pilotage"),
         ("environment", "A=1\nnot an assignment", "line 2: "),

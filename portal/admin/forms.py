@@ -1,0 +1,145 @@
+"""Forms of the administration: checked by the domain, given a reason, never stale unseen."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from django import forms
+from django.db.models import Model, QuerySet
+
+from portal.admin.targets import changes_of_row
+from wms.core.errors import Finding, InvalidInput, PilotageError
+from wms.core.saving import lock_stored, marks_of
+
+#: Of a value that is shown in a sentence.
+_LONGEST_SHOWN = 300
+
+
+class CheckedForm(forms.ModelForm):
+    """A form that asks the domain whether the object is right, and shows its findings in place.
+
+    It carries a mark of each value that it showed. When somebody else has stored another one
+    meanwhile, both values are shown and nothing is stored.
+    """
+
+    check: Callable[[Model], None]
+    #: What the form is to show instead of what is stored.
+    prefilled: Mapping[str, Any] = {}
+
+    seen = forms.CharField(required=False, widget=forms.HiddenInput)
+    reason = forms.CharField(
+        required=False,
+        max_length=2000,
+        widget=forms.TextInput(attrs={"size": 80}),
+        help_text="Why this is changed: it stands in the history beside what was changed.",
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        initial = {**self.prefilled, **(kwargs.pop("initial", None) or {})}
+        super().__init__(*args, initial=initial, **kwargs)
+        if self.instance.pk is not None:
+            self.initial["seen"] = self._marks(self.instance)
+
+    @property
+    def said_reason(self) -> str:
+        """Why it is changed."""
+        return str(self.cleaned_data.get("reason", ""))
+
+    def _stored_names(self) -> list[str]:
+        fields = {field.name for field in self._meta.model._meta.get_fields()}
+        return [name for name in self.fields if name in fields]
+
+    def _marks(self, row: Model) -> str:
+        return json.dumps(marks_of(row, self._stored_names()))
+
+    def _post_clean(self) -> None:
+        super()._post_clean()
+        if self.instance.pk is not None:
+            self._show_conflicts()
+        if self.errors:
+            return
+        try:
+            type(self).check(self.instance)
+        except InvalidInput as error:
+            for finding in error.findings:
+                known = finding.field if finding.field in self.fields else None
+                self.add_error(known, f"{_place_of(finding)}{finding.message}")
+        except PilotageError as error:
+            self.add_error(None, str(error))
+
+    def _show_conflicts(self) -> None:
+        """Show what others have stored since the form was made; from now on that is seen."""
+        seen = _read_marks(self.data.get(self.add_prefix("seen"), ""))
+        names = [name for name in self._stored_names() if name in seen]
+        if not names:
+            return
+        stored = lock_stored(self.instance)
+        now = marks_of(stored, names)
+        # Who meanwhile stored the same as is typed here is of one mind with it.
+        conflicts = [
+            name
+            for name in names
+            if now[name] != seen[name]
+            and name in self.cleaned_data
+            and _shown(self.cleaned_data[name]) != _shown_stored(stored, name)
+        ]
+        if not conflicts:
+            return
+        self._tell(stored, conflicts)
+        # Who has read this and saves again wants it so.
+        self.data = self.data.copy()
+        self.data[self.add_prefix("seen")] = self._marks(stored)
+
+    def _tell(self, stored: Model, conflicts: list[str]) -> None:
+        last = changes_of_row(stored).filter(facts__has_any_keys=_keys(stored, conflicts)).first()
+        who = "somebody" if last is None else last.actor
+        when = "" if last is None else f" at {last.created_at:%Y-%m-%d %H:%M} UTC"
+        self.add_error(
+            None,
+            f"{who} changed this{when}, after you opened the form. Nothing was stored: compare "
+            "both values at the marked fields, and save again to put yours in place of theirs.",
+        )
+        for name in conflicts:
+            yours = _shown(self.cleaned_data.get(name))
+            self.add_error(
+                name, f"Stored meanwhile: {_shown_stored(stored, name)} - yours: {yours}"
+            )
+
+
+def _keys(row: Model, names: list[str]) -> list[str]:
+    """What the audit trail calls fields."""
+    fields = [row._meta.get_field(name) for name in names]
+    return [str(getattr(field, "attname", field.name)) for field in fields]
+
+
+def _place_of(finding: Finding) -> str:
+    if finding.line is None:
+        return ""
+    column = "" if finding.column is None else f", column {finding.column}"
+    return f"line {finding.line}{column}: "
+
+
+def _read_marks(text: str) -> dict[str, str]:
+    try:
+        marks = json.loads(text)
+    except ValueError:
+        return {}
+    return marks if isinstance(marks, dict) else {}
+
+
+def _shown_stored(row: Model, name: str) -> str:
+    field = row._meta.get_field(name)
+    value = getattr(row, name)
+    return _shown(value.all() if field.many_to_many else value)
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, QuerySet):
+        value = ", ".join(sorted(str(each) for each in value))
+    if isinstance(value, (dict, list)):
+        value = json.dumps(value, sort_keys=True)
+    text = "nothing" if value in (None, "") else str(value)
+    text = "\n".join(text.splitlines())
+    return text if len(text) <= _LONGEST_SHOWN else text[: _LONGEST_SHOWN - 3] + "..."

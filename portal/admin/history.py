@@ -1,0 +1,199 @@
+"""The history of a configured object: what was changed, and a form that is filled as before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from django import forms
+from django.contrib.admin import ModelAdmin
+from django.db.models import Model, QuerySet
+from django.http import Http404, HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
+from django.urls import reverse
+from django.utils.text import capfirst
+
+from portal.admin.targets import changes_of_row
+from wms.core.changes import Difference, differences, further_facts
+from wms.core.models import AuditEntry, User
+
+_SHOWN = 50
+
+
+class HistoryForm(forms.Form):
+    """Which changes are shown."""
+
+    actor = forms.CharField(required=False, max_length=160, label="By")
+    field = forms.ChoiceField(required=False, label="Field")
+    since = forms.DateField(required=False, label="From", widget=forms.DateInput({"type": "date"}))
+    until = forms.DateField(required=False, label="To", widget=forms.DateInput({"type": "date"}))
+    before = forms.IntegerField(required=False, min_value=1, widget=forms.HiddenInput)
+
+    def __init__(self, row: Model, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["field"].choices = [("", "any"), *sorted(_labels(row).items())]
+
+    def clean(self) -> dict[str, Any]:
+        """Refuse a time that ends before it begins."""
+        values: dict[str, Any] = super().clean() or {}
+        since, until = values.get("since"), values.get("until")
+        if since and until and until < since:
+            self.add_error("until", "must not be before the first day")
+        return values
+
+    def chosen(self, entries: QuerySet[AuditEntry]) -> QuerySet[AuditEntry]:
+        """Those of the entries that are asked for."""
+        values = self.cleaned_data
+        if values["actor"]:
+            entries = entries.filter(actor=values["actor"])
+        if values["field"]:
+            entries = entries.filter(facts__has_key=values["field"])
+        if values["since"]:
+            entries = entries.filter(created_at__gte=_midnight(values["since"]))
+        if values["until"]:
+            entries = entries.filter(created_at__lt=_midnight(values["until"]) + timedelta(days=1))
+        if values["before"]:
+            entries = entries.filter(pk__lt=values["before"])
+        return entries
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A field of a change, in words."""
+
+    label: str
+    difference: Difference
+    old: str
+    new: str
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One entry of the history; `revert_address` is empty where there is nothing to go back to."""
+
+    entry: AuditEntry
+    lines: list[Line]
+    facts: list[tuple[str, str]]
+    revert_address: str
+
+
+def history_page(model_admin: ModelAdmin, request: HttpRequest, row: Model) -> HttpResponse:
+    """The page of what was changed of a row, latest first, so many at once."""
+    form = HistoryForm(row, request.GET or {})
+    found = list(form.chosen(changes_of_row(row))[: _SHOWN + 1]) if form.is_valid() else []
+    entries = found[:_SHOWN]
+    older = request.GET.copy()
+    if len(found) > _SHOWN:
+        older["before"] = str(entries[-1].pk)
+    may_change = model_admin.has_change_permission(request, row)
+    context = {
+        **model_admin.admin_site.each_context(request),
+        "title": f"History of {row}",
+        "opts": model_admin.opts,
+        "object": row,
+        "form": form,
+        "changes": _told(row, entries, may_change=may_change),
+        "older": f"?{older.urlencode()}" if len(found) > _SHOWN else "",
+        "is_filtered": bool(request.GET),
+    }
+    return TemplateResponse(request, "admin/object_history.html", context)
+
+
+def _told(row: Model, entries: Iterable[AuditEntry], *, may_change: bool) -> list[Change]:
+    entries = list(entries)
+    labels, names = _labels(row), _names(row, entries)
+    address = _change_address(row)
+    changes = []
+    for entry in entries:
+        lines = [
+            Line(
+                labels.get(each.name, each.name),
+                each,
+                _shown(each.old, names.get(each.name)),
+                _shown(each.new, names.get(each.name)),
+            )
+            for each in differences(entry.facts)
+        ]
+        facts = [(name, _shown(value)) for name, value in further_facts(entry.facts).items()]
+        can_revert = may_change and bool(lines) and entry.action.startswith("change ")
+        changes.append(
+            Change(entry, lines, facts, f"{address}?revert={entry.pk}" if can_revert else "")
+        )
+    return changes
+
+
+def prefilled_by(chosen: str, row: Model, form: Any) -> tuple[dict[str, Any], str]:
+    """What fields were before a change, and a sentence that tells so. Raises Http404."""
+    found = changes_of_row(row).filter(pk=chosen) if chosen.isdigit() else AuditEntry.objects.none()
+    entry = found.first()
+    if entry is None:
+        raise Http404("There is no such change of this object.")
+    fields = {
+        str(getattr(field, "attname", field.name)): field.name for field in row._meta.get_fields()
+    }
+    values = {
+        fields[each.name]: _usable(row, fields[each.name], each.old)
+        for each in differences(entry.facts)
+        if fields.get(each.name) in form.base_fields
+    }
+    told = (
+        f"The form shows what was before the change by {entry.actor} at "
+        f"{entry.created_at:%Y-%m-%d %H:%M} UTC: {', '.join(values) or 'nothing that can be set'}. "
+        "Nothing is changed until you save it."
+    )
+    return values, told
+
+
+def _usable(row: Model, name: str, value: Any) -> Any:
+    """A recorded value as a form takes it: people of a list are recorded by name."""
+    field = row._meta.get_field(name)
+    if field.many_to_many and field.related_model is User:
+        return list(User.objects.filter(username__in=value or ()).values_list("pk", flat=True))
+    return field.to_python(value) if hasattr(field, "to_python") else value
+
+
+def _labels(row: Model) -> dict[str, str]:
+    """The names under which the trail records fields, with what people call them."""
+    fields = [*row._meta.concrete_fields, *row._meta.many_to_many]
+    return {
+        str(field.attname): capfirst(str(field.verbose_name))
+        for field in fields
+        if not getattr(field, "primary_key", False)
+    }
+
+
+def _names(row: Model, entries: Iterable[AuditEntry]) -> dict[str, dict[Any, str]]:
+    """What the ids in foreign keys are called today: a query for each key that was changed."""
+    names: dict[str, dict[Any, str]] = {}
+    for field in row._meta.concrete_fields:
+        if not field.is_relation:
+            continue
+        pairs = [entry.facts.get(field.attname) for entry in entries]
+        ids = {each for pair in pairs if isinstance(pair, list) for each in pair if each}
+        if ids and field.related_model is not None:
+            found = field.related_model._default_manager.in_bulk(list(ids))
+            names[field.attname] = {pk: str(each) for pk, each in found.items()}
+    return names
+
+
+def _shown(value: Any, names: Mapping[Any, str] | None = None) -> str:
+    if value in (None, "", [], {}):
+        return "nothing"
+    if names is not None:
+        return names.get(value, f"number {value}, which is gone")
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    return str(value)
+
+
+def _change_address(row: Model) -> str:
+    meta = row._meta
+    return reverse(f"admin:{meta.app_label}_{meta.model_name}_change", args=[row.pk])
+
+
+def _midnight(day: Any) -> datetime:
+    return datetime(day.year, day.month, day.day, tzinfo=UTC)

@@ -1,0 +1,45 @@
+"""What the audit trail calls the objects of the administration."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from django.db.models import Model, QuerySet
+
+from wms.accounting.models import AccountingGroup, ConcurrencyLimit, Submitter
+from wms.core.changes import changes_of
+from wms.core.models import ApiToken, AuditEntry, User
+from wms.dags.models import MatchmakingPolicy, SharedLimit
+from wms.jobs.models import RunningLimit
+from wms.pilots.models import NodeCheck
+from wms.pilots.pressure_models import PilotLimit
+from wms.sites.models import Downtime, Queue, Site
+from wms.taskqueues.models import TaskQueuePolicy
+
+_TARGETS: dict[type[Model], Callable[[Any], str]] = {
+    Site: lambda row: f"site {row.name}",
+    Queue: lambda row: f"queue {row}",
+    Downtime: lambda row: f"site {row.site.name}",
+    AccountingGroup: lambda row: f"group {row.name}",
+    Submitter: lambda row: f"submitter {row}",
+    ConcurrencyLimit: lambda row: f"limit {row.name}",
+    MatchmakingPolicy: lambda row: "matchmaking policy",
+    TaskQueuePolicy: lambda row: "TaskQueue policy",
+    SharedLimit: lambda row: f"limit of {row}"[:160],
+    RunningLimit: lambda row: f"limit of {row}",
+    PilotLimit: lambda row: f"limit on {row}",
+    NodeCheck: lambda row: f"node check {row.name}",
+    User: lambda row: f"user {row.username}",
+    ApiToken: lambda row: f"token {row.prefix}",
+}
+
+
+def changes_of_row(row: Model) -> QuerySet[AuditEntry]:
+    """What the audit trail tells of a row, latest first."""
+    name = _TARGETS.get(type(row))
+    if name is None:
+        return AuditEntry.objects.none()
+    entries = changes_of(name(row))
+    # The trail tells of a downtime where it tells of its site.
+    return entries.filter(facts__downtime=row.pk) if isinstance(row, Downtime) else entries

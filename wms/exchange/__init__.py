@@ -1,0 +1,1 @@
+"""Sites as text: written as YAML, read from it, compared with what is stored, brought in line."""

@@ -1,0 +1,250 @@
+"""Reading sites from YAML, with the line of everything that is said, within firm bounds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+from django.db import models
+
+from wms.core.errors import Finding, InvalidInput
+from wms.exchange.fields import FORMAT, SITE, VERSION, Kind, is_named, kind_below
+
+MAX_BYTES = 1024 * 1024
+#: Settings of elements are a few levels deep; documents that nest further are no sites.
+MAX_DEPTH = 20
+MAX_NODES = 100_000
+#: Faults that are told at once.
+_MOST_FAULTS = 50
+# libyaml where it is there: the same, and many times faster.
+_PLAIN = yaml.constructor.SafeConstructor()
+_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One row as the document wants it: the fields that it names, and their lines.
+
+    `site` is the name of the site to which it belongs; of a site it is its own.
+    """
+
+    kind: Kind
+    site: str
+    values: dict[str, Any]
+    lines: dict[str, int]
+    line: int
+
+    @property
+    def title(self) -> str:
+        """What the row is called."""
+        if self.kind is SITE:
+            return self.site
+        keys = [str(self.values.get(name) or "any") for name in self.kind.keys]
+        return f"{self.site}/{', '.join(keys)}" if keys else self.site
+
+
+def read_document(text: str) -> list[Entry]:
+    """What a document says of sites: each site followed by what is listed below it.
+
+    Raises InvalidInput with the places of what cannot be read; nothing is looked up.
+    """
+    return _Document(_root(text)).entries()
+
+
+def _fault(message: str, mark: Any) -> Finding:
+    line, column = (mark.line + 1, mark.column + 1) if mark else (None, None)
+    return Finding(message, file="YAML", line=line, column=column)
+
+
+def _refused(message: str, mark: Any = None) -> InvalidInput:
+    return InvalidInput([_fault(message, mark)])
+
+
+def _root(text: str) -> yaml.Node:
+    if len(text.encode(errors="replace")) > MAX_BYTES:
+        raise _refused(f"the document is larger than {MAX_BYTES} bytes")
+    try:
+        _bound(text)
+        root = yaml.compose(text, Loader=_Loader)
+    except yaml.MarkedYAMLError as error:
+        raise _refused(f"{error.problem or 'is no YAML'}", error.problem_mark) from error
+    except (yaml.YAMLError, UnicodeError, ValueError) as error:
+        raise _refused(f"is no YAML: {' '.join(str(error).split())[:200]}") from error
+    if root is None:
+        raise _refused("the document is empty")
+    return root
+
+
+def _bound(text: str) -> None:
+    """Refuse, before anything is built, what is deep, large, or not as plain as sites are."""
+    depth = nodes = documents = 0
+    for event in yaml.parse(text, Loader=_Loader):
+        if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
+            raise _refused("anchors and aliases are not read: write it out", event.start_mark)
+        if getattr(event, "tag", None):
+            raise _refused("tags are not read", event.start_mark)
+        documents += isinstance(event, yaml.DocumentStartEvent)
+        nodes += isinstance(event, (yaml.ScalarEvent, yaml.CollectionStartEvent))
+        depth += isinstance(event, yaml.CollectionStartEvent)
+        depth -= isinstance(event, yaml.CollectionEndEvent)
+        if documents > 1:
+            raise _refused("there is a second document", event.start_mark)
+        if depth > MAX_DEPTH or nodes > MAX_NODES:
+            raise _refused("is nested too deeply, or says too much", event.start_mark)
+
+
+class _Document:
+    """Walks over the nodes and gathers faults."""
+
+    def __init__(self, root: yaml.Node) -> None:
+        self._root = root
+        self._faults: list[Finding] = []
+
+    def entries(self) -> list[Entry]:
+        found = list(self._read())
+        if self._faults:
+            raise InvalidInput(self._faults[:_MOST_FAULTS])
+        return found
+
+    def _say(self, message: str, node: yaml.Node) -> None:
+        self._faults.append(_fault(message, node.start_mark))
+
+    def _read(self) -> Iterator[Entry]:
+        top = self._mapping(self._root)
+        for name, expected in (("format", FORMAT), ("version", VERSION)):
+            node = top.pop(name, None)
+            if node is None or self._plain(node) != expected:
+                self._say(f"needs `{name}: {expected}`", node or self._root)
+        sites = top.pop("sites", None)
+        for name, node in top.items():
+            self._say(f"{name} means nothing here", node)
+        if sites is None:
+            self._say("needs a list of sites", self._root)
+        else:
+            seen: set[str] = set()
+            for node in self._sequence(sites):
+                yield from self._site(node, seen)
+
+    def _site(self, node: yaml.Node, seen: set[str]) -> Iterator[Entry]:
+        values = self._mapping(node)
+        below = [(key, values.pop(key)) for key in list(values) if kind_below(key)]
+        site = self._entry(SITE, "", node, values)
+        if site is None:
+            return
+        if site.site in seen:
+            self._say(f"the site {site.site} is listed twice", node)
+        seen.add(site.site)
+        yield site
+        for key, listed in below:
+            kind = kind_below(key)
+            assert kind is not None
+            yield from self._rows(kind, site.site, listed)
+
+    def _rows(self, kind: Kind, site: str, listed: yaml.Node) -> Iterator[Entry]:
+        titles: set[str] = set()
+        for node in self._sequence(listed):
+            entry = self._entry(kind, site, node, self._mapping(node))
+            if entry is None:
+                continue
+            if entry.title in titles:
+                self._say(f"the {kind.word} {entry.title} is listed twice", node)
+            titles.add(entry.title)
+            yield entry
+
+    def _entry(
+        self, kind: Kind, site: str, node: yaml.Node, nodes: dict[str, yaml.Node]
+    ) -> Entry | None:
+        values: dict[str, Any] = {}
+        lines: dict[str, int] = {}
+        for name, each in nodes.items():
+            if name not in kind.names:
+                self._say(f"a {kind.word} has no {name}", each)
+                continue
+            value = self._plain(each)
+            fault = _type_fault(kind, name, value)
+            if fault:
+                self._say(f"{name} {fault}", each)
+                continue
+            values[name], lines[name] = value, each.start_mark.line + 1
+        needed = "name" if "name" in kind.keys else ""
+        if needed and not values.get(needed):
+            if needed not in nodes:
+                self._say(f"a {kind.word} needs a name", node)
+            return None
+        title = str(values["name"]) if kind is SITE else site
+        return Entry(kind, title, values, lines, node.start_mark.line + 1)
+
+    def _mapping(self, node: yaml.Node) -> dict[str, yaml.Node]:
+        """The values of a mapping by their names; a name that stands twice is a fault."""
+        if not isinstance(node, yaml.MappingNode):
+            self._say("must be a mapping of names to values", node)
+            return {}
+        found: dict[str, yaml.Node] = {}
+        for key, value in node.value:
+            name = key.value if isinstance(key, yaml.ScalarNode) else ""
+            if not name or name in found:
+                self._say(f"{name} stands twice" if name else "is no name of a value", key)
+            found[name] = value
+        return found
+
+    def _sequence(self, node: yaml.Node) -> list[yaml.Node]:
+        if isinstance(node, yaml.SequenceNode):
+            return list(node.value)
+        self._say("must be a list", node)
+        return []
+
+    def _plain(self, node: yaml.Node) -> Any:
+        """The value of a node as JSON knows it; a fault is noted for anything else."""
+        if isinstance(node, yaml.MappingNode):
+            return {name: self._plain(each) for name, each in self._mapping(node).items()}
+        if isinstance(node, yaml.SequenceNode):
+            return [self._plain(each) for each in node.value]
+        try:
+            value = _PLAIN.construct_object(node)
+        except (yaml.YAMLError, ValueError, OverflowError) as error:
+            self._say(f"cannot be read: {' '.join(str(error).split())[:100]}", node)
+            return None
+        fault = _value_fault(value)
+        if fault:
+            self._say(fault, node)
+            return None
+        return value
+
+
+def _value_fault(value: Any) -> str:
+    if isinstance(value, str):
+        if "\0" in value:
+            return "contains a zero byte"
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            return "contains half a character"
+        return ""
+    if isinstance(value, float) and not math.isfinite(value):
+        return "is no number that could be stored"
+    if isinstance(value, int) and abs(value) >= 2**63:
+        return "is too large"
+    is_known = value is None or isinstance(value, (bool, int, float))
+    return "" if is_known else "is read as a date: put it in quotes"
+
+
+def _type_fault(kind: Kind, name: str, value: Any) -> str:
+    """Why a value cannot be that of a field, by its type; the rest is checked when it is stored."""
+    field = kind.model._meta.get_field(name)
+    if isinstance(field, models.JSONField):
+        return ""
+    if value is None:
+        is_optional = field.null or is_named(kind, name)
+        return "" if is_optional else "needs a value"
+    if is_named(kind, name) or isinstance(field, (models.CharField, models.TextField)):
+        return "" if isinstance(value, str) else "must be a text: put it in quotes"
+    if isinstance(field, models.BooleanField):
+        return "" if isinstance(value, bool) else "must be true or false"
+    if isinstance(field, models.FloatField):
+        is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        return "" if is_number else "must be a number"
+    is_whole = isinstance(value, int) and not isinstance(value, bool)
+    return "" if is_whole else "must be a whole number"

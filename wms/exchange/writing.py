@@ -1,0 +1,102 @@
+"""Writing sites as YAML, such that reading it again changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import yaml
+from django.db.models import Model, Prefetch, QuerySet
+
+from wms.core.actors import Actor
+from wms.core.errors import NotPermitted
+from wms.core.models import Role
+from wms.core.policy import require_role
+from wms.exchange.fields import BELOW, FORMAT, NAMES_OF, SITE, VERSION, Kind, is_named
+from wms.sites.models import Queue, Site
+from wms.sites.policy import configurable_sites
+
+_HEAD = """\
+# Sites of Pilotage with their queues and limits. What is not named here is left as it is when this
+# is read again, and nothing is deleted. It holds no credentials: settings name files that do.
+"""
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes texts of several lines as blocks, and every value in full: without aliases."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+    def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
+        super().increase_indent(flow, False)
+
+
+def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    style = "|" if "\n" in text else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+_Dumper.add_representer(str, _text)
+
+
+def export_sites(actor: Actor, names: Iterable[str] = ()) -> str:
+    """The sites that the actor may configure, or those of these names, as YAML.
+
+    Raises NotPermitted for who may configure none.
+    """
+    sites = Site.objects.all() if actor.is_system else _sites_of(actor)
+    chosen = list(names)
+    if chosen:
+        sites = sites.filter(name__in=chosen)
+    return write_document(sites)
+
+
+def _sites_of(actor: Actor) -> QuerySet[Site]:
+    if actor.user is None:
+        raise NotPermitted(f"{actor.name} may not export sites.")
+    sites = configurable_sites(actor.user)
+    if not sites.exists():
+        require_role(actor, Role.OPERATOR, "export sites")
+    return sites
+
+
+def write_document(sites: QuerySet[Site]) -> str:
+    """The document of these sites, by name: six queries, however many there are."""
+    found = sites.order_by("name").prefetch_related(
+        Prefetch("queues", Queue.objects.select_related("owner", "owner_group").order_by("name")),
+        "running_limits",
+        "pilot_limits",
+        "dag_limits__owner",
+    )
+    document = {
+        "format": FORMAT,
+        "version": VERSION,
+        "sites": [_site(site) for site in found],
+    }
+    told = yaml.dump(
+        document, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100,
+        default_flow_style=False,
+    )  # fmt: skip
+    return f"{_HEAD}{told}"
+
+
+def _site(site: Site) -> dict[str, Any]:
+    values = _row(SITE, site)
+    for kind in BELOW:
+        rows = [_row(kind, row) for row in getattr(site, kind.related).all()]
+        if rows:
+            values[kind.key] = rows
+    return values
+
+
+def _row(kind: Kind, row: Model) -> dict[str, Any]:
+    return {name: written(kind, row, name) for name in kind.names}
+
+
+def written(kind: Kind, row: Model, name: str) -> Any:
+    """A field of a row as it is written: of people and groups the name, or nothing."""
+    value = getattr(row, name)
+    if is_named(kind, name):
+        return None if value is None else getattr(value, NAMES_OF[name])
+    return value
