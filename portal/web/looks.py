@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from portal.state_words import ENTITIES
+
 
 @dataclass(frozen=True, slots=True)
 class Look:
@@ -57,62 +59,25 @@ WORDS = {
     "dag": "DAG", "failure": "failure group", "operation": "bulk operation",
 }  # fmt: skip
 
-#: What a state means, by the kind of thing that is in it.
+
+def _sentence(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}."
+
+
+_TOLD = {
+    entity.kind: {state: _sentence(text) for state, text in entity.state_meanings.items()}
+    for entity in ENTITIES
+}
+#: What a state means, by the kind of thing that is in it: as the reference tells it, and of what is
+#: no state machine.
 MEANINGS = {
-    "dag": {
-        "idle": "Waits for a site that matches.",
-        "running": "Bound to a site; its nodes run as they become ready.",
-        "held": "Starts nothing more until it is released; what runs may finish.",
-        "halted": "Submits nothing more; when what is submitted has ended, it ends with a rescue.",
-        "completed": "Every node is done, or it was ended as a success.",
-        "failed": "It ended without success; it can be rescued, or nodes of it rerun.",
-        "removed": "Ended by a person.",
-    },
-    "node": {
-        "waiting": "Waits for its parents.",
-        "ready": "Its parents are done; it waits for its turn to be submitted.",
-        "pre_running": "Its PRE script waits for its turn, or runs.",
-        "submitted": "Its jobs wait for pilots or run.",
-        "post_running": "Its POST script waits for its turn, or runs.",
-        "done": "It ended with success.",
-        "failed": "It failed and no retry is left.",
-        "futile": "Will never run: a node before it failed.",
-    },
-    "job": {
-        "received": "In no TaskQueue: just stored, or pausing before its next attempt.",
-        "waiting": "Waits in its TaskQueue for a pilot that fits.",
-        "matched": "Claimed by a pilot, not started yet.",
-        "running": "Its payload runs on a worker node.",
-        "stalled": "Its pilot stopped reporting; it will run again elsewhere if that lasts.",
-        "held": "Set aside until it is released.",
-        "done": "Ended with success.",
-        "failed": "Ended without success, all attempts used.",
-        "killed": "Ended by a person.",
-    },
-    "placement": {
-        "received": "Waits for its first attempt.",
-        "processing": "An attempt is under way.",
-        "rescheduled": "An attempt failed; the next one comes after a pause.",
-        "completed": "The file is there.",
-        "failed": "Its last attempt failed.",
-        "removed": "Ended by a person, or with its DAG.",
-    },
+    **_TOLD,
     "script": {
         "waiting": "Waits for its turn among the scripts of its DAG.",
         "granted": "Waits for the service that runs scripts.",
         "running": "Runs now.",
         "ended": "Has ended.",
         "failed": "Has ended with another exit code than 0.",
-    },
-    "pilot": {
-        "submitted": "Handed to the batch system, no answer yet.",
-        "queued": "Waits in the batch system for a slot.",
-        "running": "Called in; asks for jobs and runs them.",
-        "stalled": "Sent no heartbeat for a while.",
-        "done": "Ended by itself.",
-        "failed": "Ended without a word.",
-        "aborted": "Never called in.",
-        "removed": "Ended by a person.",
     },
     "attempt": {
         "open": "Not ended yet.",
@@ -125,19 +90,6 @@ MEANINGS = {
     "check": {
         "ok": "The node is fit in this respect.",
         "failed": "The pilot took no job after this.",
-    },
-    "failure": {
-        "active": "It wants to be looked at.",
-        "muted": "Known: it counts, but is not brought up.",
-        "resolved": "Its cause is removed.",
-        "regressed": "It happened again after it was resolved.",
-    },
-    "bulk": {
-        "preview": "Its objects are frozen; nothing is done to them before it is confirmed.",
-        "confirmed": "Waits for its turn.",
-        "running": "Goes on, batch by batch.",
-        "stopped": "Ended by a person; what is pending stays as it is.",
-        "done": "All its objects have been dealt with.",
     },
     "outcome": {
         "pending": "Not dealt with yet.",
@@ -159,12 +111,10 @@ MEANINGS = {
         "cancelled": "Was taken back before it began.",
     },
     "site": {
+        **_TOLD["site"],
         "enabled": "Takes DAGs and pilots.",
         "disabled": "Switched off: takes no DAG and no pilot.",
         "no queue": "No queue is switched on, so it takes no DAG.",
-        "open": "A person lets it take new work.",
-        "banned": "Closed by a person: takes no DAG and no pilot.",
-        "draining": "Closed by a person: takes no DAG; those bound to it go on.",
         "downtime": "Takes no DAG before and in a downtime, and no pilot in it.",
         "expired": "It did not renew what it advertised: takes no DAG.",
         "throttled": "Failed too much: takes no DAG for a while.",

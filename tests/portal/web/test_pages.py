@@ -7,8 +7,8 @@ import pytest
 from django.test import Client, RequestFactory
 from django.urls import reverse
 from django.utils import timezone
-from django.views.defaults import server_error
 
+from portal.errors import server_error
 from tests import factories
 from wms.core.models import ControlLoop
 

@@ -1,0 +1,21 @@
+// `?` and the link in the menu show which keys there are. Without this script the link leads to the
+// page of help, where they stand too.
+(function () {
+  "use strict";
+  const dialog = document.getElementById("keys-dialog");
+  const link = document.getElementById("show-keys");
+  if (!dialog || !dialog.showModal) return;
+  const hasKeys = document.documentElement.dataset.shortcuts !== "off";
+
+  function show(event) {
+    event.preventDefault();
+    if (!dialog.open) dialog.showModal();
+  }
+
+  if (link) link.addEventListener("click", show);
+  document.addEventListener("keydown", (event) => {
+    if (!hasKeys || event.key !== "?" || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.target.matches("input:not([type=checkbox]), textarea, select, [contenteditable]")) return;
+    show(event);
+  });
+})();
