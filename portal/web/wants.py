@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -32,7 +32,7 @@ from wms.jobs.models import Job
 from wms.jobs.states import JobState
 from wms.pilots.checks import failed_checks_since
 from wms.pilots.contacts import backing_off
-from wms.pilots.pressure_selectors import requests_in_demand
+from wms.pilots.pressure_selectors import requests_without_pilots
 from wms.sites.selectors import downtimes_from
 
 #: Lines of one kind; the list behind them has them all.
@@ -60,6 +60,7 @@ class Want:
     act_address: str
     since: datetime | None = None
     beside: str = ""
+    until: datetime | None = None
 
 
 def wants_of(
@@ -77,14 +78,8 @@ def wants_of(
     whose things alone are shown, or empty.
     """
     of_rows: dict[str, list[Want]] = {}
-    alive = {
-        line.site.name: line.running_pilots + line.queued_pilots + line.stalled_pilots
-        for line in sites
-    }
     for row in rows:
-        want = _of_row(row, alive, held_jobs, owner)
-        if want is not None:
-            of_rows.setdefault(row[0], []).append(want)
+        of_rows.setdefault(row[0], []).append(_of_row(row, held_jobs, owner))
     return [
         *_of_loops(loops),
         *map(_of_dag, dags),
@@ -157,7 +152,7 @@ def _act_on(dag: Dag, page: str) -> str:
     if dag.state == DagState.IDLE:
         return f"{reverse('web:explain')}?dag={dag.pk}"
     if dag.state == DagState.RUNNING:
-        return f"{page}?tab=nodes&state=failed"
+        return f"{page}?tab=nodes&nodes=failed"
     if dag.state == DagState.FAILED:
         return reverse("web:rescue", args=[dag.pk])
     return page
@@ -223,7 +218,7 @@ def _held(jobs: QuerySet[Job]) -> QuerySet[Any]:
 
 def _demand(now: datetime) -> QuerySet[Any]:
     return _as(
-        "demand", requests_in_demand(now), number=F("queue_id"), site=F("queue__site__name"),
+        "demand", requests_without_pilots(now), number=F("queue_id"), site=F("queue__site__name"),
         name=F("queue__name"), why=F("turn_reasons"), count=F("waiting_jobs"),
     )  # fmt: skip
 
@@ -257,16 +252,14 @@ def _downtimes(now: datetime) -> QuerySet[Any]:
     )  # fmt: skip
 
 
-def _of_row(
-    row: tuple[Any, ...], alive: Mapping[str, int], held_jobs: str, owner: str
-) -> Want | None:
+def _of_row(row: tuple[Any, ...], held_jobs: str, owner: str) -> Want:
     kind, number, site, name, since, why, count = row
     if kind == "held":
         return _held_want(number, name, since, why, held_jobs, owner)
     page = reverse("web:site", args=[site])
     queue = reverse("web:queue", args=[site, name]) if kind in {"demand", "backoff"} else ""
     if kind == "demand":
-        return None if alive.get(site) else _demand_want(site, name, queue, why, count)
+        return _demand_want(site, name, queue, why, count)
     if kind == "backoff":
         times = "once" if count == 1 else f"{count} times in a row"
         return Want(
@@ -282,7 +275,7 @@ def _of_row(
     return Want(
         "downtime", "site", "", "Site", site, page, f"needy-downtime-{number}", why,
         "Downtimes", page, since,
-        beside=f"downtime until {name[:16]} UTC",
+        beside="downtime until", until=datetime.fromisoformat(name),
     )  # fmt: skip
 
 

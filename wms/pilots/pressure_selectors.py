@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from django.db.models import QuerySet
+from django.db.models import Exists, OuterRef, QuerySet
 
 from wms.core.errors import NotFound
 from wms.core.models import User
+from wms.pilots.models import Pilot
 from wms.pilots.pressure_models import ElementContact, PressureRecord, PressureRequest
+from wms.pilots.states import ALIVE
 from wms.sites.models import Queue, Site
 from wms.sites.selectors import find_visible_site, queues_of
 
@@ -68,10 +70,15 @@ def find_pressure(user: User, site_name: str, queue_name: str) -> Pressure:
     return pressure
 
 
-def requests_in_demand(now: datetime) -> QuerySet[PressureRequest]:
-    """The requests for queues for whose pilots jobs wait now, those of the most jobs first."""
+def requests_without_pilots(now: datetime) -> QuerySet[PressureRequest]:
+    """The requests for queues for whose pilots jobs wait now while their site has no pilot alive.
+
+    Those of the most jobs first.
+    """
     asked = PressureRequest.objects.filter(waiting_jobs__gt=0, lease_until__gt=now)
-    return asked.filter(queue__is_enabled=True).order_by("-waiting_jobs", "queue")
+    at_site = Pilot.objects.filter(queue__site=OuterRef("queue__site"), state__in=ALIVE)
+    starving = asked.filter(~Exists(at_site), queue__is_enabled=True)
+    return starving.order_by("-waiting_jobs", "queue")
 
 
 def records_of(queue: Queue) -> QuerySet[PressureRecord]:

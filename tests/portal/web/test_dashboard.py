@@ -156,6 +156,44 @@ def test_a_site_in_demand_without_pilots_is_told_until_it_has_one(people: Any) -
     assert mark not in wants(people.sam)
 
 
+def test_a_site_without_pilots_is_told_however_many_have_some(people: Any) -> None:
+    now = timezone.now()
+    names = [f"busy{number}" for number in range(7)]
+    queues = [factories.site(name).queues.get() for name in (*names, "starving")]
+    plan_requests(now)
+    for queue in queues[:-1]:
+        factories.queued_pilot(queue)
+    PressureRequest.objects.update(waiting_jobs=900, lease_until=now + timedelta(hours=1))
+    PressureRequest.objects.filter(queue=queues[-1]).update(waiting_jobs=1)
+
+    told = [mark for mark in wants(people.sam) if mark.startswith("needy-demand-")]
+
+    assert told == ["needy-demand-starving-short"]
+
+
+def test_the_failed_nodes_of_a_failing_dag_are_what_its_link_shows(people: Any) -> None:
+    dag = factories.running_dag(people.alice, node_count=3)
+    factories.run_job(factories.pilot(), exit_code=3)
+    factories.turn()
+
+    want = wants(people.sam)[f"needy-{dag.pk}"]
+    nodes = as_user(people.sam).get(want.act_address).context["nodes"].rows
+
+    assert want.why.startswith("1 node has failed for good")
+    assert [node.state for node in nodes] == ["failed"]
+
+
+def test_all_dags_that_need_somebody_are_those_of_the_list(people: Any) -> None:
+    held = [factories.dag(people.alice, node_count=1).pk for _ in range(9)]
+    hold_dags(held, actor=factories.SYSTEM, reason="wait")
+
+    shown = board(people.sam)
+    listing = as_user(people.sam).get(reverse("web:dags") + "?attention=true").context["listing"]
+
+    assert shown.attention_total == listing.chosen_total
+    assert shown.attention_total.value == len(held) > len(shown.attention)
+
+
 def test_loops_that_fail_or_do_not_run_come_first(people: Any) -> None:
     hold_dags([factories.dag(people.alice).pk], actor=factories.SYSTEM, reason="wait")
     now = timezone.now()
