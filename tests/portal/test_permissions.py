@@ -35,6 +35,8 @@ NOBODY = "Lffffff"
 SHIFT = "Lfffooo"
 POSTED_TO = "Lmmmmmm"
 NO_GET = "mmmmmmm"
+#: Alice's own tokens, subscriptions and ways to be told: nobody else knows of them.
+MINE = "Lnnonnn"
 #: What Alice shares: hers, and that of operators.
 OWN = "Lffofoo"
 #: Alice's bulk operations: users see their own ones only.
@@ -55,11 +57,24 @@ GET = {
     "web:remove-filter": NO_GET,
     "web:columns": NO_GET,
     "web:preferences": NO_GET,
+    "web:tell": NO_GET,
+    "web:read-notices": NO_GET,
+    "web:add-token": NO_GET,
+    "web:revoke-token": NO_GET,
+    "web:password": NO_GET,
+    "web:start-filter": NO_GET,
+    "web:subscribe": NO_GET,
+    "web:unsubscribe": NO_GET,
+    "web:add-channel": NO_GET,
+    "web:change-channel": NO_GET,
+    "api:notices-read": POSTED_TO,
+    "api:subscription": POSTED_TO,
     "web:new-downtime": SHIFT,
     "web:bulk-operation": SEEN,
     "web:confirm-bulk": SEEN,  # leads to the preview and changes nothing
     "web:*": READ,
     "api:docs": READ,
+    "api:sites-yaml": OPERATE,
     "api:dags-check": POSTED_TO,
     "api:dag-graph-changes": "Lbbbbbb",  # asked without naming a version
     "api:dag-halt": POSTED_TO,
@@ -150,10 +165,22 @@ POST = {
     "web:remove-filter": OWN,
     "web:columns": READ,
     "web:preferences": READ,
+    "web:tell": READ,
+    "web:read-notices": READ,
+    "web:add-token": READ,
+    "web:revoke-token": MINE,
+    "web:password": READ,
+    "web:start-filter": READ,
+    "web:subscribe": READ,
+    "web:unsubscribe": MINE,
+    "web:add-channel": READ,
+    "web:change-channel": MINE,
+    "api:notices-read": READ,
+    "api:subscriptions": READ,
     "web:submit": SUBMIT,
     "web:steer": STEER,
     "web:new-bulk": SUBMIT,
-    "web:confirm-bulk": "Lfnofff",  # only who made the preview
+    "web:confirm-bulk": "Lnnofff",  # only who made the preview
     "web:stop-bulk": "Lfnoooo",
     "web:retry-bulk": "Lfnoooo",
     "api:bulk": SUBMIT,
@@ -204,6 +231,8 @@ POST = {
     "admin:dags_sharedlimit_add": OPERATE,
     "admin:dags_sharedlimit_change": OPERATE,
     "admin:dags_sharedlimit_delete": OPERATE,
+    "api:sites-yaml": "Lffffbb",  # neither a dry run nor a token
+    "admin:sites_site_import": "Lffffbb",  # without a document
     "admin:sites_*_add": OPERATE,
     "admin:sites_*_change": OPERATE,
     "admin:*_changelist": OPERATE,
@@ -221,6 +250,7 @@ POST = {
 }
 
 DELETE = {
+    "api:subscription": MINE,
     "api:filter": OWN,
     "api:ad": OPERATE,
     "api:downtime": SHIFT,
@@ -268,6 +298,21 @@ BODIES: dict[str, Callable[[], dict[str, Any]]] = {
     "web:change-filter": lambda: {"name": "renamed", "is_shared": "on"},
     "web:columns": lambda: {"list": "jobs", "column": ["state"]},
     "web:preferences": lambda: {"theme": "dark"},
+    "web:add-token": lambda: {"name": "nightly", "days": "30"},
+    "web:password": lambda: {
+        "old_password": factories.PASSWORD,
+        "new_password1": "a purple staple",
+        "new_password2": "a purple staple",
+    },
+    "web:start-filter": lambda: {"list": "jobs", "filter": ""},
+    "web:subscribe": lambda: {"rule": "site"},
+    "web:add-channel": lambda: {
+        "kind": "webhook",
+        "url": "https://hooks.example.org/new",
+        "pace": "now",
+    },
+    "web:change-channel": lambda: {"action": "renew"},
+    "api:subscriptions": lambda: {"rule": "site"},
     "api:dag-halt": lambda: {"reason": "look"},
     "api:dag-rescue": lambda: {"reason": "look"},
     "api:dag-limits": lambda: {"reason": "look", "options": {"max_jobs": 5}},
