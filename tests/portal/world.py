@@ -32,6 +32,8 @@ from wms.jobs.blobs import store_bytes
 from wms.jobs.limits import save_limit
 from wms.jobs.models import Job, RunningLimit
 from wms.jobs.streams import append_to_stream
+from wms.notices.models import Channel, Delivery, Notice, Subscription
+from wms.notices.services import add_channel, subscribe
 from wms.pilots.bundle import agent_bundle
 from wms.pilots.checks import save_node_check
 from wms.pilots.contacts import note_failure
@@ -149,7 +151,10 @@ class World:
             "object_id": self._admin_object(route.name),
             "content_type_id": 1,
         }
-        rows = {"group_id": FailureGroup, "rule_id": FailureRule, "filter_id": SavedFilter}
+        rows = {
+            "group_id": FailureGroup, "rule_id": FailureRule, "filter_id": SavedFilter,
+            "token_id": ApiToken, "subscription_id": Subscription, "channel_id": Channel,
+        }  # fmt: skip
         if parameter == "operation_id":
             return _operation(route.name)
         if parameter in rows and parameter not in usual:
@@ -219,6 +224,7 @@ def small_world() -> World:
     assert job is not None
     _sent_pieces(pilot, job)
     _accounts(site, people.alice)
+    factories.token_for(people.alice)
     factories.token_for(people.olga)
     factories.accounting(people.alice)
     task_queue = _waiting_jobs(people.alice, site, 1)
@@ -229,6 +235,8 @@ def small_world() -> World:
     _failed_check(pilot, 0)
     _failures(site, 1)
     _saved_filters(people.alice, 1)
+    _notices(people.alice, 1)
+    _notices(people.ada, 1)
     _bulk_operations(people.alice)
     _pressure(site, 1)
     return World(
@@ -269,6 +277,23 @@ def _saved_filters(owner: User, count: int) -> None:
                 is_shared=True,
                 actor=Actor.person(owner),
             )
+
+
+def _notices(user: User, count: int) -> None:
+    """So many notices of the user, sites of interest, and messages by a channel."""
+    actor, now = Actor.person(user), timezone.now()
+    channel = Channel.objects.filter(user=user).first() or (
+        add_channel("webhook", url="https://hooks.example.org/", actor=actor).row
+    )
+    for site in Site.objects.order_by("pk")[:count]:
+        subscribe("site", site=site.name, actor=actor)
+    for number in range(count):
+        serial = Notice.objects.count()
+        Notice.objects.create(
+            user=user, kind="banned", subject_kind="site", subject_id="UW", happened_at=now,
+            title=f"Site UW is banned, time {number}", key=f"test:{serial}",
+        )  # fmt: skip
+        Delivery.objects.create(channel=channel, is_test=True, next_at=now, created_at=now)
 
 
 def _failures(site: Site, causes: int) -> None:
@@ -394,6 +419,7 @@ def grown(world: World, count: int) -> World:
         record_action("look", target=f"thing {number}", actor=factories.SYSTEM)
     _failures(world.site, count)
     _saved_filters(owner, count)
+    _notices(world.people.ada, count)
     _bulk_operations(owner)
     _pressure(world.site, count)
     factories.turn()
