@@ -6,33 +6,30 @@ What can stand in a filter is told in docs/reference/filters.md, and parsed in
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import django_filters as filters
 from django import forms
-from django.db.models import F, Q, QuerySet, Subquery
+from django.db.models import Q, QuerySet
 
-from portal.failure_field import OfFailure
 from portal.filter_fields import (
     Chosen,
     HiddenValues,
     Moments,
     Numbers,
-    NumbersField,
     Owners,
     Texts,
     Words,
     YesNo,
     hidden_numbers,
 )
-from portal.list_filter import ListFilter, is_wanted, within_ids
-from wms.dags.lifecycle import DATA_TOPIC, JOB_TOPIC
+from portal.job_filter import OfTopic
+from portal.list_filter import ListFilter, is_wanted
+from wms.dags.lifecycle import DATA_TOPIC
 from wms.dags.models import Dag, Node, ScriptRun
 from wms.dags.selectors import needing_attention
 from wms.dags.states import DagState, NodeKind, NodeState, ScriptKind, ScriptState
-from wms.jobs.models import Job
-from wms.jobs.states import JobState
 from wms.pilots.models import Pilot
 from wms.pilots.states import PilotState
 from wms.placement.models import PlacementRequest
@@ -42,9 +39,6 @@ from wms.sites.standing import STANDING_WORDS, words_of_sites
 from wms.sites.states import SiteState
 from wms.taskqueues.listing import Order
 from wms.taskqueues.models import TaskQueue
-
-#: Names of jobs have no index: without a DAG or an id they are looked for in so many of the latest.
-SEARCHED_JOBS = 200_000
 
 
 class DagFilter(ListFilter):
@@ -103,27 +97,13 @@ class ScriptRunFilter(ListFilter):
         fields: Sequence[str] = ()
 
 
-class _OfTopic(Numbers):
-    """The DAG that something was made for: its key in the inbox of a topic."""
-
-    field_class = NumbersField
-
-    def __init__(self, topic: str, **options: Any) -> None:
-        super().__init__(field_name="topic_key", smallest=1, label="DAG", **options)
-        self.topic = topic
-
-    def condition(self, values: Sequence[Any]) -> Q:
-        """True for what was made for any of the DAGs."""
-        return Q(topic=self.topic) & super().condition(values)
-
-
 class PlacementFilter(ListFilter):
     """Placement requests by state, owner, DAG, address and time."""
 
     url = Texts(method="filter_url", label="Address contains")
     state = Words(choices=RequestState.choices, label="State")
     owner = Owners(field_name="owner_id", label="Owner")
-    dag = _OfTopic(DATA_TOPIC)
+    dag = OfTopic(DATA_TOPIC)
     reason = Texts(field_name="state_reason", label="Reason contains")
     created = Moments(field_name="created_at", label="Made")
     since = Moments(field_name="state_since", label="In its state since")
@@ -147,72 +127,6 @@ def _at_address(parts: Iterable[str]) -> Q:
     for part in parts:
         whole |= Q(source_url__icontains=part) | Q(destination_url__icontains=part)
     return whole
-
-
-class _WhereTried(Words):
-    """A word of a job's latest attempt; jobs that no pilot took have none."""
-
-    def condition(self, values: Sequence[str]) -> Q:
-        """True for jobs whose latest attempt has any of the words."""
-        latest = {"attempts__number": F("attempt_number")}
-        return Q(**latest, **{f"{self.field_name}__in": values})
-
-
-class _Reasons(Texts):
-    """Why jobs are in their state. Few have a reason, and those are found by an index."""
-
-    def condition(self, values: Sequence[str]) -> Q:
-        """True for jobs with a reason that contains any of the parts."""
-        return ~Q(state_reason="") & super().condition(values)
-
-
-class JobFilter(ListFilter):
-    """Jobs by state, owner, DAG, site, name, reason and time."""
-
-    name = Texts(label="Name contains")
-    state = Words(choices=JobState.choices, label="State")
-    owner = Owners(field_name="owner_id", label="Owner")
-    site = _WhereTried(field_name="attempts__site_name", label="Site")
-    dag = _OfTopic(JOB_TOPIC)
-    reason = _Reasons(field_name="state_reason", label="Reason contains")
-    created = Moments(field_name="created_at", label="Made")
-    since = Moments(field_name="state_since", label="In its state since")
-    attempts = Numbers(field_name="attempt_number", label="Attempts")
-    id = Numbers(smallest=1, label="Number")
-    cluster = hidden_numbers("cluster_id", "Of the list of job")
-    failure = OfFailure("job")
-
-    class Meta:
-        model = Job
-        fields: Sequence[str] = ()
-
-    def _passing(self, queryset: QuerySet[Job], *, leaving: Collection[str]) -> QuerySet[Job]:
-        found = super()._passing(queryset, leaving=leaving)
-        if not self._is_cut:
-            return found
-        latest = Job.objects.order_by("-pk").values("pk")[:1]
-        return found.filter(pk__gt=Subquery(latest) - SEARCHED_JOBS)
-
-    @property
-    def _is_cut(self) -> bool:
-        asked = self.form.cleaned_data
-        return bool(asked["name"]) and not any(asked[name] for name in ("dag", "id", "cluster"))
-
-    def hinted(self, queryset: QuerySet[Job]) -> QuerySet[Job]:
-        """Those made in a stretch of time are looked for in a range of ids."""
-        made: Chosen | None = self.form.cleaned_data["created"] if self.is_bound else None
-        if not made:
-            return queryset
-        return within_ids(queryset, Job.objects.all(), made.included[0], self.now)
-
-    def notes(self) -> list[str]:
-        """How far names are looked for."""
-        if not self._is_cut:
-            return []
-        return [
-            f"Names are looked for in the latest {SEARCHED_JOBS:,} jobs. With a DAG or a range of "
-            "numbers, in all of these."
-        ]
 
 
 class TaskQueueFilter(ListFilter):

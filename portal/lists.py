@@ -20,12 +20,12 @@ from portal.columns import Column, JobLine, RequestLine
 from portal.downtime_filters import DowntimeFilter
 from portal.filters import (
     DagFilter,
-    JobFilter,
     PilotFilter,
     PlacementFilter,
     SiteFilter,
     TaskQueueFilter,
 )
+from portal.job_filter import JobFilter
 from portal.list_filter import ListFilter, normalised
 from portal.site_lines import site_lines
 from wms.bulk.selectors import visible_operations
@@ -37,7 +37,7 @@ from wms.dags.models import Dag
 from wms.dags.node_selectors import nodes_of_requests
 from wms.dags.selectors import listed_dags, nodes_of_jobs
 from wms.dags.states import DagState
-from wms.jobs.models import Attempt, Job
+from wms.jobs.models import Job
 from wms.jobs.selectors import latest_attempts, listed_jobs
 from wms.jobs.states import JobState
 from wms.pilots.selectors import listed_pilots
@@ -157,9 +157,6 @@ def _entries(user: User) -> QuerySet[AuditEntry]:
     return visible_entries(user).annotate(state=F("object_kind"))
 
 
-_LATEST_SITE = Attempt.objects.filter(job=OuterRef("pk"), number=OuterRef("attempt_number")).values(
-    "site_name"
-)[:1]
 _OWNER = GroupBy("owner", "Owner", F("owner__username"))
 _REASON = GroupBy("reason", "Reason", F("state_reason"))
 
@@ -186,7 +183,7 @@ LISTS = {
             columns=of.JOB_COLUMNS,
             search="name",
             states=JobState.values,
-            groups=(_OWNER, GroupBy("site", "Site", Subquery(_LATEST_SITE)), _REASON),
+            groups=(_OWNER, GroupBy("site", "Site", F("site_name")), _REASON),
             lines=_job_lines,
         ),
         ListOf(

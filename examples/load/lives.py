@@ -47,7 +47,7 @@ _JOB_COLUMNS = (
     "id", "name", "owner_id", "workspace_id", "state", "state_since", "state_reason", "executable",
     "arguments", "environment", "input_files", "output_files", "stdout_name", "stderr_name",
     "needs", "attributes", "wall_limit_s", "max_attempts", "attempt_number", "topic", "topic_key",
-    "cluster_id", "process", "not_before", "created_at", "directory",
+    "cluster_id", "process", "not_before", "created_at", "directory", "site_name",
 )  # fmt: skip
 _ATTEMPT_COLUMNS = (
     "job_id", "number", "pilot_id", "site_name", "host", "cores", "memory_mb", "matched_at",
@@ -115,8 +115,7 @@ class Jobs:
             why = self._why(_WHY_HELD)
             steps.append(("hold", "waiting", "held", (life.made_s + self._now_s) / 2, why))
         elif life.started_s is not None:
-            number += 1
-            self._try(job_id, number, life, life.started_s, common, steps)
+            number += self._try(job_id, number + 1, life, life.started_s, common, steps)
         state, since_s, reason = steps[-1][2:]
         for step in steps:
             heapq.heappush(self._coming, (step[3], next(self._turn), job_id, step))
@@ -128,6 +127,7 @@ class Jobs:
             f"node{life.place}.out", f"node{life.place}.err", self._needs_text(needs), "{}",
             "43200", "5", str(number), JOB_TOPIC, str(common.dag_id), str(job_id), "0",
             stamp(self._now_s + 600) if state == "received" else NULL, stamp(life.made_s), "",
+            common.place.site.name if number else "",
         )  # fmt: skip
         return state
 
@@ -155,14 +155,14 @@ class Jobs:
 
     def _try(
         self, job_id: int, number: int, life: Life, at_s: float, common: Common, steps: list[_Step]
-    ) -> None:
-        """The latest attempt: done, failed, or under way."""
+    ) -> bool:
+        """The latest attempt: done, failed, or under way. False when there is none."""
         is_open = life.ended_s is None
         runner = common.runners.alive(job_id) if is_open else common.runners.at(at_s)
         if runner is None:
             if is_open:
                 # No pilot runs there now: it waits on.
-                return
+                return False
             raise ValueError(f"no pilot runs at {common.place.site.name} yet")
         steps.append(("match", "waiting", "matched", at_s, ""))
         times = [at_s]
@@ -180,6 +180,7 @@ class Jobs:
             steps.append((event, "running", life.outcome, life.ended_s, why))
             times.append(life.ended_s)
         self._attempt(job_id, number, runner, common, times, "" if is_open else life.outcome, why)
+        return True
 
     def _attempt(
         self,

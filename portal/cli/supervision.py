@@ -64,11 +64,6 @@ def portal_programs(port: int) -> list[Program]:
     python = sys.executable
     manage = [python, str(BASE / "manage.py")]
     celery = [python, "-m", "celery", "--app", "portal"]
-    web = [
-        python, "-m", "gunicorn", "portal.wsgi", "--bind", f"{LOOPBACK}:{port}",
-        "--workers", "2", "--threads", "8", "--worker-tmp-dir", "/dev/shm",
-        "--timeout", "120", "--graceful-timeout", "10", "--no-control-socket",
-    ]  # fmt: skip
     worker_count = max(2, min(4, os.cpu_count() or 2))
     worker = [
         *celery, "worker", "--concurrency", str(worker_count), "--loglevel", "INFO",
@@ -93,13 +88,22 @@ def portal_programs(port: int) -> list[Program]:
     migrate = when_ready([*manage, "prepare_data"], migrated=False)
     return [
         Program("migrate", migrate, 5, is_one_shot=True),
-        Program("web", when_ready(web), 10),
+        Program("web", when_ready(web_command(port)), 10),
         Program("host-pilots", when_ready([*manage, "guard_host_pilots"]), 15, stop_wait_s=60),
         Program("scripts", when_ready(scripts), 18, stop_wait_s=60),
         Program("elements", when_ready(elements), 19, stop_wait_s=60),
         Program("worker", when_ready(worker), 20, stop_wait_s=60),
         Program("beat", when_ready(beat), 25),
     ]
+
+
+def web_command(port: int) -> list[str]:
+    """The web server on this port of the host."""
+    return [
+        sys.executable, "-m", "gunicorn", "portal.wsgi", "--bind", f"{LOOPBACK}:{port}",
+        "--workers", "2", "--threads", "8", "--worker-tmp-dir", "/dev/shm",
+        "--timeout", "120", "--graceful-timeout", "10", "--no-control-socket",
+    ]  # fmt: skip
 
 
 def when_ready(command: Sequence[str], *, migrated: bool = True) -> list[str]:

@@ -11,7 +11,8 @@ from typing import Any
 from django.db.models import QuerySet
 from django.utils.http import urlencode
 
-from portal.filters import DagFilter, JobFilter, PilotFilter
+from portal.filters import DagFilter, PilotFilter
+from portal.job_filter import JobFilter
 from portal.site_lines import SiteLine
 from portal.site_strip import strip_lines
 from portal.web.templatetags.pilotage import about

@@ -8,7 +8,8 @@ from types import SimpleNamespace
 import pytest
 from django.http import QueryDict
 
-from portal.filters import JobFilter, PilotFilter
+from portal.filters import PilotFilter
+from portal.job_filter import JobFilter
 from portal.lists import LISTS, apply_filter, find_list
 from tests import factories
 from wms.core.errors import InvalidInput, NotFound
@@ -178,7 +179,7 @@ def test_jobs_are_found_by_the_site_of_their_latest_attempt(people: SimpleNamesp
 def test_names_of_jobs_are_looked_for_in_the_latest_ones_and_that_is_said(
     people: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("portal.filters.SEARCHED_JOBS", 1)
+    monkeypatch.setattr("portal.job_filter.SEARCHED_JOBS", 1)
     dag = factories.running_dag(people.alice, node_count=3)
     latest = Job.objects.order_by("-pk").first()
     assert latest is not None
@@ -194,7 +195,7 @@ def test_names_of_jobs_are_looked_for_in_the_latest_ones_and_that_is_said(
 def test_jobs_are_found_by_their_reason_however_old_they_are(
     people: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("portal.filters.SEARCHED_JOBS", 1)
+    monkeypatch.setattr("portal.job_filter.SEARCHED_JOBS", 1)
     factories.running_dag(people.alice, node_count=3)
     first, second, _ = Job.objects.order_by("pk")
     Job.objects.filter(pk=first.pk).update(state_reason="Disk full, on node 7")

@@ -44,8 +44,9 @@ class Job(models.Model):
     """One payload to be run once with success, in as many attempts as it takes up to a limit."""
 
     name = models.CharField(max_length=255)
+    # Its index is `job_by_owner`.
     owner = models.ForeignKey(
-        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="jobs"
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="jobs", db_index=False
     )
     # Checking it for each of thousands of new jobs costs as much as an index.
     workspace = models.ForeignKey(
@@ -72,6 +73,13 @@ class Job(models.Model):
     max_attempts = models.PositiveSmallIntegerField(default=5)
     attempt_number = models.PositiveSmallIntegerField(
         default=0, help_text="The latest attempt; 0 before the first."
+    )
+    site_name = models.CharField(
+        max_length=64,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="Where the latest attempt is or was; empty before the first.",
     )
     topic = models.CharField(
         max_length=16, blank=True, help_text="Which inbox hears of the job's end."
@@ -130,7 +138,14 @@ class Job(models.Model):
                 & ~models.Q(state__in=["done", "failed", "killed"]),
                 name="job_with_periodic",
             ),
-            # What the list of jobs is asked for: those of a time, and those that were tried again.
+            # What the list of jobs is asked for: those of an owner or site, counted by state; those
+            # of a time, and those that were tried again.
+            models.Index(fields=["owner", "state", "id"], name="job_by_owner"),
+            models.Index(
+                fields=["site_name", "state", "id"],
+                condition=~models.Q(site_name=""),
+                name="job_by_site",
+            ),
             models.Index(fields=["created_at"], name="job_by_time"),
             models.Index(fields=["state_since"], name="job_by_change"),
             models.Index(
@@ -236,8 +251,6 @@ class Attempt(models.Model):
             ),
         ]
         indexes = [
-            # The jobs of a site, latest first.
-            models.Index(fields=["site_name", "job"], name="attempt_by_site"),
             # What running limits count.
             models.Index(
                 fields=["site_name", "job_type", "owner_group"],

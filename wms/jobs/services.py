@@ -114,6 +114,7 @@ def bind_to_pilot(
         actor=actor,
         facts={job_id: {"pilot_id": pilot_id, "site": site_name, "host": host}},
         attempt_number=F("attempt_number") + 1,
+        site_name=site_name,
     )
     if not applied.changed:
         return None

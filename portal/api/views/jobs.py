@@ -19,8 +19,8 @@ from portal.api import serializers
 from portal.api.downloads import send_blob
 from portal.api.log_texts import PLACE_PARAMETERS, send_part
 from portal.api.views.base import AcceptsAnything, ListView, caller, reason_of, refusals, wants_all
-from portal.filters import JobFilter
 from portal.growing import send_growing
+from portal.job_filter import JobFilter
 from portal.readable_logs import attempt_of, log_of_attempt
 from wms.core.actors import Actor
 from wms.core.errors import NotFound

@@ -14,7 +14,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_safe
 
 from portal.failure_filters import FailureFilter
-from portal.filters import JobFilter
+from portal.job_filter import JobFilter
 from portal.web.failure_lines import bars_of, cells_of, failure_lines, lines_of
 from portal.web.forms import ReasonForm
 from portal.web.pages import page, render_page

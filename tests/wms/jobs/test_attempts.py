@@ -87,6 +87,16 @@ def history(job: Job) -> list[str]:
     return list(JobEvent.objects.filter(job=job).order_by("pk").values_list("event", flat=True))
 
 
+def test_a_job_tells_where_its_latest_attempt_is_or_was(job: Job) -> None:
+    assert job.site_name == ""
+
+    take()
+    reschedule_jobs_of_pilots([1], outcome=LOST, actor=PILOT, reason="the pilot was lost")
+
+    job.refresh_from_db()
+    assert (job.attempt_number, job.site_name) == (1, "site-a")
+
+
 def test_a_success_puts_outputs_and_logs_into_the_workspace(job: Job) -> None:
     attempt = take()
     start_attempt(job.pk, 1, pilot_id=1, actor=PILOT, now=NOW)

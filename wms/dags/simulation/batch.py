@@ -142,7 +142,13 @@ class BatchSystem:
     def _start(self, waiting: list[_Waiting]) -> None:
         ids = [job.pk for job in waiting]
         taskqueues.withdraw(ids)
-        lifecycle.apply("match", ids, actor=_PILOT, attempt_number=F("attempt_number") + 1)
+        lifecycle.apply(
+            "match",
+            ids,
+            actor=_PILOT,
+            attempt_number=F("attempt_number") + 1,
+            site_name="simulation",
+        )
         Attempt.objects.bulk_create(
             [
                 Attempt(
