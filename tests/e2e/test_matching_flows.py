@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Iterator
-from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from django.urls import reverse
-from django.utils import timezone
 from playwright.sync_api import Browser, Page, expect
 from pytest_django.live_server_helper import LiveServer
 
@@ -20,7 +18,6 @@ from wms.core.actors import Actor
 from wms.core.models import User
 from wms.dags.models import Dag
 from wms.dags.submission import DagSubmission, submit_dag
-from wms.sites.models import Downtime
 
 Login = Callable[[User], None]
 
@@ -98,26 +95,3 @@ def test_asking_works_without_scripts(plain_page: Page, live_server: LiveServer)
     plain_page.get_by_role("button", name="Log in").click()
 
     _ask_and_try(plain_page, live_server.url + reverse("web:dag", args=[dag.pk]))
-
-
-def test_a_shifter_enters_a_downtime_and_ends_it(
-    page: Page, live_server: LiveServer, login: Login, complaints: Complaints
-) -> None:
-    people = factories.people()
-    site = factories.site()
-    login(people.sam)
-    page.goto(live_server.url + reverse("web:site", args=[site.name]))
-
-    page.locator("#steer-downtime summary").click()
-    end = timezone.now() + timedelta(hours=3)
-    page.get_by_label("End, in UTC").fill(f"{end:%Y-%m-%dT%H:%M}")
-    page.locator("#downtime-reason").fill("the cooling fails")
-    page.get_by_role("button", name="Enter this downtime").click()
-
-    expect(page.get_by_text("Takes no new DAG:")).to_be_visible()
-    assert Downtime.objects.get().reason == "the cooling fails"
-
-    page.get_by_text("Cancel it").click()
-    page.get_by_role("button", name="End this downtime now").click()
-    expect(page.get_by_text("The downtime is cancelled.")).to_be_visible()
-    expect(page.get_by_text("Takes no new DAG:")).to_have_count(0)
