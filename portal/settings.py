@@ -209,6 +209,9 @@ SPECTACULAR_SETTINGS = {
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "REDOC_DIST": "SIDECAR",
     "ENUM_NAME_OVERRIDES": {
+        "NoticeKind": "wms.notices.models.Notice.Kind",
+        "NoticeRule": "wms.notices.models.Rule",
+        "NoticeSubject": "wms.notices.models.SubjectKind",
         "FailureKind": "wms.failures.models.Kind",
         "FailureGroupState": "wms.failures.states.GroupState",
         "DagState": "wms.dags.states.DagState",
