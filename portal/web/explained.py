@@ -145,6 +145,42 @@ def _changes(
 
 
 @dataclass(frozen=True, slots=True)
+class Count:
+    """A number before and after a change, with what it counts."""
+
+    what: str
+    before: int
+    after: int
+
+
+def changes_of_queues(before: NeedsExplanation, after: NeedsExplanation) -> list[Count]:
+    """How many queues can run the job, before and after the what-if."""
+    first, second = _queue_counts(before), _queue_counts(after)
+    return [Count(what, first[what], second[what]) for what in first]
+
+
+def _queue_counts(found: NeedsExplanation) -> dict[str, int]:
+    fitting = [fit for fit in found.queues if not fit.refusal]
+    closed = sum(bool(fit.closed) for fit in fitting)
+    return {
+        "Queues whose pilots can take it": len(fitting) - closed,
+        "Fit, but closed now": closed,
+        "Can never run it": len(found.queues) - len(fitting),
+    }
+
+
+def changes_of_jobs(answer: SiteAnswer) -> list[Count]:
+    """How many waiting jobs a site's queues could run, before and after the what-if."""
+    before, after = answer.jobs, answer.jobs_after
+    if before is None or after is None:
+        return []
+    return [
+        Count("A queue offers enough", before.fitting, after.fitting),
+        Count("No queue can run them", before.jobs - before.fitting, after.jobs - after.fitting),
+    ]
+
+
+@dataclass(frozen=True, slots=True)
 class RefusalLine:
     """A conjunct of sites' Requirements, and who refuses by it."""
 

@@ -10,13 +10,15 @@ from django import forms
 from matching.adcost import check_cost
 from matching.classads import MAX_AD_BYTES, AdError, parse_expression
 from wms.core.errors import Finding, InvalidInput
-from wms.dags.explaining import Changes
+from wms.dags.what_if import Changes
 
 #: What can be asked about; exactly one of them makes a question.
 SUBJECTS = ("dag", "job", "task_queue", "site", "ad")
-_CHANGEABLE = frozenset({"dag", "site", "ad"})
+_OF_JOBS = frozenset({"job", "task_queue"})
 _MAX_ID = 2**63 - 1
 _MAX_CHANGES = 100
+#: `Name = value`, of a queue that may be named before it.
+_OFFER = re.compile(r"(?:([A-Za-z0-9][A-Za-z0-9_.-]*)\.)?([a-z_]+)\s*=(?!=)\s*(.*)\Z")
 _ASSIGNMENT = re.compile(r"\+?([A-Za-z_][A-Za-z0-9_]*)\s*=(?!=)\s*(.*)\Z")
 
 
@@ -51,6 +53,8 @@ class QuestionForm(forms.Form):
     change = _text(MAX_AD_BYTES)
     at = forms.CharField(required=False, max_length=64)
     site_change = _text(MAX_AD_BYTES)
+    #: What queues of the site would offer, one `name = value` or `QUEUE.name = value` a line.
+    queue_change = _text(MAX_AD_BYTES)
     #: One line that takes the place of `change`: a button that tries something.
     attempt = _text(MAX_AD_BYTES)
 
@@ -84,20 +88,65 @@ class QuestionForm(forms.Form):
         about = self.cleaned_data["site"] if self.subject == "site" else self.cleaned_data["at"]
         return str(about or "").strip()
 
+    @property
+    def queue_changed(self) -> str:
+        """The lines for the queues of the site."""
+        return str(self.cleaned_data.get("queue_change") or "")
+
+    @property
+    def is_what_if(self) -> bool:
+        """True when something is changed."""
+        texts = (self.changed, self.site_changed, self.queue_changed)
+        return any(text.strip() for text in texts)
+
     def changes(self) -> Changes:
-        """The attributes to change. Raises InvalidInput with every fault, by field and line."""
-        if self.subject not in _CHANGEABLE:
-            return Changes()
-        dag, faults = _assignments(self.changed, "change")
-        at_site, site_faults = _assignments(self.site_changed, "site_change")
-        faults += site_faults
-        if self.site_changed.strip() and not self.changed_site:
+        """What is changed. Raises InvalidInput with every fault, by field and line."""
+        of_jobs = self.subject in _OF_JOBS
+        values, faults = (_values if of_jobs else _assignments)(self.changed, "change")
+        at_site, site_faults = _assignments("" if of_jobs else self.site_changed, "site_change")
+        queues, queue_faults = _offers(self.queue_changed, self.changed_site)
+        faults += site_faults + queue_faults
+        if (at_site or site_faults or queues or queue_faults) and not self.changed_site:
             faults.append(Finding("Name the site that these attributes are for.", field="at"))
-        if len(dag) + len(at_site) > _MAX_CHANGES:
+        if len(values) + len(at_site) + sum(map(len, queues.values())) > _MAX_CHANGES:
             faults.append(Finding(f"Change at most {_MAX_CHANGES} attributes.", field="change"))
         if faults:
             raise InvalidInput(faults)
-        return Changes(dag=dag, sites={self.changed_site: at_site} if at_site else {})
+        return Changes(
+            dag={} if of_jobs else values,
+            sites={self.changed_site: at_site} if at_site else {},
+            needs=values if of_jobs else {},
+            queues=queues,
+        )
+
+
+def _values(text: str, field: str) -> tuple[dict[str, str], list[Finding]]:
+    """Plain values by name, and what is wrong."""
+    found: dict[str, str] = {}
+    faults: list[Finding] = []
+    for number, line in _lines(text):
+        assigned = _ASSIGNMENT.match(line)
+        if assigned is None or assigned[1] in found:
+            fault = "Write name = value." if assigned is None else f"{assigned[1]} is given twice."
+            faults.append(Finding(fault, field=field, line=number))
+        else:
+            found[assigned[1]] = assigned[2]
+    return found, faults
+
+
+def _offers(text: str, site: str) -> tuple[dict[str, dict[str, str]], list[Finding]]:
+    """What queues would offer, by `SITE` or `SITE/QUEUE`, and what is wrong."""
+    found: dict[str, dict[str, str]] = {}
+    faults: list[Finding] = []
+    for number, line in _lines(text):
+        assigned = _OFFER.match(line)
+        if assigned is None:
+            fault = "Write name = value, or QUEUE.name = value."
+            faults.append(Finding(fault, field="queue_change", line=number))
+            continue
+        place = f"{site}/{assigned[1]}" if assigned[1] else site
+        found.setdefault(place, {})[assigned[2]] = assigned[3]
+    return found, faults
 
 
 def _assignments(text: str, field: str) -> tuple[dict[str, str], list[Finding]]:

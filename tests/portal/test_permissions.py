@@ -201,6 +201,7 @@ POST = {
     "web:new-error-rule": OPERATE,
     "web:error-rule": OPERATE,
     "web:explain": READ,  # writes nothing
+    "web:what-if": READ,  # writes nothing
     "web:login": OPEN,
     "web:logout": OPEN,
     "pilot_api:register": "bbbbbbb",
@@ -369,6 +370,7 @@ BODIES: dict[str, Callable[[], dict[str, Any]]] = {
     "api:downtimes": lambda: {"sites": ["UW"], **_DOWNTIME},
     "api:downtime": lambda: _DOWNTIME,
     "web:explain": lambda: {"ad": "Requirements = true"},
+    "web:what-if": lambda: {"ad": "Requirements = true"},
     "web:new-bulk": lambda: {"list": "dags", "action": "hold", "pick": _dag_ids()},
     "web:confirm-bulk": lambda: {"reason": "look"},
     "api:bulk": lambda: {"list": "dags", "action": "hold", "ids": _dag_ids(), "dry_run": True},

@@ -87,6 +87,7 @@ EXEMPT = {
 QUERIES = {
     "api:history": {"series": ["jobs.running", "jobs.waiting"]},
     "web:explain": {"site": ["UW"]},
+    "web:what-if": {"site": ["UW"], "site_change": ["MaxMatches = 9"]},
     "web:account": {"tab": ["notifications"]},
     "api:dag-graph-changes": {"since": ["0-0"]},
     "web:graph-changes": {"since": ["0-0"]},

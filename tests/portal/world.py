@@ -24,7 +24,7 @@ from wms.core.actors import Actor
 from wms.core.audit import record_action
 from wms.core.models import ApiToken, AuditEntry, User
 from wms.dags.lifecycle import DATA_TOPIC
-from wms.dags.models import Dag, Node, ScriptRun, SharedLimit
+from wms.dags.models import Dag, NegotiationCycle, Node, ScriptRun, SharedLimit
 from wms.dags.shared_limits import save_shared_limit
 from wms.failures import grouping
 from wms.failures.models import FailureGroup, FailureRule
@@ -152,6 +152,7 @@ class World:
             "content_type_id": 1,
         }
         rows = {
+            "cycle_id": NegotiationCycle,
             "group_id": FailureGroup, "rule_id": FailureRule, "filter_id": SavedFilter,
             "token_id": ApiToken, "subscription_id": Subscription, "channel_id": Channel,
         }  # fmt: skip

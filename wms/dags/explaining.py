@@ -7,17 +7,15 @@ is written.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import wraps
 from typing import ParamSpec, TypeVar
 
-import classad2
-
 from matching.adcost import check_cost
 from matching.adformats import parse_ad
-from matching.classads import AdError, build_ad, parse_expression
+from matching.classads import AdError
 from matching.explanation import (
     Explanation,
     SiteExplanation,
@@ -32,7 +30,7 @@ from matching.negotiation import NEWCOMER_PRIORITY, NO_TIME, Bounds, Request
 from matching.places import Offer
 from matching.reasons import why_left
 from wms.accounting import selectors as accounting
-from wms.core.errors import Finding, InvalidInput, NotFound, TooMany
+from wms.core.errors import InvalidInput, NotFound, TooMany
 from wms.core.locks import advisory_lock
 from wms.core.models import User
 from wms.dags import demand
@@ -40,10 +38,12 @@ from wms.dags.models import Dag, NegotiationCycle
 from wms.dags.negotiation import read_offers
 from wms.dags.selectors import find_dag
 from wms.dags.states import DAG_TERMINAL, DagState
+from wms.dags.what_if import Changes, changed_offers, checked
 from wms.jobs.models import Job
 from wms.jobs.selectors import find_job
 from wms.jobs.states import TERMINAL, WITH_PILOT, JobState
 from wms.pilots.explaining import NeedsExplanation, explain_needs
+from wms.pilots.what_if import SiteJobs, changed_needs, jobs_for_site, queue_changes
 from wms.sites.models import Site
 from wms.sites.selectors import visible_sites
 from wms.sites.standing import Standing, standings
@@ -52,22 +52,11 @@ from wms.taskqueues.selectors import find_task_queue
 _Asked = ParamSpec("_Asked")
 _Answer = TypeVar("_Answer")
 #: What an answer may cost; a person waits for it.
-_BOUNDS = Bounds(time.monotonic, request_s=2.0, decision_s=3.0)
+BOUNDS = Bounds(time.monotonic, request_s=2.0, decision_s=3.0)
 #: So many different ads of idle DAGs are looked at for one question about a site.
 _ADS_LOOKED_AT = 500
 #: So many sites that a DAG avoids are told in a sentence each.
 _AVOIDED_TOLD = 5
-
-
-@dataclass(frozen=True, slots=True)
-class Changes:
-    """What if: attributes of the DAG, and of sites by name, as expressions; empty takes away."""
-
-    dag: Mapping[str, str] = field(default_factory=dict)
-    sites: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-
-    def __bool__(self) -> bool:
-        return bool(self.dag or self.sites)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,21 +100,30 @@ class DagAnswer:
 
 @dataclass(frozen=True, slots=True)
 class JobAnswer:
-    """Why a job, or the jobs of a TaskQueue, wait; `queues` is None for a job that does not."""
+    """Why a job, or the jobs of a TaskQueue, wait; `queues` is None for a job that does not.
+
+    `after` is the same with the changes.
+    """
 
     verdict: Verdict
     summary: str
     queues: NeedsExplanation | None = None
+    after: NeedsExplanation | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class SiteAnswer:
-    """How a site and the idle DAGs stand; `after` is the same with the changes."""
+    """How a site and the idle DAGs stand; `after` is the same with the changes.
+
+    `jobs` and `jobs_after` are about the waiting jobs and the site's queues.
+    """
 
     standing: Standing
     summary: str
     explanation: SiteExplanation | None
     after: SiteExplanation | None = None
+    jobs: SiteJobs | None = None
+    jobs_after: SiteJobs | None = None
 
 
 def _alone(answer: Callable[_Asked, _Answer]) -> Callable[_Asked, _Answer]:
@@ -178,13 +176,27 @@ def answer_for_ad(
     return _answer(request, changes or Changes(), now)
 
 
-def answer_for_job(user: User, job_id: int, *, now: datetime) -> JobAnswer:
-    """Why a job does not run. Raises NotFound."""
+def answer_for_job(
+    user: User, job_id: int, *, now: datetime, changes: Changes | None = None
+) -> JobAnswer:
+    """Why a job does not run. Raises NotFound, and InvalidInput for changes at fault."""
     job = find_job(user, job_id)
     if job.state == JobState.WAITING:
-        found = explain_needs(Needs.from_dict(job.needs), now=now)
-        return JobAnswer(found.verdict, found.summary, found)
+        needs = Needs.from_dict(job.needs)
+        found, after = _needs_explained(needs, changes or Changes(), now)
+        return JobAnswer(found.verdict, found.summary, found, after)
     return _settled(job)
+
+
+def _needs_explained(
+    needs: Needs, changes: Changes, now: datetime
+) -> tuple[NeedsExplanation, NeedsExplanation | None]:
+    """How queues and needs stand, as they are, and with the changes if there are any."""
+    before = explain_needs(needs, now=now)
+    if not (changes.needs or changes.queues):
+        return before, None
+    changed, offers = changed_needs(needs, changes.needs), queue_changes(changes.queues)
+    return before, explain_needs(changed, now=now, changes=offers)
 
 
 def _settled(job: Job) -> JobAnswer:
@@ -196,14 +208,16 @@ def _settled(job: Job) -> JobAnswer:
     return JobAnswer(Verdict.NOT_ALLOWED, f"The job is {job.state}{reason}.")
 
 
-def answer_for_task_queue(user: User, task_queue_id: int, *, now: datetime) -> JobAnswer:
-    """Why the jobs of a TaskQueue wait. Raises NotFound."""
+def answer_for_task_queue(
+    user: User, task_queue_id: int, *, now: datetime, changes: Changes | None = None
+) -> JobAnswer:
+    """Why the jobs of a TaskQueue wait. Raises NotFound, and InvalidInput for changes at fault."""
     queue = find_task_queue(user, task_queue_id)
-    found = explain_needs(queue.needs, now=now)
+    found, after = _needs_explained(queue.needs, changes or Changes(), now)
     if not queue.waiting_jobs:
-        return JobAnswer(Verdict.ENDED, "No job waits in this TaskQueue.", found)
+        return JobAnswer(Verdict.ENDED, "No job waits in this TaskQueue.", found, after)
     jobs = "1 job waits" if queue.waiting_jobs == 1 else f"{queue.waiting_jobs} jobs wait"
-    return JobAnswer(found.verdict, f"{jobs}. {found.summary}", found)
+    return JobAnswer(found.verdict, f"{jobs}. {found.summary}", found, after)
 
 
 @_alone
@@ -215,22 +229,26 @@ def answer_for_site(
     if site is None:
         raise NotFound(f"There is no site {name!r}.")
     standing = standings(now)[site.pk]
+    changes = changes or Changes()
+    jobs, jobs_after = jobs_for_site(user, site.pk, queue_changes(changes.queues))
     offers = [offer for offer in read_offers(now) if offer.site_id == site.pk]
     if not offers:
-        return SiteAnswer(standing, "The site has no valid ad: it is not published.", None)
+        summary = "The site has no valid ad: it is not published."
+        return SiteAnswer(standing, summary, None, jobs=jobs, jobs_after=jobs_after)
     idle = demand.idle_requests()
     requests = _of_few_ads(idle)
     left_out = len(idle) - len(requests)
-    before = explain_site(offers[0], requests, now, bounds=_BOUNDS)
+    before = explain_site(offers[0], requests, now, bounds=BOUNDS)
     after = None
-    if changes:
-        given = _checked(changes.dag, "dag")
+    if changes.dag or changes.sites:
+        given = checked(changes.dag, "dag")
         changed = [with_changes(request, given) for request in requests]
-        offer = _changed(offers, changes, changed)[0]
-        after = explain_site(offer, changed, now, bounds=_BOUNDS)
+        offer = changed_offers(offers, changes, changed)[0]
+        after = explain_site(offer, changed, now, bounds=BOUNDS)
         after = replace(after, unseen=after.unseen + left_out)
     before = replace(before, unseen=before.unseen + left_out)
-    return SiteAnswer(standing, _site_summary(standing, before), before, after)
+    summary = _site_summary(standing, before)
+    return SiteAnswer(standing, summary, before, after, jobs, jobs_after)
 
 
 def _of_few_ads(requests: Sequence[Request]) -> list[Request]:
@@ -258,16 +276,16 @@ def _answer(request: Request, changes: Changes, now: datetime) -> DagAnswer:
     offers = read_offers(now)
     before = _explained(request, offers, now)
     after = None
-    if changes:
-        changed = with_changes(request, _checked(changes.dag, "dag"))
-        after = _explained(changed, _changed(offers, changes, [changed]), now)
-    misses = nearest_misses(request, offers, now, bounds=_BOUNDS)
+    if changes.dag or changes.sites:
+        changed = with_changes(request, checked(changes.dag, "dag"))
+        after = _explained(changed, changed_offers(offers, changes, [changed]), now)
+    misses = nearest_misses(request, offers, now, bounds=BOUNDS)
     return DagAnswer(before.verdict, before.summary, before, misses, after)
 
 
 def _explained(request: Request, offers: Sequence[Offer], now: datetime) -> Explanation:
     usage, limits = demand.usage(offers), demand.concurrency_limits([request])
-    return explain(request, offers, usage, limits, now, bounds=_BOUNDS)
+    return explain(request, offers, usage, limits, now, bounds=BOUNDS)
 
 
 def _in_its_state(dag: Dag, answer: DagAnswer) -> tuple[Verdict, str]:
@@ -327,69 +345,3 @@ def _turn(request: Request) -> Turn:
         own_place=own.index(request.dag_id) + 1 if request.dag_id in own else 0,
         own_dags=len(own),
     )
-
-
-def _checked(expressions: Mapping[str, str], field_name: str) -> dict[str, str]:
-    """Changed attributes, parsed for their faults. Raises InvalidInput."""
-    findings = []
-    for name, text in expressions.items():
-        try:
-            build_ad({name: text.strip() or "undefined"})
-        except AdError as error:
-            findings.append(Finding(f"{name}: {error.message}", field=field_name))
-    if findings:
-        raise InvalidInput(findings)
-    return dict(expressions)
-
-
-def _changed(offers: Sequence[Offer], changes: Changes, requests: Iterable[Request]) -> list[Offer]:
-    """The offers with the changes; `requests` are those with theirs. Raises InvalidInput."""
-    unknown = sorted(set(changes.sites) - {offer.name for offer in offers})
-    if unknown:
-        raise InvalidInput.of(f"there is no ad of a site {', '.join(unknown)}", field="sites")
-    changed = {
-        offer.name: _changed_ad(offer, _checked(changes.sites[offer.name], "sites"))
-        for offer in offers
-        if offer.name in changes.sites
-    }
-    _check_costs(requests, changed.values())
-    return [replace(offer, ad=changed.get(offer.name, offer.ad)) for offer in offers]
-
-
-def _check_costs(requests: Iterable[Request], sites: Iterable[classad2.ClassAd]) -> None:
-    """Raise InvalidInput when changed ads cost too much, alone or each towards the other side.
-
-    Who writes both sides of a match could multiply the costs of the two.
-    """
-    site_ads = [{name: str(ad.lookup(name)) for name in list(ad)} for ad in sites]
-    dag_ads = {tuple(request.expressions.items()): request.expressions for request in requests}
-    try:
-        for dag_ad in dag_ads.values():
-            check_cost(dag_ad)
-        for site_ad in site_ads:
-            check_cost(site_ad)
-            for dag_ad in dag_ads.values():
-                check_cost(_both(dag_ad, site_ad))
-    except AdError as error:
-        raise InvalidInput.of(error.message, field="sites" if site_ads else "dag") from error
-
-
-def _both(one: Mapping[str, str], other: Mapping[str, str]) -> dict[str, str]:
-    """One ad that costs at least what each attribute costs towards the other ad."""
-    texts: dict[str, list[str]] = {}
-    for name, text in [*one.items(), *other.items()]:
-        texts.setdefault(name.lower(), []).append(text)
-    return {
-        name: each[0] if len(each) == 1 else "{ " + ", ".join(f"({t}\n)" for t in each) + " }"
-        for name, each in texts.items()
-    }
-
-
-def _changed_ad(offer: Offer, changes: Mapping[str, str]) -> classad2.ClassAd:
-    ad = classad2.ClassAd(repr(offer.ad))
-    for name, text in changes.items():
-        if text.strip():
-            ad[name] = parse_expression(text)
-        else:
-            ad.pop(name, None)
-    return ad

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from matching.negotiation import Bounds, Request, decide
+from matching.negotiation import Bounds, Decision, Request, decide
 from matching.places import Offer
 from wms.accounting.services import charge
 from wms.dags import demand
@@ -26,6 +26,11 @@ DECISION_S = 20.0
 REQUEST_S = 2.0
 #: So long the records of cycles are kept.
 RECORDS_KEPT = timedelta(days=30)
+#: So long a record tells which DAGs were left over, and why, in full.
+DETAILS_KEPT = timedelta(days=1)
+_REASONS_KEPT = 10
+_DAGS_NAMED = 5
+_LONGEST_REASON = 300
 
 
 def run_cycle(now: datetime) -> dict[str, Any]:
@@ -54,9 +59,33 @@ def run_cycle(now: datetime) -> dict[str, Any]:
         matches=len(decision.matches),
         bound=bound,
         reasons=dict(Counter(left.kind.value for left in decision.unmatched.values())),
+        left_over=_left_over(decision),
     )
-    NegotiationCycle.objects.filter(started_at__lt=now - RECORDS_KEPT).delete()
+    _forget(now)
     return _report(cycle, requests)
+
+
+def _left_over(decision: Decision) -> list[dict[str, Any]]:
+    """The most frequent reasons, with how many DAGs they are for, and some of these."""
+    ids: dict[str, list[int]] = defaultdict(list)
+    for dag_id, left in decision.unmatched.items():
+        ids[left.text[:_LONGEST_REASON]].append(dag_id)
+    most = sorted(ids, key=lambda reason: -len(ids[reason]))[:_REASONS_KEPT]
+    return [
+        {"reason": reason, "count": len(ids[reason]), "dags": ids[reason][:_DAGS_NAMED]}
+        for reason in most
+    ]
+
+
+def _forget(now: datetime) -> None:
+    """Remove old records, and what those of a day ago tell in full.
+
+    Looks at a few rows only: what a negotiator that did not run has missed goes with its record.
+    """
+    NegotiationCycle.objects.filter(started_at__lt=now - RECORDS_KEPT).delete()
+    over = now - DETAILS_KEPT
+    old = NegotiationCycle.objects.filter(started_at__range=(over - timedelta(hours=1), over))
+    old.exclude(left_over=[]).update(left_over=[])
 
 
 class _Phases:

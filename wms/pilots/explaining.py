@@ -13,6 +13,7 @@ from matching.resources import offer_refusal
 from wms.jobs.limits import ReachedLimit, reached_limits
 from wms.pilots.selectors import live_pilots_by_queue
 from wms.pilots.states import PENDING, PilotState
+from wms.pilots.what_if import QueueChanges
 from wms.sites.models import Queue
 from wms.sites.selectors import enabled_queues, offered_resource
 from wms.sites.standing import Standing, standings
@@ -54,8 +55,14 @@ class NeedsExplanation:
     unknown: tuple[str, ...] = ()
 
 
-def explain_needs(needs: Needs, *, now: datetime) -> NeedsExplanation:
-    """Which queues' pilots would take a waiting job with these needs. Ten queries at most."""
+def explain_needs(
+    needs: Needs, *, now: datetime, changes: QueueChanges | None = None
+) -> NeedsExplanation:
+    """Which queues' pilots would take a waiting job with these needs, were the queues changed.
+
+    Ten queries at most.
+    """
+    changes = changes or QueueChanges()
     open_queues = set(enabled_queues(now).values_list("pk", flat=True))
     standing = standings(now)
     pilots = live_pilots_by_queue()
@@ -63,7 +70,7 @@ def explain_needs(needs: Needs, *, now: datetime) -> NeedsExplanation:
     queues = Queue.objects.select_related("site", "owner", "owner_group")
     fits = [
         _fit(
-            queue,
+            changes.applied(queue),
             needs,
             closed="" if queue.pk in open_queues else _closed(queue, standing.get(queue.site_id)),
             limit=_limit(limits, needs, queue),

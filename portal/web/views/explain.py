@@ -17,16 +17,18 @@ from django.views.decorators.http import require_http_methods
 from matching.reasons import Stand
 from portal.filters import DagFilter
 from portal.web import explained
-from portal.web.pages import page
+from portal.web.pages import may_configure, page
 from portal.web.questions import QuestionForm
 from portal.web.verdicts import JOB_VERDICTS, VERDICTS
 from wms.core.errors import Finding, InvalidInput, NotFound
 from wms.core.models import User
 from wms.dags import explaining
-from wms.dags.explaining import Changes, DagAnswer
+from wms.dags.explaining import DagAnswer
 from wms.dags.selectors import dags_of_jobs, find_dag, listed_dags
 from wms.dags.states import DagState
+from wms.dags.what_if import Changes
 from wms.jobs.selectors import find_job
+from wms.pilots.what_if import NEEDS, OFFERS, SiteJobs
 from wms.sites.selectors import visible_sites
 from wms.sites.standing import standings
 from wms.taskqueues.listing import Order, task_queue_page, visible_task_queues
@@ -37,7 +39,7 @@ _OFFERED = 10
 #: Longer addresses are refused by web servers.
 _LONGEST_QUERY = 3000
 #: Where the faults that the domain finds belong in the form.
-_FIELDS = {"dag": "change", "sites": "at"}
+_FIELDS = {"dag": "change", "sites": "at", "needs": "change", "queues": "queue_change"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,48 +62,91 @@ class Asked:
 def explain(request: HttpRequest) -> HttpResponse:
     """Answer a question, or show the form. Nothing is written, whatever the method.
 
-    A question that was posted and fits into an address is led there, so that it can be kept.
+    A question with changes is one of the other page.
     """
     form = QuestionForm(request.POST if request.method == "POST" else request.GET)
     if not form.is_valid():
         return _start(request, form, _faults_of(form))
     if not form.subject:
         return _start(request, form, [], status=200)
+    if form.is_what_if and request.method != "POST":
+        return redirect(f"{reverse('web:what-if')}?{_query(form)}")
     query = _query(form)
     if request.method == "POST" and form.subject != "ad" and len(query) <= _LONGEST_QUERY:
         return redirect(f"{reverse('web:explain')}?{query}")
-    return _answer(request, form)
+    return _answer(request, form, here="explain")
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@page
+def what_if(request: HttpRequest) -> HttpResponse:
+    """The answer to a question before and after changes. Nothing is written.
+
+    One that was posted and fits into an address is led there, so that it can be kept and sent.
+    """
+    form = QuestionForm(request.POST if request.method == "POST" else request.GET)
+    if not form.is_valid():
+        return _start_what_if(request, form, _faults_of(form))
+    if not form.subject:
+        return _start_what_if(request, form, [], status=200)
+    query = _query(form)
+    if request.method == "POST" and len(query) <= _LONGEST_QUERY:
+        return redirect(f"{reverse('web:what-if')}?{query}")
+    return _answer(request, form, here="what-if")
 
 
 def _query(form: QuestionForm) -> str:
-    names = (form.subject, "change", "at", "site_change")
+    names = (form.subject, "change", "at", "site_change", "queue_change")
     given = {**form.cleaned_data, "change": form.changed}
     return urlencode({name: given[name] for name in names if given[name] not in (None, "")})
 
 
-def _answer(request: HttpRequest, form: QuestionForm) -> HttpResponse:
+def _answer(request: HttpRequest, form: QuestionForm, *, here: str) -> HttpResponse:
     """The answer; with changes at fault, that without them."""
     faults: Sequence[Finding] = ()
     asked = Asked(request.user, form, Changes(), timezone.now())
     answer_of = _ANSWERS[form.subject]
+    start = _start if here == "explain" else _start_what_if
     try:
         try:
             context = answer_of(replace(asked, changes=form.changes()))
         except InvalidInput as error:
             faults = [replace(fault, field=_field(fault)) for fault in error.findings]
             if any(fault.field == "ad" for fault in faults):
-                return _start(request, form, faults)
+                return start(request, form, faults)
             context = answer_of(asked)
     except NotFound as error:
-        return _start(request, form, [Finding(str(error), field=form.subject)], status=404)
+        return start(request, form, [Finding(str(error), field=form.subject)], status=404)
+    query = _query(form)
+    is_address = form.subject != "ad" or len(query) <= _LONGEST_QUERY
     context |= {
         "form": form,
+        "here": here,
         "now": asked.now,
         "faults": _by_field(faults),
-        "again": f"?{_query(form)}" if form.subject != "ad" else "",
+        "again": f"?{query}" if is_address else "",
         "plain": f"?{urlencode({form.subject: asked.about})}" if form.subject != "ad" else "",
+        "bounds": explaining.BOUNDS,
+        "needs_names": NEEDS,
+        "offer_names": OFFERS,
+        "may_configure": may_configure(request),
     }
     return render(request, "web/explain.html", context, status=400 if faults else 200)
+
+
+def _start_what_if(
+    request: HttpRequest, form: QuestionForm, faults: Sequence[Finding], *, status: int = 400
+) -> HttpResponse:
+    """The form in which both what is asked about and its changes are entered."""
+    context = {
+        "form": form,
+        "faults": _by_field(faults),
+        "site_names": _site_names(request.user),
+        "needs_names": NEEDS,
+        "offer_names": OFFERS,
+        "bounds": explaining.BOUNDS,
+    }
+    return render(request, "web/what_if_start.html", context, status=status)
 
 
 def _start(
@@ -189,26 +234,32 @@ def _avoided(answer: DagAnswer) -> dict[str, str]:
 
 def _about_job(asked: Asked) -> dict[str, Any]:
     job = find_job(asked.user, asked.about)
-    answer = explaining.answer_for_job(asked.user, job.pk, now=asked.now)
+    answer = explaining.answer_for_job(asked.user, job.pk, now=asked.now, changes=asked.changes)
     return {
         "job": job,
         "dag": dags_of_jobs([job]).get(job.pk),
         "task_queue": task_queue_of(job.pk),
-        **_queues(answer),
+        **_queues(asked, answer),
     }
 
 
 def _about_task_queue(asked: Asked) -> dict[str, Any]:
-    answer = explaining.answer_for_task_queue(asked.user, asked.about, now=asked.now)
-    return {"task_queue": asked.about, **_queues(answer)}
+    answer = explaining.answer_for_task_queue(
+        asked.user, asked.about, now=asked.now, changes=asked.changes
+    )
+    return {"task_queue": asked.about, **_queues(asked, answer)}
 
 
-def _queues(answer: explaining.JobAnswer) -> dict[str, Any]:
-    found = answer.queues
+def _queues(asked: Asked, answer: explaining.JobAnswer) -> dict[str, Any]:
+    found, after = answer.queues, answer.after
     return {
         "answer": answer,
         "meaning": JOB_VERDICTS[answer.verdict],
-        "queues": explained.queue_lines(found) if found else None,
+        "queues": explained.queue_lines(after or found) if found else None,
+        "before_meaning": JOB_VERDICTS[found.verdict] if found else None,
+        "after_meaning": JOB_VERDICTS[after.verdict] if after else None,
+        "changed": explained.changes_of_queues(found, after) if found and after else [],
+        "site_names": _site_names(asked.user),
     }
 
 
@@ -223,7 +274,14 @@ def _about_site(asked: Asked) -> dict[str, Any]:
         "conjuncts": explained.conjunct_lines(found.conjuncts, found.dags) if found else [],
         "conjuncts_after": explained.conjunct_lines(after.conjuncts, after.dags) if after else [],
         "changed": explained.changes_of_dags(answer),
+        "changed_jobs": explained.changes_of_jobs(answer),
+        "jobs_note": _looked_at(answer.jobs) if answer.jobs else "",
     }
+
+
+def _looked_at(jobs: SiteJobs) -> str:
+    cut = ", those with most of them: there are more" if jobs.unseen else ""
+    return f"In {jobs.task_queues} TaskQueue{'s' if jobs.task_queues != 1 else ''}{cut}"
 
 
 _ANSWERS = {

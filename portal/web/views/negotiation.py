@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from portal.web.charts import PANELS
+from portal.web.explained import cut
 from portal.web.negotiations import PHASES, cycle_lines
 from portal.web.pages import page, render_page
 from portal.web.paging import page_of
-from wms.dags.cycles import busy_cycles, visible_cycles
+from wms.dags.cycles import busy_cycles, find_cycle, left_over_of, matches_of, visible_cycles
+
+#: So many matches of one negotiation are shown.
+_MATCHES_SHOWN = 100
 
 
 @require_safe
@@ -27,3 +32,19 @@ def negotiation(request: HttpRequest) -> HttpResponse:
         "panels": [PANELS["negotiation"], PANELS["matches"], PANELS["duration"]],
     }
     return render_page(request, "negotiation", context)
+
+
+@require_safe
+@page
+def cycle_page(request: HttpRequest, cycle_id: int) -> HttpResponse:
+    """One negotiation: which DAGs it sent where, and why others were left over."""
+    cycle = find_cycle(request.user, cycle_id)
+    matches = matches_of(request.user, cycle)[: 2 * _MATCHES_SHOWN]
+    context = {
+        "cycle": cycle,
+        "line": cycle_lines([cycle])[0],
+        "phases": PHASES,
+        "matches": cut(matches, _MATCHES_SHOWN),
+        "left_over": left_over_of(request.user, cycle),
+    }
+    return render(request, "web/cycle.html", context)

@@ -23,6 +23,7 @@ from wms.sites.services import ban_site
 from wms.taskqueues.models import TaskQueue
 
 ADDRESS = reverse("web:explain")
+WHAT_IF = reverse("web:what-if")
 GREEDY = '+Need = 16384\nrequirements = TARGET.Memory >= Need && TARGET.Arch == "x86_64"'
 
 
@@ -45,7 +46,8 @@ def _sites(**memory: int) -> None:
 
 
 def _page(client: Client, expected: int = 200, **query: object) -> str:
-    answer = client.get(ADDRESS, query)
+    is_what_if = any(name.endswith("change") for name in query)
+    answer = client.get(WHAT_IF if is_what_if else ADDRESS, query)
     assert answer.status_code == expected
     return " ".join(answer.content.decode().split())
 
@@ -65,7 +67,7 @@ def test_a_dag_that_no_site_can_take_is_told_the_nearest_miss(
     assert "<code>Need = 16384</code>: <b>0</b> of 2 sites" in page
     assert "<code>Need = 12288</code>: <b>1</b> site<" in page
     assert "<code>Need = 4096</code>: <b>2</b> sites" in page
-    assert f'href="?dag={dag.pk}&amp;change=Need%20%3D%2012288"' in page
+    assert f'href="{WHAT_IF}?dag={dag.pk}&amp;change=Need%20%3D%2012288"' in page
     assert "<b>alice</b> is number <b>1</b> of 1" in page
 
 
@@ -89,7 +91,7 @@ def test_what_if_shows_before_and_after_and_writes_nothing(
     dag = _submit(people, GREEDY)
     query = {"dag": dag.pk, "change": "Need = 12000", "at": "Small", "site_change": "Memory = 1"}
 
-    statements = statements_of(lambda: alice.get(ADDRESS, query))
+    statements = statements_of(lambda: alice.get(WHAT_IF, query))
     page = _page(alice, **query)
 
     assert [sql for sql in statements if not sql.startswith(("SELECT", "DECLARE"))] == []
@@ -105,10 +107,13 @@ def test_a_posted_what_if_leads_to_an_address_that_can_be_kept(
     _sites(Large=12288)
     dag = _submit(people, GREEDY)
 
-    short = alice.post(ADDRESS, {"dag": dag.pk, "change": "Need = 12000"})
-    long = alice.post(ADDRESS, {"dag": dag.pk, "change": "Need = 12000\n" + "# more\n" * 600})
+    short = alice.post(WHAT_IF, {"dag": dag.pk, "change": "Need = 12000"})
+    long = alice.post(WHAT_IF, {"dag": dag.pk, "change": "Need = 12000\n" + "# more\n" * 600})
 
-    assert short["Location"] == f"{ADDRESS}?dag={dag.pk}&change=Need+%3D+12000"
+    assert short["Location"] == f"{WHAT_IF}?dag={dag.pk}&change=Need+%3D+12000"
+    assert (
+        alice.get(short["Location"].replace("what-if", "explain"))["Location"] == short["Location"]
+    )
     assert long.status_code == 200
     assert "Would match now" in long.content.decode()
 
@@ -149,7 +154,8 @@ def test_a_pasted_ad_is_explained_in_every_format_and_can_be_tried(alice: Client
     _sites(Large=12288)
 
     page = " ".join(alice.post(ADDRESS, {"ad": ad}).content.decode().split())
-    tried = alice.post(ADDRESS, {"ad": ad, "change": "Need = 1", "attempt": "Need = 12288"})
+    trial = {"ad": ad, "change": "Need = 1", "attempt": "Need = 12288"}
+    tried = alice.post(WHAT_IF, trial, follow=True)
 
     assert "A pasted ad" in page
     assert 'form="what-if" name="attempt" value="Need = 12288"' in page

@@ -103,3 +103,38 @@ def test_the_negotiators_line_on_the_dashboard_leads_to_the_page(
     factories.turn()
 
     assert f'id="loop-negotiator" href="{ADDRESS}"' in alice.get("/").content.decode()
+
+
+def test_one_negotiation_tells_whom_it_matched_and_why_others_were_left_over(
+    alice: Client, people: SimpleNamespace
+) -> None:
+    dag = factories.running_dag(people.alice, name="lucky.dag")
+    late = factories.dag(people.alice, name="late.dag", node_count=1)
+    type(dag.site).objects.update(max_matches=1)
+    factories.turn()
+    first, last = NegotiationCycle.objects.get(bound=1), NegotiationCycle.objects.latest("pk")
+
+    matched = " ".join(alice.get(reverse("web:cycle", args=[first.pk])).content.decode().split())
+    left = " ".join(alice.get(reverse("web:cycle", args=[last.pk])).content.decode().split())
+
+    assert f'<a href="{reverse("web:dag", args=[dag.pk])}">lucky</a>' in matched
+    assert "still there" in matched
+    assert "Nobody was left over." in matched
+    assert "CurMatches has reached MaxMatches" in left
+    assert f"late {late.pk}</a>" in left
+    assert "why now?" in left
+    assert f'id="cycle-{last.pk}"' in alice.get(ADDRESS).content.decode()
+
+
+def test_a_negotiation_that_is_not_kept_is_not_found(alice: Client) -> None:
+    assert alice.get(reverse("web:cycle", args=[987654])).status_code == 404
+
+
+def test_all_pages_about_matches_lead_to_each_other(alice: Client, people: SimpleNamespace) -> None:
+    cycle = _cycle()
+    pages = [reverse(name) for name in ("web:negotiation", "web:explain", "web:what-if")]
+
+    for address in [*pages, reverse("web:cycle", args=[cycle.pk])]:
+        page = alice.get(address).content.decode()
+        assert all(f'<a href="{other}"' in page for other in pages)
+        assert page.count("Matches</a></li>") == 1

@@ -18,7 +18,6 @@ from wms.core.locks import advisory_lock
 from wms.core.models import User
 from wms.dags import explaining, negotiation
 from wms.dags.explaining import (
-    Changes,
     Turn,
     answer_for_ad,
     answer_for_dag,
@@ -28,6 +27,7 @@ from wms.dags.explaining import (
 )
 from wms.dags.models import Dag, MatchRecord
 from wms.dags.services import hold_dags
+from wms.dags.what_if import Changes
 from wms.jobs.models import Job
 from wms.sites.ads import publish_ads
 from wms.taskqueues.models import TaskQueue

@@ -353,6 +353,23 @@ def test_each_cycle_leaves_a_record_and_old_records_go(submit, make_site) -> Non
     assert min(cycle.publish_s, cycle.read_s, cycle.decide_s, cycle.carry_out_s) > 0
 
 
+def test_a_record_tells_a_day_long_who_was_left_over_and_why(submit, make_site) -> None:
+    make_site("site-a", is_enabled=False)
+    dags = [submit(NODE) for _ in range(7)]
+    negotiation.run_cycle(NOW)
+
+    cycle = NegotiationCycle.objects.get()
+    (told,) = cycle.left_over
+    assert told["count"] == 7
+    assert told["dags"] == [dag.pk for dag in dags[:5]]
+    assert "site-a" in told["reason"]
+
+    negotiation.run_cycle(NOW + negotiation.DETAILS_KEPT + timedelta(seconds=1))
+    cycle.refresh_from_db()
+    assert cycle.left_over == []
+    assert cycle.reasons != {}
+
+
 def test_a_reason_that_did_not_change_is_not_written_again(submit, make_site) -> None:
     make_site("site-a", is_enabled=False)
     dag = match(submit(NODE))

@@ -219,6 +219,7 @@ class MatchRecord(models.Model):
     class Meta:
         indexes = [
             models.Index(fields=["dag", "-matched_at"], name="match_by_dag"),
+            models.Index(fields=["matched_at"], name="match_by_time"),
             models.Index(fields=["site", "ended_at"], name="match_by_site_and_end"),
         ]
         constraints = [

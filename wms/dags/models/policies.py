@@ -50,6 +50,11 @@ class NegotiationCycle(models.Model):
     matches = models.PositiveIntegerField()
     bound = models.PositiveIntegerField()
     reasons = models.JSONField(default=dict, help_text="DAGs left over, by the kind of reason.")
+    left_over = models.JSONField(
+        default=list,
+        db_default=models.Value([], models.JSONField()),
+        help_text="The most frequent reasons in full, with some of their DAGs; kept for a day.",
+    )
 
     def __str__(self) -> str:
         return f"negotiation of {self.started_at:%Y-%m-%d %H:%M:%S}"

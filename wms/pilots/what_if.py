@@ -1,0 +1,177 @@
+"""What if jobs needed less, or queues offered more: changes that are tried and never written.
+
+Jobs and queues are compared by what decides: `matching.resources.offer_refusal`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from matching.needs import MOST, BadNeeds, Needs
+from matching.resources import offer_refusal
+from wms.core.errors import Finding, InvalidInput
+from wms.core.models import User
+from wms.sites.models import Queue, Site
+from wms.sites.selectors import offered_resource
+from wms.taskqueues.listing import Order, task_queue_page, visible_task_queues
+from wms.taskqueues.policies import task_queue_policy
+
+#: So many TaskQueues, those with most jobs first, are compared with a site's queues.
+TASK_QUEUES_LOOKED_AT = 500
+_NUMBERS = ("cores", "memory_mb", "gpus")
+_LONGEST_TEXT = 64
+
+
+def _number(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or len(text) > 12:
+        raise ValueError("must be a whole number")
+    return int(text)
+
+
+def _words(text: str) -> list[str]:
+    return [word.strip() for word in text.split(",") if word.strip()]
+
+
+def _short(text: str) -> str:
+    if len(text) > _LONGEST_TEXT:
+        raise ValueError(f"has more than {_LONGEST_TEXT} characters")
+    return text
+
+
+#: What of a job's needs can be changed, and how its text is read.
+NEEDS: dict[str, Callable[[str], Any]] = {
+    "cpu_time_s": _number,
+    **dict.fromkeys(_NUMBERS, _number),
+    "sites": _words,
+    "banned_sites": _words,
+    "platforms": _words,
+    "tags": _words,
+    "setup": _short,
+    "requirements": str,
+}
+#: The same of a queue.
+OFFERS: dict[str, Callable[[str], Any]] = {
+    "wall_time_s": _number,
+    **dict.fromkeys(_NUMBERS, _number),
+    "platform": _short,
+    "tags": _words,
+    "required_tags": _words,
+    "setup": _short,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class QueueChanges:
+    """What other queues would offer, by `SITE` for all of its queues, or by `SITE/QUEUE`."""
+
+    offers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return bool(self.offers)
+
+    def applied(self, queue: Queue) -> Queue:
+        """The queue with its changes, in memory. Give it a queue that nobody else holds."""
+        site = queue.site.name
+        changes = {**self.offers.get(site, {}), **self.offers.get(f"{site}/{queue.name}", {})}
+        for name, value in changes.items():
+            setattr(queue, name, value)
+        return queue
+
+
+def changed_needs(needs: Needs, texts: Mapping[str, str]) -> Needs:
+    """The needs with some changed; an empty text takes a need away. Raises InvalidInput."""
+    if not texts:
+        return needs
+    values = _read(texts, NEEDS, "needs")
+    known = needs.as_dict()
+    owner = known.pop("owner")
+    if "cores" in values:
+        known["max_cores"] = max(values["cores"], needs.max_cores)
+    try:
+        return Needs.of(owner, segments_s=task_queue_policy().cpu_segments_s, **known | values)
+    except BadNeeds as error:
+        raise InvalidInput.of(str(error), field="needs") from error
+
+
+def queue_changes(texts: Mapping[str, Mapping[str, str]]) -> QueueChanges:
+    """What queues would offer, read from texts. Raises InvalidInput, for unknown queues too."""
+    known = _places() if texts else set()
+    faults = [
+        Finding(f"There is no queue or site {place}.", field="queues")
+        for place in texts
+        if place not in known
+    ]
+    if faults:
+        raise InvalidInput(faults)
+    return QueueChanges({place: _read(given, OFFERS, "queues") for place, given in texts.items()})
+
+
+def _places() -> set[str]:
+    pairs = Site.objects.values_list("name", "queues__name")
+    return {name for site, queue in pairs for name in (site, f"{site}/{queue}")}
+
+
+def _read(
+    texts: Mapping[str, str], readers: Mapping[str, Callable[[str], Any]], field_name: str
+) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    faults = []
+    for name, text in texts.items():
+        try:
+            values[name] = _value(name, text.strip(), readers)
+        except ValueError as error:
+            faults.append(Finding(f"{name} {error}", field=field_name))
+    if faults:
+        raise InvalidInput(faults)
+    return values
+
+
+def _value(name: str, text: str, readers: Mapping[str, Callable[[str], Any]]) -> Any:
+    if name not in readers:
+        raise ValueError(f"cannot be tried; these can: {', '.join(readers)}")
+    if not text and readers[name] is _number:
+        return 1 if name == "cores" else 0
+    value = readers[name](text)
+    if readers[name] is _number and value > MOST.get(name, MOST["cpu_time_s"]):
+        raise ValueError(f"must be at most {MOST.get(name, MOST['cpu_time_s'])}")
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class SiteJobs:
+    """Waiting jobs, and for how many of them a queue of a site offers enough.
+
+    `unseen` is true when there are more TaskQueues than were looked at.
+    """
+
+    task_queues: int
+    jobs: int
+    fitting: int
+    unseen: bool
+
+
+def jobs_for_site(user: User, site_id: int, changes: QueueChanges) -> tuple[SiteJobs, SiteJobs]:
+    """The waiting jobs that queues of a site could run, as they are and with changes."""
+    queues = Queue.objects.filter(site_id=site_id).select_related("site", "owner", "owner_group")
+    page = task_queue_page(
+        visible_task_queues(user), order=Order.WAITING, after=None, limit=TASK_QUEUES_LOOKED_AT
+    )
+    waiting = [(line.needs, line.waiting_jobs) for line in page.lines]
+    unseen = page.following is not None
+    before = list(queues)
+    counted = _counted(before, waiting, unseen=unseen)
+    if not changes:
+        return counted, counted
+    return counted, _counted(map(changes.applied, before), waiting, unseen=unseen)
+
+
+def _counted(
+    queues: Sequence[Queue] | map[Queue], waiting: Sequence[tuple[Needs, int]], *, unseen: bool
+) -> SiteJobs:
+    offers = [offered_resource(queue) for queue in queues]
+    fitting = sum(
+        jobs for needs, jobs in waiting if any(not offer_refusal(o, needs) for o in offers)
+    )
+    return SiteJobs(len(waiting), sum(jobs for _, jobs in waiting), fitting, unseen)
