@@ -71,7 +71,6 @@
     const box = document.getElementById("theme-switch");
     if (!box) return;
     const buttons = box.querySelectorAll("button");
-    box.hidden = false;
     show(buttons);
     box.addEventListener("click", (event) => {
       const button = event.target.closest("button");
