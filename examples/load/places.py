@@ -14,6 +14,7 @@ from wms.core.models import Role, User
 from wms.sites.downtimes import add_downtime
 from wms.sites.models import Queue, Site, SiteAd
 from wms.sites.services import QueueSpec, SiteSpec, ban_site, configure_site, drain_site
+from wms.sites.states import SiteState
 
 ACTOR = Actor.system("example")
 #: Who logs in to look; everybody else owns DAGs.
@@ -88,7 +89,8 @@ def _queue(name: str, site: str) -> QueueSpec:
 def close_some(places: Sequence[Place], draw: random.Random, now: datetime) -> None:
     """Bans, drains and downtimes: some that are over, some of now, some to come."""
     some = draw.sample(list(places), max(3, len(places) // 20))
-    for number, place in enumerate(some):
+    # Loaded a second time, some are closed already.
+    for number, place in enumerate(each for each in some if each.site.state == SiteState.OPEN):
         steer = drain_site if number % 2 else ban_site
         steer(place.site.name, actor=ACTOR, reason=draw.choice(_WHY_CLOSED))
     for number in range(max(6, len(places) // 4)):
