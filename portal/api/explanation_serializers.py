@@ -10,9 +10,18 @@ from rest_framework import serializers
 from matching.classads import MAX_AD_BYTES
 from matching.explanation import Verdict
 from portal.api.serializers import StrictSerializer
+from wms.pilots.what_if import NEEDS, OFFERS
 
 _MAX_ID = 2**63 - 1
 _MAX_CHANGES = 100
+#: What can be changed in a question about what.
+_CHANGES = {
+    "dag": ("dag", "sites"),
+    "ad": ("dag", "sites"),
+    "site": ("dag", "sites", "queues"),
+    "job": ("needs", "queues"),
+    "task_queue": ("needs", "queues"),
+}
 _SUBJECTS = ("dag", "job", "task_queue", "site", "ad")
 
 
@@ -29,10 +38,24 @@ class ChangesSerializer(StrictSerializer):
         required=False,
         help_text="By the sites' names.",
     )
+    needs = serializers.DictField(
+        child=serializers.CharField(allow_blank=True, max_length=MAX_AD_BYTES),
+        required=False,
+        help_text="Of the jobs, for questions about a job or a TaskQueue: " + ", ".join(NEEDS),
+    )
+    queues = serializers.DictField(
+        child=serializers.DictField(
+            child=serializers.CharField(allow_blank=True, max_length=MAX_AD_BYTES)
+        ),
+        required=False,
+        help_text="What queues offer, by `SITE` or `SITE/QUEUE`: " + ", ".join(OFFERS),
+    )
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         """Bound the number of changes."""
-        count = len(attrs.get("dag", {})) + sum(map(len, attrs.get("sites", {}).values()))
+        lists = [attrs.get("dag", {}), attrs.get("needs", {})]
+        lists += [*attrs.get("sites", {}).values(), *attrs.get("queues", {}).values()]
+        count = sum(map(len, lists))
         if count > _MAX_CHANGES:
             raise serializers.ValidationError(f"at most {_MAX_CHANGES} attributes can be changed")
         return attrs
@@ -55,8 +78,11 @@ class QuestionSerializer(StrictSerializer):
         subjects = [name for name in _SUBJECTS if name in attrs]
         if len(subjects) != 1:
             raise serializers.ValidationError(f"name exactly one of {', '.join(_SUBJECTS)}")
-        if "changes" in attrs and subjects[0] in {"job", "task_queue"}:
-            raise serializers.ValidationError({"changes": "are for DAGs, sites and ads"})
+        allowed = _CHANGES[subjects[0]]
+        useless = [name for name in attrs.get("changes", {}) if name not in allowed]
+        if useless:
+            message = f"{', '.join(useless)} means nothing here: change {' or '.join(allowed)}"
+            raise serializers.ValidationError({"changes": message})
         return attrs
 
 
@@ -194,8 +220,29 @@ class DagAnswerSerializer(serializers.Serializer[Any]):
     after = SitesSerializer(allow_null=True)
 
 
+class QueuesSerializer(serializers.Serializer[Any]):
+    """How needs and queues stand with the changes."""
+
+    verdict = serializers.ChoiceField([verdict.value for verdict in Verdict])
+    summary = serializers.CharField()
+    queues = QueueFitSerializer(many=True)
+    unknown = serializers.ListField(child=serializers.CharField())
+
+
+class SiteJobsSerializer(serializers.Serializer[Any]):
+    """Waiting jobs, and how many of them a queue of the site offers enough for.
+
+    `unseen` is true when there are more TaskQueues than were looked at.
+    """
+
+    task_queues = serializers.IntegerField()
+    jobs = serializers.IntegerField()
+    fitting = serializers.IntegerField()
+    unseen = serializers.BooleanField()
+
+
 class JobAnswerSerializer(serializers.Serializer[Any]):
-    """Why a job, or the jobs of a TaskQueue, wait."""
+    """Why a job, or the jobs of a TaskQueue, wait; `after` is with the changes."""
 
     verdict = serializers.ChoiceField([verdict.value for verdict in Verdict])
     summary = serializers.CharField()
@@ -204,6 +251,7 @@ class JobAnswerSerializer(serializers.Serializer[Any]):
         child=serializers.CharField(), source="queues.unknown", default=[],
         help_text="What is asked for and offered nowhere today.",
     )  # fmt: skip
+    after = QueuesSerializer(allow_null=True)
 
 
 class SiteAnswerSerializer(serializers.Serializer[Any]):
@@ -213,3 +261,5 @@ class SiteAnswerSerializer(serializers.Serializer[Any]):
     summary = serializers.CharField()
     explanation = DagsSerializer(allow_null=True)
     after = DagsSerializer(allow_null=True)
+    jobs = SiteJobsSerializer(allow_null=True)
+    jobs_after = SiteJobsSerializer(allow_null=True)

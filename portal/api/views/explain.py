@@ -19,6 +19,7 @@ from portal.api.explanation_serializers import (
 from portal.api.views.base import caller, refusals
 from wms.core.models import User
 from wms.dags import explaining
+from wms.dags.what_if import Changes
 
 
 class Explain(APIView):
@@ -46,12 +47,14 @@ class Explain(APIView):
 
 def _answer(user: User, question: dict[str, Any]) -> Any:
     now = timezone.now()
-    changes = explaining.Changes(**question.get("changes", {}))
+    changes = Changes(**question.get("changes", {}))
     if "job" in question:
-        found = explaining.answer_for_job(user, question["job"], now=now)
+        found = explaining.answer_for_job(user, question["job"], now=now, changes=changes)
         return JobAnswerSerializer(found).data
     if "task_queue" in question:
-        found = explaining.answer_for_task_queue(user, question["task_queue"], now=now)
+        found = explaining.answer_for_task_queue(
+            user, question["task_queue"], now=now, changes=changes
+        )
         return JobAnswerSerializer(found).data
     if "site" in question:
         site = explaining.answer_for_site(user, question["site"], now=now, changes=changes)

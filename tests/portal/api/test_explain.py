@@ -85,7 +85,7 @@ def test_dags_jobs_task_queues_and_sites_can_be_asked_about(
         ({}, "name exactly one of"),
         ({"dag": 1, "site": "UW"}, "name exactly one of"),
         ({"ad": "Requirements = (("}, "not a ClassAd expression"),
-        ({"job": 1, "changes": {"dag": {"A": "1"}}}, "are for DAGs"),
+        ({"job": 1, "changes": {"dag": {"A": "1"}}}, "means nothing here"),
         ({"ad": "A = 1", "changes": {"dag": {"A b": "1"}}}, "not an attribute name"),
         ({"site": "UW", "changes": {"sites": {"UW": {"Memory": "(("}}}}, "Memory"),
     ],
@@ -97,3 +97,33 @@ def test_questions_at_fault_are_refused_with_the_reason(
 
     assert answer.status_code == 400
     assert fault in answer.content.decode()
+
+
+def test_changes_of_jobs_and_queues_are_compared(people: SimpleNamespace, alice: APIClient) -> None:
+    factories.running_dag(people.alice)
+    job = Job.objects.filter(state="waiting").order_by("pk")[0]
+
+    greedy = ask(alice, job=job.pk, changes={"needs": {"memory_mb": "999999"}}).json()
+    site = ask(alice, site="UW", changes={"queues": {"UW": {"required_tags": "x"}}}).json()
+    plain = ask(alice, job=job.pk).json()
+
+    assert (greedy["verdict"], greedy["after"]["verdict"]) == ("waiting its turn", "never")
+    assert plain["after"] is None
+    assert (site["jobs"]["fitting"], site["jobs_after"]["fitting"]) == (2, 0)
+
+
+@pytest.mark.parametrize(
+    ("subject", "changes", "message"),
+    [
+        ({"job": 1}, {"dag": {"Need": "1"}}, "means nothing here: change needs or queues"),
+        ({"site": "UW"}, {"queues": {"Lost": {"cores": "1"}}}, "There is no queue or site Lost"),
+        ({"ad": "A = 1"}, {"needs": {"cores": "1"}}, "means nothing here: change dag or sites"),
+    ],
+)
+def test_changes_that_mean_nothing_are_refused(
+    alice: APIClient, subject: dict[str, object], changes: dict[str, object], message: str
+) -> None:
+    answer = ask(alice, **subject, changes=changes)
+
+    assert answer.status_code == 400
+    assert message in answer.content.decode()
