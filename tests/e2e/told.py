@@ -1,0 +1,74 @@
+"""Olga's account in use: what she was told, what she hears of, and ways to her that work or not."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from django.urls import reverse
+from django.utils import timezone
+
+from portal.web.account_page import TABS
+from tests.e2e.production import Production
+from wms.core.actors import Actor
+from wms.core.models import ControlLoop
+from wms.core.tokens import issue_token, revoke_tokens
+from wms.dags.lifecycle import apply_to_dags
+from wms.notices import services, telling
+from wms.notices.models import Channel, Delivery, Rule, Subscription
+
+
+def account_pages(made: Production) -> dict[str, str]:
+    """The pages of her account and of her notices, by the names of their pictures."""
+    if not Subscription.objects.filter(user=made.people.olga).exists():
+        _fill(made)
+    account = reverse("web:account")
+    return {
+        "account": account,
+        **{f"account-{name}": f"{account}?tab={name}" for name in TABS if name != "overview"},
+        "notices": reverse("web:notices"),
+        "notices-read": reverse("web:notices") + "?before=1",
+    }
+
+
+def _fill(made: Production) -> None:
+    olga, sam, now = Actor.person(made.people.olga), Actor.person(made.people.sam), timezone.now()
+    for rule in (Rule.MY_FAILED, Rule.MY_FAILURES, Rule.LOOPS):
+        services.subscribe(rule, actor=olga)
+    services.subscribe(Rule.SITE, site=made.site.name, actor=olga)
+    for dag in (made.running, made.failed, made.held):
+        services.subscribe(Rule.DAG, dag_id=dag.pk, actor=olga)
+    hook = services.add_channel(
+        "webhook", url="https://hooks.example.org/shifts/9f31?room=control", actor=olga
+    ).row
+    dead = services.add_channel("webhook", url="https://gone.example.org/", actor=olga).row
+    reason = "it took nothing for 24 hours: answered 410"
+    Channel.objects.filter(pk=dead.pk).update(is_enabled=False, off_reason=reason)
+    _deliveries(hook, dead)
+    issue_token(made.people.olga, name="nightly report", actor=olga)
+    ending = now + timedelta(days=30)
+    issue_token(made.people.olga, name="dashboard in the hall", expires_at=ending, actor=olga)
+    old = issue_token(made.people.olga, name="laptop", actor=olga).row
+    revoke_tokens([old.pk], actor=olga)
+    ControlLoop.objects.filter(name="sampler").update(started_at=now - timedelta(hours=1))
+    telling.run_cycle(now - timedelta(minutes=3))
+    reason = "The calibration is from the wrong run: wait for the new one"
+    apply_to_dags("halt", [made.running.pk], actor=sam, reason=reason)
+    telling.run_cycle(now)
+    apply_to_dags("resume", [made.running.pk], actor=sam)
+    services.mark_read(None, actor=olga, now=now)
+    apply_to_dags("release", [made.held.pk], actor=sam)
+    apply_to_dags("hold", [made.held.pk], actor=sam, reason="The disk of the portal is full")
+    telling.run_cycle(now)
+
+
+def _deliveries(hook: Channel, dead: Channel) -> None:
+    now = timezone.now()
+    rows = [
+        (hook, "sent", 1, "", 2), (hook, "waiting", 3, "no answer in time", 5),
+        (dead, "given-up", 31, "answered 410", 90), (dead, "dropped", 0, "", 91),
+    ]  # fmt: skip
+    for channel, state, attempts, error, minutes in rows:
+        Delivery.objects.create(
+            channel=channel, state=state, attempts=attempts, last_error=error,
+            created_at=now - timedelta(minutes=minutes), next_at=now + timedelta(minutes=4),
+        )  # fmt: skip
