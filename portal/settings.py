@@ -225,6 +225,7 @@ SPECTACULAR_SETTINGS = {
         "SiteState": "wms.sites.states.SiteState",
         "BulkState": "wms.bulk.states.BulkState",
         "BulkOutcome": "wms.bulk.states.Outcome",
+        "OutcomeEnum": "wms.jobs.models.Attempt.Outcome",
     },
 }
 

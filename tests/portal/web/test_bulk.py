@@ -212,8 +212,8 @@ def test_the_preview_says_who_is_skipped_and_why(
     page = _page(browser_of(people.alice), _all(browser_of(people.alice), "hold"))
 
     assert "<b>1</b> can be changed as they are now; the others are left as they are:" in page
-    assert "<b>1</b> it is removed" in page
-    assert "<b>1</b> it belongs to another user, and this needs the role shifter" in page
+    assert "<b>1</b>: it is removed" in page
+    assert "<b>1</b>: it belongs to another user, and this needs the role shifter" in page
     assert "Of their jobs, 3 are queued and 0 are with pilots." in page
     assert "They have 7 nodes" in page
 

@@ -1,0 +1,65 @@
+"""Act on many objects from a shell: tell what would happen, and with the right number do it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.http import QueryDict
+from django.utils import timezone
+
+from portal.selection import by_filter
+from wms.bulk.models import BulkOperation
+from wms.bulk.preview import preview_of
+from wms.bulk.registry import KINDS, find_kind
+from wms.bulk.services import Confirmation, confirm, freeze
+from wms.core.actors import Actor
+from wms.core.errors import PilotageError
+from wms.core.models import User
+
+
+class Command(BaseCommand):
+    help = "Act on all objects that a filter means, as the lists do; recorded with the user's name."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("list", choices=list(KINDS))
+        parser.add_argument("action", help="hold, release, remove, ...: what the list offers")
+        parser.add_argument("filter", help="as in the address of the list: owner=alice&state=idle")
+        parser.add_argument("--user", required=True, help="who does it: a user name")
+        parser.add_argument("--reason", default="", help="recorded with each object")
+        parser.add_argument(
+            "--confirm", type=int, metavar="COUNT", help="do it, if it is so many; else only look"
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        user = User.objects.filter(username=options["user"], is_active=True).first()
+        if user is None:
+            raise CommandError(f"There is no user {options['user']}.")
+        try:
+            operation = _frozen(user, options)
+            self.stdout.write("\n".join(_told(operation, user)))
+            if options["confirm"] is None:
+                self.stdout.write(f"Nothing was done: --confirm {operation.frozen_count} does it.")
+                return
+            said = Confirmation(seen=options["confirm"], typed=options["confirm"])
+            confirm(operation.pk, said, actor=Actor.person(user))
+        except PilotageError as error:
+            raise CommandError(str(error)) from error
+        self.stdout.write(f"Bulk operation {operation.pk} is confirmed.")
+
+
+def _frozen(user: User, options: dict[str, Any]) -> BulkOperation:
+    asked = dict(QueryDict(options["filter"]).lists())
+    chosen = by_filter(options["list"], asked, user, now=timezone.now())
+    return freeze(
+        chosen, action=options["action"], actor=Actor.person(user), reason=options["reason"]
+    )
+
+
+def _told(operation: BulkOperation, user: User) -> list[str]:
+    kind, found = find_kind(operation.list_name), preview_of(operation, user)
+    lines = [f"{operation.action}: {kind.counted(found.total)}"]
+    lines += [f"  {count:,} {state}" for state, count in found.states.items()]
+    lines += [f"  {count:,} of {name}" for name, count in found.groups]
+    lines += [f"  {count:,} left as they are: {why}" for why, count in found.skipped]
+    return [*lines, *(f"  {effect}" for effect in found.effects)]

@@ -1,0 +1,17 @@
+"""Bulk operations in words."""
+
+from __future__ import annotations
+
+from django import template
+
+from wms.bulk.models import BulkOperation
+from wms.bulk.registry import find_kind
+
+register = template.Library()
+
+
+@register.filter
+def what(operation: BulkOperation) -> str:
+    """What is done to how many: `Hold: 40 DAGs`."""
+    kind = find_kind(operation.list_name)
+    return f"{kind.find_action(operation.action).label}: {kind.counted(operation.frozen_count)}"

@@ -1,0 +1,50 @@
+"""The command that acts on many objects."""
+
+from __future__ import annotations
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from tests import factories
+from wms.bulk.models import BulkOperation
+
+
+def _run(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    call_command("bulk", *words)
+    return capsys.readouterr().out
+
+
+def test_it_tells_first_and_does_it_with_the_number(
+    db: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    alice = factories.person("alice")
+    for number in range(2):
+        factories.dag(alice, name=f"d{number}.dag")
+    asked = ["dags", "hold", "owner=alice", "--user", "alice", "--reason", "disk full"]
+
+    looked = _run(capsys, *asked)
+    with pytest.raises(CommandError, match="You were shown 3; 2 are left"):
+        _run(capsys, *asked, "--confirm", "3")
+    done = _run(capsys, *asked, "--confirm", "2")
+
+    assert "hold: 2 DAGs\n  2 idle\n  2 of alice\n" in looked
+    assert "Nothing was done: --confirm 2 does it." in looked
+    operation = BulkOperation.objects.get(state="confirmed")
+    assert f"Bulk operation {operation.pk} is confirmed." in done
+    assert (operation.reason, operation.frozen_count) == ("disk full", 2)
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["dags", "hold", "colour=red", "--user", "alice"], "is no filter of this list"),
+        (["dags", "explode", "", "--user", "alice"], "One cannot 'explode' DAGs"),
+        (["dags", "hold", "", "--user", "nobody"], "There is no user nobody"),
+        (["dags", "hold", "", "--user", "vera"], "vera may not"),
+    ],
+)
+def test_what_is_refused_is_told(db: None, words: list[str], told: str) -> None:
+    factories.people()
+
+    with pytest.raises(CommandError, match=told):
+        call_command("bulk", *words)
