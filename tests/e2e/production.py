@@ -35,6 +35,7 @@ from wms.pilots import monitor
 from wms.pilots.models import Pilot
 from wms.placement.models import PlacementRequest
 from wms.placement.services import end_attempt, start_attempt
+from wms.sites.downtimes import add_downtimes
 from wms.sites.models import Queue, Site
 from wms.sites.services import QueueSpec, SiteSpec, configure_site
 from wms.taskqueues import priorities as priorities_of_all
@@ -96,6 +97,7 @@ def build() -> Production:
     factories.turn()
     factories.queued_pilot(_queue(Dag.objects.get(pk=busy.pk)))
     factories.downtime(sites[0])
+    _downtimes_to_come([site.name for site in sites[1:]])
     factories.advertisement(sites[0])
     now = timezone.now()
     Dag.objects.filter(pk=idle.pk).update(state_since=now - timedelta(hours=2))
@@ -296,6 +298,19 @@ def _run(pilot: Pilot) -> None:
     claimed.send("output", "preview.svg", PICTURE)
     claimed.end()
     factories.turn()
+
+
+def _downtimes_to_come(names: list[str]) -> None:
+    now = timezone.now()
+    for days, hours, at, reason in (
+        (2, 6, names[:1], "The router in front of the disk servers is exchanged"),
+        (5, 30, names, "Kernel update of all worker nodes"),
+    ):
+        start = now + timedelta(days=days)
+        add_downtimes(
+            at, start=start, end=start + timedelta(hours=hours), reason=reason,
+            lead_time_s=14_400, actor=factories.SYSTEM, now=now,
+        )  # fmt: skip
 
 
 def _loops(now: datetime) -> None:

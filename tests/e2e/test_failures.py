@@ -12,12 +12,11 @@ from playwright.sync_api import Page, expect
 from pytest_django.live_server_helper import LiveServer
 
 from tests import factories
-from tests.e2e.conftest import NARROW, WIDE, Complaints
+from tests.e2e.conftest import Complaints
 from tests.e2e.production import Production
-from tests.e2e.test_walk import _look
 from wms.core.models import User
 from wms.failures import grouping
-from wms.failures.models import FailureGroup, FailureRule
+from wms.failures.models import FailureGroup
 
 Login = Callable[[User], None]
 
@@ -87,41 +86,3 @@ def test_a_cause_is_muted_by_keyboard_alone_and_leaves_the_dashboard(
     expect(page.get_by_role("alert").or_(page.get_by_role("status"))).to_contain_text("is muted")
     page.goto(live_server.url + reverse("web:dashboard"))
     expect(page.locator(f"#cause-{group.pk}")).to_have_count(0)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("viewport", [WIDE, NARROW], ids=["wide", "narrow"])
-def test_the_pages_of_failures_are_accessible_and_quiet(
-    page: Page,
-    live_server: LiveServer,
-    login: Login,
-    grouped: Production,
-    complaints: Complaints,
-    viewport: dict[str, int],
-) -> None:
-    page.set_viewport_size(viewport)
-    group, rule = FailureGroup.objects.order_by("pk")[0], FailureRule.objects.all()[1]
-    errors = reverse("web:errors")
-    pages = {
-        "failures": f"{errors}?within=7d",
-        "failures-none": f"{errors}?text=nothing+like+it",
-        "failures-fault": f"{errors}?state=lost",
-        "failure": reverse("web:error", args=[group.pk]),
-        "failure-rules": reverse("web:error-rules"),
-        "failure-rule": reverse("web:error-rule", args=[rule.pk]),
-        "failure-rule-new": reverse("web:new-error-rule"),
-        "dashboard-mine": reverse("web:dashboard") + "?show=mine&within=7d",
-    }
-    faults = []
-    login(grouped.people.olga)
-
-    for name, address in pages.items():
-        page.goto(live_server.url + address)
-        faults += _look(page, f"{name}-{viewport['width']}")
-    page.goto(live_server.url + pages["failure-rule"])
-    page.locator("#id_is_enabled").uncheck()
-    page.get_by_role("button", name="Try on the latest failures").click()
-    expect(page.locator("#preview")).to_contain_text("would have another text")
-    faults += _look(page, f"failure-rule-tried-{viewport['width']}")
-
-    assert not faults, "\n".join(faults[:20])

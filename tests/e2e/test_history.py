@@ -18,7 +18,7 @@ from pytest_django.live_server_helper import LiveServer
 from tests import factories
 from tests.e2e import past
 from tests.e2e.conftest import Complaints
-from tests.e2e.test_walk import _AXE, _IS_SETTLED
+from tests.e2e.looking import AXE, IS_SETTLED
 from wms.core.models import User
 
 Login = Callable[[User], None]
@@ -40,7 +40,7 @@ def week(page: Page, live_server: LiveServer, login: Login) -> Iterator[Page]:
     page.goto(f"{live_server.url}{reverse('web:history')}?pane=jobs&pane=pilots&pane=pressure")
     yield page
     # An answer that is still on its way would be a failure of the next test.
-    page.wait_for_function(_IS_SETTLED)
+    page.wait_for_function(IS_SETTLED)
 
 
 def drawn(box: Locator) -> Locator:
@@ -204,6 +204,6 @@ def test_axe_finds_nothing_in_what_unfolds(week: Page, complaints: Complaints, s
     expect(box.locator("tbody tr")).to_have_count(60)
     week.locator(".pane-choice summary").click()
 
-    found = Axe().run(week, options=_AXE).response["violations"]
+    found = Axe().run(week, options=AXE).response["violations"]
 
     assert [(each["id"], each["nodes"][0]["html"]) for each in found] == []

@@ -1,0 +1,171 @@
+"""Every page that a person can open, by the name of its picture: for the walk through them."""
+
+from __future__ import annotations
+
+from django.contrib.admin import ModelAdmin
+from django.test import RequestFactory
+from django.urls import reverse
+
+from portal.admin.site import site as admin_site
+from portal.web.dag_page import TABS
+from tests.e2e.production import Production, bulk_operations
+from tests.e2e.told import account_pages
+from wms.core.models import AuditEntry
+from wms.dags.models import NegotiationCycle, ScriptRun
+from wms.failures.models import FailureGroup, FailureRule
+from wms.jobs.models import RunningLimit
+from wms.sites.models import Downtime
+
+#: Addresses of the portal that are no pages: what is posted to, files, data of drawings.
+NO_PAGES = {
+    "web:logout", "web:steer", "web:steer-job", "web:steer-site", "web:steer-error",
+    "web:remove-placement", "web:drain-pilot", "web:dag-file", "web:dag-picture", "web:dag-export",
+    "web:attempt-stream", "web:attempt-file", "web:script-output", "web:pilot-log-file",
+    "web:graph-places", "web:graph-states", "web:graph-changes", "web:graph-names",
+    "web:graph-node", "web:history-data", "web:save-filter", "web:change-filter",
+    "web:remove-filter", "web:columns", "web:preferences", "web:new-bulk", "web:confirm-bulk",
+    "web:tell", "web:read-notices", "web:bell", "web:add-token", "web:revoke-token",
+    "web:password", "web:start-filter", "web:subscribe", "web:unsubscribe", "web:add-channel",
+    "web:change-channel", "web:stop-bulk", "web:retry-bulk", "web:change-downtime",
+    "web:cancel-downtime", "admin:sites_site_export",
+}  # fmt: skip
+#: Of the administration: made of the same parts for every kind of thing, or leading elsewhere.
+_ALIKE = (
+    "_add", "_change", "_delete", "_history", "admin:login", "admin:logout", "admin:jsi18n",
+    "admin:autocomplete", "admin:view_on_site", "admin:app_list", "admin:password_change",
+    "admin:password_change_done",
+)  # fmt: skip
+
+
+def is_made_alike(name: str) -> bool:
+    """True for an address of the administration of which one of a kind is looked at."""
+    return name.startswith("admin:") and (name.endswith(_ALIKE) or name.startswith("admin:<"))
+
+
+def pages_of(made: Production) -> dict[str, str]:
+    """Every page that a person can open, by the name of its picture."""
+    explain = reverse("web:explain")
+    operations = bulk_operations(made.people)
+    script = ScriptRun.objects.filter(node__dag=made.rich).latest("pk")
+    return {
+        "dashboard": reverse("web:dashboard"),
+        "dags": reverse("web:dags"),
+        "dags-filtered": reverse("web:dags") + "?state=held",
+        "dags-none": reverse("web:dags") + "?name=nowhere",
+        "dags-fault": reverse("web:dags") + "?state=lost",
+        "dag-running": reverse("web:dag", args=[made.running.pk]),
+        "dag-failed": reverse("web:dag", args=[made.failed.pk]),
+        "dag-held": reverse("web:dag", args=[made.held.pk]),
+        "dag-idle": reverse("web:dag", args=[made.idle.pk]),
+        "dag-rich": reverse("web:dag", args=[made.rich.pk]),
+        **{
+            f"dag-rich-{tab}": reverse("web:dag", args=[made.rich.pk]) + f"?tab={tab}"
+            for tab in TABS
+            if tab != "overview"
+        },
+        "dag-running-graph": reverse("web:dag", args=[made.running.pk]) + "?tab=graph",
+        "dag-running-around": reverse("web:dag", args=[made.running.pk]) + "?tab=graph&q=merge",
+        "dag-running-blocking": reverse("web:dag", args=[made.running.pk])
+        + "?tab=nodes&show=blocking",
+        "dag-failed-rescue": reverse("web:dag", args=[made.failed.pk]) + "?tab=rescue",
+        "dag-inner": reverse("web:dag", args=[made.inner.pk]),
+        "dag-limits": reverse("web:dag-limits", args=[made.rich.pk]),
+        "rescue": reverse("web:rescue", args=[made.failed.pk]),
+        "rescue-too-early": reverse("web:rescue", args=[made.rich.pk]),
+        "node-done": reverse("web:node", args=[made.rich.pk, made.node("prepare").pk]),
+        "node-ready": reverse("web:node", args=[made.rich.pk, made.node("scan2").pk]),
+        "node-waiting": reverse("web:node", args=[made.rich.pk, made.node("merge").pk]),
+        "node-data": reverse("web:node", args=[made.rich.pk, made.node("fetch").pk]),
+        "node-inner": reverse("web:node", args=[made.rich.pk, made.node("calibrate").pk]),
+        "nodes-rerun": _steered(made, "rerun", "prepare", "scan1"),
+        "nodes-change": _steered(made, "change", "merge"),
+        "nodes-none": reverse("web:steer-nodes", args=[made.rich.pk, "retry"]),
+        "placements": reverse("web:placements"),
+        "placement": reverse("web:placement", args=[made.placement.pk]),
+        "bulk": reverse("web:bulk"),
+        "bulk-preview": reverse("web:bulk-operation", args=[operations["preview"].pk]),
+        "bulk-destructive": reverse("web:bulk-operation", args=[operations["destructive"].pk]),
+        "bulk-operation": reverse("web:bulk-operation", args=[operations["done"].pk]),
+        "submit": reverse("web:submit"),
+        "jobs": reverse("web:jobs"),
+        "job": reverse("web:job", args=[made.job.pk]),
+        "task-queues": reverse("web:task-queues"),
+        "task-queues-filtered": reverse("web:task-queues") + "?owner=alice&sort=priority",
+        "task-queues-none": reverse("web:task-queues") + "?tag=nothing",
+        "task-queues-fault": reverse("web:task-queues") + "?sort=size",
+        "task-queue": reverse("web:task-queue", args=[made.task_queue.pk]),
+        "sites": reverse("web:sites"),
+        "site": reverse("web:site", args=[made.site.name]),
+        "pilots": reverse("web:pilots"),
+        "pilot": reverse("web:pilot", args=[made.pilot.pk]),
+        "pilot-log": reverse("web:pilot-log", args=[made.pilot.pk]),
+        "explain": reverse("web:explain"),
+        "explain-dag": f"{explain}?dag={made.idle.pk}",
+        "explain-what-if": f"{explain}?dag={made.idle.pk}&change=Requirements+%3D+false",
+        "explain-running": f"{explain}?dag={made.running.pk}",
+        "explain-job": f"{explain}?job={made.job.pk}",
+        "explain-task-queue": f"{explain}?task_queue={made.task_queue.pk}",
+        "explain-site": f"{explain}?site={made.site.name}&site_change=MaxMatches+%3D+9",
+        "what-if": reverse("web:what-if"),
+        "what-if-jobs": reverse("web:what-if") + f"?task_queue={made.task_queue.pk}",
+        "negotiation": reverse("web:negotiation"),
+        "cycle": reverse("web:cycle", args=[NegotiationCycle.objects.latest("matches", "pk").pk]),
+        "shares": reverse("web:shares"),
+        "history": reverse("web:history"),
+        "dashboard-mine": reverse("web:dashboard") + "?show=mine&within=7d",
+        "jobs-filtered": reverse("web:jobs") + "?state=failed,stalled&owner=!charlie",
+        "queue": reverse("web:queue", args=[made.site.name, "long"]),
+        "errors": reverse("web:errors"),
+        "errors-none": reverse("web:errors") + "?text=nothing+like+this",
+        "error": reverse("web:error", args=[FailureGroup.objects.latest("total").pk]),
+        "error-rules": reverse("web:error-rules"),
+        "error-rule": reverse("web:error-rule", args=[FailureRule.objects.order_by("pk")[0].pk]),
+        "error-rule-new": reverse("web:new-error-rule"),
+        "history-week": reverse("web:history") + f"?range=1w&site={made.site.name}",
+        "history-table": reverse("web:history-table", args=["pilots"]) + "?range=1d",
+        "efficiency": reverse("web:efficiency"),
+        "downtimes": reverse("web:downtimes"),
+        "downtime-calendar": reverse("web:downtime-calendar"),
+        "downtime-new": reverse("web:new-downtime") + f"?site={made.site.name}",
+        "downtime": reverse("web:downtime", args=[Downtime.objects.latest("pk").pk]),
+        "audit": reverse("web:audit"),
+        "audit-entry": reverse("web:audit-entry", args=[AuditEntry.objects.latest("pk").pk]),
+        "log-job": reverse("web:attempt-log", args=[made.job.pk, 1, "stdout"]),
+        "log-script": reverse("web:script-log", args=[made.rich.pk, script.pk]),
+        "log-file": reverse("web:dag-file-log", args=[made.rich.pk, "tails.dag"]),
+        **account_pages(made),
+        "help": reverse("web:help"),
+        "help-states": reverse("web:help-states"),
+        "refusal": reverse("web:dag", args=[0]),
+        "not-found": "/nowhere/",
+    }
+
+
+def _steered(made: Production, event: str, *names: str) -> str:
+    """The page on which nodes of the rich DAG are steered."""
+    chosen = "&".join(f"node={made.node(name).pk}" for name in names)
+    return f"{reverse('web:steer-nodes', args=[made.rich.pk, event])}?{chosen}"
+
+
+def admin_pages(made: Production) -> dict[str, str]:
+    """The pages of the administration: each list, empty form and one thing; the others once."""
+    request = RequestFactory().get("/")
+    request.user = made.people.ada
+    pages = {"admin": reverse("admin:index")}
+    for model, its in admin_site._registry.items():
+        name = f"{model._meta.app_label}_{model._meta.model_name}"
+        pages[f"admin-{name}"] = reverse(f"admin:{name}_changelist")
+        if its.has_add_permission(request):
+            pages[f"admin-{name}-new"] = reverse(f"admin:{name}_add")
+        first = _first(its)
+        if first is not None:
+            pages[f"admin-{name}-one"] = reverse(f"admin:{name}_change", args=[first])
+    pages["admin-site-history"] = reverse("admin:sites_site_history", args=[made.site.pk])
+    pages["admin-site-import"] = reverse("admin:sites_site_import")
+    limit = RunningLimit.objects.latest("pk")
+    pages["admin-limit-delete"] = reverse("admin:jobs_runninglimit_delete", args=[limit.pk])
+    return pages
+
+
+def _first(its: ModelAdmin) -> object | None:
+    return its.model._default_manager.order_by("pk").values_list("pk", flat=True).first()
