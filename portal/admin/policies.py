@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
+from django.core.exceptions import PermissionDenied
 from django.db.models import Model
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
@@ -36,6 +37,8 @@ class PolicyAdmin(RoleAdmin, Generic[_Policy]):
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
         """Lead to the policy."""
+        if not self.has_view_permission(request):
+            raise PermissionDenied
         return redirect(f"admin:{self.opts.app_label}_{self.opts.model_name}_change", 1)
 
     def save_model(self, request: HttpRequest, obj: _Policy, form: Any, change: bool) -> None:

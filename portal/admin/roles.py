@@ -73,11 +73,11 @@ class RoleAdmin(admin.ModelAdmin):
         self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
         """Show what was changed, from what to what, by whom and why."""
-        obj = self.get_object(request, unquote(object_id))
-        if obj is None:
-            self._get_obj_does_not_exist_redirect(request, self.opts, object_id)
-        if not self.has_view_permission(request, obj):
+        if not self.has_view_permission(request):
             raise PermissionDenied
+        obj = self.get_object(request, unquote(object_id))
+        if obj is None or not self.has_view_permission(request, obj):
+            self._get_obj_does_not_exist_redirect(request, self.opts, object_id)
         return history_page(self, request, obj)
 
     def _get_obj_does_not_exist_redirect(

@@ -204,7 +204,9 @@ class QueueAdmin(OwnSitesAdmin):
     """Queues, to which pilots are sent."""
 
     may_be_added = False
-    operators_fields = ("site", "name", "element", "settings", "owner", "owner_group")
+    operators_fields = (
+        "site", "name", "element", "settings", "owner", "owner_group", "fence", "shared_folders",
+    )  # fmt: skip
     change_form_template = "admin/sites/testable_change_form.html"
 
     form = QueueForm

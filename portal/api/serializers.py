@@ -77,6 +77,7 @@ class FindingSerializer(serializers.Serializer[Any]):
     )
     field = serializers.CharField(allow_blank=True)
     message = serializers.CharField(help_text="What is wrong with it.")
+    column = serializers.IntegerField(allow_null=True, help_text="In the line, from 1 on.")
 
 
 class ProblemSerializer(serializers.Serializer[Any]):

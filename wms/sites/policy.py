@@ -4,8 +4,8 @@
 - A site names its administrators. They do there, and nowhere else, what shifters and operators do:
   ban, drain and unban it, enter downtimes, change it and its queues, set limits there, advertise.
 - What reaches beyond the site is not theirs: they make no site and no queue, name no other
-  administrators, and leave alone how the portal's account reaches a batch system and whose private
-  pilots a queue sends.
+  administrators, and leave alone how the portal's account reaches a batch system, what fences
+  payloads in, and whose private pilots a queue sends.
 - Shifters and above decide from hour to hour whether a site gets new work: they ban, drain and
   unban every site, and enter downtimes. A shift must be able to stop a site that eats jobs at
   night.
@@ -27,8 +27,13 @@ from wms.core.policy import has_role, require_role
 from wms.sites.models import Site
 
 #: What only operators set of a queue. `settings` name files of the portal's account, and programs
-#: that it runs.
-OPERATORS_FIELDS = frozenset({"site_id", "element", "settings", "owner_id", "owner_group_id"})
+#: that it runs; without a fence payloads of a `host` queue are programs of that account, and its
+#: shared folders are those of the portal's host.
+OPERATORS_FIELDS = frozenset(
+    {
+        "site_id", "element", "settings", "owner_id", "owner_group_id", "fence", "shared_folders",
+    }
+)  # fmt: skip
 
 
 def administers(user: User, site: Site) -> bool:

@@ -110,6 +110,7 @@ def test_what_may_not_be_meant_is_told_and_the_dag_is_stored(alice: APIClient) -
         "command": "",
         "field": "",
         "message": "+Tags: no queue offers the tag gpu today",
+        "column": None,
     }
     assert [answer.json()["warnings"] for answer in answers] == [[warning], [warning]]
     assert Dag.objects.count() == 1

@@ -126,6 +126,8 @@ def test_an_administrator_moves_no_limit_from_or_to_another_site(
         {"settings": {"ssh": {"host": "elsewhere", "config_file": "/tmp/evil"}}},
         {"element": "slurm"},
         {"owner": "tina"},
+        {"fence": "none"},
+        {"shared_folders": [{"path": "/home"}]},
     ],
 )
 def test_an_administrator_leaves_alone_how_the_portal_reaches_a_batch_system(

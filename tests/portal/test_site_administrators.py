@@ -1,0 +1,125 @@
+"""Every address of the portal for two site administrators: of the site of the world, and another.
+
+What is not listed here is for both as for Bob, another user. A new address needs a line in the
+tables of `test_permissions`, and one here if it belongs to a site.
+"""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+
+import pytest
+
+from tests import factories
+from tests.portal import test_permissions as tables
+from tests.portal.world import Route, World, routes, small_world
+from wms.sites.services import save_site
+
+ROLES = ("tom", "tina")
+_BOB = tables.ROLES.index("bob")
+
+#: For Tom, who administers another site, and Tina, who administers the one of the world.
+BOTH, OWN, NOBODY = "oo", "no", "ff"
+OWN_OBJECT = {"change": OWN, "history": OWN}
+#: Limits may be deleted; sites, queues and downtimes by nobody.
+_KINDS = {
+    "sites_site": {"add": NOBODY, "delete": "nf", **OWN_OBJECT},
+    "sites_queue": {"add": NOBODY, "delete": "nf", **OWN_OBJECT},
+    "sites_downtime": {"add": BOTH, "delete": "nf", **OWN_OBJECT},
+    "jobs_runninglimit": {"add": BOTH, "delete": OWN, **OWN_OBJECT},
+    "dags_sharedlimit": {"add": BOTH, "delete": OWN, **OWN_OBJECT},
+    "pilots_pilotlimit": {"add": BOTH, "delete": OWN, **OWN_OBJECT},
+}
+_ADMIN = {
+    f"admin:{kind}_{page}": rule
+    for kind, pages in _KINDS.items()
+    for page, rule in {"changelist": BOTH, **pages}.items()
+}
+
+GET = {
+    **_ADMIN,
+    "admin:sites_site_export": BOTH,
+    "admin:sites_site_import": BOTH,
+    "admin:index": BOTH,
+    "admin:login": BOTH,
+    "admin:logout": "mm",
+    "admin:jsi18n": BOTH,
+    "admin:password_change*": BOTH,
+    "admin:app_list": "nn",  # of accounts
+    "admin:view_on_site": "nn",
+    "admin:<<*": BOTH,
+    "admin:<(*": "nn",
+    "api:sites-yaml": BOTH,
+    "web:new-downtime": BOTH,
+}
+POST = {
+    **_ADMIN,
+    "admin:sites_site_import": "bb",  # without a document
+    "admin:logout": BOTH,
+    "admin:password_change": BOTH,
+    "api:sites-yaml": "bb",  # neither a dry run nor a token
+    "api:site-ban": "fo",
+    "api:site-drain": "fo",
+    "api:site-unban": "fc",
+    "api:site-downtimes": "fo",
+    "api:ads": "fo",
+    "web:steer-site": "fo",
+    "api:downtimes": "fo",
+    "web:new-downtime": "fo",
+    "web:change-downtime": "fo",
+    "web:cancel-downtime": "fo",
+}
+DELETE = {
+    "api:ad": "fo",
+    "api:downtime": "fo",
+    "api:running-limit": "fo",
+    "api:shared-limit": "fo",
+}
+#: A limit that is put names no site in these requests: it would become one of all sites.
+PUT = {"api:downtime": "fo"}
+
+
+def _expected(own: dict[str, str], common: dict[str, str], route: Route, role: str) -> str:
+    for name, rule in own.items():
+        if fnmatchcase(route.name, name):
+            return rule[ROLES.index(role)]
+    return (tables._rule(common, route) or "?" * len(tables.ROLES))[_BOB]
+
+
+def _world() -> World:
+    """The small world, which Tina administers, and another site, which Tom does."""
+    world = small_world()
+    for site, name in ((world.site, "tina"), (factories.site("Elsewhere"), "tom")):
+        administrator = getattr(world.people, name)
+        save_site(site, actor=factories.SYSTEM, administrators=[administrator])
+    world.dag.__class__.objects.filter(pk=world.dag.pk).update(state="running")
+    return world
+
+
+@pytest.mark.parametrize("method", ["GET", "POST", "PUT", "DELETE"])
+@pytest.mark.parametrize("role", ROLES)
+def test_everything_is_open_at_the_own_site_and_nothing_at_another(
+    db: None, role: str, method: str
+) -> None:
+    own = {"GET": GET, "POST": POST, "PUT": PUT, "DELETE": DELETE}[method]
+    common = {
+        "GET": tables.GET, "POST": tables.POST, "PUT": tables.PUT, "DELETE": tables.DELETE
+    }[method]  # fmt: skip
+    world = _world()
+    asked = [route for route in routes() if method == "GET" or tables._rule(common, route)]
+
+    outcomes = {}
+    for route in asked:
+        body = tables.BODIES.get(route.name, dict)() if method in {"POST", "PUT"} else {}
+        client = tables._client(world, role)
+        outcomes[route.name] = tables._send(client, method, tables._address(world, route), body)
+
+    assert outcomes == {route.name: _expected(own, common, route, role) for route in asked}
+
+
+def test_no_rule_of_an_own_site_is_without_its_address() -> None:
+    names = [route.name for route in routes()]
+
+    for rules in (GET, POST, PUT, DELETE):
+        for rule in rules:
+            assert any(fnmatchcase(name, rule) for name in names), rule
