@@ -7,6 +7,7 @@ between the last two has sent it and does not know: it is sent again, with the s
 from __future__ import annotations
 
 import smtplib
+import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -32,10 +33,12 @@ from wms.notices.webhooks import Call, Outcome
 
 log = structlog.get_logger(__name__)
 
-#: In one cycle so many channels are packed, and so many messages sent, one of each channel.
+#: So many channels are packed in a cycle, and so many messages sent at once, one of each channel.
 _CHANNELS = 200
 _SENT_AT_ONCE = 24
 _THREADS = 8
+#: A cycle that takes longer leaves the rest for the next.
+_CYCLE_S = 30.0
 #: One message takes up so many notices.
 _PACKED = 5000
 #: After the first failure a delivery is tried again in this time, then in twice of it, and so on.
@@ -46,15 +49,22 @@ _State = Delivery.State
 
 
 def run_cycle(now: datetime) -> dict[str, Any]:
-    """Pack what may leave now, and send what is due."""
-    return {"packed": pack(now), "tried": send_due(now)}
+    """Pack what may leave now, and send what is due, as much as there is time for."""
+    until = time.monotonic() + _CYCLE_S
+    packed, tried = pack(now), 0
+    while (count := send_due(now)) > 0:
+        tried += count
+        if time.monotonic() >= until:
+            break
+    return {"packed": packed, "tried": tried}
 
 
 def pack(now: datetime) -> int:
     """Make deliveries of the notices that may leave; how many were made."""
-    waiting = Channel.objects.filter(is_enabled=True, outgoing__delivery=None)
-    ids = waiting.filter(outgoing__isnull=False).order_by("pk").values_list("pk", flat=True)
-    return sum(_pack_channel(pk, now) for pk in ids.distinct()[:_CHANNELS])
+    unpacked = Outgoing.objects.filter(delivery=None).order_by().values("channel")
+    waiting = Channel.objects.filter(is_enabled=True, pk__in=unpacked).order_by("pk")
+    ids = list(waiting.values_list("pk", flat=True)[:_CHANNELS])
+    return sum(_pack_channel(pk, now) for pk in ids)
 
 
 @transaction.atomic

@@ -17,9 +17,10 @@ from tests import factories
 from tests.wms.notices.hearing import happens, hears, told
 from tests.wms.notices.receivers import Hook, Sink
 from wms.core.actors import Actor
-from wms.core.models import User
+from wms.core.models import AuditEntry, ControlLoop, User
 from wms.dags.models import Dag
-from wms.notices import sending, services
+from wms.failures import grouping
+from wms.notices import sending, services, sweeping, telling
 from wms.notices.models import Channel, Delivery, Notice, Outgoing
 
 START = datetime(2026, 11, 22, 12, 20, tzinfo=UTC)
@@ -146,9 +147,7 @@ def test_a_dag_whose_nodes_keep_failing_is_told_at_once_and_then_in_sums(
 
     for minutes in range(0, 18, 2):
         factories.run_job(worker, exit_code=1)
-        factories.turn() if minutes < 16 else None
-        from wms.failures import grouping
-
+        factories.turn()
         grouping.run_cycle(timezone.now())
         later(minutes=minutes)
 
@@ -181,8 +180,6 @@ def test_a_digest_leaves_at_its_time(
 def test_what_one_may_not_see_any_more_is_not_sent(people: SimpleNamespace) -> None:
     channel(people.olga, pace="hourly")
     hears(people.olga, "loops")
-    from wms.core.models import ControlLoop
-
     ControlLoop.objects.create(name="director", period_s=2, started_at=START, error="broken")
     later()
     later(minutes=1)
@@ -276,6 +273,62 @@ def test_one_dead_webhook_holds_nobody_up(
     assert Delivery.objects.filter(channel=dead, state="sent").count() == 0
 
 
+def test_with_another_key_of_the_portal_nothing_is_sent_and_the_log_says_why(
+    people: SimpleNamespace, hook: Hook, configured: Configured
+) -> None:
+    made = channel(people.alice, "webhook", url=hook.url)
+    failed_dag(people)
+    configured(SECRET_KEY="another key " * 5)
+
+    later()
+    refused = Delivery.objects.get()
+    services.renew_secret(made.pk, actor=Actor.person(people.alice))
+    later(minutes=1)
+
+    assert refused.last_error.endswith("renew the secret")
+    assert len(hook.received) == 1
+    assert Delivery.objects.get().state == "sent"
+
+
+def test_notices_that_have_still_to_be_sent_are_kept(
+    people: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(telling, "MAX_KEPT", 2)
+    channel(people.alice, pace="hourly")
+
+    first = [failed_dag(people) for _ in range(4)]
+    later()
+    waiting = Notice.objects.count()
+    later(minutes=40)
+    failed_dag(people)
+    later(minutes=41)
+
+    assert waiting == 4
+    assert all(f"DAG {dag.pk} " in mail.outbox[0].body for dag in first)
+    assert Notice.objects.count() == 2
+
+
+def test_what_is_old_is_forgotten_but_not_what_has_still_to_be_sent(
+    people: SimpleNamespace,
+) -> None:
+    row = channel(people.alice)
+    days = {"sent": (29, 31), "waiting": (31,)}
+    for state, ages in days.items():
+        for age in ages:
+            at = START - timedelta(days=age)
+            Delivery.objects.create(channel=row, state=state, created_at=at, next_at=at)
+    for age in (89, 91):
+        Notice.objects.create(
+            user=people.alice, kind="banned", subject_kind="site", subject_id="UW", key=str(age),
+            title="Site UW is banned", happened_at=START, created_at=START - timedelta(days=age),
+        )  # fmt: skip
+
+    sweeping.run_cycle(START)
+
+    assert sorted(Delivery.objects.values_list("state", flat=True)) == ["sent", "waiting"]
+    assert Notice.objects.get().key == "89"
+
+
 def test_a_test_is_sent_once_and_tells_why_it_failed(people: SimpleNamespace, hook: Hook) -> None:
     hook.status = 403
     made = channel(people.alice, "webhook", url=hook.url)
@@ -364,8 +417,6 @@ def _dies_at(place: int, now: datetime) -> bool:
 def test_secrets_and_addresses_are_in_no_log_and_no_audit(
     people: SimpleNamespace, hook: Hook, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from wms.core.models import AuditEntry
-
     hook.status = 500
     made = services.add_channel("webhook", url=hook.url, actor=Actor.person(people.alice))
     failed_dag(people)
