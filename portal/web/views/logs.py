@@ -24,7 +24,7 @@ from wms.core.errors import NotFound
 from wms.dags.node_selectors import find_script_run
 from wms.dags.selectors import find_dag
 from wms.jobs.lines import WINDOW_BYTES
-from wms.jobs.models import Attempt, Job
+from wms.jobs.models import Job
 from wms.jobs.policy import may_steer
 from wms.jobs.selectors import find_job, find_workspace_file
 from wms.pilots.selectors import find_pilot_by_number, log_tail
@@ -59,7 +59,7 @@ def attempt_log(request: HttpRequest, job_id: int, number: int, kind: str) -> Ht
         ],
         "tabs": _tabs(job, number, kind),
         "download": download,
-        "peek": _peek(request, job, attempt),
+        "peek": _peek(request, job) if log.is_growing else "",
         "kind": kind,
         "number": number,
         "ended": attempt.get_outcome_display() if attempt.outcome else "",
@@ -90,9 +90,9 @@ def _address(job_id: int, number: int, kind: str) -> str:
     return reverse("web:attempt-log", kwargs={"job_id": job_id, "number": number, "kind": kind})
 
 
-def _peek(request: HttpRequest, job: Job, attempt: Attempt) -> str:
-    """Where fresh output is asked for, if that means something and the user may."""
-    if attempt.outcome or not may_steer(request.user, job):
+def _peek(request: HttpRequest, job: Job) -> str:
+    """Where fresh output is asked for, if the user may."""
+    if not may_steer(request.user, job):
         return ""
     return reverse("web:steer-job", kwargs={"job_id": job.pk, "event": "peek"})
 
