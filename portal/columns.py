@@ -11,7 +11,7 @@ from operator import attrgetter
 from typing import Any
 
 from wms.dags.models import Dag, Node
-from wms.jobs.models import Attempt, Job
+from wms.jobs.models import Job
 from wms.placement.models import PlacementRequest
 
 
@@ -32,12 +32,21 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
+class Tried:
+    """Where a job was tried last."""
+
+    site_name: str
+    host: str
+    pilot_id: int
+
+
+@dataclass(frozen=True, slots=True)
 class JobLine:
     """A job of the list, with where it belongs and where it was last tried."""
 
     job: Job
     node: Node | None
-    attempt: Attempt | None
+    attempt: Tried | None
 
     @property
     def dag_id(self) -> int | None:

@@ -11,12 +11,13 @@ from datetime import datetime
 from typing import Any
 
 from django.db.models import F, OuterRef, QuerySet, Subquery
+from django.db.models.functions import JSONObject
 from django.utils import timezone
 
 from portal import columns as of
 from portal.audit_filters import AuditFilter
 from portal.bulk_filters import BulkFilter
-from portal.columns import Column, JobLine, RequestLine
+from portal.columns import Column, JobLine, RequestLine, Tried
 from portal.downtime_filters import DowntimeFilter
 from portal.filters import (
     DagFilter,
@@ -37,8 +38,8 @@ from wms.dags.models import Dag
 from wms.dags.node_selectors import nodes_of_requests
 from wms.dags.selectors import listed_dags, nodes_of_jobs
 from wms.dags.states import DagState
-from wms.jobs.models import Job
-from wms.jobs.selectors import latest_attempts, listed_jobs
+from wms.jobs.models import Attempt, Job
+from wms.jobs.selectors import listed_jobs
 from wms.jobs.states import JobState
 from wms.pilots.selectors import listed_pilots
 from wms.pilots.states import PilotState
@@ -124,12 +125,19 @@ class ListOf:
 
 def _jobs(user: User) -> QuerySet[Job]:
     dags = Dag.objects.filter(pk=OuterRef("topic_key")).values("name")
-    return listed_jobs(user).annotate(dag_name=Subquery(dags))
+    # With the rows, and not by a question of its own.
+    latest = Attempt.objects.filter(job=OuterRef("pk"), number=OuterRef("attempt_number"))
+    told = latest.values(told=JSONObject(host="host", pilot_id="pilot_id"))[:1]
+    return listed_jobs(user).annotate(dag_name=Subquery(dags), latest=Subquery(told))
 
 
 def _job_lines(jobs: Sequence[Job]) -> list[JobLine]:
-    nodes, attempts = nodes_of_jobs(jobs), latest_attempts([job.pk for job in jobs])
-    return [JobLine(job, nodes.get(job.pk), attempts.get(job.pk)) for job in jobs]
+    nodes = nodes_of_jobs(jobs)
+    return [JobLine(job, nodes.get(job.pk), _tried(job)) for job in jobs]
+
+
+def _tried(job: Any) -> Tried | None:
+    return Tried(job.site_name, **job.latest) if job.latest else None
 
 
 def _request_lines(requests: Sequence[PlacementRequest]) -> list[RequestLine]:

@@ -28,7 +28,7 @@ from wms.jobs.selectors import (
     events_of_job,
     find_job,
 )
-from wms.jobs.states import TERMINAL
+from wms.jobs.states import TERMINAL, JobState
 from wms.jobs.steering import kill_job, peek_at_job
 from wms.jobs.streams import stream_path, tail_of
 from wms.pilots.policy import may_steer as may_steer_pilots
@@ -120,12 +120,13 @@ def _show_job(
     chosen = _chosen(attempts, request.GET.get("attempt", ""))
     events = list(events_of_job(job)[: _EVENTS_SHOWN + 1])
     pilots = pilots_of_attempts(attempt.pilot_id for attempt in attempts)
+    node = nodes_of_jobs([job]).get(job.pk)
     context = {
         "job": job,
         "needs": facts_of(Needs.from_dict(job.needs)),
-        "task_queue": task_queue_of(job.pk),
-        "dag": dags_of_jobs([job]).get(job.pk),
-        "node": nodes_of_jobs([job]).get(job.pk),
+        "task_queue": task_queue_of(job.pk) if job.state == JobState.WAITING else None,
+        "dag": node.dag if node else dags_of_jobs([job]).get(job.pk),
+        "node": node,
         "attempts": attempts,
         "chosen": chosen,
         "unfenced": {pk for pk, each in pilots.items() if each.has_no_fence},
