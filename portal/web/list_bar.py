@@ -20,6 +20,7 @@ from portal.lists import ListOf
 from portal.personal.models import Preferences, SavedFilter
 from portal.personal.policy import may_change
 from portal.personal.selectors import visible_filters
+from portal.web.seen import version_of
 from wms.core.errors import InvalidInput
 from wms.core.models import Role, User
 from wms.core.policy import has_role
@@ -79,6 +80,11 @@ class SavedLine:
     is_own: bool
     is_default: bool
     may_change: bool
+
+    @property
+    def version(self) -> str:
+        """Changes with what can be changed of it."""
+        return version_of(self.saved.name, self.saved.is_shared)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from django.http import HttpRequest
 from portal.submissions import Sent, read_resumption
 from portal.uploads import Upload, uploads
 from portal.web.forms import ReasonForm
+from portal.web.seen import version_of
 from wms.core.errors import Finding, InvalidInput
 from wms.dags.language.spec import RunOptions
 from wms.dags.rescues import Resumption
@@ -105,6 +106,11 @@ class LimitsForm(ReasonForm):
             widget=forms.TextInput(attrs={"class": "form-control", "autocomplete": "off"}),
         )
         self.fields["new_limit"] = _limit_field("and its limit", "", None)
+
+    @property
+    def version(self) -> str:
+        """Changes with the limits that the form shows."""
+        return version_of(self._now, self._categories)
 
     def changes(self) -> dict[str, Any]:
         """What differs from now, for the service. Raises InvalidInput with every fault."""

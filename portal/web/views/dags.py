@@ -10,6 +10,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 from portal.web.dag_page import show_dag
 from portal.web.dag_steering import STEERINGS
 from portal.web.pages import page
+from portal.web.seen import require_seen
 from wms.core.actors import Actor
 from wms.core.errors import Conflict, NotFound, NotPermitted, PilotageError
 from wms.dags.selectors import find_dag
@@ -36,6 +37,7 @@ def steer(request: HttpRequest, dag_id: int, event: str) -> HttpResponse:
         return redirect("web:dag", dag_id=find_dag(request.user, dag_id).pk)
     dag = find_dag(request.user, dag_id)
     try:
+        require_seen(request, dag.state, what=f"DAG {dag.pk}")
         options = steering.form_class(request.POST).options()
         applied = steering.service([dag.pk], actor=Actor.person(request.user), **options)
         if not applied.changed:

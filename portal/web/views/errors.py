@@ -19,6 +19,7 @@ from portal.web.failure_lines import bars_of, cells_of, failure_lines, lines_of
 from portal.web.forms import ReasonForm
 from portal.web.pages import page, render_page
 from portal.web.paging import page_of
+from portal.web.seen import require_seen
 from wms.core.actors import Actor
 from wms.core.counting import EXACT_UP_TO, count_up_to
 from wms.core.errors import Conflict, NotFound, NotPermitted, PilotageError
@@ -284,6 +285,8 @@ def steer(request: HttpRequest, group_id: int, event: str) -> HttpResponse:
 
 def _decide(request: HttpRequest, group: FailureGroup, event: str) -> None:
     actor = Actor.person(request.user)
+    now = group.category if event == "categorise" else group.state
+    require_seen(request, now, what=f"failure group {group.pk}")
     reason = ReasonForm(request.POST).options()["reason"]
     if event == "categorise":
         category = request.POST.get("category", "")

@@ -16,6 +16,7 @@ from portal.readable_logs import log_kinds
 from portal.web.forms import ReasonForm
 from portal.web.needs import facts_of
 from portal.web.pages import page, render_page
+from portal.web.seen import require_seen
 from wms.core.actors import Actor
 from wms.core.errors import NotFound, NotPermitted, PilotageError
 from wms.core.models import User
@@ -166,6 +167,7 @@ def steer(request: HttpRequest, job_id: int, event: str) -> HttpResponse:
         return redirect("web:job", job_id=job_id)
     reason = ReasonForm(request.POST).options()["reason"]
     try:
+        require_seen(request, job.state, what=f"job {job_id}")
         STEERINGS[event].carry_out(job_id, Actor.person(request.user), reason)
     except (NotPermitted, NotFound):
         raise

@@ -17,6 +17,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 from portal.web.downloads import send_download
 from portal.web.node_steering import NODE_STEERINGS, NodeSteering, node_steerings
 from portal.web.pages import page, render_page
+from portal.web.seen import require_version, version_of
 from wms.core.actors import Actor
 from wms.core.errors import Conflict, InvalidInput, NotFound, NotPermitted, PilotageError
 from wms.dags.features import features_of
@@ -144,6 +145,7 @@ def steer_nodes(request: HttpRequest, dag_id: int, event: str) -> HttpResponse:
         return _confirm(request, dag, steering, _asked_for(request, dag, steering))
     names = request.POST.get("nodes", "").split()
     try:
+        require_version(request, _version_of(dag, names), what="some of these nodes")
         options = steering.form_class(request.POST).options()
         applied = steering.service(dag.pk, names, actor=Actor.person(request.user), **options)
         if not applied.changed:
@@ -180,6 +182,11 @@ def _chosen(dag: Dag, steering: NodeSteering, nodes: QuerySet[Node]) -> Chosen:
     )
 
 
+def _version_of(dag: Dag, names: Sequence[str]) -> str:
+    rows = Node.objects.filter(dag=dag, name__in=names[:MAX_NODES]).order_by("pk")
+    return version_of(list(rows.values_list("pk", "state", "priority", "max_retries", "variables")))
+
+
 def _confirm(
     request: HttpRequest,
     dag: Dag,
@@ -196,6 +203,7 @@ def _confirm(
         "dag": dag,
         "steering": steering,
         "nodes": chosen.nodes[:_NODES_SHOWN],
+        "seen": _version_of(dag, [node.name for node in chosen.nodes]),
         "names": "\n".join(node.name for node in chosen.nodes),
         "total": len(chosen.nodes),
         "is_cut": chosen.is_cut,

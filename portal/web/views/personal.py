@@ -23,6 +23,7 @@ from portal.personal.services import (
 )
 from portal.web.list_bar import SAVED, query_of
 from portal.web.pages import page
+from portal.web.seen import require_version, version_of
 from wms.core.actors import Actor
 
 _TRUTH = {"true": True, "false": False}
@@ -53,6 +54,7 @@ def change(request: HttpRequest, filter_id: int) -> HttpResponse:
     """Rename a filter, share it or not, and let its list open with it or not."""
     actor, kept = Actor.person(request.user), find_filter(request.user, filter_id)
     if "name" in request.POST:
+        require_version(request, version_of(kept.name, kept.is_shared), what="this filter")
         kept = change_filter(
             filter_id,
             name=request.POST["name"],

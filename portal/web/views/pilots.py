@@ -13,6 +13,7 @@ from portal.growing import send_growing
 from portal.slots import slot_of
 from portal.web.forms import ReasonForm
 from portal.web.pages import page, render_page
+from portal.web.seen import require_seen
 from wms.core.actors import Actor
 from wms.core.errors import NotFound, NotPermitted, PilotageError
 from wms.core.models import User
@@ -107,6 +108,7 @@ def drain(request: HttpRequest, pilot_id: int) -> HttpResponse:
         return redirect("web:pilot", pilot_id=pilot_id)
     reason = ReasonForm(request.POST).options()["reason"]
     try:
+        require_seen(request, pilot.state, what=f"pilot {pilot_id}")
         drain_pilot(pilot.uuid, actor=Actor.person(request.user), reason=reason)
     except (NotPermitted, NotFound):
         raise

@@ -9,6 +9,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from portal.web.forms import ReasonForm
 from portal.web.pages import page, render_page
+from portal.web.seen import require_seen
 from wms.core.actors import Actor
 from wms.core.errors import Conflict, NotFound, NotPermitted, PilotageError
 from wms.dags.node_selectors import nodes_of_requests
@@ -54,6 +55,7 @@ def remove(request: HttpRequest, request_id: int) -> HttpResponse:
     if request.method != "POST":
         return redirect("web:placement", request_id=found.pk)
     try:
+        require_seen(request, found.state, what=f"request {found.pk}")
         applied = remove_requests(
             [found.pk], actor=Actor.person(request.user), **ReasonForm(request.POST).options()
         )

@@ -14,13 +14,14 @@ from portal.web.findings import Quoted, quoted
 from portal.web.forms import ReasonForm
 from portal.web.pages import page, render_page
 from portal.web.run_forms import LimitsForm, RescueForm, RunOptionsForm, resumption_of
+from portal.web.seen import require_version, version_of
 from wms.core.actors import Actor
 from wms.core.errors import InvalidInput, NotFound, NotPermitted, PilotageError
 from wms.dags.models import Dag
 from wms.dags.policy import may_steer, require_steering
 from wms.dags.rescue_preview import preview_of
 from wms.dags.rounds import options_of
-from wms.dags.run_selectors import categories_of, shared_limits_of, starts_of
+from wms.dags.run_selectors import categories_of, next_runs, shared_limits_of, starts_of
 from wms.dags.selectors import counts_by_state, find_dag
 from wms.dags.services import change_limits, rescue_dag
 from wms.dags.states import DAG_TERMINAL
@@ -44,6 +45,7 @@ def rescue(request: HttpRequest, dag_id: int) -> HttpResponse:
     if request.method != "POST":
         return _rescue_page(request, dag)
     try:
+        require_version(request, _runs_seen(dag), what="what was begun of this DAG")
         form, options = RescueForm(request.POST), RunOptionsForm(request.POST)
         new = rescue_dag(
             dag.pk,
@@ -59,6 +61,11 @@ def rescue(request: HttpRequest, dag_id: int) -> HttpResponse:
     begun = f"from rescue {new.rescue_number}" if new.rescue_number else "without a rescue"
     messages.success(request, f"DAG {new.pk} is a further run of DAG {dag.pk}, begun {begun}.")
     return redirect("web:dag", dag_id=new.pk)
+
+
+def _runs_seen(dag: Dag) -> str:
+    """Which further runs there are: whoever has not seen one would begin it twice."""
+    return version_of(sorted(next_runs(dag).values_list("pk", flat=True)))
 
 
 def _rescue_page(
@@ -81,6 +88,7 @@ def _rescue_page(
         "counts": counts_by_state(dag).counted,
         "obstacle": obstacle,
         "may_steer": may_steer(request.user, dag),
+        "seen": _runs_seen(dag),
         "starts": starts,
         "newest": any(start.is_newest for start in starts),
         "chosen": chosen,
@@ -112,6 +120,7 @@ def limits(request: HttpRequest, dag_id: int) -> HttpResponse:
     error = None
     if request.method == "POST":
         try:
+            require_version(request, form.version, what="the limits of this DAG")
             change_limits(dag.pk, actor=Actor.person(request.user), **form.changes())
         except (NotPermitted, NotFound):
             raise
