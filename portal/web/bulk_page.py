@@ -97,6 +97,8 @@ def preview_context(
     found = preview_of(operation, request.user)
     faults = _faults(error)
     typed = request.POST if error else None
+    fields = _fields(operation, typed, faults)
+    beside = {"reason", "typed_count", *(field.argument.name for field in fields)}
     return {
         **common,
         "preview": found,
@@ -104,10 +106,11 @@ def preview_context(
             (sample, address_of(common["kind"], sample.pk, sample.label))
             for sample in found.samples
         ],
-        "fields": _fields(operation, typed, faults),
+        "fields": fields,
         "reason": operation.reason if typed is None else typed.get("reason", ""),
         "typed": "" if typed is None else typed.get("typed", ""),
-        "error": None if faults else error,
+        # What is shown at its field is not told twice.
+        "error": None if faults and beside.issuperset(faults) else error,
         "faults": faults,
         "has_dropped": isinstance(error, SelectionChanged),
         "differs": _differs(operation),

@@ -17,6 +17,7 @@ from django.utils import timezone
 
 from portal import selection
 from tests import factories
+from tests.portal.world import small_world
 from tests.wms.bulk.conftest import finish, outcomes
 from wms.bulk.models import BulkOperation
 from wms.core.actors import Actor
@@ -435,3 +436,42 @@ def test_the_arguments_of_an_action_are_asked_for_and_checked(
     assert 'name="with-lets_finish" value="1" checked' in page
     operation.refresh_from_db()
     assert operation.arguments == {"lets_finish": True, "avoid_min": 90}
+
+
+@pytest.mark.parametrize(
+    ("name", "action"),
+    [("jobs", "kill"), ("pilots", "drain"), ("sites", "ban"), ("placements", "remove")],
+)
+def test_each_list_leads_to_previews_and_operations_of_its_objects(
+    people: SimpleNamespace, browser_of: Browser, name: str, action: str
+) -> None:
+    world = small_world()
+    ada = browser_of(world.people.ada)
+    body = {"list": name, "action": action, "all": 1, "selection": _token(ada, name=name)}
+
+    ada.post(reverse("web:new-bulk"), body)
+    operation = BulkOperation.objects.latest("pk")
+    preview = _page(ada, operation)
+    _confirm(ada, operation, typed=operation.frozen_count)
+    finish(operation)
+    page = _page(ada, operation)
+
+    first = operation.items.order_by("pk")[0]
+    one = {"sites": world.site.name}.get(name, str(first.object_id))
+    address = reverse(f"web:{name.removesuffix('s')}", args=[one])
+    assert (preview.count(f'href="{address}"'), page.count(f'href="{address}"')) == (1, 1)
+    assert operation.state == "done"
+    assert operation.done_count >= (name != "jobs")
+
+
+def test_a_filter_that_cannot_be_read_any_more_is_told(
+    people: SimpleNamespace, alice: Client
+) -> None:
+    factories.dag(people.alice)
+    operation = _all(alice, "hold")
+    BulkOperation.objects.filter(pk=operation.pk).update(filters={"colour": ["red"]})
+
+    answer = _confirm(alice, operation)
+
+    assert answer.status_code == 400
+    assert "colour: is no filter of this list" in answer.content.decode()
