@@ -148,18 +148,18 @@ def _steered(made: Production, event: str, *names: str) -> str:
 
 
 def admin_pages(made: Production) -> dict[str, str]:
-    """The pages of the administration: each list, empty form and one thing; the others once."""
+    """The pages of the administration: each list with the form of one thing; the others once."""
     request = RequestFactory().get("/")
     request.user = made.people.ada
     pages = {"admin": reverse("admin:index")}
     for model, its in admin_site._registry.items():
         name = f"{model._meta.app_label}_{model._meta.model_name}"
         pages[f"admin-{name}"] = reverse(f"admin:{name}_changelist")
-        if its.has_add_permission(request):
-            pages[f"admin-{name}-new"] = reverse(f"admin:{name}_add")
         first = _first(its)
         if first is not None:
             pages[f"admin-{name}-one"] = reverse(f"admin:{name}_change", args=[first])
+        elif its.has_add_permission(request):
+            pages[f"admin-{name}-new"] = reverse(f"admin:{name}_add")
     pages["admin-site-history"] = reverse("admin:sites_site_history", args=[made.site.pk])
     pages["admin-site-import"] = reverse("admin:sites_site_import")
     limit = RunningLimit.objects.latest("pk")
