@@ -16,6 +16,7 @@ from portal import list_exports, lists
 from portal.lists import LISTS
 from portal.personal.services import save_preferences
 from tests import factories
+from wms.bulk.services import Selection, freeze
 from wms.core.actors import Actor
 from wms.dags.models import Dag
 from wms.dags.services import hold_dags
@@ -101,6 +102,8 @@ def test_every_list_is_exported_with_every_column(
     site = factories.site()
     factories.running_dag(people.alice, node_count=3)
     factories.run_job(factories.pilot(site.queues.get()))
+    factories.downtime(site)
+    freeze(Selection("dags", Dag.objects.all()), action="hold", actor=Actor.person(people.alice))
     every = {"columns": ",".join(LISTS[name].column_names())}
 
     found = rows(alice.get(address(name, "csv"), every))
