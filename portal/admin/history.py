@@ -78,6 +78,11 @@ class Change:
     facts: list[tuple[str, str]]
     revert_address: str
 
+    @property
+    def is_new(self) -> bool:
+        """True when the object was made: there was nothing before."""
+        return self.entry.action.startswith("create ")
+
 
 def history_page(model_admin: ModelAdmin, request: HttpRequest, row: Model) -> HttpResponse:
     """The page of what was changed of a row, latest first, so many at once."""

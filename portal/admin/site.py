@@ -38,6 +38,7 @@ class Administration(AdminSite):
     site_title = "Pilotage administration"
     site_header = "Pilotage administration"
     index_title = "Configuration"
+    site_url = None  # the head of each page leads to the portal
 
     def has_permission(self, request: HttpRequest) -> bool:
         """Tell whether the user may see anything here."""

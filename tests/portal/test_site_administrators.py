@@ -23,9 +23,9 @@ BOTH, OWN, NOBODY = "oo", "no", "ff"
 OWN_OBJECT = {"change": OWN, "history": OWN}
 #: Limits may be deleted; sites, queues and downtimes by nobody.
 _KINDS = {
-    "sites_site": {"add": NOBODY, "delete": "nf", **OWN_OBJECT},
-    "sites_queue": {"add": NOBODY, "delete": "nf", **OWN_OBJECT},
-    "sites_downtime": {"add": BOTH, "delete": "nf", **OWN_OBJECT},
+    "sites_site": {"add": NOBODY, "delete": NOBODY, **OWN_OBJECT},
+    "sites_queue": {"add": NOBODY, "delete": NOBODY, **OWN_OBJECT},
+    "sites_downtime": {"add": BOTH, "delete": NOBODY, **OWN_OBJECT},
     "jobs_runninglimit": {"add": BOTH, "delete": OWN, **OWN_OBJECT},
     "dags_sharedlimit": {"add": BOTH, "delete": OWN, **OWN_OBJECT},
     "pilots_pilotlimit": {"add": BOTH, "delete": OWN, **OWN_OBJECT},
