@@ -29,7 +29,7 @@ TYPES = {"csv": "text/csv", "json": "application/json"}
 #: Parameters of an export that are no filters.
 OF_EXPORT = frozenset({"columns"})
 #: A spreadsheet would take a text that begins so for a formula.
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
 
 def send_list(

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
+from django.db.models import Case, When
 from django.http import HttpRequest, QueryDict
 from django.urls import reverse
 
@@ -236,7 +237,9 @@ def _saved_lines(
 ) -> list[SavedLine]:
     user: User = request.user
     default = kept.default_filters.get(kind.name)
-    seen = visible_filters(user).filter(list_name=kind.name)[:_SAVED_SHOWN]
+    # However many others share: the one that the list opens with, and the user's own, are there.
+    place = Case(When(pk=default, then=0), When(owner=user, then=1), default=2)
+    seen = visible_filters(user).filter(list_name=kind.name).order_by(place, "name", "pk")
     return [
         SavedLine(
             saved=saved,
@@ -246,7 +249,7 @@ def _saved_lines(
             is_default=saved.pk == default,
             may_change=may_change(user, saved),
         )
-        for saved in seen
+        for saved in seen[:_SAVED_SHOWN]
     ]
 
 

@@ -142,15 +142,16 @@ def test_a_file_that_has_not_all_lines_says_so_in_its_name_and_inside(
     assert answer["X-Is-Cut"] == "true"
 
 
+@pytest.mark.parametrize("first", ["=", "+", "-", "@", "\t", "\n", "\uff1d", "\uff20"])
 def test_a_spreadsheet_takes_no_text_of_a_user_for_a_formula(
-    alice: Client, people: SimpleNamespace
+    alice: Client, people: SimpleNamespace, first: str
 ) -> None:
     dag = factories.dag(people.alice, node_count=1)
-    Dag.objects.filter(pk=dag.pk).update(name="=HYPERLINK(1)")
+    Dag.objects.filter(pk=dag.pk).update(name=f"{first}HYPERLINK(1)")
 
     [row] = rows(alice.get(address("dags", "csv")))
 
-    assert row["name"] == "'=HYPERLINK(1)"
+    assert row["name"] == f"'{first}HYPERLINK(1)"
 
 
 @pytest.mark.parametrize(

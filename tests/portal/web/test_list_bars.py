@@ -153,6 +153,23 @@ def test_a_list_opens_with_the_filter_that_was_chosen_for_that(
     assert alice.get(DAGS, **LIVE).status_code == 200
 
 
+def test_ones_own_filters_are_there_however_many_others_share(
+    alice: Client, people: SimpleNamespace
+) -> None:
+    bob, kept = Actor.person(people.bob), {"state": ["held"]}
+    for number in range(101):
+        save_filter("dags", name=f"a{number}", parameters=kept, is_shared=True, actor=bob)
+    mine = Actor.person(people.alice)
+    save_filter("dags", name="y", parameters=kept, actor=mine)
+    first = save_filter("dags", name="z", parameters={"owner": ["alice"]}, actor=mine)
+    set_default_filter("dags", first.pk, actor=mine)
+
+    names = [line.saved.name for line in bar(alice, "?saved=none").saved]
+
+    assert names[:3] == ["z", "y", "a0"]
+    assert alice.get(DAGS).url == f"?owner=alice&saved={first.pk}"
+
+
 def test_the_filter_that_was_used_last_is_offered_to_the_same_person(
     alice: Client, people: SimpleNamespace, dags: list[Dag]
 ) -> None:
