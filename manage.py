@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-import importlib
+import importlib.util
 import os
 import sys
 
@@ -17,6 +17,11 @@ BEFORE_DJANGO = {
 
 
 def main() -> None:
+    if importlib.util.find_spec("django") is None:
+        sys.exit(
+            f"Pilotage is not installed for {sys.executable}: call it by .venv/bin/python, which "
+            "`make setup` prepares."
+        )
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
     command = sys.argv[1] if len(sys.argv) > 1 else "help"
     if command in BEFORE_DJANGO:

@@ -25,6 +25,10 @@ from wms.core.errors import Finding, InvalidInput, NotAuthenticated, PilotageErr
 from wms.dags.checking import FaultyDag
 
 CONTENT_TYPE = "application/problem+json"
+_ADVICE: Mapping[type[exceptions.APIException], str] = {
+    exceptions.NotAuthenticated: " Send a token: `Authorization: Token <token>`.",
+    exceptions.UnsupportedMediaType: " Send `Content-Type: application/json`; files as form data.",
+}
 
 
 def exception_handler(error: Exception, context: Mapping[str, Any]) -> Response | None:
@@ -65,7 +69,7 @@ def _of_framework(error: exceptions.APIException) -> Response:
         findings = list(_findings(error.detail))
         answer = _problem(status, "; ".join(map(str, findings)), findings)
     else:
-        answer = _problem(status, str(error.detail))
+        answer = _problem(status, f"{error.detail}{_ADVICE.get(type(error), '')}")
     challenge = getattr(error, "auth_header", None)
     if challenge:
         answer["WWW-Authenticate"] = challenge

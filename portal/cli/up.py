@@ -62,7 +62,8 @@ def main(arguments: list[str]) -> int:
     except PREVENTIONS as error:
         sys.stderr.write(f"up: {error}\n")
         return 1
-    sys.stdout.write(f"Portal: {prepared.public_url} - Ctrl-C stops it. Logs: {place.log}\n")
+    sys.stdout.write(f"{prepared.public_url} will answer in less than a minute. Ctrl-C stops it. "
+        f"Logs: {place.log}\n")
     sys.stdout.flush()
     become_supervisor(place, prepared, lock)
 

@@ -101,7 +101,7 @@ def read_rescue(workspace: Workspace, dag_files: list[str], resumption: Resumpti
         return None if wanted is None else _read(workspace, numbers[wanted], wanted)
     if wanted not in numbers:
         stem = rescue_stem(dag_files)
-        raise InvalidInput.of(f"there is no {stem}.rescue{wanted:03d}", field="rescue_number")
+        raise InvalidInput.of(f"there is no {stem}.rescue{wanted:03d}", field="resume")
     return _read(workspace, numbers[wanted], wanted)
 
 

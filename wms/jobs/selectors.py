@@ -97,7 +97,7 @@ def find_log(job: Job, *, kind: AttemptFile.Kind, attempt: int | None = None) ->
         files = files.filter(attempt__number=attempt)
     file = files.order_by("-attempt__number").first()
     if file is None:
-        raise NotFound(f"Job {job.pk} has sent no {kind.label} yet.")
+        raise NotFound(f"Job {job.pk} has sent no {kind.label}.")
     return file
 
 
@@ -111,7 +111,7 @@ def find_stream(job: Job, *, kind: str, attempt: int | None = None) -> Stream:
         streams = streams.filter(attempt__number=attempt)
     stream = streams.select_related("attempt").order_by("-attempt__number").first()
     if stream is None:
-        raise NotFound(f"Job {job.pk} has sent no {kind} yet.")
+        raise NotFound(f"Job {job.pk} has sent no {kind}.")
     return stream
 
 

@@ -385,7 +385,7 @@ def _open_jobs(pilot_ids: Collection[int]) -> list[int]:
 
 
 def enqueue_again(job_ids: Collection[int]) -> None:
-    """Put those of the jobs that wait into their TaskQueues. Once in a transaction, as `enqueue`."""
+    """Put those of the jobs that wait into their TaskQueues. Once a transaction, as `enqueue`."""
     waiting = Job.objects.filter(pk__in=job_ids, state=JobState.WAITING)
     taskqueues.enqueue(
         [

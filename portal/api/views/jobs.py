@@ -83,7 +83,7 @@ class _JobLog(APIView):
         if number is None:
             number = selectors.latest_printing(job, kind=self.kind)
         if number is None:
-            raise NotFound(f"Job {job.pk} has sent no {self.kind.label} yet.")
+            raise NotFound(f"Job {job.pk} has sent no {self.kind.label}.")
         if is_full:
             return self._send_all(request, job, number)
         log = log_of_attempt(attempt_of(job, number), self.kind.value, now=timezone.now())

@@ -32,7 +32,9 @@ def test_a_visitor_gets_a_problem_and_the_challenge(db: None) -> None:
 
     assert answer.status_code == 401
     assert answer["WWW-Authenticate"] == "Token"
-    assert set(answer.json()) == {"type", "title", "status", "detail", "findings"}
+    told = answer.json()
+    assert set(told) == {"type", "title", "status", "detail", "findings", "request_id"}
+    assert "`Authorization: Token <token>`" in told["detail"]
 
 
 def test_a_token_lets_its_user_in(people: SimpleNamespace) -> None:

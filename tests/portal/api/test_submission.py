@@ -310,7 +310,7 @@ def test_a_run_may_begin_afresh_although_a_rescue_is_there(alice: APIClient) -> 
         ({"options": '{"max_job": 1}'}, "max_job"),
         ({"options": '{"max_jobs": "many"}'}, "max_jobs"),
         ({"resume": "sometimes"}, "resume"),
-        ({"resume": "7"}, "rescue_number"),
+        ({"resume": "7"}, "resume"),
         ({"resume": "1", "save_point": "x.save"}, "save_point"),
         ({"save_point": "x.save"}, "save_point"),
         ({"dag": "elsewhere.dag"}, "dag"),
