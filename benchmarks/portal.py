@@ -19,6 +19,7 @@ import subprocess
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
@@ -38,13 +39,22 @@ def measure(is_quick: bool) -> dict[str, Any]:
     """Load, serve, ask, sample."""
     jobs = _QUICK_JOBS if is_quick else _JOBS
     session, paths = base.in_a_process(_load, jobs)
-    queries = base.in_a_process(_count_queries, session, paths)
+    # First what a browser sees: counting queries would warm what the pages need.
     with _web_server() as port:
-        pages, cold = _measure_pages(port, session, paths, queries)
+        timed = _measure_pages(port, session, paths)
+    queries = base.in_a_process(_count_queries, session, paths)
     return {
-        "pages": pages,
+        "pages": [
+            {
+                "path": path,
+                "first_byte_ms": page.first_byte_ms,
+                "queries": queries[path],
+                "kb_compressed": page.kb_compressed,
+            }
+            for path, page in timed.items()
+        ],
         "sampling_s": base.in_a_process(_sample),
-        "cold_ms": cold,
+        "cold_ms": {path: page.cold_ms for path, page in timed.items()},
         "jobs": jobs,
         "load_average": [round(each, 1) for each in os.getloadavg()],
     }
@@ -102,7 +112,7 @@ def _lists() -> Iterator[str]:
     for filters in ("", "state=failed", f"site={site}", "reason=disk", "host=node001"):
         yield f"/pilots/?{filters}".rstrip("?")
     yield from ("/sites/", "/sites/?standing=downtime", "/errors/", "/audit/")
-    yield from map(reverse, ("web:placements", "web:task-queues"))
+    yield from map(reverse, ("web:downtimes", "web:placements", "web:task-queues"))
 
 
 def _objects() -> Iterator[str]:
@@ -210,31 +220,33 @@ def _wait_for(port: int) -> None:
             time.sleep(0.1)
 
 
-def _measure_pages(
-    port: int, session: str, paths: list[str], queries: Mapping[str, int]
-) -> tuple[list[dict[str, Any]], dict[str, float]]:
+@dataclass(frozen=True, slots=True)
+class _Page:
+    """What was measured of one page."""
+
+    first_byte_ms: float
+    cold_ms: float
+    kb_compressed: float
+
+
+def _measure_pages(port: int, session: str, paths: list[str]) -> dict[str, _Page]:
     headers = {**_HEADERS, "Cookie": f"sessionid={session}"}
-    pages, cold, assets = [], {}, dict[str, int]()
+    pages: dict[str, _Page] = {}
+    assets: dict[str, int] = {}
     for path in paths:
         first_s, body = _get(port, path, headers)
-        cold[path] = round(1000 * first_s, 1)
         for _ in range(_WARM):
             _get(port, path, headers)
         times = [_get(port, path, headers)[0] for _ in range(_MEASURED)]
-        own = _ASSET.findall(_plain(body).decode(errors="replace"))
-        for asset in set(own) - set(assets):
+        own = set(_ASSET.findall(_plain(body).decode(errors="replace")))
+        for asset in own - set(assets):
             assets[asset] = 0 if _CHARTS in asset else len(_packed(_get(port, asset, headers)[1]))
-        pages.append(
-            {
-                "path": path,
-                "first_byte_ms": round(1000 * statistics.median(times), 1),
-                "queries": queries[path],
-                "kb_compressed": round(
-                    (len(_packed(body)) + sum(assets[each] for each in set(own))) / 1024, 1
-                ),
-            }
+        pages[path] = _Page(
+            first_byte_ms=round(1000 * statistics.median(times), 1),
+            cold_ms=round(1000 * first_s, 1),
+            kb_compressed=round((len(_packed(body)) + sum(assets[each] for each in own)) / 1024, 1),
         )
-    return pages, cold
+    return pages
 
 
 def _get(port: int, path: str, headers: Mapping[str, str]) -> tuple[float, bytes]:

@@ -18,15 +18,18 @@ from redis.exceptions import RedisError
 
 from wms.dags.drawing import FORMAT, Drawing, draw, unpacked
 from wms.dags.drawing_states import States, own_codes, version_of, with_jobs
-from wms.dags.drawing_walks import times_of_nodes
+from wms.dags.drawing_walks import Ends, ends_of, times_of_nodes
 from wms.dags.models import Dag
 from wms.dags.selectors import NodeCounts, counts_by_state
+from wms.dags.states import DAG_TERMINAL
 
 log = structlog.get_logger(__name__)
 _KEPT_S = 7 * 86_400
 #: A process keeps so many at hand; each takes 20 bytes a node and 8 an arc.
 _AT_HAND = 8
 _COUNTS_AT_HAND = 1000
+#: Expected ends of nodes are so old at most.
+_EXPECTED_S = 30
 #: Smaller DAGs are drawn in a moment when they are asked for.
 _LARGE = 10_000
 #: Of so many latest DAGs so many large ones are drawn ahead.
@@ -109,14 +112,25 @@ def _own_codes(dag_id: int, created: str, event_id: int) -> bytes:
     return own_codes(Dag(pk=dag_id))
 
 
-def times_of(dag: Dag) -> Sequence[float]:
-    """Since when each node of a DAG is in its state, in seconds of the epoch."""
-    return _times(dag.pk, dag.created_at.isoformat(), version_of(dag).event_id)
-
-
 @lru_cache(maxsize=_AT_HAND)
 def _times(dag_id: int, created: str, event_id: int) -> Sequence[float]:
     return times_of_nodes(Dag(pk=dag_id))
+
+
+def ends_by(dag: Dag, codes: bytes, *, begun: float, now: float) -> Ends:
+    """When the nodes of a DAG, in these states, began and ended; of the others, what is expected.
+
+    For a while the expectations stay as they are: they are a long walk through a large DAG.
+    """
+    version = version_of(dag).event_id
+    seen = now if dag.state in DAG_TERMINAL else now - now % _EXPECTED_S
+    return _ends(dag.pk, dag.created_at.isoformat(), version, codes, begun, seen)
+
+
+@lru_cache(maxsize=2)
+def _ends(dag_id: int, created: str, event_id: int, codes: bytes, begun: float, now: float) -> Ends:
+    times = _times(dag_id, created, event_id)
+    return ends_of(_drawing(dag_id, created), codes, times, begun=begun, now=now)
 
 
 def counts_of(dag: Dag) -> NodeCounts:

@@ -10,12 +10,12 @@ from typing import Any
 from django.http import HttpRequest
 from django.utils import timezone
 
-from portal.drawings import drawing_of, states_of, times_of
+from portal.drawings import drawing_of, ends_by, states_of
 from portal.web.node_choice import Choice, choice_of, chosen_rows, walked
 from portal.web.timeline_rows import MOST_ROWS, Row, rows_of_nodes
 from wms.dags.drawing import Drawing
 from wms.dags.drawing_states import DRAWN
-from wms.dags.drawing_walks import Ends, ends_of, longest_path
+from wms.dags.drawing_walks import Ends, longest_path
 from wms.dags.models import Dag
 from wms.dags.selectors import NodeCounts, nodes_of
 from wms.dags.states import DAG_TERMINAL, NODE_TERMINAL
@@ -100,7 +100,7 @@ def timeline_tab(request: HttpRequest, dag: Dag, counts: NodeCounts) -> Mapping[
     codes = states_of(dag).codes
     begun = (dag.matched_at or dag.created_at).timestamp()
     end = (dag.ended_at or now if dag.state in DAG_TERMINAL else now).timestamp()
-    ends = ends_of(drawing, codes, times_of(dag), begun=begun, now=end)
+    ends = ends_by(dag, codes, begun=begun, now=end)
     axis = _axis(request, begun, end)
     path = longest_path(ends)
     context: dict[str, Any] = {

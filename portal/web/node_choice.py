@@ -9,10 +9,10 @@ from django.db.models import Q, QuerySet
 from django.http import QueryDict
 from django.utils import timezone
 
-from portal.drawings import drawing_of, states_of, times_of
+from portal.drawings import drawing_of, ends_by, states_of
 from wms.core.errors import NotFound
 from wms.dags.drawing_states import DRAWN
-from wms.dags.drawing_walks import blocking_most, ends_of, longest_path
+from wms.dags.drawing_walks import blocking_most, longest_path
 from wms.dags.models import Dag, Node
 from wms.dags.states import NODE_TERMINAL, NodeState
 
@@ -99,9 +99,8 @@ def walked(dag: Dag, choice: Choice) -> Walked:
         if not found.is_exact:
             remark += " The numbers are estimated from a sample of the nodes that are not done."
     elif choice.show == "critical":
-        times = times_of(dag)
         begun = (dag.matched_at or dag.created_at).timestamp()
-        ends = ends_of(drawing, codes, times, begun=begun, now=timezone.now().timestamp())
+        ends = ends_by(dag, codes, begun=begun, now=timezone.now().timestamp())
         indexes = longest_path(ends)
         remark = (
             "Each of them waited longest for the one before it; for those that have not ended, the "

@@ -11,7 +11,7 @@ from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
 from portal import drawings
-from portal.drawings import counts_of, drawing_of, states_of
+from portal.drawings import counts_of, drawing_of, ends_by, states_of
 from tests import factories
 from wms.dags.drawing_states import DRAWN
 from wms.dags.models import Dag
@@ -78,6 +78,16 @@ def test_large_new_dags_are_drawn_before_anybody_asks(
     with django_assert_num_queries(0):
         assert drawing_of(dag).node_count == 3
     assert drawing_of(small).node_count == 2
+
+
+def test_expected_ends_of_nodes_are_computed_anew_after_a_while_or_an_event(dag: Dag) -> None:
+    codes = states_of(dag).codes
+    first = ends_by(dag, codes, begun=0.0, now=90.0)
+
+    assert ends_by(dag, codes, begun=0.0, now=119.0) is first
+    assert ends_by(dag, codes, begun=0.0, now=120.0) is not first
+    done = bytes([DRAWN.index("done")]) + codes[1:]
+    assert ends_by(dag, done, begun=0.0, now=120.0).mean_s != first.mean_s
 
 
 def test_the_states_of_all_nodes_are_read_once_until_something_happens(dag: Dag) -> None:
