@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.db.models import (
     Case,
@@ -36,7 +37,7 @@ class DowntimeState(TextChoices):
     CANCELLED = "cancelled", "cancelled"
 
 
-def listed_downtimes(user: User) -> QuerySet[Downtime]:
+def listed_downtimes(user: User) -> QuerySet[Any]:
     """The downtimes that the user may see, with their sites and the state that each is in now."""
     lead = ExpressionWrapper(
         F("lead_time_s") * Value(timedelta(seconds=1), DurationField()), DurationField()
@@ -59,13 +60,13 @@ def listed_downtimes(user: User) -> QuerySet[Downtime]:
 
 def find_downtime(user: User, downtime_id: int) -> Downtime:
     """One downtime that the user may see. Raises NotFound."""
-    downtime = listed_downtimes(user).filter(pk=downtime_id).first()
+    downtime: Downtime | None = listed_downtimes(user).filter(pk=downtime_id).first()
     if downtime is None:
         raise NotFound(f"There is no downtime {downtime_id}.")
     return downtime
 
 
-def downtimes_between(user: User, since: datetime, until: datetime) -> QuerySet[Downtime]:
+def downtimes_between(user: User, since: datetime, until: datetime) -> QuerySet[Any]:
     """Those that take away some of this time, lead times included, by start."""
     return (
         listed_downtimes(user)

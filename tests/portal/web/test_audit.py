@@ -183,9 +183,7 @@ def test_the_list_is_sent_as_csv_with_its_changes(
 
 
 def test_the_trail_of_an_object_is_found_by_an_index(people: SimpleNamespace) -> None:
-    hold_dags(
-        [factories.dag(people.alice, node_count=1).pk], actor=factories.SYSTEM, reason="look"
-    )
+    hold_dags([factories.dag(people.alice, node_count=1).pk], actor=factories.SYSTEM, reason="look")
     ban_site(factories.site().name, actor=factories.SYSTEM, reason="look")
     part = visible_entries(people.vera).filter(object_kind="dag", object_key="12")
 

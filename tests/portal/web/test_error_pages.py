@@ -1,4 +1,4 @@
-"""Refusals and faults as people see them: a page with a reason, what to do, and the request's id."""
+"""Refusals and faults as people see them: with a reason, what to do, and the request's id."""
 
 from __future__ import annotations
 

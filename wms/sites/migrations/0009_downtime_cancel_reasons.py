@@ -4,15 +4,14 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('sites', '0008_administrators'),
+        ("sites", "0008_administrators"),
     ]
 
     operations = [
         migrations.AddField(
-            model_name='downtime',
-            name='cancel_reason',
-            field=models.TextField(blank=True, db_default='', default=''),
+            model_name="downtime",
+            name="cancel_reason",
+            field=models.TextField(blank=True, db_default="", default=""),
         ),
     ]
