@@ -38,10 +38,10 @@ MAX_REASON = 2000
 NO_MATCH = "it did not fit the filter any more when the operation was confirmed"
 
 # One statement, so that what is frozen is one state of the table; in the order of the objects, as
-# they are locked later.
+# they are locked later. A filter may find an object twice, by two of its attempts.
 _FREEZE = """
 INSERT INTO bulk_bulkitem (operation_id, object_id)
-SELECT %s, chosen.id FROM ({rows}) AS chosen(id) ORDER BY chosen.id LIMIT %s
+SELECT DISTINCT %s::bigint, chosen.id FROM ({rows}) AS chosen(id) ORDER BY chosen.id LIMIT %s
 """
 
 
