@@ -17,8 +17,12 @@ from tests.wms.notices.hearing import happens, hears, told
 from wms.core.actors import Actor
 from wms.core.models import ApiToken, AuditEntry, User
 from wms.core.tokens import authenticate_token, create_token
+from wms.failures import grouping
+from wms.failures.models import FailureGroup
 from wms.notices import services
-from wms.notices.models import Channel, Delivery, Notice, Subscription
+from wms.notices.messages import path_of
+from wms.notices.models import Channel, Delivery, Notice, SubjectKind, Subscription
+from wms.pilots.lifecycle import apply as apply_to_pilots
 
 ACCOUNT = "/account/"
 HOOK = "https://hooks.example.org/in?key=hidden"
@@ -57,6 +61,7 @@ def test_the_account_tells_what_the_role_may_do_and_what_was_done(
 
     assert "Submit DAGs, and steer what is your own." in text
     assert "/audit/?actor=alice" in text
+    assert "submit" in _text(alice.get("/audit/?actor=alice"))
     assert "submit" in text
 
 
@@ -381,13 +386,14 @@ def test_an_empty_list_says_what_to_do_next(alice: Client) -> None:
 def test_paths_of_all_kinds_of_notices_lead_somewhere(
     people: SimpleNamespace, alice: Client
 ) -> None:
-    from wms.notices.messages import path_of
-    from wms.notices.models import SubjectKind
-
     site, dag = factories.site(), factories.dag(people.alice)
-    ids = {SubjectKind.DAG: str(dag.pk), SubjectKind.SITE: site.name}
+    apply_to_pilots("abort", [factories.queued_pilot().pk], actor=factories.SYSTEM, reason="lost")
+    grouping.run_cycle(timezone.now())
+    ids = {
+        SubjectKind.DAG: dag.pk,
+        SubjectKind.SITE: site.name,
+        SubjectKind.FAILURES: FailureGroup.objects.get().pk,
+    }
 
     for kind in SubjectKind:
-        if kind == SubjectKind.FAILURES:
-            continue  # needs failures; the address is that of the next test
-        assert alice.get(path_of(kind, ids.get(kind, "1"))).status_code == 200
+        assert alice.get(path_of(kind, str(ids.get(kind, "1")))).status_code == 200
