@@ -171,7 +171,7 @@
 
   if (next < Number(size.dataset.bytes)) box.dataset.open = String(next);
   const marked = box.querySelector(".is-marked");
-  if (marked) marked.scrollIntoView({ block: "center" });
+  if (marked) box.scrollTop = marked.offsetTop - box.clientHeight / 2;
   else if (isEnd) toEnd();
   if (isGrowing) showState();
   setInterval(ask, Number(box.dataset.every) * 1000);
