@@ -29,6 +29,8 @@ _TOO_WIDE = "document.documentElement.scrollWidth - document.documentElement.cli
 #: Charts are drawn anew some time after the screen has become another.
 _CHARTS_FIT = """() => [...document.querySelectorAll("[data-chart-plot]")].every(
     (plot) => (plot.querySelector(".main-svg")?.clientWidth ?? 0) <= plot.clientWidth)"""
+#: What fades from one scheme to the other has faded.
+_SETTLE = "document.getAnimations().forEach((each) => { try { each.finish() } catch {} })"
 _RUN = "async (options) => (await axe.run(document, options)).violations"
 
 
@@ -49,6 +51,7 @@ def look(page: Page, name: str, *, with_axe: bool = True) -> list[str]:
     faults = []
     for scheme in ("light", "dark"):
         page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+        page.evaluate(_SETTLE)
         page.screenshot(path=SHOTS / f"{name}-{scheme}.png", full_page=True)
         for violation in page.evaluate(_RUN, AXE) if with_axe else ():
             faults += [
