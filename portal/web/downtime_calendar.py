@@ -102,7 +102,7 @@ def days_of(stretch: Stretch, now: datetime) -> list[Day]:
             day=day,
             x=round(100 * number / stretch.days, 3),
             width=round(100 / stretch.days, 3),
-            label=_label(day, number, stretch.days),
+            label=_label(day, number, stretch.days) or _today(day == today, number),
             is_today=day == today,
             is_weekend=day.weekday() >= 5,
         )
@@ -114,6 +114,11 @@ def _label(day: date, number: int, days: int) -> str:
     if days > USUAL_DAYS and day.day > 7:
         return ""
     return f"{day:%-d %b}" if days <= 7 or number % 7 == 0 else ""
+
+
+def _today(is_today: bool, number: int) -> str:
+    # Only where no date follows so soon that one would lie over the other.
+    return "today" if is_today and number % 7 < 5 else ""
 
 
 def rows_of(downtimes: Iterable[Downtime], stretch: Stretch) -> list[Row]:
