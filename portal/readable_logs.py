@@ -117,10 +117,7 @@ def _what_lacks(attempt: Attempt, size_bytes: int) -> str:
     if attempt.outcome:
         return "The pilot did not send the end of this: it stopped before the payload had ended."
     if size_bytes >= LIVE_LIMIT_BYTES:
-        return (
-            f"A pilot sends the first {limit} while the payload runs, and {limit} more each time "
-            "that fresh output is asked for. All of it comes at the end."
-        )
+        return f"A pilot sends the first {limit} while a payload runs; the whole comes at its end."
     return ""
 
 

@@ -1,7 +1,7 @@
 """Lines that programs wrote, as HTML that can do no harm.
 
 Colours of ANSI escapes become classes, other escapes are left out, control characters and those
-that turn the direction of a text are shown as pictures of themselves.
+that turn the direction of a text are shown as signs, such as `^@`.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def _span(text: str, classes: Sequence[str]) -> str:
 
 def _picture(found: re.Match[str]) -> str:
     code = ord(found[0])
-    shown = chr(0x2400 + code) if code < 0x20 else "\u2421" if code == 0x7F else f"U+{code:04X}"
+    shown = f"^{chr(code ^ 0x40)}" if code < 0x20 or code == 0x7F else f"U+{code:04X}"
     return f'<i class="ctl">{shown}</i>'
 
 

@@ -38,7 +38,7 @@
 
   function showState() {
     button.hidden = !isGrowing;
-    button.setAttribute("aria-pressed", String(isFollowing));
+    button.textContent = isFollowing ? "Stop following" : "Follow";
     if (!isGrowing) tell("Ended");
     else tell(isFollowing ? "Following" : "Not following");
   }

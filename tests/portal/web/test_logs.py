@@ -180,7 +180,7 @@ def test_what_programs_wrote_can_do_no_harm(claimed: factories.Claimed) -> None:
     assert "<script>alert" not in page
     assert "<img src=x" not in page
     assert '<span class="text"><span class="ansi-red">red</span> plain</span>' in page
-    assert '<i class="ctl">\u2400</i>zero \ufffd <i class="ctl">U+202E</i>turned' in page
+    assert '<i class="ctl">^@</i>zero \ufffd <i class="ctl">U+202E</i>turned' in page
     assert '<i class="cut-note">overwritten 2 times</i> 100%</span>' in page
     assert '<span class="text">palette</span>' in page
     assert "\x1b" not in page
