@@ -6,6 +6,7 @@ from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
+from django.contrib.admin.widgets import AdminSplitDateTime
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.urls import path, reverse
@@ -136,8 +137,10 @@ class SiteAdmin(OwnSitesAdmin):
         """Show what configuration and advertisement make now, and where each attribute is from."""
         if site.pk is None:
             return "-"
+        # What was typed into a form that is refused is not in force.
+        stored = Site.objects.select_related("ad", "advertisement").get(pk=site.pk)
         try:
-            attributes = current_ad(site)
+            attributes = current_ad(stored)
         except Conflict as error:
             return str(error)
         rows = sorted(attributes.items(), key=lambda line: line[0].lower())
@@ -231,6 +234,14 @@ def _check_downtime(downtime: Downtime) -> None:
     check_downtime(downtime, now=timezone.now())
 
 
+def _date_and_time(label: str) -> AdminSplitDateTime:
+    """Two fields, each with a name of its own for who cannot see which is which."""
+    widget = AdminSplitDateTime()
+    for part, name in zip(widget.widgets, ("date", "time"), strict=True):
+        part.attrs["aria-label"] = f"{label}: {name}"
+    return widget
+
+
 class DowntimeForm(CheckedForm):
     """A downtime that ends after its start, and in the future."""
 
@@ -247,6 +258,7 @@ class DowntimeForm(CheckedForm):
             "start": forms.SplitDateTimeField,
             "end": forms.SplitDateTimeField,
         }
+        widgets = {"start": _date_and_time("Start"), "end": _date_and_time("End")}
 
     def clean(self) -> dict[str, Any] | None:
         """Show at its field what the database's constraint would tell without one."""

@@ -213,6 +213,15 @@ def test_a_change_of_members_meanwhile_is_a_conflict(
     assert list(group.members.all()) == [people.bob]
 
 
+def test_what_was_typed_and_refused_is_not_shown_as_in_force(olga: Client, site: Site) -> None:
+    body = _body(olga, _change(site)) | {"rank": "7777.0", "max_matches": "-1"}
+
+    page = olga.post(_change(site), body).content.decode()
+
+    assert "<code>7777.0</code>" not in page
+    assert "<code>0.0</code>" in page
+
+
 def test_the_site_leads_to_a_test_of_its_ad_and_shows_what_is_in_force(
     olga: Client, site: Site
 ) -> None:
