@@ -125,7 +125,7 @@ def test_the_pages_of_a_long_list_follow_each_other(alice: Client, people: Simpl
 @pytest.mark.parametrize(
     "after",
     [
-        *("x", "5_x", "_", "1e400_5", "%00_1", "nan_1", "1_0", "999999999999999999_1"),
+        *("x", "5_x", "_", "1e400_5", "nan_1", "1_0", "999999999999999999_1"),
         *("0001-01-01T00:00:00%2B23:59_1", "9999-12-31T23:59:59-23:00_1", "2026-02-30T00:00Z_1"),
         *("2026-11-21T10:00:00_1", "0001-01-01T00:00:00Z_1", "2026-11-21T10:00:00%2B99:99_1"),
     ],
@@ -142,7 +142,7 @@ def test_a_made_up_place_in_the_list_does_no_harm(
 def test_a_null_character_in_a_filter_is_refused_with_a_message(alice: Client) -> None:
     answer = alice.get(f"{ADDRESS}?tag=a%00b")
 
-    assert answer.status_code == 200
+    assert answer.status_code == 400
     assert "Null characters are not allowed." in answer.content.decode()
 
 

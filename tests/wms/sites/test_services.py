@@ -16,8 +16,8 @@ from wms.sites.services import QueueSpec, SiteSpec, configure_site, save_queue, 
 @pytest.mark.parametrize(
     ("fields", "field", "line", "message"),
     [
-        ({"requirements": "CurMatches <"}, "requirements", None, "not a ClassAd expression"),
-        ({"requirements": "CurMatches = 1"}, "requirements", None, "write == or =?="),
+        ({"requirements": "CurMatches <"}, "requirements", 1, "not a ClassAd expression"),
+        ({"requirements": "CurMatches = 1"}, "requirements", 1, "write == or =?="),
         ({"rank": ""}, "rank", None, "blank"),
         ({"environment": "A=1\nB"}, "environment", 2, "expected NAME=value"),
         ({"environment": "A=1;B=2"}, "environment", 1, "semicolon"),
