@@ -26,9 +26,11 @@ from typing import Any
 from benchmarks import base
 
 _PASSWORD = "a password for measuring"
-_JOBS, _QUICK_JOBS = 1_000_000, 5_000
+_JOBS, _QUICK_JOBS = 1_000_000, 3_000
 _SERIES = 1_000
-_WARM, _MEASURED, _SAMPLED = 4, 9, 5
+#: So many requests of each page before those that count, and of those; with --quick fewer.
+_REPEATED, _QUICKLY_REPEATED = (4, 9), (0, 1)
+_SAMPLED = 5
 _START_S = 60.0
 _ASSET = re.compile(r'<(?:link|script)\b[^>]*?\b(?:href|src)="(/static/[^"]+)"')
 _CHARTS = "plotly"
@@ -41,7 +43,8 @@ def measure(is_quick: bool) -> dict[str, Any]:
     session, paths = base.in_a_process(_load, jobs)
     # First what a browser sees: counting queries would warm what the pages need.
     with _web_server() as port:
-        timed = _measure_pages(port, session, paths)
+        repeated = _QUICKLY_REPEATED if is_quick else _REPEATED
+        timed = _measure_pages(port, session, paths, repeated)
     queries = base.in_a_process(_count_queries, session, paths)
     return {
         "pages": [
@@ -229,15 +232,18 @@ class _Page:
     kb_compressed: float
 
 
-def _measure_pages(port: int, session: str, paths: list[str]) -> dict[str, _Page]:
+def _measure_pages(
+    port: int, session: str, paths: list[str], repeated: tuple[int, int]
+) -> dict[str, _Page]:
+    warming, measured = repeated
     headers = {**_HEADERS, "Cookie": f"sessionid={session}"}
     pages: dict[str, _Page] = {}
     assets: dict[str, int] = {}
     for path in paths:
         first_s, body = _get(port, path, headers)
-        for _ in range(_WARM):
+        for _ in range(warming):
             _get(port, path, headers)
-        times = [_get(port, path, headers)[0] for _ in range(_MEASURED)]
+        times = [_get(port, path, headers)[0] for _ in range(measured)]
         own = set(_ASSET.findall(_plain(body).decode(errors="replace")))
         for asset in own - set(assets):
             assets[asset] = 0 if _CHARTS in asset else len(_packed(_get(port, asset, headers)[1]))
