@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 from django.test import Client
 from django.urls import reverse
+from django.utils.html import strip_tags
 
 from portal.cli.document_states import DOCUMENT
+from portal.lists import LISTS
 from portal.state_words import ENTITIES, Entity
 from portal.web.looks import MEANINGS
 
@@ -62,3 +64,11 @@ def test_keys_are_shown_on_every_page_and_can_be_switched_off(alice: Client) -> 
 
     assert 'data-shortcuts="off"' in text(alice, HELP)
     assert "Switch single keys on" in text(alice, HELP)
+
+
+@pytest.mark.parametrize("name", [name for name in LISTS if name != "audit"])
+def test_an_empty_list_says_what_it_waits_for(alice: Client, name: str) -> None:
+    page = text(alice, f"{reverse(f'web:{name}')}?saved=none")
+
+    told = page.split('<div class="empty">', 1)[1].split("</div>", 1)[0]
+    assert len(strip_tags(told)) > 40
