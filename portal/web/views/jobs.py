@@ -17,6 +17,8 @@ from portal.web.forms import ReasonForm
 from portal.web.needs import facts_of
 from portal.web.pages import page, render_page
 from portal.web.seen import require_seen
+from wms.bulk.jobs import JOBS
+from wms.bulk.selectors import fitting_actions
 from wms.core.actors import Actor
 from wms.core.errors import NotFound, NotPermitted, PilotageError
 from wms.core.models import User
@@ -136,6 +138,12 @@ def _show_job(
         "events": events[:_EVENTS_SHOWN],
         "events_cut": len(events) > _EVENTS_SHOWN,
         "steerings": _steerings(request.user, job, has_pilot=any(not a.outcome for a in attempts)),
+        # These show first what they do, in the way of all actions on many objects.
+        "further": [
+            action
+            for action in fitting_actions(request.user, JOBS, job.pk)
+            if action.name not in STEERINGS
+        ],
         "opened": opened,
         "error": error,
         "form": ReasonForm(request.POST or None),
