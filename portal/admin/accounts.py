@@ -12,7 +12,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 
-from portal.admin.forms import CheckedForm
+from portal.admin.forms import CheckedForm, date_and_time
 from portal.admin.roles import RoleAdmin, actor_of, role_of
 from wms.core.accounts import change_password, check_account, save_account
 from wms.core.actors import Actor
@@ -82,6 +82,7 @@ class TokenForm(forms.ModelForm):
     class Meta:
         model = ApiToken
         fields = ("user", "name", "expires_at")
+        widgets = {"expires_at": date_and_time("Expires at")}
 
 
 class TokenAdmin(RoleAdmin):

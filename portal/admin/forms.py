@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from django import forms
+from django.contrib.admin.widgets import AdminSplitDateTime
 from django.db.models import Model, QuerySet
 
 from portal.admin.targets import changes_of_row
@@ -15,6 +16,14 @@ from wms.core.saving import lock_stored, marks_of
 
 #: Of a value that is shown in a sentence.
 _LONGEST_SHOWN = 300
+
+
+def date_and_time(label: str) -> AdminSplitDateTime:
+    """Two fields, each with a name of its own for who cannot see which is which."""
+    widget = AdminSplitDateTime()
+    for part, name in zip(widget.widgets, ("date", "time"), strict=True):
+        part.attrs["aria-label"] = f"{label}: {name}"
+    return widget
 
 
 class CheckedForm(forms.ModelForm):

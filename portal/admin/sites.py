@@ -6,7 +6,6 @@ from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
-from django.contrib.admin.widgets import AdminSplitDateTime
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.urls import path, reverse
@@ -15,7 +14,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.http import urlencode
 from django.utils.safestring import SafeString
 
-from portal.admin.forms import CheckedForm
+from portal.admin.forms import CheckedForm, date_and_time
 from portal.admin.roles import OwnSitesAdmin, actor_of
 from portal.admin.site_exchange import export_sites, import_sites
 from wms.core.errors import Conflict, PilotageError
@@ -234,14 +233,6 @@ def _check_downtime(downtime: Downtime) -> None:
     check_downtime(downtime, now=timezone.now())
 
 
-def _date_and_time(label: str) -> AdminSplitDateTime:
-    """Two fields, each with a name of its own for who cannot see which is which."""
-    widget = AdminSplitDateTime()
-    for part, name in zip(widget.widgets, ("date", "time"), strict=True):
-        part.attrs["aria-label"] = f"{label}: {name}"
-    return widget
-
-
 class DowntimeForm(CheckedForm):
     """A downtime that ends after its start, and in the future."""
 
@@ -258,7 +249,7 @@ class DowntimeForm(CheckedForm):
             "start": forms.SplitDateTimeField,
             "end": forms.SplitDateTimeField,
         }
-        widgets = {"start": _date_and_time("Start"), "end": _date_and_time("End")}
+        widgets = {"start": date_and_time("Start"), "end": date_and_time("End")}
 
     def clean(self) -> dict[str, Any] | None:
         """Show at its field what the database's constraint would tell without one."""
