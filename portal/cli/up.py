@@ -62,8 +62,10 @@ def main(arguments: list[str]) -> int:
     except PREVENTIONS as error:
         sys.stderr.write(f"up: {error}\n")
         return 1
-    sys.stdout.write(f"{prepared.public_url} will answer in less than a minute. Ctrl-C stops it. "
-        f"Logs: {place.log}\n")
+    sys.stdout.write(
+        f"{prepared.public_url} will answer in less than a minute. Ctrl-C stops it. "
+        f"Logs: {place.log}\n"
+    )
     sys.stdout.flush()
     become_supervisor(place, prepared, lock)
 

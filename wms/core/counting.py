@@ -128,9 +128,9 @@ def _summary_statement(
     """
     columns = {f"by_{name}": expression for name, expression in groups.items()}
     latest = _compiled(
-        listed.order_by("-pk").annotate(**columns).values("pk", "state", *columns)[
-            : EXACT_UP_TO + 1
-        ]
+        listed.order_by("-pk")
+        .annotate(**columns)
+        .values("pk", "state", *columns)[: EXACT_UP_TO + 1]
     )
     few = _few(listed, every_state)
     parts = [
