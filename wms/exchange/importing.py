@@ -18,8 +18,6 @@ from django.db import models, transaction
 from wms.core.actors import Actor
 from wms.core.audit import record_action
 from wms.core.errors import Conflict, Finding, InvalidInput, PilotageError
-from wms.core.models import Role
-from wms.core.policy import require_role
 from wms.dags.shared_limits import save_shared_limit
 from wms.exchange.fields import (
     NAMES_OF,
@@ -36,6 +34,7 @@ from wms.jobs.limits import save_limit
 from wms.pilots.limits import save_limit as save_pilot_limit
 from wms.pilots.pressure_models import PilotLimit
 from wms.sites.models import Site
+from wms.sites.policy import require_configuring_some
 from wms.sites.services import save_queue, save_site
 
 _SAVERS: Mapping[str, Callable[..., Any]] = {
@@ -152,7 +151,7 @@ def import_sites(text: str, *, token: str, actor: Actor, reason: str = "") -> Im
 
 
 def _readable(text: str, actor: Actor) -> list[Entry]:
-    require_role(actor, Role.SITE_ADMIN, "import sites")
+    require_configuring_some(actor, "import sites")
     return read_document(text)
 
 

@@ -9,12 +9,9 @@ import yaml
 from django.db.models import Model, Prefetch, QuerySet
 
 from wms.core.actors import Actor
-from wms.core.errors import NotPermitted
-from wms.core.models import Role
-from wms.core.policy import require_role
 from wms.exchange.fields import BELOW, FORMAT, NAMES_OF, SITE, VERSION, Kind, is_named
 from wms.sites.models import Queue, Site
-from wms.sites.policy import configurable_sites
+from wms.sites.policy import configurable_sites, require_configuring_some
 
 _HEAD = """\
 # Sites of Pilotage with their queues and limits. What is not named here is left as it is when this
@@ -45,20 +42,12 @@ def export_sites(actor: Actor, names: Iterable[str] = ()) -> str:
 
     Raises NotPermitted for who may configure none.
     """
-    sites = Site.objects.all() if actor.is_system else _sites_of(actor)
+    require_configuring_some(actor, "export sites")
+    sites = Site.objects.all() if actor.user is None else configurable_sites(actor.user)
     chosen = list(names)
     if chosen:
         sites = sites.filter(name__in=chosen)
     return write_document(sites)
-
-
-def _sites_of(actor: Actor) -> QuerySet[Site]:
-    if actor.user is None:
-        raise NotPermitted(f"{actor.name} may not export sites.")
-    sites = configurable_sites(actor.user)
-    if not sites.exists():
-        require_role(actor, Role.OPERATOR, "export sites")
-    return sites
 
 
 def write_document(sites: QuerySet[Site]) -> str:

@@ -82,6 +82,13 @@ def require_configuring(actor: Actor, action: str, *sites: Site | None) -> None:
     _require(actor, Role.OPERATOR, action, sites or [None])
 
 
+def require_configuring_some(actor: Actor, action: str) -> None:
+    """Raise NotPermitted for who may not say of any site what it is."""
+    if actor.is_system or (actor.user is not None and configurable_sites(actor.user).exists()):
+        return
+    require_role(actor, Role.OPERATOR, action)
+
+
 def sites_of(row: Model) -> list[Site | None]:
     """The site that a row names, and the one that it names as it is stored, if it is."""
     sites = [row.site]  # type: ignore[attr-defined]

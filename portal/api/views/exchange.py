@@ -21,11 +21,10 @@ from portal.api.uploads import refuse_large_body
 from portal.api.views.base import caller, refusals
 from wms.core.actors import Actor
 from wms.core.errors import InvalidInput, TooLarge
-from wms.core.models import Role
-from wms.core.policy import require_role
 from wms.exchange.importing import import_sites, preview_import
 from wms.exchange.reading import MAX_BYTES
 from wms.exchange.writing import export_sites
+from wms.sites.policy import require_configuring_some
 
 MEDIA_TYPE = "application/yaml"
 
@@ -143,7 +142,7 @@ class SiteDocument(APIView):
         All of it is stored or nothing. What was changed since the preview is not overwritten: 409.
         """
         actor = Actor.person(caller(request))
-        require_role(actor, Role.SITE_ADMIN, "import sites")
+        require_configuring_some(actor, "import sites")
         text = request.data if isinstance(request.data, str) else ""
         is_dry = request.query_params.get("dry_run", "false").lower() in {"true", "1"}
         token = request.query_params.get("token", "")
