@@ -90,8 +90,8 @@ def render_page(
     A live part that did not change is answered by 304, so that nothing in the page moves. The page
     is refreshed every `refresh_s` seconds of the context, if it has such.
     """
-    context = {"refresh_s": REFRESH_S, **context}
     is_live = is_part(request)
+    context = {"refresh_s": REFRESH_S, "is_part": is_live, **context}
     template = f"web/{name}_live.html" if is_live else f"web/{name}.html"
     response = render(request, template, context, status=status)
     patch_vary_headers(response, ("HX-Request", "HX-Target"))

@@ -74,6 +74,11 @@
   region.addEventListener("htmx:afterSwap", (event) => {
     if (event.detail.target === region && kept) restore();
   });
+  // Buttons that steer follow the state, but never from under somebody's hands.
+  document.addEventListener("htmx:oobBeforeSwap", (event) => {
+    const box = event.detail.target;
+    if (box.querySelector("details[open]") || box.contains(document.activeElement)) event.detail.shouldSwap = false;
+  });
   region.addEventListener("htmx:afterRequest", (event) => {
     if (event.target !== region) return;
     const isFresh = event.detail.successful || event.detail.xhr.status === 304;

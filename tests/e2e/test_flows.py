@@ -13,6 +13,8 @@ from pytest_django.live_server_helper import LiveServer
 
 from tests import factories
 from tests.e2e.conftest import NARROW, Complaints
+from tests.wms.bulk.conftest import finish
+from wms.bulk.models import BulkOperation
 from wms.core.models import User
 from wms.dags.models import Dag
 
@@ -201,22 +203,21 @@ def test_a_shifter_selects_dags_on_a_narrow_screen_and_takes_them_from_their_sit
     page.goto(live_server.url + reverse("web:dags"))
 
     for dag in (first, second):
-        page.get_by_label(f"Select DAG {dag.pk}").check()
+        page.locator(f"#pick-{dag.pk}").check()
     # A refresh of the list keeps what is ticked.
     Dag.objects.filter(pk=other.pk).update(name="renamed")
     expect(page.get_by_role("link", name="renamed")).to_be_visible(timeout=15_000)
-    expect(page.get_by_label(f"Select DAG {first.pk}")).to_be_checked()
-    expect(page.get_by_label(f"Select DAG {other.pk}")).not_to_be_checked()
+    expect(page.locator(f"#pick-{first.pk}")).to_be_checked()
+    expect(page.locator(f"#pick-{other.pk}")).not_to_be_checked()
 
-    page.get_by_role("button", name="Rematch the selected DAGs").click()
-    expect(page.get_by_role("heading", level=1)).to_have_text("Rematch 2 DAGs")
-    expect(page.locator("#effects")).to_contain_text("4 queued jobs leave the queues at once.")
+    page.get_by_role("button", name="Rematch").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Rematch: 2 DAGs")
     page.get_by_label("Reason").fill("the site burns")
-    page.get_by_label("Let running jobs finish").check()
-    page.get_by_label("Avoid the site").fill("90")
-    page.get_by_role("button", name="Rematch these 2 DAGs").click()
+    page.get_by_label("Let jobs that run finish where they are").check()
+    page.get_by_role("button", name="Rematch 2 DAGs").click()
+    page.wait_for_selector("#how-far")
+    finish(BulkOperation.objects.get())
 
-    expect(page.get_by_role("status")).to_contain_text("2 DAGs are taken from their sites.")
     states = dict(Dag.objects.values_list("pk", "state"))
     assert states == {first.pk: "idle", second.pk: "idle", other.pk: "running"}
 

@@ -37,4 +37,4 @@ def test_the_administration_shows_a_fault_at_its_line(
     at_ada.get_by_label("Attributes:").fill("Good = 1\nBad = (")
     at_ada.get_by_role("button", name="Save", exact=True).click()
 
-    expect(at_ada.get_by_text("line 2: Bad: not a ClassAd expression")).to_be_visible()
+    expect(at_ada.get_by_text("line 2, column 7: Bad: not a ClassAd expression")).to_be_visible()

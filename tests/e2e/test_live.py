@@ -13,8 +13,10 @@ from pytest_django.live_server_helper import LiveServer
 from tests import factories
 from tests.e2e.conftest import Complaints
 from tests.e2e.production import Production
+from wms.core.actors import Actor
 from wms.core.models import User
 from wms.dags.models import Dag
+from wms.dags.services import hold_dags
 
 
 @pytest.fixture
@@ -157,3 +159,40 @@ def test_a_page_is_refreshed_at_the_pace_that_the_server_asks_for(
         dashboard.clock.run_for(12_000)
     # An answer that is still on its way would be a failure of the next test.
     dashboard.unroute_all(behavior="wait")
+
+
+@pytest.fixture
+def running(
+    page: Page, live_server: LiveServer, made: Production, login: Callable[[User], None]
+) -> Page:
+    """The page of a running DAG, with the time in the test's hands."""
+    login(made.people.olga)
+    page.clock.install()
+    page.goto(live_server.url + reverse("web:dag", args=[made.running.pk]))
+    expect(page.locator("#steer-hold")).to_be_visible()
+    return page
+
+
+def test_buttons_follow_the_state(running: Page, made: Production, complaints: Complaints) -> None:
+    hold_dags([made.running.pk], actor=Actor.person(made.people.olga), reason="disk full")
+
+    running.clock.run_for(5_500)
+
+    expect(running.locator("#steer-release")).to_be_visible()
+    expect(running.locator("#steer-hold")).to_have_count(0)
+    running.locator("#steer-release summary").click()
+    running.locator("#steer-release button").click()
+    expect(running.locator("#steer-hold")).to_be_visible()
+
+
+def test_a_form_that_somebody_has_open_is_left_alone(
+    running: Page, made: Production, complaints: Complaints
+) -> None:
+    running.locator("#steer-rematch summary").click()
+    running.locator("#reason-rematch").fill("its storage is")
+    hold_dags([made.running.pk], actor=Actor.person(made.people.olga), reason="disk full")
+
+    running.clock.run_for(5_500)
+
+    expect(running.locator("#live .state-chip").first).to_contain_text("held")
+    expect(running.locator("#reason-rematch")).to_have_value("its storage is")

@@ -13,6 +13,7 @@ from portal.job_filter import JobFilter
 from portal.lists import LISTS, apply_filter, find_list
 from tests import factories
 from wms.core.errors import InvalidInput, NotFound
+from wms.core.models import AuditEntry
 from wms.dags.models import Dag
 from wms.dags.services import hold_dags
 from wms.jobs.models import Job
@@ -152,7 +153,8 @@ def test_every_list_takes_an_empty_filter_and_every_filter_has_a_label(
     people: SimpleNamespace,
 ) -> None:
     for name, each in LISTS.items():
-        assert list(apply_filter(name, {}, people.vera)) == []
+        # That somebody made these accounts is in the audit.
+        assert {type(row) for row in apply_filter(name, {}, people.vera)} <= {AuditEntry}
         assert all(field.label for field in each.filter_class().form.fields.values()), name
 
 
