@@ -255,7 +255,9 @@ def _reason_of_failure(dag: Dag) -> str:
         .order_by("state_since")
         .first()
     )
-    reason = f"{_nodes(dag.failed_count)} failed, {_nodes(dag.futile_count)} could not run"
+    reason = f"{_nodes(dag.failed_count)} failed"
+    if dag.futile_count:
+        reason += f", {_nodes(dag.futile_count)} could not run"
     return f"{reason}; first {first.name}: {first.state_reason}" if first is not None else reason
 
 
