@@ -10,11 +10,11 @@ import sys
 import time
 from http.client import HTTPException
 from types import TracebackType
-from urllib.request import ProxyHandler, build_opener
+from urllib.request import ProxyHandler, Request, build_opener
 
 from portal.cli.place import BASE, Place
 from portal.embedded.ports import LOOPBACK
-from portal.env import text
+from portal.env import text, words
 from portal.instance import instance_of
 
 #: The first start also makes the database and compresses the static files.
@@ -116,7 +116,14 @@ def answering(url: str) -> str | None:
     """The name of the portal whose web server answers there; None without an answer of one."""
     try:
         # The portal is on this host: a proxy that the environment names is not asked.
-        with build_opener(ProxyHandler({})).open(url, timeout=5) as answer:
+        request = Request(url, headers={"Host": _allowed_host()})
+        with build_opener(ProxyHandler({})).open(request, timeout=5) as answer:
             return str(json.load(answer)["portal"])
     except (OSError, HTTPException, ValueError, LookupError, TypeError):
         return None
+
+
+def _allowed_host() -> str:
+    """A name by which the web server lets itself be called: not always the address of this host."""
+    first = words("PILOTAGE_ALLOWED_HOSTS", LOOPBACK)[0].removeprefix(".")
+    return LOOPBACK if first == "*" else first

@@ -44,6 +44,16 @@ def test_the_web_server_of_another_portal_is_not_taken_for_its_own(
     assert not ChildPortal(place)._answers()
 
 
+def test_a_portal_that_is_called_by_another_name_knows_itself(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(settings, "ALLOWED_HOSTS", ["portal.example"])
+    monkeypatch.setenv("PILOTAGE_ALLOWED_HOSTS", "portal.example,other.example")
+    monkeypatch.setenv("PILOTAGE_SECRET_KEY", settings.SECRET_KEY)
+
+    assert ChildPortal(place)._answers()
+
+
 def test_what_is_no_portal_has_no_name(live_server: LiveServer) -> None:
     assert answering(f"{live_server.url}/static/nothing") is None
     assert answering("http://127.0.0.1:1/health/live") is None
