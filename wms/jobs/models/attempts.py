@@ -1,0 +1,169 @@
+"""Attempts of jobs, what they print, and the files that they send back."""
+
+from __future__ import annotations
+
+from django.db import models
+from django.db.models.functions import Now
+
+from wms.jobs.models.contents import Blob, Workspace
+from wms.jobs.models.jobs import Job
+
+
+class Attempt(models.Model):
+    """One try of a job in one pilot. `outcome` is empty while it is open."""
+
+    class Outcome(models.TextChoices):
+        """How an attempt ended."""
+
+        DONE = "done", "done"
+        FAILED = "failed", "failed"
+        LOST = "lost", "lost"
+        NOT_RUN = "not_run", "not run"
+        KILLED = "killed", "killed"
+
+    class StoppedBy(models.TextChoices):
+        """Who stopped the payload of an attempt that did not come to its own end."""
+
+        WATCHDOG = "watchdog", "the watchdog"
+        SERVER = "server", "a command of the portal"
+        PREEMPTION = "preemption", "pre-emption by the batch system"
+        PILOT = "pilot", "its pilot"
+
+    job = models.ForeignKey(Job, on_delete=models.CASCADE, related_name="attempts")
+    number = models.PositiveSmallIntegerField()
+    pilot_id = models.BigIntegerField(db_index=True)
+    site_name = models.CharField(max_length=64)
+    host = models.CharField(max_length=255, blank=True)
+    claim_key = models.CharField(
+        max_length=64,
+        blank=True,
+        db_default="",
+        help_text="Chosen by the pilot for the claim: the same one is given the same attempt.",
+    )
+    job_type = models.CharField(max_length=64, blank=True, db_default="")
+    owner_group = models.CharField(max_length=64, blank=True, db_default="")
+    cores = models.PositiveIntegerField(db_default=1, help_text="What it may use of its pilot.")
+    memory_mb = models.PositiveIntegerField(db_default=0)
+    gpus = models.PositiveIntegerField(db_default=0)
+    matched_at = models.DateTimeField(db_default=Now())
+    started_at = models.DateTimeField(null=True)
+    ended_at = models.DateTimeField(null=True)
+    outcome = models.CharField(max_length=16, choices=Outcome, blank=True)
+    reason = models.TextField(blank=True)
+    exit_code = models.IntegerField(null=True)
+    signal = models.IntegerField(null=True)
+    wall_s = models.FloatField(null=True)
+    cpu_s = models.FloatField(null=True)
+    max_rss_mb = models.FloatField(null=True)
+    stopped_by = models.CharField(max_length=16, choices=StoppedBy, blank=True, db_default="")
+    usage = models.JSONField(
+        null=True, help_text="What it used, by its latest heartbeat or its report."
+    )
+    peek_until = models.DateTimeField(
+        null=True, help_text="Until then its pilot is asked for what it has printed."
+    )
+    is_accounted = models.BooleanField(
+        default=False, db_default=False, help_text="Its core-seconds are in the accounts."
+    )
+
+    class Meta:
+        ordering = ["number"]
+        constraints = [
+            models.UniqueConstraint(fields=["job", "number"], name="attempt_number_unique"),
+            models.UniqueConstraint(
+                fields=["job"], condition=models.Q(outcome="done"), name="job_done_once"
+            ),
+            models.UniqueConstraint(
+                fields=["job"], condition=models.Q(outcome=""), name="job_has_one_open_attempt"
+            ),
+            models.UniqueConstraint(
+                fields=["pilot_id", "claim_key"],
+                condition=~models.Q(claim_key=""),
+                name="claim_key_used_once",
+            ),
+        ]
+        indexes = [
+            # What running limits count.
+            models.Index(
+                fields=["site_name", "job_type", "owner_group"],
+                condition=models.Q(outcome=""),
+                name="attempt_open_by_kind",
+            ),
+            models.Index(
+                fields=["id"],
+                condition=models.Q(is_accounted=False) & ~models.Q(outcome=""),
+                name="attempt_to_be_accounted",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"attempt {self.number} of job {self.job_id}"
+
+
+class Stream(models.Model):
+    """What an attempt has printed up to now, sent piece by piece while it runs.
+
+    The bytes are in a file; only the first `size_bytes` of it count. See `wms.jobs.streams`.
+    """
+
+    class Kind(models.TextChoices):
+        """The two that every process has."""
+
+        STDOUT = "stdout", "stdout"
+        STDERR = "stderr", "stderr"
+
+    attempt = models.ForeignKey(Attempt, on_delete=models.CASCADE, related_name="streams")
+    kind = models.CharField(max_length=8, choices=Kind)
+    size_bytes = models.BigIntegerField(default=0)
+    updated_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["attempt", "kind"], name="stream_unique"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kind} of attempt {self.attempt_id}"
+
+
+class AttemptFile(models.Model):
+    """A file that an attempt sent back."""
+
+    class Kind(models.TextChoices):
+        """What the file is to the job."""
+
+        STDOUT = "stdout", "stdout"
+        STDERR = "stderr", "stderr"
+        OUTPUT = "output", "output"
+
+    attempt = models.ForeignKey(Attempt, on_delete=models.CASCADE, related_name="files")
+    kind = models.CharField(max_length=8, choices=Kind)
+    path = models.CharField(max_length=255)
+    blob = models.ForeignKey(Blob, on_delete=models.PROTECT, related_name="+")
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["attempt", "kind", "path"], name="attempt_file_unique"),
+        ]
+
+    def __str__(self) -> str:
+        return self.path
+
+
+class WorkspaceFile(models.Model):
+    """A file of a workspace; `attempt` tells which one made it, if it was not submitted."""
+
+    workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="files")
+    path = models.CharField(max_length=255)
+    blob = models.ForeignKey(Blob, on_delete=models.PROTECT, related_name="+")
+    attempt = models.ForeignKey(Attempt, null=True, on_delete=models.SET_NULL, related_name="+")
+    modified_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        ordering = ["path"]
+        constraints = [
+            models.UniqueConstraint(fields=["workspace", "path"], name="workspace_path_unique"),
+        ]
+
+    def __str__(self) -> str:
+        return self.path
