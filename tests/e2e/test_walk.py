@@ -14,7 +14,7 @@ from tests.e2e.conftest import NARROW, WIDE, Complaints
 from tests.e2e.looking import fits_the_narrowest, look
 from tests.e2e.production import Production
 from tests.e2e.walk_pages import NO_PAGES, admin_pages, is_made_alike, pages_of
-from tests.portal.world import routes
+from tests.portal.routes import routes
 from wms.core.models import User
 from wms.failures.models import FailureRule
 

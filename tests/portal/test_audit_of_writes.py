@@ -9,8 +9,9 @@ import pytest
 from django.db import transaction
 from django.test import Client
 
-from tests.portal import test_permissions as permissions
-from tests.portal.world import Route, World, routes, small_world
+from tests.portal import asking, bodies, permissions
+from tests.portal.routes import Route, routes
+from tests.portal.world import World, small_world
 from wms.core.models import AuditEntry
 
 #: Writes of which the trail tells nothing, each with the reason.
@@ -49,8 +50,8 @@ class Written:
 def _write(world: World, route: Route, method: str) -> Written:
     client = Client(raise_request_exception=False)
     client.force_login(world.people.ada)
-    address = permissions._address(world, route)
-    body: dict[str, Any] = permissions.BODIES.get(route.name, dict)()
+    address = asking.address(world, route)
+    body: dict[str, Any] = bodies.BODIES.get(route.name, dict)()
     has_files = any(hasattr(value, "read") for value in body.values())
     last = AuditEntry.objects.order_by("-pk").values_list("pk", flat=True).first() or 0
     with transaction.atomic():
@@ -76,7 +77,7 @@ def _writes(rules: dict[str, str]) -> list[Route]:
         route
         for route in routes()
         if route.name.startswith(("web:", "api:"))
-        and permissions._rule(rules, route)
+        and permissions.rule_of(rules, route)
         and route.name not in UNTOLD
     ]
 
@@ -93,7 +94,7 @@ def test_each_write_that_succeeds_leaves_one_entry(db: None, method: str) -> Non
     assert {name: count for name, count in counts.items() if count != 1} == {}
     for name, written in done.items():
         (entry,) = written.entries
-        reason = permissions.BODIES.get(name, dict)().get("reason", "")
+        reason = bodies.BODIES.get(name, dict)().get("reason", "")
         told = (entry.actor, entry.request_id, entry.reason)
         if method == "DELETE":
             assert told[:2] == ("ada", written.request_id), name

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from django.test import Client
 
-from tests.portal.world import Route, World, grown, routes, small_world
+from tests.portal.routes import Route, routes
+from tests.portal.world import World, grown, small_world
 from tests.query_counts import compare_growth, compare_with_baseline, statements_of
 
 #: Addresses without a number of their own, each with the reason.

@@ -1,7 +1,7 @@
 """Every address of the portal for two site administrators: of the site of the world, and another.
 
 What is not listed here is for both as for Bob, another user. A new address needs a line in the
-tables of `test_permissions`, and one here if it belongs to a site.
+tables of `permissions`, and one here if it belongs to a site.
 """
 
 from __future__ import annotations
@@ -11,8 +11,10 @@ from fnmatch import fnmatchcase
 import pytest
 
 from tests import factories
-from tests.portal import test_permissions as tables
-from tests.portal.world import Route, World, routes, small_world
+from tests.portal import asking, bodies
+from tests.portal import permissions as tables
+from tests.portal.routes import Route, routes
+from tests.portal.world import World, small_world
 from wms.sites.services import save_site
 
 ROLES = ("tom", "tina")
@@ -83,7 +85,7 @@ def _expected(own: dict[str, str], common: dict[str, str], route: Route, role: s
     for name, rule in own.items():
         if fnmatchcase(route.name, name):
             return rule[ROLES.index(role)]
-    return (tables._rule(common, route) or "?" * len(tables.ROLES))[_BOB]
+    return (tables.rule_of(common, route) or "?" * len(tables.ROLES))[_BOB]
 
 
 def _world() -> World:
@@ -106,13 +108,13 @@ def test_everything_is_open_at_the_own_site_and_nothing_at_another(
         "GET": tables.GET, "POST": tables.POST, "PUT": tables.PUT, "DELETE": tables.DELETE
     }[method]  # fmt: skip
     world = _world()
-    asked = [route for route in routes() if method == "GET" or tables._rule(common, route)]
+    asked = [route for route in routes() if method == "GET" or tables.rule_of(common, route)]
 
     outcomes = {}
     for route in asked:
-        body = tables.BODIES.get(route.name, dict)() if method in {"POST", "PUT"} else {}
-        client = tables._client(world, role)
-        outcomes[route.name] = tables._send(client, method, tables._address(world, route), body)
+        body = bodies.BODIES.get(route.name, dict)() if method in {"POST", "PUT"} else {}
+        client = asking.client_of(world, role)
+        outcomes[route.name] = asking.send(client, method, asking.address(world, route), body)
 
     assert outcomes == {route.name: _expected(own, common, route, role) for route in asked}
 

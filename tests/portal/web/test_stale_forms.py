@@ -13,7 +13,8 @@ from django.urls import resolve, reverse
 
 from portal.personal.services import change_filter, save_filter
 from tests import factories
-from tests.portal.world import World, routes, small_world
+from tests.portal.routes import routes
+from tests.portal.world import World, small_world
 from wms.core.actors import Actor
 from wms.core.models import User
 from wms.dags.models import Dag, Node

@@ -1,0 +1,63 @@
+"""Requests to any address of the portal as anybody, and what becomes of them in a letter."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db import transaction
+from django.http import HttpResponseBase
+from django.test import Client
+from django.urls import reverse
+
+from tests.portal.routes import Route
+from tests.portal.world import World
+
+
+def address(world: World, route: Route) -> str:
+    if route.name == "admin:<<path:object_id>/>":
+        return f"{reverse('admin:index')}sites/site/{world.site.pk}/nothing/"
+    if route.name.startswith("admin:<"):
+        return f"{reverse('admin:index')}nothing/"
+    return world.address(route)
+
+
+def outcome(answer: HttpResponseBase) -> str:
+    letters = {400: "b", 401: "L", 403: "f", 404: "n", 405: "m", 409: "c", 503: "u"}
+    if _is_sent_to(answer, "web:login"):
+        return "L"
+    status = answer.status_code
+    return "o" if status < 400 else letters.get(status, str(status))
+
+
+def _is_sent_to(answer: HttpResponseBase, name: str) -> bool:
+    return answer.status_code == 302 and answer["Location"].startswith(f"{reverse(name)}?next=")
+
+
+def client_of(world: World, role: str) -> Client:
+    client = Client(raise_request_exception=False)
+    if role != "anonymous":
+        client.force_login(getattr(world.people, role))
+    return client
+
+
+def send(client: Client, method: str, address: str, body: dict[str, Any]) -> str:
+    """The outcome of a request, whose changes are taken back."""
+    with transaction.atomic():
+        if method == "PUT" and body:
+            answer = client.put(address, body, content_type="application/json")
+        elif method != "POST":
+            answer = client.generic(method, address)
+        elif address.startswith("/api/") and not any(hasattr(v, "read") for v in body.values()):
+            answer = client.post(address, body, content_type="application/json")
+        else:
+            answer = client.post(address, body)
+        if answer.status_code == 302 and answer["Location"] == reverse("admin:index"):
+            answer = client.get(answer["Location"])
+        if _is_sent_to(answer, "admin:login"):
+            # It sends visitors on to the login, and tells the others that they lack the role.
+            answer = client.get(answer["Location"])
+        if answer.streaming:
+            # Reading a file to its end closes it.
+            b"".join(answer.streaming_content)
+        transaction.set_rollback(True)
+    return outcome(answer)

@@ -1,0 +1,126 @@
+"""What is sent to each address that takes something, for tests that walk through all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from django.core.files.uploadedfile import SimpleUploadedFile
+
+from tests import factories
+from wms.dags.models import Dag
+
+
+def _dag_parts(files: str) -> dict[str, Any]:
+    return {
+        "dag": SimpleUploadedFile("new.dag", b"JOB A job.sub\n"),
+        files: [
+            SimpleUploadedFile("job.sub", factories.SUBMIT_FILE.encode()),
+            SimpleUploadedFile("run.sh", b"#!/bin/sh\n"),
+        ],
+    }
+
+
+def _rule_form(name: str) -> dict[str, Any]:
+    return {"position": 5, "name": name, "pattern": "x", "version": 1, "action": "save"}
+
+
+_DOWNTIME = {"start": "2100-01-01T00:00", "end": "2100-01-02T00:00", "reason": "look"}
+
+
+def _dag_ids() -> list[int]:
+    return list(Dag.objects.values_list("pk", flat=True))
+
+
+#: Bodies without which a request is refused before its permission is looked at.
+BODIES: dict[str, Callable[[], dict[str, Any]]] = {
+    "api:dags": lambda: _dag_parts("file"),
+    "api:dags-check": lambda: _dag_parts("file"),
+    "web:submit": lambda: _dag_parts("files"),
+    "api:filters": lambda: {"list": "jobs", "name": "new", "parameters": {"state": ["held"]}},
+    "api:filter": lambda: {"name": "renamed"},
+    "web:save-filter": lambda: {"list": "jobs", "name": "new", "query": "state=held"},
+    "web:change-filter": lambda: {"name": "renamed", "is_shared": "on"},
+    "web:columns": lambda: {"list": "jobs", "column": ["state"]},
+    "web:preferences": lambda: {"theme": "dark"},
+    "web:add-token": lambda: {"name": "nightly", "days": "30"},
+    "web:password": lambda: {
+        "old_password": factories.PASSWORD,
+        "new_password1": "a purple staple",
+        "new_password2": "a purple staple",
+    },
+    "web:start-filter": lambda: {"list": "jobs", "filter": ""},
+    "web:subscribe": lambda: {"rule": "site"},
+    "web:add-channel": lambda: {
+        "kind": "webhook",
+        "url": "https://hooks.example.org/new",
+        "pace": "now",
+    },
+    "web:change-channel": lambda: {"action": "renew"},
+    "api:subscriptions": lambda: {"rule": "site"},
+    "api:dag-halt": lambda: {"reason": "look"},
+    "api:dag-rescue": lambda: {"reason": "look"},
+    "api:dag-limits": lambda: {"reason": "look", "options": {"max_jobs": 5}},
+    "api:dag-nodes-rerun": lambda: {"reason": "look", "nodes": ["A1"]},
+    "api:dag-nodes-mark": lambda: {"reason": "look", "nodes": ["A1"], "as_done": True},
+    "api:dag-nodes-change": lambda: {"reason": "look", "nodes": ["A1"], "priority": 5},
+    "api:placement-remove": lambda: {"reason": "look"},
+    "api:shared-limits": lambda: {"max_jobs": 1},
+    "api:shared-limit": lambda: {"max_jobs": 1},
+    "web:dag-limits": lambda: {"reason": "look", "max_jobs": "5"},
+    "web:rescue": lambda: {"reason": "look"},
+    "web:steer-nodes": lambda: {"reason": "look", "nodes": "A1"},
+    "web:remove-placement": lambda: {"reason": "look"},
+    "api:dag-hold": lambda: {"reason": "look"},
+    "api:dag-remove": lambda: {"reason": "look"},
+    "api:dag-rematch": lambda: {"reason": "look"},
+    "api:dags-rematch": lambda: {"reason": "look", "dags": _dag_ids()},
+    "api:job-kill": lambda: {"reason": "look"},
+    "api:job-stop-after": lambda: {"reason": "look"},
+    "api:pilot-drain": lambda: {"reason": "look"},
+    "web:steer-job": lambda: {"reason": "look"},
+    "web:drain-pilot": lambda: {"reason": "look"},
+    "api:failure-mute": lambda: {"reason": "look"},
+    "api:failure-resolve": lambda: {"reason": "look"},
+    "api:failure-reopen": lambda: {"reason": "look"},
+    "api:failure-categorise": lambda: {"reason": "look", "category": "data"},
+    "web:steer-error": lambda: {"reason": "look"},
+    "web:new-error-rule": lambda: _rule_form("New"),
+    "web:error-rule": lambda: _rule_form("Changed"),
+    "api:site-ban": lambda: {"reason": "look"},
+    "api:site-drain": lambda: {"reason": "look"},
+    "api:site-unban": lambda: {"reason": "look"},
+    "api:site-downtimes": lambda: {
+        "start": "2100-01-01T00:00:00Z",
+        "end": "2100-01-02T00:00:00Z",
+        "reason": "look",
+    },
+    "api:ads": lambda: {"Name": "UW"},
+    "api:running-limits": lambda: {"maximum": 1},
+    "api:running-limit": lambda: {"maximum": 1},
+    "api:task-queue-policy": lambda: {
+        "cpu_segments_s": [500],
+        "law": "uniform",
+        "default_share": 1,
+        "uses_feedback": False,
+        "max_correction": 3,
+    },
+    "api:explain": lambda: {"ad": "Requirements = true"},
+    "web:steer": lambda: {"reason": "look"},
+    "web:steer-site": lambda: {"reason": "look"},
+    "web:new-downtime": lambda: {"site": ["UW"], **_DOWNTIME},
+    "web:change-downtime": lambda: _DOWNTIME,
+    "web:cancel-downtime": lambda: {"reason": "look"},
+    "api:downtimes": lambda: {"sites": ["UW"], **_DOWNTIME},
+    "api:downtime": lambda: _DOWNTIME,
+    "web:explain": lambda: {"ad": "Requirements = true"},
+    "web:what-if": lambda: {"ad": "Requirements = true"},
+    "web:new-bulk": lambda: {"list": "dags", "action": "hold", "pick": _dag_ids()},
+    "web:confirm-bulk": lambda: {"reason": "look"},
+    "api:bulk": lambda: {"list": "dags", "action": "hold", "ids": _dag_ids(), "dry_run": True},
+    "admin:accounting_accountinggroup_delete": lambda: {"post": "yes"},
+    "admin:accounting_concurrencylimit_delete": lambda: {"post": "yes"},
+    "admin:jobs_runninglimit_delete": lambda: {"post": "yes"},
+    "admin:pilots_pilotlimit_delete": lambda: {"post": "yes"},
+    "admin:dags_sharedlimit_delete": lambda: {"post": "yes"},
+}

@@ -1,0 +1,189 @@
+"""What the worlds of the tests that walk through all addresses are furnished with."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from django.utils import timezone
+
+from matching.needs import Needs
+from portal.personal.services import save_filter
+from tests import factories
+from wms.accounting.core_seconds import CoreSeconds, Use, add_uses
+from wms.bulk import services as bulk
+from wms.core.actors import Actor
+from wms.core.models import User
+from wms.dags.lifecycle import DATA_TOPIC
+from wms.dags.models import Dag, Node, ScriptRun
+from wms.failures import grouping
+from wms.jobs.blobs import store_bytes
+from wms.jobs.models import Job
+from wms.jobs.streams import append_to_stream
+from wms.notices.models import Channel, Delivery, Notice
+from wms.notices.services import add_channel, subscribe
+from wms.pilots.checks import save_node_check
+from wms.pilots.contacts import note_failure
+from wms.pilots.director import plan_requests
+from wms.pilots.lifecycle import apply as apply_to_pilots
+from wms.pilots.limits import save_limit as save_limit_on_pilots
+from wms.pilots.logs import append_to_log
+from wms.pilots.models import NodeCheck, Pilot, PilotCheck
+from wms.pilots.pressure_models import ElementContact, PilotLimit, PressureRecord
+from wms.placement.models import PlacementRequest
+from wms.placement.services import submit_request
+from wms.sites.models import Site
+from wms.taskqueues.models import TaskQueue
+from wms.taskqueues.services import Entry, enqueue
+
+
+def bulk_operations(owner: User) -> None:
+    """A preview of what can be done with all jobs, an operation that goes on, and a stopped one."""
+    actor = Actor.person(owner)
+    made = [
+        bulk.freeze(bulk.Selection("jobs", Job.objects.all()), action="hold", actor=actor)
+        for _ in range(3)
+    ]
+    for operation in made[1:]:
+        bulk.confirm(operation.pk, bulk.Confirmation(reason="look"), actor=actor)
+    bulk.stop(made[2].pk, actor=actor)
+
+
+def failed_check(pilot: Pilot, number: int) -> None:
+    """A check that was added for the pilot's site, and failed on its node."""
+    name = f"check{number}"
+    check = NodeCheck(name=name, site=pilot.queue.site, script="#!/bin/sh\n")
+    save_node_check(check, actor=factories.SYSTEM)
+    PilotCheck.objects.create(
+        pilot=pilot, key=name, name=name, is_ok=False, reason="too old", seconds=1.0
+    )
+
+
+def saved_filters(owner: User, count: int) -> None:
+    """So many filters that the owner shares, of each list that has states."""
+    for name in ("dags", "jobs", "pilots", "placements"):
+        for number in range(count):
+            save_filter(
+                name,
+                name=f"filter {number}",
+                parameters={"reason": [f"trouble {number}"]},
+                is_shared=True,
+                actor=Actor.person(owner),
+            )
+
+
+def notices(user: User, count: int) -> None:
+    """So many notices of the user, sites of interest, and messages by a channel."""
+    actor, now = Actor.person(user), timezone.now()
+    channel = Channel.objects.filter(user=user).first() or (
+        add_channel("webhook", url="https://hooks.example.org/", actor=actor).row
+    )
+    for site in Site.objects.order_by("pk")[:count]:
+        subscribe("site", site=site.name, actor=actor)
+    for number in range(count):
+        serial = Notice.objects.count()
+        Notice.objects.create(
+            user=user, kind="banned", subject_kind="site", subject_id="UW", happened_at=now,
+            title=f"Site UW is banned, time {number}", key=f"test:{serial}",
+        )  # fmt: skip
+        Delivery.objects.create(channel=channel, is_test=True, next_at=now, created_at=now)
+
+
+def failures(site: Site, causes: int) -> None:
+    """So many causes for which pilots failed, in groups."""
+    for number in range(causes):
+        pilot = factories.queued_pilot(site.queues.order_by("pk")[0])
+        reason = f"broken {chr(97 + number % 26)}{'x' * number}"
+        apply_to_pilots("abort", [pilot.pk], actor=factories.SYSTEM, reason=reason)
+    grouping.run_cycle(timezone.now())
+
+
+def pressure(site: Site, records: int) -> None:
+    """What the director asked of all queues, and records of the site's; a limit for it."""
+    now = timezone.now()
+    plan_requests(now)
+    PressureRecord.objects.bulk_create(
+        [
+            PressureRecord(
+                queue=queue, at=now - timedelta(minutes=minutes), wanted=9, granted=3, ceiling=20,
+                waiting_jobs=9, submitted=3, removed=0, reasons=["ramp-up: wanted divided by 3"],
+            )
+            for queue in site.queues.all()
+            for minutes in range(records)
+        ],
+        ignore_conflicts=True,
+    )  # fmt: skip
+    for queue in site.queues.all():
+        note_failure(queue, ElementContact.Kind.POLL, "time-out", now=now, jitter=0)
+    if records == 1:
+        save_limit_on_pilots(
+            PilotLimit(scope="site", site=site, max_pilots=99), actor=factories.SYSTEM
+        )
+        return
+    for number in range(records):
+        found = Site.objects.get(name=f"Site{number}")
+        limit = PilotLimit(scope="site", site=found, max_pilots=number)
+        save_limit_on_pilots(limit, actor=factories.SYSTEM)
+
+
+def sent_pieces(pilot: Pilot, job: Job) -> None:
+    """What a pilot has sent of a job's output, and of its own log."""
+    now = timezone.now()
+    append_to_stream(
+        job.pk, job.attempt_number, pilot_id=pilot.pk, kind="stdout", offset=0, content=b"hello\n",
+        now=now,
+    )  # fmt: skip
+    append_to_log(pilot.pk, offset=0, content=b"registered\n", now=now)
+
+
+def accounts(site: Site, owner: User, *, day: int = 0) -> None:
+    """What became of some core-seconds, so many days ago."""
+    on = timezone.now().date() - timedelta(days=day)
+    spent = CoreSeconds(useful_s=3000.0, failed_s=600.0)
+    add_uses([Use(on, site.name, owner.get_username(), spent, attempts=2)])
+
+
+def script_run(node: Node) -> ScriptRun:
+    """A run of a script that has ended."""
+    return ScriptRun.objects.create(
+        dag=node.dag,
+        node=node,
+        kind="pre",
+        retry_number=0,
+        executable="prepare.sh",
+        state="ended",
+        exit_code=0,
+        started_at=timezone.now(),
+        ended_at=timezone.now(),
+        output=store_bytes(b"prepared\n"),
+    )
+
+
+def placement(dag: Dag) -> PlacementRequest:
+    """A placement request of a DAG, which waits."""
+    ad = '[ dap_type = "transfer"; src_url = "file:///a"; dest_url = "file:///b" ]'
+    pk = submit_request(
+        ad,
+        workspace=dag.workspace,
+        directory="",
+        owner=dag.owner,
+        topic=DATA_TOPIC,
+        topic_key=dag.pk,
+        actor=factories.SYSTEM,
+    )
+    return PlacementRequest.objects.get(pk=pk)
+
+
+def waiting_jobs(owner: User, site: Site, count: int, *, first_job: int = 10**9) -> TaskQueue:
+    """A TaskQueue of jobs that no pilot takes: they need more memory than there is."""
+    needs = Needs.of(owner.get_username(), memory_mb=10**6 + count, sites=[site.name])
+    enqueue([Entry(first_job + number, needs, number % 11) for number in range(count)])
+    return TaskQueue.objects.get(key=needs.key())
+
+
+def tried_often(worker: Pilot) -> Job:
+    """A job that was given back some times and is waiting again."""
+    for _ in range(3):
+        claimed = factories.claim(worker)
+        assert claimed is not None
+        claimed.give_back("the node was full")
+    return claimed.job

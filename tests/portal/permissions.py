@@ -1,0 +1,261 @@
+"""Who may do what at each address: the tables that the tests of permissions go by.
+
+An outcome is one letter: `o` let in, `L` sent to the login or told to authenticate, `f` forbidden,
+`m` method not allowed, `n` not found, `b` bad request, `c` conflict, `u` unavailable. A rule has
+one for each of ROLES. The first name that fits a route decides.
+"""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+
+from tests.portal.routes import Route
+
+#: Alice owns the DAG; Bob is another user.
+ROLES = ("anonymous", "vera", "bob", "alice", "sam", "olga", "ada")
+
+OPEN = "ooooooo"
+READ = "Loooooo"
+SUBMIT = "Lfooooo"
+STEER = "Lffoooo"
+OPERATE = "Lffffoo"
+ADMINISTER = "Lfffffo"
+NOBODY = "Lffffff"
+SHIFT = "Lfffooo"
+POSTED_TO = "Lmmmmmm"
+NO_GET = "mmmmmmm"
+#: Alice's own tokens, subscriptions and ways to be told: nobody else knows of them.
+MINE = "Lnnonnn"
+#: What Alice shares: hers, and that of operators.
+OWN = "Lffofoo"
+#: Alice's bulk operations: users see their own ones only.
+SEEN = "Lnnoooo"
+
+GET = {
+    "health-ready": "uuuuuuu",  # no control loop has run in a test
+    "health-live": OPEN,
+    "web:login": OPEN,
+    "web:logout": NO_GET,
+    "web:steer": READ,  # leads to the DAG and changes nothing
+    "web:dag-limits": STEER,
+    "web:steer-nodes": STEER,
+    "web:graph-changes": "Lbbbbbb",  # asked without naming a version
+    "web:remove-placement": READ,  # leads to the request and changes nothing
+    "web:save-filter": NO_GET,
+    "web:change-filter": NO_GET,
+    "web:remove-filter": NO_GET,
+    "web:columns": NO_GET,
+    "web:preferences": NO_GET,
+    "web:tell": NO_GET,
+    "web:read-notices": NO_GET,
+    "web:add-token": NO_GET,
+    "web:revoke-token": NO_GET,
+    "web:password": NO_GET,
+    "web:start-filter": NO_GET,
+    "web:subscribe": NO_GET,
+    "web:unsubscribe": NO_GET,
+    "web:add-channel": NO_GET,
+    "web:change-channel": NO_GET,
+    "api:notices-read": POSTED_TO,
+    "api:subscription": POSTED_TO,
+    "web:new-downtime": SHIFT,
+    "web:bulk-operation": SEEN,
+    "web:confirm-bulk": SEEN,  # leads to the preview and changes nothing
+    "web:*": READ,
+    "api:docs": READ,
+    "api:sites-yaml": OPERATE,
+    "api:dags-check": POSTED_TO,
+    "api:dag-graph-changes": "Lbbbbbb",  # asked without naming a version
+    "api:dag-halt": POSTED_TO,
+    "api:dag-rescue": POSTED_TO,
+    "api:dag-nodes-*": POSTED_TO,
+    "api:placement-remove": POSTED_TO,
+    "api:dag-hold": "Lmmmmmm",
+    "api:dag-release": "Lmmmmmm",
+    "api:dag-remove": "Lmmmmmm",
+    "api:dag-rematch": "Lmmmmmm",
+    "api:dags-rematch": "Lmmmmmm",
+    "api:site-ban": POSTED_TO,
+    "api:site-drain": POSTED_TO,
+    "api:site-unban": POSTED_TO,
+    "api:job-kill": POSTED_TO,
+    "api:job-peek": POSTED_TO,
+    "api:job-stop-after": POSTED_TO,
+    "api:pilot-drain": POSTED_TO,
+    "api:failure-*": POSTED_TO,
+    "api:bulk-operation": SEEN,
+    "api:bulk-items": SEEN,
+    "api:bulk-stop": POSTED_TO,
+    "api:bulk-retry": POSTED_TO,
+    "api:ads": POSTED_TO,
+    "api:explain": POSTED_TO,
+    "api:history": "Lbbbbbb",  # asked without naming a series
+    "api:*": READ,
+    "pilot_api:manifest": OPEN,
+    "pilot_api:file": OPEN,
+    "pilot_api:input-file": "LLLLLLL",
+    "pilot_api:*": NO_GET,
+    "admin:logout": "Lffffmm",
+    "admin:core_user_*_delete": NOBODY,
+    "admin:core_user_delete": NOBODY,
+    "admin:core_user_*": ADMINISTER,
+    "admin:pilots_nodecheck_*delete": NOBODY,
+    "admin:pilots_nodecheck_*": ADMINISTER,
+    "admin:core_auditentry_add": NOBODY,
+    "admin:accounting_submitter_add": NOBODY,
+    "admin:accounting_submitter_delete": NOBODY,
+    "admin:accounting_*_delete": OPERATE,
+    "admin:dags_matchmakingpolicy_add": NOBODY,
+    "admin:taskqueues_*_add": NOBODY,
+    "admin:jobs_runninglimit_delete": OPERATE,
+    "admin:pilots_pilotlimit_delete": OPERATE,
+    "admin:dags_sharedlimit_delete": OPERATE,
+    "admin:*_delete": NOBODY,
+    "admin:autocomplete": NOBODY,
+    "admin:view_on_site": "Lffffnn",
+    "admin:<<*": OPERATE,
+    "admin:<(*": "Lffffnn",
+    "admin:*": OPERATE,
+}
+
+#: Requests that change something. All others must not be let through by any method but GET.
+POST = {
+    "api:dags": SUBMIT,
+    "api:dag-hold": STEER,
+    "api:dag-release": "Lffcccc",  # the DAG is not held
+    "api:dag-remove": STEER,
+    "api:dag-rematch": STEER,
+    "api:dags-rematch": STEER,
+    "api:dags-check": SUBMIT,
+    "api:dag-halt": STEER,
+    "api:dag-rescue": "Lffcccc",  # the DAG has not ended
+    "api:dag-limits": STEER,
+    "api:dag-nodes-*": "Lffbbbb",  # the node is under way
+    "api:placement-remove": STEER,
+    "api:shared-limits": OPERATE,
+    "api:site-ban": SHIFT,
+    "api:site-drain": SHIFT,
+    "api:site-unban": "Lfffccc",  # the site is open
+    "api:job-kill": "Lffcccc",  # the job has ended
+    "api:job-peek": "Lffcccc",
+    "api:job-stop-after": "Lfffccc",
+    "api:pilot-drain": SHIFT,
+    "api:failure-mute": SHIFT,
+    "api:failure-resolve": SHIFT,
+    "api:failure-reopen": "Lfffccc",  # the group is active
+    "api:failure-categorise": SHIFT,
+    "api:site-downtimes": SHIFT,
+    "api:ads": OPERATE,
+    "api:running-limits": OPERATE,
+    "api:explain": READ,
+    "api:filters": READ,  # everybody keeps filters of their own
+    "web:save-filter": READ,
+    "web:change-filter": OWN,
+    "web:remove-filter": OWN,
+    "web:columns": READ,
+    "web:preferences": READ,
+    "web:tell": READ,
+    "web:read-notices": READ,
+    "web:add-token": READ,
+    "web:revoke-token": MINE,
+    "web:password": READ,
+    "web:start-filter": READ,
+    "web:subscribe": READ,
+    "web:unsubscribe": MINE,
+    "web:add-channel": READ,
+    "web:change-channel": MINE,
+    "api:notices-read": READ,
+    "api:subscriptions": READ,
+    "web:submit": SUBMIT,
+    "web:steer": STEER,
+    "web:new-bulk": SUBMIT,
+    "web:confirm-bulk": "Lnnofff",  # only who made the preview
+    "web:stop-bulk": "Lfnoooo",
+    "web:retry-bulk": "Lfnoooo",
+    "api:bulk": SUBMIT,
+    "api:bulk-stop": "Lfnoooo",
+    "api:bulk-retry": "Lfnoooo",
+    "web:dag-limits": STEER,
+    "web:rescue": "Lffcccc",  # the DAG has not ended
+    "web:steer-nodes": "Lffbbbb",  # the node is under way
+    "web:remove-placement": STEER,
+    "web:steer-job": "Lffcccc",  # the job has ended
+    "web:drain-pilot": SHIFT,
+    "web:steer-site": SHIFT,
+    "web:new-downtime": SHIFT,
+    "web:change-downtime": SHIFT,
+    "web:cancel-downtime": SHIFT,
+    "api:downtimes": SHIFT,
+    "web:steer-error": SHIFT,
+    "web:new-error-rule": OPERATE,
+    "web:error-rule": OPERATE,
+    "web:explain": READ,  # writes nothing
+    "web:what-if": READ,  # writes nothing
+    "web:login": OPEN,
+    "web:logout": OPEN,
+    "pilot_api:register": "bbbbbbb",
+    "pilot_api:unfit": "bbbbbbb",
+    "pilot_api:checks": "LLLLLLL",
+    "pilot_api:heartbeat": "LLLLLLL",
+    "pilot_api:claim": "LLLLLLL",
+    "pilot_api:report": "LLLLLLL",
+    "pilot_api:stream": "LLLLLLL",
+    "pilot_api:log": "LLLLLLL",
+    "pilot_api:end": "LLLLLLL",
+    "admin:logout": "Lffffoo",
+    "admin:password_change": OPERATE,
+    "admin:accounting_submitter_add": NOBODY,
+    "admin:accounting_submitter_delete": NOBODY,
+    "admin:accounting_*_add": OPERATE,
+    "admin:accounting_*_change": OPERATE,
+    "admin:accounting_*_delete": OPERATE,
+    "admin:dags_matchmakingpolicy_change": OPERATE,
+    "admin:taskqueues_taskqueuepolicy_change": OPERATE,
+    "admin:taskqueues_taskqueue_change": NOBODY,
+    "admin:jobs_runninglimit_add": OPERATE,
+    "admin:pilots_pilotlimit_add": OPERATE,
+    "admin:jobs_runninglimit_change": OPERATE,
+    "admin:pilots_pilotlimit_change": OPERATE,
+    "admin:jobs_runninglimit_delete": OPERATE,
+    "admin:pilots_pilotlimit_delete": OPERATE,
+    "admin:dags_sharedlimit_add": OPERATE,
+    "admin:dags_sharedlimit_change": OPERATE,
+    "admin:dags_sharedlimit_delete": OPERATE,
+    "api:sites-yaml": "Lffffbb",  # neither a dry run nor a token
+    "admin:sites_site_import": "Lffffbb",  # without a document
+    "admin:sites_*_add": OPERATE,
+    "admin:sites_*_change": OPERATE,
+    "admin:*_changelist": OPERATE,
+    "admin:pilots_nodecheck_add": ADMINISTER,
+    "admin:pilots_nodecheck_change": ADMINISTER,
+    "admin:core_user_add": ADMINISTER,
+    "admin:core_user_change": ADMINISTER,
+    "admin:core_apitoken_add": OPERATE,
+}
+#: Lists of the administration that only administrators see.
+POST = {
+    "admin:core_user_changelist": ADMINISTER,
+    "admin:pilots_nodecheck_changelist": ADMINISTER,
+    **POST,
+}
+
+DELETE = {
+    "api:subscription": MINE,
+    "api:filter": OWN,
+    "api:ad": OPERATE,
+    "api:downtime": SHIFT,
+    "api:running-limit": OPERATE,
+    "api:shared-limit": OPERATE,
+}
+PUT = {
+    "api:downtime": SHIFT,
+    "api:filter": OWN,
+    "api:running-limit": OPERATE,
+    "api:shared-limit": OPERATE,
+    "api:task-queue-policy": OPERATE,
+}
+
+
+def rule_of(rules: dict[str, str], route: Route) -> str | None:
+    """What a table says about a route, if it does."""
+    return next((rules[name] for name in rules if fnmatchcase(route.name, name)), None)
