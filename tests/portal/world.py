@@ -1,4 +1,4 @@
-"""One of each object behind the addresses of the portal: for tests that walk through all of them."""
+"""One of each object behind the addresses of the portal, for tests that walk through them all."""
 
 from __future__ import annotations
 
