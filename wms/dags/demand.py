@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from django.db.models import Count, F, QuerySet, Sum, Value
-from django.db.models.functions import Left
+from django.db.models import Count, F, OuterRef, QuerySet, Subquery, Sum, Value
+from django.db.models.functions import Coalesce, Left
 
 from matching.fairshare import limit_of
 from matching.negotiation import Limit, Request, Share, Usage
@@ -22,6 +22,7 @@ from wms.jobs.models import Attempt
 from wms.pilots.models import Pilot
 from wms.pilots.states import ALIVE
 from wms.sites.ads import Load
+from wms.sites.models import Site
 
 #: So many of its last sites a DAG's ad names, as LastMatchName0 (the latest), LastMatchName1, ...
 LAST_MATCHES = 5
@@ -135,10 +136,28 @@ def loads_by_site() -> dict[int, Load]:
 
     A held DAG keeps its site but takes nobody's place there.
     """
-    running = Dag.objects.filter(state=DagState.RUNNING, parent_node=None, is_followed=False)
-    rows = running.order_by().values_list("site_id")
+    rows = _loading().order_by().values_list("site_id")
     counted = rows.annotate(dags=Count("pk"), unfinished=Sum(_UNFINISHED))
     return {site_id: Load(dags=dags, unfinished_nodes=nodes) for site_id, dags, nodes in counted}
+
+
+def with_loads(sites: QuerySet[Site]) -> QuerySet[Site]:
+    """Sites with what runs at each now, for `load_of`, in the same query: meant for few of them."""
+    here = _loading().filter(site=OuterRef("pk")).order_by().values("site_id")
+    return sites.annotate(
+        load_dags=Coalesce(Subquery(here.annotate(n=Count("pk")).values("n")), 0),
+        load_nodes=Coalesce(Subquery(here.annotate(n=Sum(_UNFINISHED)).values("n")), 0),
+    )
+
+
+def load_of(site: Any) -> Load:
+    """What runs at a site that was read by `with_loads`."""
+    return Load(dags=site.load_dags, unfinished_nodes=site.load_nodes)
+
+
+def _loading() -> QuerySet[Dag]:
+    """The DAGs that take a place at their sites."""
+    return Dag.objects.filter(state=DagState.RUNNING, parent_node=None, is_followed=False)
 
 
 @dataclass(slots=True)
@@ -151,8 +170,7 @@ class Work:
 
 def work_by_site() -> dict[int, Work]:
     """What is at each site now, by the site's id; sites with nothing are absent. One query."""
-    running = Dag.objects.filter(state=DagState.RUNNING, parent_node=None, is_followed=False)
-    loads = running.order_by().values_list("site_id", Value("")).annotate(
+    loads = _loading().order_by().values_list("site_id", Value("")).annotate(
         counted=Count("pk"), unfinished=Sum(_UNFINISHED)
     )  # fmt: skip
     alive = Pilot.objects.filter(state__in=ALIVE).order_by()

@@ -174,7 +174,12 @@ def visible_sites(user: User) -> QuerySet[Site]:
 
 def find_visible_site(user: User, name: str) -> Site:
     """The site of this name, if the user may see it. Raises NotFound."""
-    site = visible_sites(user).filter(name=name).first()
+    return site_named(visible_sites(user), name)
+
+
+def site_named(sites: QuerySet[Site], name: str) -> Site:
+    """The one of these sites with this name. Raises NotFound."""
+    site = sites.filter(name=name).first()
     if site is None:
         raise NotFound(f"There is no site {name}.")
     return site
@@ -189,14 +194,6 @@ def listed_sites(user: User) -> QuerySet[Site]:
     """Visible sites by name, with their ads and queues."""
     queues = Queue.objects.select_related("owner", "owner_group").order_by("name")
     return visible_sites(user).prefetch_related(Prefetch("queues", queues)).order_by("name")
-
-
-def find_listed_site(user: User, name: str) -> Site:
-    """The site of this name with its queues, if the user may see it. Raises NotFound."""
-    site = listed_sites(user).filter(name=name).first()
-    if site is None:
-        raise NotFound(f"There is no site {name}.")
-    return site
 
 
 def events_of_site(site: Site) -> QuerySet[SiteEvent]:

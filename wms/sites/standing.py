@@ -76,10 +76,11 @@ def standings_among(sites: Iterable[Site], now: datetime) -> dict[int, Standing]
     downtimes: dict[int, list[Downtime]] = {}
     for downtime in downtimes_from(now):
         downtimes.setdefault(downtime.site_id, []).append(downtime)
-    return {site.pk: _standing(site, downtimes.get(site.pk, ()), now) for site in sites}
+    return {site.pk: standing_under(site, downtimes.get(site.pk, ()), now) for site in sites}
 
 
-def _standing(site: Site, downtimes: Iterable[Downtime], now: datetime) -> Standing:
+def standing_under(site: Site, downtimes: Iterable[Downtime], now: datetime) -> Standing:
+    """The standing of a site that was read by `to_be_judged`, under its planned downtimes."""
     allowance = _allowance(site)
     kind, reason = (
         _configured(site)

@@ -22,19 +22,25 @@ from portal.web.waste import WasteLine, shown_lines
 from wms.accounting.core_seconds import UseBy
 from wms.core.actors import Actor
 from wms.core.errors import Conflict, NotFound, NotPermitted, PilotageError
-from wms.dags.demand import loads_by_site
+from wms.dags.demand import load_of, with_loads
 from wms.dags.selectors import listed_dags
 from wms.dags.states import DAG_ACTIVE
 from wms.pilots.checks import FAILURES_TOLD_FOR, failed_checks_at
-from wms.pilots.pressure_selectors import pressure_at
-from wms.pilots.selectors import listed_pilots, live_pilots_by_queue
+from wms.pilots.pressure_selectors import queues_now
+from wms.pilots.selectors import listed_pilots
 from wms.pilots.states import ALIVE
-from wms.sites.ads import Attribute, Load, current_ad
+from wms.sites.ads import Attribute, current_ad
 from wms.sites.models import Site
 from wms.sites.policy import may_configure, may_steer
-from wms.sites.selectors import events_of_site, find_listed_site, planned_downtimes
+from wms.sites.selectors import (
+    events_of_site,
+    find_visible_site,
+    planned_downtimes,
+    site_named,
+    visible_sites,
+)
 from wms.sites.services import ban_site, drain_site, unban_site
-from wms.sites.standing import standing_of
+from wms.sites.standing import standing_under, to_be_judged
 from wms.sites.states import TRANSITIONS
 
 _EVENTS_SHOWN = 50
@@ -81,26 +87,29 @@ STEERINGS = {
 @page
 def site_page(request: HttpRequest, name: str) -> HttpResponse:
     """A site's standing, ad, queues, pilots, DAGs and events."""
-    return show_site(request, find_listed_site(request.user, name))
+    return show_site(request, name)
 
 
 def show_site(
-    request: HttpRequest, site: Site, *, opened: str = "", error: PilotageError | None = None
+    request: HttpRequest, name: str, *, opened: str = "", error: PilotageError | None = None
 ) -> HttpResponse:
     """The site's page; with an error, the form of the steering `opened` is open and shows it."""
     now, user = timezone.now(), request.user
+    site = site_named(with_loads(to_be_judged(visible_sites(user))), name)
     dags = DagFilter({"site": site.name, "state": sorted(DAG_ACTIVE)}, queryset=listed_dags(user))
     pilots = PilotFilter({"site": site.name, "state": sorted(ALIVE)}, queryset=listed_pilots(user))
     events = list(events_of_site(site)[: _EVENTS_SHOWN + 1])
-    downtimes = list(planned_downtimes(site, now)[: _LINES + 1])
+    # All of them: one that is far off may have begun to count already, by a long lead time.
+    downtimes = list(planned_downtimes(site, now))
     failed_checks = list(failed_checks_at(site, since=now - FAILURES_TOLD_FOR)[: _LINES + 1])
+    queues = queues_now(site)
     ad_lines, ad_fault = _merged_ad(site)
     context = {
         "site": site,
         "ad": getattr(site, "ad", None),
         "advertisement": getattr(site, "advertisement", None),
         "throttle": getattr(site, "throttle", None),
-        "standing": standing_of(site, now),
+        "standing": standing_under(site, downtimes, now),
         "downtimes": downtimes[:_LINES],
         "downtimes_cut": len(downtimes) > _LINES,
         "steerings": _steerings(request, site),
@@ -108,11 +117,11 @@ def show_site(
         "error": error,
         "form": ReasonForm(request.POST or None),
         "may_steer": may_steer(user, site),
-        "matched": matched_at(site, loads_by_site().get(site.pk, Load())),
+        "matched": matched_at(site, load_of(site)),
         "ad_lines": ad_lines,
         "ad_fault": ad_fault,
         "now": now,
-        "queues": _queue_lines(site),
+        "queues": [(each, offer_of(each.queue), reserved_for(each.queue)) for each in queues],
         "dags": dags.qs[:_LINES],
         "failed_checks": failed_checks[:_LINES],
         "failed_checks_cut": len(failed_checks) > _LINES,
@@ -152,7 +161,7 @@ def steer(request: HttpRequest, name: str, event: str) -> HttpResponse:
 
     Whoever had to log in again comes here by GET, and is led to the form.
     """
-    site = find_listed_site(request.user, name)
+    site = find_visible_site(request.user, name)
     if event not in STEERINGS:
         raise NotFound(f"A site cannot be steered by {event!r}.")
     if request.method != "POST":
@@ -164,24 +173,6 @@ def steer(request: HttpRequest, name: str, event: str) -> HttpResponse:
     except (NotPermitted, NotFound):
         raise
     except PilotageError as error:
-        return show_site(request, site, opened=event, error=error)
+        return show_site(request, name, opened=event, error=error)
     messages.success(request, f"{site.name} {steering.done}.")
     return redirect("web:site", name=site.name)
-
-
-def _queue_lines(site: Site) -> list[dict[str, object]]:
-    live = live_pilots_by_queue()
-    pressures = pressure_at(site)
-    return [
-        {
-            "queue": queue,
-            "pressure": pressures[queue.pk],
-            "offer": offer_of(queue),
-            "reserved_for": reserved_for(queue),
-            "queued": counts.get("submitted", 0) + counts.get("queued", 0),
-            "running": counts.get("running", 0),
-            "stalled": counts.get("stalled", 0),
-        }
-        for queue in site.queues.all()
-        for counts in [live.get(queue.pk, {})]
-    ]
