@@ -74,6 +74,14 @@ class End:
         return _EXIT_CODES.get(self.reason, EXIT_OK)
 
 
+@dataclass(frozen=True)
+class Claimed:
+    """The job that a claim brought, and whether it was for a part of the slot."""
+
+    job: Job | None
+    is_of_part: bool = False
+
+
 class Agent:
     """One pilot. Claims are made one after another; the jobs run side by side."""
 
@@ -272,9 +280,9 @@ class Agent:
             if rest_s > 0 and not runs.has_been_given_jobs():
                 self._control.bell.wait(rest_s)
                 continue
-            job = self._claim(life, runs) if runs.has_place() else None
-            if job is not None:
-                runs.start(job)
+            claimed = self._claim(life, runs) if runs.has_place() else Claimed(None)
+            if claimed.job is not None:
+                runs.start(claimed.job)
                 job_starts += 1
                 idle_s, pause_s = 0.0, terms.poll_s
                 continue
@@ -283,8 +291,10 @@ class Agent:
             self._asks_from = before + min(_LONGEST_REST_S, terms.poll_s * _REST_OF_POLL)
             self._control.bell.wait(pause_s * random.uniform(0.8, 1.2))
             # Only these pauses count: a server that was away had no chance to give work, and one
-            # that does not take a report yet has none to give for that part of the slot.
-            is_idle = runs.are_over() and not self._spool.attempts()
+            # that does not take a report yet has none to give for that part of the slot. Nor is
+            # there no work where there was none for the part that one job left.
+            is_over = runs.are_over() and not self._spool.attempts()
+            is_idle = is_over and not claimed.is_of_part
             idle_s = idle_s + self._control.clock() - before if is_idle else 0.0
             factor = MAX_POLL_FACTOR if is_idle else MAX_BUSY_POLL_FACTOR
             pause_s = min(pause_s * _GROWTH, terms.poll_s * factor)
@@ -312,15 +322,17 @@ class Agent:
             return End("lifetime")
         return End("idle") if decision.shutdown else None
 
-    def _claim(self, life: Life, runs: Runs) -> Job | None:
+    def _claim(self, life: Life, runs: Runs) -> Claimed:
         """Claim a job; what was asked with a report before has its answer, or is asked again."""
         asked = runs.followup()
         body = asked.claim if asked else self._claim_body(life, runs.free())
         answer = asked.answer if asked else None
         if answer is None:
             answer = self._client.call("claim", body)
+        is_of_part = body["cores"] < self._slot.cores
         with understanding("claim"):
-            return None if answer["job"] is None else Job.from_json(answer["job"])
+            job = None if answer["job"] is None else Job.from_json(answer["job"])
+        return Claimed(job, is_of_part=is_of_part)
 
     def _next_claim(self, life: Life, job: Job) -> dict[str, Any] | None:
         """The claim for what becomes free with the end of a job; called by the job's thread."""

@@ -144,6 +144,26 @@ def test_a_job_that_ends_right_after_a_claim_in_vain_makes_room_for_another_soon
     assert agent.wait() == 143
 
 
+def test_a_pilot_does_not_end_before_it_has_asked_for_its_whole_slot_in_vain(
+    world: World, settings
+) -> None:
+    # Shorter than a pause: the first one that counts as idle is the last.
+    settings.PILOTAGE = {**settings.PILOTAGE, "AGENT_IDLE_LIMIT_S": 0.01}
+    names = ("a", "b")
+    for name in names:
+        world.submit(until_told(world, name))
+    agent = world.start(slot=slot(2))
+    for name in names:
+        pid_of(world, name)
+    wide = world.submit("#!/bin/sh\ntrue\n", cores=2)
+
+    # Each is answered that there is nothing for the one core that it leaves.
+    let_go(world, *names)
+
+    world.wait_for_state(wide, "done")
+    assert agent.wait() == 0
+
+
 def test_one_job_is_killed_and_the_other_goes_on(world: World) -> None:
     unwanted, wanted = (world.submit(until_told(world, name)) for name in ("a", "b"))
     agent = world.start(slot=slot(2))
