@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from django.db import models, transaction
+from django.db import IntegrityError, models, transaction
 
 from wms.core.actors import Actor
 from wms.core.audit import record_action
@@ -183,6 +183,10 @@ def _step(entry: Entry, sites: dict[str, Site], *, actor: Actor, reason: str) ->
         return _refusal(entry, [_placed(finding, entry) for finding in error.findings])
     except PilotageError as error:
         return _refusal(entry, [Finding(str(error), file="YAML", line=entry.line)])
+    except IntegrityError:
+        # Its checks saw nothing of what another transaction was about to store.
+        message = "somebody else has stored the same at this moment: read the document again"
+        return _refusal(entry, [Finding(message, file="YAML", line=entry.line)])
 
 
 def _refusal(entry: Entry, faults: Sequence[Finding]) -> Step:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import math
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import yaml
@@ -17,11 +20,15 @@ MAX_BYTES = 1024 * 1024
 #: Settings of elements are a few levels deep; documents that nest further are no sites.
 MAX_DEPTH = 20
 MAX_NODES = 100_000
+#: An import holds the locks of its sites while it looks at each row, and a request waits for it.
+MAX_ROWS = 2_000
 #: Faults that are told at once.
 _MOST_FAULTS = 50
 # libyaml where it is there: the same, and many times faster.
-_PLAIN = yaml.constructor.SafeConstructor()
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+#: How a number is written that means the same to everybody.
+_NUMBER = re.compile(r"[-+]?(0|[1-9][0-9]*)(\.[0-9]*)?([eE][-+]?[0-9]+)?|[-+]?\.[0-9]+")
+_TRUTHS = ("true", "false")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +43,11 @@ class Entry:
     values: dict[str, Any]
     lines: dict[str, int]
     line: int
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """What tells the row apart from others of its kind; nothing stands for any."""
+        return (self.site, *(self.values.get(name) or None for name in self.kind.keys))
 
     @property
     def title(self) -> str:
@@ -102,9 +114,13 @@ class _Document:
     def __init__(self, root: yaml.Node) -> None:
         self._root = root
         self._faults: list[Finding] = []
+        # One for each document: it keeps every node that it was given.
+        self._scalars = yaml.constructor.SafeConstructor()
 
     def entries(self) -> list[Entry]:
-        found = list(self._read())
+        found = list(islice(self._read(), MAX_ROWS + 1))
+        if len(found) > MAX_ROWS:
+            raise _refused(f"has more than {MAX_ROWS} sites, queues and limits: send it in parts")
         if self._faults:
             raise InvalidInput(self._faults[:_MOST_FAULTS])
         return found
@@ -144,14 +160,14 @@ class _Document:
             yield from self._rows(kind, site.site, listed)
 
     def _rows(self, kind: Kind, site: str, listed: yaml.Node) -> Iterator[Entry]:
-        titles: set[str] = set()
+        known: set[tuple[Any, ...]] = set()
         for node in self._sequence(listed):
             entry = self._entry(kind, site, node, self._mapping(node))
             if entry is None:
                 continue
-            if entry.title in titles:
+            if entry.key in known:
                 self._say(f"the {kind.word} {entry.title} is listed twice", node)
-            titles.add(entry.title)
+            known.add(entry.key)
             yield entry
 
     def _entry(
@@ -203,11 +219,11 @@ class _Document:
         if isinstance(node, yaml.SequenceNode):
             return [self._plain(each) for each in node.value]
         try:
-            value = _PLAIN.construct_object(node)
+            value = self._scalars.construct_object(node)
         except (yaml.YAMLError, ValueError, OverflowError) as error:
             self._say(f"cannot be read: {' '.join(str(error).split())[:100]}", node)
             return None
-        fault = _value_fault(value)
+        fault = _value_fault(value) or _guess(node, value)
         if fault:
             self._say(fault, node)
             return None
@@ -229,6 +245,15 @@ def _value_fault(value: Any) -> str:
         return "is too large"
     is_known = value is None or isinstance(value, (bool, int, float))
     return "" if is_known else "is read as a date: put it in quotes"
+
+
+def _guess(node: yaml.ScalarNode, value: Any) -> str:
+    """Why a word without quotes must not be read as YAML would: few expect 010 to be 8."""
+    told = node.value.strip()
+    if node.style or value is None or isinstance(value, str):
+        return ""
+    is_plain = told.lower() in _TRUTHS if isinstance(value, bool) else _NUMBER.fullmatch(told)
+    return "" if is_plain else f"{told} is read as {json.dumps(value)}: write that, or quote it"
 
 
 def _type_fault(kind: Kind, name: str, value: Any) -> str:

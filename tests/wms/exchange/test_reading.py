@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import gc
+
 import pytest
+import yaml
 
 from wms.core.errors import InvalidInput
-from wms.exchange.reading import MAX_BYTES, read_document
+from wms.exchange.reading import MAX_BYTES, MAX_ROWS, read_document
 
 HEAD = "format: pilotage-sites\nversion: 1\n"
 
@@ -48,7 +51,8 @@ def test_a_site_is_followed_by_what_is_listed_below_it() -> None:
         (f"{HEAD}sites:\n- name: UW\n  state: banned", 5, "a site has no state"),
         (f"{HEAD}sites:\n- name: UW\n  rank: 1.0", 5, "rank must be a text: put it in quotes"),
         (f"{HEAD}sites:\n- name: UW\n  rank: 2026-01-01", 5, "read as a date"),
-        (f"{HEAD}sites:\n- name: no", 4, "name must be a text"),
+        (f"{HEAD}sites:\n- name: no", 4, "no is read as false"),
+        (f"{HEAD}sites:\n- name: 5", 4, "name must be a text"),
         (f"{HEAD}sites:\n- name: UW\n  is_enabled: 1", 5, "must be true or false"),
         (f"{HEAD}sites:\n- name: UW\n  max_matches: true", 5, "must be a whole number"),
         (f"{HEAD}sites:\n- name: UW\n  max_matches: 1\n  max_matches: 2", 6, "stands twice"),
@@ -61,6 +65,15 @@ def test_a_site_is_followed_by_what_is_listed_below_it() -> None:
         (f"{HEAD}sites: []\n---\nformat: x", 4, "second document"),
         (f"{HEAD}sites: {'[' * 30}", 3, "nested too deeply"),
         ("\x01", None, "is no YAML"),
+        (f"{HEAD}sites:\n- name: UW\n  max_matches: 010", 5, "010 is read as 8"),
+        (f"{HEAD}sites:\n- name: UW\n  max_matches: 24:00:00", 5, "24:00:00 is read as 86400"),
+        (f"{HEAD}sites:\n- name: UW\n  max_matches: 1_000", 5, "1_000 is read as 1000"),
+        (f"{HEAD}sites:\n- name: UW\n  is_enabled: off", 5, "off is read as false"),
+        (
+            f"{HEAD}sites:\n- name: UW\n  queues:\n  - {{name: q, settings: {{account: no}}}}",
+            6,
+            "no is read as false",
+        ),
     ],
 )
 def test_a_fault_is_told_with_its_line(text: str, line: int | None, words: str) -> None:
@@ -92,3 +105,29 @@ def test_a_bomb_of_aliases_is_refused_before_it_grows() -> None:
 def test_what_is_too_large_is_refused(text: str) -> None:
     with pytest.raises(InvalidInput, match=r"larger than|says too much"):
         read_document(text)
+
+
+def test_more_rows_than_an_import_can_carry_out_are_refused() -> None:
+    sites = "".join(f"- name: S{number}\n" for number in range(MAX_ROWS + 1))
+
+    with pytest.raises(InvalidInput, match="more than"):
+        read_document(f"{HEAD}sites:\n{sites}")
+
+
+def test_nothing_of_a_document_is_kept_when_it_was_read() -> None:
+    read_document(f"{HEAD}sites:\n- name: UW\n  max_matches: 5\n")
+    gc.collect()
+
+    assert [each for each in gc.get_objects() if isinstance(each, yaml.Node)] == []
+
+
+def test_limits_whose_keys_look_alike_are_two() -> None:
+    entries = read_document(
+        f"{HEAD}sites:\n- name: UW\n  running_limits:\n"
+        "  - {job_type: any, maximum: 1}\n"
+        "  - {maximum: 2}\n"
+        "  - {job_type: 'a, b', maximum: 3}\n"
+        "  - {job_type: a, owner_group: 'b, any', maximum: 4}\n"
+    )
+
+    assert len(entries) == 5
