@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from itertools import takewhile
 from typing import Any
 
 from django import forms
@@ -16,6 +17,8 @@ from wms.core.saving import lock_stored, marks_of
 
 #: Of a value that is shown in a sentence.
 _LONGEST_SHOWN = 300
+#: So much of what is the same is shown before that which is not.
+_BEFORE = 40
 
 
 def date_and_time(label: str) -> AdminSplitDateTime:
@@ -92,7 +95,7 @@ class CheckedForm(forms.ModelForm):
             for name in names
             if now[name] != seen[name]
             and name in self.cleaned_data
-            and _shown(self.cleaned_data[name]) != _shown_stored(stored, name)
+            and _told(self.cleaned_data[name]) != _told_stored(stored, name)
         ]
         if not conflicts:
             return
@@ -111,10 +114,8 @@ class CheckedForm(forms.ModelForm):
             "both values at the marked fields, and save again to put yours in place of theirs.",
         )
         for name in conflicts:
-            yours = _shown(self.cleaned_data.get(name))
-            self.add_error(
-                name, f"Stored meanwhile: {_shown_stored(stored, name)} - yours: {yours}"
-            )
+            theirs, yours = _shown(_told_stored(stored, name), _told(self.cleaned_data.get(name)))
+            self.add_error(name, f"Stored meanwhile: {theirs} - yours: {yours}")
 
 
 def _keys(row: Model, names: list[str]) -> list[str]:
@@ -138,17 +139,32 @@ def _read_marks(text: str) -> dict[str, str]:
     return marks if isinstance(marks, dict) else {}
 
 
-def _shown_stored(row: Model, name: str) -> str:
+def _told_stored(row: Model, name: str) -> str:
     field = row._meta.get_field(name)
     value = getattr(row, name)
-    return _shown(value.all() if field.many_to_many else value)
+    return _told(value.all() if field.many_to_many else value)
 
 
-def _shown(value: Any) -> str:
+def _told(value: Any) -> str:
+    """A value as a text, by which those are compared that people take for the same."""
     if isinstance(value, QuerySet):
         value = ", ".join(sorted(str(each) for each in value))
     if isinstance(value, (dict, list)):
         value = json.dumps(value, sort_keys=True)
     text = "nothing" if value in (None, "") else str(value)
-    text = "\n".join(text.splitlines())
-    return text if len(text) <= _LONGEST_SHOWN else text[: _LONGEST_SHOWN - 3] + "..."
+    return "\n".join(text.splitlines())
+
+
+def _shown(theirs: str, yours: str) -> list[str]:
+    """Two texts as a sentence has room for them: of long ones the part where they differ."""
+    same = sum(
+        1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(theirs, yours, strict=False))
+    )
+    is_short = max(len(theirs), len(yours)) <= _LONGEST_SHOWN
+    start = 0 if is_short else max(0, same - _BEFORE)
+    return [_cut(text, start) for text in (theirs, yours)]
+
+
+def _cut(text: str, start: int) -> str:
+    part = text[start : start + _LONGEST_SHOWN]
+    return f"{'...' if start else ''}{part}{'...' if start + len(part) < len(text) else ''}"

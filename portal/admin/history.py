@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 from django import forms
@@ -39,7 +39,9 @@ class HistoryForm(forms.Form):
         """Refuse a time that ends before it begins."""
         values: dict[str, Any] = super().clean() or {}
         since, until = values.get("since"), values.get("until")
-        if since and until and until < since:
+        if until and until == date.max:
+            self.add_error("until", "is too far away")
+        elif since and until and until < since:
             self.add_error("until", "must not be before the first day")
         return values
 
@@ -131,8 +133,8 @@ def _told(row: Model, entries: Iterable[AuditEntry], *, may_change: bool) -> lis
 
 def prefilled_by(chosen: str, row: Model, form: Any) -> tuple[dict[str, Any], str]:
     """What fields were before a change, and a sentence that tells so. Raises Http404."""
-    found = changes_of_row(row).filter(pk=chosen) if chosen.isdigit() else AuditEntry.objects.none()
-    entry = found.first()
+    is_number = chosen.isascii() and chosen.isdigit()
+    entry = changes_of_row(row).filter(pk=chosen).first() if is_number else None
     if entry is None:
         raise Http404("There is no such change of this object.")
     fields = {

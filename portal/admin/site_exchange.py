@@ -13,7 +13,7 @@ from django.template.response import TemplateResponse
 from django.utils import timezone
 
 from wms.core.actors import Actor
-from wms.core.errors import InvalidInput, PilotageError
+from wms.core.errors import Finding, InvalidInput, PilotageError
 from wms.exchange import importing, writing
 from wms.exchange.importing import ImportPlan, PlanChanged
 from wms.exchange.reading import MAX_BYTES
@@ -101,7 +101,8 @@ def _previewed(model_admin: ModelAdmin, request: HttpRequest, form: DocumentForm
 def _confirmed(model_admin: ModelAdmin, request: HttpRequest) -> HttpResponse:
     form = ConfirmForm(request.POST)
     if not form.is_valid():
-        return _page(model_admin, request, form=DocumentForm(), status=400)
+        shown = DocumentForm(initial={"text": form.data.get("text", "").replace("\r\n", "\n")})
+        return _page(model_admin, request, form=shown, error=_faults(form), status=400)
     # Browsers send the line ends of Windows.
     text = form.cleaned_data["text"].replace("\r\n", "\n")
     try:
@@ -124,6 +125,16 @@ def _confirmed(model_admin: ModelAdmin, request: HttpRequest) -> HttpResponse:
         f"{counts['unchanged']} as they were.",
     )
     return redirect("admin:sites_site_changelist")
+
+
+def _faults(form: forms.Form) -> InvalidInput:
+    return InvalidInput(
+        [
+            Finding(f"{form.fields[name].label or name}: {text}", field=name)
+            for name, texts in form.errors.items()
+            for text in texts
+        ]
+    )
 
 
 def _page(

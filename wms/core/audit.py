@@ -33,6 +33,7 @@ OPEN_KINDS = (
     AuditKind.DAG, AuditKind.JOB, AuditKind.PLACEMENT, AuditKind.PILOT, AuditKind.SITE,
     AuditKind.FAILURE,
 )  # fmt: skip
+_LONGEST_TARGET = AuditEntry._meta.get_field("target").max_length
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,11 @@ def object_of(target: str) -> AuditObject:
         if found := pattern.match(target):
             return AuditObject(kind, found[1])
     return AuditObject(AuditKind.CONFIGURATION, target)
+
+
+def cut_target(target: str) -> str:
+    """What there is room for of a target: names of limits are made of several others."""
+    return target[:_LONGEST_TARGET]
 
 
 def record_action(
@@ -84,7 +90,7 @@ def record_actions(
         return
     told, request_id = dict(facts or {}), current_request_id()
     entries = []
-    for target in targets:
+    for target in map(cut_target, targets):
         about = object_of(target)
         entries.append(
             AuditEntry(

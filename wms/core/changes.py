@@ -9,6 +9,7 @@ from typing import Any
 
 from django.db.models import QuerySet
 
+from wms.core.audit import cut_target
 from wms.core.models import AuditEntry
 
 #: Of the difference of two texts so many lines are told.
@@ -31,7 +32,7 @@ class Difference:
 
 def changes_of(target: str) -> QuerySet[AuditEntry]:
     """What was done to the object that the audit trail calls `target`, latest first."""
-    return AuditEntry.objects.filter(target=target).order_by("-pk")
+    return AuditEntry.objects.filter(target=cut_target(target)).order_by("-pk")
 
 
 def differences(facts: Mapping[str, Any]) -> Iterator[Difference]:

@@ -84,6 +84,7 @@ def test_the_history_is_filtered(olga: Client, site: Site, query: str, shown: li
         ("since=2026-02-01&until=2026-01-01", "must not be before the first day"),
         ("field=nonsense", "not one of the available choices"),
         ("before=x", "nothing is listed"),
+        ("until=9999-12-31", "too far away"),
     ],
 )
 def test_a_filter_that_cannot_be_read_shows_its_fault_and_no_list(
@@ -138,6 +139,11 @@ def test_members_of_a_group_are_put_back_by_name(olga: Client, people: SimpleNam
     assert body["members"] == [people.alice.pk]
 
 
+@pytest.mark.parametrize("number", ["\u00b2", "9" * 30, "-1", "x"])
+def test_what_is_no_change_at_all_is_not_put_back(olga: Client, site: Site, number: str) -> None:
+    assert olga.get(_change(site), {"revert": number}).status_code == 404
+
+
 def test_the_change_of_another_object_is_not_put_back_here(olga: Client, site: Site) -> None:
     other = factories.site("Florida")
     other.max_matches = 3
@@ -160,6 +166,21 @@ def test_a_stale_form_shows_both_values_and_overwrites_nothing(
     assert "ada changed this at " in errors["__all__"][0]
     assert errors["max_matches"] == ["Stored meanwhile: 7 - yours: 5"]
     assert Site.objects.get().max_matches == 7
+
+
+def test_long_texts_that_differ_at_their_end_only_are_a_conflict(
+    olga: Client, as_person: AsPerson, site: Site
+) -> None:
+    body = _body(olga, _change(site))
+    long = "\n".join(f'Word{number} = "a word of the site"' for number in range(30))
+    as_person("ada").post(_change(site), body | {"attributes": f"{long}\nEnd = 1"})
+
+    answer = olga.post(_change(site), body | {"attributes": f"{long}\nEnd = 2"})
+
+    errors = answer.context["adminform"].form.errors
+    assert "End = 1" in errors["attributes"][0]
+    assert "End = 2" in errors["attributes"][0]
+    assert Site.objects.get().attributes.endswith("End = 1")
 
 
 def test_who_has_seen_the_conflict_may_save_again(

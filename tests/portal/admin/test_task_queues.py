@@ -146,3 +146,18 @@ def test_there_is_one_running_limit_for_a_kind_at_a_place(olga: Client) -> None:
 
     assert answer.status_code == 200
     assert RunningLimit.objects.count() == 1
+
+
+def test_the_history_of_a_limit_with_the_longest_names_is_kept(
+    olga: Client, people: SimpleNamespace
+) -> None:
+    site = factories.site("S" * 64)
+    group = factories.accounting(people.alice, "g" * 64)
+    data = {"site": site.pk, "job_type": "t" * 64, "owner_group": group.name, "maximum": 3}
+
+    answer = olga.post("/admin/jobs/runninglimit/add/", data)
+
+    assert answer.status_code == 302, answer.context["adminform"].form.errors
+    limit = RunningLimit.objects.get()
+    page = olga.get(f"/admin/jobs/runninglimit/{limit.pk}/history/")
+    assert [each.entry.action for each in page.context["changes"]] == ["create running limit"]
