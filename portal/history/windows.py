@@ -114,13 +114,13 @@ class WindowForm(forms.Form):
         if since is not None and since >= self.now:
             self.add_error("from", "This is in the future: nothing was sampled yet.")
         elif since is not None:
-            self._check_length((until or self.now) - since)
+            self._check_length(since, until or self.now)
         return data
 
-    def _check_length(self, length: timedelta) -> None:
-        if length < _SHORTEST:
+    def _check_length(self, since: datetime, until: datetime) -> None:
+        if until - since < _SHORTEST:
             self.add_error("to", "The end must be a minute or more after the beginning.")
-        elif length > LONGEST:
+        elif until - since > LONGEST or until <= self.now - LONGEST:
             self.add_error("from", "More than five years are not kept.")
 
 

@@ -11,6 +11,8 @@ from portal.history.drawing import stamp
 from portal.history.panes import Pane, panes, usual_panes
 from portal.history.windows import LONGEST, RANGES, USUAL_RANGE, Window
 
+_MINUTE = timedelta(minutes=1)
+
 
 @dataclass(frozen=True, slots=True)
 class RangeButton:
@@ -60,8 +62,11 @@ class Timeline:
 
     @property
     def earlier(self) -> str:
-        """Half a window back."""
-        return self._moved(-0.5, 0.5)
+        """Half a window back; empty where nothing is kept any more."""
+        if self.window is None:
+            return ""
+        end = self.window.until - self.window.length / 2
+        return self._moved(-0.5, 0.5) if end - _MINUTE > self.window.now - LONGEST else ""
 
     @property
     def later(self) -> str:

@@ -247,7 +247,7 @@ def _value_fault(value: Any) -> str:
     return "" if is_known else "is read as a date: put it in quotes"
 
 
-def _guess(node: yaml.ScalarNode, value: Any) -> str:
+def _guess(node: yaml.Node, value: Any) -> str:
     """Why a word without quotes must not be read as YAML would: few expect 010 to be 8."""
     told = node.value.strip()
     if node.style or value is None or isinstance(value, str):
