@@ -14,8 +14,10 @@ from matching.rings import ARCHIVES
 from wms.history.models import Series
 
 # A sample joins the bin of its time if that is there already, else it overwrites what the ring held
-# one turn ago; an older sample than the bin's own time changes nothing. One statement for all
-# series of an archive: the ORM's upsert cannot combine the old row with the new one.
+# one turn ago; an older sample than the bin's own time changes nothing. But a bin of a time to come
+# was stored while a clock was ahead, and would keep others out of its place for as long as that was.
+# One statement for all series of an archive: the ORM's upsert cannot combine the old row with the
+# new one.
 _STORE = """
 INSERT INTO history_bin AS bin
     (series_id, archive, slot, start, count, total, minimum, maximum, last, last_at)
@@ -34,7 +36,7 @@ ON CONFLICT (series_id, archive, slot) DO UPDATE SET
         THEN bin.last ELSE excluded.last END,
     last_at = CASE WHEN bin.start = excluded.start
         THEN greatest(bin.last_at, excluded.last_at) ELSE excluded.last_at END
-WHERE bin.start <= excluded.start
+WHERE bin.start <= excluded.start OR bin.start > statement_timestamp()
 """
 
 # What was counted anew replaces what was counted before, so that counting twice changes nothing.
@@ -43,7 +45,7 @@ ON CONFLICT (series_id, archive, slot) DO UPDATE SET
     start = excluded.start, count = excluded.count, total = excluded.total,
     minimum = excluded.minimum, maximum = excluded.maximum, last = excluded.last,
     last_at = excluded.last_at, counts = excluded.counts
-WHERE bin.start <= excluded.start
+WHERE bin.start <= excluded.start OR bin.start > statement_timestamp()
 """
 _COLUMNS = """
 INSERT INTO history_bin AS bin

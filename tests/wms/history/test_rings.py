@@ -8,13 +8,15 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from matching.rings import ARCHIVES, Archive, archive_named
+from wms.history import services
 from wms.history.models import Bin, Series
 from wms.history.selectors import read_series
-from wms.history.services import store_samples
+from wms.history.services import Counted, store_counts, store_samples
 
 pytestmark = pytest.mark.django_db
 NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
@@ -65,6 +67,34 @@ def test_a_sample_that_comes_too_late_for_its_slot_changes_nothing() -> None:
 
     (point,) = read_series(["x"], archive="1min", now=NOON + timedelta(days=1))["x"]
     assert (point.average, point.samples) == (2, 1)
+
+
+@pytest.mark.parametrize("ahead", [timedelta(days=1), timedelta(days=7 * 92), timedelta(days=1827)])
+def test_what_was_stored_while_a_clock_was_ahead_keeps_nothing_out(ahead: timedelta) -> None:
+    now = timezone.now()
+    store_samples({"x": 9}, now=now + ahead)
+
+    store_samples({"x": 1}, now=now)
+    store_counts([Counted.number("n", now.replace(second=0, microsecond=0) + ahead, 9)])
+    store_counts([Counted.number("n", now.replace(second=0, microsecond=0), 1)])
+
+    for archive in ARCHIVES:
+        found = read_series(["x", "n"], archive=archive.name, now=now)
+        assert [point.total for point in found["x"]] == [1], archive.name
+        assert [point.total for point in found["n"]] == [1], archive.name
+
+
+def test_a_sampler_that_is_killed_while_it_stores_leaves_all_archives_alike(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    store_samples({"x": 1}, now=NOON)
+    monkeypatch.setattr(services, "ARCHIVES", (*ARCHIVES[:2], None))
+    with pytest.raises(AttributeError):
+        store_samples({"x": 5}, now=seconds(10))
+
+    for archive in ARCHIVES:
+        points = read_series(["x"], archive=archive.name, now=seconds(10))["x"]
+        assert [point.total for point in points] == [1]
 
 
 def test_an_unknown_archive_is_refused_and_an_unknown_series_is_empty() -> None:
