@@ -54,27 +54,37 @@ FROM (
     CROSS JOIN generate_series(%(first)s::bigint, %(last)s::bigint) AS number
 ) AS drawn
 WHERE to_timestamp(number * %(step)s) NOT BETWEEN %(gap)s AND %(gap_end)s
-ON CONFLICT DO NOTHING
 """
 
 
-def fill(now: datetime, sites: Sequence[str]) -> None:
-    """Fill all archives, the coarse ones for some time back, with a gap of an hour."""
+def fill(
+    now: datetime,
+    sites: Sequence[str],
+    *,
+    back: timedelta = timedelta(days=400),
+    kinds: tuple[str, ...] = ("",),
+) -> None:
+    """Fill all archives, for this time back at most, with a gap of an hour.
+
+    Only series whose names begin with one of `kinds`: each takes its time.
+    """
     rows = [(name, *shape, False) for name, shape in _LEVELS.items()] + [
         (f"{name}@{site}", *shape, False) for site in sites for name, shape in _AT_SITES.items()
     ]
     rows += [(name, *shape, True) for name, shape in _COUNTS.items()]
     rows.append(("waiting.seconds", 60, 20, True))
+    rows = [row for row in rows if row[0].startswith(kinds)]
     Series.objects.bulk_create([Series(name=row[0]) for row in rows], ignore_conflicts=True)
     ids = dict(Series.objects.values_list("name", "pk"))
     with connection.cursor() as cursor:
-        for number, (ring, bins) in enumerate(zip(ARCHIVES, (1440, 2016, 1000, 400), strict=True)):
+        for number, ring in enumerate(ARCHIVES):
             last = int(now.timestamp()) // ring.step_s
             cursor.execute(
                 _FILL,
                 {
                     "archive": number, "turn": ring.slots, "step": ring.step_s,
-                    "first": last - min(bins, ring.slots) + 1, "last": last,
+                    "first": last - min(int(back.total_seconds()) // ring.step_s, ring.slots) + 1,
+                    "last": last,
                     "gap": now - timedelta(hours=6), "gap_end": now - timedelta(hours=5),
                     "series": [ids[row[0]] for row in rows],
                     "levels": [float(row[1]) for row in rows],

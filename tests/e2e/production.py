@@ -14,7 +14,6 @@ from django.utils import timezone
 from matching.needs import Needs
 from portal.celery import app as celery_app
 from tests import factories
-from tests.e2e import past
 from wms.accounting.services import save_group
 from wms.bulk.execution import run_batch
 from wms.bulk.models import BulkOperation
@@ -73,7 +72,7 @@ class Production:
 
 
 def build() -> Production:
-    """Sites, DAGs in different states, jobs and pilots in most states, and a day's past."""
+    """Sites, DAGs in different states, jobs and pilots in most states."""
     people = factories.people()
     sites = [_site(name) for name in ("T2-North", "T2-South", "T2-West")]
     failed = factories.running_dag(people.bob, name="ttbar-isr.dag", node_count=5, is_chain=True)
@@ -102,7 +101,6 @@ def build() -> Production:
     now = timezone.now()
     Dag.objects.filter(pk=idle.pk).update(state_since=now - timedelta(hours=2))
     _loops(now)
-    past.fill(now, [site.name for site in sites])
     grouping.run_cycle(timezone.now())
     job = Job.objects.filter(attempt_number=2).first() or Job.objects.all()[0]
     # Its pilot would draw the single jobs.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
@@ -33,9 +34,10 @@ _WINDOW = """(box) => {
 def week(page: Page, live_server: LiveServer, login: Login) -> Iterator[Page]:
     """The history page of Vera, who may read only, and two sites with a past."""
     people = factories.people()
-    for name in ("T2-North", "T2-South"):
+    sites = ["T2-North", "T2-South"]
+    for name in sites:
         factories.site(name)
-    past.fill(timezone.now(), ["T2-North", "T2-South"])
+    past.fill(timezone.now(), sites, back=timedelta(days=8), kinds=("jobs.", "pilots."))
     login(people.vera)
     page.goto(f"{live_server.url}{reverse('web:history')}?pane=jobs&pane=pilots&pane=pressure")
     yield page

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from datetime import timedelta
 
 import pytest
 from django.urls import reverse
+from django.utils import timezone
 from playwright.sync_api import Page, Request, Route, expect
 from pytest_django.live_server_helper import LiveServer
 
 from tests import factories
+from tests.e2e import past
 from tests.e2e.conftest import Complaints
 from tests.e2e.production import Production
 from wms.core.actors import Actor
@@ -24,6 +27,7 @@ def dashboard(
     page: Page, live_server: LiveServer, made: Production, login: Callable[[User], None]
 ) -> Page:
     """The dashboard of Olga, with the time in the test's hands."""
+    past.fill(timezone.now(), [], back=timedelta(days=1), kinds=("jobs.",))
     login(made.people.olga)
     page.clock.install()
     page.goto(live_server.url + reverse("web:dashboard"))

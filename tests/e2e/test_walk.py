@@ -7,9 +7,11 @@ from urllib.parse import urlsplit
 
 import pytest
 from django.urls import Resolver404, resolve, reverse
+from django.utils import timezone
 from playwright.sync_api import Page, expect
 from pytest_django.live_server_helper import LiveServer
 
+from tests.e2e import past
 from tests.e2e.conftest import NARROW, WIDE, Complaints
 from tests.e2e.looking import fits_the_narrowest, look
 from tests.e2e.production import Production
@@ -17,6 +19,7 @@ from tests.e2e.walk_pages import NO_PAGES, admin_pages, is_made_alike, pages_of
 from tests.portal.routes import routes
 from wms.core.models import User
 from wms.failures.models import FailureRule
+from wms.sites.models import Site
 
 Login = Callable[[User], None]
 
@@ -43,7 +46,14 @@ def test_every_page_of_the_portal_is_in_the_walk(made: Production) -> None:
     assert NO_PAGES & walked == set(), "pages that are said to be none"
 
 
+@pytest.fixture
+def past_of_sites(made: Production) -> None:
+    """What the charts draw."""
+    past.fill(timezone.now(), list(Site.objects.values_list("name", flat=True)))
+
+
 @pytest.mark.slow
+@pytest.mark.usefixtures("past_of_sites")
 @pytest.mark.parametrize("viewport", [WIDE, NARROW], ids=["wide", "narrow"])
 def test_every_page_is_accessible_and_quiet(
     page: Page,
