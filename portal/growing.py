@@ -3,31 +3,36 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
+from collections.abc import Iterator
+from contextlib import suppress
 
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
 
-from wms.jobs.streams import chunks_of
+from wms.core.errors import NotFound
+from wms.jobs.texts import Text, chunks_of
 
 _RANGE = re.compile(r"bytes=([0-9]{1,18})?-([0-9]{1,18})?\Z")
 
 
-def send_growing(
-    request: HttpRequest, path: Path, size_bytes: int, *, name: str
-) -> HttpResponseBase:
+_CHUNK_BYTES = 256 * 1024
+
+
+def send_growing(request: HttpRequest, text: Text, *, name: str) -> HttpResponseBase:
     """Send what is here as a download, or the range of it that is asked for.
 
-    It is never shown by a browser: users wrote it. Of several ranges none is sent, but the whole.
+    It is never shown by a browser: users wrote it. Of several ranges none is sent, but the whole;
+    so it is where some is missing, which a line tells.
     """
     asked = _RANGE.match(request.headers.get("Range", ""))
-    if asked is None or not any(asked.groups()):
-        answer = _download(path, 0, size_bytes, name)
+    size_bytes = text.size_bytes
+    if asked is None or not any(asked.groups()) or text.gaps:
+        answer = _download(text, 0, size_bytes, name)
     else:
         start, end = _bounds(asked[1], asked[2], size_bytes)
         if start >= end:
             unsatisfied = {"Content-Range": f"bytes */{size_bytes}"}
             return HttpResponse(status=416, headers=unsatisfied)
-        answer = _download(path, start, end, name)
+        answer = _download(text, start, end, name)
         answer.status_code = 206
         answer["Content-Range"] = f"bytes {start}-{end - 1}/{size_bytes}"
     answer["Accept-Ranges"] = "bytes"
@@ -41,9 +46,16 @@ def _bounds(first: str | None, last: str | None, size_bytes: int) -> tuple[int, 
     return int(first), min(size_bytes, int(last) + 1) if last else size_bytes
 
 
-def _download(path: Path, start: int, end: int, name: str) -> StreamingHttpResponse:
+def _what_is_there(chunks: Iterator[bytes]) -> Iterator[bytes]:
+    """Up to what the disk has lost: the answer has begun."""
+    with suppress(NotFound):
+        yield from chunks
+
+
+def _download(text: Text, start: int, end: int, name: str) -> StreamingHttpResponse:
     answer = StreamingHttpResponse(
-        chunks_of(path, end, start=start), content_type="application/octet-stream"
+        _what_is_there(chunks_of(text, _CHUNK_BYTES, start=start, end=end)),
+        content_type="application/octet-stream",
     )
     answer["Content-Disposition"] = f'attachment; filename="{name}"'
     return answer

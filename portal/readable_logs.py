@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import re
 import time
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
 from matching.patience import Patience
+from portal.sizes import size
 from wms.core.errors import NotFound
 from wms.dags.models import ScriptRun
 from wms.dags.states import ScriptState
 from wms.jobs.blobs import blob_path
-from wms.jobs.lines import LineCounts, ShortText, StoredText, Text, counts_path
+from wms.jobs.lines import LineCounts, counts_path
 from wms.jobs.models import Attempt, AttemptFile, Blob, Job
+from wms.jobs.segments import HALF_BYTES
 from wms.jobs.selectors import attempts_of
-from wms.jobs.streams import KEPT, stream_path
-from wms.pilots.agent.streams import LIVE_LIMIT_BYTES
+from wms.jobs.streams import KEPT, stream_path, stream_text
+from wms.jobs.texts import Gap, PiecedText, ShortText, Span, StoredText, Text
+from wms.pilots.agent.sandbox import LOG_LIMIT_BYTES
 from wms.pilots.logs import log_path
 from wms.pilots.models import Pilot, PilotLog
 from wms.pilots.selectors import asked_log, stored_log
@@ -25,6 +30,11 @@ from wms.pilots.states import ALIVE
 #: So long one request may count lines: the rest is counted by those that follow.
 _COUNTING_S = 0.12
 _NOTHING = ShortText(b"")
+#: What a pilot writes between the beginning and the end of a long output.
+LEFT_OUT = re.compile(rb"\n\[\.\.\. pilot: ([0-9]{1,18}) bytes left out here \.\.\.\]\n")
+_LONGEST_MARK = 80
+#: So many gaps are told with their places.
+_GAPS_TOLD = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +50,12 @@ class Log:
     updated_at: datetime | None = None
     missing: str = ""
     note: str = ""
+    counts_at: Path | None = None
 
     @property
     def counts(self) -> LineCounts:
         """The numbers of its lines."""
-        is_stored = isinstance(self.text, StoredText)
-        return LineCounts(self.text, counts_path(self.text.path) if is_stored else None)
+        return LineCounts(self.text, self.counts_at)
 
     @property
     def etag(self) -> str:
@@ -72,32 +82,48 @@ def log_of_attempt(attempt: Attempt, kind: str, *, now: datetime) -> Log:
     name = f"job-{attempt.job_id}-{attempt.number}.{kind}.txt"
     file = next((each for each in attempt.files.all() if each.kind == kind), None)
     if file is not None:
-        return _stored(blob_path(file.blob_id), file.blob.size_bytes, name, is_growing=False)
+        return _final(blob_path(file.blob_id), file.blob.size_bytes, name)
     stream = next((each for each in attempt.streams.all() if each.kind == kind), None)
     if stream is None:
         missing = _why_no_output(attempt, kind, now)
         return Log(_NOTHING, name, is_growing=is_open, missing=missing)
-    return _stored(
-        stream_path(attempt.pk, kind),
-        stream.size_bytes,
+    text = stream_text(stream)
+    return Log(
+        text,
         name,
-        is_growing=is_open,
+        is_open,
         updated_at=stream.updated_at,
-        note=_what_lacks(attempt, stream.size_bytes),
+        note=_what_lacks(text, is_open=is_open),
+        counts_at=counts_path(stream_path(attempt.pk, kind)),
     )
 
 
-def _stored(
-    path: Path,
-    size_bytes: int,
-    name: str,
-    *,
-    is_growing: bool,
-    updated_at: datetime | None = None,
-    note: str = "",
-) -> Log:
-    text = StoredText(path, size_bytes)
-    return Log(text, name, is_growing, updated_at=updated_at, note=note)
+def _final(path: Path, size_bytes: int, name: str) -> Log:
+    """The file that a pilot sent at the end, at the places that it had while it was written."""
+    text = _shortened(path, size_bytes) or StoredText(path, size_bytes)
+    note = ""
+    if text.gaps:
+        limit = size(LOG_LIMIT_BYTES // 2)
+        note = f"{_told(text.gaps)} Of a long output a pilot keeps the first and the last {limit}."
+    return Log(text, name, note=note, counts_at=counts_path(path))
+
+
+def _shortened(path: Path, size_bytes: int) -> Text | None:
+    """The text of which a file has the beginning and the end, if it is one."""
+    half = LOG_LIMIT_BYTES // 2
+    extra = size_bytes - LOG_LIMIT_BYTES
+    if not 0 < extra < _LONGEST_MARK:
+        return None
+    found = LEFT_OUT.fullmatch(StoredText(path, size_bytes).read(half, extra))
+    if found is None:
+        return None
+    behind = half + int(found[1])
+    spans = (Span(0, half, path, 0), Span(behind, behind + half, path, half + extra))
+    return PiecedText(spans)
+
+
+def _stored(path: Path, size_bytes: int, name: str) -> Log:
+    return Log(StoredText(path, size_bytes), name, counts_at=counts_path(path))
 
 
 def _why_no_output(attempt: Attempt, kind: str, now: datetime) -> str:
@@ -112,13 +138,29 @@ def _why_no_output(attempt: Attempt, kind: str, now: datetime) -> str:
     return f"The attempt ended, and its pilot has sent nothing of {kind}."
 
 
-def _what_lacks(attempt: Attempt, size_bytes: int) -> str:
-    limit = f"{LIVE_LIMIT_BYTES // 2**20} MiB"
-    if attempt.outcome:
-        return "The pilot did not send the end of this: it stopped before the payload had ended."
-    if size_bytes >= LIVE_LIMIT_BYTES:
-        return f"A pilot sends the first {limit} while a payload runs; the whole comes at its end."
-    return ""
+def _what_lacks(text: Text, *, is_open: bool) -> str:
+    notes = []
+    if text.gaps:
+        limit = size(HALF_BYTES)
+        notes.append(
+            f"{_told(text.gaps)} A payload may print faster than its pilot sends; and of a long "
+            f"output the first and the last {limit} are kept."
+        )
+        if is_open:
+            notes.append("When it ends, its pilot sends what lacks of these.")
+    if not is_open:
+        notes.append(
+            "The pilot did not send the end of this: it stopped before the payload had ended."
+        )
+    return " ".join(notes)
+
+
+def _told(gaps: Sequence[Gap]) -> str:
+    """How much is not here, and where."""
+    places = [f"bytes {gap.start} to {gap.end}" for gap in gaps[-_GAPS_TOLD:]]
+    more = f" and {len(gaps) - _GAPS_TOLD} earlier gaps" if len(gaps) > _GAPS_TOLD else ""
+    total = sum(gap.end - gap.start for gap in gaps)
+    return f"{size(total)} of this are not here ({', '.join(places)}{more})."
 
 
 def log_of_pilot(pilot: Pilot, *, limit_bytes: int) -> Log:
@@ -138,10 +180,8 @@ def log_of_pilot(pilot: Pilot, *, limit_bytes: int) -> Log:
 
 def stored_log_of_pilot(pilot: Pilot, stored: PilotLog) -> Log:
     """What a pilot has sent of its log."""
-    return _stored(
-        log_path(pilot.pk),
-        stored.size_bytes,
-        _name(pilot),
+    return replace(
+        _stored(log_path(pilot.pk), stored.size_bytes, _name(pilot)),
         is_growing=pilot.state in ALIVE,
         updated_at=stored.updated_at,
     )
@@ -164,7 +204,7 @@ def log_of_script(run: ScriptRun) -> Log:
 
 def log_of_blob(blob: Blob, name: str) -> Log:
     """A content of the store."""
-    return _stored(blob_path(blob.sha256), blob.size_bytes, name, is_growing=False)
+    return _stored(blob_path(blob.sha256), blob.size_bytes, name)
 
 
 def log_kinds() -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from rest_framework.request import Request
 
 from portal.api.downloads import TAIL_BYTES
 from portal.readable_logs import Log
+from wms.jobs.texts import part_after, part_before
 
 #: One answer has at most so much.
 MAX_BYTES = 1024 * 1024
@@ -52,7 +53,7 @@ PLACE_PARAMETERS = [
         )
         for name, meaning in (
             ("X-Full-Size-Bytes", "how much of it is here"),
-            ("X-Offset", "where the answer begins"),
+            ("X-Offset", "where the answer begins; what is between `offset` and it is not here"),
             ("X-Next-Offset", "where the answer ends, and the next one may begin"),
             ("X-Is-Growing", "1 while more may come, 0 when it has ended"),
         )
@@ -75,7 +76,10 @@ def send_part(request: Request, log: Log) -> HttpResponse:
         start, length = place["offset"], place.get("limit_bytes", TAIL_BYTES)
     else:
         length = place.get("tail", place.get("limit_bytes", TAIL_BYTES))
-        start = max(0, size_bytes - length)
+        begin, _ = part_before(log.text, size_bytes)
+        start = max(begin, size_bytes - length)
+    if start < size_bytes:
+        start, _ = part_after(log.text, start)
     content = log.text.read(start, length)
     if "offset" not in place and start > 0:
         start, content = _from_character(start, content)

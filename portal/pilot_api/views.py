@@ -176,7 +176,7 @@ def _next_claim(pilot: Pilot, asked: tuple[Resource, str] | None) -> dict[str, A
 def stream(
     request: HttpRequest, pilot: Pilot, *, job: int, attempt: int, kind: str
 ) -> HttpResponse:
-    """A piece of what a payload prints, while it runs."""
+    """A piece of what a payload prints, while it runs; with `after` not all before it comes."""
     if kind not in Stream.Kind.values:
         raise NotFound(f"There is no stream {kind!r}.")
     size = streams.append_to_stream(
@@ -184,7 +184,8 @@ def stream(
         attempt,
         pilot_id=pilot.pk,
         kind=kind,
-        offset=_offset(request),
+        offset=_place(request, "offset"),
+        after=_place(request, "after") if "after" in request.GET else None,
         content=_read_piece(request),
         now=timezone.now(),
     )
@@ -196,15 +197,18 @@ def stream(
 def pilot_log(request: HttpRequest, pilot: Pilot) -> HttpResponse:
     """A piece of the pilot's own log."""
     size = logs.append_to_log(
-        pilot.pk, offset=_offset(request), content=_read_piece(request), now=timezone.now()
+        pilot.pk,
+        offset=_place(request, "offset"),
+        content=_read_piece(request),
+        now=timezone.now(),
     )
     return JsonResponse({"size": size})
 
 
-def _offset(request: HttpRequest) -> int:
-    text = request.GET.get("offset", "")
+def _place(request: HttpRequest, name: str) -> int:
+    text = request.GET.get(name, "")
     if not re.fullmatch(r"[0-9]{1,18}", text):
-        raise InvalidInput.of("must be a number of bytes", field="offset")
+        raise InvalidInput.of("must be a number of bytes", field=name)
     return int(text)
 
 

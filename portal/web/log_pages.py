@@ -15,7 +15,7 @@ from django.utils.safestring import SafeString, mark_safe
 
 from matching.patience import Patience
 from portal.readable_logs import Log, counting_time
-from portal.web.loglines import Marked, lines_as_html, text_as_html
+from portal.web.loglines import Marked, gap_as_html, lines_as_html, text_as_html
 from wms.jobs.lines import (
     WINDOW_BYTES,
     Line,
@@ -106,9 +106,11 @@ class Shown:
 
     @property
     def html(self) -> SafeString:
-        """The lines."""
+        """The lines, between what is not here of the text."""
         lines = lines_as_html(self.window.lines, first=self.first, marked=self.marked)
-        return mark_safe(lines)
+        gaps = (self.window.gap_before, self.window.gap_after)
+        before, after = (gap_as_html(gap) for gap in gaps)
+        return mark_safe(before + lines + after)
 
 
 def show(log: Log, asked: Asked) -> Shown:
@@ -140,6 +142,8 @@ def _no_line(log: Log, number: int) -> str:
     counts = log.counts
     if counts.share < 1:
         return f"Line {number} is not found yet: {counts.share:.0%} is counted. Ask again."
+    if log.text.gaps:
+        return f"There is no line {number} before byte {counts.end}; what follows is not here."
     return f"There is no line {number}."
 
 
@@ -216,7 +220,7 @@ def log_page(request: HttpRequest, log: Log, context: Mapping[str, Any]) -> Http
             "window": window,
             "found": find(log, asked),
             "faults": faults,
-            "counted": int(100 * log.counts.share) if shown.first is None else 100,
+            "counted": _counted(log, shown),
             "is_end": window.is_last and asked.start is None,
             "last": (shown.first or 0) + len(window.lines) - 1,
             "earlier": f"?before={window.start}{wrap}",
@@ -230,6 +234,12 @@ def log_page(request: HttpRequest, log: Log, context: Mapping[str, Any]) -> Http
     )
 
 
+def _counted(log: Log, shown: Shown) -> int:
+    """How many per cent are counted of what the numbers of these lines wait for."""
+    is_waiting = shown.first is None and shown.window.start <= log.counts.end
+    return int(100 * log.counts.share) if is_waiting else 100
+
+
 def _rewrapped(request: HttpRequest) -> str:
     """The same place with long lines wrapped, or no more."""
     query = request.GET.copy()
@@ -239,7 +249,7 @@ def _rewrapped(request: HttpRequest) -> str:
 
 
 def _part(request: HttpRequest, log: Log, asked: Asked) -> HttpResponse:
-    """What came after a place; the end alone where that would be more than one window.
+    """What came after a place; the end alone where one window does not lead there.
 
     Nothing is read where nothing was added.
     """
@@ -248,14 +258,17 @@ def _part(request: HttpRequest, log: Log, asked: Asked) -> HttpResponse:
     if request.headers.get("If-None-Match") == log.etag:
         return HttpResponseNotModified(headers={"ETag": log.etag})
     size_bytes = log.text.size_bytes
-    is_far = asked.start is None or size_bytes - asked.start > WINDOW_BYTES
+    is_far = asked.start is None or not 0 <= size_bytes - asked.start <= WINDOW_BYTES
     shown = show(log, Asked() if is_far else asked)
+    if not shown.window.is_last:
+        is_far, shown = True, show(log, Asked())
     answer = HttpResponse(shown.html)
     answer["ETag"] = log.etag
     answer["X-Log-Next"] = str(shown.window.next_start)
     answer["X-Log-Size"] = str(size_bytes)
     answer["X-Log-Is-End"] = "1" if is_far else "0"
     answer["X-Log-Is-Growing"] = "1" if log.is_growing else "0"
+    answer["X-Log-Note"] = log.note
     answer["X-Log-Updated"] = log.updated_at.isoformat() if log.updated_at else ""
     return answer
 

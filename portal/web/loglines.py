@@ -11,7 +11,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 
+from portal.sizes import size
 from wms.jobs.lines import Line
+from wms.jobs.texts import Gap
 
 #: Of a line so much is shown; a download has all of it.
 LINE_CHARACTERS = 2000
@@ -61,6 +63,14 @@ def _line(line: Line, number: int | None, marked: Marked) -> str:
         f'<div class="{css}"{name}><a class="no" href="{link}" tabindex="-1"{here}>{label}</a>'
         f"{text_as_html(line)}</div>"
     )
+
+
+def gap_as_html(gap: Gap | None) -> str:
+    """What stands where bytes are not here; nothing where all are."""
+    if gap is None:
+        return ""
+    where = f"bytes {gap.start} to {gap.end}"
+    return f'<p class="gap" role="note">{size(gap.end - gap.start)} are not here: {where}</p>'
 
 
 def text_as_html(line: Line) -> str:

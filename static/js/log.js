@@ -10,7 +10,8 @@
   const state = document.getElementById("log-state");
   const button = document.getElementById("log-follow");
   const size = document.getElementById("log-size");
-  const last = document.getElementById("log-last");
+  const range = document.getElementById("log-range");
+  const note = document.getElementById("log-note");
   const counted = document.getElementById("log-counted");
   let next = Number(box.dataset.next);
   let first = Number(box.dataset.first) || 0;
@@ -64,6 +65,17 @@
     trim();
   }
 
+  // Lines behind what is not here have no numbers, but places.
+  function showRange(bytes) {
+    const lines = box.querySelectorAll(".line");
+    if (!lines.length) return;
+    const [one, other] = [lines[0], lines[lines.length - 1]];
+    const place = new URL(one.firstElementChild.href).searchParams.get("at");
+    if (other.id) range.textContent = `Lines ${one.id.slice(1)} to ${other.id.slice(1)}`;
+    else if (one.id) range.textContent = `From line ${one.id.slice(1)} on`;
+    else range.textContent = `Bytes ${place} to ${bytes}`;
+  }
+
   function take(answer, html, from) {
     const header = (name) => answer.headers.get(name) || "";
     if (header("X-Log-Is-End") === "1") {
@@ -83,8 +95,11 @@
       size.dataset.bytes = String(bytes);
       size.textContent = sizeInWords(bytes);
     }
-    const lastLine = box.lastElementChild && box.lastElementChild.id;
-    if (last && lastLine) last.textContent = lastLine.slice(1);
+    showRange(bytes);
+    note.hidden = !header("X-Log-Note");
+    if (note.lastElementChild.textContent !== header("X-Log-Note")) {
+      note.lastElementChild.textContent = header("X-Log-Note");
+    }
     const updated = document.querySelector("#log-updated time");
     if (updated && header("X-Log-Updated")) {
       updated.dateTime = header("X-Log-Updated");
@@ -126,7 +141,7 @@
     }
     first = known;
     counted.textContent = "100 %";
-    [...box.children].forEach((line, place) => {
+    box.querySelectorAll(".line").forEach((line, place) => {
       line.id = `L${known + place}`;
       const link = line.firstElementChild;
       link.href = `?line=${known + place}`;

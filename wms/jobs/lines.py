@@ -1,5 +1,7 @@
 """Windows of texts of any size: whole lines from any place, their numbers, and what they contain.
 
+A window never reaches over what is not here; lines behind such a gap have no numbers.
+
 Every answer costs the memory of one window or block, whatever the size. Numbers are counted once:
 how many lines end before each block is kept in a file beside the text, which is extended as the
 text grows. Only the first `size_bytes` count, and those never change, so who counts the same blocks
@@ -13,10 +15,9 @@ import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 from matching.patience import Patience
-from wms.core.errors import NotFound
+from wms.jobs.texts import Gap, Text, begin_of_part, part_after, part_before
 
 #: A window has at most so many bytes, and so many lines.
 WINDOW_BYTES = 64 * 1024
@@ -27,53 +28,6 @@ _CONTEXT_LINES = 20
 _ENTRY = struct.Struct("<Q")
 _CHUNK_BYTES = 1024 * 1024
 _NEWLINE = b"\n"
-
-
-class Text(Protocol):
-    """A text whose bytes can be read from any place."""
-
-    @property
-    def size_bytes(self) -> int:
-        """How many bytes of it count."""
-
-    def read(self, start: int, length: int) -> bytes:
-        """Bytes from a place on; fewer at the end."""
-
-
-@dataclass(frozen=True, slots=True)
-class StoredText:
-    """The first bytes of a file."""
-
-    path: Path
-    size_bytes: int
-
-    def read(self, start: int, length: int) -> bytes:
-        """Bytes from a place on. Raises NotFound when the file is lost."""
-        length = min(length, self.size_bytes - start)
-        if length <= 0:
-            return b""
-        try:
-            with self.path.open("rb") as file:
-                file.seek(start)
-                return file.read(length)
-        except FileNotFoundError:
-            raise NotFound("The text is not in the store any more.") from None
-
-
-@dataclass(frozen=True, slots=True)
-class ShortText:
-    """A text that is in memory."""
-
-    content: bytes
-
-    @property
-    def size_bytes(self) -> int:
-        """Its length."""
-        return len(self.content)
-
-    def read(self, start: int, length: int) -> bytes:
-        """Bytes from a place on."""
-        return self.content[start : start + length]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,11 +48,14 @@ class Window:
     start: int
     end: int
     size_bytes: int
+    #: What is not here between it and what comes before, and what comes after.
+    gap_before: Gap | None = None
+    gap_after: Gap | None = None
 
     @property
     def is_first(self) -> bool:
-        """True when nothing comes before it."""
-        return self.start == 0
+        """True when nothing that is here comes before it."""
+        return (self.gap_before.start if self.gap_before else self.start) == 0
 
     @property
     def is_last(self) -> bool:
@@ -118,8 +75,8 @@ def window_before(
     text: Text, end: int, *, limit_bytes: int = WINDOW_BYTES, limit_lines: int = WINDOW_LINES
 ) -> Window:
     """The lines that end at a byte; the first one is whole unless it is longer than a window."""
-    end = min(max(end, 0), text.size_bytes)
-    start = max(0, end - limit_bytes)
+    begin, end = part_before(text, min(max(end, 0), text.size_bytes))
+    start = max(begin, end - limit_bytes)
     content = text.read(start, end - start)
     has_begin = _begins_line(text, start)
     if not has_begin:
@@ -128,41 +85,51 @@ def window_before(
             start, content, has_begin = start + cut, content[cut:], True
     lines = _split(content, start, has_begin=has_begin)[-limit_lines:]
     first = lines[0].start if lines else start
-    return Window(lines, first, start + len(content), text.size_bytes)
+    return _window(text, lines, first, start + len(content))
 
 
 def window_after(
     text: Text, start: int, *, limit_bytes: int = WINDOW_BYTES, limit_lines: int = WINDOW_LINES
 ) -> Window:
     """The lines from a byte on; the last one is whole unless it is longer than a window."""
-    start = min(max(start, 0), text.size_bytes)
+    start, bound = part_after(text, min(max(start, 0), text.size_bytes))
     content = text.read(start, limit_bytes)
-    if start + len(content) < text.size_bytes:
+    if start + len(content) < bound:
         content = content[: content.rfind(_NEWLINE) + 1] or content
     lines = _split(content, start, has_begin=_begins_line(text, start))
     end = start + len(content) if len(lines) <= limit_lines else lines[limit_lines].start
-    return Window(lines[:limit_lines], start, end, text.size_bytes)
+    return _window(text, lines[:limit_lines], start, end)
+
+
+def _window(text: Text, lines: Sequence[Line], start: int, end: int) -> Window:
+    before = next((gap for gap in text.gaps if gap.end == start), None)
+    after = next((gap for gap in text.gaps if gap.start == end), None)
+    return Window(lines, start, end, text.size_bytes, before, after)
 
 
 def window_around(text: Text, place: int) -> Window:
     """The line with this byte, some before it, and what follows."""
     begin = line_start(text, place)
+    if begin == begin_of_part(text, begin):
+        return window_after(text, begin)
     before = window_before(text, begin, limit_bytes=WINDOW_BYTES // 4, limit_lines=_CONTEXT_LINES)
     return window_after(text, before.start)
 
 
 def line_start(text: Text, place: int) -> int:
     """Where the line with this byte begins; the byte itself in the midst of a very long line."""
-    place = min(max(place, 0), text.size_bytes)
-    base = max(0, place - WINDOW_BYTES)
+    place, _ = part_after(text, min(max(place, 0), text.size_bytes))
+    begin = begin_of_part(text, place)
+    base = max(begin, place - WINDOW_BYTES)
     found = text.read(base, place - base).rfind(_NEWLINE)
     if found >= 0:
         return base + found + 1
-    return place if base else 0
+    return place if base > begin else begin
 
 
 def _begins_line(text: Text, start: int) -> bool:
-    return start == 0 or text.read(start - 1, 1) == _NEWLINE
+    """True for a line's first byte; pilots go on with one behind a gap, as far as they can."""
+    return start == begin_of_part(text, start) or text.read(start - 1, 1) == _NEWLINE
 
 
 def _split(content: bytes, start: int, *, has_begin: bool) -> list[Line]:
@@ -193,6 +160,8 @@ def counts_path(path: Path) -> Path:
 class LineCounts:
     """How many lines end before a place of a text; `path` keeps what was counted, if given.
 
+    Only what comes before the first gap can be counted.
+
     Entry n of the file is one more than the number of ends in blocks 0 to n, so that zeros, which a
     crash may leave at its end, are told from counts.
     """
@@ -200,8 +169,16 @@ class LineCounts:
     text: Text
     path: Path | None = None
 
+    @property
+    def end(self) -> int:
+        """Up to here lines can be counted."""
+        gaps = self.text.gaps
+        return gaps[0].start if gaps else self.text.size_bytes
+
     def before(self, place: int, patience: Patience) -> int | None:
-        """How many lines end before a place. None when there was no time to count them."""
+        """How many lines end before a place. None when they cannot, or no time was to count."""
+        if place > self.end:
+            return None
         block = place // BLOCK_BYTES
         count = self._before_block(block, patience)
         if count is None:
@@ -215,7 +192,7 @@ class LineCounts:
         None when there is no such line, or was no time to look for it: see `is_counted`.
         """
         if number <= 1:
-            return 0 if self.text.size_bytes else None
+            return 0 if self.end else None
         block, count = self._block_of(number - 1, patience)
         start = block * BLOCK_BYTES
         content = self.text.read(start, BLOCK_BYTES)
@@ -225,17 +202,17 @@ class LineCounts:
             if place < 0:
                 return None
         start += place + 1
-        return start if start < self.text.size_bytes else None
+        return start if start < self.end else None
 
     @property
     def share(self) -> float:
-        """Which part of the text has been counted: 1 when all of it."""
-        blocks = self.text.size_bytes // BLOCK_BYTES
+        """Which part of what can be counted has been: 1 when all of it."""
+        blocks = self.end // BLOCK_BYTES
         return 1.0 if not blocks or self.path is None else min(1.0, self._known() / blocks)
 
     def _block_of(self, ends: int, patience: Patience) -> tuple[int, int]:
         """The block in which so many lines have ended, and how many end before it."""
-        last = self.text.size_bytes // BLOCK_BYTES
+        last = self.end // BLOCK_BYTES
         low, high = 0, min(self._known(), last)
         if self._entry(high) < ends:
             return self._counted_on(high, ends, last, patience)
@@ -319,22 +296,22 @@ def search_back(
 ) -> Search:
     """Look for some words from a byte backwards, capitals or not; stops at each of the limits."""
     needle = words.encode().lower()
-    position = min(end, text.size_bytes)
+    begin, position = part_before(text, min(end, text.size_bytes))
     lines: list[Line] = []
     read_bytes = 0
     while position > 0 and read_bytes < limit_bytes and not patience.is_over:
-        start = max(0, position - _CHUNK_BYTES)
+        start = max(begin, position - _CHUNK_BYTES)
         # A little more than the chunk: what is sought may lie across its end.
         content = text.read(start, position + len(needle) - 1 - start).lower()
         read_bytes += position - start
         for place in _places(content, needle):
-            begin = line_start(text, start + place)
-            if lines and lines[-1].start <= begin:
+            line = line_start(text, start + place)
+            if lines and lines[-1].start <= line:
                 continue
-            lines.append(window_after(text, begin, limit_bytes=4096, limit_lines=1).lines[0])
+            lines.append(window_after(text, line, limit_bytes=4096, limit_lines=1).lines[0])
             if len(lines) == limit_lines:
-                return Search(lines, begin, read_bytes)
-        position = start
+                return Search(lines, line, read_bytes)
+        begin, position = part_before(text, start) if start == begin else (begin, start)
     return Search(lines, position, read_bytes)
 
 

@@ -1,15 +1,16 @@
 """What grows while it is written: output of running payloads, and logs of pilots, by pieces.
 
-A row says how many bytes of its file count, and is locked while a piece is added. So a piece that
-is sent twice is there once, a process that dies in between leaves only bytes that do not count,
-and reading takes the memory of one chunk whatever the size.
+A row says which bytes count, and is locked while a piece is added. So a piece that is sent twice is
+there once, a process that dies in between leaves only bytes that do not count, and reading takes
+the memory of one chunk whatever the size.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 from django.db import transaction
@@ -19,9 +20,19 @@ from wms.core.conf import conf
 from wms.core.errors import Conflict, NotFound, TooLarge
 from wms.jobs.lines import counts_path
 from wms.jobs.models import Attempt, AttemptFile, Stream
+from wms.jobs.segments import (
+    HALF_BYTES,
+    SEGMENT_BYTES,
+    middle,
+    remove_middle,
+    text_of,
+    with_gap,
+    write_at,
+    write_piece,
+)
+from wms.jobs.texts import Gap, PiecedText, Text, begin_of_part
 
 MAX_PIECE_BYTES = 256 * 1024
-_CHUNK_BYTES = 256 * 1024
 #: Streams of attempts that sent the whole file at their end are kept so long after it.
 _KEPT_BESIDE_FILE = timedelta(hours=1)
 #: All others, and logs of pilots, so long after the end of their attempt or pilot.
@@ -38,8 +49,14 @@ class PieceMissing(Conflict):
 
 
 def stream_path(attempt_id: int, kind: str) -> Path:
-    """The file of one stream of an attempt."""
+    """The first file of one stream of an attempt; see `wms.jobs.segments`."""
     return growing_path("streams", attempt_id, f".{kind}")
+
+
+def stream_text(stream: Stream) -> PiecedText:
+    """What is here of a stream."""
+    path = stream_path(stream.attempt_id, stream.kind)
+    return text_of(path, stream.size_bytes, [Gap(*pair) for pair in stream.gaps])
 
 
 def growing_path(folder: str, key: int, suffix: str = "") -> Path:
@@ -48,7 +65,7 @@ def growing_path(folder: str, key: int, suffix: str = "") -> Path:
 
 
 def add_piece(path: Path, content: bytes, *, offset: int, size_bytes: int) -> int:
-    """Add a piece to a file of which `size_bytes` count, and return how many count then.
+    """Add a piece to a single file of which `size_bytes` count, and return how many count then.
 
     One that begins before the end is there already and changes nothing. The caller has locked the
     row. Raises PieceMissing and TooLarge.
@@ -63,9 +80,7 @@ def add_piece(path: Path, content: bytes, *, offset: int, size_bytes: int) -> in
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
     try:
-        written = 0
-        while written < len(content):
-            written += os.pwrite(descriptor, content[written:], size_bytes + written)
+        write_at(descriptor, content, size_bytes)
     finally:
         os.close(descriptor)
     return size_bytes + len(content)
@@ -74,48 +89,45 @@ def add_piece(path: Path, content: bytes, *, offset: int, size_bytes: int) -> in
 @transaction.atomic
 def append_to_stream(
     job_id: int, number: int, *, pilot_id: int, kind: str, offset: int, content: bytes,
-    now: datetime,
+    now: datetime, after: int | None = None,
 ) -> int:  # fmt: skip
-    """Keep a piece of what an attempt prints; returns how many bytes are here.
+    """Keep a piece of what an attempt prints; returns up to which byte it is known here.
 
-    It is taken after the attempt's end too, in whatever order pieces and reports arrive: it changes
-    nothing but what that attempt printed. Raises NotFound for an attempt that is not this pilot's.
+    With `after` nothing comes between that byte, which must be the end of what is here, and the
+    piece: the pilot has left out what it could not send in time. It is taken after the attempt's
+    end too, in whatever order pieces and reports arrive: it changes nothing but what that attempt
+    printed. Raises NotFound for an attempt that is not this pilot's, and PieceMissing.
     """
     attempts = Attempt.objects.filter(job_id=job_id, number=number, pilot_id=pilot_id)
     attempt_id = attempts.values_list("pk", flat=True).first()
     if attempt_id is None:
         raise NotFound(f"This pilot has no attempt {number} of job {job_id}.")
     stream, _ = Stream.objects.select_for_update().get_or_create(attempt_id=attempt_id, kind=kind)
-    size_bytes = add_piece(
-        stream_path(attempt_id, kind), content, offset=offset, size_bytes=stream.size_bytes
-    )
-    if size_bytes != stream.size_bytes:
-        Stream.objects.filter(pk=stream.pk).update(size_bytes=size_bytes, updated_at=now)
-    return size_bytes
+    size_bytes = stream.size_bytes
+    if offset > size_bytes and after != size_bytes:
+        raise PieceMissing(size_bytes)
+    if offset < size_bytes or not content:
+        return size_bytes
+    path = stream_path(attempt_id, kind)
+    write_piece(path, content, start=offset)
+    end = offset + len(content)
+    half_bytes = min(HALF_BYTES, conf().max_stream_bytes // 2)
+    left_out = middle(end, half_bytes)
+    gaps = with_gap([Gap(*pair) for pair in stream.gaps], Gap(size_bytes, offset))
+    gaps = with_gap(gaps, left_out)
+    Stream.objects.filter(pk=stream.pk).update(size_bytes=end, gaps=gaps, updated_at=now)
+    if left_out != middle(size_bytes, half_bytes):
+        transaction.on_commit(partial(remove_middle, path, left_out))
+    return end
 
 
-def chunks_of(path: Path, size_bytes: int, *, start: int = 0) -> Iterator[bytes]:
-    """The bytes that count, from a place on, in chunks; what is lost from the disk is left out."""
+def tail_of(text: Text, *, limit_bytes: int) -> str:
+    """The last `limit_bytes` of a text, or fewer; bytes that are not UTF-8 are replaced."""
+    size_bytes = text.size_bytes
+    start = max(begin_of_part(text, size_bytes), size_bytes - limit_bytes)
     try:
-        file = path.open("rb")
-    except FileNotFoundError:
-        return
-    with file:
-        file.seek(start)
-        left = size_bytes - start
-        while left > 0 and (chunk := file.read(min(left, _CHUNK_BYTES))):
-            left -= len(chunk)
-            yield chunk
-
-
-def tail_of(path: Path, size_bytes: int, *, limit_bytes: int) -> str:
-    """The last `limit_bytes` of what counts as text; bytes that are not UTF-8 are replaced."""
-    try:
-        with path.open("rb") as file:
-            start = max(0, size_bytes - limit_bytes)
-            file.seek(start)
-            content = file.read(size_bytes - start)
-    except FileNotFoundError:
+        content = text.read(start, size_bytes - start)
+    except NotFound:
         return ""
     return content.decode("utf-8", errors="replace")
 
@@ -127,9 +139,13 @@ def sweep_streams(*, now: datetime) -> int:
         Q(attempt__ended_at__lt=now - KEPT)
         | Q(Exists(sent), attempt__ended_at__lt=now - _KEPT_BESIDE_FILE)
     )
-    rows = list(over.values_list("pk", "attempt_id", "kind")[:SWEPT_AT_ONCE])
-    remove_files(stream_path(attempt_id, kind) for _, attempt_id, kind in rows)
-    Stream.objects.filter(pk__in=[pk for pk, _, _ in rows]).delete()
+    rows = list(over.values_list("pk", "attempt_id", "kind", "size_bytes")[:SWEPT_AT_ONCE])
+    for _, attempt_id, kind, size_bytes in rows:
+        path = stream_path(attempt_id, kind)
+        remove_files([path])
+        if size_bytes > SEGMENT_BYTES:
+            remove_files(path.parent.glob(f"{path.name}.*"))
+    Stream.objects.filter(pk__in=[row[0] for row in rows]).delete()
     return len(rows)
 
 

@@ -14,12 +14,18 @@ from wms.jobs.streams import (
     growing_path,
     remove_files,
 )
+from wms.jobs.texts import StoredText
 from wms.pilots.models import PilotLog
 
 
 def log_path(pilot_id: int) -> Path:
     """The file of a pilot's log."""
     return growing_path("pilot-logs", pilot_id)
+
+
+def log_text(log: PilotLog) -> StoredText:
+    """What is here of a pilot's log."""
+    return StoredText(log_path(log.pk), log.size_bytes)
 
 
 @transaction.atomic

@@ -16,7 +16,7 @@ from wms.core.models import User
 from wms.elements.protocol import ElementError
 from wms.jobs.streams import tail_of
 from wms.pilots.contacts import told
-from wms.pilots.logs import log_path
+from wms.pilots.logs import log_text
 from wms.pilots.models import Pilot, PilotEvent, PilotLog
 from wms.pilots.pressure_models import ElementContact
 from wms.pilots.states import ALIVE
@@ -94,7 +94,7 @@ def log_tail(pilot: Pilot, *, limit_bytes: int) -> LogTail:
     stored = stored_log(pilot)
     if stored is None:
         return asked_log(pilot, limit_bytes=limit_bytes)
-    text = tail_of(log_path(pilot.pk), stored.size_bytes, limit_bytes=limit_bytes)
+    text = tail_of(log_text(stored), limit_bytes=limit_bytes)
     return LogTail(text=text, stored_bytes=stored.size_bytes)
 
 

@@ -28,7 +28,7 @@ from wms.dags.selectors import dags_of_jobs
 from wms.jobs import selectors
 from wms.jobs.models import AttemptFile, Job
 from wms.jobs.steering import kill_job, peek_at_job
-from wms.jobs.streams import stream_path
+from wms.jobs.streams import stream_text
 from wms.pilots.selectors import pilots_of_attempts
 from wms.pilots.steering import stop_after_job
 
@@ -97,8 +97,7 @@ class _JobLog(APIView):
             file = selectors.find_log(job, kind=self.kind, attempt=number)
         except NotFound:
             stream = selectors.find_stream(job, kind=self.kind, attempt=number)
-            path = stream_path(stream.attempt_id, stream.kind)
-            return send_growing(request, path, stream.size_bytes, name=name)
+            return send_growing(request, stream_text(stream), name=name)
         return send_blob(file.blob, name=name)
 
 

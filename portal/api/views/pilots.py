@@ -32,7 +32,7 @@ from wms.jobs.models import Attempt
 from wms.jobs.selectors import attempts_of_pilot
 from wms.pilots import selectors
 from wms.pilots.checks import FAILURES_TOLD_FOR, checks_of_pilot, failed_checks_at
-from wms.pilots.logs import log_path
+from wms.pilots.logs import log_text
 from wms.pilots.models import Pilot, PilotCheck, PilotEvent
 from wms.pilots.steering import drain_pilot
 from wms.sites.selectors import find_visible_site
@@ -81,7 +81,7 @@ class PilotLogText(APIView):
         stored = selectors.find_stored_log(pilot)
         if wants_all(request):
             name = f"pilot-{stored.pk}.log.txt"
-            return send_growing(request, log_path(stored.pk), stored.size_bytes, name=name)
+            return send_growing(request, log_text(stored), name=name)
         return send_part(request, stored_log_of_pilot(pilot, stored))
 
 

@@ -14,13 +14,13 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from portal.personal.zones import in_words
+from portal.sizes import size
 from portal.web.looks import WORDS, look_of, meaning_of
 from wms.core.counting import Count
 
 register = template.Library()
 
 _SHAPES = "img/shapes.svg"
-_SIZES = ("KiB", "MiB", "GiB", "TiB")
 _USED = {
     "disk_mb": "disk",
     "read_mb": "read",
@@ -100,8 +100,8 @@ def span(seconds: float | timedelta | None) -> str:
         return f"{max(whole, 0):.2g} s" if whole >= 0.1 or whole <= 0 else "< 0.1 s"
     rest = round(whole)
     parts = []
-    for size, unit in _UNITS:
-        count, rest = divmod(rest, size)
+    for step, unit in _UNITS:
+        count, rest = divmod(rest, step)
         if count or parts:
             parts.append(f"{count} {unit}" if count else "")
     return " ".join(part for part in parts[:2] if part)
@@ -159,14 +159,7 @@ def rounded(value: int) -> str:
     return f"about {text.removesuffix('.0')}{f' {unit}' if unit else ''}"
 
 
-@register.filter
-def size(size_bytes: int) -> str:
-    """A size in bytes with a binary unit."""
-    if size_bytes < 1024:
-        return f"{size_bytes} B"
-    steps = min((size_bytes.bit_length() - 1) // 10, len(_SIZES))
-    amount, unit = size_bytes / 1024**steps, _SIZES[steps - 1]
-    return f"{amount:.3g} {unit}" if amount < 100 else f"{amount:.0f} {unit}"
+register.filter(size)
 
 
 #: From the left to the right; what waits is the rest.

@@ -12,7 +12,7 @@ from wms.core.errors import NotFound
 from wms.dags.selectors import find_dag
 from wms.jobs.models import AttemptFile
 from wms.jobs.selectors import find_attempt_file, find_job, find_stream, find_workspace_file
-from wms.jobs.streams import stream_path
+from wms.jobs.streams import stream_text
 
 
 @require_safe
@@ -52,6 +52,5 @@ def attempt_file(
 def attempt_stream(request: HttpRequest, job_id: int, number: int, kind: str) -> HttpResponseBase:
     """What an attempt has sent of its output while it ran, as a download."""
     stream = find_stream(find_job(request.user, job_id), kind=kind, attempt=number)
-    path = stream_path(stream.attempt_id, stream.kind)
     name = f"job-{job_id}-{number}.{stream.kind}.txt"
-    return send_growing(request, path, stream.size_bytes, name=name)
+    return send_growing(request, stream_text(stream), name=name)

@@ -33,7 +33,7 @@ from wms.jobs.selectors import (
 )
 from wms.jobs.states import TERMINAL, JobState
 from wms.jobs.steering import kill_job, peek_at_job
-from wms.jobs.streams import stream_path, tail_of
+from wms.jobs.streams import stream_text, tail_of
 from wms.pilots.policy import may_steer as may_steer_pilots
 from wms.pilots.selectors import pilots_of_attempts
 from wms.pilots.steering import stop_after_job
@@ -210,8 +210,7 @@ def _tail(attempt: Attempt, kind: str) -> Tail:
     stream = next((each for each in attempt.streams.all() if each.kind == kind), None)
     if stream is None:
         return Tail(kind)
-    path = stream_path(attempt.pk, kind)
-    text = tail_of(path, stream.size_bytes, limit_bytes=_TAIL_BYTES)
+    text = tail_of(stream_text(stream), limit_bytes=_TAIL_BYTES)
     return Tail(kind, stream=stream, text=text, size_bytes=stream.size_bytes)
 
 

@@ -19,7 +19,7 @@ from wms.core.errors import NotFound, NotPermitted, PilotageError
 from wms.core.models import User
 from wms.jobs.selectors import attempts_of_pilot
 from wms.pilots.checks import checks_of_pilot
-from wms.pilots.logs import log_path
+from wms.pilots.logs import log_text
 from wms.pilots.models import Pilot
 from wms.pilots.policy import may_steer
 from wms.pilots.selectors import (
@@ -124,4 +124,4 @@ def pilot_log_file(request: HttpRequest, pilot_id: int) -> HttpResponseBase:
     """All that the pilot has sent of its log, as a download."""
     stored = find_stored_log(find_pilot_by_number(request.user, pilot_id))
     name = f"pilot-{pilot_id}.log.txt"
-    return send_growing(request, log_path(pilot_id), stored.size_bytes, name=name)
+    return send_growing(request, log_text(stored), name=name)

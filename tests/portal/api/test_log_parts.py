@@ -68,6 +68,28 @@ def test_what_grows_is_followed_from_where_the_last_answer_ended(
     )  # fmt: skip
 
 
+def test_a_follower_is_told_where_the_answer_begins_behind_what_is_not_here(
+    claimed: factories.Claimed, bob: APIClient
+) -> None:
+    _print(claimed, b"one\n")
+    append_to_stream(
+        claimed.job.pk, claimed.number, pilot_id=claimed.pilot.pk, kind="stdout",
+        offset=5000, after=4, content=b"nine\n", now=timezone.now(),
+    )  # fmt: skip
+
+    parts = [
+        bob.get(f"{_address(claimed)}?{query}") for query in ("offset=0", "offset=4", "tail=99")
+    ]
+
+    places = ("X-Offset", "X-Next-Offset", "X-Full-Size-Bytes")
+    told = [(part.content, *(part[name] for name in places)) for part in parts]
+    assert told == [
+        (b"one\n", "0", "4", "5005"),
+        (b"nine\n", "5000", "5005", "5005"),
+        (b"nine\n", "5000", "5005", "5005"),
+    ]
+
+
 def test_pieces_cut_no_character_and_make_up_the_whole(
     claimed: factories.Claimed, bob: APIClient
 ) -> None:

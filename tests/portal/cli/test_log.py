@@ -71,6 +71,17 @@ def test_what_is_added_is_printed_until_the_attempt_has_ended(claimed: factories
     assert len(waits) == 2
 
 
+def test_what_was_left_out_is_told_in_its_place(claimed: factories.Claimed) -> None:
+    _print(claimed, b"one\n")
+    append_to_stream(
+        claimed.job.pk, claimed.number, pilot_id=claimed.pilot.pk, kind="stdout",
+        offset=104, after=4, content=b"nine\n", now=timezone.now(),
+    )  # fmt: skip
+
+    assert _read(claimed.job.pk, "--all") == "one\n\n[... 100 bytes are not here ...]\nnine\n"
+    assert _read(claimed.job.pk) == "nine\n"
+
+
 def test_what_cannot_be_read_is_told(claimed: factories.Claimed) -> None:
     with pytest.raises(CommandError, match="Nothing of stdout has come yet"):
         _read(claimed.job.pk)

@@ -19,9 +19,10 @@ from wms.accounting.core_seconds import UseBy, use_lines
 from wms.core.models import User
 from wms.jobs.accounting import account_attempts
 from wms.jobs.models import Attempt, Job, JobEvent, Stream, WorkspaceFile
-from wms.jobs.streams import chunks_of, stream_path
+from wms.jobs.streams import stream_text
+from wms.jobs.texts import chunks_of
 from wms.pilots.accounts import account_pilots
-from wms.pilots.logs import log_path
+from wms.pilots.logs import log_text
 from wms.pilots.models import Pilot, PilotLog
 
 pytestmark = pytest.mark.django_db
@@ -102,14 +103,10 @@ def final_state() -> dict[str, Any]:
         "late": JobEvent.objects.filter(event="late").count(),
         "files": sorted(WorkspaceFile.objects.values_list("path", "blob_id")),
         "streams": {
-            stream.kind: b"".join(
-                chunks_of(stream_path(stream.attempt_id, stream.kind), stream.size_bytes)
-            )
+            stream.kind: b"".join(chunks_of(stream_text(stream), 1000))
             for stream in Stream.objects.all()
         },
-        "log": [
-            b"".join(chunks_of(log_path(log.pk), log.size_bytes)) for log in PilotLog.objects.all()
-        ],
+        "log": [b"".join(chunks_of(log_text(log), 1000)) for log in PilotLog.objects.all()],
         "pilot": (pilot.state, pilot.heartbeat_sequence, json.dumps(accounts, sort_keys=True)),
         "use": [
             (line.name, line.spent.useful_s, line.spent.total_s, line.attempts, line.pilots)

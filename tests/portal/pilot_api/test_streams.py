@@ -4,8 +4,9 @@ import pytest
 
 from tests.portal.pilot_api.pilot_client import ENDED, PilotClient
 from wms.jobs.models import Attempt, Stream
-from wms.jobs.streams import MAX_PIECE_BYTES, chunks_of, stream_path
-from wms.pilots.logs import log_path
+from wms.jobs.streams import MAX_PIECE_BYTES, stream_text
+from wms.jobs.texts import chunks_of
+from wms.pilots.logs import log_text
 from wms.pilots.models import Pilot, PilotLog
 
 pytestmark = pytest.mark.django_db
@@ -28,7 +29,7 @@ def test_pieces_of_output_are_answered_with_the_size_that_is_here(
     assert send(registered, path, b" two", 3) == (200, {"size": 7})
 
     stream = Stream.objects.get()
-    found = b"".join(chunks_of(stream_path(stream.attempt_id, stream.kind), stream.size_bytes))
+    found = b"".join(chunks_of(stream_text(stream), 1000))
     assert found == b"one two"
 
 
@@ -64,7 +65,7 @@ def test_a_log_grows_while_the_pilot_runs_and_is_there_when_it_is_dead(
 
     assert send(registered, "log", b"late\n", 6) == (200, {"size": 11})
     log = PilotLog.objects.get()
-    assert b"".join(chunks_of(log_path(log.pk), log.size_bytes)) == b"hello\nlate\n"
+    assert b"".join(chunks_of(log_text(log), 1000)) == b"hello\nlate\n"
 
 
 @pytest.fixture

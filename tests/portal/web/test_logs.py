@@ -16,10 +16,11 @@ from tests import factories
 from wms.dags.models import ScriptRun
 from wms.jobs import lines
 from wms.jobs.blobs import blob_path, store_bytes
-from wms.jobs.lines import WINDOW_BYTES, StoredText
+from wms.jobs.lines import WINDOW_BYTES
 from wms.jobs.models import Attempt, AttemptFile, Stream
 from wms.jobs.services import reschedule_jobs
 from wms.jobs.streams import append_to_stream, stream_path
+from wms.jobs.texts import StoredText
 from wms.pilots.logs import append_to_log
 
 pytestmark = pytest.mark.django_db
@@ -194,61 +195,6 @@ def test_a_very_long_line_is_cut_and_says_so(claimed: factories.Claimed) -> None
 
     assert "y" * 2000 + ' <i class="cut-note">3000 more characters</i>' in page
     assert '<span class="text">next</span>' in page
-
-
-def test_followers_are_sent_what_was_added_and_nothing_twice(claimed: factories.Claimed) -> None:
-    _print(claimed, b"one\ntw")
-    page, client, address = _get(claimed), _client(), _address(claimed)
-    start, etag = page.context["window"].next_start, page.context["log"].etag
-
-    same = client.get(address, {"part": 1, "from": start}, headers={"If-None-Match": etag})
-    _print(claimed, b"o\nthree\n")
-    more = client.get(address, {"part": 1, "from": start}, headers={"If-None-Match": etag})
-
-    assert same.status_code == 304
-    assert same.content == b""
-    text = more.content.decode()
-    assert 'id="L2"' in text
-    assert '<span class="text">two</span>' in text
-    assert '<span class="text">three</span>' in text
-    assert "one" not in text
-    assert more["X-Log-Next"] == more["X-Log-Size"] == "14"
-    assert more["X-Log-Is-Growing"] == "1"
-
-
-def test_followers_far_behind_are_sent_the_end(claimed: factories.Claimed) -> None:
-    _print(claimed, b"line\n" * 40_000)
-
-    part = _client().get(_address(claimed), {"part": 1, "from": 0})
-
-    assert part["X-Log-Is-End"] == "1"
-    assert 'id="L40000"' in part.content.decode()
-    assert len(part.content) < 20 * WINDOW_BYTES
-
-
-def test_nothing_is_read_for_a_follower_while_nothing_was_added(
-    claimed: factories.Claimed, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    _print(claimed, b"one\n")
-    etag = _get(claimed).context["log"].etag
-    monkeypatch.setattr(StoredText, "read", None)
-
-    part = _client().get(_address(claimed), {"part": 1, "from": 4}, headers={"If-None-Match": etag})
-
-    assert part.status_code == 304
-
-
-def test_a_follower_hears_that_the_job_has_ended(claimed: factories.Claimed) -> None:
-    _print(claimed, b"one\n")
-    etag = _get(claimed).context["log"].etag
-    claimed.send("stdout", "stdout", b"one\ntwo\n")
-    claimed.end()
-
-    part = _client().get(_address(claimed), {"part": 1, "from": 4}, headers={"If-None-Match": etag})
-
-    assert part["X-Log-Is-Growing"] == "0"
-    assert '<span class="text">two</span>' in part.content.decode()
-    assert "one" not in part.content.decode()
 
 
 def test_words_are_found_latest_first_and_lead_to_their_lines(claimed: factories.Claimed) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,8 +18,6 @@ from wms.jobs.lines import (
     BLOCK_BYTES,
     WINDOW_BYTES,
     LineCounts,
-    ShortText,
-    StoredText,
     counts_path,
     line_start,
     search_back,
@@ -26,6 +25,7 @@ from wms.jobs.lines import (
     window_around,
     window_before,
 )
+from wms.jobs.texts import Gap, PiecedText, ShortText, Span, StoredText
 
 ENDLESS = Patience(None, 1.0)
 
@@ -52,6 +52,10 @@ class _Watched:
     @property
     def size_bytes(self) -> int:
         return self.text.size_bytes
+
+    @property
+    def gaps(self) -> Sequence[Gap]:
+        return self.text.gaps
 
     def read(self, start: int, length: int) -> bytes:
         content = self.text.read(start, length)
@@ -277,3 +281,64 @@ def test_a_search_finds_what_lies_across_two_of_its_chunks() -> None:
 def test_a_text_that_the_store_lost_is_told(tmp_path: Path) -> None:
     with pytest.raises(NotFound, match="not in the store"):
         window_before(StoredText(tmp_path / "gone", 10), 10)
+
+
+def _pieced(tmp_path: Path, *parts: tuple[int, bytes]) -> PiecedText:
+    """A text with these parts at their places."""
+    spans = []
+    for start, content in parts:
+        path = tmp_path / str(start)
+        path.write_bytes(content)
+        spans.append(Span(start, start + len(content), path, 0))
+    return PiecedText(spans)
+
+
+def test_windows_end_at_what_is_not_here_and_go_on_behind_it(tmp_path: Path) -> None:
+    text = _pieced(tmp_path, (0, b"one\ntwo\nthr"), (1000, b"ten\nele\n"), (2000, b"last\n"))
+    first, second = Gap(11, 1000), Gap(1008, 2000)
+
+    end = window_before(text, text.size_bytes)
+    earlier = window_before(text, end.start)
+    beginning = window_before(text, earlier.start)
+    windows = [window_after(text, place) for place in (0, 500, 1008, 2000)]
+
+    assert [line.content for line in end.lines] == [b"last"]
+    assert (end.gap_before, end.gap_after, end.is_last) == (second, None, True)
+    assert [line.content for line in earlier.lines] == [b"ten", b"ele"]
+    assert (earlier.gap_before, earlier.gap_after) == (first, second)
+    assert [line.content for line in beginning.lines] == [b"one", b"two", b"thr"]
+    assert beginning.is_first
+    assert windows == [beginning, earlier, end, end]
+
+
+def test_only_lines_before_what_is_not_here_have_numbers(tmp_path: Path) -> None:
+    text = _pieced(tmp_path, (0, b"one\ntwo\n"), (1000, b"ten\nele\n"))
+    counts = LineCounts(text)
+
+    assert counts.before(8, ENDLESS) == 2
+    assert counts.before(1000, ENDLESS) is None
+    assert counts.start_of(2, ENDLESS) == 4
+    assert counts.start_of(3, ENDLESS) is None
+    assert counts.share == 1
+    assert line_start(text, 1005) == 1004
+    assert line_start(text, 500) == 1000
+    assert window_around(text, 1000).start == 1000
+
+
+def test_a_search_goes_on_before_what_is_not_here(tmp_path: Path) -> None:
+    text = _pieced(tmp_path, (0, b"a needle\nnee"), (1000, b"dle\nneedle\n"))
+
+    found = search_back(
+        text, "needle", end=text.size_bytes, limit_bytes=2**40, limit_lines=9, patience=ENDLESS
+    )
+
+    assert [line.start for line in found.lines] == [1004, 0]
+    assert found.stopped_at == 0
+
+
+def test_pieces_in_several_files_are_read_as_one(tmp_path: Path) -> None:
+    text = _pieced(tmp_path, (0, b"one "), (4, b"two "), (8, b"three"))
+
+    assert text.gaps == []
+    assert text.read(2, 9) == b"e two thr"
+    assert text.read(0, 10**9) == b"one two three"

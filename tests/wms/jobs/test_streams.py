@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import tracemalloc
 from datetime import timedelta
-from typing import Any
+from itertools import pairwise
 
 import pytest
 from django.utils import timezone
@@ -12,17 +12,27 @@ from hypothesis import strategies as st
 from matching.needs import Needs
 from matching.resources import Resource
 from wms.core.actors import Actor
-from wms.core.errors import NotFound, TooLarge
+from wms.core.errors import NotFound
 from wms.core.models import User
 from wms.jobs import services, streams
 from wms.jobs.attempts import add_attempt_file
 from wms.jobs.blobs import store_bytes
 from wms.jobs.models import Attempt, Stream
+from wms.jobs.segments import HALF_BYTES, MOST_GAPS, SEGMENT_BYTES, with_gap
 from wms.jobs.specs import JobSpec
-from wms.jobs.streams import PieceMissing, append_to_stream, chunks_of, stream_path, tail_of
+from wms.jobs.streams import (
+    MAX_PIECE_BYTES,
+    PieceMissing,
+    append_to_stream,
+    stream_path,
+    stream_text,
+    tail_of,
+)
+from wms.jobs.texts import Gap, StoredText, chunks_of
 from wms.taskqueues.services import claim
 
 NOW = timezone.now()
+MIB = 1024**2
 GIB = 1024**3
 
 
@@ -44,7 +54,9 @@ def attempt(alice: User) -> Attempt:
     return made
 
 
-def send(attempt: Attempt, content: bytes, *, offset: int, kind: str = "stdout") -> int:
+def send(
+    attempt: Attempt, content: bytes, *, offset: int, kind: str = "stdout", after: int | None = None
+) -> int:
     return append_to_stream(
         attempt.job_id,
         attempt.number,
@@ -53,12 +65,13 @@ def send(attempt: Attempt, content: bytes, *, offset: int, kind: str = "stdout")
         offset=offset,
         content=content,
         now=NOW,
+        after=after,
     )
 
 
 def content_of(attempt: Attempt, kind: str = "stdout") -> bytes:
     stream = Stream.objects.get(attempt=attempt, kind=kind)
-    return b"".join(chunks_of(stream_path(attempt.pk, kind), stream.size_bytes))
+    return b"".join(chunks_of(stream_text(stream), 1000))
 
 
 def test_pieces_are_put_together_in_their_order(attempt: Attempt) -> None:
@@ -96,14 +109,76 @@ def test_what_a_process_wrote_that_died_before_the_row_does_not_count(attempt: A
     assert content_of(attempt) == b"one two"
 
 
-def test_no_more_than_the_limit_is_kept(attempt: Attempt, settings: Any) -> None:
-    settings.PILOTAGE = {**settings.PILOTAGE, "MAX_STREAM_BYTES": 5}
-    send(attempt, b"12345", offset=0)
+def test_what_a_pilot_leaves_out_is_a_gap_and_never_read(attempt: Attempt) -> None:
+    send(attempt, b"one\n", offset=0)
 
-    with pytest.raises(TooLarge):
-        send(attempt, b"6", offset=5)
+    assert send(attempt, b"nine\n", offset=3 * MIB, after=4) == 3 * MIB + 5
+    assert send(attempt, b"nine\n", offset=3 * MIB, after=4) == 3 * MIB + 5
+    assert send(attempt, b"ten\n", offset=3 * MIB + 5) == 3 * MIB + 9
 
-    assert content_of(attempt) == b"12345"
+    text = stream_text(Stream.objects.get())
+    assert text.gaps == [(4, 3 * MIB)]
+    assert text.read(0, 100) == b"one\n"
+    assert text.read(3, 3 * MIB) == b"\n"
+    assert text.read(5, 100) == b""
+    assert text.read(3 * MIB, 100) == b"nine\nten\n"
+    told = f"\n[... {3 * MIB - 4} bytes are not here ...]\n".encode()
+    assert content_of(attempt) == b"one\n" + told + b"nine\nten\n"
+
+
+@pytest.mark.parametrize("after", [None, 2, 4])
+def test_only_after_all_that_is_here_something_is_left_out(
+    attempt: Attempt, after: int | None
+) -> None:
+    send(attempt, b"one", offset=0)
+
+    with pytest.raises(PieceMissing) as refused:
+        send(attempt, b"nine", offset=9, after=after)
+
+    assert refused.value.size_bytes == 3
+    assert send(attempt, b"", offset=9, after=3) == 3
+    assert content_of(attempt) == b"one"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_a_stream_without_end_the_beginning_and_the_end_are_kept_on_a_bounded_disk(
+    attempt: Attempt,
+) -> None:
+    piece = b"".join(b"%07d\n" % number for number in range(MAX_PIECE_BYTES // 8))
+    size = most_bytes = 0
+    while size < 40 * MIB:
+        size = send(attempt, piece, offset=size)
+        files = stream_path(attempt.pk, "stdout").parent.iterdir()
+        most_bytes = max(most_bytes, sum(file.stat().st_blocks * 512 for file in files))
+
+    text = stream_text(Stream.objects.get())
+    [gap] = text.gaps
+    assert gap.start == HALF_BYTES
+    assert size - HALF_BYTES - SEGMENT_BYTES < gap.end <= size - HALF_BYTES
+    for start, end in ((0, gap.start), (gap.end, size)):
+        assert text.read(start, size) == (piece * (size // len(piece)))[start:end]
+    assert most_bytes <= 2 * HALF_BYTES + 3 * SEGMENT_BYTES
+
+    Attempt.objects.update(outcome="done", ended_at=NOW - timedelta(days=31))
+    assert streams.sweep_streams(now=NOW) == 1
+    assert list(stream_path(attempt.pk, "stdout").parent.iterdir()) == []
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), st.integers(1, 4)), max_size=60))
+def test_gaps_are_what_was_left_out_and_few(skips: list[tuple[int, int]]) -> None:
+    gaps: list[Gap] = []
+    missing, size = set(), 0
+    for skip, length in skips:
+        gaps = with_gap(gaps, Gap(size, size + skip))
+        missing |= set(range(size, size + skip))
+        size += skip + length
+
+    told = {place for gap in gaps for place in range(gap.start, gap.end)}
+    assert missing <= told
+    assert len(gaps) <= MOST_GAPS
+    assert all(one.end < other.start for one, other in pairwise(gaps))
+    if sum(skip > 0 for skip, _ in skips) <= MOST_GAPS:
+        assert told == missing
 
 
 def test_another_pilot_adds_nothing(attempt: Attempt) -> None:
@@ -122,8 +197,8 @@ def test_a_gibibyte_is_read_in_the_memory_of_a_chunk(attempt: Attempt) -> None:
         file.write(b"end")
 
     tracemalloc.start()
-    size = sum(map(len, chunks_of(path, GIB)))
-    tail = tail_of(path, GIB, limit_bytes=1000)
+    size = sum(map(len, chunks_of(StoredText(path, GIB), 256 * 1024)))
+    tail = tail_of(StoredText(path, GIB), limit_bytes=1000)
     _, peak_bytes = tracemalloc.get_traced_memory()
     tracemalloc.stop()
 
@@ -146,7 +221,7 @@ def test_whatever_is_repeated_or_comes_too_early_the_file_grows_by_each_piece_on
             size = streams.add_piece(path, parts[number], offset=offsets[number], size_bytes=size)
         except PieceMissing:
             assert offsets[number] > size
-        assert b"".join(chunks_of(path, size)) == whole[:size]
+        assert b"".join(chunks_of(StoredText(path, size), 7)) == whole[:size]
 
     assert size == len(whole)
 

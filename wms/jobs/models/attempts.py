@@ -103,7 +103,8 @@ class Attempt(models.Model):
 class Stream(models.Model):
     """What an attempt has printed up to now, sent piece by piece while it runs.
 
-    The bytes are in a file; only the first `size_bytes` of it count. See `wms.jobs.streams`.
+    The bytes are in files; only those before `size_bytes` and outside `gaps` count. See
+    `wms.jobs.streams`.
     """
 
     class Kind(models.TextChoices):
@@ -115,6 +116,9 @@ class Stream(models.Model):
     attempt = models.ForeignKey(Attempt, on_delete=models.CASCADE, related_name="streams")
     kind = models.CharField(max_length=8, choices=Kind)
     size_bytes = models.BigIntegerField(default=0)
+    gaps = models.JSONField(
+        default=list, db_default=[], help_text="Pairs of bytes: what is not here, from and up to."
+    )
     updated_at = models.DateTimeField(db_default=Now())
 
     class Meta:

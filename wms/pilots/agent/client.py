@@ -173,15 +173,17 @@ class Client:
         request = self._request("PUT", path, headers, True, source=source)
         self._persist(lambda: self._exchange(request, _read_json), path, patience_s)
 
-    def append(self, path: str, offset: int, piece: bytes) -> int:
+    def append(self, path: str, offset: int, piece: bytes, *, after: int | None = None) -> int:
         """Send a piece of what grows, once; return how many bytes of it the server has now.
 
-        A number other than the end of this piece tells from where to go on. Raises `Superseded`
-        when the server wants nothing more of it.
+        With `after`, what is between that byte and the piece is left out. A number other than the
+        end of this piece tells from where to go on. Raises `Superseded` when the server wants
+        nothing more of it.
         """
         headers = {"Content-Type": "application/octet-stream", "Content-Length": str(len(piece))}
         request = self._request("POST", path, headers, True, body=piece)
-        request = replace(request, path=f"{request.path}?offset={offset}")
+        left_out = "" if after is None else f"&after={after}"
+        request = replace(request, path=f"{request.path}?offset={offset}{left_out}")
         try:
             answer = self._persist(lambda: self._exchange(request, _read_json), path, 0.0)
         except Superseded as error:

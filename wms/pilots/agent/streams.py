@@ -4,19 +4,44 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from .client import BadAnswer, Client, Rejected, Superseded, Unauthorised, Unavailable
 
-#: Of each stream so much is sent while it grows; the end comes with the file after the payload.
-LIVE_LIMIT_BYTES = 2**20
 PIECE_BYTES = 256 * 1024
+#: Of each stream so much is sent at once, and in the long run so much in a second. What a payload
+#: prints faster is left out, and comes with the file at its end.
+BURST_BYTES = 4 * 2**20
+RATE_BYTES_S = 64 * 1024
+#: So far it is looked for the beginning of a line, where something is left out.
+_LINE_BYTES = 64 * 1024
 #: The pause grows from the first to the last: who looks at a new job sees something soon.
 FIRST_PAUSE_S = 1.0
 LAST_PAUSE_S = 30.0
 
 log = logging.getLogger("pilot")
+
+
+class Allowance:
+    """How many bytes of a stream may be sent now: what time has added and nobody has used."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._at = clock()
+        self._bytes = float(BURST_BYTES)
+
+    def now(self) -> int:
+        """What may be sent."""
+        now = self._clock()
+        self._bytes = min(BURST_BYTES, self._bytes + RATE_BYTES_S * (now - self._at))
+        self._at = now
+        return int(self._bytes)
+
+    def use(self, count: int) -> None:
+        """So much is sent, whether it arrives or not."""
+        self._bytes -= count
 
 
 class Streamer:
@@ -25,12 +50,20 @@ class Streamer:
     A piece that does not arrive is sent again at the next turn; nothing waits for it.
     """
 
-    def __init__(self, client: Client, path: str, files: Mapping[str, Path]) -> None:
+    def __init__(
+        self,
+        client: Client,
+        path: str,
+        files: Mapping[str, Path],
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         """`path` is the prefix of the attempt's addresses, `files` maps stream names to files."""
         self._client = client
         self._path = path
         self._files = files
         self._sent = dict.fromkeys(files, 0)
+        self._allowances = {name: Allowance(clock) for name in files}
         self._wake_up = threading.Event()
         self._is_over = False
         self._thread = threading.Thread(target=self._stream, name=f"streams {path}", daemon=True)
@@ -67,21 +100,33 @@ class Streamer:
                 log.warning("output cannot be read: %s", error)
 
     def _send_new(self, name: str) -> None:
-        """Send what has been added to one stream, up to the limit."""
-        while not self._is_over:
-            offset = self._sent[name]
-            piece = _read(self._files[name], offset, min(PIECE_BYTES, LIVE_LIMIT_BYTES - offset))
-            if not piece:
-                return
+        """Send what one stream has by now; its end alone where all of it would be too much."""
+        file, allowance = self._files[name], self._allowances[name]
+        end = file.stat().st_size
+        allowed = allowance.now()
+        after = None
+        offset = self._sent[name]
+        if end - offset > allowed:
+            if allowed < PIECE_BYTES:
+                return  # soon more may be sent, and less has to be left out
+            after, offset = offset, _line_after(file, end - allowed)
+        while offset < end and not self._is_over:
+            piece = _read(file, offset, min(PIECE_BYTES, end - offset))
+            allowance.use(len(piece))
             address = f"{self._path}/streams/{name}"
-            self._sent[name] = self._client.append(address, offset, piece)
-            if self._sent[name] <= offset:
+            sent = self._sent[name] = self._client.append(address, offset, piece, after=after)
+            if sent <= offset:
                 return
+            after, offset = None, sent
+
+
+def _line_after(file: Path, offset: int) -> int:
+    """Where the first line behind a place begins; the place itself in a very long line."""
+    found = _read(file, offset, _LINE_BYTES).find(b"\n")
+    return offset + found + 1
 
 
 def _read(file: Path, offset: int, length: int) -> bytes:
-    if length <= 0:
-        return b""
     with file.open("rb") as opened:
         opened.seek(offset)
         return opened.read(length)

@@ -14,6 +14,7 @@ from wms.core.errors import PilotageError
 from wms.core.models import User
 from wms.jobs.lines import WINDOW_BYTES, window_before
 from wms.jobs.selectors import find_job
+from wms.jobs.texts import chunks_of
 
 _LOOK_EVERY_S = 2.0
 
@@ -55,6 +56,8 @@ def followed(
 ) -> Iterator[bytes]:
     """The end of a log, or all of it, then what is added until it has ended; a piece at a time.
 
+    A line tells of what is not here.
+
     Without `wait`, which is called before each further look, only what is here now.
     """
     log = look()
@@ -62,9 +65,8 @@ def followed(
         raise CommandError(log.missing)
     place = 0 if is_whole else window_before(log.text, log.text.size_bytes).start
     while True:
-        while piece := log.text.read(place, WINDOW_BYTES):
-            place += len(piece)
-            yield piece
+        yield from chunks_of(log.text, WINDOW_BYTES, start=place)
+        place = max(place, log.text.size_bytes)
         if wait is None or not log.is_growing:
             return
         wait()
