@@ -8,11 +8,14 @@ from collections.abc import Callable, Mapping
 from functools import wraps
 from http import HTTPStatus
 from typing import Any, NamedTuple
+from urllib.parse import urlsplit, urlunsplit
 
+from django.contrib import messages
 from django.contrib.auth.views import redirect_to_login
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, QueryDict
 from django.shortcuts import render
 from django.utils.cache import get_conditional_response, patch_vary_headers
+from django.utils.http import url_has_allowed_host_and_scheme
 from django_htmx.http import HttpResponseClientRefresh
 
 from portal.error_pages import TROUBLES, request_id_of
@@ -42,7 +45,7 @@ def page(view: View) -> View:
             # A part of a page cannot show the login form, so the whole page is loaded again.
             if request.htmx:
                 return HttpResponseClientRefresh()
-            return redirect_to_login(request.get_full_path())
+            return _to_login(request)
         try:
             _require_text(request.GET)
             with shown_in(preferences_of(request.user)):
@@ -51,6 +54,22 @@ def page(view: View) -> View:
             return refusal(request, error)
 
     return wrapped
+
+
+def _to_login(request: HttpRequest) -> HttpResponse:
+    """The login. A form that was sent is lost: that is told, and the way back is to its page."""
+    if request.method != "POST":
+        return redirect_to_login(request.get_full_path())
+    messages.warning(
+        request,
+        "Your login has ended: what you sent was not carried out. Log in and send it again.",
+    )
+    origin = request.headers.get("Referer", "")
+    is_ours = url_has_allowed_host_and_scheme(
+        origin, allowed_hosts={request.get_host()}, require_https=request.is_secure()
+    )
+    parts = urlsplit(origin if is_ours else "")
+    return redirect_to_login(urlunsplit(("", "", parts.path, parts.query, "")) or "/")
 
 
 def _require_text(query: QueryDict) -> None:

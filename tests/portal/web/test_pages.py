@@ -21,6 +21,30 @@ def test_without_a_login_every_page_leads_to_it(client: Client, db: None) -> Non
     assert answer.headers["Location"] == "/login/?next=/jobs/%3Fstate%3Dheld"
 
 
+def test_a_form_of_an_ended_session_is_told_to_be_lost_and_leads_back_to_its_page(
+    client: Client, people: SimpleNamespace
+) -> None:
+    page = reverse("web:dags") + "?owner=alice"
+    lost = {"name": "mine", "list": "dags"}
+
+    answer = client.post(
+        reverse("web:save-filter"), lost, headers={"Referer": f"http://testserver{page}"}
+    )
+    login = client.get(answer.headers["Location"])
+
+    assert answer.headers["Location"] == "/login/?next=/dags/%3Fowner%3Dalice"
+    assert b"what you sent was not carried out" in login.content
+
+
+@pytest.mark.parametrize("referer", ["", "https://elsewhere.example/dags/", "//elsewhere.example"])
+def test_a_form_that_came_from_elsewhere_leads_to_the_overview(
+    client: Client, db: None, referer: str
+) -> None:
+    answer = client.post(reverse("web:save-filter"), headers={"Referer": referer})
+
+    assert answer.headers["Location"] == "/login/?next=/"
+
+
 def test_a_live_part_of_an_ended_session_loads_the_whole_page(client: Client, db: None) -> None:
     answer = client.get(reverse("web:dashboard"), headers=LIVE)
 
