@@ -4,44 +4,53 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import Any
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any, TypeVar
 
+from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 
 from wms.core.errors import Conflict
+from wms.core.stale import locked_while, refuse_stale
 
 #: The field of a form that says it.
 FIELD = "seen"
+_Row = TypeVar("_Row", bound=Model)
 
 
-def require_seen(request: HttpRequest, now: str, *, what: str) -> None:
-    """Raise Conflict when the form was made from another state than that of now.
+def seen_by(request: HttpRequest) -> str:
+    """From what the form was made; empty for one of a program, which decides by itself."""
+    return request.POST.get(FIELD, "")
 
-    A form that does not say from what it was made is one of a program, which decides by itself.
+
+def while_seen(
+    request: HttpRequest, rows: QuerySet[_Row], state: Callable[[_Row], str], *, what: str
+) -> AbstractContextManager[_Row]:
+    """Do the block with the row locked, in the state that the form was made from.
+
+    Raises Conflict, telling both states, when it is in another one.
     """
-    seen = request.POST.get(FIELD, "")
-    if seen and seen != now:
-        raise Conflict(
-            f"Nothing was done: {what} was {_told(seen)} when this form was loaded, and is "
-            f"{_told(now)} now. Decide again."
-        )
+    return locked_while(rows, lambda row: refuse_stale(seen_by(request), state(row), what=what))
+
+
+def while_version(
+    request: HttpRequest, rows: QuerySet[_Row], version: Callable[[_Row], str], *, what: str
+) -> AbstractContextManager[_Row]:
+    """Do the block with the row locked, and what the form shows as it was. Raises Conflict."""
+
+    def compare(row: _Row) -> None:
+        seen = seen_by(request)
+        if seen and seen != version(row):
+            raise Conflict(
+                f"Nothing was done: {what} changed since this form was loaded. What is shown now "
+                "is how it is; enter your change again."
+            )
+
+    return locked_while(rows, compare)
 
 
 def version_of(*values: Any) -> str:
     """A version of values that are not told in a word: the same for the same values."""
     text = json.dumps(values, sort_keys=True, default=str)
     return f"v{hashlib.sha256(text.encode()).hexdigest()[:16]}"
-
-
-def require_version(request: HttpRequest, now: str, *, what: str) -> None:
-    """Raise Conflict when what the form shows was changed meanwhile."""
-    seen = request.POST.get(FIELD, "")
-    if seen and seen != now:
-        raise Conflict(
-            f"Nothing was done: {what} changed since this form was loaded. What is shown now is "
-            "how it is; enter your change again."
-        )
-
-
-def _told(state: str) -> str:
-    return state[:60].replace("_", " ")

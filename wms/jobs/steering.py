@@ -12,9 +12,10 @@ from wms.core.actors import Actor
 from wms.core.audit import record_action, record_actions
 from wms.core.conf import conf
 from wms.core.errors import Conflict, InvalidInput, NotFound, ReasonRequired
+from wms.core.stale import refuse_stale
 from wms.core.transitions import Applied
 from wms.jobs import lifecycle, services
-from wms.jobs.models import Attempt, Job
+from wms.jobs.models import Attempt, Job, JobEvent
 from wms.jobs.policy import require_steering
 from wms.jobs.states import NOTES
 from wms.taskqueues.services import withdraw
@@ -108,29 +109,36 @@ def _audited(action: str, applied: Applied, actor: Actor, reason: str) -> Applie
 
 
 @transaction.atomic
-def kill_job(job_id: int, *, actor: Actor, reason: str) -> Job:
+def kill_job(job_id: int, *, actor: Actor, reason: str, seen: str = "") -> Job:
     """End a job for good; its pilot is told in the answer to its next heartbeat.
 
-    A node of a DAG whose job it is counts as failed. Raises NotFound, NotPermitted, ReasonRequired,
-    and Conflict when the job has ended.
+    A node of a DAG whose job it is counts as failed. `seen`, where given, is the state in which the
+    actor saw the job: it must have been killed in that. Raises NotFound, NotPermitted,
+    ReasonRequired, and Conflict when the job has ended or was not in that state.
     """
     job = steerable_job(job_id, actor=actor)
     if not reason.strip():
         raise ReasonRequired("kill")
     if not services.kill_jobs([job_id], actor=actor, reason=reason).changed:
+        job.refresh_from_db()
         raise Conflict(f"Job {job_id} has ended: it is {job.state}.")
+    # Told by the event, not looked at before: the job's TaskQueue is locked before the job is.
+    kills = JobEvent.objects.filter(job=job_id, event="kill").order_by("-pk")
+    refuse_stale(seen, kills.values_list("from_state", flat=True)[0], what=f"job {job_id}")
     record_action("kill job", target=f"job {job_id}", actor=actor, reason=reason)
     job.refresh_from_db()
     return job
 
 
 @transaction.atomic
-def peek_at_job(job_id: int, *, actor: Actor, now: datetime) -> Attempt:
+def peek_at_job(job_id: int, *, actor: Actor, now: datetime, seen: str = "") -> Attempt:
     """Ask the pilot of a job to send at once what the payload has printed up to now.
 
-    Raises NotFound, NotPermitted, and Conflict when no pilot has the job.
+    It changes nothing that others change, so `seen`, where given, is compared without a lock.
+    Raises NotFound, NotPermitted, and Conflict when no pilot has the job or its state is another.
     """
-    steerable_job(job_id, actor=actor)
+    job = steerable_job(job_id, actor=actor)
+    refuse_stale(seen, job.state, what=f"job {job_id}")
     attempt = open_attempt(job_id)
     beats = timedelta(seconds=_BEATS_ASKED * conf().agent_heartbeat_s)
     attempt.peek_until = now + beats

@@ -10,6 +10,7 @@ from django.db.models import Q
 from wms.core.actors import Actor
 from wms.core.audit import record_action
 from wms.core.errors import Conflict, NotFound, ReasonRequired
+from wms.core.stale import refuse_stale
 from wms.jobs.models import Job
 from wms.jobs.steering import open_attempt
 from wms.pilots import lifecycle
@@ -29,17 +30,21 @@ def drain_pilot(uuid: UUID, *, actor: Actor, reason: str) -> Pilot:
 
 
 @transaction.atomic
-def stop_after_job(job_id: int, *, actor: Actor, reason: str) -> Pilot:
+def stop_after_job(job_id: int, *, actor: Actor, reason: str, seen: str = "") -> Pilot:
     """Let the pilot that has this job take no more, and end after those at hand.
 
-    Raises NotFound, NotPermitted, ReasonRequired, and Conflict when no pilot has the job, or it
-    drains already.
+    `seen`, where given, is the state in which the actor saw the job. Raises NotFound, NotPermitted,
+    ReasonRequired, and Conflict when no pilot has the job, it drains already, or the job is in
+    another state.
     """
     require_steering(actor, "drain pilots")
     if not Job.objects.filter(pk=job_id).exists():
         raise NotFound(f"There is no job {job_id}.")
     pilot_id = open_attempt(job_id).pilot_id
-    return _drain(Q(pk=pilot_id), f"the pilot of job {job_id}", actor=actor, reason=reason)
+    pilot = _drain(Q(pk=pilot_id), f"the pilot of job {job_id}", actor=actor, reason=reason)
+    # Once the pilot is locked, as it is when it says what became of its jobs.
+    refuse_stale(seen, Job.objects.get(pk=job_id).state, what=f"job {job_id}")
+    return pilot
 
 
 def _drain(which: Q, named: str, *, actor: Actor, reason: str) -> Pilot:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
+
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
@@ -10,9 +12,10 @@ from django.views.decorators.http import require_http_methods, require_safe
 from portal.web.dag_page import show_dag
 from portal.web.dag_steering import STEERINGS
 from portal.web.pages import page
-from portal.web.seen import require_seen
+from portal.web.seen import while_seen
 from wms.core.actors import Actor
 from wms.core.errors import Conflict, NotFound, NotPermitted, PilotageError
+from wms.dags.models import Dag
 from wms.dags.selectors import find_dag
 
 
@@ -37,14 +40,15 @@ def steer(request: HttpRequest, dag_id: int, event: str) -> HttpResponse:
         return redirect("web:dag", dag_id=find_dag(request.user, dag_id).pk)
     dag = find_dag(request.user, dag_id)
     try:
-        require_seen(request, dag.state, what=f"DAG {dag.pk}")
         options = steering.form_class(request.POST).options()
-        applied = steering.service([dag.pk], actor=Actor.person(request.user), **options)
+        rows, state = Dag.objects.filter(pk=dag.pk), attrgetter("state")
+        with while_seen(request, rows, state, what=f"DAG {dag.pk}") as now:
+            applied = steering.service([dag.pk], actor=Actor.person(request.user), **options)
         if not applied.changed:
-            raise Conflict(f"Nothing was done: the DAG is {dag.state}.")
+            raise Conflict(f"Nothing was done: the DAG is {now.state}.")
     except (NotPermitted, NotFound):
         raise
     except PilotageError as error:
-        return show_dag(request, dag, opened=event, error=error)
+        return show_dag(request, find_dag(request.user, dag_id), opened=event, error=error)
     messages.success(request, f"DAG {dag.pk} {steering.done}.")
     return redirect("web:dag", dag_id=dag.pk)

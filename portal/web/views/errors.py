@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
+from operator import attrgetter
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
@@ -19,7 +20,7 @@ from portal.web.failure_lines import bars_of, cells_of, failure_lines, lines_of
 from portal.web.forms import ReasonForm
 from portal.web.pages import page, render_page
 from portal.web.paging import page_of
-from portal.web.seen import require_seen
+from portal.web.seen import while_seen
 from wms.core.actors import Actor
 from wms.core.counting import EXACT_UP_TO, count_up_to
 from wms.core.errors import Conflict, NotFound, NotPermitted, PilotageError
@@ -279,15 +280,23 @@ def steer(request: HttpRequest, group_id: int, event: str) -> HttpResponse:
     except NotPermitted:
         raise
     except PilotageError as error:
-        return _show(request, group, opened=event, error=error)
+        now = find_group(request.user, group_id)
+        return _show(request, now, opened=event, error=error)
     return redirect("web:error", group_id=group.pk)
 
 
 def _decide(request: HttpRequest, group: FailureGroup, event: str) -> None:
     actor = Actor.person(request.user)
-    now = group.category if event == "categorise" else group.state
-    require_seen(request, now, what=f"failure group {group.pk}")
     reason = ReasonForm(request.POST).options()["reason"]
+    rows = FailureGroup.objects.filter(pk=group.pk)
+    decided = attrgetter("category" if event == "categorise" else "state")
+    with while_seen(request, rows, decided, what=f"failure group {group.pk}"):
+        _carry_out(request, group, event, actor, reason)
+
+
+def _carry_out(
+    request: HttpRequest, group: FailureGroup, event: str, actor: Actor, reason: str
+) -> None:
     if event == "categorise":
         category = request.POST.get("category", "")
         categorise_groups([group.pk], category=category, actor=actor, reason=reason)

@@ -16,7 +16,7 @@ from portal.readable_logs import log_kinds
 from portal.web.forms import ReasonForm
 from portal.web.needs import facts_of
 from portal.web.pages import page, render_page
-from portal.web.seen import require_seen
+from portal.web.seen import seen_by
 from wms.bulk.jobs import JOBS
 from wms.bulk.selectors import fitting_actions
 from wms.core.actors import Actor
@@ -71,7 +71,7 @@ class Steering:
     explanation: str
     done: str
     needs_reason: bool
-    carry_out: Callable[[int, Actor, str], object]
+    carry_out: Callable[[int, Actor, str, str], object]
 
 
 STEERINGS = {
@@ -83,7 +83,9 @@ STEERINGS = {
             explanation="The pilot is asked to send at once what the job has printed up to now.",
             done="The pilot will be asked with its next heartbeat.",
             needs_reason=False,
-            carry_out=lambda job_id, actor, _: peek_at_job(job_id, actor=actor, now=timezone.now()),
+            carry_out=lambda job_id, actor, _, seen: peek_at_job(
+                job_id, actor=actor, now=timezone.now(), seen=seen
+            ),
         ),
         Steering(
             event="stop",
@@ -91,8 +93,8 @@ STEERINGS = {
             explanation="The pilot of this job takes no more; it ends after the jobs at hand.",
             done="The pilot takes no more jobs.",
             needs_reason=True,
-            carry_out=lambda job_id, actor, reason: stop_after_job(
-                job_id, actor=actor, reason=reason
+            carry_out=lambda job_id, actor, reason, seen: stop_after_job(
+                job_id, actor=actor, reason=reason, seen=seen
             ),
         ),
         Steering(
@@ -102,7 +104,9 @@ STEERINGS = {
             "it with its next heartbeat.",
             done="The job is killed.",
             needs_reason=True,
-            carry_out=lambda job_id, actor, reason: kill_job(job_id, actor=actor, reason=reason),
+            carry_out=lambda job_id, actor, reason, seen: kill_job(
+                job_id, actor=actor, reason=reason, seen=seen
+            ),
         ),
     )
 }
@@ -168,19 +172,20 @@ def steer(request: HttpRequest, job_id: int, event: str) -> HttpResponse:
 
     Whoever had to log in again comes here by GET, and is led to the job.
     """
-    job = find_job(request.user, job_id)
+    find_job(request.user, job_id)
     if event not in STEERINGS:
         raise NotFound(f"A job cannot be steered by {event!r}.")
     if request.method != "POST":
         return redirect("web:job", job_id=job_id)
     reason = ReasonForm(request.POST).options()["reason"]
     try:
-        require_seen(request, job.state, what=f"job {job_id}")
-        STEERINGS[event].carry_out(job_id, Actor.person(request.user), reason)
+        actor, seen = Actor.person(request.user), seen_by(request)
+        STEERINGS[event].carry_out(job_id, actor, reason, seen)
     except (NotPermitted, NotFound):
         raise
     except PilotageError as error:
-        return _show_job(request, job, opened=event, error=error)
+        found = find_job(request.user, job_id)
+        return _show_job(request, found, opened=event, error=error)
     messages.success(request, STEERINGS[event].done)
     return _back(request, job_id)
 

@@ -17,7 +17,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 from portal.web.downloads import send_download
 from portal.web.node_steering import NODE_STEERINGS, NodeSteering, node_steerings
 from portal.web.pages import page, render_page
-from portal.web.seen import require_version, version_of
+from portal.web.seen import version_of, while_version
 from wms.core.actors import Actor
 from wms.core.errors import Conflict, InvalidInput, NotFound, NotPermitted, PilotageError
 from wms.dags.features import features_of
@@ -145,9 +145,11 @@ def steer_nodes(request: HttpRequest, dag_id: int, event: str) -> HttpResponse:
         return _confirm(request, dag, steering, _asked_for(request, dag, steering))
     names = request.POST.get("nodes", "").split()
     try:
-        require_version(request, _version_of(dag, names), what="some of these nodes")
         options = steering.form_class(request.POST).options()
-        applied = steering.service(dag.pk, names, actor=Actor.person(request.user), **options)
+        # Whoever changes nodes of a DAG has locked it.
+        rows, now = Dag.objects.filter(pk=dag.pk), partial(_version_of, names=names)
+        with while_version(request, rows, now, what="some of these nodes"):
+            applied = steering.service(dag.pk, names, actor=Actor.person(request.user), **options)
         if not applied.changed:
             raise Conflict("Nothing was done: the nodes are under way.")
     except (NotPermitted, NotFound):

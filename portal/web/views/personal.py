@@ -23,7 +23,7 @@ from portal.personal.services import (
 )
 from portal.web.list_bar import SAVED, query_of
 from portal.web.pages import page
-from portal.web.seen import require_version, version_of
+from portal.web.seen import version_of, while_version
 from wms.core.actors import Actor
 
 _TRUTH = {"true": True, "false": False}
@@ -48,19 +48,24 @@ def save(request: HttpRequest) -> HttpResponse:
     return _to_filter(saved)
 
 
+def _version_of(saved: SavedFilter) -> str:
+    return version_of(saved.name, saved.is_shared)
+
+
 @require_POST
 @page
 def change(request: HttpRequest, filter_id: int) -> HttpResponse:
     """Rename a filter, share it or not, and let its list open with it or not."""
     actor, kept = Actor.person(request.user), find_filter(request.user, filter_id)
     if "name" in request.POST:
-        require_version(request, version_of(kept.name, kept.is_shared), what="this filter")
-        kept = change_filter(
-            filter_id,
-            name=request.POST["name"],
-            is_shared="is_shared" in request.POST,
-            actor=actor,
-        )
+        rows = SavedFilter.objects.filter(pk=filter_id)
+        with while_version(request, rows, _version_of, what="this filter"):
+            kept = change_filter(
+                filter_id,
+                name=request.POST["name"],
+                is_shared="is_shared" in request.POST,
+                actor=actor,
+            )
     if "default" in request.POST:
         is_default = request.POST["default"] == "true"
         set_default_filter(kept.list_name, filter_id if is_default else None, actor=actor)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import attrgetter
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
@@ -13,7 +14,7 @@ from portal.growing import send_growing
 from portal.slots import slot_of
 from portal.web.forms import ReasonForm
 from portal.web.pages import page, render_page
-from portal.web.seen import require_seen
+from portal.web.seen import while_seen
 from wms.core.actors import Actor
 from wms.core.errors import NotFound, NotPermitted, PilotageError
 from wms.core.models import User
@@ -108,12 +109,14 @@ def drain(request: HttpRequest, pilot_id: int) -> HttpResponse:
         return redirect("web:pilot", pilot_id=pilot_id)
     reason = ReasonForm(request.POST).options()["reason"]
     try:
-        require_seen(request, pilot.state, what=f"pilot {pilot_id}")
-        drain_pilot(pilot.uuid, actor=Actor.person(request.user), reason=reason)
+        rows, state = Pilot.objects.filter(pk=pilot_id), attrgetter("state")
+        with while_seen(request, rows, state, what=f"pilot {pilot_id}"):
+            drain_pilot(pilot.uuid, actor=Actor.person(request.user), reason=reason)
     except (NotPermitted, NotFound):
         raise
     except PilotageError as error:
-        return _show_pilot(request, pilot, error=error)
+        found = find_pilot_by_number(request.user, pilot_id)
+        return _show_pilot(request, found, error=error)
     messages.success(request, f"Pilot {pilot_id} takes no more jobs.")
     return redirect("web:pilot", pilot_id=pilot_id)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
+
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
@@ -9,7 +11,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from portal.web.forms import ReasonForm
 from portal.web.pages import page, render_page
-from portal.web.seen import require_seen
+from portal.web.seen import while_seen
 from wms.core.actors import Actor
 from wms.core.errors import Conflict, NotFound, NotPermitted, PilotageError
 from wms.dags.node_selectors import nodes_of_requests
@@ -55,15 +57,15 @@ def remove(request: HttpRequest, request_id: int) -> HttpResponse:
     if request.method != "POST":
         return redirect("web:placement", request_id=found.pk)
     try:
-        require_seen(request, found.state, what=f"request {found.pk}")
-        applied = remove_requests(
-            [found.pk], actor=Actor.person(request.user), **ReasonForm(request.POST).options()
-        )
+        options = ReasonForm(request.POST).options()
+        rows, state = PlacementRequest.objects.filter(pk=found.pk), attrgetter("state")
+        with while_seen(request, rows, state, what=f"request {found.pk}") as now:
+            applied = remove_requests([found.pk], actor=Actor.person(request.user), **options)
         if not applied.changed:
-            raise Conflict(f"Nothing was done: the request is {found.state}.")
+            raise Conflict(f"Nothing was done: the request is {now.state}.")
     except (NotPermitted, NotFound):
         raise
     except PilotageError as error:
-        return _page(request, found, error)
+        return _page(request, find_request(request.user, request_id), error)
     messages.success(request, f"Placement request {found.pk} is removed.")
     return redirect("web:placement", request_id=found.pk)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, QueryDict, StreamingHttpResponse
@@ -14,7 +15,7 @@ from portal.web.findings import Quoted, quoted
 from portal.web.forms import ReasonForm
 from portal.web.pages import page, render_page
 from portal.web.run_forms import LimitsForm, RescueForm, RunOptionsForm, resumption_of
-from portal.web.seen import require_version, version_of
+from portal.web.seen import version_of, while_version
 from wms.core.actors import Actor
 from wms.core.errors import InvalidInput, NotFound, NotPermitted, PilotageError
 from wms.dags.models import Dag
@@ -45,15 +46,16 @@ def rescue(request: HttpRequest, dag_id: int) -> HttpResponse:
     if request.method != "POST":
         return _rescue_page(request, dag)
     try:
-        require_version(request, _runs_seen(dag), what="what was begun of this DAG")
         form, options = RescueForm(request.POST), RunOptionsForm(request.POST)
-        new = rescue_dag(
-            dag.pk,
-            actor=Actor.person(request.user),
-            resumption=form.resumption(),
-            options=options.options(),
-            **ReasonForm.options(form),
-        )
+        rows = Dag.objects.filter(pk=dag.pk)
+        with while_version(request, rows, _runs_seen, what="what was begun of this DAG"):
+            new = rescue_dag(
+                dag.pk,
+                actor=Actor.person(request.user),
+                resumption=form.resumption(),
+                options=options.options(),
+                **ReasonForm.options(form),
+            )
     except (NotPermitted, NotFound):
         raise
     except PilotageError as error:
@@ -110,22 +112,31 @@ def _findings(error: PilotageError | None) -> Sequence[Quoted]:
     return quoted(error.findings) if isinstance(error, InvalidInput) else ()
 
 
+def _limits_form(request: HttpRequest, dag: Dag) -> LimitsForm:
+    return LimitsForm(_sent(request), now=options_of(dag), categories=dag.category_limits)
+
+
+def _version_of_limits(request: HttpRequest, dag: Dag) -> str:
+    return _limits_form(request, dag).version
+
+
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def limits(request: HttpRequest, dag_id: int) -> HttpResponse:
     """The form of a DAG's limits; a refusal is shown with it."""
     dag = find_dag(request.user, dag_id)
     require_steering(Actor.person(request.user), [dag])
-    form = LimitsForm(_sent(request), now=options_of(dag), categories=dag.category_limits)
-    error = None
+    form, error = _limits_form(request, dag), None
     if request.method == "POST":
+        rows, now = Dag.objects.filter(pk=dag.pk), partial(_version_of_limits, request)
         try:
-            require_version(request, form.version, what="the limits of this DAG")
-            change_limits(dag.pk, actor=Actor.person(request.user), **form.changes())
+            with while_version(request, rows, now, what="the limits of this DAG") as locked:
+                changes = _limits_form(request, locked).changes()
+                change_limits(dag.pk, actor=Actor.person(request.user), **changes)
         except (NotPermitted, NotFound):
             raise
         except PilotageError as caught:
-            error = caught
+            error, form = caught, _limits_form(request, find_dag(request.user, dag_id))
         else:
             messages.success(request, f"The limits of DAG {dag.pk} are changed.")
             return redirect("web:dag", dag_id=dag.pk)
