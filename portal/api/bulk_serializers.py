@@ -24,7 +24,7 @@ class StartBulkSerializer(serializers.Serializer[Any]):
     list = serializers.ChoiceField(choices=list(KINDS), required=False)
     filter = ParametersField(required=False, help_text="All objects that it means now.")
     ids = serializers.ListField(
-        child=serializers.IntegerField(min_value=1),
+        child=serializers.IntegerField(min_value=1, max_value=2**63 - 1),
         required=False,
         max_length=MAX_NAMED,
         help_text="Instead of a filter: these objects.",

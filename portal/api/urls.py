@@ -46,7 +46,6 @@ urlpatterns = [
     path("docs/", login_required(schema.Docs.as_view()), name="docs"),
     path("dags/", dags.DagList.as_view(), name="dags"),
     path("dags/check/", dags.CheckDag.as_view(), name="dags-check"),
-    path("dags/rematch/", matches.RematchSelection.as_view(), name="dags-rematch"),
     path(f"{_DAG}/", dags.DagDetail.as_view(), name="dag"),
     path(f"{_DAG}/events/", dags.DagEventList.as_view(), name="dag-events"),
     path(f"{_DAG}/files/", dags.DagFileList.as_view(), name="dag-files"),

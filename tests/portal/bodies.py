@@ -74,7 +74,6 @@ BODIES: dict[str, Callable[[], dict[str, Any]]] = {
     "api:dag-hold": lambda: {"reason": "look"},
     "api:dag-remove": lambda: {"reason": "look"},
     "api:dag-rematch": lambda: {"reason": "look"},
-    "api:dags-rematch": lambda: {"reason": "look", "dags": _dag_ids()},
     "api:job-kill": lambda: {"reason": "look"},
     "api:job-stop-after": lambda: {"reason": "look"},
     "api:pilot-drain": lambda: {"reason": "look"},

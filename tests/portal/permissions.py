@@ -74,7 +74,6 @@ GET = {
     "api:dag-release": "Lmmmmmm",
     "api:dag-remove": "Lmmmmmm",
     "api:dag-rematch": "Lmmmmmm",
-    "api:dags-rematch": "Lmmmmmm",
     "api:site-ban": POSTED_TO,
     "api:site-drain": POSTED_TO,
     "api:site-unban": POSTED_TO,
@@ -125,7 +124,6 @@ POST = {
     "api:dag-release": "Lffcccc",  # the DAG is not held
     "api:dag-remove": STEER,
     "api:dag-rematch": STEER,
-    "api:dags-rematch": STEER,
     "api:dags-check": SUBMIT,
     "api:dag-halt": STEER,
     "api:dag-rescue": "Lffcccc",  # the DAG has not ended

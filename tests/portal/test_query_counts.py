@@ -37,7 +37,6 @@ EXEMPT = {
     "api:dag-release": "is posted to",
     "api:dag-remove": "is posted to",
     "api:dag-rematch": "is posted to",
-    "api:dags-rematch": "is posted to",
     "api:site-ban": "is posted to",
     "api:site-drain": "is posted to",
     "api:site-unban": "is posted to",

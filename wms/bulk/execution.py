@@ -10,15 +10,17 @@ from __future__ import annotations
 import time
 from collections import Counter, deque
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 import structlog
 from celery.exceptions import SoftTimeLimitExceeded
-from django.db import OperationalError, connection, transaction
+from django.db import InterfaceError, OperationalError, connection, transaction
 from django.db.models import F
 from django.db.models.functions import Now
+from psycopg.errors import QueryCanceled
 
 from wms.bulk.kinds import Action, Kind, Order
 from wms.bulk.lifecycle import OPERATIONS
@@ -28,7 +30,7 @@ from wms.bulk.registry import find_kind
 from wms.bulk.selectors import active_operations
 from wms.bulk.states import ACTIVE, Outcome
 from wms.core.actors import Actor
-from wms.core.errors import Conflict, PilotageError
+from wms.core.errors import Conflict, NotFound, NotPermitted, PilotageError
 from wms.core.loops import CycleReport
 
 log = structlog.get_logger(__name__)
@@ -74,11 +76,15 @@ def _run_safely(operation_id: int) -> int:
         log.warning("bulk_batch_too_long", operation=operation_id)
         _shorten(operation_id)
         raise
-    except OperationalError as error:
+    except (OperationalError, InterfaceError) as error:
         # The database is away, or this was a deadlock: nothing of the batch was done.
         log.warning("bulk_batch_postponed", operation=operation_id, error=str(error))
+        if isinstance(error.__cause__, QueryCanceled):  # a limit of the database's own
+            _shorten(operation_id)
     except Exception:
         log.exception("bulk_batch_failed", operation=operation_id)
+        with suppress(NotFound):  # an action that there is not any more: it waits to be stopped
+            _shorten(operation_id, _OURS)
     return 0
 
 
@@ -99,6 +105,8 @@ def run_batch(operation_id: int) -> int:
     size = min(action.batch, operation.batch_limit or action.batch)
     locked = pending.order_by("pk").select_for_update(skip_locked=True)
     ids = list(locked.values_list("object_id", flat=True)[:size])
+    if ids and not BulkOperation.objects.filter(pk=operation_id, state__in=ACTIVE).exists():
+        return 0  # stopped since: whoever tries it again may have taken these along
     if ids:
         owner = operation.owner
         actor = Actor(owner.get_username(), owner, operation.pk)
@@ -118,8 +126,8 @@ def _outcomes(kind: Kind, action: Action, ids: Sequence[int], order: Order) -> d
     keys = dict(objects.values_list("pk", kind.key))
     permitted = set(kind.permitted(order.actor.user, set(keys.values())))
     refused = f"{order.actor.name} may not do this: {kind.refusal}"
-    told = {pk: Told(Outcome.FAILED, f"there is no such {kind.noun} any more") for pk in ids}
-    told |= {pk: Told(Outcome.FAILED, refused) for pk, key in keys.items() if key not in permitted}
+    told = {pk: Told(Outcome.SKIPPED, f"there is no such {kind.noun} any more") for pk in ids}
+    told |= {pk: Told(Outcome.SKIPPED, refused) for pk, key in keys.items() if key not in permitted}
     fitting = objects.filter(pk__in=[pk for pk, key in keys.items() if key in permitted])
     obstacles = dict(fitting.annotate(obstacle=action.obstacle()).values_list("pk", "obstacle"))
     told |= {pk: Told(Outcome.SKIPPED, words) for pk, words in obstacles.items() if words}
@@ -133,7 +141,8 @@ def _carried_out(kind: Kind, action: Action, ids: Sequence[int], order: Order) -
         return {}
     tried = _tried(action, ids, order)
     if not isinstance(tried, Told):
-        changed = {pk: Told(Outcome.DONE, note) for pk, note in tried.items()}
+        # A service may tell of more than it was asked for: of what goes along with an object.
+        changed = {pk: Told(Outcome.DONE, tried[pk]) for pk in ids if pk in tried}
         return {**_left(kind, action, [pk for pk in ids if pk not in changed]), **changed}
     if len(ids) == 1:
         return {ids[0]: tried}
@@ -148,10 +157,10 @@ def _tried(action: Action, ids: Sequence[int], order: Order) -> Mapping[int, str
     try:
         with transaction.atomic():
             return action.call(ids, order)
-    except (SoftTimeLimitExceeded, OperationalError):
+    except (SoftTimeLimitExceeded, OperationalError, InterfaceError):
         raise
-    except Conflict as error:
-        return Told(Outcome.SKIPPED, str(error))
+    except (Conflict, NotPermitted, NotFound) as error:
+        return Told(Outcome.SKIPPED, str(error)[:2000])
     except PilotageError as error:
         return Told(Outcome.FAILED, str(error)[:2000])
     except Exception as error:
@@ -183,8 +192,8 @@ def _settle(operation: BulkOperation, told: Mapping[int, Told]) -> None:
     BulkOperation.objects.filter(pk=operation.pk).update(**columns)
 
 
-def _shorten(operation_id: int) -> None:
-    """Take fewer objects at once from now on; one that alone takes too long has failed."""
+def _shorten(operation_id: int, trouble: str = "it takes too long") -> None:
+    """Take fewer objects at once from now on; one that makes the trouble alone has failed."""
     with transaction.atomic():
         operation = BulkOperation.objects.select_for_update().get(pk=operation_id)
         action = find_kind(operation.list_name).find_action(operation.action)
@@ -195,4 +204,4 @@ def _shorten(operation_id: int) -> None:
         first = BulkItem.objects.filter(operation=operation, outcome=Outcome.PENDING)
         item = first.order_by("pk").first()
         if item is not None and operation.state in ACTIVE:
-            _settle(operation, {item.object_id: Told(Outcome.FAILED, "it takes too long")})
+            _settle(operation, {item.object_id: Told(Outcome.FAILED, trouble)})

@@ -30,9 +30,10 @@ _FEW = 50
 
 
 def _drain(ids: Sequence[int], order: Order) -> Mapping[int, str]:
-    for uuid in Pilot.objects.filter(pk__in=ids).order_by("pk").values_list("uuid", flat=True):
+    found = Pilot.objects.filter(pk__in=ids).order_by("pk").values_list("pk", "uuid")
+    for _, uuid in found:
         drain_pilot(uuid, actor=order.actor, reason=order.reason)
-    return dict.fromkeys(ids, "")
+    return {pk: "" for pk, _ in found}
 
 
 def _effects_of_pilots(pilots: QuerySet[Pilot]) -> list[str]:
@@ -69,9 +70,10 @@ PILOTS = Kind(
 
 def _steer(service: Callable[..., Site]) -> Callable[[Sequence[int], Order], Mapping[int, str]]:
     def call(ids: Sequence[int], order: Order) -> Mapping[int, str]:
-        for name in Site.objects.filter(pk__in=ids).order_by("pk").values_list("name", flat=True):
+        found = Site.objects.filter(pk__in=ids).order_by("pk").values_list("pk", "name")
+        for _, name in found:
             service(name, actor=order.actor, reason=order.reason)
-        return dict.fromkeys(ids, "")
+        return {pk: "" for pk, _ in found}
 
     return call
 

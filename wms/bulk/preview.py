@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -89,7 +89,7 @@ def preview_of(operation: BulkOperation, user: User) -> Preview:
         groups=ordered[:_GROUPS],
         more_groups=len(ordered[_GROUPS:]),
         skipped=skipped.most_common(),
-        samples=_samples(kind, action, objects),
+        samples=_samples(kind, action, objects, permitted),
         effects=kind.effects(objects),
         must_type=must_type(action, total=total, foreign=foreign),
     )
@@ -115,14 +115,21 @@ def _grouped(kind: Kind, action: Action, objects: QuerySet[Any]) -> list[dict[st
     return list(objects.order_by().annotate(**told).values(*names).annotate(n=Count("pk")))
 
 
-def _samples(kind: Kind, action: Action, objects: QuerySet[Any]) -> list[Sample]:
+def _samples(
+    kind: Kind, action: Action, objects: QuerySet[Any], permitted: Collection[Any]
+) -> list[Sample]:
     told = {
-        "told_label": F(kind.label), "told_group": F(kind.group), "obstacle": action.obstacle(),
+        "told_label": F(kind.label), "told_group": F(kind.group), "told_key": F(kind.key),
+        "obstacle": action.obstacle(),
     }  # fmt: skip
     first = objects.order_by("pk").annotate(**told).values("pk", "state", *told)[:_SAMPLES]
     return [
         Sample(
-            row["pk"], str(row["told_label"]), row["state"], str(row["told_group"]), row["obstacle"]
+            row["pk"],
+            str(row["told_label"]),
+            row["state"],
+            str(row["told_group"]),
+            row["obstacle"] if row["told_key"] in permitted else kind.refusal,
         )
         for row in first
     ]

@@ -25,7 +25,14 @@ from wms.bulk.selectors import find_operation
 from wms.bulk.states import ACTIVE, BulkState, Outcome
 from wms.core.actors import Actor
 from wms.core.audit import record_action
-from wms.core.errors import Conflict, InvalidInput, NotPermitted, ReasonRequired, TooMany
+from wms.core.errors import (
+    Conflict,
+    InvalidInput,
+    NotFound,
+    NotPermitted,
+    ReasonRequired,
+    TooMany,
+)
 from wms.core.loops import wake
 from wms.core.models import User
 
@@ -176,10 +183,22 @@ def confirm(
     with transaction.atomic():
         # By their row, so that two confirmations of one person count each other.
         User.objects.select_for_update().get(pk=owner.pk)
-        locked = BulkOperation.objects.select_for_update(of=("self",)).get(pk=operation_id)
+        locked = _locked(operation_id)
         if locked.state == BulkState.PREVIEW:
             _begin(locked, confirmation, actor, owner)
     return find_operation(owner, operation_id)
+
+
+def _locked(operation_id: int) -> BulkOperation:
+    """The operation, locked. Raises NotFound for a preview that was forgotten just now."""
+    rows = BulkOperation.objects.select_for_update(of=("self",))
+    operation = rows.filter(pk=operation_id).first()
+    if operation is None:
+        raise NotFound(
+            f"The preview {operation_id} is kept no longer: only your latest {MAX_PREVIEWS} are. "
+            "Make the selection again."
+        )
+    return operation
 
 
 def _begin(operation: BulkOperation, confirmation: Confirmation, actor: Actor, owner: User) -> None:
@@ -245,7 +264,7 @@ def _leave_out(operation: BulkOperation, matching: QuerySet[Any] | None) -> None
     if matching is None:
         return
     with transaction.atomic():
-        locked = BulkOperation.objects.select_for_update(of=("self",)).get(pk=operation.pk)
+        locked = _locked(operation.pk)
         if locked.state != BulkState.PREVIEW:
             return
         fits = Exists(matching.order_by().filter(pk=OuterRef("object_id")))
@@ -276,10 +295,12 @@ def stop(operation_id: int, *, actor: Actor, reason: str = "") -> BulkOperation:
     return operation
 
 
+@transaction.atomic
 def retry(operation_id: int, *, actor: Actor) -> BulkOperation:
     """A preview of the same with the objects that failed, and those that a stop left.
 
-    Raises NotFound, NotPermitted, and Conflict when it goes on or nothing is left to try.
+    Raises NotFound, NotPermitted, and Conflict when it goes on, the last batch of it is under way,
+    or nothing is left to try.
     """
     operation = find_operation(require_acting(actor), operation_id)
     if operation.state in ACTIVE or operation.state == BulkState.PREVIEW:
@@ -288,6 +309,12 @@ def retry(operation_id: int, *, actor: Actor) -> BulkOperation:
         operation=operation, outcome__in=[Outcome.FAILED, Outcome.PENDING]
     )
     kind = find_kind(operation.list_name)
+    # What the last batch has is locked, and has no outcome yet: it would be done twice.
+    free = left.select_for_update(of=("self",), skip_locked=True)
+    if len(free.values_list("pk", flat=True)) < left.count():
+        raise Conflict(
+            f"The last batch of bulk operation {operation.pk} is under way: try again in a moment."
+        )
     rows = kind.model._default_manager.filter(pk__in=left.values("object_id"))
     return freeze(
         Selection(kind.name, rows),

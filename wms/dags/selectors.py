@@ -291,11 +291,6 @@ def matches_of(dag: Dag) -> QuerySet[MatchRecord]:
     return records.defer("site__requirements", "site__attributes").order_by("-pk")
 
 
-def states_of(user: User, dag_ids: Collection[int]) -> dict[int, str]:
-    """The states of the visible ones of these DAGs."""
-    return dict(visible_dags(user).filter(pk__in=dag_ids).values_list("pk", "state"))
-
-
 def node_events(dag: Dag) -> QuerySet[NodeEvent]:
     """What happened to the nodes of a DAG, latest first, with the nodes' names."""
     return dag.node_events.select_related("node").defer("node__variables").order_by("-pk")

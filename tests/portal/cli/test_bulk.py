@@ -34,6 +34,19 @@ def test_it_tells_first_and_does_it_with_the_number(
     assert (operation.reason, operation.frozen_count) == ("disk full", 2)
 
 
+def test_the_arguments_of_an_action_are_given_by_name(
+    db: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    alice = factories.person("alice")
+    factories.running_dag(alice)
+    asked = ["dags", "rematch", "owner=alice", "--user", "alice", "--reason", "disk full"]
+
+    _run(capsys, *asked, "--with", "avoid_min=90", "--with", "lets_finish=true", "--confirm", "1")
+
+    operation = BulkOperation.objects.get()
+    assert operation.arguments == {"avoid_min": 90, "lets_finish": True}
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [
@@ -41,6 +54,8 @@ def test_it_tells_first_and_does_it_with_the_number(
         (["dags", "explode", "", "--user", "alice"], "One cannot 'explode' DAGs"),
         (["dags", "hold", "", "--user", "nobody"], "There is no user nobody"),
         (["dags", "hold", "", "--user", "vera"], "vera may not"),
+        (["dags", "rematch", "", "--user", "ada", "--with", "avoid_min=soon"], "whole number"),
+        (["dags", "rematch", "", "--user", "ada", "--with", "colour"], "is no argument of rematch"),
     ],
 )
 def test_what_is_refused_is_told(db: None, words: list[str], told: str) -> None:

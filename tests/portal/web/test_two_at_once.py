@@ -30,10 +30,7 @@ from wms.sites.services import ban_site
 
 #: By whom the other one acts, and why.
 OTHER: dict[str, Any] = {"actor": factories.SYSTEM, "reason": "look"}
-_WAITING = """
-SELECT count(*) FROM pg_stat_activity
-WHERE datname = current_database() AND wait_event_type = 'Lock'
-"""
+_WAITING = "SELECT count(*) FROM pg_locks WHERE NOT granted"
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,11 +96,11 @@ def _job(people: SimpleNamespace) -> Meeting:
 
 
 def _pilot(people: SimpleNamespace) -> Meeting:
-    made = factories.queued_pilot()
+    made = factories.pilot()
     return Meeting(
         reverse("web:drain-pilot", args=[made.pk]),
         reverse("web:pilot", args=[made.pk]),
-        lambda: apply_to_pilots("register", [made.pk], **OTHER),
+        lambda: apply_to_pilots("stall", [made.pk], **OTHER),
     )
 
 

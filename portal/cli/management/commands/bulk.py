@@ -17,6 +17,8 @@ from wms.core.actors import Actor
 from wms.core.errors import PilotageError
 from wms.core.models import User
 
+_TRUTH = {"true": True, "false": False}
+
 
 class Command(BaseCommand):
     help = "Act on all objects that a filter means, as the lists do; recorded with the user's name."
@@ -27,6 +29,10 @@ class Command(BaseCommand):
         parser.add_argument("filter", help="as in the address of the list: owner=alice&state=idle")
         parser.add_argument("--user", required=True, help="who does it: a user name")
         parser.add_argument("--reason", default="", help="recorded with each object")
+        parser.add_argument(
+            "--with", action="append", default=[], metavar="NAME=VALUE", dest="given",
+            help="an argument of the action: true, false or a whole number; may be repeated",
+        )  # fmt: skip
         parser.add_argument(
             "--confirm", type=int, metavar="COUNT", help="do it, if it is so many; else only look"
         )
@@ -52,8 +58,20 @@ def _frozen(user: User, options: dict[str, Any]) -> BulkOperation:
     asked = dict(QueryDict(options["filter"]).lists())
     chosen = by_filter(options["list"], asked, user, now=timezone.now())
     return freeze(
-        chosen, action=options["action"], actor=Actor.person(user), reason=options["reason"]
+        chosen,
+        action=options["action"],
+        actor=Actor.person(user),
+        reason=options["reason"],
+        arguments=dict(map(_argument, options["given"])),
     )
+
+
+def _argument(text: str) -> tuple[str, Any]:
+    """A name and its value; the action checks whether they fit."""
+    name, _, value = text.partition("=")
+    if value in _TRUTH:
+        return name, _TRUTH[value]
+    return name, int(value) if value.isascii() and value.isdigit() and len(value) < 19 else value
 
 
 def _told(operation: BulkOperation, user: User) -> list[str]:
