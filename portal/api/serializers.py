@@ -9,7 +9,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from portal.slots import slot_of
-from wms.core.models import EventRecord
+from wms.core.models import AuditEntry, EventRecord
 from wms.jobs.models import Attempt, AttemptFile, Job, JobEvent
 from wms.pilots.checks import checks_of_pilot
 from wms.pilots.models import Pilot, PilotCheck, PilotEvent
@@ -146,6 +146,22 @@ class SiteEventSerializer(EventSerializer):
     class Meta:
         model = SiteEvent
         fields = EVENT_FIELDS
+
+
+class AuditEntrySerializer(serializers.ModelSerializer[AuditEntry]):
+    """Who did what to which object, and why."""
+
+    facts = ObjectField(
+        read_only=True, help_text="Of a change: each field with its old and new value."
+    )
+
+    class Meta:
+        model = AuditEntry
+        fields = [
+            "id", "created_at", "actor", "action", "target", "object_kind", "object_key", "reason",
+            "request_id", "facts",
+        ]  # fmt: skip
+        read_only_fields = fields
 
 
 class JobSerializer(serializers.ModelSerializer[Job]):

@@ -9,6 +9,7 @@ from portal.api import schema
 from portal.api.views import (
     accounting,
     ads,
+    audit,
     bulk,
     dags,
     downtimes,
@@ -162,6 +163,7 @@ urlpatterns = [
     path("bulk/<int:operation_id>/retry/", bulk.RetryBulkOperation.as_view(), name="bulk-retry"),
     path("filters/", lists.SavedFilterList.as_view(), name="filters"),
     path("filters/<int:filter_id>/", lists.SavedFilterDetail.as_view(), name="filter"),
+    path("audit/", audit.AuditList.as_view(), name="audit"),
     path("failures/", failures.FailureGroupList.as_view(), name="failures"),
     path("failures/<int:group_id>/", failures.FailureGroupDetail.as_view(), name="failure"),
     path("failures/<int:group_id>/mute/", failures.MuteFailureGroup.as_view(), name="failure-mute"),

@@ -15,7 +15,7 @@ from wms.history.models import Series
 
 # A sample joins the bin of its time if that is there already, else it overwrites what the ring held
 # one turn ago; an older sample than the bin's own time changes nothing. But a bin of a time to come
-# was stored while a clock was ahead, and would keep others out of its place for as long as that was.
+# was stored while a clock was ahead; it would keep others out of its place for as long as that was.
 # One statement for all series of an archive: the ORM's upsert cannot combine the old row with the
 # new one.
 _STORE = """
