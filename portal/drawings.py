@@ -17,7 +17,14 @@ from django.core.cache import cache
 from redis.exceptions import RedisError
 
 from wms.dags.drawing import FORMAT, Drawing, draw, unpacked
-from wms.dags.drawing_states import States, own_codes, version_of, with_jobs
+from wms.dags.drawing_states import (
+    OwnStates,
+    States,
+    Version,
+    own_states,
+    version_of,
+    with_jobs,
+)
 from wms.dags.drawing_walks import Ends, ends_of, times_of_nodes
 from wms.dags.models import Dag
 from wms.dags.selectors import NodeCounts, counts_by_state
@@ -100,16 +107,16 @@ def _columns(dag_id: int, created: str) -> bytes:
     return gzip.compress(_drawing(dag_id, created).columns(), 6, mtime=0)
 
 
-def states_of(dag: Dag) -> States:
-    """The states of all nodes of a DAG, as they are drawn."""
-    version = version_of(dag)
-    codes = _own_codes(dag.pk, dag.created_at.isoformat(), version.event_id)
-    return with_jobs(dag, drawing_of(dag), States(version, codes))
+def states_of(dag: Dag, version: Version | None = None) -> States:
+    """The states of all nodes of a DAG, as they are drawn; the version, if it was read just now."""
+    version = version or version_of(dag)
+    own = _own_states(dag.pk, dag.created_at.isoformat(), version.event_id)
+    return with_jobs(dag, drawing_of(dag), version, own)
 
 
 @lru_cache(maxsize=_AT_HAND)
-def _own_codes(dag_id: int, created: str, event_id: int) -> bytes:
-    return own_codes(Dag(pk=dag_id))
+def _own_states(dag_id: int, created: str, event_id: int) -> OwnStates:
+    return own_states(Dag(pk=dag_id))
 
 
 @lru_cache(maxsize=_AT_HAND)
@@ -117,14 +124,14 @@ def _times(dag_id: int, created: str, event_id: int) -> Sequence[float]:
     return times_of_nodes(Dag(pk=dag_id))
 
 
-def ends_by(dag: Dag, codes: bytes, *, begun: float, now: float) -> Ends:
+def ends_by(dag: Dag, states: States, *, begun: float, now: float) -> Ends:
     """When the nodes of a DAG, in these states, began and ended; of the others, what is expected.
 
     For a while the expectations stay as they are: they are a long walk through a large DAG.
     """
-    version = version_of(dag).event_id
+    event_id = states.version.event_id
     seen = now if dag.state in DAG_TERMINAL else now - now % _EXPECTED_S
-    return _ends(dag.pk, dag.created_at.isoformat(), version, codes, begun, seen)
+    return _ends(dag.pk, dag.created_at.isoformat(), event_id, states.codes, begun, seen)
 
 
 @lru_cache(maxsize=2)
@@ -133,9 +140,9 @@ def _ends(dag_id: int, created: str, event_id: int, codes: bytes, begun: float, 
     return ends_of(_drawing(dag_id, created), codes, times, begun=begun, now=now)
 
 
-def counts_of(dag: Dag) -> NodeCounts:
-    """How many nodes of a DAG are in each state."""
-    return _counts(dag.pk, dag.created_at.isoformat(), version_of(dag).event_id)
+def counts_of(dag: Dag, version: Version) -> NodeCounts:
+    """How many nodes of a DAG are in each state, at a version that was read just now."""
+    return _counts(dag.pk, dag.created_at.isoformat(), version.event_id)
 
 
 @lru_cache(maxsize=_COUNTS_AT_HAND)

@@ -9,8 +9,9 @@ from typing import Any
 from django.http import HttpRequest, QueryDict
 from django.urls import reverse
 
-from portal.drawings import drawing_of, states_of
+from portal.drawings import drawing_of
 from portal.web.dag_levels import level_map
+from portal.web.dag_reading import DagReading
 from portal.web.graph_folding import Element, NodeFact, folded, folds_of
 from portal.web.graph_scene import Scene, Ways, scene_of
 from portal.web.looks import WORDS, look_of
@@ -20,7 +21,6 @@ from wms.dags.drawing import Drawing
 from wms.dags.drawing_states import DRAWN
 from wms.dags.drawing_walks import neighbours_of
 from wms.dags.models import Dag, Node
-from wms.dags.selectors import NodeCounts
 from wms.dags.states import NodeKind
 
 #: Nodes and arcs up to which a DAG is drawn whole, and folded.
@@ -53,10 +53,10 @@ def size_of(drawing: Drawing) -> str:
     return "map"
 
 
-def graph_tab(request: HttpRequest, dag: Dag, counts: NodeCounts) -> Mapping[str, Any]:
+def graph_tab(request: HttpRequest, read: DagReading) -> Mapping[str, Any]:
     """The drawing, and the ways to others of the same DAG."""
+    dag, states = read.dag, read.states
     drawing = drawing_of(dag)
-    states = states_of(dag)
     wish = _wish(request.GET, dag)
     size = size_of(drawing)
     query = request.GET.copy()

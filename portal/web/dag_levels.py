@@ -9,12 +9,11 @@ from typing import Any
 
 from django.http import HttpRequest
 
-from portal.drawings import drawing_of, states_of
+from portal.drawings import drawing_of
+from portal.web.dag_reading import DagReading
 from portal.web.state_bars import STACKED, Stretch, in_words, stretches_of
 from wms.dags.drawing import Drawing
 from wms.dags.drawing_states import DRAWN
-from wms.dags.models import Dag
-from wms.dags.selectors import NodeCounts
 
 #: More levels than this share columns.
 _MOST_COLUMNS = 100
@@ -75,10 +74,9 @@ class LevelMap:
         return self.level_count > len(self.columns)
 
 
-def levels_tab(request: HttpRequest, dag: Dag, counts: NodeCounts) -> Mapping[str, Any]:
+def levels_tab(request: HttpRequest, read: DagReading) -> Mapping[str, Any]:
     """The level map and its table."""
-    drawing = drawing_of(dag)
-    return {"map": level_map(drawing, states_of(dag).codes)}
+    return {"map": level_map(drawing_of(read.dag), read.states.codes)}
 
 
 def level_map(drawing: Drawing, codes: bytes) -> LevelMap:

@@ -4,33 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 
-from portal.drawings import counts_of
 from portal.web.dag_graph import graph_tab
 from portal.web.dag_levels import levels_tab
+from portal.web.dag_reading import DagReading
 from portal.web.dag_steering import steerings_of
-from portal.web.dag_tabs import events_tab, files_tab, overview_tab, rescue_tab, scripts_tab
+from portal.web.dag_tabs import (
+    counts_of_marks,
+    events_tab,
+    files_tab,
+    overview_tab,
+    rescue_tab,
+    scripts_tab,
+)
 from portal.web.dag_timeline import timeline_tab
 from portal.web.forms import RematchForm
 from portal.web.node_table import nodes_tab
 from portal.web.pages import REFRESH_S, is_part, render_page
-from portal.web.runs import kept_back
 from wms.core.errors import NotFound, PilotageError
 from wms.dags.models import Dag
-from wms.dags.policies import matchmaking_policy
 from wms.dags.policy import may_steer
 from wms.dags.run_selectors import outer_of
-from wms.dags.selectors import NodeCounts, counts_by_state, matches_of
+from wms.dags.selectors import NodeCounts, matches_of
 from wms.dags.states import DAG_TERMINAL
-from wms.notices.selectors import subscription_to_dag
 
 _STAYS_SHOWN = 20
-#: From so many nodes on, a page that looks at all of them is refreshed less often.
-_LARGE = 20_000
+_COUNTS_OF_STATES = attrgetter("states.counts")
 _REFRESH_OF_LARGE_S = 20
 
 
@@ -40,7 +44,9 @@ class Tab:
 
     name: str
     label: str
-    build: Callable[[HttpRequest, Dag, NodeCounts], Mapping[str, Any]]
+    build: Callable[[HttpRequest, DagReading], Mapping[str, Any]]
+    #: What it reads may have the counts of the nodes in it.
+    counts: Callable[[DagReading], NodeCounts] = attrgetter("counts")
     #: It is not swapped when the page refreshes: it keeps itself up to date.
     is_steady: bool = False
     #: It looks at every node.
@@ -50,11 +56,11 @@ class Tab:
 TABS = {
     each.name: each
     for each in (
-        Tab("overview", "Overview", overview_tab, is_whole=True),
-        Tab("graph", "Graph", graph_tab, is_steady=True),
-        Tab("levels", "Levels", levels_tab, is_whole=True),
+        Tab("overview", "Overview", overview_tab, counts=counts_of_marks, is_whole=True),
+        Tab("graph", "Graph", graph_tab, counts=_COUNTS_OF_STATES, is_steady=True),
+        Tab("levels", "Levels", levels_tab, counts=_COUNTS_OF_STATES, is_whole=True),
         Tab("nodes", "Nodes", nodes_tab, is_whole=True),
-        Tab("timeline", "Timeline", timeline_tab, is_whole=True),
+        Tab("timeline", "Timeline", timeline_tab, counts=_COUNTS_OF_STATES, is_whole=True),
         Tab("events", "Events", events_tab),
         Tab("scripts", "Scripts", scripts_tab),
         Tab("files", "Files", files_tab),
@@ -65,15 +71,20 @@ TABS = {
 
 def show_dag(
     request: HttpRequest,
-    dag: Dag,
+    dag_id: int,
     *,
     opened: str = "",
     error: PilotageError | None = None,
 ) -> HttpResponse:
-    """The page of a DAG, or its live part; `opened` is the form that was refused with `error`."""
+    """The page of a DAG, or its live part; `opened` is the form that was refused with `error`.
+
+    Raises NotFound.
+    """
     tab = _tab(request)
-    counts = counts_of(dag) if dag.node_count >= _LARGE else counts_by_state(dag)
-    is_large = tab.is_whole and dag.node_count >= _LARGE
+    read = DagReading(request.user, dag_id)
+    dag = read.dag
+    is_built = not (tab.is_steady and is_part(request))
+    counts = tab.counts(read) if is_built else read.counts
     context = {
         "dag": dag,
         "tab": tab,
@@ -81,24 +92,23 @@ def show_dag(
         "tab_template": f"web/dag_{tab.name}.html",
         "page_path": reverse("web:dag", args=[dag.pk]),
         "live_path": _live_path(request, dag),
-        "refresh_s": _REFRESH_OF_LARGE_S if is_large else REFRESH_S,
+        "refresh_s": _REFRESH_OF_LARGE_S if tab.is_whole and read.is_large else REFRESH_S,
         "steerings": steerings_of(request.user, dag),
         "may_steer": may_steer(request.user, dag),
         "has_ended": dag.state in DAG_TERMINAL,
         "opened": opened,
         "error": error,
         "steer_form": RematchForm(request.POST or None),
-        "avoid_s": matchmaking_policy().avoid_s,
+        "avoid_s": read.policy.avoid_s,
         "counts": counts.counted,
         "node_total": sum(counts.every.values()),
-        "kept_back": kept_back(dag),
+        "kept_back": read.kept_back,
         "outer": outer_of(dag),
+        "is_told": read.is_told,
         **_stays(dag),
     }
-    if not is_part(request):
-        context["is_told"] = subscription_to_dag(request.user, dag.pk) is not None
-    if not (tab.is_steady and is_part(request)):
-        context |= tab.build(request, dag, counts)
+    if is_built:
+        context |= tab.build(request, read)
     return render_page(request, "dag", context, status=error.status if error else 200)
 
 

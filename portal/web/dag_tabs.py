@@ -8,24 +8,22 @@ from typing import Any
 from django.http import HttpRequest, QueryDict
 from django.utils import timezone
 
-from portal.drawings import drawing_of, states_of
+from portal.drawings import drawing_of
 from portal.web.dag_levels import level_map
+from portal.web.dag_reading import DagReading
 from portal.web.downloads import is_picture
 from portal.web.looks import LOOKS
 from portal.web.paging import page_of
 from portal.web.runs import facts_of, records_of
-from wms.dags.models import Dag
 from wms.dags.node_selectors import script_runs_of_dag
-from wms.dags.policies import matchmaking_policy
 from wms.dags.rematching import outlook_of
-from wms.dags.run_selectors import starts_of
+from wms.dags.run_selectors import rescues_of, starts_of
 from wms.dags.selectors import (
     DagEventLine,
     EventsBefore,
     NodeCounts,
     dag_event_lines,
     files_of,
-    levels_of,
 )
 from wms.dags.states import NodeState
 
@@ -34,25 +32,27 @@ _LATEST_EVENTS = 10
 _FILES_SHOWN = 300
 _PICTURES_SHOWN = 12
 _SCRIPTS_SHOWN = 100
-#: Up to so many nodes are drawn as marks, level by level.
-_NODES_DRAWN = 400
 
 
-def overview_tab(request: HttpRequest, dag: Dag, counts: NodeCounts) -> Mapping[str, Any]:
+def counts_of_marks(read: DagReading) -> NodeCounts:
+    """How many nodes are in each state, by what the overview shows of them."""
+    return read.states.counts if read.levels is None else read.levels.counts
+
+
+def overview_tab(request: HttpRequest, read: DagReading) -> Mapping[str, Any]:
     """What it is, its limits, what is inside of it, what it made, what happened last."""
-    levels = levels_of(dag, limit=_NODES_DRAWN)
-    present = {node.state for level in levels for node in level}
+    dag, levels = read.dag, read.levels
+    present = {node.state for level in levels.rows for node in level} if levels else ()
     events = dag_event_lines(dag, limit=_LATEST_EVENTS)
     newest = files_of(dag).filter(attempt__isnull=False).order_by("-modified_at", "path")
-    is_many = dag.node_count > _NODES_DRAWN
     return {
-        "levels": levels,
-        "map": level_map(drawing_of(dag), states_of(dag).codes) if is_many else None,
+        "levels": levels.rows if levels else (),
+        "map": None if levels else level_map(drawing_of(dag), read.states.codes),
         "states_drawn": [state for state in LOOKS if state in present],
-        "outlook": outlook_of(dag, matchmaking_policy(), now=timezone.now()),
+        "outlook": outlook_of(dag, read.policy, now=timezone.now()),
         "pictures": _pictures(newest[:_FILES_SHOWN]),
         "events": events,
-        **facts_of(dag),
+        **facts_of(dag, read.limits),
     }
 
 
@@ -61,10 +61,10 @@ def _pictures(files: Any) -> list[Any]:
     return shown[:_PICTURES_SHOWN]
 
 
-def events_tab(request: HttpRequest, dag: Dag, counts: NodeCounts) -> Mapping[str, Any]:
+def events_tab(request: HttpRequest, read: DagReading) -> Mapping[str, Any]:
     """What happened to the DAG and its nodes, latest first, page by page."""
     before = EventsBefore(_number(request.GET, "dag"), _number(request.GET, "node"))
-    events = dag_event_lines(dag, limit=_EVENTS_SHOWN + 1, before=before)
+    events = dag_event_lines(read.dag, limit=_EVENTS_SHOWN + 1, before=before)
     shown = events[:_EVENTS_SHOWN]
     return {
         "events": shown,
@@ -92,17 +92,17 @@ def _number(query: QueryDict, name: str) -> int | None:
     return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else None
 
 
-def scripts_tab(request: HttpRequest, dag: Dag, counts: NodeCounts) -> Mapping[str, Any]:
+def scripts_tab(request: HttpRequest, read: DagReading) -> Mapping[str, Any]:
     """The runs of the scripts of all nodes, latest first."""
     return {
-        "scripts": page_of(script_runs_of_dag(dag), request.GET, page_size=_SCRIPTS_SHOWN),
+        "scripts": page_of(script_runs_of_dag(read.dag), request.GET, page_size=_SCRIPTS_SHOWN),
     }
 
 
-def files_tab(request: HttpRequest, dag: Dag, counts: NodeCounts) -> Mapping[str, Any]:
+def files_tab(request: HttpRequest, read: DagReading) -> Mapping[str, Any]:
     """What was submitted and what came back, latest first; a part of the name narrows it."""
     wanted = request.GET.get("q", "").strip()
-    files = files_of(dag).order_by("-modified_at", "path")
+    files = files_of(read.dag).order_by("-modified_at", "path")
     if wanted:
         files = files.filter(path__icontains=wanted)
     found = list(files[: _FILES_SHOWN + 1])
@@ -114,12 +114,13 @@ def files_tab(request: HttpRequest, dag: Dag, counts: NodeCounts) -> Mapping[str
     }
 
 
-def rescue_tab(request: HttpRequest, dag: Dag, counts: NodeCounts) -> Mapping[str, Any]:
+def rescue_tab(request: HttpRequest, read: DagReading) -> Mapping[str, Any]:
     """What a further run could begin from, and what was left over by this one."""
-    left = {state: n for state, n in counts.counted.items() if state != NodeState.DONE and n}
+    counts, written = read.counts.counted, list(rescues_of(read.dag))
+    left = {state: n for state, n in counts.items() if state != NodeState.DONE and n}
     return {
-        "starts": starts_of(dag),
+        "starts": starts_of(read.dag, written),
         "left": left,
         "left_total": sum(left.values()),
-        **records_of(dag),
+        **records_of(read.dag, written),
     }

@@ -10,14 +10,14 @@ from typing import Any
 from django.http import HttpRequest
 from django.utils import timezone
 
-from portal.drawings import drawing_of, ends_by, states_of
+from portal.drawings import drawing_of, ends_by
+from portal.web.dag_reading import DagReading
 from portal.web.node_choice import Choice, choice_of, chosen_rows, walked
-from portal.web.timeline_rows import MOST_ROWS, Row, rows_of_nodes
+from portal.web.timeline_rows import MOST_ROWS, Row, nodes_drawn, rows_of_nodes
 from wms.dags.drawing import Drawing
 from wms.dags.drawing_states import DRAWN
 from wms.dags.drawing_walks import Ends, longest_path
-from wms.dags.models import Dag
-from wms.dags.selectors import NodeCounts, nodes_of
+from wms.dags.models import Node
 from wms.dags.states import DAG_TERMINAL, NODE_TERMINAL
 
 #: More levels than this share rows.
@@ -92,15 +92,15 @@ class LevelRow:
         return one if self.first == self.last else f"Levels {self.first}-{self.last}"
 
 
-def timeline_tab(request: HttpRequest, dag: Dag, counts: NodeCounts) -> Mapping[str, Any]:
+def timeline_tab(request: HttpRequest, read: DagReading) -> Mapping[str, Any]:
     """Rows of levels; rows of nodes when at most MOST_ROWS were chosen."""
+    dag, codes = read.dag, read.states.codes
     choice = choice_of(request.GET)
     now = timezone.now()
     drawing = drawing_of(dag)
-    codes = states_of(dag).codes
     begun = (dag.matched_at or dag.created_at).timestamp()
     end = (dag.ended_at or now if dag.state in DAG_TERMINAL else now).timestamp()
-    ends = ends_by(dag, codes, begun=begun, now=end)
+    ends = ends_by(dag, read.states, begun=begun, now=end)
     axis = _axis(request, begun, end)
     path = longest_path(ends)
     context: dict[str, Any] = {
@@ -113,23 +113,25 @@ def timeline_tab(request: HttpRequest, dag: Dag, counts: NodeCounts) -> Mapping[
     }
     if choice.is_everything and drawing.node_count > MOST_ROWS:
         return context | {"level_rows": _level_rows(drawing, codes, ends, path, axis)}
-    ids, total = _chosen(dag, choice)
+    nodes, total = _chosen(read, choice)
     if total > MOST_ROWS:
         return context | {
             "level_rows": _level_rows(drawing, codes, ends, path, axis),
             "chosen_total": total,
         }
     on_path = {drawing.id_of(index) for index in path}
-    return context | {"rows": _placed(rows_of_nodes(dag, ids, now=now), axis), "on_path": on_path}
+    return context | {"rows": _placed(rows_of_nodes(dag, nodes, now=now), axis), "on_path": on_path}
 
 
-def _chosen(dag: Dag, choice: Choice) -> tuple[list[int], int]:
+def _chosen(read: DagReading, choice: Choice) -> tuple[list[Node], int]:
+    """The nodes that were chosen, unless they are too many, and their number."""
+    nodes = nodes_drawn(read.dag)
     if choice.is_walked:
-        found = list(walked(dag, choice).ids)
-        return found[:MOST_ROWS], len(found)
-    rows = chosen_rows(nodes_of(dag), choice).order_by("ordinal").values_list("pk", flat=True)
-    found = list(rows[: MOST_ROWS + 1])
-    return found, len(found)
+        ids = walked(read.dag, read.states, choice).ids
+        found = nodes.in_bulk(list(ids)) if len(ids) <= MOST_ROWS else {}
+        return [found[pk] for pk in ids if pk in found], len(ids)
+    chosen = list(chosen_rows(nodes, choice).order_by("ordinal")[: MOST_ROWS + 1])
+    return chosen, len(chosen)
 
 
 def _axis(request: HttpRequest, begun: float, end: float) -> Axis:

@@ -9,9 +9,9 @@ from django.db.models import Q, QuerySet
 from django.http import QueryDict
 from django.utils import timezone
 
-from portal.drawings import drawing_of, ends_by, states_of
+from portal.drawings import drawing_of, ends_by
 from wms.core.errors import NotFound
-from wms.dags.drawing_states import DRAWN
+from wms.dags.drawing_states import DRAWN, States
 from wms.dags.drawing_walks import blocking_most, longest_path
 from wms.dags.models import Dag, Node
 from wms.dags.states import NODE_TERMINAL, NodeState
@@ -82,10 +82,9 @@ class Walked:
     remark: str = ""
 
 
-def walked(dag: Dag, choice: Choice) -> Walked:
+def walked(dag: Dag, states: States, choice: Choice) -> Walked:
     """The nodes that were chosen by their place among the others, and by their state."""
-    drawing = drawing_of(dag)
-    codes = states_of(dag).codes
+    drawing, codes = drawing_of(dag), states.codes
     notes: dict[int, str] = {}
     remark = ""
     if choice.show == "blocking":
@@ -100,7 +99,7 @@ def walked(dag: Dag, choice: Choice) -> Walked:
             remark += " The numbers are estimated from a sample of the nodes that are not done."
     elif choice.show == "critical":
         begun = (dag.matched_at or dag.created_at).timestamp()
-        ends = ends_by(dag, codes, begun=begun, now=timezone.now().timestamp())
+        ends = ends_by(dag, states, begun=begun, now=timezone.now().timestamp())
         indexes = longest_path(ends)
         remark = (
             "Each of them waited longest for the one before it; for those that have not ended, the "

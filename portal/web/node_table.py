@@ -8,11 +8,12 @@ from typing import Any
 
 from django.http import HttpRequest, QueryDict
 
+from portal.web.dag_reading import DagReading
 from portal.web.node_choice import SHOWS, Choice, choice_of, chosen_rows, walked
 from portal.web.node_steering import node_steerings
 from portal.web.paging import Stretch, stretch_of
 from wms.dags.models import Dag, Node
-from wms.dags.selectors import NodeCounts, nodes_of
+from wms.dags.selectors import nodes_of
 from wms.dags.states import NodeState
 
 _SHOWN = 200
@@ -28,15 +29,16 @@ class NodeFacet:
     is_chosen: bool
 
 
-def nodes_tab(request: HttpRequest, dag: Dag, counts: NodeCounts) -> Mapping[str, Any]:
+def nodes_tab(request: HttpRequest, read: DagReading) -> Mapping[str, Any]:
     """The nodes that were asked for, page by page."""
+    dag, counts = read.dag, read.counts
     query = request.GET.copy()
     query["tab"] = "nodes"
     choice = choice_of(query)
     notes: Mapping[int, str] = {}
     remark = ""
     if choice.is_walked:
-        found = walked(dag, choice)
+        found = walked(dag, read.states, choice)
         notes, remark = found.notes, found.remark
         nodes = _stretch_of_ids(dag, found.ids, query)
     else:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 from wms.dags.models import Dag, Node, NodeEvent
 from wms.dags.states import NODE_TERMINAL, NodeState
@@ -54,23 +54,27 @@ class Row:
         return max(span.end for span in self.spans) - self.spans[0].start
 
 
-def rows_of_nodes(dag: Dag, ids: Collection[int], *, now: datetime) -> list[Row]:
-    """What these nodes did, in the order given; three queries."""
-    columns = ("name", "state", "state_since", "job_id", "retry_number")
-    nodes = Node.objects.filter(dag=dag).only(*columns).in_bulk(list(ids))
+def nodes_drawn(dag: Dag) -> QuerySet[Node]:
+    """The nodes of a DAG with what their rows show."""
+    return Node.objects.filter(dag=dag).only(
+        "name", "state", "state_since", "job_id", "retry_number"
+    )
+
+
+def rows_of_nodes(dag: Dag, nodes: Sequence[Node], *, now: datetime) -> list[Row]:
+    """What these nodes of `nodes_drawn` did; two queries."""
     steps: dict[int, list[tuple[float, str]]] = defaultdict(list)
-    events = NodeEvent.objects.filter(dag=dag, node_id__in=nodes).order_by("pk")
+    events = NodeEvent.objects.filter(dag=dag, node__in=nodes).order_by("pk")
     for node_id, at, state in events.values_list("node_id", "created_at", "to_state"):
         if len(steps[node_id]) < _EVENTS_PER_NODE:
             steps[node_id].append((at.timestamp(), state))
-    runs = _runs(nodes.values(), now)
+    runs = _runs(nodes, now)
     return [
-        Row(nodes[pk], sorted(
-            [*_spans(steps[pk], nodes[pk], now), *runs.get(nodes[pk].job_id or 0, [])],
+        Row(node, sorted(
+            [*_spans(steps[node.pk], node, now), *runs.get(node.job_id or 0, [])],
             key=lambda span: (span.start, span.look == "running"),
         ))
-        for pk in ids
-        if pk in nodes
+        for node in nodes
     ]  # fmt: skip
 
 

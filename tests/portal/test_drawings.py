@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 from django.core.cache import cache
@@ -13,7 +14,7 @@ from pytest_django import DjangoAssertNumQueries
 from portal import drawings
 from portal.drawings import counts_of, drawing_of, ends_by, states_of
 from tests import factories
-from wms.dags.drawing_states import DRAWN
+from wms.dags.drawing_states import DRAWN, version_of
 from wms.dags.models import Dag
 
 _NOBODY = {
@@ -81,12 +82,12 @@ def test_large_new_dags_are_drawn_before_anybody_asks(
 
 
 def test_expected_ends_of_nodes_are_computed_anew_after_a_while_or_an_event(dag: Dag) -> None:
-    codes = states_of(dag).codes
-    first = ends_by(dag, codes, begun=0.0, now=90.0)
+    states = states_of(dag)
+    first = ends_by(dag, states, begun=0.0, now=90.0)
 
-    assert ends_by(dag, codes, begun=0.0, now=119.0) is first
-    assert ends_by(dag, codes, begun=0.0, now=120.0) is not first
-    done = bytes([DRAWN.index("done")]) + codes[1:]
+    assert ends_by(dag, states, begun=0.0, now=119.0) is first
+    assert ends_by(dag, states, begun=0.0, now=120.0) is not first
+    done = replace(states, codes=bytes([DRAWN.index("done")]) + states.codes[1:])
     assert ends_by(dag, done, begun=0.0, now=120.0).mean_s != first.mean_s
 
 
@@ -100,4 +101,4 @@ def test_the_states_of_all_nodes_are_read_once_until_something_happens(dag: Dag)
     assert unchanged.codes == before.codes
     assert not [each for each in again if "string_agg" in each["sql"]]
     assert [DRAWN[code] for code in states_of(dag).codes] == ["submitted", "waiting", "waiting"]
-    assert counts_of(dag).every == {"submitted": 1, "waiting": 2}
+    assert counts_of(dag, version_of(dag)).every == {"submitted": 1, "waiting": 2}

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 from django.test import Client
 
+from portal.web import dag_page
 from tests.portal.routes import Route, routes
 from tests.portal.world import World, grown, small_world
 from tests.query_counts import compare_growth, compare_with_baseline, statements_of
@@ -95,6 +98,10 @@ QUERIES = {
 }
 
 
+#: Pages of which each tab has a number of its own.
+TABS = {"web:dag": [name for name in dag_page.TABS if name != "overview"]}
+
+
 def _measured_routes() -> list[Route]:
     return [
         route
@@ -108,8 +115,7 @@ def _measured_routes() -> list[Route]:
 
 def _measure(world: World, client: Client) -> dict[str, list[str]]:
     measured = {}
-    for route in _measured_routes():
-        address, query = world.address(route), QUERIES.get(route.name, {})
+    for name, address, query in _asked(world):
 
         def get(address: str = address, query: dict[str, list[str]] = query) -> None:
             answer = client.get(address, query)
@@ -118,8 +124,16 @@ def _measure(world: World, client: Client) -> dict[str, list[str]]:
                 b"".join(answer.streaming_content)
 
         get()  # what is kept in memory is read now
-        measured[route.name] = statements_of(get)
+        measured[name] = statements_of(get)
     return measured
+
+
+def _asked(world: World) -> Iterator[tuple[str, str, dict[str, list[str]]]]:
+    for route in _measured_routes():
+        address = world.address(route)
+        yield route.name, address, QUERIES.get(route.name, {})
+        for tab in TABS.get(route.name, ()):
+            yield f"{route.name} {tab}", address, {"tab": [tab]}
 
 
 @pytest.mark.slow

@@ -8,17 +8,21 @@ because it is states that are told, not steps.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from django.db import connection
-from django.db.models import Q, QuerySet
+from django.db.models import OuterRef, Q, QuerySet, Subquery
+from django.db.models.functions import Coalesce, Now
 
 from wms.dags.drawing import Drawing
 from wms.dags.lifecycle import JOB_TOPIC
 from wms.dags.models import Dag, Node, NodeEvent
-from wms.dags.states import NodeState
+from wms.dags.selectors import NodeCounts
+from wms.dags.states import COUNTED_KINDS, NodeState
 from wms.jobs.models import Job
 from wms.jobs.states import QUEUED, WITH_PILOT, JobState
 
@@ -32,12 +36,17 @@ _OVERLAP = timedelta(minutes=1)
 MAX_CHANGES = 20_000
 
 _LETTERS = "".join(chr(ord("a") + place) for place in range(len(DRAWN)))
-_TO_BYTES = {ord(letter): place for place, letter in enumerate(_LETTERS)}
-# One letter a node: rows would take ten times as long.
+_TO_BYTES = {
+    ord(letter): place
+    for letters in (_LETTERS, _LETTERS.upper())
+    for place, letter in enumerate(letters)
+}
+# One letter a node: rows would take ten times as long. Those that stand beside the others, as
+# FINAL, have capital letters.
 _STATES = """
 SELECT string_agg(
-    CASE state {cases} END, '' ORDER BY id
-) FROM dags_node WHERE dag_id = %s
+    CASE WHEN kind = ANY(%s) THEN letter ELSE upper(letter) END, '' ORDER BY id
+) FROM (SELECT id, kind, CASE state {cases} END AS letter FROM dags_node WHERE dag_id = %s) AS node
 """.format(
     cases=" ".join(
         f"WHEN '{state}' THEN '{letter}'"
@@ -75,10 +84,22 @@ def _is_number(text: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class States:
-    """The state of each node of a drawing as a place in `DRAWN`."""
+    """The state of each node of a drawing as a place in `DRAWN`.
+
+    `counts` are those of the nodes' own states, whatever their jobs tell.
+    """
 
     version: Version
     codes: bytes
+    counts: NodeCounts
+
+
+@dataclass(frozen=True, slots=True)
+class OwnStates:
+    """The states of all nodes without what their jobs tell: until the next event, the same."""
+
+    codes: bytes
+    counts: NodeCounts
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,29 +117,47 @@ def version_of(dag: Dag) -> Version:
         return Version(*cursor.fetchone())
 
 
+def with_version(dags: QuerySet[Dag]) -> QuerySet[Dag]:
+    """DAGs with what `version_with` needs, in the same query."""
+    latest = NodeEvent.objects.filter(dag=OuterRef("pk")).order_by("-pk").values("pk")[:1]
+    return dags.annotate(latest_event=Coalesce(Subquery(latest), 0), read_at=Now())
+
+
+def version_with(dag: Any) -> Version:
+    """Up to where the states of a DAG could be known when it was read by `with_version`."""
+    return Version(dag.latest_event, dag.read_at)
+
+
 def states_of_nodes(dag: Dag, drawing: Drawing) -> States:
     """The states of all nodes. Whatever changes meanwhile is told by `changes_since` again."""
     version = version_of(dag)
-    return with_jobs(dag, drawing, States(version, own_codes(dag)))
+    return with_jobs(dag, drawing, version, own_states(dag))
 
 
-def own_codes(dag: Dag) -> bytes:
-    """The states of all nodes without what their jobs tell: until the next event, the same."""
+def own_states(dag: Dag) -> OwnStates:
+    """What the nodes' rows tell of their states; one query."""
     with connection.cursor() as cursor:
-        cursor.execute(_STATES, [dag.pk])
+        cursor.execute(_STATES, [list(COUNTED_KINDS), dag.pk])
         letters = cursor.fetchone()[0] or ""
-    return bytes(letters.translate(_TO_BYTES), "latin-1")
+    counted, every = Counter[str](), Counter[str]()
+    for state, letter in zip(NodeState.values, _LETTERS, strict=False):
+        counted[state] = letters.count(letter)
+        every[state] = counted[state] + letters.count(letter.upper())
+    codes = bytes(letters.translate(_TO_BYTES), "latin-1")
+    # Only of states that there are.
+    return OwnStates(codes, NodeCounts(+counted, +every))
 
 
-def with_jobs(dag: Dag, drawing: Drawing, states: States) -> States:
-    """The same, with submitted nodes drawn as their jobs are."""
-    codes = bytearray(states.codes)
-    telling = _jobs(dag).filter(state__in=TELLING)
-    for node_id, code in _looks_by_jobs(dag, telling).items():
-        index = drawing.index_of(node_id)
-        if index is not None and codes[index] == _SUBMITTED:
-            codes[index] = code
-    return States(states.version, bytes(codes))
+def with_jobs(dag: Dag, drawing: Drawing, version: Version, own: OwnStates) -> States:
+    """The states with submitted nodes drawn as their jobs are; a query if there are such nodes."""
+    codes = bytearray(own.codes)
+    if _SUBMITTED in codes:
+        telling = _jobs(dag).filter(state__in=TELLING)
+        for node_id, code in _looks_by_jobs(telling).items():
+            index = drawing.index_of(node_id)
+            if index is not None and codes[index] == _SUBMITTED:
+                codes[index] = code
+    return States(version, bytes(codes), own.counts)
 
 
 def changes_since(dag: Dag, drawing: Drawing, known: Version) -> Changes:
@@ -136,7 +175,7 @@ def changes_since(dag: Dag, drawing: Drawing, known: Version) -> Changes:
         job for state, job in states.values() if job and state == NodeState.SUBMITTED.value
     }
     telling = _jobs(dag).filter(state__in=TELLING)
-    looks = _looks_by_jobs(dag, telling.filter(Q(pk__in=under_way) | Q(cluster_id__in=under_way)))
+    looks = _looks_by_jobs(telling.filter(Q(pk__in=under_way) | Q(cluster_id__in=under_way)))
     codes = {}
     for pk, (state, _) in states.items():
         index = drawing.index_of(pk)
@@ -155,11 +194,13 @@ def _firsts(jobs: QuerySet[Job]) -> set[int]:
     return {cluster or pk for pk, cluster in jobs.values_list("pk", "cluster_id")}
 
 
-def _looks_by_jobs(dag: Dag, telling: QuerySet[Job]) -> dict[int, int]:
-    """The codes of the nodes whose jobs these are, by the node's id."""
-    by_first: dict[int, int] = {}
-    for pk, cluster, state in telling.values_list("pk", "cluster_id", "state"):
-        first, code = cluster or pk, DRAWN.index(state)
-        by_first[first] = min(code, by_first.get(first, code))
-    nodes = Node.objects.filter(dag=dag, job_id__in=by_first).values_list("pk", "job_id")
-    return {pk: by_first[job] for pk, job in nodes}
+def _looks_by_jobs(telling: QuerySet[Job]) -> dict[int, int]:
+    """The codes of the nodes whose jobs these are, by the node's id; one query."""
+    # The jobs of a cluster stand for one node, which knows the first of them.
+    node = Node.objects.filter(job_id=OuterRef("first")).values("pk")[:1]
+    rows = telling.annotate(first=Coalesce("cluster_id", "pk"), node=Subquery(node))
+    looks: dict[int, int] = {}
+    for node_id, state in rows.values_list("node", "state"):
+        code = DRAWN.index(state)
+        looks[node_id] = min(code, looks.get(node_id, code))
+    return looks

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.db import transaction
+from django.db.models import QuerySet, Subquery
+from django.db.models.functions import JSONObject
 
 from matching.adcost import check_cost
 from matching.classads import AdError, parse_expression
@@ -13,12 +17,24 @@ from wms.core.errors import Finding, InvalidInput
 from wms.core.models import Role
 from wms.core.policy import require_role
 from wms.core.saving import check_row, save_audited
-from wms.dags.models import MatchmakingPolicy
+from wms.dags.models import Dag, MatchmakingPolicy
 
 
 def matchmaking_policy() -> MatchmakingPolicy:
     """The policy in force; its defaults, unsaved, as long as nobody has set one."""
     return MatchmakingPolicy.objects.filter(pk=1).first() or MatchmakingPolicy(pk=1)
+
+
+def with_policy(dags: QuerySet[Dag]) -> QuerySet[Dag]:
+    """DAGs with the policy in force, for `policy_with`, in the same query."""
+    names = {field.attname: field.attname for field in MatchmakingPolicy._meta.concrete_fields}
+    policy = MatchmakingPolicy.objects.filter(pk=1).values(whole=JSONObject(**names))
+    return dags.annotate(policy=Subquery(policy))
+
+
+def policy_with(dag: Any) -> MatchmakingPolicy:
+    """The policy that was in force when a DAG was read by `with_policy`."""
+    return MatchmakingPolicy(**(dag.policy or {"pk": 1}))
 
 
 def check_policy(policy: MatchmakingPolicy) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from django.db.models import F, Value
@@ -62,10 +63,20 @@ def rescue_stem(dag_files: list[str]) -> str:
 
 def rescue_numbers(workspace: Workspace, dag_files: list[str]) -> dict[int, str]:
     """The rescue files that lie in the workspace, by number."""
-    stem = rescue_stem(dag_files)
-    paths = WorkspaceFile.objects.filter(workspace=workspace, path__startswith=f"{stem}.rescue")
-    found = {}
-    for path in paths.values_list("path", flat=True):
+    prefix = rescue_prefix(dag_files)
+    files = WorkspaceFile.objects.filter(workspace=workspace, path__startswith=prefix)
+    return rescue_numbers_among(files.values_list("path", flat=True), dag_files)
+
+
+def rescue_prefix(dag_files: list[str]) -> str:
+    """How the names of all rescue files of these DAG files begin."""
+    return f"{rescue_stem(dag_files)}.rescue"
+
+
+def rescue_numbers_among(paths: Iterable[str], dag_files: list[str]) -> dict[int, str]:
+    """Those of these paths that are rescue files of these DAG files, by number."""
+    stem, found = rescue_stem(dag_files), {}
+    for path in paths:
         number = _NUMBER.match(path.removeprefix(stem))
         if number is not None:
             found[int(number.group(1))] = path

@@ -2,19 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
 
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 
 from wms.dags.language.spec import RunOptions
 from wms.dags.models import Dag, Rescue, SharedLimit
 from wms.dags.moves import DATA_CATEGORY
-from wms.dags.rescues import rescue_numbers, rescue_stem
+from wms.dags.rescues import rescue_numbers_among, rescue_prefix, rescue_stem
 from wms.dags.rounds import options_of
 from wms.dags.services import LIVE_OPTIONS
+from wms.dags.shared_limits import with_submitted
 from wms.dags.throttles import limits_of
 from wms.jobs.models import WorkspaceFile
+
+# The DAGs around one. By hand: a walk that the ORM cannot express.
+_AROUND = """
+WITH RECURSIVE around(id, name, parent_node_id, distance) AS (
+    SELECT id, name, parent_node_id, 0 FROM dags_dag WHERE id = %s
+    UNION ALL
+    SELECT dag.id, dag.name, dag.parent_node_id, around.distance + 1
+    FROM around
+    JOIN dags_node AS node ON node.id = around.parent_node_id
+    JOIN dags_dag AS dag ON dag.id = node.dag_id
+)
+SELECT id, name FROM around WHERE distance > 0 ORDER BY distance DESC
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,20 +74,38 @@ class CategoryLine:
     submitted: int
 
 
-def inner_of(dag: Dag) -> QuerySet[Dag]:
-    """The DAGs that the nodes of a DAG run, latest first."""
-    inner = Dag.objects.filter(parent_node__dag=dag).select_related("parent_node", "owner", "site")
-    return inner.defer("parent_node__variables", "parent_node__features").order_by("-pk")
+@dataclass(frozen=True, slots=True)
+class OtherRuns:
+    """DAGs that the nodes of a DAG run, latest first, and runs that went on from it."""
+
+    inner: Sequence[Dag]
+    further: Sequence[Dag]
+
+
+def other_runs(dag: Dag, *, inner: int, further: int) -> OtherRuns:
+    """At most so many of each, with the nodes that run them; one query."""
+    inside = Dag.objects.filter(parent_node__dag=dag).order_by("-pk").values("pk")[:inner]
+    after = next_runs(dag).values("pk")[:further]
+    rows = Dag.objects.filter(pk__in=inside.union(after, all=True)).select_related("parent_node")
+    columns = ("name", "state", "done_count", "node_count", "previous_run_id", "parent_node__name")
+    found = list(rows.only(*columns, "parent_node__dag_id").order_by("-pk"))
+    return OtherRuns(
+        inner=[each for each in found if each.parent_node and each.parent_node.dag_id == dag.pk],
+        further=[each for each in reversed(found) if each.previous_run_id == dag.pk],
+    )
 
 
 def outer_of(dag: Dag) -> list[Dag]:
-    """The DAGs around a DAG, the outermost first."""
-    around: list[Dag] = []
-    inner = dag
-    while inner.parent_node_id is not None:
-        inner = Dag.objects.get(nodes=inner.parent_node_id)
-        around.insert(0, inner)
-    return around
+    """The DAGs around a DAG, the outermost first; a query if there are more than one.
+
+    The first one has been read with the DAG, as `find_dag` does.
+    """
+    if dag.parent_node is None:
+        return []
+    outer = dag.parent_node.dag
+    if outer.parent_node_id is None:
+        return [outer]
+    return [*Dag.objects.raw(_AROUND, [outer.pk]), outer]
 
 
 def next_runs(dag: Dag) -> QuerySet[Dag]:
@@ -86,15 +119,17 @@ def rescues_of(dag: Dag) -> QuerySet[Rescue]:
     return Rescue.objects.filter(workspace=dag.workspace_id, dag_file=stem).order_by("-pk")
 
 
-def starts_of(dag: Dag) -> list[Start]:
-    """What a further run may begin from: rescues, the newest first, then save points."""
-    written = rescues_of(dag)
-    there = set(
-        WorkspaceFile.objects.filter(
-            workspace=dag.workspace_id, path__in=written.values("path")
-        ).values_list("path", flat=True)
+def starts_of(dag: Dag, written: Sequence[Rescue]) -> list[Start]:
+    """What a further run may begin from: rescues, the newest first, then save points; one query.
+
+    `written` are those of `rescues_of`, all of them.
+    """
+    by_name = Q(path__startswith=rescue_prefix(dag.dag_files))
+    files = WorkspaceFile.objects.filter(
+        by_name | Q(path__in={each.path for each in written}), workspace=dag.workspace_id
     )
-    numbers = rescue_numbers(dag.workspace, dag.dag_files)
+    there = set(files.values_list("path", flat=True))
+    numbers = rescue_numbers_among(there, dag.dag_files)
     newest = numbers.get(max(numbers, default=0))
     by_hand = {path: Start(path, number, path == newest) for number, path in numbers.items()}
     known = {
@@ -141,5 +176,5 @@ def categories_of(dag: Dag) -> list[CategoryLine]:
 
 
 def shared_limits_of(dag: Dag) -> QuerySet[SharedLimit]:
-    """The limits that a DAG shares with others."""
-    return limits_of(dag)
+    """The limits that a DAG shares with others, with how many nodes are `submitted` under each."""
+    return with_submitted(limits_of(dag))

@@ -3,14 +3,27 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
 import rustworkx
-from django.db.models import BooleanField, Count, ExpressionWrapper, Prefetch, Q, QuerySet
+from django.contrib.postgres.expressions import ArraySubquery
+from django.db.models import (
+    BigIntegerField,
+    BooleanField,
+    Count,
+    ExpressionWrapper,
+    JSONField,
+    OuterRef,
+    Prefetch,
+    Q,
+    QuerySet,
+    Value,
+)
 
+from matching.reasons import Kind
 from wms.core.errors import NotFound
 from wms.core.models import User
 from wms.dags.lifecycle import JOB_TOPIC
@@ -29,14 +42,13 @@ _LIST_COLUMNS = (
     "submitted_count", "ready_count", "status", "exit_code", "root_id", "parent_node_id",
     "created_at", "ended_at",
 )  # fmt: skip
-_LEVEL_COLUMNS = ("pk", "name", "state", "job__state")
 #: States of a job that tell more than that its node is submitted.
 _TELLING = frozenset({JobState.RUNNING.value, JobState.STALLED.value, JobState.HELD.value})
 
 
 @dataclass(frozen=True, slots=True)
 class DagEventLine:
-    """One event of a DAG or of one of its nodes; `subject` names the node.
+    """One event of a DAG or of one of its nodes; `subject` names the node, `node` is its id.
 
     `facts` are those of the DAG's own events.
     """
@@ -50,6 +62,7 @@ class DagEventLine:
     pk: int
     subject: str = ""
     facts: Mapping[str, Any] = field(default_factory=dict)
+    node: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +99,7 @@ def listed_dags(user: User) -> QuerySet[Dag]:
 
 
 def needing_attention(dags: QuerySet[Dag], *, now: datetime) -> QuerySet[Dag]:
-    """Those that are held, failed within a day, are failing, or have waited long for a site."""
+    """Those that are held, failed within a day, are failing, or wait long or in vain for a site."""
     return dags.filter(_needs_attention(now))
 
 
@@ -96,6 +109,7 @@ def _needs_attention(now: datetime) -> Q:
         | Q(state=DagState.FAILED, state_since__gte=now - _FAILED_LATELY)
         | Q(state=DagState.RUNNING, failed_count__gt=0)
         | Q(state=DagState.IDLE, state_since__lt=now - _IDLE_TOO_LONG)
+        | Q(state=DagState.IDLE, unmatched_kind=Kind.NO_SITE)
     )
 
 
@@ -153,36 +167,23 @@ def dags_of_jobs(jobs: Collection[Job]) -> dict[int, Dag]:
 def dag_event_lines(
     dag: Dag, *, limit: int, before: EventsBefore = FROM_THE_LATEST
 ) -> list[DagEventLine]:
-    """The latest events of the DAG and its nodes, latest first."""
+    """The latest events of the DAG and its nodes, latest first; one query."""
+    columns = ("created_at", "event", "from_state", "to_state", "actor", "reason", "pk")
+    nothing = Value({}, output_field=JSONField())
+    none = Value(None, output_field=BigIntegerField())
     own = DagEvent.objects.filter(dag=dag)
-    of_nodes = (
-        NodeEvent.objects.filter(dag=dag)
-        .select_related("node")
-        .only("event", "from_state", "to_state", "actor", "reason", "created_at", "node__name")
-    )
+    of_nodes = NodeEvent.objects.filter(dag=dag)
     if before.dag_event is not None:
         own = own.filter(pk__lt=before.dag_event)
     if before.node_event is not None:
         of_nodes = of_nodes.filter(pk__lt=before.node_event)
-    lines = [_line(event, facts=event.facts) for event in own.order_by("-pk")[:limit]]
-    lines += [_line(event, event.node.name) for event in of_nodes.order_by("-pk")[:limit]]
-    return sorted(lines, key=lambda line: line.created_at, reverse=True)[:limit]
-
-
-def _line(
-    event: DagEvent | NodeEvent, subject: str = "", facts: Mapping[str, Any] | None = None
-) -> DagEventLine:
-    return DagEventLine(
-        created_at=event.created_at,
-        event=event.event,
-        from_state=event.from_state,
-        to_state=event.to_state,
-        actor=event.actor,
-        reason=event.reason,
-        pk=event.pk,
-        subject=subject,
-        facts=facts or {},
-    )
+    of_dag = own.order_by("-pk").values_list(*columns, Value(""), "facts", none)[:limit]
+    told = (*columns, "node__name", nothing, "node_id")
+    of_each = of_nodes.order_by("-pk").values_list(*told)[:limit]
+    lines = [DagEventLine(*values) for values in of_dag.union(of_each, all=True)]
+    # What happened at the same time: that of the DAG first.
+    lines.sort(key=lambda line: (line.created_at, not line.subject, line.pk), reverse=True)
+    return lines[:limit]
 
 
 def files_of(dag: Dag) -> QuerySet[WorkspaceFile]:
@@ -195,26 +196,44 @@ def files_of(dag: Dag) -> QuerySet[WorkspaceFile]:
     )
 
 
-def levels_of(dag: Dag, *, limit: int) -> list[list[LevelNode]]:
-    """The nodes by level: each one below all of its parents. Empty for more than `limit` nodes.
+@dataclass(frozen=True, slots=True)
+class NodeCounts:
+    """How many nodes are in each state: of those that make the DAG's end, and of all."""
 
-    FINAL and what else stands beside the others is left out.
+    counted: Mapping[str, int]
+    every: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Levels:
+    """The nodes of a small DAG by level: each one below all of its parents.
+
+    FINAL and what else stands beside the others is left out; the counts have all of them.
     """
-    if dag.node_count > limit:
-        return []
-    rows = Node.objects.filter(dag=dag, kind__in=COUNTED_KINDS).order_by("ordinal")
+
+    rows: Sequence[Sequence[LevelNode]]
+    counts: NodeCounts
+
+
+def levels_of(dag: Dag) -> Levels:
+    """All nodes by level; one query."""
+    parents = ArraySubquery(Edge.objects.filter(child=OuterRef("pk")).values("parent_id"))
+    columns = ("pk", "name", "kind", "state", "job__state", parents)
+    rows = list(Node.objects.filter(dag=dag).order_by("ordinal").values_list(*columns))
     nodes = {
         pk: LevelNode(pk, name, job_state if _is_told_by_job(state, job_state) else state)
-        for pk, name, state, job_state in rows.values_list(*_LEVEL_COLUMNS)
+        for pk, name, kind, state, job_state, _ in rows
+        if kind in COUNTED_KINDS
     }
     graph: rustworkx.PyDiGraph[int, None] = rustworkx.PyDiGraph()
     place = dict(zip(nodes, graph.add_nodes_from(list(nodes)), strict=True))
-    arcs = Edge.objects.filter(parent__dag=dag).values_list("parent_id", "child_id")
-    graph.add_edges_from_no_data([(place[parent], place[child]) for parent, child in arcs])
-    return [
+    arcs = [(place[parent], place[pk]) for pk, *_, above in rows for parent in above]
+    graph.add_edges_from_no_data(arcs)
+    levels = [
         [nodes[graph[index]] for index in sorted(level)]
         for level in rustworkx.topological_generations(graph)
     ]
+    return Levels(levels, _counted([(state, kind, 1) for _, _, kind, state, *_ in rows]))
 
 
 def _is_told_by_job(state: str, job_state: str | None) -> bool:
@@ -223,7 +242,12 @@ def _is_told_by_job(state: str, job_state: str | None) -> bool:
 
 def find_dag(user: User, dag_id: int) -> Dag:
     """One visible DAG with what its page shows. Raises NotFound."""
-    dag = detailed_dags(user).filter(pk=dag_id).first()
+    return dag_among(detailed_dags(user), dag_id)
+
+
+def dag_among(dags: QuerySet[Dag], dag_id: int) -> Dag:
+    """The one of these DAGs with this id. Raises NotFound."""
+    dag = dags.filter(pk=dag_id).first()
     if dag is None:
         raise NotFound(f"There is no DAG {dag_id}, or you may not see it.")
     return dag
@@ -265,19 +289,15 @@ def unfinished_jobs(dag_ids: Collection[int]) -> dict[int, JobCounts]:
     return {dag_id: JobCounts(queued, running) for dag_id, queued, running in counted}
 
 
-@dataclass(frozen=True, slots=True)
-class NodeCounts:
-    """How many nodes are in each state: of those that make the DAG's end, and of all."""
-
-    counted: Mapping[str, int]
-    every: Mapping[str, int]
-
-
 def counts_by_state(dag: Dag) -> NodeCounts:
     """How many nodes of a DAG are in each state; one query."""
     rows = (
         Node.objects.filter(dag=dag).order_by().values_list("state", "kind").annotate(Count("pk"))
     )
+    return _counted(rows)
+
+
+def _counted(rows: Iterable[tuple[str, str, int]]) -> NodeCounts:
     counted, every = Counter[str](), Counter[str]()
     for state, kind, count in rows:
         every[state] += count

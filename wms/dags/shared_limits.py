@@ -43,6 +43,11 @@ def visible_shared_limits(user: User) -> QuerySet[SharedLimit]:
     """The limits that the user may see, at present all of them, with what is `submitted` now."""
     if not user.is_active:
         return SharedLimit.objects.none()
+    return with_submitted(SharedLimit.objects.select_related("owner", "site"))
+
+
+def with_submitted(limits: QuerySet[SharedLimit]) -> QuerySet[SharedLimit]:
+    """Limits with how many nodes are `submitted` under each now, in the same query."""
     dags = Dag.objects.filter(*_UNDER, submitted_count__gt=0).order_by()
     of_all = dags.annotate(one=Value(1)).values("one").annotate(count=Sum("submitted_count"))
     in_category = Func(
@@ -54,7 +59,6 @@ def visible_shared_limits(user: User) -> QuerySet[SharedLimit]:
         When(category="", then=Subquery(of_all.values("count"))),
         default=Subquery(of_category.values("count")),
     )
-    limits = SharedLimit.objects.select_related("owner", "site")
     return limits.annotate(submitted=Coalesce(submitted, Value(0)))
 
 
@@ -77,11 +81,12 @@ def save_shared_limit(limit: SharedLimit, *, actor: Actor, reason: str = "") -> 
 
 
 @transaction.atomic
-def delete_shared_limit(limit: SharedLimit, *, actor: Actor) -> None:
+def delete_shared_limit(limit: SharedLimit, *, actor: Actor, reason: str = "") -> None:
     """Delete a limit: its nodes are free then. Raises NotPermitted."""
     require_configuring(actor, _ACTION, *sites_of(limit))
     facts = {"max_jobs": [limit.max_jobs, None]}
-    record_action("delete shared limit", target=_target(limit), actor=actor, facts=facts)
+    target = _target(limit)
+    record_action("delete shared limit", target=target, actor=actor, reason=reason, facts=facts)
     _tell(limit)
     limit.delete()
 

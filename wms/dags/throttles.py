@@ -55,11 +55,15 @@ class Room:
 def room_of(round_: Round, *, most: int) -> Room:
     """The room for nodes of a DAG in this round. Locks the shared limits that concern it."""
     shared = limits_of(round_.dag).select_for_update(of=("self",))
-    return room_under(round_.dag, round_.options, shared, most=most)
+    # Counted when all of them are locked, and not by the statement that waited for the locks.
+    used = [(limit, _submitted_under(limit)) for limit in list(shared)]
+    return room_under(round_.dag, round_.options, used, most=most)
 
 
-def room_under(dag: Dag, options: RunOptions, shared: Iterable[SharedLimit], *, most: int) -> Room:
-    """The room for nodes of a DAG under its own limits and these shared ones."""
+def room_under(
+    dag: Dag, options: RunOptions, shared: Iterable[tuple[SharedLimit, int]], *, most: int
+) -> Room:
+    """The room for nodes of a DAG under its own limits and shared ones, with what each has used."""
     room = Room(most, most)
     if options.max_jobs:
         submitted = dag.submitted_count - dag.category_counts.get(moves.DATA_CATEGORY, 0)
@@ -71,8 +75,8 @@ def room_under(dag: Dag, options: RunOptions, shared: Iterable[SharedLimit], *, 
         for category, limit in dag.category_limits.items():
             reason = f"at most {limit} of category {category} at once"
             room.narrow_category(category, limit - dag.category_counts.get(category, 0), reason)
-    for each in shared:
-        _narrow_shared(room, each)
+    for each, submitted in shared:
+        _narrow_shared(room, each, submitted)
     return room
 
 
@@ -144,7 +148,8 @@ def _idle_jobs(dag: Dag) -> int:
     return Job.objects.filter(topic=JOB_TOPIC, topic_key=dag.pk, state__in=_IDLE_JOBS).count()
 
 
-def _narrow_shared(room: Room, limit: SharedLimit) -> None:
+def _submitted_under(limit: SharedLimit) -> int:
+    """What is submitted under a limit now."""
     # Held and halted DAGs have nodes under way as well, and so have those that left their site.
     dags = Dag.objects.filter(state__in=[*DAG_ACTIVE, "idle"])
     if limit.owner_id is not None:
@@ -153,11 +158,17 @@ def _narrow_shared(room: Room, limit: SharedLimit) -> None:
         dags = dags.filter(site_id=limit.site_id)
     if limit.category:
         under_way = dags.filter(submitted_count__gt=0).values_list("category_counts", flat=True)
-        submitted = sum(counts.get(limit.category, 0) for counts in under_way)
-        room.narrow_category(limit.category, limit.max_jobs - submitted, _reason_of(limit))
+        return sum(counts.get(limit.category, 0) for counts in under_way)
+    total: int = dags.aggregate(total=Coalesce(Sum("submitted_count"), 0))["total"]
+    return total
+
+
+def _narrow_shared(room: Room, limit: SharedLimit, submitted: int) -> None:
+    left = limit.max_jobs - submitted
+    if limit.category:
+        room.narrow_category(limit.category, left, _reason_of(limit))
     else:
-        total = dags.aggregate(total=Coalesce(Sum("submitted_count"), 0))["total"]
-        room.narrow(limit.max_jobs - total, _reason_of(limit))
+        room.narrow(left, _reason_of(limit))
 
 
 def _reason_of(limit: SharedLimit) -> str:

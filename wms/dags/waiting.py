@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from django.db import connection
 from django.db.models import Count, Q, QuerySet
 
 from wms.dags.clusters import cluster_jobs
-from wms.dags.models import Dag, Edge, Node, ScriptRun
+from wms.dags.models import Dag, Edge, Node, ScriptRun, SharedLimit
 from wms.dags.rounds import is_provisioned, options_of
+from wms.dags.shared_limits import with_submitted
 from wms.dags.states import (
     COUNTED_KINDS,
     DAG_TERMINAL,
@@ -70,14 +72,17 @@ class Obstacle:
     request: int | None = None
 
 
-def room_now(dag: Dag) -> Room | None:
+def room_now(dag: Dag, limits: Iterable[SharedLimit] | None = None) -> Room | None:
     """The room that its limits leave the nodes of a running DAG; None while that does not matter.
 
-    Nothing is locked, so it may have changed when it is read.
+    Nothing is locked, so it may have changed when it is read. `limits` are those that it shares
+    with others, where they have been read by `with_submitted` already.
     """
     if dag.state != DagState.RUNNING or not dag.ready_count:
         return None
-    return room_under(dag, options_of(dag), limits_of(dag), most=_MANY)
+    shared: Iterable[Any] = with_submitted(limits_of(dag)) if limits is None else limits
+    used = [(limit, limit.submitted) for limit in shared]
+    return room_under(dag, options_of(dag), used, most=_MANY)
 
 
 def obstacles_of(node: Node, *, now: datetime) -> list[Obstacle]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from django.db.models import Count, IntegerField, OuterRef, QuerySet, Subquery
+from django.db.models import Count, Exists, IntegerField, OuterRef, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
 from wms.core.errors import NotFound
 from wms.core.models import User
+from wms.dags.models import Dag
 from wms.notices.models import Channel, Delivery, Notice, Rule, Subscription
 
 #: So many of the latest deliveries are shown.
@@ -45,6 +46,12 @@ def find_subscription(user: User, subscription_id: int) -> Subscription:
 def subscription_to_dag(user: User, dag_id: int) -> Subscription | None:
     """The user's subscription to one DAG, if there is one."""
     return Subscription.objects.filter(user=user, rule=Rule.DAG, dag=dag_id).first()
+
+
+def with_told(dags: QuerySet[Dag], user: User) -> QuerySet[Dag]:
+    """DAGs with `is_told`: whether the user has subscribed to each, in the same query."""
+    mine = Subscription.objects.filter(user=user, rule=Rule.DAG, dag=OuterRef("pk"))
+    return dags.annotate(is_told=Exists(mine))
 
 
 def own_channels(user: User) -> QuerySet[Channel]:

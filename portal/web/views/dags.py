@@ -23,7 +23,7 @@ from wms.dags.selectors import find_dag
 @page
 def dag_page(request: HttpRequest, dag_id: int) -> HttpResponse:
     """Everything about one DAG."""
-    return show_dag(request, find_dag(request.user, dag_id))
+    return show_dag(request, dag_id)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -49,6 +49,6 @@ def steer(request: HttpRequest, dag_id: int, event: str) -> HttpResponse:
     except (NotPermitted, NotFound):
         raise
     except PilotageError as error:
-        return show_dag(request, find_dag(request.user, dag_id), opened=event, error=error)
+        return show_dag(request, dag_id, opened=event, error=error)
     messages.success(request, f"DAG {dag.pk} {steering.done}.")
     return redirect("web:dag", dag_id=dag.pk)

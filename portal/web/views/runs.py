@@ -22,7 +22,13 @@ from wms.dags.models import Dag
 from wms.dags.policy import may_steer, require_steering
 from wms.dags.rescue_preview import preview_of
 from wms.dags.rounds import options_of
-from wms.dags.run_selectors import categories_of, next_runs, shared_limits_of, starts_of
+from wms.dags.run_selectors import (
+    categories_of,
+    next_runs,
+    rescues_of,
+    shared_limits_of,
+    starts_of,
+)
 from wms.dags.selectors import counts_by_state, find_dag
 from wms.dags.services import change_limits, rescue_dag
 from wms.dags.states import DAG_TERMINAL
@@ -73,7 +79,7 @@ def _runs_seen(dag: Dag) -> str:
 def _rescue_page(
     request: HttpRequest, dag: Dag, error: PilotageError | None = None
 ) -> HttpResponse:
-    starts = starts_of(dag)
+    starts = starts_of(dag, list(rescues_of(dag)))
     obstacle = ""
     if dag.state not in DAG_TERMINAL:
         obstacle = f"The DAG is {dag.state}: it can be rescued when it has ended."

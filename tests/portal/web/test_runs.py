@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from types import SimpleNamespace
 
 import pytest
 from django.test import Client
 from django.urls import reverse
+from pytest_django import DjangoAssertNumQueries
 
 from tests import factories
 from wms.dags.models import Dag, SharedLimit
+from wms.dags.run_selectors import outer_of
+from wms.dags.selectors import find_dag
 from wms.dags.shared_limits import save_shared_limit
 
 
@@ -181,3 +185,17 @@ def test_a_dag_inside_of_another_leads_to_it_and_back(
     assert f'id="inner-{inner.pk}"' in of_outer
     found = alice.get(f"{reverse('web:dags')}?outer={outer.pk}").context["listing"].page.rows
     assert [dag.pk for dag in found] == [inner.pk]
+
+
+def test_however_deep_a_dag_is_inside_of_others_all_are_named_by_one_query(
+    people: SimpleNamespace, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    around = [factories.running_dag(people.alice, name=f"dag{n}", node_count=1) for n in range(4)]
+    for outer, inner in pairwise(around):
+        Dag.objects.filter(pk=inner.pk).update(parent_node=outer.nodes.get(), root=around[0])
+    innermost = find_dag(people.alice, around[-1].pk)
+
+    with django_assert_num_queries(1):
+        found = outer_of(innermost)
+
+    assert [(dag.pk, dag.name) for dag in found] == [(d.pk, d.name) for d in around[:-1]]

@@ -17,8 +17,10 @@ from wms.dags.drawing_states import (
     read_version,
     states_of_nodes,
 )
-from wms.dags.models import Dag
+from wms.dags.models import Dag, Node
 from wms.dags.node_services import rerun_nodes
+from wms.dags.selectors import counts_by_state, levels_of
+from wms.dags.states import NodeKind
 
 
 @pytest.fixture
@@ -51,6 +53,21 @@ def test_a_submitted_node_is_drawn_as_its_job_is(dag: Dag) -> None:
 
     assert before == ["submitted", "waiting", "waiting"]
     assert _now(dag, drawing) == ["running", "waiting", "waiting"]
+
+
+def test_the_states_tell_how_many_nodes_are_in_each_and_which_stand_beside_the_others(
+    db: None,
+) -> None:
+    dag = factories.running_dag(factories.person("alice"), node_count=3)
+    Node.objects.filter(pk=dag.nodes.latest("ordinal").pk).update(
+        kind=NodeKind.FINAL, state="waiting"
+    )
+
+    counts = states_of_nodes(dag, draw(dag)).counts
+
+    assert counts == counts_by_state(dag) == levels_of(dag).counts
+    assert counts.counted == {"submitted": 2}
+    assert counts.every == {"submitted": 2, "waiting": 1}
 
 
 def test_the_changes_since_a_version_lead_to_the_states_of_now(dag: Dag) -> None:
