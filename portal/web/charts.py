@@ -39,11 +39,13 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class ChartTable:
-    """The latest bins as lines of a table; one cell for each line, None for a gap."""
+    """The latest bins as lines of a table: by label one cell for each line, None for a gap."""
 
     labels: Sequence[str]
-    rows: Sequence[tuple[datetime, Sequence[Cell | None]]]
+    rows: Sequence[tuple[datetime, Sequence[tuple[str, Cell | None]]]]
     total: int
+    caption: str
+    has_spread: bool
 
 
 def legend_of(drawn: Drawn) -> str:
@@ -124,17 +126,34 @@ def chart_table(pane: Pane, window: Window) -> ChartTable:
     drawn = read_pane(pane, window)
     shown = _shown(drawn)
     filled = [
-        (datetime.fromtimestamp(start, UTC), [_cell(each, at) for each in shown])
+        (
+            datetime.fromtimestamp(start, UTC),
+            [(each.line.label, _cell(each, at, window.function)) for each in shown],
+        )
         for at, start in enumerate(drawn.starts)
     ]
-    rows = [row for row in reversed(filled) if any(cell is not None for cell in row[1])]
-    return ChartTable([each.line.label for each in shown], rows[:TABLE_ROWS], len(rows))
+    rows = [row for row in reversed(filled) if any(cell is not None for _, cell in row[1])]
+    return ChartTable(
+        [each.line.label for each in shown], rows[:TABLE_ROWS], len(rows), *_told(pane, window)
+    )
 
 
-def _cell(line: DrawnLine, at: int) -> Cell | None:
+def _told(pane: Pane, window: Window) -> tuple[str, bool]:
+    """What the figures of a table are, and whether each stands with what it was between."""
+    if pane.kind == Kind.COUNT:
+        return "How many in each bin", False
+    if pane.kind == Kind.SPREAD:
+        return "What the shares of all values do not exceed", False
+    if window.function == "avg":
+        return "Average, with minimum to maximum", True
+    return FUNCTIONS[window.function].capitalize(), False
+
+
+def _cell(line: DrawnLine, at: int, function: str) -> Cell | None:
+    """The figure that the chart draws; a mean with what it is the mean of."""
     columns = line.columns
-    if "avg" not in columns:
-        value = next(iter(columns.values()))[at]
-        return None if value is None else Cell(value)
-    value = columns["avg"][at]
-    return None if value is None else Cell(value, columns["min"][at], columns["max"][at])
+    value = columns.get(function, next(iter(columns.values())))[at]
+    if value is None:
+        return None
+    is_mean = function == "avg" and function in columns
+    return Cell(value, columns["min"][at], columns["max"][at]) if is_mean else Cell(value)

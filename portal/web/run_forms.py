@@ -105,7 +105,7 @@ class LimitsForm(ReasonForm):
             required=False,
             widget=forms.TextInput(attrs={"class": "form-control", "autocomplete": "off"}),
         )
-        self.fields["new_limit"] = _limit_field("and its limit", "", None)
+        self.fields["new_limit"] = _limit_field("Its limit", "", None)
 
     @property
     def version(self) -> str:

@@ -8,6 +8,14 @@
   const MOST_POINTS = 1500;
   const DASHES = ["solid", "dash", "dot", "dashdot", "longdash", "longdashdot"];
   const STROKES = ["", "7 3", "2 3", "7 3 2 3", "11 3", "11 3 2 3"];
+  // Times on the axis are written as on the pages: the day stands below the first hour of it.
+  const TICKS = [
+    { dtickrange: [null, 60000], value: "%H:%M:%S\n%Y-%m-%d" },
+    { dtickrange: [60000, 86400000], value: "%H:%M\n%Y-%m-%d" },
+    { dtickrange: [86400000, "M1"], value: "%-d %b\n%Y" },
+    { dtickrange: ["M1", "M12"], value: "%b\n%Y" },
+    { dtickrange: ["M12", null], value: "%Y" },
+  ];
   const SYMBOLS = ["circle", "square", "diamond", "triangle-up", "triangle-down", "cross"];
   const FIGURES = [
     "M16 3a3 3 0 1 0 .01 0", "M13 3h6v6h-6z", "M16 2l4 4-4 4-4-4z", "M16 2l4 7h-8z", "M16 10l-4-7h8z",
@@ -162,7 +170,7 @@
       uirevision: `${data.from.slice(0, 10)}/${data.step_s}`,
       xaxis: {
         ...axis, type: "date", range: (isLinked ? [shifted(data, data.from), shifted(data, data.to)] : rangeOf(data)).map(written),
-        hoverformat: `%Y-%m-%d %H:%M ${data.zone}`, tickangle: 0, nticks: isNarrow ? 4 : 8,
+        hoverformat: `%Y-%m-%d %H:%M ${data.zone}`, tickangle: 0, nticks: isNarrow ? 4 : 8, tickformatstops: TICKS,
       },
       yaxis: { ...axis, rangemode: "tozero", tickformat: peakOf(data) < 10 ? "~g" : "~s", fixedrange: true, nticks: 6 },
       dragmode: isNarrow ? false : "zoom",
