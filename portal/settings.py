@@ -136,6 +136,7 @@ LOGIN_REDIRECT_URL = "web:dashboard"
 LOGOUT_REDIRECT_URL = "web:login"
 
 LANGUAGE_CODE = "en-gb"
+FORMAT_MODULE_PATH = ["portal.formats"]
 TIME_ZONE = "UTC"
 USE_I18N = True
 USE_TZ = True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -185,6 +186,10 @@ def _names(row: Model, entries: Iterable[AuditEntry]) -> dict[str, dict[Any, str
     return names
 
 
+#: A moment as facts keep it.
+_MOMENT = re.compile(r"^(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(?:\.\d+)?(?:\+00:00|Z)$")
+
+
 def _shown(value: Any, names: Mapping[Any, str] | None = None) -> str:
     if value in (None, "", [], {}):
         return "nothing"
@@ -194,7 +199,7 @@ def _shown(value: Any, names: Mapping[Any, str] | None = None) -> str:
         return "yes" if value else "no"
     if isinstance(value, list):
         return ", ".join(map(str, value))
-    return str(value)
+    return _MOMENT.sub(r"\1 \2 UTC", str(value))
 
 
 def _change_address(row: Model) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 from django import forms
@@ -10,6 +11,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.urls import path, reverse
 from django.utils import timezone
+from django.utils.formats import date_format
 from django.utils.html import format_html, format_html_join
 from django.utils.http import urlencode
 from django.utils.safestring import SafeString
@@ -17,6 +19,7 @@ from django.utils.safestring import SafeString
 from portal.admin.forms import CheckedForm, date_and_time
 from portal.admin.roles import OwnSitesAdmin, actor_of
 from portal.admin.site_exchange import export_sites, import_sites
+from portal.web.templatetags.pilotage import state
 from wms.core.errors import Conflict, PilotageError
 from wms.sites.ads import check_site, current_ad
 from wms.sites.downtimes import cancel_downtimes, check_downtime, save_downtime
@@ -26,6 +29,10 @@ from wms.sites.standing import standing_of
 
 _EXPRESSION = forms.Textarea(attrs={"rows": 3, "cols": 100, "spellcheck": "false"})
 _LINES = forms.Textarea(attrs={"rows": 8, "cols": 100, "spellcheck": "false"})
+
+
+def _moment(at: datetime) -> str:
+    return date_format(timezone.localtime(at), "DATETIME_FORMAT")
 
 
 def test_links(site: Site) -> list[tuple[str, str]]:
@@ -51,6 +58,7 @@ class SiteForm(CheckedForm):
             "environment": _LINES,
             "attributes": _LINES,
         }
+        help_texts = {"attributes": "Further attributes of the ad, one Name = expression a line."}
 
 
 class SiteAdmin(OwnSitesAdmin):
@@ -64,7 +72,7 @@ class SiteAdmin(OwnSitesAdmin):
     change_list_template = "admin/sites/site/change_list.html"
 
     form = SiteForm
-    list_display = ("name", "is_enabled", "state", "max_matches", "matches_unit")
+    list_display = ("name", "is_enabled", "shown_state", "max_matches", "matches_unit")
     list_filter = ("is_enabled", "state", "matches_unit")
     search_fields = ("name",)
     readonly_fields = ("standing", "failures", "advertised", "effective_ad", "published_ad")
@@ -97,6 +105,11 @@ class SiteAdmin(OwnSitesAdmin):
             context["test_links"] = test_links(site)
         return super().render_change_form(request, context, *args, **kw)
 
+    @admin.display(description="state", ordering="state")
+    def shown_state(self, site: Site) -> SafeString:
+        """Tell the state as all pages do."""
+        return state(site.state, "site")
+
     @admin.display(description="takes DAGs now")
     def standing(self, site: Site) -> str:
         """Tell whether the site takes new DAGs, and if not, why."""
@@ -114,7 +127,7 @@ class SiteAdmin(OwnSitesAdmin):
         left = "" if throttle.allowance is None else f"; new matches: {throttle.allowance:g}"
         return (
             f"{throttle.failures} failed, {throttle.successes} ended well until "
-            f"{throttle.judged_until:%Y-%m-%d %H:%M}{left}"
+            f"{throttle.judged_until:%Y-%m-%d %H:%M} UTC{left}"
         )
 
     @admin.display(description="advertised")
@@ -127,7 +140,7 @@ class SiteAdmin(OwnSitesAdmin):
             "<p>number {} by {}, until {}</p><pre>{}</pre>",
             advertisement.sequence,
             advertisement.advertised_by,
-            advertisement.expires_at,
+            _moment(advertisement.expires_at),
             advertisement.attributes,
         )
 
@@ -161,7 +174,7 @@ class SiteAdmin(OwnSitesAdmin):
         ad = getattr(site, "ad", None)
         if ad is None:
             return "not published yet"
-        return format_html("<p>{}</p><pre>{}</pre>", ad.published_at, ad.text)
+        return format_html("<p>{}</p><pre>{}</pre>", _moment(ad.published_at), ad.text)
 
     def save_model(self, request: HttpRequest, obj: Site, form: Any, change: bool) -> None:
         """Store the site with an event and an audit entry."""

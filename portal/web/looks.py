@@ -50,6 +50,9 @@ LOOKS = {
     "sent": _GOOD, "given-up": _BAD, "dropped": _OFF,
 }  # fmt: skip
 
+#: Words that mean something else of one kind: an open attempt goes on, an open site is well.
+OF_KIND = {("site", "open"): _GOOD}
+
 _UNKNOWN = Look("ring", "wait")
 
 #: States that people call otherwise than programs do; of others the words are the same.
@@ -122,9 +125,9 @@ MEANINGS = {
 }
 
 
-def look_of(state: str) -> Look:
+def look_of(state: str, kind: str = "") -> Look:
     """The look of a state; an unknown one looks like something that waits."""
-    return LOOKS.get(state, _UNKNOWN)
+    return OF_KIND.get((kind, state)) or LOOKS.get(state, _UNKNOWN)
 
 
 def meaning_of(kind: str, state: str) -> str:

@@ -8,6 +8,7 @@ class DagsConfig(AppConfig):
 
     name = "wms.dags"
     label = "dags"
+    verbose_name = "DAGs"
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:

@@ -45,7 +45,7 @@ def shape(name: str) -> SafeString:
 @register.simple_tag
 def state(name: str, kind: str = "", label: str = "") -> SafeString:
     """A state as shape and word; its meaning shows on hovering."""
-    look = look_of(name)
+    look = look_of(name, kind)
     return format_html(
         '<span class="state tone-{}" title="{}">{}<span>{}</span></span>',
         look.tone,

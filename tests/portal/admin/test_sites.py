@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from types import SimpleNamespace
 from typing import Any
 
@@ -227,3 +228,14 @@ def test_a_tag_is_named_once(olga: Client, field: str) -> None:
     errors = _errors(olga.post("/admin/sites/queue/add/", body))
 
     assert errors == {field: ["named more than once: a"]}
+
+
+def test_states_and_moments_read_as_on_all_pages(olga: Client) -> None:
+    factories.site("Florida")
+
+    listed = olga.get("/admin/sites/site/").content.decode()
+    created = olga.get("/admin/core/auditentry/").content.decode()
+
+    assert "#check" in listed
+    assert "<span>open</span>" in listed
+    assert re.search(r">\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC<", created), "a time without its zone"

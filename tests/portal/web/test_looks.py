@@ -67,6 +67,11 @@ def test_a_state_carries_its_word_its_shape_and_its_meaning() -> None:
     assert MEANINGS["dag"]["held"] in badge
 
 
+def test_a_site_that_is_open_is_well_and_an_attempt_that_is_open_goes_on() -> None:
+    assert "#check" in pilotage.state("open", "site")
+    assert "#play" in pilotage.state("open", "attempt")
+
+
 def test_what_a_user_wrote_is_escaped_in_a_badge() -> None:
     assert "<b>" not in pilotage.state("done", label="<b>x</b>")
 
