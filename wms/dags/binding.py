@@ -39,7 +39,8 @@ _BATCH = 1000
 _BIND = """
 UPDATE dags_dag AS dag
 SET site_id = bound.site_id, matched_at = %(now)s, match_attributes = ad.attributes,
-    environment = bound.environment, substitutions = bound.substitutions, unmatched_reason = ''
+    environment = bound.environment, substitutions = bound.substitutions,
+    unmatched_reason = '', unmatched_kind = ''
 FROM jsonb_to_recordset(%(bound)s)
     AS bound(dag_id bigint, site_id bigint, environment jsonb, substitutions jsonb)
 JOIN jsonb_to_recordset(%(ads)s) AS ad(site_id bigint, attributes jsonb)
@@ -50,11 +51,12 @@ WHERE dag.id = bound.dag_id
 # each is sent once, and the DAGs name it by its place.
 _NOTE = """
 UPDATE dags_dag AS dag
-SET unmatched_reason = reason.text
+SET unmatched_reason = reason.text, unmatched_kind = reason.kind
 FROM unnest(%(dags)s::bigint[], %(places)s::int[]) AS note(dag_id, place)
-JOIN unnest(%(reasons)s::text[]) WITH ORDINALITY AS reason(text, place)
+JOIN unnest(%(reasons)s::text[], %(kinds)s::text[]) WITH ORDINALITY AS reason(text, kind, place)
     ON reason.place = note.place
-WHERE dag.id = note.dag_id AND dag.state = 'idle' AND dag.unmatched_reason <> reason.text
+WHERE dag.id = note.dag_id AND dag.state = 'idle'
+    AND (dag.unmatched_reason <> reason.text OR dag.unmatched_kind <> reason.kind)
 """
 
 
@@ -93,12 +95,13 @@ def _hold_faulty(decision: Decision) -> None:
 def _note_reasons(decision: Decision) -> None:
     if not decision.unmatched:
         return
-    texts = dict.fromkeys(left.text for left in decision.unmatched.values())
-    places = {text: place for place, text in enumerate(texts, start=1)}
+    reasons = dict.fromkeys(decision.unmatched.values())
+    places = {left: place for place, left in enumerate(reasons, start=1)}
     values: dict[str, Any] = {
         "dags": list(decision.unmatched),
-        "places": [places[left.text] for left in decision.unmatched.values()],
-        "reasons": list(places),
+        "places": [places[left] for left in decision.unmatched.values()],
+        "reasons": [left.text for left in places],
+        "kinds": [left.kind.value for left in places],
     }
     with connection.cursor() as cursor:
         cursor.execute(_NOTE, values)

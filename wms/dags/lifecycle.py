@@ -70,7 +70,7 @@ def apply_to_dags(
     """
     if event in _ENDS_MATCH:
         # It may have been looking for another site while its last jobs ran.
-        changes["unmatched_reason"] = ""
+        changes |= {"unmatched_reason": "", "unmatched_kind": ""}
     applied, written = _DAGS.apply(
         event, dag_ids, actor=actor, reason=reason, facts=facts, **changes
     )

@@ -13,6 +13,7 @@ from wms.core.models import User
 from wms.dags import demand, negotiation
 from wms.dags.binding import carry_out
 from wms.dags.models import Dag, MatchmakingPolicy, MatchRecord
+from wms.dags.selectors import needing_attention
 from wms.dags.services import hold_dags, release_dags
 from wms.sites.ads import publish_ads, published_ad
 from wms.sites.models import Site, SiteAd
@@ -157,6 +158,29 @@ def test_sites_that_are_off_or_have_no_queue_take_no_dag_and_are_named(
         "No site fits now: 2 of 2 closed (site-a: switched off in its configuration, "
         "site-b: without a queue that is switched on)."
     )
+
+
+def test_a_dag_that_no_site_fits_needs_somebody_at_once_and_no_more_when_one_does(
+    submit, make_site
+) -> None:
+    make_site("site-a", max_matches=1)
+    match(submit(NODE))
+    waiting = submit(NODE)
+    wanting = submit(NODE, description_text=WANTING, description_name="g.sub")
+    match(waiting)
+    before = list(needing_attention(Dag.objects.all(), now=NOW))
+
+    make_site(
+        "uscms",
+        attributes="Is_USCMS_Site = True",
+        requirements="TARGET.WANT_USCMS_MATCHMAKER =?= TRUE",
+    )
+    match(wanting)
+
+    assert before == [wanting]
+    assert wanting.state == "running"
+    assert (wanting.unmatched_kind, waiting.state) == ("", "idle")
+    assert not needing_attention(Dag.objects.all(), now=NOW).exists()
 
 
 def test_a_held_dag_takes_nobodys_place(submit, make_site, sam: User) -> None:

@@ -104,6 +104,9 @@ class Dag(models.Model):
     unmatched_reason = models.TextField(
         blank=True, help_text="Why the last negotiation found no site."
     )
+    unmatched_kind = models.CharField(
+        max_length=40, blank=True, db_default="", help_text="The same in a kind that is counted."
+    )
     options = models.JSONField(
         default=dict,
         db_default=models.Value({}, models.JSONField()),
