@@ -102,7 +102,7 @@ class ChosenField(forms.Field):
     def split(self, texts: Sequence[str]) -> list[str]:
         """The single values, each once, in the order in which they were given."""
         parts = [part.strip() for text in texts for part in self._parts(text)]
-        return list(dict.fromkeys(part for part in parts if part.removeprefix(_NOT).strip()))
+        return list(dict.fromkeys(part for part in parts if part))
 
     def _parts(self, text: str) -> list[str]:
         return text.split(self.separator) if self.separator else [text]
@@ -118,6 +118,8 @@ class ChosenField(forms.Field):
             raise forms.ValidationError(f"A value has at most {MAX_LENGTH} characters.")
         if any("\0" in text for text in texts):
             raise forms.ValidationError("Null characters are not allowed.")
+        if any(not text.removeprefix(_NOT).strip() for text in texts):
+            raise forms.ValidationError(f"Write behind {_NOT} what is not wanted.")
         included = [text for text in texts if not text.startswith(_NOT)]
         excluded = [text[1:].strip() for text in texts if text.startswith(_NOT)]
         return self.chosen(included, excluded)
@@ -212,12 +214,20 @@ class MomentsField(ChosenField):
             raise forms.ValidationError(_NO_TIME)
         start = _moment(first, is_end=False) if first.strip() else None
         if is_range:
-            return Span(start, _moment(last, is_end=True) if last.strip() else None)
+            end = _moment(last, is_end=True) if last.strip() else None
+            if type(start) is type(end) and _is_turned(start, end):
+                raise forms.ValidationError(f"The range {text} ends before it begins.")
+            return Span(start, end)
         if isinstance(start, datetime):
             if _is_day(first):
                 return Span(start, _moment(first, is_end=True))
             raise forms.ValidationError(f"From then on is {text}..; until then is ..{text}")
         return Span(start, None)
+
+
+def _is_turned(start: Any, end: Any) -> bool:
+    """True if the end comes first. Lengths of time count backwards from now."""
+    return bool(start < end if isinstance(start, timedelta) else start > end)
 
 
 def _is_day(text: str) -> bool:

@@ -55,6 +55,7 @@ class Option:
     """A value that can be ticked."""
 
     value: str
+    label: str
     is_chosen: bool
 
 
@@ -173,7 +174,7 @@ def _field(asked: ListFilter, name: str) -> Field:
     choices = getattr(field, "choices", None) or ()
     fault = asked.form.errors.get(name, [""])[0] if asked.is_bound else ""
     if choices and len(choices) <= _MANY_CHOICES and not fault:
-        options = [Option(value, value in split) for value, _ in choices]
+        options = [Option(value, label, value in split) for value, label in choices]
         kept = [text for text in split if text not in dict(choices)]
         return Field(name, field.label, "", kept, options, fault, "")
     # Parts of a text may have commas, so only one of them can be written in a field.
@@ -214,9 +215,10 @@ def _chip(
     opposite = value[1:] if is_not else f"!{value}"
     can_flip = hasattr(field, "split") and not isinstance(field, MomentsField)
     rest = _changed(parameters, name, value, None)
+    shown = value[1:].strip() if is_not else value
     return Chip(
         label=field.label,
-        text=value[1:].strip() if is_not else value,
+        text=str(dict(getattr(field, "choices", None) or ()).get(shown, shown)),
         is_not=is_not,
         without=query_of(rest) if rest else clear,
         flipped=query_of(_changed(parameters, name, value, opposite)) if can_flip else "",

@@ -161,6 +161,14 @@ def test_the_list_is_cut_down_by_state_and_name(site: Site, alice: Client) -> No
     assert "burning is not one of the available" in text(alice, "/sites/?standing=burning")
 
 
+def test_filters_call_how_a_site_stands_as_its_badge_does(site: Site, alice: Client) -> None:
+    page = alice.get("/sites/?standing=enabled,late").content.decode()
+
+    assert 'value="enabled" checked>open</label>' in page
+    assert 'value="late" checked>no ad</label>' in page
+    assert "Remove the filter State open" in page
+
+
 def test_of_many_sites_the_board_shows_first_those_that_take_no_dag(alice: Client) -> None:
     for number in range(15):
         factories.site(f"Site{number:02}")
