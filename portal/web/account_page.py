@@ -88,6 +88,9 @@ def _notifications(user: User) -> Mapping[str, Any]:
         "is_email_on": configured.is_email_on,
         "is_http_allowed": configured.is_plain_http_allowed,
         "paces": Channel.Pace.choices,
+        "hours": [(hour, f"{hour:02}:00") for hour in range(24)],
+        # The zone of one's times beside the usual one: a list of all is among the preferences.
+        "digest_zones": sorted({"UTC", preferences_of(user).time_zone} - {BROWSER}, reverse=True),
         "channel_form": ChannelForm(),
         "deliveries": latest_deliveries(user),
     }

@@ -18,6 +18,9 @@ MAX_URL = 500
 _PORTS = {"https": 443, "http": 80}
 #: Addresses of IPv4 in those of IPv6, by which a gateway leads into the other network.
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
+#: Where the addresses of IPv6 are that the world can reach. What lies beside it - of gateways of a
+#: site's own, of IPv4 in an old way, of sites - counts as public nowhere, whatever its tables say.
+_WORLD = ipaddress.ip_network("2000::/3")
 
 _Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
@@ -55,12 +58,23 @@ def parsed(url: str, *, allows_http: bool) -> Target:
         raise _fault("must begin with https://" + (" or http://" if allows_http else ""))
     if not host or port == 0:
         raise _fault("names no host")
+    if not _is_name(host):
+        raise _fault("names no host that there can be")
     if parts.username is not None or parts.password is not None:
         raise _fault("must not contain a user or a password: use the signature")
     if parts.fragment:
         raise _fault("must not contain a fragment (#)")
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     return Target(parts.scheme, host.lower(), port or _PORTS[parts.scheme], path)
+
+
+def _is_name(host: str) -> bool:
+    """False for what no resolver is asked for: parts that are empty or too long."""
+    try:
+        host.encode("idna")
+    except UnicodeError:
+        return False
+    return True
 
 
 def _fault(message: str) -> InvalidInput:
@@ -109,4 +123,6 @@ def _meant(address: _Address) -> _Address:
 
 
 def _is_public(address: _Address) -> bool:
+    if isinstance(address, ipaddress.IPv6Address) and address not in _WORLD:
+        return False
     return address.is_global and not address.is_multicast

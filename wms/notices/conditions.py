@@ -46,7 +46,8 @@ def _downtimes(now: datetime) -> list[Happening]:
 def _look_at(row: Downtime, site: str, known: Condition | None, now: datetime) -> list[Happening]:
     ended = _end_of(row)
     if known is None:
-        if ended <= row.start:  # it was cancelled before it began
+        # It was cancelled before it began, or so long ago that it has been told and forgotten.
+        if ended <= row.start or ended <= now - _NEWS:
             return []
         Condition.objects.create(
             kind=Condition.Kind.DOWNTIME, subject=str(row.pk), since=row.start, told_at=now,

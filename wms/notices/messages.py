@@ -43,6 +43,8 @@ class Message:
     username: str
     portal: str
     notices: Sequence[Notice]
+    #: How many there are beside these, which nobody looked at.
+    more: int = 0
 
     @property
     def told(self) -> Sequence[Notice]:
@@ -52,7 +54,7 @@ class Message:
     @property
     def left_out(self) -> int:
         """How many there is no room for."""
-        return max(0, len(self.notices) - MAX_TOLD)
+        return max(0, len(self.notices) - MAX_TOLD) + self.more
 
 
 def type_of(delivery: Delivery, channel: Channel) -> str:
@@ -144,7 +146,7 @@ def text_of(message: Message) -> str:
 def _intro(message: Message) -> list[str]:
     if len(message.notices) == 1:
         return []
-    return [f"{len(message.notices)} notices:", ""]
+    return [f"{len(message.notices) + message.more} notices:", ""]
 
 
 def _lines_of(notice: Notice, portal: str) -> list[str]:

@@ -172,12 +172,18 @@ class Channel(models.Model):
 
         NOW = "now", "at once, floods as a summary"
         HOURLY = "hourly", "once an hour"
-        DAILY = "daily", "once a day, at 07:00 UTC"
+        DAILY = "daily", "once a day"
 
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="channels")
     kind = models.CharField(max_length=8, choices=Kind)
     url = models.CharField(max_length=500, blank=True)
     pace = models.CharField(max_length=8, choices=Pace, default=Pace.NOW)
+    digest_hour = models.PositiveSmallIntegerField(
+        default=7, db_default=7, help_text="At which hour of the day a daily digest leaves."
+    )
+    digest_zone = models.CharField(
+        max_length=64, default="UTC", db_default="UTC", help_text="In which zone that hour is."
+    )
     nonce = models.CharField(
         max_length=64, blank=True, help_text="Of which, with the portal's key, the secret is made."
     )
@@ -200,6 +206,9 @@ class Channel(models.Model):
                 condition=models.Q(kind="email", url="")
                 | (models.Q(kind="webhook") & ~models.Q(url="") & ~models.Q(nonce="")),
                 name="channel_webhook_has_url",
+            ),
+            models.CheckConstraint(
+                condition=models.Q(digest_hour__lt=24), name="channel_hour_of_a_day"
             ),
             models.CheckConstraint(
                 condition=models.Q(is_enabled=True) | ~models.Q(off_reason=""),

@@ -7,13 +7,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, time, timedelta, tzinfo
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 #: Within this time there is at most one message about an object, and so many in all.
 WINDOW = timedelta(minutes=15)
 BURST = 5
-#: The hour of the day, in UTC, at which daily digests leave.
-DAILY_HOUR = 7
+
+
+@dataclass(frozen=True, slots=True)
+class Daily:
+    """At which hour of which zone's day daily digests leave."""
+
+    hour: int = 7
+    zone: str = "UTC"
+
+
+USUAL = Daily()
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +52,18 @@ class Packet:
 
 
 def packets(
-    pace: str, waiting: Sequence[Waiting], recent: Sequence[Recent], now: datetime
+    pace: str,
+    waiting: Sequence[Waiting],
+    recent: Sequence[Recent],
+    now: datetime,
+    daily: Daily = USUAL,
 ) -> list[Packet]:
     """What leaves now by a channel of this pace: now, hourly or daily."""
     if not waiting:
         return []
     if pace == "now":
         return _at_once(waiting, recent, now)
-    is_due = now >= _next_digest(pace, min(each.since for each in waiting))
+    is_due = now >= _next_digest(pace, min(each.since for each in waiting), daily)
     return [Packet(tuple(each.id for each in waiting))] if is_due else []
 
 
@@ -73,10 +87,21 @@ def _packed(by_thread: Mapping[str, Sequence[Waiting]]) -> Packet:
     return Packet(tuple(ids), next(iter(by_thread)) if len(by_thread) == 1 else "")
 
 
-def _next_digest(pace: str, since: datetime) -> datetime:
+def _zone(name: str) -> tzinfo:
+    """The zone; that of the world where this host has lost it: a digest too late is still one."""
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError):
+        return UTC
+
+
+def _next_digest(pace: str, since: datetime, daily: Daily) -> datetime:
     """When the digest leaves that tells of something from `since`."""
-    hour = since.replace(minute=0, second=0, microsecond=0)
     if pace == "hourly":
-        return hour + timedelta(hours=1)
-    day = hour.replace(hour=DAILY_HOUR)
-    return day if since < day else day + timedelta(days=1)
+        return since.replace(minute=0, second=0, microsecond=0) + timedelta(hours=1)
+    zone = _zone(daily.zone)
+    today = datetime.combine(since.astimezone(zone).date(), time(daily.hour), zone)
+    tomorrow = datetime.combine(today.date() + timedelta(days=1), time(daily.hour), zone)
+    # By the clock of the world: days on which a zone changes its own are not 24 hours long.
+    due = today if since < today.astimezone(UTC) else tomorrow
+    return due.astimezone(UTC)

@@ -17,7 +17,7 @@ from typing import Any
 import structlog
 from django.core.mail import EmailMessage
 from django.db import transaction
-from django.db.models import F
+from django.db.models import F, Min, Q, Sum
 
 from wms.core.errors import InvalidInput
 from wms.notices import packing, webhooks
@@ -39,9 +39,9 @@ _SENT_AT_ONCE = 24
 _THREADS = 8
 #: A cycle that takes longer leaves the rest for the next.
 _CYCLE_S = 30.0
-#: One message takes up so many notices.
+#: So many notices of a channel are looked at, and of a message: of more it tells the number.
 _PACKED = 5000
-#: After the first failure a delivery is tried again in this time, then in twice of it, and so on.
+#: After the first failure a channel is tried again in this time, then in twice of it, and so on.
 FIRST_PAUSE = timedelta(seconds=30)
 LONGEST_PAUSE = timedelta(hours=1)
 GIVE_UP_AFTER = timedelta(hours=24)
@@ -83,20 +83,28 @@ def _pack_channel(channel_id: int, now: datetime) -> int:
         channel=channel, is_test=False, created_at__gt=now - packing.WINDOW
     )
     recent = [packing.Recent(*row) for row in sent.values_list("thread", "created_at")]
-    packets = packing.packets(channel.pace, waiting, recent, now)
+    daily = packing.Daily(channel.digest_hour, channel.digest_zone)
+    packets = packing.packets(channel.pace, waiting, recent, now, daily)
     for packet in packets:
         delivery = Delivery.objects.create(
             channel=channel, thread=packet.thread, next_at=now, created_at=now
         )
-        Outgoing.objects.filter(pk__in=packet.ids).update(delivery=delivery)
+        unpacked.filter(_of_packet(packet, len(waiting))).update(delivery=delivery)
     return len(packets)
+
+
+def _of_packet(packet: packing.Packet, looked_at: int) -> Q:
+    """What goes into a packet. A flood that was not looked at whole goes into its summary whole."""
+    if not packet.thread and looked_at == _PACKED:
+        return Q()
+    return Q(pk__in=packet.ids)
 
 
 def send_due(now: datetime) -> int:
     """Try the deliveries that are due, some at once; how many were tried."""
     tries = [_composed(delivery) for delivery in claim(now)]
     with ThreadPoolExecutor(max_workers=_THREADS) as pool:
-        outcomes = list(pool.map(send, [each for each in tries if each.message is not None]))
+        outcomes = list(pool.map(_sent, [each for each in tries if each.message is not None]))
     told = iter(outcomes)
     for each in tries:
         record(each.delivery, None if each.message is None else next(told), now=now)
@@ -105,24 +113,30 @@ def send_due(now: datetime) -> int:
 
 @transaction.atomic
 def claim(now: datetime) -> list[Delivery]:
-    """Deliveries that are due, one of each channel, taken until their next try."""
-    due = Delivery.objects.filter(
-        state=_State.WAITING, next_at__lte=now, channel__is_enabled=True
-    ).select_related("channel__user")
-    rows = due.order_by("next_at", "created_at").select_for_update(of=("self",), skip_locked=True)
-    chosen: dict[int, Delivery] = {}
-    for row in rows[: 10 * _SENT_AT_ONCE]:
-        chosen.setdefault(row.channel_id, row)
-    claimed = list(chosen.values())[:_SENT_AT_ONCE]
+    """Deliveries that are due, one of each channel, taken until their next try.
+
+    Whose channel has many of them waits no longer than others, and keeps none of them waiting.
+    """
+    due = Delivery.objects.filter(state=_State.WAITING, next_at__lte=now, channel__is_enabled=True)
+    turns = due.order_by().values("channel").annotate(first=Min("next_at"))
+    channels = [turn["channel"] for turn in turns.order_by("first", "channel")[:_SENT_AT_ONCE]]
+    # What was tried least: one that its receiver never takes holds no other up.
+    order = ("channel", "attempts", "next_at", "created_at")
+    one_each = due.filter(channel__in=channels).order_by(*order)
+    ids = list(one_each.distinct("channel").values_list("pk", flat=True))
+    rows = due.filter(pk__in=ids).select_related("channel__user").order_by("next_at", "created_at")
+    claimed = list(rows.select_for_update(of=("self",), skip_locked=True))
+    waiting = Delivery.objects.filter(state=_State.WAITING, channel__in=channels).order_by()
+    in_vain = dict(waiting.values_list("channel").annotate(Sum("attempts")))
     for row in claimed:
         row.attempts += 1
-        row.next_at = now + pause_after(row.attempts)
+        row.next_at = now + pause_after(1 + in_vain[row.channel_id])
     Delivery.objects.bulk_update(claimed, ["attempts", "next_at"])
     return claimed
 
 
 def pause_after(attempts: int) -> timedelta:
-    """How long a delivery rests after so many tries."""
+    """How long a channel rests after so many tries of what waits in it."""
     doublings: int = 2 ** min(attempts - 1, 20)
     return min(FIRST_PAUSE * doublings, LONGEST_PAUSE)
 
@@ -140,7 +154,7 @@ class Try:
 def _composed(delivery: Delivery) -> Try:
     """The message of a delivery: of the notices whose objects its user may see now."""
     channel, settings = delivery.channel, conf()
-    notices = [] if delivery.is_test else _visible_notices(delivery, channel)
+    notices, more = ([], 0) if delivery.is_test else _visible_notices(delivery, channel)
     user = channel.user
     message = None
     if user.is_active and (notices or delivery.is_test):
@@ -151,17 +165,33 @@ def _composed(delivery: Delivery) -> Try:
             username=user.get_username(),
             portal=settings.public_url,
             notices=notices,
+            more=more,
         )
     return Try(delivery, channel, message, settings)
 
 
-def _visible_notices(delivery: Delivery, channel: Channel) -> list[Notice]:
-    notices = list(Notice.objects.filter(outgoing__delivery=delivery).order_by("-pk").distinct())
+def _visible_notices(delivery: Delivery, channel: Channel) -> tuple[list[Notice], int]:
+    """The latest notices of a delivery, and how many more there are."""
+    found = Notice.objects.filter(outgoing__delivery=delivery).order_by("-pk").distinct()
+    notices = list(found[:_PACKED])
+    more = found.count() - _PACKED if len(notices) == _PACKED else 0
     wanted: dict[str, set[str]] = {}
     for notice in notices:
         wanted.setdefault(notice.subject_kind, set()).add(notice.subject_id)
     seen = {kind: visible_ids(channel.user, SubjectKind(kind), ids) for kind, ids in wanted.items()}
-    return [notice for notice in notices if notice.subject_id in seen[notice.subject_kind]]
+    visible = [notice for notice in notices if notice.subject_id in seen[notice.subject_kind]]
+    return visible, more
+
+
+def _sent(each: Try) -> Outcome:
+    """Send a message once; a mistake of ours with it is no other message's trouble."""
+    try:
+        return send(each)
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is no other's trouble
+        # Without its text and its frames, in which addresses and secrets are.
+        name = type(error).__name__
+        log.error("delivery_broken", delivery=str(each.delivery.pk), error=name)
+        return Outcome(f"the portal failed with it: {name}")
 
 
 def send(each: Try) -> Outcome:
@@ -215,10 +245,19 @@ def record(delivery: Delivery, outcome: Outcome | None, *, now: datetime) -> Non
     else:
         waiting = Delivery.objects.filter(pk=delivery.pk, state=_State.WAITING)
         waiting.update(last_error=outcome.error[:300])
+        _rest(delivery)
     log.info(
         "delivery_tried", delivery=str(delivery.pk), channel=delivery.channel_id,
         attempt=delivery.attempts, error="" if outcome is None else outcome.error,
     )  # fmt: skip
+
+
+def _rest(failed: Delivery) -> None:
+    """What else waits in the channel does so until this is tried again: it would fail, too."""
+    others = Delivery.objects.filter(
+        channel=failed.channel_id, state=_State.WAITING, is_test=False, next_at__lt=failed.next_at
+    )
+    others.update(next_at=failed.next_at)
 
 
 def _end(delivery: Delivery, state: Delivery.State, error: str, now: datetime) -> None:
@@ -228,6 +267,9 @@ def _end(delivery: Delivery, state: Delivery.State, error: str, now: datetime) -
 
 def _switch_off(channel: Channel, error: str, now: datetime) -> None:
     """A webhook that took nothing for so long is not tried any more, and its user is told."""
+    sent = Delivery.objects.filter(channel=channel, state=_State.SENT, is_test=False)
+    if sent.filter(ended_at__gt=now - GIVE_UP_AFTER).exists():
+        return  # it takes others: this one is what it does not like
     hours = int(GIVE_UP_AFTER.total_seconds() // 3600)
     reason = f"it took nothing for {hours} hours: {error}"
     on = Channel.objects.filter(pk=channel.pk, is_enabled=True)

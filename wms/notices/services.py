@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
+from zoneinfo import available_timezones
 
 from django.db import transaction
 from django.utils import timezone
@@ -20,6 +21,7 @@ from wms.dags.selectors import find_dag
 from wms.notices.addresses import parsed
 from wms.notices.conf import conf
 from wms.notices.models import Channel, Delivery, Notice, Rule, Subscription
+from wms.notices.packing import Daily
 from wms.notices.policy import require_person, require_rule
 from wms.notices.selectors import find_channel, find_subscription
 from wms.notices.sending import drop_waiting
@@ -133,6 +135,14 @@ def _check_pace(pace: str) -> None:
         raise InvalidInput.of(f"must be one of {', '.join(Channel.Pace.values)}", field="pace")
 
 
+def _check_daily(daily: Daily) -> None:
+    if not 0 <= daily.hour < 24:
+        raise InvalidInput.of("must be from 0 to 23", field="digest_hour")
+    # Not by opening what may be a path.
+    if daily.zone not in available_timezones():
+        raise InvalidInput.of("is no time zone", field="digest_zone")
+
+
 def _check_email(user: User) -> None:
     if not conf().is_email_on:
         raise Conflict("This portal sends no e-mail: its administrator has named no mail server.")
@@ -163,21 +173,37 @@ def _renewed(row: Channel) -> str:
 
 @transaction.atomic
 def change_channel(
-    channel_id: int, *, pace: str | None = None, is_enabled: bool | None = None, actor: Actor
+    channel_id: int,
+    *,
+    pace: str | None = None,
+    daily: Daily | None = None,
+    is_enabled: bool | None = None,
+    actor: Actor,
 ) -> Channel:
-    """Change the pace of a channel, or switch it on or off; off it loses what waits in it."""
+    """Change when a channel sends, or switch it on or off; off it loses what waits in it.
+
+    `daily` is when a daily digest leaves. Raises NotFound and InvalidInput.
+    """
     row = _locked(channel_id, actor)
     facts: dict[str, Any] = {}
     if pace is not None and pace != row.pace:
         _check_pace(pace)
         facts["pace"], row.pace = [row.pace, pace], pace
+    if daily is not None and daily != Daily(row.digest_hour, row.digest_zone):
+        _check_daily(daily)
+        facts["daily"] = [
+            f"{row.digest_hour}:00 {row.digest_zone}",
+            f"{daily.hour}:00 {daily.zone}",
+        ]
+        row.digest_hour, row.digest_zone = daily.hour, daily.zone
     if is_enabled is not None and is_enabled != row.is_enabled:
         facts["is_enabled"], row.is_enabled = [row.is_enabled, is_enabled], is_enabled
         row.off_reason = "" if is_enabled else "switched off by hand"
     if not facts:
         return row
-    row.save(update_fields=["pace", "is_enabled", "off_reason"])
-    if not row.is_enabled:
+    row.save(update_fields=["pace", "digest_hour", "digest_zone", "is_enabled", "off_reason"])
+    if "is_enabled" in facts:
+        # Switched on, too: what was told while it went off is no news any more.
         drop_waiting([row.pk], timezone.now())
     _record("change channel", row, actor, **facts)
     return row

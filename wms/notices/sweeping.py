@@ -2,18 +2,38 @@
 
 from __future__ import annotations
 
+import time
 from datetime import datetime, timedelta
 from typing import Any
+
+from django.db.models import Model, QuerySet
 
 from wms.notices.models import Delivery, Notice
 
 NOTICES_KEPT = timedelta(days=90)
 DELIVERIES_KEPT = timedelta(days=30)
+#: So many rows are forgotten in one transaction; a cycle that takes longer leaves the rest.
+_AT_ONCE = 5000
+_CYCLE_S = 120.0
 
 
 def run_cycle(now: datetime) -> dict[str, Any]:
     """Remove what nobody looks at any more."""
-    notices, _ = Notice.objects.filter(created_at__lt=now - NOTICES_KEPT).delete()
+    until = time.monotonic() + _CYCLE_S
     ended = Delivery.objects.exclude(state=Delivery.State.WAITING)
-    deliveries, _ = ended.filter(created_at__lt=now - DELIVERIES_KEPT).delete()
-    return {"notices": notices, "deliveries": deliveries}
+    return {
+        "notices": _forget(Notice.objects.filter(created_at__lt=now - NOTICES_KEPT), until),
+        "deliveries": _forget(ended.filter(created_at__lt=now - DELIVERIES_KEPT), until),
+    }
+
+
+def _forget(rows: QuerySet[Any], until: float) -> int:
+    """Remove them in steps, each of which stays; how many they were."""
+    model: type[Model] = rows.model
+    count = 0
+    while ids := list(rows.order_by("created_at").values_list("pk", flat=True)[:_AT_ONCE]):
+        model._default_manager.filter(pk__in=ids).delete()
+        count += len(ids)
+        if time.monotonic() >= until:
+            break
+    return count

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.contrib import messages
 from django.contrib.auth import update_session_auth_hash
 from django.contrib.auth.forms import PasswordChangeForm
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils import timezone
@@ -21,6 +21,7 @@ from wms.core.actors import Actor
 from wms.core.errors import Conflict, InvalidInput, NotFound, NotPermitted, PilotageError, TooMany
 from wms.core.tokens import find_own_token, issue_token, revoke_tokens
 from wms.notices import services
+from wms.notices.packing import Daily
 from wms.notices.selectors import find_channel
 
 _TRUTH = {"true": True, "false": False}
@@ -161,6 +162,16 @@ def change_channel(request: HttpRequest, channel_id: int) -> HttpResponse:
     return _to("notifications", "#channels")
 
 
+def _daily(given: QueryDict) -> Daily | None:
+    """When a daily digest is to leave; None where the form does not say. Raises InvalidInput."""
+    hour = given.get("digest_hour")
+    if hour is None:
+        return None
+    if not (hour.isascii() and hour.isdigit() and len(hour) < 3):
+        raise InvalidInput.of("must be from 0 to 23", field="digest_hour")
+    return Daily(int(hour), given.get("digest_zone", "UTC"))
+
+
 def _changed(request: HttpRequest, channel_id: int, action: str, actor: Actor) -> str:
     """Do what the button says; what was done, in words."""
     if action == "test":
@@ -175,6 +186,7 @@ def _changed(request: HttpRequest, channel_id: int, action: str, actor: Actor) -
     services.change_channel(
         channel_id,
         pace=request.POST.get("pace"),
+        daily=_daily(request.POST),
         is_enabled=None if told is None else _TRUTH[told],
         actor=actor,
     )

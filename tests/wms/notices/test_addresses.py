@@ -17,6 +17,7 @@ INSIDE = [
     "::1", "::", "fe80::1", "fc00::1", "fd12::1", "ff02::1",
     "::ffff:127.0.0.1", "::ffff:10.0.0.1", "64:ff9b::7f00:1", "64:ff9b::a9fe:a9fe",
     "2002:7f00:1::", "2002:a9fe:a9fe::",
+    "64:ff9b:1::7f00:1", "::127.0.0.1", "::10.0.0.1", "fec0::1", "5f00::1",
 ]  # fmt: skip
 
 
@@ -102,6 +103,8 @@ def test_what_is_allowed_allows_nothing_else(resolves_to: Callable[..., None]) -
         ("https://hooks.example.org/a b", "without spaces"),
         ("https://hooks.example.org/\r\nHost: x", "without spaces"),
         ("https://bücher.example/", "ASCII"),
+        ("https://hooks..example.org/", "names no host that there can be"),
+        ("https://" + "x" * 64 + ".example.org/", "names no host that there can be"),
         ("https://hooks.example.org/" + "x" * 500, "at most 500"),
     ],
 )

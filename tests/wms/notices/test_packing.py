@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from wms.notices.packing import BURST, Packet, Recent, Waiting, packets
+from wms.notices.packing import BURST, USUAL, Daily, Packet, Recent, Waiting, packets
 
 NOON = datetime(2026, 11, 22, 12, 20, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -72,12 +72,32 @@ def test_a_daily_digest_leaves_at_the_next_morning(since: str, due: str) -> None
     _leaves_at("daily", since, due)
 
 
-def _leaves_at(pace: str, since: str, due: str) -> None:
+@pytest.mark.parametrize(
+    ("since", "due"),
+    [
+        ("2026-11-22T04:59", "2026-11-22T05:00"),
+        ("2026-11-22T05:00", "2026-11-23T05:00"),
+        ("2026-12-31T22:30", "2027-01-01T05:00"),  # the next day in the zone, not in UTC
+        ("2026-10-24T12:00", "2026-10-25T05:00"),  # the night in which a summer time ends
+        ("2026-03-28T12:00", "2026-03-29T04:00"),  # and in which it begins
+    ],
+)
+def test_a_daily_digest_leaves_at_the_hour_and_in_the_zone_that_were_chosen(
+    since: str, due: str
+) -> None:
+    _leaves_at("daily", since, due, Daily(6, "Europe/Berlin"))
+
+
+def test_a_zone_that_the_host_does_not_know_any_more_is_that_of_the_world() -> None:
+    _leaves_at("daily", "2026-11-22T05:59", "2026-11-22T06:00", Daily(6, "Mars/Olympus"))
+
+
+def _leaves_at(pace: str, since: str, due: str, daily: Daily = USUAL) -> None:
     first, at = (datetime.fromisoformat(text).replace(tzinfo=UTC) for text in (since, due))
     held = [*waiting("dag:1", since=first), Waiting(9, "dag:2", at - timedelta(seconds=1))]
 
-    assert packets(pace, held, [], at - timedelta(seconds=1)) == []
-    assert packets(pace, held, [], at) == [Packet((1, 9))]
+    assert packets(pace, held, [], at - timedelta(seconds=1), daily) == []
+    assert packets(pace, held, [], at, daily) == [Packet((1, 9))]
 
 
 @pytest.mark.parametrize("pace", ["now", "hourly", "daily"])
