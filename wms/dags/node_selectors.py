@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from django.db import connection
-from django.db.models import Q, QuerySet
+from django.db.models import Q, QuerySet, Value
 
 from wms.core.errors import NotFound
 from wms.core.models import User
 from wms.dags.lifecycle import DATA_TOPIC, JOB_TOPIC
 from wms.dags.models import Dag, Edge, Node, NodeEvent, ScriptRun
-from wms.dags.selectors import find_dag
+from wms.dags.selectors import DETAILS, find_dag, visible_dags
 from wms.dags.waiting import NodeRef
 from wms.jobs.models import Job
 from wms.placement.models import PlacementRequest
@@ -47,32 +48,32 @@ class Neighbours:
 
 
 def find_node(user: User, dag_id: int, node_id: int) -> Node:
-    """One node of a visible DAG, with both. Raises NotFound."""
-    dag = find_dag(user, dag_id)
-    node = (
-        Node.objects.filter(dag=dag, pk=node_id).select_related("submit_description", "job").first()
-    )
+    """One node of a visible DAG, with both; one query. Raises NotFound."""
+    nodes = Node.objects.filter(dag__in=visible_dags(user), dag_id=dag_id, pk=node_id)
+    with_dag = (f"dag__{name}" for name in DETAILS)
+    node = nodes.select_related("submit_description", "job", *with_dag).first()
     if node is None:
+        find_dag(user, dag_id)
         raise NotFound(f"DAG {dag_id} has no node {node_id}.")
-    node.dag = dag
     return node
 
 
-def parents_of(node: Node) -> Neighbours:
-    """The nodes that a node waits for."""
-    return _neighbours(Edge.objects.filter(child=node), "parent")
+def parents_and_children(node: Node) -> tuple[Neighbours, Neighbours]:
+    """The nodes that a node waits for, and those that wait for it; one query for up to 100."""
+    above, below = Edge.objects.filter(child=node), Edge.objects.filter(parent=node)
+    found = _nearest(above, "parent").union(_nearest(below, "child"), all=True)
+    rows: dict[str, list[tuple[Any, ...]]] = defaultdict(list)
+    for end, _, *row in sorted(found):
+        rows[end].append(tuple(row))
+    return _neighbours(above, rows["parent"]), _neighbours(below, rows["child"])
 
 
-def children_of(node: Node) -> Neighbours:
-    """The nodes that wait for a node."""
-    return _neighbours(Edge.objects.filter(parent=node), "child")
+def _nearest(edges: QuerySet[Edge], end: str) -> QuerySet[Edge, tuple[Any, ...]]:
+    columns = (f"{end}__ordinal", f"{end}_id", f"{end}__name", f"{end}__state", "is_weak")
+    return edges.order_by(f"{end}__ordinal").values_list(Value(end), *columns)[: _NEIGHBOURS + 1]
 
 
-def _neighbours(edges: QuerySet[Edge], end: str) -> Neighbours:
-    columns = (f"{end}_id", f"{end}__name", f"{end}__state", "is_weak")
-    rows: list[tuple[Any, ...]] = list(
-        edges.order_by(f"{end}__ordinal").values_list(*columns)[: _NEIGHBOURS + 1]
-    )
+def _neighbours(edges: QuerySet[Edge], rows: Sequence[tuple[Any, ...]]) -> Neighbours:
     count = len(rows) if len(rows) <= _NEIGHBOURS else edges.count()
     shown = rows[:_NEIGHBOURS]
     return Neighbours(

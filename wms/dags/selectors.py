@@ -42,6 +42,8 @@ _LIST_COLUMNS = (
     "submitted_count", "ready_count", "status", "exit_code", "root_id", "parent_node_id",
     "created_at", "ended_at",
 )  # fmt: skip
+#: What a DAG's page shows of other rows.
+DETAILS = ("owner", "site", "workspace", "accounting_group", "parent_node__dag", "previous_run")
 #: States of a job that tell more than that its node is submitted.
 _TELLING = frozenset({JobState.RUNNING.value, JobState.STALLED.value, JobState.HELD.value})
 
@@ -129,9 +131,7 @@ def attention_and_running(
 
 def detailed_dags(user: User) -> QuerySet[Dag]:
     """Visible DAGs with what a DAG's page shows."""
-    return visible_dags(user).select_related(
-        "owner", "site", "workspace", "accounting_group", "parent_node__dag", "previous_run"
-    )
+    return visible_dags(user).select_related(*DETAILS)
 
 
 def nodes_of(dag: Dag) -> QuerySet[Node]:

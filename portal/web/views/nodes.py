@@ -23,21 +23,20 @@ from wms.core.errors import Conflict, InvalidInput, NotFound, NotPermitted, Pilo
 from wms.dags.features import features_of
 from wms.dags.models import Dag, Node, ScriptRun
 from wms.dags.node_selectors import (
-    children_of,
     count_below,
     events_of_node,
     find_node,
     find_script_run,
     inner_dags_of_node,
     jobs_of_node,
-    parents_of,
+    parents_and_children,
     requests_of_node,
     script_runs_of,
 )
 from wms.dags.node_services import MAX_NODES
 from wms.dags.policy import require_steering
 from wms.dags.selectors import find_dag
-from wms.dags.states import DAG_TERMINAL, NODE_TERMINAL, NodeState, ScriptState
+from wms.dags.states import DAG_TERMINAL, NODE_TERMINAL, NodeKind, NodeState, ScriptState
 from wms.dags.waiting import obstacles_of
 from wms.jobs.blobs import read_tail
 from wms.jobs.selectors import latest_attempts
@@ -70,7 +69,9 @@ def node_page(request: HttpRequest, dag_id: int, node_id: int) -> HttpResponse:
     """Everything about one node."""
     node = find_node(request.user, dag_id, node_id)
     dag = node.dag
-    jobs = list(jobs_of_node(node)[: _JOBS_SHOWN + 1])
+    is_subdag, is_data = node.kind == NodeKind.SUBDAG, node.kind == NodeKind.DATA
+    jobs = [] if is_subdag or is_data else list(jobs_of_node(node)[: _JOBS_SHOWN + 1])
+    parents, children = parents_and_children(node)
     runs = list(script_runs_of(node)[: _RUNS_SHOWN + 1])
     events = list(events_of_node(node)[: _EVENTS_SHOWN + 1])
     attempts = latest_attempts([job.pk for job in jobs])
@@ -86,14 +87,14 @@ def node_page(request: HttpRequest, dag_id: int, node_id: int) -> HttpResponse:
         "description": node.submit_description,
         "steerings": steerings,
         "obstacles": obstacles_of(node, now=timezone.now()),
-        "parents": parents_of(node),
-        "children": children_of(node),
+        "parents": parents,
+        "children": children,
         "jobs": [(job, attempts.get(job.pk)) for job in jobs[:_JOBS_SHOWN]],
         "jobs_cut": len(jobs) > _JOBS_SHOWN,
         "runs": [_run_line(run, place) for place, run in enumerate(runs[:_RUNS_SHOWN])],
         "runs_cut": len(runs) > _RUNS_SHOWN,
-        "inner": list(inner_dags_of_node(node)[:_RUNS_SHOWN]),
-        "requests": list(requests_of_node(node)[:_RUNS_SHOWN]),
+        "inner": list(inner_dags_of_node(node)[:_RUNS_SHOWN]) if is_subdag else [],
+        "requests": list(requests_of_node(node)[:_RUNS_SHOWN]) if is_data else [],
         "events": events[:_EVENTS_SHOWN],
         "events_cut": len(events) > _EVENTS_SHOWN,
     }
@@ -170,7 +171,7 @@ def _asked_for(request: HttpRequest, dag: Dag, steering: NodeSteering) -> Chosen
     given = request.GET.getlist("node")[:MAX_NODES]
     ids = [int(text) for text in given if text.isascii() and text.isdigit() and len(text) <= 18]
     if len(ids) < len(given):
-        raise NotFound("One of these nodes is none.")
+        raise NotFound("A node is given by its number; one of these is no number.")
     return _chosen(dag, steering, nodes.filter(pk__in=ids))
 
 
