@@ -9,6 +9,7 @@ from django.db.models import Q, QuerySet, Subquery
 
 from portal.filter_fields import Chosen, ChosenField, Moments, Texts, Words, _Chosen
 from portal.list_filter import ListFilter, within_ids
+from portal.sorting import Sorting, newest
 from wms.core.audit import AuditObject
 from wms.core.models import AuditEntry, AuditKind
 
@@ -47,6 +48,8 @@ class Objects(_Chosen):
 class AuditFilter(ListFilter):
     """What was done, by who did it, what it was, to what, when and why."""
 
+    by_age = frozenset({"actor", "action", "created"})
+
     reason = Texts(label="Reason contains")
     kind = Words(field_name="object_kind", choices=AuditKind.choices, label="Kind of object")
     action = Words(label="Action")
@@ -54,6 +57,7 @@ class AuditFilter(ListFilter):
     object = Objects(label="Object")
     created = Moments(field_name="created_at", label="When")
     request = Words(field_name="request_id", label="Request id")
+    sort = Sorting(newest("When", "when"))
 
     class Meta:
         model = AuditEntry

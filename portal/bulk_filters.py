@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from portal.filter_fields import Moments, Owners, Texts, Words
 from portal.list_filter import ListFilter
+from portal.sorting import Sorting, by_number, by_time, newest
 from wms.bulk.models import BulkOperation
 from wms.bulk.registry import KINDS
 from wms.bulk.states import BulkState
@@ -24,6 +25,14 @@ class BulkFilter(ListFilter):
     action = Words(label="Action")
     owner = Owners(field_name="owner_id", label="By")
     created = Moments(field_name="created_at", label="Made")
+    sort = Sorting(
+        newest("Made", "created"),
+        by_time("ended", "Ended", "ended_at", is_nullable=True),
+        by_number(
+            "objects", "Objects", "frozen_count", "progress",
+            rising="fewest first", falling="most first",
+        ),
+    )  # fmt: skip
 
     class Meta:
         model = BulkOperation

@@ -123,6 +123,7 @@ JOB_COLUMNS: Sequence[Column] = (
         "Attempt",
         {**_one("job.attempt_number", "attempt"), **_one("job.max_attempts", "max_attempts")},
     ),
+    Column("priority", "Priority", _one("job.priority", "priority"), is_usual=False, style="num"),
     Column("where", "Where", _from("attempt", site="site_name", host="host", pilot_id="pilot_id")),
     Column("created", "Made", _one("job.created_at", "created_at"), is_usual=False),
     Column("reason", "Reason", _one("job.state_reason", "reason")),

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from portal.filter_fields import Moments, Texts, Words
 from portal.list_filter import ListFilter
+from portal.sorting import Sorting, by_text, by_time, newest
 from wms.sites.calendar import DowntimeState
 from wms.sites.models import Downtime
 
@@ -19,6 +20,12 @@ class DowntimeFilter(ListFilter):
     author = Words(label="Entered by")
     start = Moments(label="Starts")
     end = Moments(label="Ends")
+    sort = Sorting(
+        newest("Entered", "entered"),
+        by_time("start", "Starts", "start"),
+        by_time("end", "Ends", "ends_at"),
+        by_text("site", "Site", "site__name"),
+    )
 
     class Meta:
         model = Downtime

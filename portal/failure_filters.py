@@ -10,10 +10,12 @@ from django.db.models import QuerySet
 
 from portal.filter_fields import Moments, Numbers, Texts, Words
 from portal.list_filter import ListFilter
+from portal.sorting import Sorting, by_number, by_time, newest
 from wms.failures.models import Category, FailureGroup, Kind
 from wms.failures.selectors import Window, bins_in
 from wms.failures.states import GroupState
 
+_MOST = {"rising": "fewest first", "falling": "most first"}
 _WINDOWS = [(window.value, window.label) for window in Window]
 
 
@@ -34,6 +36,11 @@ class FailureFilter(ListFilter):
     first = Moments(field_name="first_seen", label="First seen")
     last = Moments(field_name="last_seen", label="Last seen")
     id = Numbers(smallest=1, label="Number")
+    sort = Sorting(
+        by_number("count", "Failures", "count", **_MOST),
+        by_time("first", "First seen", "first_seen"),
+        by_time("last", "Last seen", "last_seen"),
+    )
 
     class Meta:
         model = FailureGroup
@@ -62,3 +69,14 @@ class FailureFilter(ListFilter):
     def at_any_time(self, *leaving: str) -> QuerySet[FailureGroup]:
         """The groups that pass every filter but these, and time and site: for who counts bins."""
         return super()._passing(self.queryset.all(), leaving=frozenset(leaving))
+
+
+class FailureGroupFilter(FailureFilter):
+    """The same, for who reads groups one after another and counts nothing."""
+
+    sort = Sorting(
+        newest("Made"),
+        by_time("first", "First seen", "first_seen"),
+        by_time("last", "Last seen", "last_seen"),
+        by_number("total", "Failures at all", "total", **_MOST),
+    )

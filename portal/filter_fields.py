@@ -94,10 +94,11 @@ class Span:
 
 
 class ChosenField(forms.Field):
-    """Values of which any is wanted, and others behind `!` that are not."""
+    """Values of which any is wanted, and others behind `!` that are not, where it `can_flip`."""
 
     widget = ManyValues
     separator = ","
+    can_flip = True
 
     def split(self, texts: Sequence[str]) -> list[str]:
         """The single values, each once, in the order in which they were given."""
@@ -200,6 +201,7 @@ class MomentsField(ChosenField):
     """One stretch of time. Its ends are moments, or lengths of time before now."""
 
     separator = ""
+    can_flip = False
 
     def chosen(self, included: Sequence[str], excluded: Sequence[str]) -> Chosen:
         """The stretch."""
@@ -270,7 +272,7 @@ class YesNoField(forms.Field):
         return value[0] == "true"
 
 
-class _Described(filters.Filter):
+class Described(filters.Filter):
     """A filter that tells in the API's document what can stand in it."""
 
     schema: Mapping[str, Any] = _TEXTS
@@ -284,7 +286,7 @@ class _Described(filters.Filter):
         extend_schema_field(told)(self)
 
 
-class _Chosen(_Described):
+class _Chosen(Described):
     """Keeps the rows that have any of the included values and none of the excluded ones."""
 
     def condition(self, values: Sequence[Any]) -> Q:
@@ -353,7 +355,7 @@ class Moments(_Chosen):
         return _any(Span(*span.ends(now)).condition(self.field_name) for span in values)
 
 
-class YesNo(_Described):
+class YesNo(Described):
     """A column that is true or false."""
 
     field_class = YesNoField

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-import django_filters as filters
-from django import forms
 from django.db.models import Q, QuerySet
 
 from portal.filter_fields import (
@@ -26,6 +24,7 @@ from portal.filter_fields import (
 )
 from portal.job_filter import OfTopic
 from portal.list_filter import ListFilter, is_wanted
+from portal.sorting import Sorting, by_number, by_text, by_time, newest
 from wms.dags.lifecycle import DATA_TOPIC
 from wms.dags.models import Dag, Node, ScriptRun
 from wms.dags.selectors import needing_attention
@@ -37,8 +36,10 @@ from wms.placement.states import RequestState
 from wms.sites.models import Site
 from wms.sites.standing import STANDING_WORDS, words_of_sites
 from wms.sites.states import SiteState
-from wms.taskqueues.listing import Order
 from wms.taskqueues.models import TaskQueue
+
+#: What numbers of things are called in their order.
+_MOST = {"rising": "fewest first", "falling": "most first"}
 
 
 class DagFilter(ListFilter):
@@ -59,6 +60,14 @@ class DagFilter(ListFilter):
     outer = hidden_numbers("parent_node__dag", "Inside of DAG")
     root = hidden_numbers("root", "In the tree of DAG")
     previous_run = hidden_numbers("previous_run", "Runs that went on from DAG")
+    sort = Sorting(
+        newest("Submitted", "created"),
+        by_text("name", "Name", "name", "dag"),
+        by_number("failed", "Failed nodes", "failed_count", "progress", **_MOST),
+        by_number("nodes", "Nodes", "node_count", "", **_MOST),
+        by_time("since", "In its state since", "state_since"),
+        by_time("ended", "Ended", "ended_at", is_nullable=True),
+    )
 
     class Meta:
         model = Dag
@@ -108,6 +117,11 @@ class PlacementFilter(ListFilter):
     created = Moments(field_name="created_at", label="Made")
     since = Moments(field_name="state_since", label="In its state since")
     id = Numbers(smallest=1, label="Number")
+    sort = Sorting(
+        newest("Made", "created"),
+        by_time("since", "In its state since", "state_since"),
+        by_number("attempt", "Attempts", "attempt_number", **_MOST),
+    )
 
     class Meta:
         model = PlacementRequest
@@ -135,8 +149,6 @@ class TaskQueueFilter(ListFilter):
     `site` and `platform` are where the jobs may run: those that name none are found as well.
     """
 
-    page_only = frozenset({"sort"})
-
     owner = Owners(field_name="owner_id", label="Owner")
     group = Words(field_name="owner_group", label="Group")
     site = Words(method="filter_site", label="May run at site")
@@ -146,11 +158,10 @@ class TaskQueueFilter(ListFilter):
     setup = Words(label="Setup")
     created = Moments(field_name="created_at", label="Made")
     cpu_time_s = Numbers(smallest=1, largest=2**31 - 1, label="CPU segment", widget=HiddenValues)
-    sort = filters.ChoiceFilter(
-        choices=[(order.value, order.value) for order in Order],
-        method="keep_all",
-        label="Order",
-        widget=forms.HiddenInput,
+    sort = Sorting(
+        by_number("waiting", "Waiting jobs", "", **_MOST),
+        by_time("oldest", "Oldest job", "", falls_first=False),
+        by_number("priority", "Priority", "", "priority", "share"),
     )
 
     class Meta:
@@ -158,9 +169,9 @@ class TaskQueueFilter(ListFilter):
         fields: Sequence[str] = ()
 
     @property
-    def order(self) -> Order:
-        """The order that was asked for; what waits most comes first unless it was another."""
-        return Order(self.form.cleaned_data["sort"] or Order.WAITING)
+    def is_walked(self) -> bool:
+        """They are sorted by what is counted of all of them."""
+        return True
 
     def filter_site(
         self, queryset: QuerySet[TaskQueue], name: str, value: Chosen
@@ -183,10 +194,6 @@ class TaskQueueFilter(ListFilter):
     ) -> QuerySet[TaskQueue]:
         """Those whose jobs need the tag."""
         return _either(queryset, value, lambda tag: Q(tags__contains=[tag]))
-
-    def keep_all(self, queryset: QuerySet[TaskQueue], name: str, value: str) -> QuerySet[TaskQueue]:
-        """The order leaves all; the list itself follows it."""
-        return queryset
 
 
 def _either(queryset: QuerySet[Any], value: Chosen, condition: Any) -> QuerySet[Any]:
@@ -214,6 +221,13 @@ class PilotFilter(ListFilter):
     heartbeat = Moments(field_name="heartbeat_at", label="Last heartbeat")
     ended = Moments(field_name="ended_at", label="Ended")
     id = Numbers(smallest=1, label="Number")
+    sort = Sorting(
+        newest("Made", "created"),
+        by_time("since", "In its state since", "state_since"),
+        by_time("heartbeat", "Last heartbeat", "heartbeat_at", is_nullable=True),
+        by_time("ended", "Ended", "ended_at", is_nullable=True),
+        by_text("queue", "Site", "queue__site__name"),
+    )
 
     class Meta:
         model = Pilot
@@ -233,12 +247,30 @@ class SiteFilter(ListFilter):
     standing = Words(method="filter_standing", choices=_STANDINGS, label="State")
     state = Words(choices=SiteState.choices, label="Decided by a person", widget=HiddenValues)
     is_enabled = YesNo(label="In use", widget=HiddenValues)
+    sort = Sorting(
+        by_text("name", "Name", "name", "site"),
+        by_number("bound", "Bound", "matched", **_MOST),
+        by_number("running", "Pilots running", "running_pilots", **_MOST),
+        by_number("queued", "Pilots queued", "queued_pilots", **_MOST),
+        by_number("stalled", "Pilots stalled", "stalled_pilots", **_MOST),
+    )
 
     class Meta:
         model = Site
         fields: Sequence[str] = ()
 
+    @property
+    def is_walked(self) -> bool:
+        """There are few: all are sorted."""
+        return True
+
     def filter_standing(self, queryset: QuerySet[Site], name: str, value: Chosen) -> QuerySet[Site]:
         """Those that stand so at this moment. Three queries."""
         found = [pk for pk, word in words_of_sites(self.now).items() if is_wanted(word, value)]
         return queryset.filter(pk__in=found)
+
+
+class NamedSiteFilter(SiteFilter):
+    """The same, for who reads sites one after another, whatever they have to do now."""
+
+    sort = Sorting(by_text("name", "Name", "name", "site"))

@@ -1,7 +1,8 @@
 """A list as a file: the rows, columns and order that a page shows, sent while they are read.
 
-Times are in UTC, whatever zone the page shows. A file has at most MAX_LINES lines; one that has
-not all of them says so in its name, in a header, and in JSON before the first line.
+Times are in UTC, whatever zone the page shows. A file has at most MAX_LINES lines, and of a list
+that is partly sorted only what is sorted; one that has not all of them says so in its name, in a
+header, and in JSON before the first line.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from django.utils.http import content_disposition_header
 from portal.columns import Column
 from portal.list_filter import ListFilter
 from portal.lists import ListOf
-from wms.core.counting import count_up_to
+from wms.core.counting import EXACT_UP_TO, count_up_to
 from wms.core.errors import InvalidInput
 from wms.core.models import User
 
@@ -41,14 +42,22 @@ def send_list(
     asked = {name: value for name, value in _lists(parameters).items() if name not in OF_EXPORT}
     filters = kind.normalised(asked)
     question = kind.asked(asked, user, now=now)
-    is_cut = count_up_to(question.qs, MAX_LINES) > MAX_LINES
+    most = MAX_LINES if question.is_walked else EXACT_UP_TO
+    is_cut = count_up_to(question.qs, most) > most
     lines = _lines(kind, question, user)
     write = _as_csv if form == "csv" else _as_json
-    head = {"list": kind.name, "filters": filters, "at": _plain(now), "is_cut": is_cut}
+    head = {
+        "list": kind.name,
+        "filters": filters,
+        "sort": question.order.text,
+        "at": _plain(now),
+        "is_cut": is_cut,
+    }
     answer = StreamingHttpResponse(
         write(columns, lines, head), content_type=f"{TYPES[form]}; charset=utf-8"
     )
-    name = _file_name(kind, filters, form, now, is_cut=is_cut)
+    cut = ("first" if question.is_walked else "sorted-among-latest") + f"-{most}"
+    name = _file_name(kind, question.kept(), form, now, cut=cut if is_cut else "")
     answer["Content-Disposition"] = content_disposition_header(True, name)
     answer["X-Content-Type-Options"] = "nosniff"
     answer["X-Is-Cut"] = "true" if is_cut else "false"
@@ -124,9 +133,9 @@ def _cell(value: Any) -> Any:
 
 
 def _file_name(
-    kind: ListOf, filters: Mapping[str, Sequence[str]], form: str, now: datetime, *, is_cut: bool
+    kind: ListOf, filters: Mapping[str, Sequence[str]], form: str, now: datetime, *, cut: str
 ) -> str:
     what = "-".join(f"{name}-{'-'.join(values)}" for name, values in filters.items())
     slug = re.sub(r"[^A-Za-z0-9.]+", "-", what.replace("!", "not-")).strip("-.")[:60]
-    parts = ["pilotage", kind.name, slug, f"first-{MAX_LINES}" if is_cut else ""]
+    parts = ["pilotage", kind.name, slug, cut]
     return "-".join(filter(None, [*parts, f"{now.astimezone(UTC):%Y%m%dT%H%M%SZ}"])) + f".{form}"

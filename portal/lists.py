@@ -27,8 +27,8 @@ from portal.filters import (
     TaskQueueFilter,
 )
 from portal.job_filter import JobFilter
-from portal.list_filter import ListFilter, normalised
-from portal.site_lines import site_lines
+from portal.list_filter import ListFilter, checked, normalised
+from portal.site_lines import in_order, site_lines
 from wms.bulk.selectors import visible_operations
 from wms.bulk.states import BulkState
 from wms.core.audit import visible_entries
@@ -48,6 +48,7 @@ from wms.placement.selectors import listed_requests
 from wms.placement.states import RequestState
 from wms.sites.calendar import DowntimeState, listed_downtimes
 from wms.sites.selectors import visible_sites
+from wms.taskqueues.listing import Order as TaskQueueOrder
 from wms.taskqueues.listing import task_queue_page, visible_task_queues
 
 #: So many rows are looked up at once by who walks through a whole list.
@@ -79,7 +80,7 @@ class ListOf:
     groups: Sequence[GroupBy] = ()
     lines: Callable[[Sequence[Any]], Sequence[Any]] = list
     walk: Callable[[ListOf, ListFilter, User], Iterator[Sequence[Any]]] = field(
-        default=lambda kind, asked, user: kind.by_id(asked)
+        default=lambda kind, asked, user: kind.in_order(asked)
     )
 
     def asked(
@@ -113,13 +114,19 @@ class ListOf:
             if column.is_fixed or (column.name in names if names else column.is_usual)
         ]
 
-    def by_id(self, asked: ListFilter) -> Iterator[Sequence[Any]]:
-        """All lines, latest first, so many at a time: none is in memory longer than needed."""
-        rest = asked.hinted(asked.qs).order_by("-pk")
-        rows = list(rest[:CHUNK])
+    def kept(self, parameters: Mapping[str, Any]) -> dict[str, list[str]]:
+        """The filters among parameters and their order, to be kept of a list. Raises InvalidInput.
+
+        A value that `normalised` gives, with `sort` beside the filters.
+        """
+        return checked(self.filter_class, parameters).kept()
+
+    def in_order(self, asked: ListFilter) -> Iterator[Sequence[Any]]:
+        """All lines that are sorted, so many at a time: none is in memory longer than needed."""
+        rows = asked.some(None, CHUNK)
         yield self.lines(rows)
         while len(rows) == CHUNK:
-            rows = list(rest.filter(pk__lt=rows[-1].pk)[:CHUNK])
+            rows = asked.some(asked.order.border_of(rows[-1]), CHUNK)
             yield self.lines(rows)
 
 
@@ -147,13 +154,14 @@ def _request_lines(requests: Sequence[PlacementRequest]) -> list[RequestLine]:
 
 def _all_sites(kind: ListOf, asked: ListFilter, user: User) -> Iterator[Sequence[Any]]:
     wanted = set(asked.qs.values_list("pk", flat=True))
-    yield [line for line in site_lines(user, now=timezone.now()) if line.site.pk in wanted]
+    lines = in_order(site_lines(user, now=timezone.now()), asked.order)
+    yield [line for line in lines if line.site.pk in wanted]
 
 
 def _all_task_queues(kind: ListOf, asked: TaskQueueFilter, user: User) -> Iterator[Sequence[Any]]:
-    after = None
+    after, order = None, TaskQueueOrder(asked.order.text)
     while True:
-        found = task_queue_page(asked.qs, order=asked.order, after=after, limit=CHUNK)
+        found = task_queue_page(asked.qs, order=order, after=after, limit=CHUNK)
         yield found.lines
         if found.following is None:
             return

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from portal.sorting import Border, Order
 from wms.core.models import User
 from wms.dags.demand import loads_by_site
 from wms.pilots.selectors import live_pilots_by_queue
@@ -28,6 +29,11 @@ class SiteLine:
     stalled_pilots: int
     has_live_ad: bool
     standing: Standing
+
+    @property
+    def name(self) -> str:
+        """The site's name."""
+        return self.site.name
 
     @property
     def state(self) -> str:
@@ -62,6 +68,30 @@ def site_lines(user: User, *, now: datetime) -> list[SiteLine]:
         _site_line(site, loads.get(site.pk, Load()), pilots, standing[site.pk], now)
         for site in sites
     ]
+
+
+def in_order(lines: Sequence[SiteLine], order: Order) -> list[SiteLine]:
+    """The lines as they were asked for."""
+    return sorted(lines, key=lambda line: _place(line, order), reverse=order.is_falling)
+
+
+def behind(lines: Sequence[SiteLine], order: Order, border: Border) -> list[SiteLine]:
+    """Those of lines in order that come behind a border."""
+    place = (border.key, border.pk)
+    return [
+        line
+        for line in lines
+        if (_place(line, order) < place if order.is_falling else _place(line, order) > place)
+    ]
+
+
+def border_of(line: SiteLine, order: Order) -> Border:
+    """Where a line stands."""
+    return Border(*_place(line, order))
+
+
+def _place(line: SiteLine, order: Order) -> tuple[Any, int]:
+    return getattr(line, order.sort.field), line.site.pk
 
 
 def _site_line(

@@ -32,5 +32,7 @@ class StrictFilters(DjangoFilterBackend):
         if not asked.is_valid():
             # Their library formats messages by %, and ours tell what was asked for.
             raise ValidationError({name: list(texts) for name, texts in asked.errors.items()})
+        # The order is part of what was asked for, and the paginator's.
+        request.asked = asked
         narrowed: QuerySet[Any] = asked.qs
         return narrowed

@@ -5,13 +5,23 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from django.db.models import QuerySet
 from rest_framework.exceptions import ValidationError
 from rest_framework.pagination import Cursor, CursorPagination
 from rest_framework.request import Request
+from rest_framework.utils.urls import replace_query_param
+
+from portal.list_filter import SORT, ListFilter
+from wms.core.counting import EXACT_UP_TO, count_up_to
+
+_BACK = "back:"
 
 
 class NewestFirst(CursorPagination):
-    """Latest object first; `page_size` up to 1,000; `next` and `previous` are ready addresses."""
+    """Latest object first, or in the order of the list's `sort`.
+
+    `page_size` is up to 1,000; `next` and `previous` are ready addresses.
+    """
 
     ordering = "-id"
     page_size_query_param = "page_size"
@@ -19,6 +29,48 @@ class NewestFirst(CursorPagination):
     template = None
     #: What a place in the list looks like; anything else in a cursor was made up.
     position = re.compile(r"[0-9]{1,18}")
+    _links: tuple[str | None, str | None] | None = None
+
+    def paginate_queryset(
+        self, queryset: QuerySet[Any], request: Request, view: Any = None
+    ) -> list[Any] | None:
+        """Return the page at which the cursor points. Raises ValidationError."""
+        asked = getattr(request, "asked", None)
+        if isinstance(asked, ListFilter) and SORT in asked.filters and asked.is_sorted:
+            return self._in_order(asked, request)
+        found: list[Any] | None = super().paginate_queryset(queryset, request, view)
+        return found
+
+    def _in_order(self, asked: ListFilter, request: Request) -> list[Any]:
+        order, size = asked.order, self.get_page_size(request)
+        cursor = request.query_params.get(self.cursor_query_param, "")
+        is_back, border = cursor.startswith(_BACK), order.parse(cursor.removeprefix(_BACK))
+        if cursor and border is None:
+            raise ValidationError({self.cursor_query_param: "is not a cursor of this order"})
+        if not asked.is_walked and count_up_to(asked.qs, EXACT_UP_TO) > EXACT_UP_TO:
+            # A program might take some of them for all.
+            raise ValidationError({SORT: _too_many(asked)})
+        rows = asked.some(border, size + 1, is_back=is_back)
+        is_more, rows = len(rows) > size, rows[:size]
+        if is_back:
+            rows.reverse()
+        address = request.build_absolute_uri()
+        ends = [str(order.border_of(row)) for row in (rows[:1] + rows[-1:])]
+        back = _at(address, _BACK + ends[0]) if ends else None
+        on = _at(address, ends[-1]) if ends else None
+        has_on, has_back = (True, is_more) if is_back else (is_more, border is not None)
+        self._links = (on if has_on else None, back if has_back else None)
+        return rows
+
+    def get_next_link(self) -> str | None:
+        """Return the address of the next page."""
+        found: str | None = self._links[0] if self._links else super().get_next_link()
+        return found
+
+    def get_previous_link(self) -> str | None:
+        """Return the address of the page before."""
+        found: str | None = self._links[1] if self._links else super().get_previous_link()
+        return found
 
     def get_page_size(self, request: Request) -> int:
         """Return the size asked for. A size that is not one is a fault, not the default."""
@@ -55,3 +107,16 @@ class ByName(NewestFirst):
 
     ordering = "name"
     position = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+
+
+def _at(address: str, cursor: str) -> str:
+    found: str = replace_query_param(address, NewestFirst.cursor_query_param, cursor)
+    return found
+
+
+def _too_many(asked: ListFilter) -> str:
+    usual = asked.sorting.usual.text
+    return (
+        f"more than {EXACT_UP_TO:,} pass these filters, and no index has them in this order: "
+        f"narrow the filter, or take {usual}"
+    )

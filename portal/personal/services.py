@@ -37,14 +37,16 @@ def save_filter(
 ) -> SavedFilter:
     """Store a filter of a list under a name; one of the same name of the actor is replaced.
 
-    Raises InvalidInput for parameters that are no filter of the list, or none at all.
+    An order is kept with it. Raises InvalidInput for parameters that are none of the list, or for
+    none at all.
     """
     owner = _person(actor)
     if is_shared:
         require_sharing(actor)
-    kept = find_list(list_name).normalised(parameters)
+    kept = find_list(list_name).kept(parameters)
     if not kept:
-        raise InvalidInput.of("Set a filter first: this one leaves every row.", field="parameters")
+        message = "Set a filter or an order first: this one leaves every row."
+        raise InvalidInput.of(message, field="parameters")
     existing = SavedFilter.objects.select_for_update().filter(
         owner=owner, list_name=list_name, name=_name(name)
     ).first()  # fmt: skip

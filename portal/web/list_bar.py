@@ -15,19 +15,20 @@ from django.http import HttpRequest, QueryDict
 from django.urls import reverse
 
 from portal.columns import Column
-from portal.filter_fields import MomentsField, NumbersField, WordsField
-from portal.list_filter import ListFilter
+from portal.filter_fields import ChosenField, MomentsField, NumbersField, WordsField
+from portal.list_filter import SORT, ListFilter
 from portal.lists import ListOf
 from portal.personal.models import Preferences, SavedFilter
 from portal.personal.policy import may_change
 from portal.personal.selectors import visible_filters
+from portal.sorting import Order
+from portal.web.paging import NO_SAVED, SAVED
 from portal.web.seen import version_of
+from portal.web.sort_links import SortLink, choices_of
 from wms.core.errors import InvalidInput
 from wms.core.models import Role, User
 from wms.core.policy import has_role
 
-#: In an address: the saved filter that it came from, or that none is wanted.
-SAVED, NO_SAVED = "saved", "none"
 _SAVED_SHOWN = 100
 _MANY_CHOICES = 12
 _LAST_USED = "last-filter"
@@ -102,6 +103,9 @@ class ListBar:
     clear: str
     is_filtered: bool
     notes: Sequence[str]
+    wider: Sequence[tuple[str, str]]
+    sorts: Sequence[tuple[str, Sequence[SortLink]]]
+    sorted_by: Order | None
     saved: Sequence[SavedLine]
     current: SavedLine | None
     may_share: bool
@@ -115,8 +119,13 @@ class ListBar:
     parameters: Sequence[tuple[str, str]]
 
     @property
+    def is_own(self) -> bool:
+        """True when something was asked for that can be saved: filters, or an order."""
+        return bool(self.parameters)
+
+    @property
     def query(self) -> str:
-        """The filters as they stand in an address."""
+        """Filters and order as they stand in an address."""
         return urlencode(self.parameters)
 
 
@@ -128,25 +137,32 @@ def query_of(parameters: Mapping[str, Sequence[str]], **beside: Any) -> str:
 
 def bar_of(request: HttpRequest, kind: ListOf, asked: ListFilter, kept: Preferences) -> ListBar:
     """What stands above the list. One query."""
-    parameters = asked.parameters()
-    saved = _saved_lines(request, kind, kept, parameters)
-    clear = f"?{SAVED}={NO_SAVED}"
+    parameters, whole = asked.parameters(), _whole(asked)
+    saved = _saved_lines(request, kind, kept, whole)
+    order = {SORT: whole[SORT]} if SORT in whole else {}
+    clear = query_of(order) if order else f"?{SAVED}={NO_SAVED}"
     fields = {name: _field(asked, name) for name in asked.form.fields}
     shown = [f for name, f in fields.items() if not asked.form.fields[name].widget.is_hidden]
     hidden = [name for name in fields if asked.form.fields[name].widget.is_hidden]
     names = kept.columns.get(kind.name, [])
     columns = kind.shown_columns(names)
-    last = "" if parameters else _last_used(request, kind)
+    is_fine = asked.is_bound and asked.is_valid()
+    last = "" if whole else _last_used(request, kind)
     return ListBar(
         kind=kind,
         search=fields[kind.search],
         fields=[f for f in shown if f.name != kind.search],
         hidden=[(name, value) for name in hidden for value in _texts(asked, name)],
         faults=_faults(asked, hidden),
-        chips=chips_of(asked, parameters, clear=clear),
+        chips=chips_of(asked, parameters, clear=clear, beside=order),
         clear=clear,
         is_filtered=bool(parameters),
-        notes=asked.notes() if asked.is_bound and asked.is_valid() else [],
+        notes=asked.notes() if is_fine else [],
+        wider=[(text, query_of({**way, **order})) for text, way in asked.wider()]
+        if is_fine
+        else [],
+        sorts=choices_of(asked, request.GET),
+        sorted_by=asked.order if asked.is_sorted else None,
         saved=saved,
         current=next((line for line in saved if line.is_current), None),
         may_share=has_role(request.user, Role.USER),
@@ -157,8 +173,13 @@ def bar_of(request: HttpRequest, kind: ListOf, asked: ListFilter, kept: Preferen
         density=kept.density,
         exports=_exports(kind, request.GET, columns),
         address=request.get_full_path(),
-        parameters=[(name, value) for name, values in parameters.items() for value in values],
+        parameters=[(name, value) for name, values in whole.items() for value in values],
     )
+
+
+def _whole(asked: ListFilter) -> dict[str, list[str]]:
+    """What can be kept of the address; with a fault only the filters as they are written."""
+    return asked.kept() if asked.is_bound and asked.is_valid() else asked.parameters()
 
 
 def _texts(asked: ListFilter, name: str) -> list[str]:
@@ -197,31 +218,45 @@ def _faults(asked: ListFilter, hidden: Sequence[str]) -> list[str]:
 
 
 def chips_of(
-    asked: ListFilter, parameters: Mapping[str, Sequence[str]], *, clear: str = "?"
+    asked: ListFilter,
+    parameters: Mapping[str, Sequence[str]],
+    *,
+    clear: str = "?",
+    beside: Mapping[str, Sequence[str]] | None = None,
 ) -> list[Chip]:
-    """Every value that is set, with the ways to do without it and to turn it round."""
+    """Every value that is set, with the ways to do without it and to turn it round.
+
+    What stands `beside` the filters is kept by both.
+    """
     return [
-        _chip(asked, parameters, name, value, clear)
+        _chip(asked, parameters, name, value, clear, beside or {})
         for name, values in parameters.items()
         for value in values
     ]
 
 
 def _chip(
-    asked: ListFilter, parameters: Mapping[str, Sequence[str]], name: str, value: str, clear: str
+    asked: ListFilter,
+    parameters: Mapping[str, Sequence[str]],
+    name: str,
+    value: str,
+    clear: str,
+    beside: Mapping[str, Sequence[str]],
 ) -> Chip:
     field = asked.form.fields[name]
     is_not = value.startswith("!")
     opposite = value[1:] if is_not else f"!{value}"
-    can_flip = hasattr(field, "split") and not isinstance(field, MomentsField)
+    can_flip = isinstance(field, ChosenField) and field.can_flip
     rest = _changed(parameters, name, value, None)
     shown = value[1:].strip() if is_not else value
     return Chip(
         label=field.label,
         text=str(dict(getattr(field, "choices", None) or ()).get(shown, shown)),
         is_not=is_not,
-        without=query_of(rest) if rest else clear,
-        flipped=query_of(_changed(parameters, name, value, opposite)) if can_flip else "",
+        without=query_of({**rest, **beside}) if rest else clear,
+        flipped=query_of({**_changed(parameters, name, value, opposite), **beside})
+        if can_flip
+        else "",
     )
 
 
@@ -277,7 +312,7 @@ def _export_address(kind: ListOf, form: str) -> str:
 
 def remember_last(response: Any, request: HttpRequest, bar: ListBar) -> None:
     """Keep the filter in a cookie of this list, to be offered when it is opened without one."""
-    if not bar.parameters or bar.faults:
+    if not bar.is_filtered or bar.faults:
         return
     text = f"{request.user.pk}:{urlencode(bar.parameters)}"
     if len(text) <= _LAST_BYTES:
@@ -298,7 +333,7 @@ def _last_used(request: HttpRequest, kind: ListOf) -> str:
     if owner != str(request.user.pk) or not text:
         return ""
     try:
-        return query_of(kind.normalised(QueryDict(text)))
+        return query_of(kind.kept(QueryDict(text)))
     except InvalidInput:
         return ""
 

@@ -9,22 +9,16 @@ from typing import Any
 from django.forms import Form
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 
-from portal.columns import Column
 from portal.filter_fields import Chosen
 from portal.list_filter import ListFilter, is_wanted
 from portal.lists import ListOf, find_list
 from portal.personal.selectors import preferences_of
+from portal.sorting import Order
 from portal.web.bulk_bar import BulkBar, bulk_bar_of
-from portal.web.list_bar import (
-    NO_SAVED,
-    SAVED,
-    ListBar,
-    bar_of,
-    default_query,
-    remember_last,
-)
+from portal.web.list_bar import ListBar, bar_of, default_query, remember_last
 from portal.web.pages import is_part, render_page
-from portal.web.paging import Page, page_of
+from portal.web.paging import Page, narrowed, sorted_page
+from portal.web.sort_links import Head, heads_of
 from wms.core.counting import EXACT_UP_TO, Count, Summary, summarise
 
 #: Of a list that was left out, because its filter does not parse.
@@ -56,7 +50,8 @@ class Listing:
     """A list as its page shows it. With a filter that does not parse there are no rows.
 
     `total` is that of the filter without its states, `chosen_total` that of the list. `sampled` is
-    of how many latest rows the groups tell, if these are not all.
+    of how many latest rows the groups tell, if these are not all. A list that `is_partly_sorted`
+    has only its latest rows, in the order that was asked for.
     """
 
     kind: ListOf
@@ -64,8 +59,9 @@ class Listing:
     is_valid: bool
     is_filtered: bool
     all_query: str
-    columns: Sequence[Column]
+    heads: Sequence[Head]
     shown: frozenset[str]
+    order: Order
     density: str
     bar: ListBar | None
     bulk: BulkBar | None = None
@@ -75,7 +71,13 @@ class Listing:
     total: Count = _NONE
     chosen_total: Count = _NONE
     page: Page[Any] = _NOTHING
+    is_partly_sorted: bool = False
     lines: Sequence[Any] = ()
+
+    @property
+    def sorted_among(self) -> int:
+        """Of how many rows the order is, if it is partly sorted."""
+        return EXACT_UP_TO
 
     @property
     def has_chosen(self) -> bool:
@@ -92,7 +94,7 @@ def listing_of(request: HttpRequest, kind: ListOf) -> Listing:
     if not is_askable(asked):
         return framed(request, kind, asked)
     summary = _summary(kind, asked)
-    page = page_of(asked.hinted(asked.qs), request.GET)
+    page = sorted_page(asked, request.GET)
     chosen: Chosen = asked.form.cleaned_data[kind.state_filter] or Chosen()
     return framed(
         request,
@@ -107,7 +109,14 @@ def listing_of(request: HttpRequest, kind: ListOf) -> Listing:
         ),
         page=page,
         lines=kind.lines(page.rows),
+        is_partly_sorted=not asked.is_walked and _many(summary, chosen),
     )
+
+
+def _many(summary: Summary, chosen: Chosen) -> bool:
+    """True for more rows than are sorted where no index has them in order."""
+    wanted = (count for state, count in summary.states.items() if is_wanted(state, chosen))
+    return sum(wanted, Count()).value > EXACT_UP_TO
 
 
 def is_askable(asked: ListFilter) -> bool:
@@ -128,7 +137,8 @@ def framed(request: HttpRequest, kind: ListOf, asked: ListFilter, **content: Any
         is_valid=is_askable(asked),
         is_filtered=bool(asked.parameters()),
         all_query=narrowed(request.GET, kind.state_filter, None),
-        columns=columns,
+        heads=heads_of(columns, asked, request.GET),
+        order=asked.order,
         shown=frozenset(column.name for column in columns),
         density=kept.density,
         bar=None if is_part(request) else bar_of(request, kind, asked, kept),
@@ -177,17 +187,6 @@ def facets_of(
         rest = [each for each in chosen.included if each != value] if is_chosen else [value]
         facets.append(Facet(value, count, narrowed(query, name, rest), is_chosen))
     return facets
-
-
-def narrowed(query: QueryDict, name: str, values: Sequence[str] | None) -> str:
-    """The address with other values of one filter, from the first page on."""
-    changed = query.copy()
-    for gone in (name, "before", "after", "from", SAVED):
-        changed.pop(gone, None)
-    if values:
-        changed.setlist(name, list(values))
-    # An address without anything would open the list with the user's own filter.
-    return f"?{changed.urlencode() or f'{SAVED}={NO_SAVED}'}"
 
 
 def _groups(query: QueryDict, kind: ListOf, summary: Summary, asked: ListFilter) -> list[Group]:

@@ -1,4 +1,4 @@
-"""Pages of long lists by the id at their border: the last page is as quick as the first."""
+"""Pages of long lists by the row at their border: the last page is as quick as the first."""
 
 from __future__ import annotations
 
@@ -9,14 +9,18 @@ from typing import Any, Generic, TypeVar
 from django.db.models import Model, QuerySet
 from django.http import QueryDict
 
+from portal.list_filter import ListFilter
+
 _Row = TypeVar("_Row", bound=Model)
 
 PAGE_SIZE = 50
+#: In an address: the saved filter that it came from, or that none is wanted.
+SAVED, NO_SAVED = "saved", "none"
 
 
 @dataclass(frozen=True, slots=True)
 class Page(Generic[_Row]):
-    """Some objects of a list that has the latest first, and the ways on from here."""
+    """Some objects of a list, and the ways on from here: to what comes before, and to the rest."""
 
     rows: Sequence[_Row]
     newer: str
@@ -71,6 +75,26 @@ def page_of(
     )
 
 
+def sorted_page(asked: ListFilter, query: QueryDict) -> Page[Any]:
+    """The page that `before` or `after` asks for of a list in its order. One query or two.
+
+    `before` is the last row of the page before this one, as in a list with the latest first.
+    """
+    order = asked.order
+    after, before = (order.parse(query.get(name, "")) for name in ("after", "before"))
+    rows = asked.some(after or before, PAGE_SIZE + 1, is_back=after is not None)
+    is_more = len(rows) > PAGE_SIZE
+    rows = rows[:PAGE_SIZE]
+    if after is not None:
+        rows.reverse()
+    has_newer, has_older = (is_more, True) if after else (before is not None, is_more)
+    return Page(
+        rows=rows,
+        newer=way(query, after=order.border_of(rows[0])) if rows and has_newer else "",
+        older=way(query, before=order.border_of(rows[-1])) if rows and has_older else "",
+    )
+
+
 def _border(query: QueryDict, name: str) -> int | None:
     text = query.get(name, "")
     return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else None
@@ -84,3 +108,14 @@ def way(query: QueryDict, **border: Any) -> str:
     for name, value in border.items():
         changed[name] = str(value)
     return f"?{changed.urlencode()}"
+
+
+def narrowed(query: QueryDict, name: str, values: Sequence[str] | None) -> str:
+    """The address with other values of one filter, from the first page on."""
+    changed = query.copy()
+    for gone in (name, "before", "after", "from", SAVED):
+        changed.pop(gone, None)
+    if values:
+        changed.setlist(name, list(values))
+    # An address without anything would open the list with the user's own filter.
+    return f"?{changed.urlencode() or f'{SAVED}={NO_SAVED}'}"

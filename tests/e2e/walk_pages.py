@@ -90,7 +90,7 @@ def pages_of(made: Production) -> dict[str, str]:
         "jobs": reverse("web:jobs"),
         "job": reverse("web:job", args=[made.job.pk]),
         "task-queues": reverse("web:task-queues"),
-        "task-queues-filtered": reverse("web:task-queues") + "?owner=alice&sort=priority",
+        "task-queues-filtered": reverse("web:task-queues") + "?owner=alice&sort=-priority",
         "task-queues-none": reverse("web:task-queues") + "?tag=nothing",
         "task-queues-fault": reverse("web:task-queues") + "?sort=size",
         "task-queue": reverse("web:task-queue", args=[made.task_queue.pk]),

@@ -114,6 +114,8 @@ def test_a_filter_finds_what_it_says(
         ("name=!%20", "name", "Write behind !"),
         ("attention=maybe", "attention", "must be true or false"),
         ("name=a%00b", "name", "Null characters"),
+        ("sort=colour", "sort", "cannot be sorted by 'colour'; there are -id, id, name, -name"),
+        ("sort=id&sort=name", "sort", "Give one order."),
         ("name=" + "x" * 201, "name", "at most 200 characters"),
         ("owner=" + ",".join(f"u{n}" for n in range(101)), "owner", "at most 100 values"),
         ("colour=red", "colour", "is no filter of this list"),
@@ -138,12 +140,6 @@ def test_equal_questions_are_kept_as_the_same_value(db: None) -> None:
 
     assert first == second == {"state": ["held", "idle"], "owner": ["bob"]}
     assert dags.normalised(first) == first
-
-
-def test_the_order_of_a_list_is_no_part_of_a_filter(db: None) -> None:
-    kept = find_list("task-queues").normalised(QueryDict("sort=oldest&group=top"))
-
-    assert kept == {"group": ["top"]}
 
 
 def test_a_stored_filter_shows_nobody_more_than_they_may_see(

@@ -41,17 +41,30 @@ _TICKET = Ticket.objects.filter(task_queue=OuterRef("task_queue_id"))
 
 
 class Order(StrEnum):
-    """By what a list of TaskQueues is ordered; what matters most comes first."""
+    """By what a list of TaskQueues is ordered, and with - from the largest or latest on."""
 
-    WAITING = "waiting"
+    WAITING = "-waiting"
+    FEWEST = "waiting"
     OLDEST = "oldest"
-    PRIORITY = "priority"
+    YOUNGEST = "-oldest"
+    PRIORITY = "-priority"
+    LOWEST = "priority"
+
+    @property
+    def is_falling(self) -> bool:
+        """True from the largest or latest on."""
+        return self.startswith("-")
+
+    @property
+    def by(self) -> str:
+        """What is ordered by."""
+        return self.removeprefix("-")
 
 
 _KEYS = {
-    Order.WAITING: Sum("jobs"),
-    Order.OLDEST: Min(Subquery(_OLDEST.values("enqueued_at")[:1])),
-    Order.PRIORITY: Max(Subquery(_TICKET.values("priority")[:1])),
+    "waiting": Sum("jobs"),
+    "oldest": Min(Subquery(_OLDEST.values("enqueued_at")[:1])),
+    "priority": Coalesce(Max(Subquery(_TICKET.values("priority")[:1])), 0.0),
 }
 
 
@@ -67,7 +80,7 @@ class Border:
         """The border that `str` made, for the same order; None for any other text."""
         key, _, number = text.rpartition("_")
         try:
-            found = _PARSERS[order](key)
+            found = _PARSERS[order.by](key)
         except ValueError:
             return None
         is_number = number.isascii() and number.isdigit() and len(number) < 19
@@ -88,10 +101,10 @@ def _moment(text: str) -> datetime | None:
     return found if found is not None and found.utcoffset() == timedelta() else None
 
 
-_PARSERS: dict[Order, Callable[[str], Any]] = {
-    Order.WAITING: _count,
-    Order.OLDEST: _moment,
-    Order.PRIORITY: float,
+_PARSERS: dict[str, Callable[[str], Any]] = {
+    "waiting": _count,
+    "oldest": _moment,
+    "priority": float,
 }
 
 
@@ -129,10 +142,10 @@ def task_queue_page(
     chosen: QuerySet[TaskQueue], *, order: Order, after: Border | None, limit: int
 ) -> TaskQueuePage:
     """The first TaskQueues behind a border of those chosen that have waiting jobs. Two queries."""
-    waiting = _with_jobs(chosen).annotate(key=_KEYS[order])
+    waiting = _with_jobs(chosen).annotate(key=_KEYS[order.by])
     if after is not None:
         waiting = waiting.filter(_behind(after, order))
-    falling = order is not Order.OLDEST
+    falling = order.is_falling
     key, pk = F("key"), F("task_queue_id")
     found = waiting.order_by(
         key.desc(nulls_last=True) if falling else key.asc(nulls_last=True),
@@ -150,7 +163,7 @@ def _with_jobs(chosen: QuerySet[TaskQueue]) -> QuerySet[Any, Any]:
 
 
 def _behind(border: Border, order: Order) -> Q:
-    side = "gt" if order is Order.OLDEST else "lt"
+    side = "lt" if order.is_falling else "gt"
     beside = Q(key=border.key) & Q(**{f"task_queue_id__{side}": border.task_queue_id})
     return Q(**{f"key__{side}": border.key}) | beside
 
@@ -167,7 +180,7 @@ def _lines(ids: Sequence[int]) -> list[TaskQueueLine]:
 
 def _counts(ids: Collection[int]) -> dict[int, tuple[int, datetime | None]]:
     rows = Tally.objects.filter(task_queue_id__in=ids).values("task_queue_id")
-    oldest = _KEYS[Order.OLDEST]
+    oldest = _KEYS["oldest"]
     found = (
         rows.annotate(waiting=Sum("jobs"), oldest=oldest)
         .order_by()
@@ -197,7 +210,7 @@ def _line(row: TaskQueue, waiting: tuple[int, datetime | None], whole: float) ->
 def with_counts(rows: QuerySet[TaskQueue]) -> QuerySet[Any]:
     """TaskQueues with `waiting` and `oldest_at`, looked up one by one: for the rows of a page."""
     tallies = Tally.objects.filter(task_queue_id=OuterRef("pk")).order_by().values("task_queue_id")
-    oldest = tallies.annotate(oldest=_KEYS[Order.OLDEST]).values("oldest")
+    oldest = tallies.annotate(oldest=_KEYS["oldest"]).values("oldest")
     found: QuerySet[Any] = counted(rows).annotate(oldest_at=Subquery(oldest))
     return found
 

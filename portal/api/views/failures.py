@@ -20,7 +20,7 @@ from portal.api.failure_serializers import (
 )
 from portal.api.serializers import ReasonSerializer
 from portal.api.views.base import ListView, caller, refusals
-from portal.failure_filters import FailureFilter
+from portal.failure_filters import FailureGroupFilter
 from wms.core.actors import Actor
 from wms.core.errors import Conflict
 from wms.core.models import User
@@ -43,7 +43,7 @@ class FailureGroupList(ListView):
 
     queryset = FailureGroup.objects.none()
     serializer_class = FailureGroupSerializer
-    filterset_class = FailureFilter
+    filterset_class = FailureGroupFilter
 
     def get_queryset(self) -> QuerySet[FailureGroup]:
         """Return the groups that the caller may see."""

@@ -16,7 +16,7 @@ from rest_framework.response import Response
 from portal.api import serializers, site_serializers
 from portal.api.pagination import ByName
 from portal.api.views.base import ListView, caller, refusals
-from portal.filters import SiteFilter
+from portal.filters import NamedSiteFilter
 from wms.core.actors import Actor
 from wms.sites import services
 from wms.sites.models import Site, SiteEvent
@@ -43,7 +43,7 @@ class SiteList(_Sites, ListView):
     """All sites by name."""
 
     serializer_class = site_serializers.SiteSerializer
-    filterset_class = SiteFilter
+    filterset_class = NamedSiteFilter
     pagination_class = ByName
 
 

@@ -61,7 +61,7 @@ class _InOrder(NewestFirst):
 
 
 class TaskQueueList(ListView):
-    """TaskQueues with waiting jobs, most waiting jobs first unless `sort` is another."""
+    """TaskQueues with waiting jobs, most waiting jobs first unless `sort` tells otherwise."""
 
     queryset = TaskQueue.objects.none()
     serializer_class = TaskQueueSerializer

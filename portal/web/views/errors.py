@@ -14,13 +14,16 @@ from django.shortcuts import redirect
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_safe
 
+from portal.columns import Column
 from portal.failure_filters import FailureFilter
 from portal.job_filter import JobFilter
+from portal.sorting import Order
 from portal.web.failure_lines import bars_of, cells_of, failure_lines, lines_of
 from portal.web.forms import ReasonForm
 from portal.web.pages import page, render_page
 from portal.web.paging import page_of
 from portal.web.seen import while_seen
+from portal.web.sort_links import choices_of, heads_of
 from wms.core.actors import Actor
 from wms.core.counting import EXACT_UP_TO, count_up_to
 from wms.core.errors import Conflict, NotFound, NotPermitted, PilotageError
@@ -30,6 +33,7 @@ from wms.failures.models import Category, FailureGroup, Kind
 from wms.failures.policy import may_change_rules, may_steer
 from wms.failures.rules import rule_book
 from wms.failures.selectors import (
+    Hit,
     Window,
     counted_groups,
     events_of_group,
@@ -49,6 +53,15 @@ from wms.jobs.selectors import visible_jobs
 _GROUPS = 25
 _COUNTED = 2000
 _EVENTS = 20
+_COLUMNS = (
+    Column("count", "Failures", {}, style="num"),
+    Column("message", "Message", {}),
+    Column("state", "State", {}),
+    Column("category", "Category", {}),
+    Column("trend", "Last day", {}),
+    Column("first", "First seen", {}),
+    Column("last", "Last seen", {}),
+)
 _LINES = 25
 _SITES = 15
 
@@ -130,7 +143,7 @@ def _listed(request: HttpRequest, asked: FailureFilter, now: datetime) -> dict[s
     counts = Counter(hit.group.state for hit in found[:_COUNTED])
     wanted = asked.form.cleaned_data["state"]
     hits = [hit for hit in found if _passes(hit.group.state, wanted)]
-    shown = hits[:_GROUPS]
+    shown = _in_order(hits, asked.order)[:_GROUPS]
     matrix = matrix_of(hits, asked.at_any_time(), window, now=now, site=site)
     return {
         "window": window,
@@ -142,11 +155,23 @@ def _listed(request: HttpRequest, asked: FailureFilter, now: datetime) -> dict[s
         "failures": sum(hit.count for hit in hits),
         "groups": len(hits),
         "is_cut": len(hits) > len(shown) or len(found) > _COUNTED,
+        "sorted_among": _COUNTED if len(found) > _COUNTED else None,
+        "order": asked.order,
+        "heads": heads_of(_COLUMNS, asked, request.GET),
+        "sorts": choices_of(asked, request.GET),
         "lines": lines_of(shown, trends_of([hit.group.pk for hit in shown], now=now, site=site)),
         "matrix": matrix,
         "cells": cells_of(matrix, request.GET),
         "ways": {each.value: _query(request, within=each.value) for each in Window},
     }
+
+
+def _in_order(hits: list[Hit], order: Order) -> list[Hit]:
+    """The groups as they were asked for; they come with the most failures first."""
+    if order.sort.name == "count":
+        return hits if order.is_falling else hits[::-1]
+    seen = attrgetter(order.sort.field)
+    return sorted(hits, key=lambda hit: (seen(hit.group), hit.group.pk), reverse=order.is_falling)
 
 
 def _passes(state: str, wanted: object) -> bool:

@@ -10,7 +10,8 @@ from django.views.decorators.http import require_safe
 from portal.filter_fields import Chosen
 from portal.list_filter import is_wanted
 from portal.lists import find_list
-from portal.site_lines import SiteLine, site_lines
+from portal.site_lines import SiteLine, behind, border_of, in_order, site_lines
+from portal.sorting import Order
 from portal.web.listing import (
     Listing,
     facets_of,
@@ -73,29 +74,29 @@ def _sites(request: HttpRequest) -> Listing:
     if asked.parameters().keys() - {"standing"}:
         named = set(asked.without("standing").values_list("pk", flat=True))
         every = [line for line in every if line.site.pk in named]
-    lines = [line for line in every if is_wanted(line.state, chosen)]
+    wanted = [line for line in every if is_wanted(line.state, chosen)]
     counts = Counter(line.state for line in every)
     words = [word for word in STANDING_WORDS if counts[word] or word in chosen.included]
-    page = _site_page(request, lines)
+    page = _site_page(request, in_order(wanted, asked.order), asked.order)
     return framed(
         request,
         kind,
         asked,
         facets=facets_of(request.GET, "standing", {word: counts[word] for word in words}, chosen),
         total=Count(len(every)),
-        chosen_total=Count(len(lines)),
+        chosen_total=Count(len(wanted)),
         page=page,
         lines=page.rows,
     )
 
 
-def _site_page(request: HttpRequest, lines: list[SiteLine]) -> Page[SiteLine]:
-    """The part of the list that begins with the site of the address, or the first one."""
-    names = [line.site.name for line in lines]
-    start = names.index(request.GET["from"]) if request.GET.get("from") in names else 0
-    end = start + _SITES_SHOWN
+def _site_page(request: HttpRequest, lines: list[SiteLine], order: Order) -> Page[SiteLine]:
+    """The part of the list behind the site of the address, or the first one."""
+    border = order.parse(request.GET.get("from", ""))
+    rest = lines if border is None else behind(lines, order, border)
+    shown, is_more = rest[:_SITES_SHOWN], len(rest) > _SITES_SHOWN
     return Page(
-        rows=lines[start:end],
-        newer=way(request.GET) if start else "",
-        older=way(request.GET, **{"from": names[end]}) if end < len(names) else "",
+        rows=shown,
+        newer=way(request.GET) if border is not None else "",
+        older=way(request.GET, **{"from": border_of(shown[-1], order)}) if is_more else "",
     )

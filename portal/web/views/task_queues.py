@@ -15,10 +15,10 @@ from portal.filter_fields import Chosen
 from portal.filters import TaskQueueFilter
 from portal.lists import find_list
 from portal.web import explained
-from portal.web.listing import Facet, framed, is_askable, narrowed, show_listing
+from portal.web.listing import Facet, framed, is_askable, show_listing
 from portal.web.needs import facts_of
 from portal.web.pages import REFRESH_S, Way, is_part, may_configure, page, refusal, render_page
-from portal.web.paging import PAGE_SIZE, Page, way
+from portal.web.paging import PAGE_SIZE, Page, narrowed, way
 from portal.web.verdicts import JOB_VERDICTS
 from wms.core.counting import Count
 from wms.core.errors import NotFound
@@ -28,23 +28,9 @@ from wms.jobs.selectors import visible_jobs
 from wms.taskqueues import listing
 from wms.taskqueues.listing import Border, OldJob, Order, TaskQueueLine
 
-_ORDERS = {
-    Order.WAITING: "Most waiting",
-    Order.OLDEST: "Oldest job",
-    Order.PRIORITY: "Highest priority",
-}
 #: A list of more than so many is refreshed seldom: to count them all takes a while.
 _MANY = 5000
 _SELDOM_S = 30
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """A link to the same list in another order."""
-
-    label: str
-    query: str
-    is_chosen: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,17 +63,14 @@ def task_queue_list(request: HttpRequest) -> HttpResponse:
         page=page,
         lines=page.rows,
     )
-    orders = [
-        Choice(label, narrowed(request.GET, "sort", [each.value]), each is asked.order)
-        for each, label in _ORDERS.items()
-    ]
     refresh_s = _SELDOM_S if total > _MANY else REFRESH_S
-    return show_listing(request, found, orders=orders, refresh_s=refresh_s)
+    return show_listing(request, found, refresh_s=refresh_s)
 
 
 def _page_in_order(request: HttpRequest, asked: TaskQueueFilter) -> Page[TaskQueueLine]:
-    after = Border.parse(request.GET.get("after", ""), asked.order)
-    found = listing.task_queue_page(asked.qs, order=asked.order, after=after, limit=PAGE_SIZE)
+    order = Order(asked.order.text)
+    after = Border.parse(request.GET.get("after", ""), order)
+    found = listing.task_queue_page(asked.qs, order=order, after=after, limit=PAGE_SIZE)
     return Page(
         rows=found.lines,
         newer=way(request.GET) if after is not None else "",

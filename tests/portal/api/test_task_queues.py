@@ -60,7 +60,7 @@ def test_a_list_tells_needs_jobs_and_parts_in_the_draws(alice: APIClient) -> Non
     assert second["oldest_at"] is not None
 
 
-@pytest.mark.parametrize("sort", ["waiting", "oldest", "priority"])
+@pytest.mark.parametrize("sort", ["-waiting", "oldest", "-priority", "waiting"])
 def test_pages_lead_from_one_to_the_next(alice: APIClient, sort: str) -> None:
     made = {_fill("alice", 10 * number, 1 + number % 2, memory_mb=number) for number in range(1, 8)}
 

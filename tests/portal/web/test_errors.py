@@ -53,6 +53,22 @@ def test_the_most_frequent_cause_comes_first(people: Any) -> None:
     assert [line.hit.count for line in answer.context["lines"]] == [3, 1]
 
 
+def test_causes_are_sorted_by_when_they_were_seen(people: Any) -> None:
+    frequent, rare = (
+        fail(people.alice, count=3, exit_code=2),
+        fail(people.alice, count=1, exit_code=1),
+    )
+    client, address = as_user(people.vera), reverse("web:errors")
+
+    latest = client.get(f"{address}?sort=-last")
+
+    assert [line.hit.group.pk for line in latest.context["lines"]] == [rare.pk, frequent.pk]
+    assert 'aria-sort="descending"><a class="sort" id="sort-last"' in latest.content.decode()
+    fewest = client.get(f"{address}?sort=count").context["lines"]
+    assert [line.hit.count for line in fewest] == [1, 3]
+    assert "lines" not in client.get(f"{address}?sort=colour").context
+
+
 def test_the_count_of_a_group_is_the_number_of_failures_on_its_page(people: Any) -> None:
     group = fail(people.alice, count=3, exit_code=2)
     client = as_user(people.vera)

@@ -200,7 +200,7 @@ def test_chosen_columns_are_shown_and_are_not_in_the_address(
 
     assert back["Location"] == address
     shown = listing(alice, "?state=held")
-    assert [column.name for column in shown.columns] == ["dag", "owner", "ended"]
+    assert [head.column.name for head in shown.heads] == ["dag", "owner", "ended"]
     page = text(alice, address)
     assert "list dense" in page
     assert "disk full" not in page.split("<table")[1]

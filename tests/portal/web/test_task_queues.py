@@ -86,7 +86,7 @@ def test_the_filters_find_what_they_say(
     ("query", "message"),
     [
         ("?cpu_time_s=long", "CPU segment: Enter a number."),
-        ("?sort=size", "Order: Select a valid choice."),
+        ("?sort=size", "Sort: This list cannot be sorted by"),
     ],
 )
 def test_a_filter_that_does_not_parse_shows_its_message_and_no_list(
@@ -104,7 +104,10 @@ def test_the_list_is_ordered_as_asked_for(alice: Client, people: SimpleNamespace
     priorities.recompute()
 
     assert _listed(alice, "") == [many, urgent]
-    assert _listed(alice, "?sort=priority") == [urgent, many]
+    assert _listed(alice, "?sort=-priority") == [urgent, many]
+    assert _listed(alice, "?sort=priority") == [many, urgent]
+    assert _listed(alice, "?sort=waiting") == [urgent, many]
+    assert _listed(alice, "?sort=-oldest") == [urgent, many]
     assert _listed(alice, "?sort=oldest") == [many, urgent]
 
 

@@ -193,7 +193,7 @@ def test_the_oldest_jobs_are_found_by_the_index(people: SimpleNamespace) -> None
             transaction.set_rollback(True)
         cursor.execute(_WAIT, [old, 2, 5000])
         cursor.execute("ANALYZE taskqueues_waitingjob")
-    page = listing._with_jobs(TaskQueue.objects.all()).annotate(key=listing._KEYS[Order.OLDEST])
+    page = listing._with_jobs(TaskQueue.objects.all()).annotate(key=listing._KEYS["oldest"])
 
     plans = [page.order_by("key").explain(), listing._by_age(young, 1)[:10].explain()]
 

@@ -120,7 +120,10 @@ class Job(models.Model):
                 name="job_by_site",
             ),
             models.Index(fields=["created_at"], name="job_by_time"),
-            models.Index(fields=["state_since"], name="job_by_change"),
+            # The latest change, and the order of changes: of jobs in a state, or of each state.
+            models.Index(fields=["state", "state_since", "id"], name="job_by_last_change"),
+            # Names that begin so; whatever order the texts of the database have.
+            models.Index(fields=["name"], name="job_by_name", opclasses=["varchar_pattern_ops"]),
             models.Index(
                 fields=["state", "id"], condition=~models.Q(state_reason=""), name="job_with_reason"
             ),
