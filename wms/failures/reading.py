@@ -16,6 +16,7 @@ from wms.failures.models import Category, Kind
 from wms.jobs.lifecycle import FAILURE_TOPIC as FAILED_JOBS
 from wms.jobs.models import Attempt, JobEvent
 from wms.pilots.lifecycle import FAILURE_TOPIC as PILOT_TOPIC
+from wms.pilots.lifecycle import FAILURES as FAILURES_OF_PILOTS
 from wms.pilots.models import PilotEvent
 
 #: The inboxes of failures, by what failed.
@@ -61,10 +62,11 @@ class Sighting:
 
 
 def read_events(kind: Kind, event_ids: Collection[int]) -> list[Sighting]:
-    """The failures that these events tell of, in at most two queries.
+    """The failures that these events tell of, in at most three queries.
 
-    Events that are none are left out: holds by people, and ends of nodes that follow from the end
-    of a job, which is told by the job.
+    Events that are none are left out: holds by people, ends of nodes that follow from the end of a
+    job, which is told by the job, and jobs that run again because their pilot failed, which is told
+    by the pilot.
     """
     return _READERS[kind](event_ids)
 
@@ -72,12 +74,19 @@ def read_events(kind: Kind, event_ids: Collection[int]) -> list[Sighting]:
 def _read_jobs(event_ids: Collection[int]) -> list[Sighting]:
     rows = list(JobEvent.objects.filter(pk__in=event_ids).values_list(*_JOB_COLUMNS))
     attempts = _attempts_of({row[1] for row in rows})
+    told = _failures_of_pilots(
+        attempt.pilot_id
+        for _, job_id, event, _, reason, at, *_ in rows
+        if _is_of_pilot(event, reason) and (attempt := _attempt_at(attempts[job_id], at))
+    )
     sightings = []
     for pk, job_id, event, actor, reason, at, owner_id, owner, topic, key in rows:
         # Names of people have no colon.
         if event == "hold" and ":" not in actor:
             continue
         tried = _attempt_at(attempts[job_id], at)
+        if tried and _is_of_pilot(event, reason) and _is_among(reason, told[tried.pilot_id]):
+            continue
         sightings.append(
             Sighting(
                 kind=Kind.JOB,
@@ -96,9 +105,29 @@ def _read_jobs(event_ids: Collection[int]) -> list[Sighting]:
     return sightings
 
 
+def _is_of_pilot(event: str, reason: str) -> bool:
+    """Whether a job may run again for what became of its pilot; one that fails is told anyway."""
+    return event == "reschedule" and reason.startswith("the pilot ")
+
+
+def _failures_of_pilots(pilot_ids: Iterable[int]) -> dict[int, list[str]]:
+    """Why these pilots failed."""
+    found: dict[int, list[str]] = defaultdict(list)
+    if ids := set(pilot_ids):
+        events = PilotEvent.objects.filter(pilot_id__in=ids, event__in=FAILURES_OF_PILOTS)
+        for pilot_id, reason in events.values_list("pilot_id", "reason"):
+            found[pilot_id].append(reason)
+    return found
+
+
+def _is_among(message: str, reasons: Iterable[str]) -> bool:
+    """Whether a message tells of one of these reasons."""
+    return any(reason and reason in message for reason in reasons)
+
+
 def _attempts_of(job_ids: Collection[int]) -> dict[int, list[Attempt]]:
     found: dict[int, list[Attempt]] = defaultdict(list)
-    columns = ("job_id", "site_name", "host", "matched_at", "outcome", "stopped_by")
+    columns = ("job_id", "pilot_id", "site_name", "host", "matched_at", "outcome", "stopped_by")
     attempts = Attempt.objects.filter(job_id__in=job_ids).only(*columns)
     for attempt in attempts.order_by("job_id", "-number"):
         found[attempt.job_id].append(attempt)

@@ -21,7 +21,9 @@ from wms.failures.rules import locked_rule_book
 from wms.failures.selectors import Window, bins_in, failures_in
 from wms.failures.services import delete_rule, resolve_groups, save_rule
 from wms.jobs import services as jobs
+from wms.jobs.models import Job
 from wms.pilots import lifecycle as pilots
+from wms.pilots.services import end_pilot
 
 SYSTEM = Actor.system("test")
 
@@ -150,6 +152,29 @@ def test_a_failed_pilot_is_a_failure_of_its_site(db: None) -> None:
     failure = Failure.objects.get()
     assert (failure.kind, failure.subject_id, failure.site_name) == ("pilot", pilot.pk, "UW")
     assert failure.group.text == "unfit: no disk on node<n>"
+
+
+@pytest.mark.parametrize(
+    ("reason", "max_attempts", "causes"),
+    [
+        ("error", 2, {"pilot": "error: disk"}),
+        ("error", 1, {"pilot": "error: disk", "job": "the pilot ended (error: disk)"}),
+        ("preempted", 2, {"job": "the pilot ended (preempted: disk)"}),
+    ],
+)
+def test_a_job_that_runs_again_because_its_pilot_failed_is_told_by_the_pilot(
+    alice: User, reason: str, max_attempts: int, causes: dict[str, str]
+) -> None:
+    job = factories.job(alice)
+    Job.objects.filter(pk=job.pk).update(max_attempts=max_attempts)
+    claimed = factories.claim(factories.pilot())
+    assert claimed is not None
+    claimed.start()
+    end_pilot(claimed.pilot, reason=reason, detail="disk", now=timezone.now())
+
+    run()
+
+    assert dict(FailureGroup.objects.values_list("kind", "text")) == causes
 
 
 def test_a_node_whose_script_fails_is_told_and_one_whose_job_fails_is_not(alice: User) -> None:
