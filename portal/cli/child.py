@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from http.client import HTTPException
 from types import TracebackType
 from urllib.request import ProxyHandler, Request, build_opener
@@ -23,6 +25,10 @@ START_LIMIT_S = 120
 STOP_LIMIT_S = 180
 
 
+_LOOK_S = 0.1
+_WAITING = re.compile(r"waiting for (.+) to die$", re.MULTILINE)
+
+
 class PortalDidNotStart(Exception):
     """The portal ended or did not answer in time; the text has the last lines of its logs."""
 
@@ -30,11 +36,13 @@ class PortalDidNotStart(Exception):
 class ChildPortal:
     """A context manager: inside the block a portal runs on `place` and answers at `url`.
 
-    The portal stops when the block ends, and also when this process is killed.
+    The portal stops when the block ends, and also when this process is killed. `tell` is called
+    with the names of the programs that it waits for then.
     """
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: Place, *, tell: Callable[[str], None] = lambda names: None) -> None:
         self._place = place
+        self._tell = tell
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -76,7 +84,21 @@ class ChildPortal:
         if self._process is None or self._process.poll() is not None:
             return
         self._process.send_signal(signal.SIGTERM)
-        self._process.wait(timeout=STOP_LIMIT_S)
+        deadline = time.monotonic() + STOP_LIMIT_S
+        last = ""
+        while self._process.poll() is None:
+            if time.monotonic() > deadline:
+                raise subprocess.TimeoutExpired(self._process.args, STOP_LIMIT_S)
+            if (names := self._waited_for()) not in {"", last}:
+                last = names
+                self._tell(names)
+            time.sleep(_LOOK_S)
+
+    def _waited_for(self) -> str:
+        """The programs that supervisord said last that it waits for."""
+        file = self._place.log / "up.log"
+        text = file.read_text(errors="replace") if file.exists() else ""
+        return next(reversed(_WAITING.findall(text)), "")
 
     def check(self) -> None:
         """Raise PortalDidNotStart when the portal has ended by itself."""

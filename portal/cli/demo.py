@@ -53,7 +53,7 @@ def main(arguments: list[str]) -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     _say("Starting the portal ...")
     try:
-        with ChildPortal(place) as portal:
+        with ChildPortal(place, tell=_say_what_stops) as portal:
             client = _prepare(place, portal)
             ended = follow(client, submit_example(client), portal.check)
             _say(summary(client, ended))
@@ -167,6 +167,10 @@ def _stay(portal: ChildPortal) -> None:
     while True:
         portal.check()
         time.sleep(1)
+
+
+def _say_what_stops(names: str) -> None:
+    _say(f"Stopping the portal; still running: {names}")
 
 
 def _say(text: str) -> None:

@@ -1,7 +1,8 @@
 """The programs of a portal on one host, as a configuration for supervisord.
 
 Programs start by ascending and stop by descending priority, each fully stopped before the next:
-whatever uses a server is gone before the server. supervisord does not wait until a started program
+whatever uses a server is gone before the server. Those of a group, which need nothing of each
+other, stop at the same time. supervisord does not wait until a started program
 is ready, so every program waits for what it needs (`portal.cli.run_when_ready`).
 
 If supervisord itself is killed, the kernel ends its programs (`setpriv --pdeathsig`).
@@ -22,6 +23,8 @@ from portal.embedded.ports import LOOPBACK
 
 #: A socket's path may have 107 characters, and supervisord appends its process id for a moment.
 SOCKET_PATH_LIMIT = 95
+#: The group of those that work on what is due: what one of them leaves, the next start takes up.
+_ENGINE = "engine"
 
 
 class UnusablePath(Exception):
@@ -38,6 +41,7 @@ class Program:
     stop_signal: str = "TERM"
     stop_wait_s: int = 30
     is_one_shot: bool = False
+    group: str = ""
 
     def section(self, log_folder: Path) -> str:
         lines = {
@@ -90,10 +94,10 @@ def portal_programs(port: int) -> list[Program]:
         Program("migrate", migrate, 5, is_one_shot=True),
         Program("web", when_ready(web_command(port)), 10),
         Program("host-pilots", when_ready([*manage, "guard_host_pilots"]), 15, stop_wait_s=60),
-        Program("scripts", when_ready(scripts), 18, stop_wait_s=60),
-        Program("elements", when_ready(elements), 19, stop_wait_s=60),
-        Program("worker", when_ready(worker), 20, stop_wait_s=60),
-        Program("beat", when_ready(beat), 25),
+        Program("scripts", when_ready(scripts), 20, stop_wait_s=60, group=_ENGINE),
+        Program("elements", when_ready(elements), 20, stop_wait_s=60, group=_ENGINE),
+        Program("worker", when_ready(worker), 20, stop_wait_s=60, group=_ENGINE),
+        Program("beat", when_ready(beat), 20, group=_ENGINE),
     ]
 
 
@@ -130,7 +134,25 @@ def supervisor_configuration(place: Place, programs: Sequence[Program], password
         # Said explicitly, because supervisord warns about root otherwise.
         supervisor["user"] = "root"
     sections = [_section("supervisord", supervisor), *_control_socket(place, password)]
-    return "\n".join(sections + [program.section(place.log) for program in programs])
+    sections += [program.section(place.log) for program in programs]
+    return "\n".join(sections + _group_sections(programs))
+
+
+def _group_sections(programs: Sequence[Program]) -> list[str]:
+    grouped: dict[str, list[Program]] = {}
+    for program in programs:
+        if program.group:
+            grouped.setdefault(program.group, []).append(program)
+    return [
+        _section(
+            f"group:{name}",
+            {
+                "programs": ",".join(program.name for program in members),
+                "priority": str(min(program.priority for program in members)),
+            },
+        )
+        for name, members in grouped.items()
+    ]
 
 
 def _control_socket(place: Place, password: str) -> list[str]:

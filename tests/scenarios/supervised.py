@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -22,5 +23,7 @@ def _pid_of(place: Place, program: str) -> int:
     """The program's process id; 0 while it is not running."""
     configuration = place.run / "supervisord.conf"
     command = [sys.executable, "-m", "supervisor.supervisorctl", "-c", configuration]
-    done = subprocess.run([*command, "pid", program], capture_output=True, text=True)
-    return int(done.stdout) if done.stdout.strip().isdigit() else 0
+    done = subprocess.run([*command, "status"], capture_output=True, text=True)
+    # Names of programs in groups are `group:program`.
+    found = re.search(rf"^(?:\w+:)?{program} +RUNNING +pid ([0-9]+)", done.stdout, re.MULTILINE)
+    return int(found[1]) if found else 0
