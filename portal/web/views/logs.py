@@ -21,6 +21,7 @@ from portal.readable_logs import (
 from portal.web.log_pages import log_page
 from portal.web.pages import Way, page
 from wms.core.errors import NotFound
+from wms.dags.models import ScriptRun
 from wms.dags.node_selectors import find_script_run
 from wms.dags.selectors import find_dag
 from wms.jobs.lines import WINDOW_BYTES
@@ -62,7 +63,7 @@ def attempt_log(request: HttpRequest, job_id: int, number: int, kind: str) -> Ht
         "peek": _peek(request, job) if log.is_growing else "",
         "kind": kind,
         "number": number,
-        "ended": attempt.get_outcome_display() if attempt.outcome else "",
+        "outcome": (attempt.outcome, "attempt", "") if attempt.outcome else None,
     }
     return log_page(request, log, context)
 
@@ -97,6 +98,13 @@ def _peek(request: HttpRequest, job: Job) -> str:
     return reverse("web:steer-job", kwargs={"job_id": job.pk, "event": "peek"})
 
 
+def _outcome_of(run: ScriptRun) -> tuple[str, str, str] | None:
+    """How a script has ended, as state, kind and words."""
+    if run.exit_code is None:
+        return None
+    return "failed" if run.exit_code else "ended", "script", f"exit code {run.exit_code}"
+
+
 @require_safe
 @page
 def script_log(request: HttpRequest, dag_id: int, run_id: int) -> HttpResponse:
@@ -112,7 +120,7 @@ def script_log(request: HttpRequest, dag_id: int, run_id: int) -> HttpResponse:
             Way("script", ""),
         ],
         "download": reverse("web:script-output", args=[dag_id, run.pk]) if run.output else "",
-        "ended": f"exit code {run.exit_code}" if run.exit_code is not None else "",
+        "outcome": _outcome_of(run),
     }
     return log_page(request, log_of_script(run), context)
 
@@ -158,6 +166,6 @@ def pilot_log(request: HttpRequest, pilot_id: int) -> HttpResponse:
             Way("log", ""),
         ],
         "download": reverse("web:pilot-log-file", args=[pilot.pk]) if is_stored else "",
-        "ended": "" if log.is_growing else pilot.get_state_display(),
+        "outcome": None if log.is_growing else (pilot.state, "pilot", ""),
     }
     return log_page(request, log, context)

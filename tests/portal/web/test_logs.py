@@ -331,6 +331,21 @@ def test_pilots_scripts_and_files_have_the_same_viewer(claimed: factories.Claime
         assert "script-src" in answer["Content-Security-Policy"]
 
 
+@pytest.mark.parametrize(("exit_code", "shape"), [(0, "check"), (3, "cross")])
+def test_how_it_ended_is_told_by_word_and_shape(db: None, exit_code: int, shape: str) -> None:
+    dag = factories.running_dag(factories.person("alice"))
+    run = ScriptRun.objects.create(
+        dag=dag, node=dag.nodes.all()[0], kind="pre", retry_number=0, executable="a",
+        state="ended", exit_code=exit_code, output=store_bytes(b"prepared\n"),
+    )  # fmt: skip
+
+    page = _client().get(reverse("web:script-log", args=[dag.pk, run.pk])).content.decode()
+
+    told = page[page.index('id="log-state"') :]
+    assert f"#{shape}" in told[:500]
+    assert f"<span>exit code {exit_code}</span>" in told[:500]
+
+
 def test_a_script_that_runs_or_printed_nothing_tells_so(claimed: factories.Claimed) -> None:
     dag = factories.running_dag(factories.person("alice"))
     run = ScriptRun.objects.create(
