@@ -14,8 +14,10 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-from django.db import transaction
-from django.db.models import Exists, OuterRef, Q
+import structlog
+from celery.exceptions import SoftTimeLimitExceeded
+from django.db import InterfaceError, OperationalError, transaction
+from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from wms.core.loops import wake
 from wms.core.models import InboxEntry, User
@@ -32,12 +34,16 @@ from wms.notices.models import (
 from wms.notices.policy import may_subscribe, visible_ids
 from wms.notices.reading import TOPICS, Audience, Happening, happenings_of
 
+log = structlog.get_logger(__name__)
+
 #: So many announced events are read in one transaction.
 BATCH = 500
 #: A user keeps so many notices; older ones go, except those that have still to be sent.
 MAX_KEPT = 500
 #: A cycle that takes longer leaves the rest for the next.
 _CYCLE_S = 10.0
+#: What is in the way of a batch without lying in an event.
+_NOT_ITS_FAULT = (SoftTimeLimitExceeded, OperationalError, InterfaceError)
 #: The task that packs and sends.
 SEND_TASK = "wms.notices.send"
 
@@ -59,16 +65,40 @@ def run_cycle(now: datetime) -> dict[str, Any]:
     return {"read": read, "looked": look_around(now)}
 
 
-@transaction.atomic
 def read_some(now: datetime) -> int:
     """Tell of a batch of announced events; how many there were."""
     waiting = InboxEntry.objects.filter(topic__in=TOPICS).order_by("pk")
+    try:
+        return _read(waiting, now)
+    except _NOT_ITS_FAULT:
+        raise
+    except Exception:
+        log.exception("notices_not_read")
+    return _read_one_by_one(list(waiting.values_list("pk", flat=True)[:BATCH]), now)
+
+
+@transaction.atomic
+def _read(waiting: QuerySet[InboxEntry], now: datetime) -> int:
     entries = list(waiting.select_for_update(skip_locked=True)[:BATCH])
     if not entries:
         return 0
     tell(happenings_of(entries, now), now)
     InboxEntry.objects.filter(pk__in=[entry.pk for entry in entries]).delete()
     return len(entries)
+
+
+def _read_one_by_one(entry_ids: Sequence[int], now: datetime) -> int:
+    """What cannot be told is left out, so that it keeps nothing else back; its event stays."""
+    for pk in entry_ids:
+        entry = InboxEntry.objects.filter(pk=pk)
+        try:
+            _read(entry, now)
+        except _NOT_ITS_FAULT:
+            raise
+        except Exception:
+            log.exception("notice_not_made", entry=entry.values("topic", "key", "event_id").first())
+            entry.delete()
+    return len(entry_ids)
 
 
 @transaction.atomic

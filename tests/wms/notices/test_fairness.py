@@ -13,8 +13,9 @@ from tests import factories
 from tests.wms.notices.hearing import START, SYSTEM, channel, failed_dag, happens, hears, later
 from tests.wms.notices.receivers import Hook
 from wms.core.actors import Actor
-from wms.core.models import User
-from wms.notices import sending, services, sweeping, telling, webhooks
+from wms.core.models import InboxEntry, User
+from wms.dags.models import DagEvent
+from wms.notices import reading, sending, services, sweeping, telling, webhooks
 from wms.notices.models import Channel, Condition, Delivery, Notice, Outgoing
 from wms.sites.downtimes import add_downtime, cancel_downtimes
 
@@ -75,6 +76,25 @@ def test_a_mistake_of_ours_with_one_message_stops_no_other(
         "waiting",
         "the portal failed with it: ZeroDivisionError",
     )
+
+
+def test_an_event_that_cannot_be_told_keeps_no_other_back(
+    people: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bad, good = failed_dag(people), failed_dag(people)
+    of_event = reading._of_dag_event
+
+    def breaks(event: DagEvent) -> reading.Happening:
+        if event.dag_id == bad.pk:
+            raise ZeroDivisionError
+        return of_event(event)
+
+    monkeypatch.setattr(reading, "_of_dag_event", breaks)
+
+    telling.run_cycle(START)
+
+    assert [notice.subject_id for notice in Notice.objects.all()] == [str(good.pk)]
+    assert not InboxEntry.objects.filter(topic__in=telling.TOPICS).exists()
 
 
 def test_a_channel_with_hundreds_of_messages_keeps_no_other_from_its_turn(

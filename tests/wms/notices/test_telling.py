@@ -279,7 +279,7 @@ def test_a_cycle_that_dies_at_any_statement_neither_loses_nor_doubles_a_notice(
     assert place > 5
 
 
-class _Killed(Exception):
+class _Killed(BaseException):
     """The process is no more."""
 
 
