@@ -30,10 +30,16 @@ from wms.core.saving import check_row
 _EFFECTIVE_PRIORITY = F("real_priority") * F("factor")
 
 
+def deletion_reason(request: HttpRequest) -> str:
+    """Why something is deleted, as its confirmation says."""
+    return request.POST.get("reason", "").replace("\0", "").strip()[:2000]
+
+
 class DeletableAdmin(RoleAdmin):
     """Objects that may be deleted one by one, if nothing needs them."""
 
     actions = None
+    delete_confirmation_template = "admin/reasoned_delete_confirmation.html"
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         """Who may change them may delete them."""
@@ -109,7 +115,7 @@ class GroupAdmin(DeletableAdmin):
 
     def delete_model(self, request: HttpRequest, obj: AccountingGroup) -> None:
         """Delete the group with an audit entry."""
-        delete_group(obj, actor=actor_of(request))
+        delete_group(obj, actor=actor_of(request), reason=deletion_reason(request))
 
 
 class SubmitterForm(CheckedForm):
@@ -208,4 +214,4 @@ class LimitAdmin(DeletableAdmin):
 
     def delete_model(self, request: HttpRequest, obj: ConcurrencyLimit) -> None:
         """Delete the limit with an audit entry."""
-        delete_limit(obj, actor=actor_of(request))
+        delete_limit(obj, actor=actor_of(request), reason=deletion_reason(request))

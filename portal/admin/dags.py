@@ -9,7 +9,7 @@ from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from portal.admin.accounting import OwnLimitsAdmin
+from portal.admin.accounting import OwnLimitsAdmin, deletion_reason
 from portal.admin.forms import CheckedForm
 from portal.admin.roles import actor_of
 from wms.core.models import User
@@ -74,4 +74,4 @@ class SharedLimitAdmin(OwnLimitsAdmin):
 
     def delete_model(self, request: HttpRequest, obj: SharedLimit) -> None:
         """Delete the limit with an audit entry."""
-        delete_shared_limit(obj, actor=actor_of(request))
+        delete_shared_limit(obj, actor=actor_of(request), reason=deletion_reason(request))

@@ -7,7 +7,7 @@ from typing import Any
 from django.contrib import admin
 from django.http import HttpRequest
 
-from portal.admin.accounting import OwnLimitsAdmin
+from portal.admin.accounting import OwnLimitsAdmin, deletion_reason
 from portal.admin.forms import CheckedForm
 from portal.admin.roles import actor_of
 from wms.pilots.limits import check_limit, delete_limit, save_limit
@@ -59,4 +59,4 @@ class PilotLimitAdmin(OwnLimitsAdmin):
 
     def delete_model(self, request: HttpRequest, obj: PilotLimit) -> None:
         """Delete the limit with an audit entry."""
-        delete_limit(obj, actor=actor_of(request))
+        delete_limit(obj, actor=actor_of(request), reason=deletion_reason(request))

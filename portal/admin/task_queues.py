@@ -9,8 +9,10 @@ from django.contrib import admin
 from django.contrib.postgres.forms import SimpleArrayField
 from django.db.models import QuerySet
 from django.http import HttpRequest
+from django.utils import timezone
+from django.utils.formats import date_format
 
-from portal.admin.accounting import OwnLimitsAdmin
+from portal.admin.accounting import OwnLimitsAdmin, deletion_reason
 from portal.admin.forms import CheckedForm
 from portal.admin.policies import PolicyAdmin
 from portal.admin.roles import RoleAdmin, actor_of
@@ -67,7 +69,7 @@ class TaskQueueAdmin(RoleAdmin):
     @admin.display(empty_value="-")
     def oldest(self, row: Any) -> Any:
         """Tell since when the oldest job waits."""
-        return row.oldest_at
+        return row.oldest_at and date_format(timezone.localtime(row.oldest_at), "DATETIME_FORMAT")
 
     @admin.display(ordering="ticket__priority")
     def priority(self, row: TaskQueue) -> str:
@@ -163,4 +165,4 @@ class RunningLimitAdmin(OwnLimitsAdmin):
 
     def delete_model(self, request: HttpRequest, obj: RunningLimit) -> None:
         """Delete the limit with an audit entry."""
-        delete_limit(obj, actor=actor_of(request))
+        delete_limit(obj, actor=actor_of(request), reason=deletion_reason(request))

@@ -152,13 +152,14 @@ def check_group_deletion(group: AccountingGroup) -> None:
 
 
 @transaction.atomic
-def delete_group(group: AccountingGroup, *, actor: Actor) -> None:
+def delete_group(group: AccountingGroup, *, actor: Actor, reason: str = "") -> None:
     """Delete a group, with what its submitters have used. Raises NotPermitted or Conflict."""
     require_role(actor, Role.OPERATOR, "configure groups")
     AccountingGroup.objects.select_for_update().filter(pk=group.pk).first()
     check_group_deletion(group)
     facts = {"quota": [group.quota, None], "quota_kind": [group.quota_kind, None]}
-    record_action("delete accounting group", target=f"group {group.name}", actor=actor, facts=facts)
+    target = f"group {group.name}"
+    record_action("delete accounting group", target=target, actor=actor, reason=reason, facts=facts)
     group.delete()
 
 
@@ -177,12 +178,13 @@ def save_limit(limit: ConcurrencyLimit, *, actor: Actor, reason: str = "") -> No
 
 
 @transaction.atomic
-def delete_limit(limit: ConcurrencyLimit, *, actor: Actor) -> None:
+def delete_limit(limit: ConcurrencyLimit, *, actor: Actor, reason: str = "") -> None:
     """Delete a concurrency limit: what it named is free then. Raises NotPermitted."""
     require_role(actor, Role.OPERATOR, "configure concurrency limits")
     facts = {"maximum": [limit.maximum, None]}
+    target = f"limit {limit.name}"
     record_action(
-        "delete concurrency limit", target=f"limit {limit.name}", actor=actor, facts=facts
+        "delete concurrency limit", target=target, actor=actor, reason=reason, facts=facts
     )
     limit.delete()
 

@@ -234,9 +234,10 @@ def save_limit(limit: RunningLimit, *, actor: Actor, reason: str = "") -> None:
 
 
 @transaction.atomic
-def delete_limit(limit: RunningLimit, *, actor: Actor) -> None:
+def delete_limit(limit: RunningLimit, *, actor: Actor, reason: str = "") -> None:
     """Delete a limit: its kind of jobs is free then. Raises NotPermitted."""
     require_configuring(actor, "configure running limits", *sites_of(limit))
     facts = {name: [getattr(limit, name), None] for name in ("maximum", "min_interval_s")}
-    record_action("delete running limit", target=f"limit of {limit}", actor=actor, facts=facts)
+    target = f"limit of {limit}"
+    record_action("delete running limit", target=target, actor=actor, reason=reason, facts=facts)
     limit.delete()

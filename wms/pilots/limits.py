@@ -38,9 +38,10 @@ def save_limit(limit: PilotLimit, *, actor: Actor, reason: str = "") -> None:
 
 
 @transaction.atomic
-def delete_limit(limit: PilotLimit, *, actor: Actor) -> None:
+def delete_limit(limit: PilotLimit, *, actor: Actor, reason: str = "") -> None:
     """Delete a limit: nothing holds back its pilots then. Raises NotPermitted."""
     require_configuring(actor, "configure limits on pilots", *sites_of(limit))
     facts = {name: [getattr(limit, name), None] for name in _BOUNDS}
-    record_action("delete pilot limit", target=f"limit on {limit}", actor=actor, facts=facts)
+    target = f"limit on {limit}"
+    record_action("delete pilot limit", target=target, actor=actor, reason=reason, facts=facts)
     limit.delete()

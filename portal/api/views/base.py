@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from drf_spectacular.utils import OpenApiResponse
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
 from rest_framework.exceptions import ValidationError
 from rest_framework.generics import ListAPIView
 from rest_framework.negotiation import BaseContentNegotiation
 from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
+from rest_framework.serializers import CharField
 
 from portal.api.filtering import StrictFilters
 from portal.api.problems import CONTENT_TYPE
@@ -55,6 +56,19 @@ def caller(request: Request) -> User:
     user = request.user
     assert isinstance(user, User)
     return user
+
+
+#: For what has no room for a reason in its body.
+WHY = OpenApiParameter("reason", str, description="Why; it stands in the audit trail.")
+
+
+def why_of(request: Request) -> str:
+    """The reason that an address gives, if it does. Raises ValidationError."""
+    field = CharField(required=False, allow_blank=True, max_length=2000)
+    try:
+        return str(field.run_validation(request.query_params.get("reason", "")))
+    except ValidationError as error:
+        raise ValidationError({"reason": error.detail}) from error
 
 
 def reason_of(request: Request) -> str:

@@ -10,7 +10,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.api.task_queue_serializers import RunningLimitSerializer
-from portal.api.views.base import ListView, caller, refusals
+from portal.api.views.base import WHY, ListView, caller, refusals, why_of
 from wms.core.actors import Actor
 from wms.jobs.limits import delete_limit, save_limit, visible_limits
 from wms.jobs.models import RunningLimit
@@ -35,6 +35,7 @@ class RunningLimitList(ListView):
 
     @extend_schema(
         summary="Set a running limit",
+        parameters=[WHY],
         responses={201: RunningLimitSerializer, **refusals(400, 403)},
     )
     def post(self, request: Request) -> Response:
@@ -42,7 +43,7 @@ class RunningLimitList(ListView):
         body = RunningLimitSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         limit = RunningLimit(**body.validated_data)
-        save_limit(limit, actor=Actor.person(caller(request)))
+        save_limit(limit, actor=Actor.person(caller(request)), reason=why_of(request))
         return Response(_answer(request, limit), status=status.HTTP_201_CREATED)
 
 
@@ -59,6 +60,7 @@ class RunningLimitDetail(RetrieveAPIView[RunningLimit]):
 
     @extend_schema(
         summary="Set a running limit anew",
+        parameters=[WHY],
         request=RunningLimitSerializer,
         responses={200: RunningLimitSerializer, **refusals(400, 403, 404)},
     )
@@ -69,11 +71,15 @@ class RunningLimitDetail(RetrieveAPIView[RunningLimit]):
         body.is_valid(raise_exception=True)
         for name, value in body.validated_data.items():
             setattr(limit, name, value)
-        save_limit(limit, actor=Actor.person(caller(request)))
+        save_limit(limit, actor=Actor.person(caller(request)), reason=why_of(request))
         return Response(_answer(request, limit))
 
-    @extend_schema(summary="Delete a running limit", responses={204: None, **refusals(403, 404)})
+    @extend_schema(
+        summary="Delete a running limit",
+        parameters=[WHY],
+        responses={204: None, **refusals(403, 404)},
+    )
     def delete(self, request: Request, limit_id: int) -> Response:
         """Its kind of jobs is free then."""
-        delete_limit(self.get_object(), actor=Actor.person(caller(request)))
+        delete_limit(self.get_object(), actor=Actor.person(caller(request)), reason=why_of(request))
         return Response(status=status.HTTP_204_NO_CONTENT)

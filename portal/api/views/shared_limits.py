@@ -10,7 +10,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.api.placement_serializers import SharedLimitSerializer
-from portal.api.views.base import ListView, caller, refusals
+from portal.api.views.base import WHY, ListView, caller, refusals, why_of
 from wms.core.actors import Actor
 from wms.dags.models import SharedLimit
 from wms.dags.shared_limits import delete_shared_limit, save_shared_limit, visible_shared_limits
@@ -35,6 +35,7 @@ class SharedLimitList(ListView):
 
     @extend_schema(
         summary="Set a limit that DAGs share",
+        parameters=[WHY],
         responses={201: SharedLimitSerializer, **refusals(400, 403)},
     )
     def post(self, request: Request) -> Response:
@@ -42,7 +43,7 @@ class SharedLimitList(ListView):
         body = SharedLimitSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         limit = SharedLimit(**body.validated_data)
-        save_shared_limit(limit, actor=Actor.person(caller(request)))
+        save_shared_limit(limit, actor=Actor.person(caller(request)), reason=why_of(request))
         return Response(_answer(request, limit), status=status.HTTP_201_CREATED)
 
 
@@ -59,6 +60,7 @@ class SharedLimitDetail(RetrieveAPIView[SharedLimit]):
 
     @extend_schema(
         summary="Set a limit that DAGs share anew",
+        parameters=[WHY],
         request=SharedLimitSerializer,
         responses={200: SharedLimitSerializer, **refusals(400, 403, 404)},
     )
@@ -69,13 +71,17 @@ class SharedLimitDetail(RetrieveAPIView[SharedLimit]):
         body.is_valid(raise_exception=True)
         for name, value in body.validated_data.items():
             setattr(limit, name, value)
-        save_shared_limit(limit, actor=Actor.person(caller(request)))
+        save_shared_limit(limit, actor=Actor.person(caller(request)), reason=why_of(request))
         return Response(_answer(request, limit))
 
     @extend_schema(
-        summary="Delete a limit that DAGs share", responses={204: None, **refusals(403, 404)}
+        summary="Delete a limit that DAGs share",
+        parameters=[WHY],
+        responses={204: None, **refusals(403, 404)},
     )
     def delete(self, request: Request, limit_id: int) -> Response:
         """Its nodes are free then."""
-        delete_shared_limit(self.get_object(), actor=Actor.person(caller(request)))
+        delete_shared_limit(
+            self.get_object(), actor=Actor.person(caller(request)), reason=why_of(request)
+        )
         return Response(status=status.HTTP_204_NO_CONTENT)
