@@ -62,6 +62,31 @@ def test_a_chart_has_the_same_figures_as_its_files_and_its_table(
     assert "2 to 6" in table
 
 
+@pytest.mark.parametrize(("function", "figure"), [("last", 6), ("min", 2), ("max", 9)])
+def test_a_table_has_the_figures_of_the_function_that_the_chart_draws(
+    alice: Client, minute: datetime, function: str, figure: int
+) -> None:
+    for second, value in ((0, 2), (20, 9), (40, 6)):
+        store_samples({"jobs.running": value}, now=minute + timedelta(seconds=second))
+
+    query = f"?range=1h&function={function}"
+    drawn = lines(data(alice, "jobs", query))["running"]["value"]
+    ((_, cells),) = alice.get(f"/history/jobs/{query}").context["table"].rows
+
+    assert [each for each in drawn if each is not None] == [figure]
+    assert [cell.value for label, cell in cells if label == "running"] == [figure]
+
+
+def test_a_value_before_a_gap_is_not_told_as_one_of_the_end(
+    alice: Client, minute: datetime
+) -> None:
+    store_samples({"jobs.running": 5}, now=minute)
+
+    summary = data(alice, "jobs", "?range=1h")["summary"]
+
+    assert summary.startswith("Running: 5 when there was one last")
+
+
 def test_a_gap_stays_a_gap_and_a_counted_minute_without_anything_is_zero(
     alice: Client, minute: datetime
 ) -> None:
@@ -242,6 +267,15 @@ def test_the_windows_beside_are_half_a_window_away_and_end_now_at_the_latest(
     assert alice.get(f"{PAGE}?range=5y").context["timeline"].wider == ""
 
 
+def test_there_is_no_earlier_window_than_those_of_which_something_is_kept(alice: Client) -> None:
+    address, steps = f"{PAGE}?range=5y", 0
+    while (query := alice.get(address).context["timeline"].earlier) and steps < 5:
+        address, steps = f"{PAGE}{query}", steps + 1
+
+    assert steps == 2
+    assert alice.get(address).context["faults"] == {}
+
+
 @pytest.mark.parametrize(
     ("query", "field", "words"),
     [
@@ -249,6 +283,7 @@ def test_the_windows_beside_are_half_a_window_away_and_end_now_at_the_latest(
         ("from=2026-11-20T12:00&to=2026-11-20T11:00", "to", "after the beginning"),
         ("from=2999-01-01", "from", "in the future"),
         ("from=1990-01-01", "from", "five years"),
+        ("from=0001-01-01&to=0001-01-02", "from", "five years"),
         ("from=0001-01-01T00:00%2B14:00", "from", "Write a time as"),
         ("to=2026-11-20", "from", "the beginning as well"),
         ("site=no/site", "site", "no name of a site"),
