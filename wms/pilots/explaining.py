@@ -15,9 +15,9 @@ from wms.pilots.selectors import live_pilots_by_queue
 from wms.pilots.states import PENDING, PilotState
 from wms.pilots.what_if import QueueChanges
 from wms.sites.models import Queue
-from wms.sites.selectors import enabled_queues, offered_resource
-from wms.sites.standing import Standing, standings
-from wms.sites.words import offered_words
+from wms.sites.selectors import offered_resource
+from wms.sites.standing import Standing, queues_and_standings
+from wms.sites.words import unknown_among
 
 #: So many of the queues that are closed are told in words.
 _TOLD = 5
@@ -60,28 +60,26 @@ def explain_needs(
 ) -> NeedsExplanation:
     """Which queues' pilots would take a waiting job with these needs, were the queues changed.
 
-    Ten queries at most.
+    Six queries at most.
     """
     changes = changes or QueueChanges()
-    open_queues = set(enabled_queues(now).values_list("pk", flat=True))
-    standing = standings(now)
+    queues, standing = queues_and_standings(now)
+    unknown = [word.message for word in unknown_among(queues, needs)]
     pilots = live_pilots_by_queue()
     limits = [limit for limit in reached_limits(now) if limit.kind.covers(needs)]
-    queues = Queue.objects.select_related("site", "owner", "owner_group")
     fits = [
         _fit(
             changes.applied(queue),
             needs,
-            closed="" if queue.pk in open_queues else _closed(queue, standing.get(queue.site_id)),
+            closed="" if queue.is_open else _closed(queue, standing[queue.site_id]),
             limit=_limit(limits, needs, queue),
             is_off=not queue.is_enabled or not queue.site.is_enabled,
             pilots=pilots.get(queue.pk, {}),
         )
-        for queue in queues.order_by("site__name", "name")
+        for queue in queues
     ]
     fits.sort(key=lambda fit: (bool(fit.refusal), bool(fit.closed), fit.is_off, fit.is_shut))
     verdict, summary = _judged(fits)
-    unknown = [word.message for word in offered_words().unknown(needs)]
     return NeedsExplanation(verdict, summary, tuple(fits), tuple(map(_sentence, unknown)))
 
 
@@ -89,8 +87,8 @@ def _sentence(message: str) -> str:
     return f"{message[0].upper()}{message[1:]}{'' if message.endswith('?') else '.'}"
 
 
-def _closed(queue: Queue, standing: Standing | None) -> str:
-    if standing is None or not queue.is_enabled:
+def _closed(queue: Queue, standing: Standing) -> str:
+    if not queue.is_enabled:
         return "the queue is switched off"
     return standing.reason
 

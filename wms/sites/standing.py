@@ -6,11 +6,12 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from django.db.models import Exists, OuterRef, QuerySet
 
 from wms.sites.models import Downtime, Queue, Site, SiteAd
-from wms.sites.selectors import downtimes_from
+from wms.sites.selectors import downtimes_from, enabled_queues
 from wms.sites.states import SiteState
 from wms.sites.throttling import PERIOD
 
@@ -65,6 +66,22 @@ def to_be_judged(chosen: QuerySet[Site]) -> QuerySet[Site]:
     """The sites with what tells how they stand."""
     has_queue = Queue.objects.filter(site=OuterRef("pk"), is_enabled=True)
     return chosen.annotate(has_queue=Exists(has_queue)).select_related("advertisement", "throttle")
+
+
+def queues_and_standings(now: datetime) -> tuple[list[Any], dict[int, Standing]]:
+    """All queues by site and name, with `is_open` if pilots may be sent, and how their sites stand.
+
+    Two queries.
+    """
+    is_open = Exists(enabled_queues(now).filter(pk=OuterRef("pk")))
+    rows = Queue.objects.annotate(is_open=is_open).order_by("site__name", "name")
+    with_sites = ("site__advertisement", "site__throttle", "owner", "owner_group")
+    queues: list[Any] = list(rows.select_related(*with_sites))
+    used = {queue.site_id for queue in queues if queue.is_enabled}
+    sites: dict[int, Any] = {queue.site_id: queue.site for queue in queues}
+    for pk, site in sites.items():
+        site.has_queue = pk in used
+    return queues, standings_among(sites.values(), now)
 
 
 def _standings(chosen: QuerySet[Site], now: datetime) -> dict[int, Standing]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -61,8 +61,25 @@ def _words(needs: Needs, field: str) -> tuple[str, ...]:
 def offered_words() -> OfferedWords:
     """What sites and queues that are not switched off offer. Two queries."""
     sites = dict(Site.objects.values_list("name", "is_enabled"))
-    queues = Queue.objects.filter(is_enabled=True, site__is_enabled=True).select_related("site")
+    return _offered(sites, Queue.objects.select_related("site"))
+
+
+def unknown_among(queues: Iterable[Queue], needs: Needs) -> tuple[UnknownWord, ...]:
+    """The words of these needs that none of the queues, which are all there are, gives a meaning.
+
+    They have been read with their sites. A query if the needs name a site without a queue.
+    """
     offers = list(queues)
+    sites = {queue.site.name: queue.site.is_enabled for queue in offers}
+    others = {*needs.sites, *needs.banned_sites} - sites.keys()
+    if others:
+        found = Site.objects.filter(name__in=others).values_list("name", "is_enabled")
+        sites |= dict(found)
+    return _offered(sites, offers).unknown(needs)
+
+
+def _offered(sites: Mapping[str, bool], queues: Iterable[Queue]) -> OfferedWords:
+    offers = [queue for queue in queues if queue.is_enabled and queue.site.is_enabled]
     return OfferedWords(
         {
             "sites": frozenset(name for name, is_enabled in sites.items() if is_enabled),
