@@ -11,10 +11,11 @@ from rest_framework.request import Request
 
 from portal.api.dag_serializers import DagDetailSerializer
 from portal.api.serializers import FindingSerializer
-from portal.submissions import Sent, read_options, read_resumption, submission_of
+from portal.submissions import Sent, read_options, submission_of
 from portal.uploads import uploads
 from wms.core.errors import Finding, InvalidInput
 from wms.dags.models import Dag
+from wms.dags.rescues import read_resumption
 from wms.dags.submission import DagSubmission, submission_warnings
 
 _FILES = ("dag", "description", "file", "archive")

@@ -11,13 +11,13 @@ from typing import Any
 from django import forms
 from django.http import HttpRequest
 
-from portal.submissions import Sent, read_resumption
+from portal.submissions import Sent
 from portal.uploads import Upload, uploads
 from portal.web.forms import ReasonForm
 from portal.web.seen import version_of
 from wms.core.errors import Finding, InvalidInput
 from wms.dags.language.spec import RunOptions
-from wms.dags.rescues import Resumption
+from wms.dags.rescues import Resumption, read_resumption
 from wms.dags.services import LIVE_OPTIONS
 
 _MOST = 2**31 - 1

@@ -47,6 +47,26 @@ class Resumption:
 BY_DEFAULT = Resumption()
 
 
+def read_resumption(resume: str, save_point: str = "") -> Resumption:
+    """What a run begins from: `newest`, `afresh`, or the number of a rescue.
+
+    Raises InvalidInput.
+    """
+    resume = resume.strip() or "newest"
+    if save_point.strip():
+        if resume != "newest":
+            raise InvalidInput.of("give a rescue or a save point, not both", field="save_point")
+        return Resumption(save_point=save_point.strip())
+    if resume == "newest":
+        return Resumption()
+    if resume == "afresh":
+        return Resumption(is_fresh=True)
+    if resume.isascii() and resume.isdigit() and len(resume) <= 3 and int(resume):
+        return Resumption(rescue_number=int(resume))
+    message = "must be newest, afresh, or the number of a rescue, from 1 to 999"
+    raise InvalidInput.of(message, field="resume")
+
+
 @dataclass(frozen=True, slots=True)
 class Begun:
     """What a run begins from: the nodes done before and their retries, and where it was read."""

@@ -16,12 +16,12 @@ from portal.api.problems import CONTENT_TYPE
 from portal.api.serializers import ReasonSerializer
 from portal.api.submissions import SubmittedDagSerializer
 from portal.api.views.base import caller, refusals
-from portal.submissions import read_resumption
 from wms.core.actors import Actor
 from wms.core.errors import Conflict, InvalidInput
 from wms.core.transitions import Applied
 from wms.dags import run_selectors, selectors, services
 from wms.dags.models import Dag
+from wms.dags.rescues import read_resumption
 from wms.dags.waiting import room_now
 
 

@@ -1,34 +1,31 @@
-"""How a simulated run is submitted and steered: the options of a case, by their names there."""
+"""How a simulated run is submitted and steered: options by the names that the API has for them.
+
+Cases may have those of DAGMan as well.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from wms.core.errors import Finding, InvalidInput
-from wms.dags.rescues import BY_DEFAULT, Resumption
+from wms.dags.language.spec import RunOptions
+from wms.dags.rescues import BY_DEFAULT, Resumption, read_resumption
 
-#: Those of the engine, by the names that cases have for them.
-_OF_RUN = {
-    "max_jobs": "max_jobs",
-    "max_idle": "max_idle",
-    "max_pre": "max_pre",
-    "max_post": "max_post",
+#: Those of the engine, and other names that cases have for them.
+_SYNONYMS = {
     "max_hold": "max_hold_scripts",
-    "max_job_holds": "max_job_holds",
-    "priority": "priority",
-    "always_run_post": "always_run_post",
-    "depth_first": "depth_first",
-    "retry_node_first": "retry_node_first",
     "reset_retries_upon_rescue": "reset_retries",
-    "max_rescue": "max_rescue",
     "stork_max_attempts": "data_attempts",
 }
+_OF_RUN = {**{each.name: each.name for each in fields(RunOptions)}, **_SYNONYMS}
 #: Arcs are never replaced by join nodes, and cycles are always looked for.
 _WITHOUT_EFFECT = frozenset({"join_nodes", "startup_cycle_detect"})
 _TRIGGERS = ("halt_when", "remove_when", "hold_release_when", "kill_when")
 _OTHERS: dict[str, type | tuple[type, ...]] = {
+    "resume": (str, int),
+    "save_point": str,
     "auto_rescue": bool,
     "do_rescue_from": int,
     "load_save": str,
@@ -79,18 +76,24 @@ def read_options(given: Mapping[str, Any]) -> Options:
         raise InvalidInput(faults)
     return Options(
         of_run={_OF_RUN[name]: value for name, value in given.items() if name in _OF_RUN},
-        resumption=Resumption(
-            takes_newest=given.get("auto_rescue", True),
-            rescue_number=given.get("do_rescue_from"),
-            save_point=given.get("load_save", ""),
-            is_fresh=given.get("force", False),
-        ),
+        resumption=_resumption(given),
         keeps_files=given.get("no_update", False),
         extra_dags=tuple(given.get("extra_dags", ())),
         triggers=tuple(_trigger(name, given[name]) for name in _TRIGGERS if name in given),
         resume_after_s=given.get("resume_after"),
         releases_held=given.get("release_held", False),
         slots=given.get("slots", 0),
+    )
+
+
+def _resumption(given: Mapping[str, Any]) -> Resumption:
+    if not {"resume", "save_point"}.isdisjoint(given):
+        return read_resumption(str(given.get("resume", "")), given.get("save_point", ""))
+    return Resumption(
+        takes_newest=given.get("auto_rescue", True),
+        rescue_number=given.get("do_rescue_from"),
+        save_point=given.get("load_save", ""),
+        is_fresh=given.get("force", False),
     )
 
 

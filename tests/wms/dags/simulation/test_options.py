@@ -1,8 +1,12 @@
 from __future__ import annotations
 
+from dataclasses import fields
+
 import pytest
 
 from wms.core.errors import InvalidInput
+from wms.dags.language.spec import RunOptions
+from wms.dags.rescues import read_resumption
 from wms.dags.simulation.options import Trigger, read_options
 
 
@@ -10,6 +14,15 @@ def test_options_of_the_engine_get_its_names():
     options = read_options({"reset_retries_upon_rescue": False, "stork_max_attempts": 2})
 
     assert options.of_run == {"reset_retries": False, "data_attempts": 2}
+
+
+def test_options_of_a_run_have_the_names_that_they_have_in_the_api():
+    given = {each.name: each.default for each in fields(RunOptions)}
+
+    assert read_options(given).of_run == given
+    assert read_options({"resume": 3}).resumption == read_resumption("3")
+    assert read_options({"resume": "afresh"}).resumption.is_fresh
+    assert read_options({"save_point": "A.save"}).resumption.save_point == "A.save"
 
 
 def test_where_a_run_begins_from_is_read():
@@ -31,6 +44,7 @@ def test_triggers_name_a_start():
     [
         {"max_job": 1},
         {"force": 1},
+        {"resume": True},
         {"do_rescue_from": True},
         {"halt_when": "A"},
         {"halt_when": ".start"},
