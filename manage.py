@@ -32,9 +32,27 @@ def main() -> None:
             "    up     start the portal with its servers; Ctrl-C stops all\n"
             "    demo   start the portal and run the example production\n"
         )
-    from django.core.management import execute_from_command_line
+    _run(command)
 
-    execute_from_command_line(sys.argv)
+
+def _run(command: str) -> None:
+    """Run a command of Django; where there is no portal to ask, say so in a line."""
+    from django.core.exceptions import ImproperlyConfigured
+    from django.core.management import execute_from_command_line
+    from django.db import OperationalError, connection
+
+    try:
+        execute_from_command_line(sys.argv)
+    except ImproperlyConfigured as error:
+        sys.exit(f"{command}: {error}")
+    except OperationalError as error:
+        if connection.connection is not None:
+            raise
+        reason = str(error).strip().partition("\n")[0]
+        sys.exit(
+            f"{command}: the portal's database does not answer. Is the portal running? "
+            f"`manage.py up` starts it. ({reason})"
+        )
 
 
 if __name__ == "__main__":

@@ -21,8 +21,9 @@ def text(name: str, default: str | None = None, *, run_file: Path | None = None)
     if run_file is not None and run_file.is_file():
         return run_file.read_text(encoding="utf-8").strip()
     if default is None:
+        missing = f", and there is no {run_file}" if run_file is not None else ""
         raise ImproperlyConfigured(
-            f"{name} is not set. Start the servers with `manage.py up`, or set {name} "
+            f"{name} is not set{missing}. Start the servers with `manage.py up`, or set {name} "
             f"(or {name}_FILE) in the environment."
         )
     return default

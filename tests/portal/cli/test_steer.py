@@ -1,8 +1,14 @@
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 from django.core.management import CommandError, call_command
 
+from portal.cli.place import BASE
 from tests import factories
 from wms.core.models import AuditEntry
 from wms.jobs.models import Attempt, Job
@@ -52,3 +58,30 @@ def test_what_is_not_allowed_is_told(claimed: factories.Claimed) -> None:
         call_command("steer", "kill-job", job, "--user", "bob", "--reason", "mine")
     with pytest.raises(CommandError, match="There is no user nobody"):
         call_command("steer", "kill-job", job, "--user", "nobody", "--reason", "mine")
+
+
+@pytest.mark.parametrize(
+    ("settings_of", "told"),
+    [
+        ({}, "PILOTAGE_SECRET_KEY is not set"),
+        (
+            {"PILOTAGE_SECRET_KEY": "x", "DATABASE_URL": "postgres://u:p@127.0.0.1:1/x",
+             "REDIS_URL": "redis://127.0.0.1:1/0"},
+            "the portal's database does not answer",
+        ),
+    ],
+)  # fmt: skip
+def test_without_a_running_portal_a_line_says_so(
+    tmp_path: Path, settings_of: dict[str, str], told: str
+) -> None:
+    done = subprocess.run(
+        [sys.executable, str(BASE / "manage.py"), "steer", "peek-job", "1", "--user", "olga"],
+        env={"PATH": os.environ["PATH"], "PILOTAGE_VAR": str(tmp_path), **settings_of},
+        capture_output=True,
+        text=True,
+    )
+
+    assert done.returncode == 1
+    [line] = done.stderr.splitlines()
+    assert line.startswith(f"steer: {told}")
+    assert "manage.py up" in line
