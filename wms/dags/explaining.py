@@ -213,10 +213,17 @@ def answer_for_task_queue(
 ) -> JobAnswer:
     """Why the jobs of a TaskQueue wait. Raises NotFound, and InvalidInput for changes at fault."""
     queue = find_task_queue(user, task_queue_id)
-    found, after = _needs_explained(queue.needs, changes or Changes(), now)
-    if not queue.waiting_jobs:
+    return answer_for_demand(queue.needs, queue.waiting_jobs, now=now, changes=changes)
+
+
+def answer_for_demand(
+    needs: Needs, waiting_jobs: int, *, now: datetime, changes: Changes | None = None
+) -> JobAnswer:
+    """The same for so many jobs with these needs, where they have been read already."""
+    found, after = _needs_explained(needs, changes or Changes(), now)
+    if not waiting_jobs:
         return JobAnswer(Verdict.ENDED, "No job waits in this TaskQueue.", found, after)
-    jobs = "1 job waits" if queue.waiting_jobs == 1 else f"{queue.waiting_jobs} jobs wait"
+    jobs = "1 job waits" if waiting_jobs == 1 else f"{waiting_jobs} jobs wait"
     return JobAnswer(found.verdict, f"{jobs}. {found.summary}", found, after)
 
 

@@ -6,14 +6,14 @@ its oldest job, found by one look into an index for each job priority that occur
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Self
 
 from django.db.models import Count, F, Max, Min, OuterRef, Q, QuerySet, Subquery, Sum, Value
-from django.db.models.functions import Coalesce
+from django.db.models.functions import Coalesce, JSONObject
 from django.utils.dateparse import parse_datetime
 
 from matching.draws import job_weight
@@ -21,8 +21,7 @@ from matching.needs import Needs
 from wms.accounting.models import AccountingGroup
 from wms.core.errors import NotFound
 from wms.core.models import User
-from wms.taskqueues.models import Tally, TaskQueue, Ticket, WaitingJob
-from wms.taskqueues.policies import task_queue_policy
+from wms.taskqueues.models import Tally, TaskQueue, TaskQueuePolicy, Ticket, WaitingJob
 from wms.taskqueues.selectors import counted, needs_of
 
 
@@ -170,27 +169,17 @@ def _behind(border: Border, order: Order) -> Q:
 
 def _lines(ids: Sequence[int]) -> list[TaskQueueLine]:
     """The TaskQueues with these ids, in this order; what is gone by now is left out."""
-    whole = Ticket.objects.order_by().annotate(every=Value(1)).values("every")
-    priorities = Coalesce(Subquery(whole.values(whole=Sum("priority"))), 0.0)
-    rows = with_counts(TaskQueue.objects.select_related("ticket").annotate(whole=priorities))
-    found = rows.in_bulk(list(ids))
+    found = _with_whole(with_counts(TaskQueue.objects.select_related("ticket"))).in_bulk(list(ids))
     lines = (found[pk] for pk in ids if pk in found)
     return [_line(row, (row.waiting, row.oldest_at), row.whole) for row in lines]
 
 
-def _counts(ids: Collection[int]) -> dict[int, tuple[int, datetime | None]]:
-    rows = Tally.objects.filter(task_queue_id__in=ids).values("task_queue_id")
-    oldest = _KEYS["oldest"]
-    found = (
-        rows.annotate(waiting=Sum("jobs"), oldest=oldest)
-        .order_by()
-        .values_list("task_queue_id", "waiting", "oldest")
-    )
-    return {pk: (waiting, oldest_at) for pk, waiting, oldest_at in found}
-
-
-def _sum_of_priorities() -> float:
-    return float(Ticket.objects.aggregate(whole=Sum("priority"))["whole"] or 0.0)
+def _with_whole(rows: QuerySet[Any]) -> QuerySet[Any]:
+    """With the sum of the priorities of all as `whole`."""
+    every = Ticket.objects.order_by().annotate(every=Value(1)).values("every")
+    whole = Coalesce(Subquery(every.values(whole=Sum("priority"))), 0.0)
+    found: QuerySet[Any] = rows.annotate(whole=whole)
+    return found
 
 
 def _line(row: TaskQueue, waiting: tuple[int, datetime | None], whole: float) -> TaskQueueLine:
@@ -271,16 +260,15 @@ class TaskQueueDetail:
 
 
 def find_task_queue_detail(user: User, task_queue_id: int, *, oldest: int = 10) -> TaskQueueDetail:
-    """One TaskQueue, with so many of its oldest jobs. Eight queries. Raises NotFound."""
-    row = visible_task_queues(user).filter(pk=task_queue_id).first()
+    """One TaskQueue, with so many of its oldest jobs. Four queries. Raises NotFound."""
+    rows = _with_shares(_with_whole(with_counts(visible_task_queues(user))))
+    row = rows.filter(pk=task_queue_id).first()
     if row is None:
         raise NotFound(f"There is no TaskQueue {task_queue_id}: it may be empty by now.")
-    waiting = _counts([row.pk]).get(row.pk, (0, None))
-    whole = _sum_of_priorities()
     priorities = _job_priorities(row.pk)
     return TaskQueueDetail(
-        line=_line(row, waiting, whole),
-        origin=_origin(row, whole),
+        line=_line(row, (row.waiting, row.oldest_at), row.whole),
+        origin=_origin(row),
         priorities=priorities,
         oldest=_oldest_jobs(row.pk, [line.priority for line in priorities], oldest),
     )
@@ -310,11 +298,22 @@ def _oldest_jobs(task_queue_id: int, priorities: Sequence[int], limit: int) -> l
     return [OldJob(*values) for values in found[:limit]]
 
 
-def _origin(row: TaskQueue, whole: float) -> Origin:
-    policy = task_queue_policy()
-    group = AccountingGroup.objects.filter(name=row.owner_group).first()
-    share = group.share if group else policy.default_share
-    is_shared = group is not None and group.has_job_sharing
+def _with_shares(rows: QuerySet[Any]) -> QuerySet[Any]:
+    """With the policy in force as `policy`, and what `group` has, each None if there is no such."""
+    policy = TaskQueuePolicy.objects.filter(pk=1)
+    told = JSONObject(default_share="default_share", uses_feedback="uses_feedback")
+    group = AccountingGroup.objects.filter(name=OuterRef("owner_group"))
+    shares = JSONObject(share="share", has_job_sharing="has_job_sharing")
+    found: QuerySet[Any] = rows.annotate(
+        policy=Subquery(policy.values(told=told)), group=Subquery(group.values(told=shares))
+    )
+    return found
+
+
+def _origin(row: Any) -> Origin:
+    policy, group = TaskQueuePolicy(**(row.policy or {})), row.group
+    share = group["share"] if group else policy.default_share
+    is_shared = bool(group) and group["has_job_sharing"]
     in_group = Q(owner_group=row.owner_group)
     pool = in_group if is_shared else Q(owner=row.owner)
     sums = TaskQueue.objects.filter(in_group).aggregate(
@@ -327,7 +326,7 @@ def _origin(row: TaskQueue, whole: float) -> Origin:
         group_share=share,
         has_job_sharing=is_shared,
         part=share if is_shared else share / max(1, sums["users"]),
-        whole=whole,
+        whole=row.whole,
         uses_feedback=policy.uses_feedback,
         **sums,
     )

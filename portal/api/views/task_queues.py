@@ -22,7 +22,7 @@ from portal.api.task_queue_serializers import (
 from portal.api.views.base import ListView, caller, refusals
 from portal.filters import TaskQueueFilter
 from wms.core.actors import Actor
-from wms.dags.explaining import answer_for_task_queue
+from wms.dags.explaining import answer_for_demand
 from wms.taskqueues import listing
 from wms.taskqueues.listing import Border, Order, TaskQueueLine
 from wms.taskqueues.models import TaskQueue
@@ -85,8 +85,9 @@ class TaskQueueDetail(APIView):
         """Tell everything about it."""
         user = caller(request)
         detail = listing.find_task_queue_detail(user, task_queue_id)
-        answer = answer_for_task_queue(user, task_queue_id, now=timezone.now())
-        told = {name: getattr(detail.line, name) for name in TaskQueueSerializer().fields}
+        line = detail.line
+        answer = answer_for_demand(line.needs, line.waiting_jobs, now=timezone.now())
+        told = {name: getattr(line, name) for name in TaskQueueSerializer().fields}
         return Response(
             TaskQueueDetailSerializer(
                 {

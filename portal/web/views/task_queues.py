@@ -115,10 +115,11 @@ def task_queue_page(request: HttpRequest, task_queue_id: int) -> HttpResponse:
 
 def _detail(request: HttpRequest, task_queue_id: int) -> dict[str, Any]:
     detail = listing.find_task_queue_detail(request.user, task_queue_id)
-    answer = explaining.answer_for_task_queue(request.user, task_queue_id, now=timezone.now())
+    line = detail.line
+    answer = explaining.answer_for_demand(line.needs, line.waiting_jobs, now=timezone.now())
     return {
-        "line": detail.line,
-        "facts": facts_of(detail.line.needs),
+        "line": line,
+        "facts": facts_of(line.needs),
         "origin": detail.origin,
         "priorities": detail.priorities,
         "oldest": _with_jobs(request, detail.oldest),
