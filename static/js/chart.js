@@ -16,6 +16,9 @@
     { dtickrange: ["M1", "M12"], value: "%b\n%Y" },
     { dtickrange: ["M12", null], value: "%Y" },
   ];
+  // What fits a page, in either direction of it.
+  const PAPER = { autosize: false, width: 640, height: 260 };
+  let isPrinted = false;
   const SYMBOLS = ["circle", "square", "diamond", "triangle-up", "triangle-down", "cross"];
   const FIGURES = [
     "M16 3a3 3 0 1 0 .01 0", "M13 3h6v6h-6z", "M16 2l4 4-4 4-4-4z", "M16 2l4 7h-8z", "M16 10l-4-7h8z",
@@ -159,7 +162,7 @@
     const isNarrow = width < 500;
     const axis = { gridcolor: token("--line"), zeroline: false, linecolor: token("--line-strong"), tickcolor: token("--line-strong") };
     return {
-      autosize: true,
+      ...(isPrinted ? PAPER : { autosize: true }),
       margin: { l: 48, r: 14, t: 20, b: 36 },
       paper_bgcolor: "rgba(0,0,0,0)",
       plot_bgcolor: "rgba(0,0,0,0)",
@@ -289,7 +292,17 @@
       draw(box);
     } else if (event.target.closest("[data-chart-png]")) savePng(box);
   });
-  document.addEventListener("pilotage:theme", () => boxes().filter((box) => box.pilotageData).forEach(draw));
+  function drawAll() {
+    boxes().filter((box) => box.pilotageData).forEach(draw);
+  }
+
+  document.addEventListener("pilotage:theme", drawAll);
+  for (const [name, value] of [["beforeprint", true], ["afterprint", false]]) {
+    window.addEventListener(name, () => {
+      isPrinted = value;
+      drawAll();
+    });
+  }
   document.addEventListener("htmx:afterSwap", () => loadAll(boxes().filter((box) => !box.pilotageData)));
   setInterval(() => loadAll(boxes()), REFRESH_MS);
   loadAll(boxes());

@@ -49,9 +49,18 @@
     }).catch(() => {}); // this browser remembers it, others do not
   }
 
+  // Paper is white: charts are drawn for it while they are printed.
+  let isPrinted = false;
+  for (const [name, value] of [["beforeprint", true], ["afterprint", false]]) {
+    window.addEventListener(name, () => {
+      isPrinted = value;
+      apply();
+    });
+  }
+
   function apply() {
     const chosen = choice();
-    const theme = chosen === "auto" ? (dark.matches ? "dark" : "light") : chosen;
+    const theme = isPrinted ? "light" : chosen === "auto" ? (dark.matches ? "dark" : "light") : chosen;
     if (root.dataset.bsTheme === theme) return;
     root.dataset.bsTheme = theme;
     document.dispatchEvent(new CustomEvent("pilotage:theme"));

@@ -95,6 +95,7 @@ def test_a_shifter_holds_and_releases_a_dag_with_the_keyboard_and_the_reason_is_
     page.keyboard.press("Escape")
     expect(page.locator("#reason-release")).to_be_hidden()
     expect(page.locator("#steer-release summary")).to_be_focused()
+    expect(page.locator("#steer-release summary")).to_have_css("outline-style", "solid")
     page.keyboard.press("Enter")
     page.get_by_role("button", name="Release this DAG").click()
     expect(page.get_by_role("status")).to_contain_text("is released")
