@@ -106,12 +106,18 @@ class ListOf:
         """The names of all columns, in their order."""
         return [column.name for column in self.columns]
 
-    def shown_columns(self, names: Sequence[str]) -> list[Column]:
-        """The columns of these names with those that are always shown; by default the usual."""
+    def shown_columns(self, names: Sequence[str], asked: ListFilter | None = None) -> list[Column]:
+        """The columns of these names with those that are always shown; by default the usual.
+
+        That by which the list is sorted is shown as well.
+        """
+        sorted_by = asked.order.sort.columns[:1] if asked is not None and asked.is_sorted else ()
         return [
             column
             for column in self.columns
-            if column.is_fixed or (column.name in names if names else column.is_usual)
+            if column.is_fixed
+            or column.name in sorted_by
+            or (column.name in names if names else column.is_usual)
         ]
 
     def kept(self, parameters: Mapping[str, Any]) -> dict[str, list[str]]:

@@ -145,7 +145,7 @@ def bar_of(request: HttpRequest, kind: ListOf, asked: ListFilter, kept: Preferen
     shown = [f for name, f in fields.items() if not asked.form.fields[name].widget.is_hidden]
     hidden = [name for name in fields if asked.form.fields[name].widget.is_hidden]
     names = kept.columns.get(kind.name, [])
-    columns = kind.shown_columns(names)
+    columns = kind.shown_columns(names, asked)
     is_fine = asked.is_bound and asked.is_valid()
     last = "" if whole else _last_used(request, kind)
     return ListBar(

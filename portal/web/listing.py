@@ -127,7 +127,7 @@ def is_askable(asked: ListFilter) -> bool:
 def framed(request: HttpRequest, kind: ListOf, asked: ListFilter, **content: Any) -> Listing:
     """The listing with what was found, as its user wants to see it."""
     kept = preferences_of(request.user)
-    columns = kind.shown_columns(kept.columns.get(kind.name, []))
+    columns = kind.shown_columns(kept.columns.get(kind.name, []), asked)
     if content.get("lines"):
         total = content["chosen_total"]
         content["bulk"] = bulk_bar_of(kind, asked, total, request.user)

@@ -79,8 +79,8 @@ def test_dags_are_walked_in_order_each_once_forth_and_back(
     space = Workspace.objects.create(owner=people.alice)
     rows = Dag.objects.bulk_create(
         Dag(
-            name=name, owner=people.alice, workspace=space, state_since=at(number), state="completed",
-            failed_count=number, node_count=2 - number, ended_at=at(ended),
+            name=name, owner=people.alice, workspace=space, state="completed",
+            state_since=at(number), failed_count=number, node_count=2 - number, ended_at=at(ended),
         )
         for number, ended, name in made
     )  # fmt: skip

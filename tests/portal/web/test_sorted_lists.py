@@ -76,7 +76,10 @@ def test_filters_columns_files_and_saved_filters_keep_the_order(
     assert bar.address.endswith("sort=-priority")
     [text, document] = [alice.get(address) for _, address in bar.exports]
     rows = csv.DictReader(io.StringIO(b"".join(text.streaming_content).decode()))
-    assert [int(row["id"]) for row in rows] == jobs
+    found = [(int(row["id"]), row["priority"]) for row in rows]
+    assert [pk for pk, _ in found] == jobs
+    assert [priority for _, priority in found] == ["5"] * 20 + ["1"] * 40
+    assert "priority" in listing.shown
     assert b'"sort": "-priority"' in b"".join(document.streaming_content)
     saved = {"list": "jobs", "query": bar.query, "name": "urgent", "is_default": "on"}
     alice.post(reverse("web:save-filter"), saved)
