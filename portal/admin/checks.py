@@ -25,6 +25,10 @@ class NodeCheckForm(CheckedForm):
             "name", "site", "group", "position", "script", "settings", "time_limit_s", "period_s",
             "is_enabled",
         )  # fmt: skip
+        help_texts = {
+            "name": "What it is called in reports of pilots. It cannot be changed later.",
+            "is_enabled": "A check that is off is not run.",
+        }
         widgets = {
             "script": forms.Textarea(attrs={"rows": 20, "cols": 100, "spellcheck": "false"}),
         }

@@ -11,6 +11,7 @@ from django import forms
 from django.contrib.admin.widgets import AdminSplitDateTime
 from django.db.models import Model, QuerySet
 
+from portal.admin.examples import with_examples
 from portal.admin.targets import changes_of_row
 from wms.core.errors import Finding, InvalidInput, PilotageError
 from wms.core.saving import lock_stored, marks_of
@@ -51,6 +52,8 @@ class CheckedForm(forms.ModelForm):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         initial = {**self.prefilled, **(kwargs.pop("initial", None) or {})}
         super().__init__(*args, initial=initial, **kwargs)
+        for name, field in self.fields.items():
+            field.help_text = with_examples(name, field.help_text)
         if self.instance.pk is not None:
             self.initial["seen"] = self._marks(self.instance)
 

@@ -30,8 +30,8 @@ class MatchmakingPolicyForm(CheckedForm):
             ),
         }
         help_texts = {
-            "rematch_expression": "ClassAd expression over a running DAG's figures, such as "
-            "QueuedSeconds > 7200 && NodesRunning == 0. For DAGs without their own.",
+            "rematch_expression": "ClassAd expression over a running DAG's figures, for DAGs "
+            "without their own.",
         }
 
 

@@ -26,6 +26,7 @@ class PilotLimitForm(CheckedForm):
             "curb_idle_pilots",
         )  # fmt: skip
         help_texts = {
+            "scope": "Which pilots are counted together.",
             "site": "None: each site that has no limit of its own.",
             "group": "None: each group that has no limit of its own.",
         }

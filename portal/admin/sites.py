@@ -58,7 +58,10 @@ class SiteForm(CheckedForm):
             "environment": _LINES,
             "attributes": _LINES,
         }
-        help_texts = {"attributes": "Further attributes of the ad, one Name = expression a line."}
+        help_texts = {
+            "name": "What DAGs and jobs call it. It cannot be changed later.",
+            "attributes": "Further attributes of the ad, one Name = expression a line.",
+        }
 
 
 class SiteAdmin(OwnSitesAdmin):
@@ -205,6 +208,13 @@ class QueueForm(CheckedForm):
             "max_removals", "removal_margin", "removal_wait_s", "queued_lifetime_s",
         )  # fmt: skip
         labels = {"gpus": "GPUs"}
+        help_texts = {
+            "site": "Where its pilots run.",
+            "name": "What it is called at its site. It cannot be changed later.",
+            "element": "What kind of batch system takes its pilots.",
+            "is_enabled": "A queue that is off gets no pilot.",
+            "platform": "What jobs that name a platform must name; empty: only those that do not.",
+        }
 
     def clean(self) -> dict[str, Any] | None:
         """Show at its field what the database's constraint would tell without one."""
@@ -258,6 +268,10 @@ class DowntimeForm(CheckedForm):
     class Meta:
         model = Downtime
         fields = ("site", "start", "end", "lead_time_s", "reason")
+        help_texts = {
+            "site": "It cannot be changed later.",
+            "end": "The site takes work again, unless something else is against it.",
+        }
         field_classes = {
             "start": forms.SplitDateTimeField,
             "end": forms.SplitDateTimeField,
