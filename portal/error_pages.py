@@ -31,7 +31,7 @@ TROUBLES: dict[int, Trouble] = {
     HTTPStatus.FORBIDDEN: Trouble(
         "You may not do this",
         "Your account has no right to see or do this.",
-        "Someone with the role operator or admin can change that: tell them what you want to do.",
+        "Ask somebody who may, or ask an admin for the role: admins give roles.",
     ),
     HTTPStatus.NOT_FOUND: Trouble(
         "There is nothing here",
@@ -71,6 +71,12 @@ TROUBLES: dict[int, Trouble] = {
         "Wait a moment and load the page again. If it lasts, tell the operators.",
     ),
 }
+#: A value that the refusal itself names.
+REFUSED = Trouble(
+    "This was refused",
+    "What was sent has a fault. Nothing was changed.",
+    "Go back, put right what is named here, and try again.",
+)
 STALE_FORM = Trouble(
     "This form is too old",
     "It was loaded before you last logged in, or cookies are switched off. Nothing was changed.",

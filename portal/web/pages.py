@@ -18,7 +18,7 @@ from django.utils.cache import get_conditional_response, patch_vary_headers
 from django.utils.http import url_has_allowed_host_and_scheme
 from django_htmx.http import HttpResponseClientRefresh
 
-from portal.error_pages import TROUBLES, request_id_of
+from portal.error_pages import REFUSED, TROUBLES, request_id_of
 from portal.personal.selectors import preferences_of
 from portal.personal.zones import shown_in
 from wms.core.errors import InvalidInput, PilotageError
@@ -88,13 +88,13 @@ class Way(NamedTuple):
 
 def refusal(request: HttpRequest, error: PilotageError, way: Way | None = None) -> HttpResponse:
     """The page that tells why something was refused; it leads to the overview or another way."""
-    trouble = TROUBLES.get(error.status)
-    is_told = trouble is not None and error.status != HTTPStatus.BAD_REQUEST
+    refused = error.status == HTTPStatus.BAD_REQUEST
+    trouble = REFUSED if refused else TROUBLES.get(error.status, REFUSED)
     context = {
         "status": error.status,
-        "title": trouble.title if trouble and is_told else "This was refused",
+        "title": trouble.title,
         "detail": str(error),
-        "advice": trouble.advice if trouble else "",
+        "advice": trouble.advice,
         "request_id": request_id_of(request),
         "way": way,
     }

@@ -55,9 +55,9 @@ def _drain(which: Q, named: str, *, actor: Actor, reason: str) -> Pilot:
     if pilot is None:
         raise NotFound(f"There is no {named}.")
     if pilot.state not in ALIVE:
-        raise Conflict(f"Pilot {pilot.uuid} has ended: it is {pilot.state}.")
+        raise Conflict(f"The pilot has ended: it is {pilot.state}.")
     if pilot.drain_reason:
-        raise Conflict(f"Pilot {pilot.uuid} is to take no more jobs already: {pilot.drain_reason}")
+        raise Conflict(f"The pilot is to take no more jobs already: {pilot.drain_reason}")
     pilot.drain_reason = reason
     pilot.save(update_fields=["drain_reason"])
     lifecycle.note("drain", {pilot.pk: {"reason": reason}}, actor=actor)

@@ -41,10 +41,8 @@ class DowntimeTerms:
         return hashlib.sha256(told.encode(errors="replace")).hexdigest()[:16]
 
     def __str__(self) -> str:
-        return (
-            f"from {_minute(self.start)} to {_minute(self.end)}, with {self.lead_time_s} s of lead "
-            f"time, because of: {self.reason}"
-        )
+        lead = f"{self.lead_time_s / 60:g} min of lead time" if self.lead_time_s else "no lead time"
+        return f"from {_minute(self.start)} to {_minute(self.end)}, with {lead} ({self.reason})"
 
 
 def terms_of(downtime: Downtime) -> DowntimeTerms:

@@ -54,3 +54,12 @@ def test_a_document_that_changed_its_meaning_shows_what_it_would_do_now(olga: Cl
     [step] = answer.context["plan"].steps
     assert [(each.old, each.new) for each in step.changes] == [(7, 5)]
     assert Site.objects.get().max_matches == 7
+
+
+def test_a_document_without_sites_is_not_called_stored_already(olga: Client) -> None:
+    page = olga.post(
+        ADDRESS, {"text": TEXT.partition("sites:")[0] + "sites: []\n"}
+    ).content.decode()
+
+    assert "The document names no site" in page
+    assert "so already: there is nothing" not in page

@@ -72,6 +72,19 @@ def test_the_page_says_where_the_dag_is_why_and_where_it_was(alice: Client, chai
     assert "of such sites this one ranked highest" in page
 
 
+def test_a_dag_that_does_not_move_leads_to_its_jobs_that_wait_and_they_to_why(
+    alice: Client, people: SimpleNamespace
+) -> None:
+    dag = factories.running_dag(people.alice, node_count=2)
+
+    page = _page(alice, dag)
+    jobs = alice.get(reverse("web:jobs"), {"dag": dag.pk, "state": "waiting"})
+
+    assert f'href="/jobs/?dag={dag.pk}&amp;state=waiting"' in page.content.decode()
+    assert len(jobs.context["listing"].page.rows) == 2
+    assert "Does nothing move?" not in _page(alice, factories.dag(people.alice)).content.decode()
+
+
 def test_the_graph_is_not_drawn_anew_when_the_page_refreshes(alice: Client, chain: Dag) -> None:
     address = reverse("web:dag", args=[chain.pk]) + "?tab=graph"
 

@@ -229,7 +229,7 @@ def test_what_was_changed_meanwhile_is_shown_and_not_overwritten(
     downtime.refresh_from_db()
     assert answer.status_code == 409
     assert "was changed meanwhile: it is from" in text(answer)
-    assert "much later" in text(answer)
+    assert "of lead time (much later) now" in text(answer)
     assert (downtime.reason, downtime.cancelled_at) == ("much later", None)
 
 

@@ -88,7 +88,14 @@ def test_a_refusal_of_the_domain_says_why(people: SimpleNamespace, browser_of: B
     )
 
     assert answer.status_code == 403
-    says(answer, "bob may not steer DAG", "Someone with the role operator or admin")
+    says(answer, "bob may not steer DAG", "Ask somebody who may")
+
+
+def test_a_value_that_is_refused_is_to_be_put_right_and_not_repeated(alice: Client) -> None:
+    answer = alice.get(reverse("web:efficiency") + "?days=0")
+
+    assert answer.status_code == 400
+    says(answer, "This was refused", "days: must be a number from 1 to 366", "put right what is")
 
 
 @pytest.mark.usefixtures("_no_database")

@@ -144,6 +144,15 @@ def test_a_selection_that_is_none_is_not_found(alice: Client, dag: Dag, query: s
     assert alice.get(f"{address}{query}").status_code == 404
 
 
+def test_a_state_that_no_node_is_in_any_more_is_told(alice: Client, dag: Dag) -> None:
+    address = reverse("web:steer-nodes", args=[dag.pk, "rerun"])
+
+    page = alice.get(address, {"state": "failed"}).content.decode()
+
+    assert "No node of the DAG is failed now." in page
+    assert "tick some" not in page
+
+
 def test_an_unknown_change_is_not_found(alice: Client, dag: Dag) -> None:
     assert alice.get(reverse("web:steer-nodes", args=[dag.pk, "explode"])).status_code == 404
 

@@ -117,7 +117,7 @@ def test_a_pilot_is_drained_once(claimed: factories.Claimed) -> None:
     again = client.post(address, {"reason": "once more"})
 
     assert again.status_code == 409
-    assert "new kernel" in again.content.decode()
+    assert "The pilot is to take no more jobs already: new kernel" in again.content.decode()
 
 
 def test_the_log_that_a_pilot_sent_is_shown_and_downloaded(claimed: factories.Claimed) -> None:
