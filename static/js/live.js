@@ -3,6 +3,7 @@
 // are old. Without this script the page is simply as old as its last load.
 (function () {
   "use strict";
+  const MESSAGES_MS = 6000;
   const region = document.getElementById("live");
   if (!region) return;
 
@@ -14,6 +15,22 @@
   let updated = new Date();
   let isPaused = false;
   let kept = null;
+  let seen = seenState();
+
+  function seenState() {
+    const mark = region.querySelector("[data-seen]");
+    return mark ? mark.dataset.seen : "";
+  }
+
+  // What a page said of the last action holds for the state in which that left the object; it stays
+  // long enough to be read.
+  function forgetMessages() {
+    if (seenState() === seen) return;
+    seen = seenState();
+    setTimeout(() => {
+      for (const message of document.querySelectorAll("main > .flash")) message.remove();
+    }, Math.max(0, MESSAGES_MS - performance.now()));
+  }
 
   function clock(date) {
     return window.pilotageTimes.clock(date);
@@ -72,7 +89,9 @@
     remember();
   });
   region.addEventListener("htmx:afterSwap", (event) => {
-    if (event.detail.target === region && kept) restore();
+    if (event.detail.target !== region) return;
+    if (kept) restore();
+    forgetMessages();
   });
   // Buttons that steer follow the state, but never from under somebody's hands.
   document.addEventListener("htmx:oobBeforeSwap", (event) => {

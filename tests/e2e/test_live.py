@@ -177,7 +177,9 @@ def running(
     return page
 
 
-def test_buttons_follow_the_state(running: Page, made: Production, complaints: Complaints) -> None:
+def test_buttons_and_messages_follow_the_state(
+    running: Page, made: Production, complaints: Complaints
+) -> None:
     hold_dags([made.running.pk], actor=Actor.person(made.people.olga), reason="disk full")
 
     running.clock.run_for(5_500)
@@ -187,6 +189,11 @@ def test_buttons_follow_the_state(running: Page, made: Production, complaints: C
     running.locator("#steer-release summary").click()
     running.locator("#steer-release button").click()
     expect(running.locator("#steer-hold")).to_be_visible()
+    expect(running.locator("main > .flash")).to_be_visible()
+    hold_dags([made.running.pk], actor=Actor.person(made.people.olga), reason="disk full")
+    running.clock.run_for(12_000)
+    expect(running.locator("#live .state-chip").first).to_contain_text("held")
+    expect(running.locator("main > .flash")).to_have_count(0)
 
 
 def test_a_form_that_somebody_has_open_is_left_alone(
