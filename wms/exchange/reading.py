@@ -249,9 +249,10 @@ def _value_fault(value: Any) -> str:
 
 def _guess(node: yaml.Node, value: Any) -> str:
     """Why a word without quotes must not be read as YAML would: few expect 010 to be 8."""
-    told = node.value.strip()
-    if node.style or value is None or isinstance(value, str):
+    is_quoted = not isinstance(node, yaml.ScalarNode) or bool(node.style)
+    if is_quoted or value is None or isinstance(value, str):
         return ""
+    told = node.value.strip()
     is_plain = told.lower() in _TRUTHS if isinstance(value, bool) else _NUMBER.fullmatch(told)
     return "" if is_plain else f"{told} is read as {json.dumps(value)}: write that, or quote it"
 
