@@ -133,11 +133,13 @@ def test_what_the_last_batch_of_a_stopped_operation_has_is_not_tried_again() -> 
     thread = threading.Thread(target=one_batch)
     thread.start()
     taken.wait()
-    stop(operation.pk, actor=actor)
-    with pytest.raises(Conflict, match="under way"):
-        retry(operation.pk, actor=actor)
-    go_on.set()
-    thread.join()
+    try:
+        stop(operation.pk, actor=actor)
+        with pytest.raises(Conflict, match="under way"):
+            retry(operation.pk, actor=actor)
+    finally:
+        go_on.set()
+        thread.join()
 
     assert retry(operation.pk, actor=actor).frozen_count == 4
 

@@ -8,6 +8,8 @@ from datetime import timedelta
 from types import SimpleNamespace
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from tests import factories
 from tests.wms.notices.hearing import START, SYSTEM, channel, failed_dag, happens, hears, later
@@ -211,6 +213,8 @@ def test_a_downtime_that_was_cancelled_long_ago_is_not_looked_at_for_ever(db: No
     telling.run_cycle(START + timedelta(hours=1))
 
     telling.run_cycle(START + timedelta(days=5))
-    telling.run_cycle(START + timedelta(days=6))
+    with CaptureQueriesContext(connection) as queries:
+        telling.run_cycle(START + timedelta(days=6))
 
     assert not Condition.objects.filter(kind="downtime").exists()
+    assert not [each for each in queries if 'INTO "notices_condition"' in each["sql"]]
