@@ -45,7 +45,11 @@ _PLAIN = Q(features__isnull=True, progress__isnull=True) & ~Q(kind=NodeKind.PROV
 # ORM cannot join a node of this DAG only, and takes longer to write the list than to run it. OFFSET
 # keeps the planner, where it does not know yet how large the tables are, to the index by job.
 _READ = """
-SELECT event.event, event.reason, CASE WHEN node.id IS NULL THEN event.facts END, event.job_id,
+SELECT event.event,
+       CASE WHEN event.event = 'kill'
+            THEN concat('the job was killed by ', event.actor, ': ', event.reason)
+            ELSE event.reason END,
+       CASE WHEN node.id IS NULL THEN event.facts END, event.job_id,
        CASE WHEN job.cluster_id = 0 THEN job.id ELSE job.cluster_id END, node.id,
        node.retry_number < node.max_retries
 FROM jobs_jobevent AS event

@@ -19,6 +19,7 @@ from wms.dags.services import hold_dags, release_dags, remove_dags
 from wms.jobs.attempts import AttemptSuperseded
 from wms.jobs.models import Attempt, Job
 from wms.jobs.services import reschedule_jobs
+from wms.jobs.steering import kill_jobs
 
 TWO = "JOB A step.sub\nJOB B step.sub\nJOB C step.sub\nPARENT A CHILD C"
 
@@ -100,6 +101,19 @@ def test_a_removed_dag_kills_its_jobs_and_takes_no_more_reports(submit, alice: U
     assert dag.state == "removed"
     assert states(dag) == {"A": "failed", "B": "failed", "C": "futile"}
     assert_log_agrees(dag)
+
+
+def test_a_node_tells_who_killed_its_job(submit, sam: User) -> None:
+    dag = match(submit(TWO))
+    job = dag.nodes.get(name="A").job_id
+
+    kill_jobs([job], actor=Actor.person(sam), reason="free slots")
+    advance(dag)
+
+    told = "the job was killed by sam: free slots"
+    assert dag.nodes.get(name="A").state_reason == told
+    end(claim_one())
+    assert told in advance(dag).state_reason
 
 
 def test_every_action_tells_who_and_why(submit, sam: User) -> None:
