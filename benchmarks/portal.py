@@ -37,6 +37,22 @@ _CHARTS = "plotly"
 _HEADERS = {"Accept-Encoding": "gzip", "Accept": "text/html"}
 
 
+_ENTRIES = """
+INSERT INTO core_auditentry
+    (actor, action, target, object_kind, object_key, reason, request_id, facts, created_at)
+SELECT
+    CASE WHEN random() < 0.2 THEN 'amelie' ELSE 'user' || n %% 200 END,
+    (ARRAY['hold', 'release', 'kill', 'change', 'rematch'])[1 + floor(random() * 5)::int],
+    object.kind || ' ' || object.key, object.kind, object.key::text,
+    (ARRAY['disk full', 'looks stuck', 'asked by its owner'])[1 + n %% 3] || ' ' || n %% 1000,
+    md5((n / 10)::text), '{"state": ["running", "held"]}'::jsonb,
+    now() - n * interval '180 days' / %s
+FROM generate_series(1, %s) AS n, LATERAL (
+    SELECT (ARRAY['dag', 'job', 'pilot'])[1 + floor(random() * 3)::int] AS kind, n %% 2000 AS key
+) AS object ORDER BY n DESC
+"""
+
+
 def measure(is_quick: bool) -> dict[str, Any]:
     """Load, serve, ask, sample."""
     jobs = _QUICK_JOBS if is_quick else _JOBS
@@ -76,9 +92,19 @@ def _load(jobs: int) -> tuple[str, list[str]]:
     call_command("migrate", verbosity=0)
     call_command("collectstatic", interactive=False, verbosity=0)
     load(Scale.of_jobs(jobs), password=_PASSWORD, now=timezone.now())
+    _audit(jobs)
     found = _session_of(SHIFTER), [*_lists(), *_objects(), *_histories()]
     base.close_connections()
     return found
+
+
+def _audit(entries: int) -> None:
+    """As many entries of the audit trail, over half a year."""
+    from django.db import connection
+
+    with connection.cursor() as cursor:
+        cursor.execute(_ENTRIES, [entries, entries])
+        cursor.execute("ANALYZE core_auditentry")
 
 
 def _session_of(username: str) -> str:
@@ -114,7 +140,9 @@ def _lists() -> Iterator[str]:
         yield f"/dags/?{filters}".rstrip("?")
     for filters in ("", "state=failed", f"site={site}", "reason=disk", "host=node001"):
         yield f"/pilots/?{filters}".rstrip("?")
-    yield from ("/sites/", "/sites/?standing=downtime", "/errors/", "/audit/")
+    yield from ("/sites/", "/sites/?standing=downtime", "/errors/")
+    for filters in ("", "actor=amelie", "action=hold", "object=dag:12", "reason=no+such"):
+        yield f"/audit/?{filters}".rstrip("?")
     yield from map(reverse, ("web:downtimes", "web:placements", "web:task-queues"))
 
 
