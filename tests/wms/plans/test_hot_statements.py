@@ -315,7 +315,8 @@ def test_binding_costs_what_is_bound_whatever_the_number_of_idle_dags(
 
 
 def test_noting_reasons_costs_what_is_noted(idle_dags: list[int]) -> None:
-    values = {"dags": idle_dags, "places": [1] * 100, "reasons": ["No site fits now."]}
+    reason = {"reasons": ["No site fits now."], "kinds": ["not now"]}
+    values = {"dags": idle_dags, "places": [1] * 100, **reason}
 
     steps = explain(binding._NOTE, values)
 
