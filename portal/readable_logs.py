@@ -149,9 +149,7 @@ def _what_lacks(text: Text, *, is_open: bool) -> str:
         if is_open:
             notes.append("When it ends, its pilot sends what lacks of these.")
     if not is_open:
-        notes.append(
-            "The pilot did not send the end of this: it stopped before the payload had ended."
-        )
+        notes.append("The end of this was not sent: the payload was killed, or its pilot stopped.")
     return " ".join(notes)
 
 

@@ -301,7 +301,7 @@ def test_every_attempt_and_both_streams_are_led_to(claimed: factories.Claimed) -
     assert _address(again.start()) in page
     assert _address(claimed, "stderr") in page
     assert "first try" in page
-    assert "stopped before the payload had ended" in page
+    assert "The end of this was not sent: the payload was killed, or its pilot stopped." in page
 
 
 @pytest.mark.parametrize("name", ["attempts/1/logs/output/", "attempts/9/logs/stdout/"])
