@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from types import SimpleNamespace
 
 import pytest
 from rest_framework.test import APIClient
 
 from tests import factories
-from wms.core.models import AuditEntry, User
+from wms.core.models import AuditEntry
 from wms.dags.models import DagEvent
 from wms.jobs.models import Job
 
 URL = "/api/v1/dags/"
-AsUser = Callable[[User], APIClient]
 
 
 def test_a_dag_is_rematched_with_a_reason(alice: APIClient, people: SimpleNamespace) -> None:
@@ -64,21 +62,14 @@ def test_a_dag_without_a_site_cannot_be_rematched(
         ({"reason": "x", "avoid_s": 10**9}, "avoid_s"),
         ({"reason": "x", "avoid_s": "soon"}, "avoid_s"),
         ({"reason": "x", "lets_finish": "perhaps"}, "lets_finish"),
-        ({"reason": "x", "dags": []}, "dags"),
-        ({"reason": "x"}, "dags"),
-        ({"reason": "x", "dags": ["one"]}, "dags"),
-        ({"reason": "x", "dags": [10**30]}, "dags"),
-        ({"reason": "x", "dags": list(range(1, 1002))}, "dags"),
     ],
 )
 def test_a_body_that_makes_no_sense_is_refused_at_its_field(
     alice: APIClient, people: SimpleNamespace, body: dict, field: str
 ) -> None:
     dag = factories.running_dag(people.alice)
-    is_selection = field == "dags"
 
-    address = f"{URL}rematch/" if is_selection else f"{URL}{dag.pk}/rematch/"
-    answer = alice.post(address, body, format="json")
+    answer = alice.post(f"{URL}{dag.pk}/rematch/", body, format="json")
 
     assert answer.status_code == 400
     assert {finding["field"].split(".")[0] for finding in answer.json()["findings"]} == {field}
@@ -86,14 +77,10 @@ def test_a_body_that_makes_no_sense_is_refused_at_its_field(
     assert dag.state == "running"
 
 
-@pytest.mark.parametrize("address", ["{dag}/rematch/", "rematch/"])
-def test_a_rematch_without_a_reason_is_refused(
-    alice: APIClient, people: SimpleNamespace, address: str
-) -> None:
+def test_a_rematch_without_a_reason_is_refused(alice: APIClient, people: SimpleNamespace) -> None:
     dag = factories.running_dag(people.alice)
 
-    body = {} if "dag" in address else {"dags": [dag.pk]}
-    answer = alice.post(URL + address.format(dag=dag.pk), body, format="json")
+    answer = alice.post(f"{URL}{dag.pk}/rematch/", {}, format="json")
 
     assert answer.status_code == 400
     assert "Give a reason" in answer.json()["detail"]
@@ -111,52 +98,6 @@ def test_a_misspelt_wish_is_refused_and_changes_nothing(
     assert "let_finish: unknown; known are reason, lets_finish, avoid_s" in answer.json()["detail"]
     dag.refresh_from_db()
     assert dag.state == "running"
-
-
-def test_a_selection_is_rematched_and_says_what_was_left_as_it_is(
-    people: SimpleNamespace, as_user: AsUser
-) -> None:
-    first, second = (factories.running_dag(user) for user in (people.alice, people.bob))
-    idle = factories.dag(people.alice)
-
-    answer = as_user(people.sam).post(
-        f"{URL}rematch/",
-        {"dags": [first.pk, second.pk, idle.pk], "reason": "the site burns"},
-        format="json",
-    )
-
-    assert answer.status_code == 200, answer.content
-    assert answer.json() == {
-        "changed": [first.pk, second.pk],
-        "skipped": [{"dag": idle.pk, "state": "idle"}],
-    }
-
-
-def test_a_selection_with_the_dag_of_another_changes_nothing(
-    alice: APIClient, people: SimpleNamespace
-) -> None:
-    mine, other = (factories.running_dag(user) for user in (people.alice, people.bob))
-
-    body = {"dags": [mine.pk, other.pk], "reason": "all to me"}
-    answer = alice.post(f"{URL}rematch/", body, format="json")
-
-    assert answer.status_code == 403
-    assert str(other.pk) in answer.json()["detail"]
-    mine.refresh_from_db()
-    assert mine.state == "running"
-
-
-def test_a_selection_with_a_dag_that_is_not_there_changes_nothing(
-    alice: APIClient, people: SimpleNamespace
-) -> None:
-    mine = factories.running_dag(people.alice)
-
-    body = {"dags": [mine.pk, 987_654], "reason": "typed"}
-    answer = alice.post(f"{URL}rematch/", body, format="json")
-
-    assert answer.status_code == 404
-    mine.refresh_from_db()
-    assert mine.state == "running"
 
 
 def test_the_stays_of_a_dag_are_listed_latest_first(

@@ -32,7 +32,7 @@ def sample(now: datetime) -> None:
 
 def latest(*names: str, now: datetime) -> dict[str, float | None]:
     """The averages of the last bins of a minute."""
-    found = read_series(names, archive="1min", now=now, since=now - timedelta(seconds=59))
+    found = read_series(names, archive="1min", now=now, since=now.replace(second=0, microsecond=0))
     return {name: points[-1].average if points else None for name, points in found.items()}
 
 
