@@ -62,7 +62,7 @@ def test_the_dag_that_does_not_start_is_found_and_started_by_ending_a_downtime(
     page.locator("#site-UW").click()
     expect(page.get_by_text("Takes no new DAG:")).to_be_visible()
     page.get_by_role("link", name="the cooling fails").click()
-    page.get_by_label("Reason").first.fill("the cooling works again")
+    page.get_by_label("Reason").last.fill("the cooling works again")
     page.get_by_role("button", name="End this downtime now").click()
     expect(page.get_by_text("The downtime is ended.")).to_be_visible()
 

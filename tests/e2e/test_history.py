@@ -73,7 +73,7 @@ def test_last_weeks_pilots_of_a_site_are_drawn_zoomed_and_taken_away(
     expect(week).to_have_url(re.compile(r"site=T2-North"))
     expect(week).to_have_url(re.compile(r"range=1w"))
     expect(box.locator("[data-line]")).to_have_text(["requested", "granted", "running", "queued"])
-    expect(box.locator("[data-chart-note]")).to_contain_text("Mean and max of 1 h,")
+    expect(box.locator("[data-chart-note]")).to_contain_text("Mean and max of 20 min,")
     expect(box.locator("[data-chart-summary]")).to_contain_text("Requested:")
     before = box.evaluate(_WINDOW)
     assert before["hours"] == pytest.approx(168, abs=0.1)
@@ -104,7 +104,7 @@ def test_last_weeks_pilots_of_a_site_are_drawn_zoomed_and_taken_away(
     assert download.value.path().read_bytes().startswith(b"\x89PNG")
 
     week.go_back()
-    expect(box.locator("[data-chart-note]")).to_contain_text("Mean and max of 1 h,")
+    expect(box.locator("[data-chart-note]")).to_contain_text("Mean and max of 20 min,")
     week.go_back()
     expect(week.locator(".segments [aria-current]")).to_have_text("1 d")
 

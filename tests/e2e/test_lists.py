@@ -66,7 +66,7 @@ def test_a_filter_is_narrowed_by_a_facet_saved_and_taken_away_by_its_chip(
     expect(dags.locator("#live tbody tr")).to_have_count(Dag.objects.filter(state="held").count())
 
     dags.locator("#menu-saved > summary").click()
-    dags.get_by_label("Save this filter as").fill("stuck")
+    dags.get_by_label("Save this filter and order as").fill("stuck")
     dags.get_by_role("button", name="Save", exact=True).click()
     expect(dags.get_by_text("The filter stuck is saved.")).to_be_visible()
     assert SavedFilter.objects.get().parameters == {"state": ["held"]}
