@@ -51,6 +51,8 @@ def test_a_node_is_opened_from_the_graph_by_keyboard(
     page.locator("#tab-graph").focus()
     page.keyboard.press("Enter")
     expect(page).to_have_url(re.compile(r"\?tab=graph#tab$"))
+    # What has the focus is told by a script, which comes after the drawing.
+    page.wait_for_load_state()
     page.locator("#graph-scroll").focus()
     page.keyboard.press("Tab")
     page.keyboard.press("Tab")
