@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 from types import SimpleNamespace
 
@@ -43,6 +44,19 @@ def test_a_form_that_came_from_elsewhere_leads_to_the_overview(
     answer = client.post(reverse("web:save-filter"), headers={"Referer": referer})
 
     assert answer.headers["Location"] == "/login/?next=/"
+
+
+def test_who_chooses_another_zone_on_a_refused_form_is_not_led_to_an_address_that_cannot_be_read(
+    alice: Client,
+) -> None:
+    refused = alice.post(reverse("web:add-token"), {"name": ""})
+    assert refused.status_code == 400
+
+    told = re.search(r'name="next" value="([^"]*)"', refused.content.decode())
+    assert told is not None
+    answer = alice.post(reverse("web:preferences"), {"time_zone": "UTC", "next": told[1]})
+
+    assert alice.get(answer.headers["Location"]).status_code == 200
 
 
 def test_a_live_part_of_an_ended_session_loads_the_whole_page(client: Client, db: None) -> None:
