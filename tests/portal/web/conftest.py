@@ -31,3 +31,13 @@ def browser_of() -> Callable[[User], Client]:
 def alice(people: SimpleNamespace, browser_of: Callable[[User], Client]) -> Client:
     """Alice at her browser."""
     return browser_of(people.alice)
+
+
+@pytest.fixture
+def claimed(people: SimpleNamespace) -> factories.Claimed:
+    """Alice's job, which runs in a pilot."""
+    worker = factories.pilot(factories.site().queues.get())
+    factories.job(people.alice)
+    made = factories.claim(worker)
+    assert made is not None
+    return made.start()

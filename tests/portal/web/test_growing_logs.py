@@ -20,17 +20,6 @@ from wms.pilots.agent.sandbox import bounded_log
 pytestmark = pytest.mark.django_db
 
 
-@pytest.fixture
-def claimed() -> factories.Claimed:
-    """Alice's job, which runs in a pilot."""
-    people = factories.people()
-    worker = factories.pilot(factories.site().queues.get())
-    factories.job(people.alice)
-    made = factories.claim(worker)
-    assert made is not None
-    return made.start()
-
-
 def _address(claimed: factories.Claimed) -> str:
     where = {"job_id": claimed.job.pk, "number": claimed.number, "kind": "stdout"}
     return reverse("web:attempt-log", kwargs=where)

@@ -26,17 +26,6 @@ from wms.pilots.logs import append_to_log
 pytestmark = pytest.mark.django_db
 
 
-@pytest.fixture
-def claimed() -> factories.Claimed:
-    """Alice's job, which runs in a pilot."""
-    people = factories.people()
-    worker = factories.pilot(factories.site().queues.get())
-    factories.job(people.alice)
-    made = factories.claim(worker)
-    assert made is not None
-    return made.start()
-
-
 @pytest.fixture(autouse=True)
 def _time_to_count(monkeypatch: pytest.MonkeyPatch) -> None:
     """However busy the machine is, lines are counted before a page is made."""

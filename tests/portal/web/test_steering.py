@@ -20,17 +20,6 @@ from wms.pilots.services import end_pilot
 pytestmark = pytest.mark.django_db
 
 
-@pytest.fixture
-def claimed() -> factories.Claimed:
-    """Alice's job, which runs in a pilot."""
-    people = factories.people()
-    worker = factories.pilot(factories.site().queues.get())
-    factories.job(people.alice)
-    made = factories.claim(worker)
-    assert made is not None
-    return made.start()
-
-
 def logged_in(name: str) -> Client:
     client = Client()
     client.force_login(factories.person(name))
