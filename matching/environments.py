@@ -6,6 +6,8 @@ import re
 from collections.abc import Mapping
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+_BARE_QUOTE = re.compile(r'(?<!\\)"')
+_QUOTED = re.compile(r'"((?:[^"]|"")*)"(?!")(.*)\Z', re.DOTALL)
 
 
 class BadEnvironment(ValueError):
@@ -46,10 +48,26 @@ def parse_environment(text: str) -> dict[str, str]:
     In the new form pairs are separated by blanks; single quotes protect blanks, two of them stand
     for one, and so do two double quotes.
     """
-    text = text.strip()
-    if len(text) < 2 or not (text.startswith('"') and text.endswith('"')):
+    if not text.strip().startswith('"'):
         return parse_semicolons(text)
-    return dict(_pair(word) for word in split_quoted(text[1:-1].replace('""', '"')))
+    return dict(_word_pair(word) for word in split_quoted(_unquoted(text)))
+
+
+def _word_pair(word: str) -> tuple[str, str]:
+    """A pair whose value is kept as it is: quotes may have protected its blanks."""
+    name, _ = _pair(word)
+    return name, word.partition("=")[2]
+
+
+def _unquoted(text: str) -> str:
+    """What stands in double quotes, two of which stand for one inside of them."""
+    found = _QUOTED.match(text.strip())
+    if found is None:
+        raise BadEnvironment("a double quote is not closed")
+    if rest := found[2].strip():
+        message = 'behind the closing double quote stands more (inside, "" is one): '
+        raise BadEnvironment(message + rest[:80])
+    return found[1].replace('""', '"')
 
 
 def split_quoted(text: str) -> list[str]:
@@ -85,11 +103,18 @@ def split_quoted(text: str) -> list[str]:
 
 
 def parse_arguments(text: str) -> list[str]:
-    """A submit description's `arguments`: the new form in double quotes, else blanks separate."""
-    text = text.strip()
-    if len(text) >= 2 and text.startswith('"') and text.endswith('"'):
-        return split_quoted(text[1:-1].replace('""', '"'))
-    return text.replace('\\\\"', '"').split()
+    """A submit description's `arguments`: the new form in double quotes, else blanks separate.
+
+    In the old form a backslash makes a double quote of one.
+    """
+    if text.strip().startswith('"'):
+        return split_quoted(_unquoted(text))
+    if (found := _BARE_QUOTE.search(text)) is not None:
+        message = (
+            f'write \\" for a double quote, or all in double quotes: {text[found.end() - 1 :][:80]}'
+        )
+        raise BadEnvironment(message)
+    return text.replace('\\"', '"').split()
 
 
 def render_semicolons(environment: Mapping[str, str]) -> str:

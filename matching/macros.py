@@ -3,18 +3,20 @@
 A name has no case. Its value is looked for when a job is made of the description (so the last
 assignment wins, wherever it stands) and may have macros itself. A name without a value, or with an
 empty one, stands for its default, and that for nothing. Where a value uses its own name, it means
-the value that the name had before. `$(DOLLAR)` is a dollar sign that begins no macro. `$$(...)` and
-`$ENV(...)` are references, which `matching.substitution` fills in later; macros inside of them are
-filled in here.
+the value that the name had before. `$(DOLLAR)` is a dollar sign that begins no macro. `$INT(name)`
+and its like are functions: `matching.functions`. `$$(...)` and `$ENV(...)` are references, which
+`matching.substitution` fills in later; macros inside of them are filled in here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from matching.functions import SEEDS, FunctionError, call
 from matching.substitution import MAX_TEXT_LENGTH
 from matching.templates import (
     MAX_DEPTH,
+    Call,
     MacroError,
     Slot,
     Template,
@@ -24,7 +26,7 @@ from matching.templates import (
 )
 
 __all__ = [
-    "Budget", "Flattener", "MacroError", "Scopes", "Slot", "Template", "merged", "names_in",
+    "Budget", "Call", "Flattener", "MacroError", "Scopes", "Slot", "Template", "merged", "names_in",
     "parse_template", "text_of",
 ]  # fmt: skip
 
@@ -33,6 +35,8 @@ _MAX_PARTS = 10_000
 _DOLLAR = "dollar"
 #: A macro costs as much as so many characters, also one that stands for nothing.
 _STEPS_PER_SLOT = 16
+#: A function more: it may evaluate an expression.
+_STEPS_PER_CALL = 256
 #: What macros may take that share nothing with others.
 STEPS = 1024 * 1024
 #: And all texts of a description together.
@@ -85,8 +89,8 @@ class Scopes:
         if depth > MAX_DEPTH:
             raise MacroError(_too_deep(own_name))
         texts = [
-            part if isinstance(part, str) else self._value(part, own_name, own_layer, depth)
-            for part in template
+            part if isinstance(part, str) else self._part(part, place, own_name, own_layer, depth)
+            for place, part in enumerate(template)
         ]
         text = "".join(texts)
         self._made += len(text)
@@ -95,8 +99,25 @@ class Scopes:
             raise MacroError(f"macros expand to more than {MAX_TEXT_LENGTH} characters")
         return text
 
-    def _value(self, slot: Slot, own_name: str, own_layer: int, depth: int) -> str:
+    def _part(
+        self, part: Slot | Call, place: int, own_name: str, own_layer: int, depth: int
+    ) -> str:
         self._budget.spend(_STEPS_PER_SLOT)
+        if isinstance(part, Slot):
+            return self._value(part, own_name, own_layer, depth)
+        arguments = [self._expand(each, own_name, own_layer, depth + 1) for each in part.arguments]
+        seat = part.seat or f"{own_name}#{place}"
+        self._budget.spend(_STEPS_PER_CALL)
+        try:
+            return call(part.function, arguments, lambda: [*map(self._plain, SEEDS), seat])
+        except FunctionError as error:
+            raise MacroError(str(error)) from error
+
+    def _plain(self, name: str) -> str:
+        """The value of a name that has no macros in its value."""
+        return next((layer[name] for layer in self._layers if name in layer), "")
+
+    def _value(self, slot: Slot, own_name: str, own_layer: int, depth: int) -> str:
         name = slot.name
         if not isinstance(name, str):
             name = self._expand(name, own_name, own_layer, depth + 1).lower()
@@ -110,6 +131,8 @@ class Scopes:
                 self._budget.spend(len(value))
                 return self._expand(parse_template(value), name, layer, depth + 1)
             if value is not None:
+                if slot.takes_empty:
+                    return ""
                 break
         return self._expand(slot.default, own_name, own_layer, depth + 1)
 
@@ -119,22 +142,36 @@ def merged(earlier: str | None, name: str, text: str) -> str:
 
     Raises MacroError where that grows beyond all bounds.
     """
-    if earlier is None or "$(" not in text:
+    if earlier is None or "$" not in text:
         return text
-    parts = parse_template(text)
-    own = sum(isinstance(part, Slot) and part.name == name for part in parts)
+    template = parse_template(text)
+    own = _count_of(template, name)
     if not own:
         return text
     if len(text) + own * len(earlier) > MAX_TEXT_LENGTH:
         raise MacroError(f"macros expand to more than {MAX_TEXT_LENGTH} characters")
-    return "".join(
-        part
-        if isinstance(part, str)
-        else earlier or text_of(part.default)
-        if part.name == name
-        else text_of((part,))
-        for part in parts
-    )
+    return text_of(_with_earlier(template, name, earlier))
+
+
+def _count_of(template: Template, name: str) -> int:
+    """How often a name stands in a template, or in the arguments of its functions."""
+    calls = [part for part in template if isinstance(part, Call)]
+    inner = sum(_count_of(each, name) for part in calls for each in part.arguments)
+    return inner + sum(isinstance(part, Slot) and part.name == name for part in template)
+
+
+def _with_earlier(template: Template, name: str, earlier: str) -> Template:
+    """The template with the earlier value of a name in the name's place."""
+    parts: list[str | Slot | Call] = []
+    for part in template:
+        if isinstance(part, Call):
+            arguments = tuple(_with_earlier(each, name, earlier) for each in part.arguments)
+            parts.append(part._replace(arguments=arguments))
+        elif isinstance(part, Slot) and part.name == name:
+            parts += [earlier] if earlier or part.takes_empty else part.default
+        else:
+            parts.append(part)
+    return tuple(parts)
 
 
 class Flattener:
@@ -146,9 +183,12 @@ class Flattener:
         self._budget = budget or Budget(STEPS_OF_DESCRIPTION)
         self._done: dict[str, tuple[Template, int]] = {}
 
-    def flatten(self, text: str) -> Template:
-        """The template of a text, as far as the description tells. Raises MacroError."""
-        return self._flatten(parse_template(text), "", (), 0)[0]
+    def flatten(self, text: str, seat: str = "") -> Template:
+        """The template of a text, as far as the description tells. Raises MacroError.
+
+        `seat` is where the text stands, for what its functions draw at random.
+        """
+        return self._flatten(parse_template(text), "", (seat,), 0)[0]
 
     def value(self, name: str) -> Template:
         """The template of a name that the description gives a value. Raises MacroError."""
@@ -169,12 +209,10 @@ class Flattener:
         """The template and how deep the names in it are nested; it stands `depth` deep itself."""
         if depth > MAX_DEPTH:
             raise MacroError(_too_deep(own_name))
-        parts: list[str | Slot] = []
+        parts: list[str | Slot | Call] = []
         nested = length = 0
-        for part in template:
-            more, deeper = (
-                ((part,), 0) if isinstance(part, str) else self._slot(part, own_name, path, depth)
-            )
+        for place, part in enumerate(template):
+            more, deeper = self._part(part, place, own_name, path, depth)
             parts += more
             nested = max(nested, deeper)
             more_length = sum(len(each) if isinstance(each, str) else 1 for each in more)
@@ -185,6 +223,18 @@ class Flattener:
             if length > MAX_TEXT_LENGTH or len(parts) > _MAX_PARTS:
                 raise MacroError(f"macros expand to more than {MAX_TEXT_LENGTH} characters")
         return _joined(parts), nested
+
+    def _part(
+        self, part: str | Slot | Call, place: int, own_name: str, path: tuple[str, ...], depth: int
+    ) -> tuple[Template, int]:
+        if isinstance(part, str):
+            return (part,), 0
+        if isinstance(part, Slot):
+            return self._slot(part, own_name, path, depth)
+        flat = [self._flatten(each, own_name, path, depth + 1) for each in part.arguments]
+        seat = part.seat or f"{path[-1] if path else ''}#{place}"
+        nested = max((deeper for _, deeper in flat), default=0)
+        return (Call(part.function, tuple(each for each, _ in flat), seat),), nested + 1
 
     def _slot(
         self, slot: Slot, own_name: str, path: tuple[str, ...], depth: int
@@ -200,16 +250,16 @@ class Flattener:
             return (Slot(name, default),), max(deeper, deeper_name) + 1
         # Its own name in a value means what the name was before the description.
         if slot.name == own_name or slot.name not in self._known:
-            return (Slot(slot.name, default),), deeper + 1
-        return default, deeper + 1
+            return (Slot(slot.name, default, slot.takes_empty),), deeper + 1
+        return () if slot.takes_empty else default, deeper + 1
 
 
 def _too_deep(name: str) -> str:
     return f"a macro uses itself, or more than {MAX_DEPTH} are nested: $({name})"
 
 
-def _joined(parts: Sequence[str | Slot]) -> Template:
-    joined: list[str | Slot] = []
+def _joined(parts: Sequence[str | Slot | Call]) -> Template:
+    joined: list[str | Slot | Call] = []
     plain: list[str] = []
     for part in parts:
         if isinstance(part, str):

@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import TypeVar
 
 import classad2
 
 from matching.adcost import check_cost
 from matching.classads import AdError, build_ad, evaluate, parse_expression
 
+_T = TypeVar("_T")
 _REFERENCE = re.compile(
     r"\$\$\((?:\[(?P<expression>.{0,1000}?)\]"
     r"|(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::(?P<default>[^()]*))?)\)"
@@ -55,21 +57,40 @@ class Expanded:
 
 
 @dataclass(frozen=True, slots=True)
+class Own:
+    """What an expression refers to of the ad of the job that it belongs to."""
+
+    expressions: dict[str, str] = field(default_factory=dict)
+    values: dict[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Evaluator:
-    """Values of `$$([expression])`: MY is an ad of expressions and values, TARGET one of values."""
+    """Values of `$$([expression])`: MY is an ad of expressions and values, TARGET one of values.
+
+    What is the job's own comes before what MY has for all jobs.
+    """
 
     expressions: Mapping[str, str]
     values: Mapping[str, object]
     target: Mapping[str, object]
 
-    def __call__(self, text: str) -> str:
+    def __call__(self, text: str, own: Own | None = None) -> str:
         """The expression's value as text. Raises AdError, or Undefined without a plain value."""
-        check_cost({**self.expressions, "SubstitutedExpression": text})
-        my, target = build_ad(self.expressions, self.values), build_ad({}, self.target)
+        own = own or Own()
+        taken = {name.lower() for name in (*own.expressions, *own.values)}
+        expressions = _without(self.expressions, taken) | own.expressions
+        check_cost({**expressions, "SubstitutedExpression": text})
+        my = build_ad(expressions, _without(self.values, taken) | own.values)
+        target = build_ad({}, self.target)
         value = evaluate(parse_expression(text), my, target)
         if isinstance(value, classad2.Value) or not isinstance(value, str | bool | int | float):
             raise Undefined("$$", f"[{text}]")
         return value_text(value)
+
+
+def _without(attributes: Mapping[str, _T], names: set[str]) -> dict[str, _T]:
+    return {name: value for name, value in attributes.items() if name.lower() not in names}
 
 
 def expand_references(
@@ -111,6 +132,16 @@ def expand_references(
         return value
 
     return Expanded(_REFERENCE.sub(replace, text), used)
+
+
+def referred(text: str) -> list[tuple[str, str]]:
+    """The names of `$$(Attr)` without default and the expressions of `$$([...])`: one of each."""
+    found = _REFERENCE.finditer(text)
+    return [
+        (each["name"] or "", each["expression"] or "")
+        for each in found
+        if each["default"] is None and each["variable"] is None and each["name"] != "DOLLARDOLLAR"
+    ]
 
 
 def _given(kind: str, name: str, value: str | None) -> str:

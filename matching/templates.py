@@ -1,6 +1,6 @@
-"""Texts of submit descriptions, cut at their macros: `$(name)` and `$(name:default)`.
+"""Texts of submit descriptions, cut at their macros: `$(name)`, `$(name:default)`, `$INT(name)`.
 
-A text is read once into a template, a row of plain texts and slots.
+A text is read once into a template, a row of plain texts, slots and calls of functions.
 """
 
 from __future__ import annotations
@@ -10,23 +10,46 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
+from matching.functions import RANDOM, SEEDS, looked_up
+
 #: So deep macros may be nested, by the values that they stand for as well.
 MAX_DEPTH = 20
 _NAME = re.compile(r"[A-Za-z0-9_./]*")
-_MARK = re.compile(r"\$\(|[()]")
+_MACRO = re.compile(
+    r"\$(INT|REAL|STRING|EVAL|CHOICE|SUBSTR|RANDOM_CHOICE|RANDOM_INTEGER|BASENAME|DIRNAME"
+    r"|F[fpduwnxbqaFPDUWNXBQA]*|)\("
+)
+_MARK = re.compile(rf"{_MACRO.pattern}|[()]")
+_COMMA = re.compile(r"[(),]")
 #: Templates of longer texts are not kept.
 _MAX_KEPT_LENGTH = 1024
 
 
 class Slot(NamedTuple):
-    """The place of a macro; its name is a text in lower case, or a template if it has macros."""
+    """The place of a macro; its name is a text in lower case, or a template if it has macros.
+
+    An empty value makes room for the default, unless the slot `takes_empty` ones.
+    """
 
     name: Template | str
     default: Template
+    takes_empty: bool = False
+
+
+class Call(NamedTuple):
+    """The place of a function, such as `$INT(name,%03d)`.
+
+    Where an argument is the name of a value, it is a slot. `seat` tells the call from others: what
+    is drawn at random depends on it. It is empty where the place in the template tells enough.
+    """
+
+    function: str
+    arguments: tuple[Template, ...]
+    seat: str = ""
 
 
 #: A text cut at its macros.
-Template: TypeAlias = tuple["str | Slot", ...]
+Template: TypeAlias = tuple["str | Slot | Call", ...]
 
 
 class MacroError(ValueError):
@@ -38,7 +61,7 @@ def parse_template(text: str) -> Template:
 
     Takes time in proportion to the text. Raises MacroError for macros nested too deep.
     """
-    if "$(" not in text:
+    if "$" not in text:
         return (text,) if text else ()
     # Long texts are not kept: thousands of them would fill the memory.
     return _kept(text) if len(text) <= _MAX_KEPT_LENGTH else _Parser(text).template()
@@ -49,22 +72,28 @@ def _kept(text: str) -> Template:
     return _Parser(text).template()
 
 
-_Cut: TypeAlias = tuple[int, int, Slot]
+_Cut: TypeAlias = tuple[int, int, Slot | Call]
 
 
 class _Opening:
-    """A macro that may be one: its name is read first, and its default, if it has one, then."""
+    """A macro that may be one: its name is read first, and its default, if it has one, then.
 
-    __slots__ = ("begin", "cuts", "cuts_of_name", "name", "nested", "parentheses", "start")
+    The arguments of a function are read like a default.
+    """
 
-    def __init__(self, start: int, begin: int, name: str | None = None) -> None:
+    __slots__ = (
+        "begin", "cuts", "cuts_of_name", "function", "name", "nested", "parentheses", "start",
+    )  # fmt: skip
+
+    def __init__(self, start: int, begin: int, function: str = "", name: str | None = None) -> None:
         self.start = start
+        self.function = function
         #: Where the part begins that is being read, with the macros in it.
         self.begin = begin
         self.cuts: list[_Cut] = []
         self.cuts_of_name: list[_Cut] = []
         #: None while the name is read.
-        self.name: Template | str | None = name
+        self.name: Template | str | None = function or name
         #: How deep the macros in it are nested.
         self.nested = 0
         #: So many plain ones are open.
@@ -77,7 +106,7 @@ class _Parser:
     def __init__(self, text: str) -> None:
         self._text = text
         # The text as a whole is read like a default that nothing closes.
-        self._open = [_Opening(0, 0, "")]
+        self._open = [_Opening(0, 0, name="")]
 
     def template(self) -> Template:
         position = 0
@@ -98,11 +127,16 @@ class _Parser:
                 self._close(found.start())
             else:
                 opening.parentheses -= 1
-        elif _is_macro(self._text, found.start()):
-            self._open.append(_Opening(found.start(), found.end()))
-        else:
+        elif not self._opens(found):
             opening.parentheses += 1
         return found.end()
+
+    def _opens(self, found: re.Match[str]) -> bool:
+        """Take what was found for the opening of a macro, if it may be one."""
+        if found[0] == "(" or not _is_odd(self._text, found.start()):
+            return False
+        self._open.append(_Opening(found.start(), found.end(), found[1]))
+        return True
 
     def _read_name(self, position: int) -> int:
         text, opening = self._text, self._open[-1]
@@ -114,9 +148,8 @@ class _Parser:
             opening.name = self._name(opening, end)
             opening.begin = end + 1
             opening.cuts_of_name, opening.cuts = opening.cuts, []
-        elif _is_macro(text, end):
-            self._open.append(_Opening(end, end + 2))
-            return end + 2
+        elif (found := _MACRO.match(text, end)) is not None and self._opens(found):
+            return found.end()
         else:
             # No name goes on like this, and neither does one around it.
             names = len(self._open) - 1
@@ -136,13 +169,24 @@ class _Parser:
         opening = self._open.pop()
         if opening.nested >= MAX_DEPTH:
             raise MacroError(f"more than {MAX_DEPTH} macros are nested")
-        if opening.name is None:
+        slot: Slot | Call
+        if opening.function:
+            slot = Call(opening.function, self._arguments(opening, end))
+        elif opening.name is None:
             slot = Slot(self._name(opening, end), ())
         else:
             slot = Slot(opening.name, _cut(self._text, opening.begin, end, opening.cuts))
         around = self._open[-1]
         around.cuts.append((opening.start, end + 1, slot))
         around.nested = max(around.nested, opening.nested + 1)
+
+    def _arguments(self, opening: _Opening, end: int) -> tuple[Template, ...]:
+        """The arguments of a function; one that may be the name of a value becomes a slot."""
+        arguments = _split(_cut(self._text, opening.begin, end, opening.cuts))
+        return tuple(
+            _argument(argument, looked_up(opening.function, place, len(arguments)))
+            for place, argument in enumerate(arguments)
+        )
 
     def _give_up(self, first: int) -> None:
         """Take the openings from this one on for plain text; the macros in them stay some."""
@@ -161,7 +205,7 @@ def _end(found: re.Match[str] | None) -> int:
 
 def _cut(text: str, start: int, end: int, cuts: Sequence[_Cut]) -> Template:
     """The part of a text, cut at its macros."""
-    parts: list[str | Slot] = []
+    parts: list[str | Slot | Call] = []
     for cut_start, cut_end, slot in cuts:
         if cut_start > start:
             parts.append(text[start:cut_start])
@@ -172,10 +216,35 @@ def _cut(text: str, start: int, end: int, cuts: Sequence[_Cut]) -> Template:
     return tuple(parts)
 
 
-def _is_macro(text: str, position: int) -> bool:
+def _split(template: Template) -> list[Template]:
+    """The template, cut at commas that are in no parentheses."""
+    found: list[list[str | Slot | Call]] = [[]]
+    depth = 0
+    for part in template:
+        if not isinstance(part, str):
+            found[-1].append(part)
+            continue
+        begin = 0
+        for mark in _COMMA.finditer(part):
+            depth += {"(": 1, ")": -1}.get(mark[0], 0)
+            if mark[0] == "," and depth <= 0:
+                found[-1].append(part[begin : mark.start()])
+                found.append([])
+                begin = mark.end()
+        found[-1].append(part[begin:])
+    return [tuple(filter(None, each)) for each in found]
+
+
+def _argument(argument: Template, kind: str) -> Template:
+    """The argument as a slot, if it is of a kind that is looked up, and may be a name."""
+    text = argument[0].strip() if len(argument) == 1 and isinstance(argument[0], str) else ""
+    if not kind or not text or not _NAME.fullmatch(text):
+        return argument
+    return (Slot(text.lower(), argument if kind == "name or text" else (), takes_empty=True),)
+
+
+def _is_odd(text: str, position: int) -> bool:
     """Whether a macro may open here. Dollar signs form pairs: `$$(` is a reference, `$$$(` one."""
-    if not text.startswith("$(", position):
-        return False
     first = position
     while first and text[first - 1] == "$":
         first -= 1
@@ -184,20 +253,28 @@ def _is_macro(text: str, position: int) -> bool:
 
 def text_of(template: Template) -> str:
     """The text that a template was cut from; names in lower case."""
-    return "".join(
-        part
-        if isinstance(part, str)
-        else f"$({part.name if isinstance(part.name, str) else text_of(part.name)}"
-        + (f":{text_of(part.default)})" if part.default else ")")
-        for part in template
-    )
+    return "".join(map(_part_text, template))
+
+
+def _part_text(part: str | Slot | Call) -> str:
+    if isinstance(part, str):
+        return part
+    if isinstance(part, Call):
+        return f"${part.function}({','.join(map(text_of, part.arguments))})"
+    name = part.name if isinstance(part.name, str) else text_of(part.name)
+    if part.takes_empty:
+        return name
+    return f"$({name}:{text_of(part.default)})" if part.default else f"$({name})"
 
 
 def names_in(template: Template) -> set[str]:
-    """The names of a template's slots, those in names and defaults included."""
+    """The names of a template's slots, those in names, defaults and arguments included."""
     names: set[str] = set()
     for part in template:
         if isinstance(part, Slot):
             names |= {part.name} if isinstance(part.name, str) else names_in(part.name)
             names |= names_in(part.default)
+        elif isinstance(part, Call):
+            names.update(*map(names_in, part.arguments))
+            names.update(SEEDS if part.function in RANDOM else ())
     return names

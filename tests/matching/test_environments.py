@@ -34,11 +34,55 @@ def test_both_forms_of_a_submit_description_are_read() -> None:
     }
 
 
-def test_both_forms_of_arguments_are_read() -> None:
-    assert parse_arguments("a  b\tc") == ["a", "b", "c"]
-    assert parse_arguments("\"a 'b c' 'it''s' ''\"") == ["a", "b c", "it's", ""]
-    with pytest.raises(BadEnvironment, match="not closed"):
-        parse_arguments('"a \'b"')
+# What HTCondor's `condor_submit -dry-run` makes of the same texts.
+@pytest.mark.parametrize(
+    ("text", "arguments"),
+    [
+        ("a  b\tc", ["a", "b", "c"]),
+        ("a 'b c' d", ["a", "'b", "c'", "d"]),
+        ('a \\"b \\\\"c \\d', ["a", '"b', '\\"c', "\\d"]),
+        ("\"a 'b c' 'it''s' ''\"", ["a", "b c", "it's", ""]),
+        ("\"it''s\"", ["its"]),
+        ('"a ""b"" c"', ["a", '"b"', "c"]),
+        ('"""a"""', ['"a"']),
+        ("\"one \"\"two\"\" 'spacey ''quoted'' arg'\"", ["one", '"two"', "spacey 'quoted' arg"]),
+        ('""', []),
+        ('""""', ['"']),
+        ('  "a b"  ', ["a", "b"]),
+    ],
+)
+def test_both_forms_of_arguments_are_read(text: str, arguments: list[str]) -> None:
+    assert parse_arguments(text) == arguments
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('"a \'b"', "a single quote is not closed"),
+        ('"a', "a double quote is not closed"),
+        ('"""', "a double quote is not closed"),
+        ('"a"b"', 'behind the closing double quote stands more (inside, "" is one): b"'),
+        ('"a" # comment', "stands more"),
+        (r'"a \"b\" c"', "stands more"),
+        ('a "b c"', 'write \\" for a double quote, or all in double quotes: "b c"'),
+        ('a"', "write"),
+    ],
+)
+def test_arguments_that_htcondor_refuses_are_refused(text: str, message: str) -> None:
+    with pytest.raises(BadEnvironment) as error:
+        parse_arguments(text)
+
+    assert message in str(error.value)
+
+
+def test_blanks_in_quotes_stay_in_a_value() -> None:
+    assert parse_environment("\"A=' x ' B='a'b'c' C= D=b=c\"") == {
+        "A": " x ", "B": "abc", "C": "", "D": "b=c",
+    }  # fmt: skip
+    assert parse_environment('A="x";B = 1') == {"A": '"x"', "B": "1"}
+    for text in ('"A=1', '"A = 1"', '"A=1" x', "A"):
+        with pytest.raises(BadEnvironment):
+            parse_environment(text)
 
 
 @given(
@@ -50,6 +94,11 @@ def test_both_forms_of_arguments_are_read() -> None:
 )
 def test_a_rendered_environment_reads_as_the_same(environment: dict[str, str]) -> None:
     assert parse_semicolons(render_semicolons(environment)) == environment
+
+
+def test_a_quote_that_is_not_closed_is_found_in_one_reading() -> None:
+    with pytest.raises(BadEnvironment, match="not closed"):
+        parse_arguments('"' + 'a""' * 300_000)
 
 
 def test_a_long_word_is_read_whole() -> None:

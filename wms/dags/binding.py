@@ -17,7 +17,7 @@ from matching.classads import literal_values
 from matching.negotiation import Decision, Match, Request
 from matching.places import Offer
 from matching.reasons import Kind
-from matching.substitution import EXPRESSION_OPENING, Evaluator, expand_references
+from matching.substitution import EXPRESSION_OPENING, Evaluator, Own, expand_references
 from wms.core.actors import Actor
 from wms.dags import lifecycle
 from wms.dags.demand import requests_of
@@ -229,7 +229,11 @@ def dag_environment(
     """
     base = {"USER": dag.owner.username, "PATH": _SUBMIT_PATH}
     evaluator = Evaluator(own.expressions if own else {}, own.values if own else {}, ad)
+    value_of = bounded(evaluator)
     expanded = expand_references(
-        dag.environment_template, environment=base, target=ad, evaluator=bounded(evaluator)
+        dag.environment_template,
+        environment=base,
+        target=ad,
+        evaluator=lambda text: value_of(text, Own()),
     )
     return {**base, **environments.parse_environment(expanded.text)}, expanded.used

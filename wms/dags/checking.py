@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from codecs import BOM_UTF8
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import BinaryIO
@@ -15,15 +16,20 @@ from wms.core.models import User
 from wms.dags.description import Description, read_description
 from wms.dags.language.bounds import MAX_FINDINGS, Bounds
 from wms.dags.language.faults import in_order, too_late
+from wms.dags.language.origin import TOP, Origin
 from wms.dags.language.parser import parse_dag
 from wms.dags.language.spec import DagSpec, NodeSpec, Place
 from wms.dags.node_checks import check_nodes
 from wms.dags.states import NodeKind, ScriptKind
 from wms.dags.submitfile import SubmitFile, parse_submit_file
+from wms.dags.unknown_references import unknown_references, uses_references
 from wms.placement.requests import parse_request
-from wms.sites.words import offered_words
+from wms.sites.words import advertised_names, offered_words
 from wms.taskqueues.policies import task_queue_policy
 
+#: A request may take so long, and so much longer for what it sends: a small one that takes long is
+#: an attack or a mistake. A million nodes with as many arcs are 50 MB, and take half a minute.
+_CHECK_S, _CHECK_S_PER_MB = 5.0, 2.0
 #: Submit descriptions are text that people write; larger ones are a mistake.
 MAX_TEXT_BYTES = 1024 * 1024
 _WHAT = {NodeKind.SUBDAG: "DAG file", NodeKind.DATA: "placement request"}
@@ -57,24 +63,24 @@ def check_dag(
     *,
     files: Mapping[str, BinaryIO],
     owner: User | None,
-    directory: str = "",
+    origin: Origin = TOP,
     description_text: str = "",
     description_name: str = "",
     allow_missing_files: bool = False,
     limit_s: float | None = None,
+    patience: Patience | None = None,
 ) -> CheckedDag:
     """Parse and check everything that `owner` submitted; all faults are found at once.
 
-    `files` has the DAG files `names` too, all by their paths. Without an owner nothing is asked of
+    `files` has the DAG files `names` too, all by their paths; `origin` tells from where names in
+    them are looked up. Without an owner nothing is asked of
     the database. With `allow_missing_files`, it is a warning that descriptions,
     executables or inputs are not there. It is a fault that the check takes longer than the
-    settings allow, or `limit_s`.
+    settings allow, or `limit_s`, or `patience`.
     """
     texts = _Texts(files)
-    patience = _patience(limit_s)
-    dag = parse_dag(
-        names, texts.of_dag, bounds=dag_bounds(), directory=directory, patience=patience
-    )
+    patience = patience or _patience(limit_s)
+    dag = parse_dag(names, texts.of_dag, bounds=dag_bounds(), origin=origin, patience=patience)
     checked = CheckedDag(dag, findings=[*dag.findings, *texts.faults], warnings=[*dag.warnings])
     is_read = _read_sources(checked, files, patience, allow_missing_files=allow_missing_files)
     if description_text and owner is not None:
@@ -82,11 +88,23 @@ def check_dag(
             description_text, file=description_name, owner=owner
         )
         checked.findings += faults
-    if is_read and not dag.findings:
+    if is_read and not dag.findings and not texts.faults:
         _check_nodes(checked, files, owner, patience, allow_missing_files=allow_missing_files)
-    checked.findings = sorted(dict.fromkeys(checked.findings), key=in_order)
+    # What else such a line means is not known.
+    unread = {(each.file, each.line) for each in texts.faults}
+    told = [each for each in checked.findings if (each.file, each.line) not in unread]
+    checked.findings = sorted(dict.fromkeys([*texts.faults, *told]), key=in_order)
     checked.warnings = sorted(dict.fromkeys(checked.warnings), key=in_order)[:MAX_FINDINGS]
     return checked
+
+
+def time_for(size_bytes: int) -> Patience:
+    """How long a request that sent so much may take for reading and checking it.
+
+    It counts the processor's time: others who are busy too make no DAG too large.
+    """
+    limit_s = _CHECK_S + _CHECK_S_PER_MB * (size_bytes // 10**6)
+    return Patience(time.thread_time, min(limit_s, conf().max_check_s))
 
 
 def _patience(limit_s: float | None) -> Patience:
@@ -121,24 +139,51 @@ class _Texts:
         stream = self._files.get(path)
         if stream is None:
             return None
-        text, fault = read_text(stream, limit_bytes=limit_bytes)
-        if fault:
-            self.faults.append(Finding(fault, file=path))
+        text, faults = read_text(stream, file=path, limit_bytes=limit_bytes)
+        self.faults += faults
         return text
 
 
-def read_text(stream: BinaryIO, *, limit_bytes: int = MAX_TEXT_BYTES) -> tuple[str, str]:
-    """The stream as UTF-8 text, and the fault if it is none. The stream is left at its start."""
+def read_text(
+    stream: BinaryIO, *, file: str, limit_bytes: int = MAX_TEXT_BYTES
+) -> tuple[str, list[Finding]]:
+    """The stream as UTF-8 text, and what is wrong with it. The stream is left at its start.
+
+    Comments may hold any bytes; elsewhere those that are no text are faults of their lines. They
+    are replaced in the text, so that the rest of it can be read.
+    """
     stream.seek(0)
     content = stream.read(limit_bytes + 1)
     stream.seek(0)
     if len(content) > limit_bytes:
-        return "", f"the file is larger than {limit_bytes} bytes"
+        return "", [Finding(f"the file is larger than {limit_bytes} bytes", file=file)]
+    content = content.removeprefix(BOM_UTF8)
     try:
-        text = content.decode("utf-8-sig")
+        text = content.decode()
+    except UnicodeDecodeError:
+        text = content.decode(errors="replace")
+    else:
+        if "\0" not in text:
+            return text, []
+    faults = [
+        Finding(fault, file=file, line=at)
+        for at, line in enumerate(content.split(b"\n"), start=1)
+        if (fault := _fault_of_line(line))
+    ]
+    return text.replace("\0", "\ufffd"), faults[:MAX_FINDINGS]
+
+
+def _fault_of_line(line: bytes) -> str:
+    if b"\0" in line:
+        return "the line contains a zero byte"
+    if line.lstrip(b" \t\r").startswith((b"#", b"//")):
+        return ""
+    try:
+        line.decode()
     except UnicodeDecodeError as error:
-        return "", f"the file is not UTF-8 text (byte {error.start})"
-    return ("", "the file contains a zero byte") if "\0" in text else (text, "")
+        byte = line[error.start]
+        return f"the line is not UTF-8 text: byte {error.start + 1} of it is {byte:#04x}"
+    return ""
 
 
 def _read_sources(
@@ -198,28 +243,30 @@ def _tell_missing(checked: CheckedDag, node: NodeSpec, *, is_fault: bool) -> Non
         told.append(Finding(message, file=place.file, line=place.line, command=command))
 
 
-def _text_of(dag: DagSpec, source: str, files: Mapping[str, BinaryIO]) -> tuple[str, Place, str]:
-    """The text of a description, where it begins, and the fault if it cannot be read."""
+def _text_of(
+    dag: DagSpec, source: str, files: Mapping[str, BinaryIO]
+) -> tuple[str, Place, list[Finding]]:
+    """The text of a description, where it begins, and what is wrong with it as a text."""
     inline = dag.descriptions.get(source)
     if inline is not None:
-        return inline.text, Place(inline.place.file, inline.place.line + 1), ""
-    text, fault = read_text(files[source])
-    return text, Place(source, 1), fault
+        return inline.text, Place(inline.place.file, inline.place.line + 1), []
+    text, faults = read_text(files[source], file=source)
+    return text, Place(source, 1), faults
 
 
 def _read_submit_file(dag: DagSpec, source: str, files: Mapping[str, BinaryIO]) -> SubmitFile:
-    text, place, fault = _text_of(dag, source, files)
-    if fault:
-        return SubmitFile(findings=[Finding(fault, file=place.file)], file=place.file)
+    text, place, faults = _text_of(dag, source, files)
+    if faults:
+        return SubmitFile(findings=faults, file=place.file)
     return parse_submit_file(text, file=place.file, first_line=place.line)
 
 
 def _request_faults(
     dag: DagSpec, node: NodeSpec, files: Mapping[str, BinaryIO]
 ) -> Sequence[Finding]:
-    text, place, fault = _text_of(dag, node.source, files)
-    if fault:
-        return [Finding(fault, file=place.file)]
+    text, place, faults = _text_of(dag, node.source, files)
+    if faults:
+        return faults
     try:
         parse_request(text, directory=node.directory, file=place.file)
     except InvalidInput as error:
@@ -250,3 +297,13 @@ def _check_nodes(
     )
     checked.findings += faults
     checked.warnings += warnings
+    if owner is not None and uses_references(checked.submit_files.values()):
+        of_sites = advertised_names()
+        told = unknown_references(
+            checked.dag,
+            checked.submit_files,
+            of_dag=checked.description.attributes,
+            of_sites=of_sites,
+        )
+        # Before the first site is there, nobody can tell.
+        checked.warnings += told if of_sites else []

@@ -30,8 +30,8 @@ from matching.negotiation import NEWCOMER_PRIORITY, NO_TIME, Bounds, Request
 from matching.places import Offer
 from matching.reasons import why_left
 from wms.accounting import selectors as accounting
-from wms.core.errors import InvalidInput, NotFound, TooMany
-from wms.core.locks import advisory_lock
+from wms.core.errors import InvalidInput, NotFound
+from wms.core.heavy import heavy_place
 from wms.core.models import User
 from wms.dags import demand
 from wms.dags.models import Dag, NegotiationCycle
@@ -126,22 +126,20 @@ class SiteAnswer:
     jobs_after: SiteJobs | None = None
 
 
-def _alone(answer: Callable[_Asked, _Answer]) -> Callable[_Asked, _Answer]:
-    """Let each user have one question at a time: an answer can take a processor some seconds."""
+def _in_a_place(answer: Callable[_Asked, _Answer]) -> Callable[_Asked, _Answer]:
+    """Bound how many questions are answered at once: one can take a processor some seconds."""
 
     @wraps(answer)
     def asked(*args: _Asked.args, **kwargs: _Asked.kwargs) -> _Answer:
         user = args[0]
         assert isinstance(user, User)
-        with advisory_lock(f"explain:{user.pk}") as is_free:
-            if not is_free:
-                raise TooMany("Another question of yours is being answered: ask again in a moment.")
+        with heavy_place(user):
             return answer(*args, **kwargs)
 
     return asked
 
 
-@_alone
+@_in_a_place
 def answer_for_dag(
     user: User, dag_id: int, *, now: datetime, changes: Changes | None = None
 ) -> DagAnswer:
@@ -157,7 +155,7 @@ def answer_for_dag(
     return replace(answer, verdict=verdict, summary=summary, turn=turn, avoided=tuple(avoided))
 
 
-@_alone
+@_in_a_place
 def answer_for_ad(
     user: User, text: str, *, now: datetime, changes: Changes | None = None
 ) -> DagAnswer:
@@ -227,7 +225,7 @@ def answer_for_demand(
     return JobAnswer(found.verdict, f"{jobs}. {found.summary}", found, after)
 
 
-@_alone
+@_in_a_place
 def answer_for_site(
     user: User, name: str, *, now: datetime, changes: Changes | None = None
 ) -> SiteAnswer:

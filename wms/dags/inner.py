@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from wms.core.errors import InvalidInput, PilotageError
 from wms.dags import lifecycle
 from wms.dags.decisions import after_failed_submit
@@ -38,7 +40,7 @@ def start_inner(round_: Round, node: Node) -> Verdict | None:
                 workspace=outer.workspace,
                 owner=outer.owner,
                 dag_files=[features.source],
-                directory=node.directory,
+                origin=replace(outer.origin, directory=node.directory),
                 options={**outer.options, "priority": node.priority},
                 parent_node=node,
                 resumption=Resumption(takes_newest=not (node.progress or {}).get("is_fresh")),

@@ -12,7 +12,7 @@ from matching import environments
 from matching.adcost import check_cost
 from matching.classads import parse_expression
 from wms.dags.needs import parse_disk_mb, read_priority, whole
-from wms.jobs.paths import checked_path
+from wms.jobs.paths import MAX_PATH_BYTES, checked_path, path_in
 from wms.jobs.specs import JobSpec
 
 Texts = Mapping[str, str]
@@ -20,7 +20,6 @@ Texts = Mapping[str, str]
 #: What a job may carry to its pilot besides files.
 _MAX_TEXT_LENGTH = 128 * 1024
 _MAX_ATTRIBUTES_LENGTH = 64 * 1024
-_MAX_PATH_LENGTH = 1024
 _WALL_LIMIT_S = 86_400
 _MAX_RETRIES = 1000
 #: The commands whose expressions decide about a job, by what they do.
@@ -36,6 +35,10 @@ VERDICTS = {
 #: What such an expression may cost to evaluate, in the steps of `adcost`: it is done again and
 #: again, for every job. Too little for a pattern.
 _MOST_STEPS = 8 * 1024
+_SHELL = "/bin/sh"
+_INPUTS = ("transfer_input_files", "common_input_files", "public_input_files")
+#: The scheme may name whose credentials are meant: `box.token+https`.
+_URL = re.compile(r"\b[A-Za-z][A-Za-z0-9+._-]*://[^\s,;\"']*")
 _WHOLE = re.compile(r"-?[0-9]{1,9}\Z")
 
 
@@ -48,16 +51,54 @@ class JobField:
     read: Callable[[Texts], Any]
 
 
+def url_fault(text: str) -> str:
+    """Why a text cannot name files, if there is a URL in it; or ""."""
+    found = _URL.search(text)
+    if found is None:
+        return ""
+    return (
+        f"{found[0][:200]} is a URL, and files come from the workspace and go there only:"
+        " let a DATA node bring it or take it, or the payload itself"
+    )
+
+
+def _checked(name: str) -> str:
+    """The name of a file of the workspace."""
+    if fault := url_fault(name):
+        raise ValueError(fault)
+    return checked_path(name)
+
+
 def _executable(texts: Texts) -> str:
     name = texts.get("executable", "").strip()
+    if texts.get("shell", "").strip():
+        if name:
+            raise ValueError("both executable and shell are given")
+        return _SHELL
     if not name:
         raise ValueError("no executable is named")
-    if len(name) > _MAX_PATH_LENGTH:
-        raise ValueError(f"executable is longer than {_MAX_PATH_LENGTH} characters")
-    return name if name.startswith("/") else checked_path(name)
+    return checked_executable(name)
+
+
+def checked_executable(name: str, directory: str = "") -> str:
+    """The executable that is called so in a directory of the workspace; one of the node stays so.
+
+    Raises ValueError and InvalidInput.
+    """
+    if not name.startswith("/"):
+        if fault := url_fault(name):
+            raise ValueError(fault)
+        return path_in(directory, name, field="executable")
+    if len(name) > MAX_PATH_BYTES:
+        raise ValueError(f"executable is longer than {MAX_PATH_BYTES} characters")
+    return name
 
 
 def _arguments(texts: Texts) -> tuple[str, ...]:
+    if shell := texts.get("shell", "").strip():
+        if texts.get("arguments", "").strip():
+            raise ValueError("both arguments and shell are given")
+        return "-c", shell
     return tuple(environments.parse_arguments(texts.get("arguments", "")))
 
 
@@ -89,12 +130,17 @@ def _length_of(texts: Mapping[str, Any]) -> int:
 
 def file_list(text: str) -> tuple[str, ...]:
     """Names separated by commas, each checked to stay inside the workspace."""
-    return tuple(checked_path(name.strip()) for name in text.split(",") if name.strip())
+    return tuple(_checked(name.strip()) for name in text.split(",") if name.strip())
+
+
+def _inputs(texts: Texts) -> tuple[str, ...]:
+    # HTCondor fetches some of them once for several jobs; to a job it is all the same.
+    return tuple(dict.fromkeys(chain(*(file_list(texts.get(name, "")) for name in _INPUTS))))
 
 
 def optional_path(text: str) -> str:
     """A name of a file that may be missing, checked to stay inside the workspace."""
-    return checked_path(text.strip()) if text.strip() else ""
+    return _checked(text.strip()) if text.strip() else ""
 
 
 def _retries(texts: Texts) -> int:
@@ -122,14 +168,10 @@ def _verdicts(texts: Texts) -> dict[str, str] | None:
 
 #: Everything but the needs, the attributes and the place.
 FIELDS = (
-    JobField("executable", ("executable",), _executable),
-    JobField("arguments", ("arguments",), _arguments),
+    JobField("executable", ("executable", "shell"), _executable),
+    JobField("arguments", ("arguments", "shell"), _arguments),
     JobField("environment", ("environment",), _environment),
-    JobField(
-        "input_files",
-        ("transfer_input_files",),
-        lambda texts: file_list(texts.get("transfer_input_files", "")),
-    ),
+    JobField("input_files", _INPUTS, _inputs),
     JobField(
         "output_files",
         ("transfer_output_files",),

@@ -19,7 +19,7 @@ from wms.dags.lifecycle import JOB_TOPIC
 from wms.dags.models import Dag, SubmitDescription
 from wms.dags.needs import MAX_DIFFERENT_NEEDS
 from wms.dags.ready import ReadyNode
-from wms.dags.references import bounded
+from wms.dags.references import Evaluate, bounded
 from wms.dags.rendering import CannotRender, Identity, NodeContext, Renderer, Surroundings
 from wms.dags.scripts.asking import status_now
 from wms.dags.submitfile import SubmitFile, from_dict
@@ -113,6 +113,7 @@ class _Maker:
             owner=dag.owner.username,
             group=dag.accounting_group.name if dag.accounting_group else "",
             cpu_segments_s=task_queue_policy().cpu_segments_s,
+            batch_name=dag.name,
         )
         self._surroundings = Surroundings(dag.environment, dag.match_attributes, _evaluator(dag))
         self._bind = _binder(dag)
@@ -208,7 +209,7 @@ def _refusals_at(dag: Dag) -> Callable[[Needs], str]:
     return refusal_of
 
 
-def _evaluator(dag: Dag) -> Callable[[str], str]:
+def _evaluator(dag: Dag) -> Evaluate:
     """Evaluates `$$([expression])`; the DAG's own ad is read when the first one is met."""
 
     @cache
@@ -216,4 +217,4 @@ def _evaluator(dag: Dag) -> Callable[[str], str]:
         [request] = requests_of(Dag.objects.filter(pk=dag.pk))
         return Evaluator(request.expressions, request.values, dag.match_attributes)
 
-    return bounded(lambda text: made()(text))
+    return bounded(lambda text, own: made()(text, own))

@@ -38,8 +38,11 @@ _NUMBERS = {"max_cores": "MaxCpus", "cpu_time_s": "CPUTimeSeconds"}
 ATTRIBUTES = {**_LISTS, **_TEXTS, **_NUMBERS}
 _ATTRIBUTE_NAMES = frozenset(name.lower() for name in ATTRIBUTES.values())
 
-_MEMORY = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,9})?)\s*([KMGT]?)B?\Z", re.IGNORECASE)
-_MB_PER_UNIT = {"K": 1 / 1024, "": 1.0, "M": 1.0, "G": 1024.0, "T": 1024.0**2}
+_MEMORY = re.compile(
+    r"\+?([0-9]{1,15}(?:\.[0-9]{0,9})?|\.[0-9]{1,9})\s*(?:([KMGT])B?)?\Z", re.IGNORECASE
+)
+_MB_PER_UNIT = {"K": 1 / 1024, "M": 1.0, "G": 1024.0, "T": 1024.0**2}
+_INTEGER = re.compile(r"-?[0-9]{1,18}")
 _NOTHING = build_ad({})
 #: What an attribute may cost to evaluate, in the steps of `adcost`: too little for a pattern. Its
 #: text is no longer than that either.
@@ -170,36 +173,38 @@ def _number(field: str, text: str) -> int:
 
 
 def read_priority(commands: Mapping[str, str]) -> int:
-    """The job's priority among its owner's. Raises BadNeeds."""
-    priority = whole(commands, "priority", 1, field="priority")
-    if priority > MAX_JOB_PRIORITY:
-        message = f"priority must be from 0 to {MAX_JOB_PRIORITY}, not {priority}"
-        raise BadNeeds(message, "priority")
-    return priority
+    """The job's priority among its owner's; what is beyond the range counts as its end.
+
+    HTCondor takes any number. Raises BadNeeds.
+    """
+    text = commands.get("priority", "").strip() or "1"
+    if not _INTEGER.fullmatch(text):
+        raise BadNeeds(f"priority is not a whole number: {text[:80]}", "priority")
+    return min(max(int(text), 0), MAX_JOB_PRIORITY)
 
 
 def whole(commands: Mapping[str, str], name: str, default: int, *, field: str = "") -> int:
     """The whole number that a command gives. Raises BadNeeds, which names `field`."""
-    text = commands.get(name, str(default)).strip()
+    text = commands.get(name, "").strip() or str(default)
     if not text.isascii() or not text.isdigit() or len(text) > 9:
         raise BadNeeds(f"{name} is not a whole number: {text[:80]}", field or name)
     return int(text)
 
 
 def parse_memory_mb(text: str) -> int:
-    """A `request_memory` value in MB: a plain number is MB, suffixes K, M, G, T are understood."""
-    found = _MEMORY.match(text.strip())
+    """A `request_memory` value in MB, rounded up; MB are meant where no unit is given."""
+    found = _MEMORY.match(text.strip() or "0")
     if found is None:
         raise BadNeeds(f"request_memory is not an amount of memory: {text[:80]}", "memory_mb")
-    return round(float(found.group(1)) * _MB_PER_UNIT[found.group(2).upper()])
+    return math.ceil(float(found[1]) * _MB_PER_UNIT[(found[2] or "M").upper()])
 
 
 def parse_disk_mb(text: str) -> int:
-    """A `request_disk` value in MB, rounded up: a plain number is KB, as in HTCondor."""
-    found = _MEMORY.match(text.strip())
+    """A `request_disk` value in MB, rounded up; KB are meant where no unit is given."""
+    found = _MEMORY.match(text.strip() or "0")
     if found is None:
         raise ValueError(f"request_disk is not an amount of disk space: {text[:80]}")
-    amount_mb = math.ceil(float(found[1]) * _MB_PER_UNIT[found[2].upper() or "K"])
+    amount_mb = math.ceil(float(found[1]) * _MB_PER_UNIT[(found[2] or "K").upper()])
     if amount_mb > MOST["memory_mb"]:
         raise ValueError(f"request_disk must be at most {MOST['memory_mb']} MB, not {amount_mb}")
     return amount_mb

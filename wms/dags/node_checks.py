@@ -155,7 +155,7 @@ class _Checker:
         submit_file = self._submit_files[node.source]
         texts = [text_of(name, submit_file) for name in error.names]
         place = place_of(error.names, node, submit_file)
-        if error.names == ("executable",) and texts == [""]:
+        if error.names[:1] == ("executable",) and not any(texts):
             # It is the description that lacks it, for all of its nodes.
             place = (submit_file.file, None) if submit_file.file != node.place.file else node.place
         message = str(error)
@@ -167,10 +167,9 @@ class _Checker:
 
 def _context(node: NodeSpec, retry_number: int = 0) -> NodeContext:
     """The node as it is known before it runs. Only what a check asks for."""
+    changes = node.retry.changes if node.retry is not None else ()
     if not node.variables:
-        return NodeContext(
-            node.name, 0, retry_number, changes=node.retry.changes if node.retry else ()
-        )
+        return NodeContext(node.name, 0, retry_number, directory=node.directory, changes=changes)
     variables: dict[str, str] = {}
     appended: dict[str, str] = {}
     for name, variable in node.variables.items():
@@ -178,8 +177,15 @@ def _context(node: NodeSpec, retry_number: int = 0) -> NodeContext:
             appended[name] = variable.value
         else:
             variables[name] = variable.value
-    changes = node.retry.changes if node.retry is not None else ()
-    return NodeContext(node.name, 0, retry_number, variables, appended, changes=changes)
+    return NodeContext(
+        node.name,
+        0,
+        retry_number,
+        variables,
+        appended,
+        directory=node.directory,
+        changes=changes,
+    )
 
 
 @dataclass(slots=True)

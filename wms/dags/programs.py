@@ -3,37 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeAlias
 
+from matching.expressions import references
+from matching.functions import UNKNOWN
 from matching.macros import (
     STEPS_OF_DESCRIPTION,
     Budget,
     Flattener,
-    Scopes,
-    Slot,
+    MacroError,
     Template,
     names_in,
     parse_template,
 )
 from matching.needs import CPU_SEGMENTS_S, BadNeeds, Needs
-from matching.substitution import Evaluator, expand_references, uses_macros
+from matching.substitution import (
+    EXPRESSION_OPENING,
+    Evaluator,
+    Own,
+    expand_references,
+    uses_macros,
+)
 from wms.core.errors import PilotageError
+from wms.dags.amounts import NUMBERS, attribute_text, is_plain, number_text
+from wms.dags.commands import DESTINATIONS, SYNONYMS, universe_fault
 from wms.dags.commands import FIELDS as FIELD_COMMANDS
-from wms.dags.commands import SYNONYMS, universe_fault
-from wms.dags.jobfields import FIELDS, JobField
+from wms.dags.fillers import Fill, Filler, Values, filler, slot_of
+from wms.dags.jobfields import FIELDS, JobField, url_fault
 from wms.dags.needs import COMMANDS as NEED_COMMANDS
 from wms.dags.needs import is_need, read_needs
+from wms.dags.ownads import Get, OwnAd, is_special
 
-#: Stands for what is not known before the job is submitted, where a description is only checked.
-UNKNOWN = "\ue001"
-Values: TypeAlias = Mapping[str, str]
-#: From the values of a node to a text, None if it is not known yet; the budget is the node's.
-Fill: TypeAlias = Callable[[Values, Budget], str | None]
 #: From a command's text to the one that RETRY changes it to.
 Change: TypeAlias = Callable[[str], str]
 _WITHOUT_ADS = Evaluator({}, {}, {})
+#: What differs among the jobs of a node.
+_PLACES = frozenset({"process", "procid"})
 _NEEDS = tuple(NEED_COMMANDS.values())
 
 
@@ -50,11 +57,12 @@ class CannotRender(PilotageError):
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """In whose name jobs are made, and the CPU time segments in force."""
+    """In whose name and for which DAG jobs are made, and the CPU time segments in force."""
 
     owner: str
     group: str = ""
     cpu_segments_s: Sequence[int] = CPU_SEGMENTS_S
+    batch_name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +71,7 @@ class Surroundings:
 
     environment: Mapping[str, str] = field(default_factory=dict)
     match_attributes: Mapping[str, object] = field(default_factory=dict)
-    evaluator: Callable[[str], str] = _WITHOUT_ADS
+    evaluator: Callable[[str, Own], str] = _WITHOUT_ADS
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +118,13 @@ class Program:
         self._identity = identity
         self._surroundings = surroundings
         self._used: dict[str, str] = {}
+        self._raw: dict[str, Filler] = {}
+        self._own = OwnAd(
+            owner=identity.owner,
+            group=identity.group,
+            batch_name=identity.batch_name,
+            expressions=self._expressions(source),
+        )
         budget = Budget(STEPS_OF_DESCRIPTION)
         self._commands, attributes = self._texts(source, budget)
         self._needed = [self._commands[name] for name in _NEEDS if name in self._commands]
@@ -122,6 +137,9 @@ class Program:
             (each, [self._commands[name] for name in each.commands if name in self._commands])
             for each in FIELDS
             if any(self._commands[name].fill for name in each.commands if name in self._commands)
+        ]
+        self._destinations = [
+            text for name, text in self._commands.items() if text.fill and name in DESTINATIONS
         ]
         self._check_universe()
         moving = {each.name for each, _ in self._moving}
@@ -155,6 +173,8 @@ class Program:
         fields = self._fixed.copy()
         for each, texts in self._moving:
             self._read(each, texts, values, fields, budget)
+        for text in self._destinations:
+            text.get(values, budget)
         if self._needs is not None and not any(map(is_need, attributes)):
             fields["needs"] = self._needs
         else:
@@ -180,15 +200,16 @@ class Program:
         known = {n: text for n, text in source.commands.items() if n not in source.outer}
         flattener = Flattener(known, budget)
         commands: dict[str, _Text] = {}
-        for name in known:
-            commands[name] = self._text(name, partial(flattener.value, name), source, budget)
-        for name in source.outer:
-            commands[name] = self._text(name, partial(_slot, name), source, budget)
-        for synonym, name in SYNONYMS.items():
-            if synonym in commands:
-                commands.setdefault(name, replace(commands.pop(synonym), name=name))
+        given = {name: partial(flattener.value, name) for name in known}
+        given |= {name: partial(slot_of, name) for name in source.outer}
+        for written, flatten in given.items():
+            name = SYNONYMS.get(written, written)
+            if name == written or name not in given:
+                commands[name] = self._text(name, flatten, source, budget)
         attributes = {
-            name: self._text(f"+{name}", partial(flattener.flatten, text), source, budget)
+            name: self._text(
+                f"+{name}", partial(flattener.flatten, text, f"+{name}"), source, budget
+            )
             for name, text in source.attributes.items()
         }
         return commands, attributes
@@ -196,38 +217,83 @@ class Program:
     def _text(
         self, name: str, flatten: Callable[[], Template], source: Source, budget: Budget
     ) -> _Text:
+        finish = self._finisher(name, source.changes.get(name.lower()))
+
+        def made(values: Values, budget: Budget) -> str | None:
+            try:
+                return finish(fill(values, budget), values, budget)
+            except (ValueError, PilotageError) as error:
+                raise _named(name, error) from error
+
         try:
             template = flatten()
-            finish = self._finisher(name, source.changes.get(name.lower()))
-            names = frozenset(names_in(template))
-            if not any(isinstance(part, Slot) for part in template):
-                return _Text(name, finish("".join(map(str, template)), budget), None, names)
-        except (ValueError, PilotageError) as error:
-            raise CannotRender(f"{name}: {error}", name) from error
-        fill = _filler(template)
-        return _Text(name, None, lambda values, left: finish(fill(values, left), left), names)
+        except MacroError as error:
+            raise _named(name, error) from error
+        self._raw[name] = fill = filler(template)
+        names = frozenset(names_in(template))
+        if any(isinstance(part, str) and is_special(part) for part in template):
+            names |= _PLACES
+        is_fixed = all(isinstance(part, str) for part in template)
+        if is_fixed and not self._is_of_job(name, "".join(map(str, template))):
+            return _Text(name, made({}, budget), None, names)
+        return _Text(name, None, made, names)
 
-    def _finisher(self, name: str, change: Change | None) -> Callable[[str, Budget], str | None]:
-        """Fills in references to the site, where there may be some, and then changes the text."""
-        has_references = not name.startswith("+") or is_need(name[1:])
-        if self._surroundings is None:
-            return lambda text, _: None if _is_unknown(text) else change(text) if change else text
+    def _is_of_job(self, name: str, text: str) -> bool:
+        """Whether a text without macros may mean something else for another job."""
+        if self._surroundings is not None and EXPRESSION_OPENING in text:
+            return _has_references(name)
+        return name in NUMBERS and not is_plain(name, text) and bool(references(text))
 
-        def finish(text: str, budget: Budget) -> str:
-            if has_references and "$" in text:
-                text = self._refer(text)
+    def _expressions(self, source: Source) -> dict[str, Get]:
+        """The expressions of the job's own ad, by the names of its attributes."""
+
+        def raw(name: str) -> Get:
+            return lambda values: self._raw[name](values, Budget())
+
+        def number(name: str) -> Get:
+            default = "1" if name == "request_cpus" else "0"
+            return lambda values: attribute_text(
+                name, self._raw[name](values, Budget()) if name in self._raw else default
+            )
+
+        numbers = {attribute: number(name) for name, attribute in NUMBERS.items()}
+        return {name: raw(f"+{name}") for name in source.attributes} | numbers
+
+    def _finisher(
+        self, name: str, change: Change | None
+    ) -> Callable[[str, Values, Budget], str | None]:
+        """Fills in references to the site, where there may be some, evaluates what is to be a
+        number, and then changes the text.
+        """
+        has_references, is_number = _has_references(name), name in NUMBERS
+        is_known = self._surroundings is not None
+
+        def finish(text: str, values: Values, budget: Budget) -> str | None:
+            if not is_known and _is_unknown(text):
+                return None
+            if name in DESTINATIONS and (fault := url_fault(text)):
+                raise ValueError(fault)
+            if is_known and has_references and "$" in text:
+                text = self._refer(text, values)
                 budget.spend(len(text))
+            if is_number:
+                number = number_text(name, text, lambda each: self._own.named_in(each, values))
+                if number is None:
+                    return None
+                text = number
             return change(text) if change else text
 
         return finish
 
-    def _refer(self, text: str) -> str:
+    def _refer(self, text: str, values: Values) -> str:
         around = self._surroundings or Surroundings()
         expanded = expand_references(
             text,
             environment=around.environment,
             target=around.match_attributes,
-            evaluator=around.evaluator,
+            evaluator=lambda each: around.evaluator(
+                each, self._own.named_in(each, values) or Own()
+            ),
         )
         self._used.update(expanded.used)
         return expanded.text
@@ -255,6 +321,8 @@ class Program:
                     return
                 given[text.name] = value
             into[each.name] = each.read(given)
+        except CannotRender:
+            raise
         except (ValueError, OverflowError, PilotageError) as error:
             raise CannotRender(str(error), *each.commands) from error
 
@@ -280,8 +348,14 @@ class Program:
             raise CannotRender(str(error)) from error
 
 
-def _slot(name: str) -> Template:
-    return (Slot(name, ()),)
+def _named(name: str, error: Exception) -> CannotRender:
+    """The error with the name of the command or attribute."""
+    return CannotRender(f"{name}: {error}", name)
+
+
+def _has_references(name: str) -> bool:
+    """Whether references to the site are filled in in a command or attribute."""
+    return not name.startswith("+") or is_need(name[1:])
 
 
 def _is_unknown(text: str) -> bool:
@@ -292,29 +366,6 @@ def _macros_of(source: Source) -> set[str]:
     """The commands that others use as macros: they are no attributes of the job."""
     used: set[str] = set()
     for text in (*source.commands.values(), *source.attributes.values()):
-        if "$(" in text:
+        if "$" in text:
             used |= names_in(parse_template(text))
     return used
-
-
-def _filler(template: Template) -> Callable[[Values, Budget], str]:
-    """Fills in a template; in no time where its names and defaults are plain."""
-    slots: list[tuple[str, str]] = []
-    texts: list[str] = []
-    for part in template:
-        if isinstance(part, str):
-            texts.append(part.replace("%", "%%"))
-            continue
-        if not isinstance(part.name, str) or any(isinstance(each, Slot) for each in part.default):
-            return lambda values, budget: Scopes(values, budget=budget).expand(template)
-        slots.append((part.name, "".join(map(str, part.default))))
-        texts.append("%s")
-    pattern = "".join(texts)
-
-    def fill(values: Values, budget: Budget) -> str:
-        given = [values.get(name) or default for name, default in slots]
-        # Before the text is made: a long value may be in it a thousand times.
-        budget.spend(len(pattern) + sum(map(len, given)))
-        return pattern % tuple(given)
-
-    return fill

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any, Protocol
 
+from matching.functions import UNKNOWN
 from matching.macros import Budget
 
 #: Jobs of one node.
@@ -23,6 +24,8 @@ _COUNT = re.compile(r"(?:[0-9]+(?:\s*\*\s*[0-9]+)*|[0-9()+*\s]*\$\([^\s]*\))(?=\
 _WORDS = re.compile(r"\A(?P<names>.*?)\b(?P<word>in|from|matching)\b(?P<rest>.*)\Z", re.I | re.S)
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*\Z")
 _SLICE = re.compile(r"\[\s*(-?\d*)\s*(?:(:)\s*(-?\d*)\s*(?::\s*(-?\d*)\s*)?)?\]\s*")
+_MOST_DIGITS = 9
+_LENGTHS_PER_STEP = 4096
 _KIND_OF_FILES = re.compile(r"(files|dirs|any)\b\s*", re.IGNORECASE)
 _SEPARATOR = re.compile(r"[\s,]+")
 _FIELD = re.compile(r"[^\s,]*(?:\s+|,\s*|\Z)")
@@ -143,7 +146,7 @@ def _read_items(queue: QueueStatement, rest: str, block: Callable[[], list[str] 
     if queue.kind == "matching":
         rest = _without_kind(rest)
     if (cut := _SLICE.match(rest)) is not None:
-        queue.slice, rest = cut.group().strip(), rest[cut.end() :]
+        queue.slice, rest = _checked_slice(cut), rest[cut.end() :]
     if rest.startswith("("):
         queue.items = _inline(rest[1:], block, is_rows=queue.kind == "from")
     elif not rest:
@@ -156,6 +159,12 @@ def _read_items(queue: QueueStatement, rest: str, block: Callable[[], list[str] 
         queue.file = rest
     if len(queue.items) > MAX_JOBS:
         raise BadQueue(f"queue: more than {MAX_JOBS} items; a node has at most {MAX_JOBS} jobs")
+
+
+def _checked_slice(cut: re.Match[str]) -> str:
+    if max(len(each or "") for each in cut.groups()) > _MOST_DIGITS:
+        raise BadQueue(f"queue: a number of a slice has at most {_MOST_DIGITS} digits")
+    return cut.group().strip()
 
 
 def _without_kind(rest: str) -> str:
@@ -201,7 +210,9 @@ def _matching(patterns: Sequence[str], files: Files | None, budget: Budget) -> l
     """The names that match one of the patterns; a wildcard stays within one directory."""
     found: dict[str, None] = {}
     names = files.names() if files is not None else ()
-    budget.spend(len(patterns) * len(names))
+    # To compare takes the product of the lengths; that of short ones is as good as one step.
+    lengths = sum(map(len, names)) * sum(map(len, patterns))
+    budget.spend(max(len(patterns) * len(names), lengths // _LENGTHS_PER_STEP))
     for pattern in patterns:
         for name in names:
             if name.count("/") == pattern.count("/") and fnmatchcase(name, pattern):
@@ -216,6 +227,8 @@ def _check_count(text: str) -> None:
 
 def _count(text: str) -> int:
     """How many jobs for each item: a number, or a product of some."""
+    if UNKNOWN in text:
+        return 1
     count = 1
     for factor in text.split("*"):
         if not factor.strip().isascii() or not factor.strip().isdigit() or len(factor.strip()) > 9:

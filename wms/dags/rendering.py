@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-import posixpath
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from matching.functions import SEED, UNKNOWN
 from matching.macros import Budget, MacroError, Scopes, parse_template
 from matching.needs import Needs
 from wms.core.errors import PilotageError
 from wms.dags.changes import changes_after
 from wms.dags.commands import FIELDS, SYNONYMS
+from wms.dags.job_places import JobPlaces
 from wms.dags.jobfields import check_size, text_length
-from wms.dags.programs import UNKNOWN, CannotRender, Identity, Program, Source, Surroundings
+from wms.dags.ownads import GIVEN, PARENTS, RETRY, is_special
+from wms.dags.programs import CannotRender, Identity, Program, Source, Surroundings
 from wms.dags.queueing import MAX_JOBS, BadQueue, Files, QueueStatement
 from wms.dags.submitfile import SubmitFile
-from wms.jobs.paths import checked_path
 from wms.jobs.specs import CLUSTER_MARK, JobSpec
 
 __all__ = ["CannotRender", "Identity", "NodeContext", "Renderer", "Surroundings"]
@@ -34,7 +35,7 @@ _OF_ONE = {
     "cluster": CLUSTER_MARK, "clusterid": CLUSTER_MARK,
 }  # fmt: skip
 _UNKNOWN_OF_ONE = {**_OF_ONE, **dict.fromkeys(_CLUSTER_NAMES, UNKNOWN)}
-_LATE_VALUES = dict.fromkeys(_LATE, UNKNOWN)
+_LATE_VALUES = dict.fromkeys((*_LATE, SEED), UNKNOWN)
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 _NO_NAMES: frozenset[str] = frozenset()
 _ONE = QueueStatement()
@@ -122,8 +123,9 @@ class Renderer:
         self._missing = _COMMANDS - given
         self._appendable = _COMMANDS | given
         self._programs: dict[tuple[object, ...], Program] = {}
+        self._places = JobPlaces()
         texts = (t for s in self._stages for t in (*s.commands.values(), *s.attributes.values()))
-        self._asks_for_parents = any(_PARENTS in text.lower() for text in texts)
+        self._asks_for_parents = any(_PARENTS in text.lower() or is_special(text) for text in texts)
 
     def jobs(self, context: NodeContext) -> list[JobSpec]:
         """The jobs of a node, one at least and at most MAX_JOBS. Raises CannotRender."""
@@ -152,7 +154,9 @@ class Renderer:
                 program = self._program(place, node)
                 for live in islice(self._lives(node, stage), most):
                     values, attributes = self._values(node, stage, live)
-                    yield program.fields(values, attributes, node.budget)
+                    fields = program.fields(values, attributes, node.budget)
+                    self._places.placed(fields, context.directory)
+                    yield fields
         except (BadQueue, MacroError) as error:
             raise CannotRender(str(error)) from error
 
@@ -191,7 +195,7 @@ class Renderer:
         layers = (node.appended, stage.commands, node.variables, node.given)
         scopes = Scopes(*layers, budget=node.budget)
         rows = stage.queue.rows(
-            lambda text: scopes.expand(parse_template(text)) if "$(" in text else text,
+            lambda text: scopes.expand(parse_template(text)) if "$" in text else text,
             self._files,
             node.budget,
         )
@@ -220,7 +224,7 @@ class Renderer:
         has_macros = False
         for layer, variables in enumerate((context.variables, context.appended)):
             for name, value in variables.items():
-                has_macros = has_macros or "$(" in value
+                has_macros = has_macros or "$" in value or is_special(value)
                 if name[0] == "+":
                     attributes[layer][name[1:]] = value
                     continue
@@ -237,15 +241,18 @@ class Renderer:
             "job": context.node_name,
             "node": context.node_name,
             "retry": str(context.retry_number),
+            RETRY: str(context.retry_number),
         }
         if self._surroundings is None:
             given.update(_LATE_VALUES)
             return given
         given["dagmanjobid"] = str(context.dag_id)
+        # Not of the retry: what was drawn for a job stays.
+        given[SEED] = f"{context.dag_id}/{context.node_name}"
         given["dag_status"] = str(context.dag_status)
         given["failed_count"] = str(context.failed_count)
         if needs_parents or self._asks_for_parents:
-            given[_PARENTS] = ",".join(context.parent_names())
+            given[_PARENTS] = given[PARENTS] = ",".join(context.parent_names())
         return given
 
     def _values(
@@ -259,15 +266,15 @@ class Renderer:
             attributes = {n: text for n, text in attributes.items() if n.lower() not in own}
             attributes |= node.appended_attributes
         if not node.has_macros:
-            return values, attributes
+            return _with_attributes(values, attributes), attributes
         layers = (live, node.appended, stage.commands, node.variables, node.given)
         scopes = Scopes(*layers, budget=node.budget)
         for layer in (3, 1):
             for name, text in layers[layer].items():
-                if "$(" in text and name not in live:
+                if "$" in text and name not in live:
                     values[name] = scopes.value(layer, name)
         filled = {n: scopes.expand(parse_template(text)) for n, text in attributes.items()}
-        return values, filled
+        return _with_attributes(values, filled), filled
 
     def _program(self, place: int, node: _Node) -> Program:
         context = node.context
@@ -292,14 +299,13 @@ class Renderer:
         attributes["DAGManJobId"] = context.dag_id
         attributes["DAGManNodeRetry"] = context.retry_number
         fields["attributes"] = attributes
-        if context.directory:
-            _place(fields, context.directory)
+        mentions = node.has_macros or not _CLUSTER_NAMES.isdisjoint(program.names)
+        fields |= self._places.placed(fields, context.directory, mentions_cluster=mentions)
         if context.avoided_sites:
             banned = {*fields["needs"].banned_sites, *context.avoided_sites}
             fields["needs"] = replace(fields["needs"], banned_sites=tuple(sorted(banned)))
         if self._bind is not None:
             fields["needs"] = self._bind(fields["needs"])
-        mentions = node.has_macros or not _CLUSTER_NAMES.isdisjoint(program.names)
         spec = JobSpec(name=context.node_name, mentions_cluster=mentions, **fields)
         check_size(spec)
         return spec
@@ -320,12 +326,10 @@ def _source(stage: _Stage, node: _Node, changes: Sequence[Sequence[str]]) -> Sou
     return Source(commands, attributes, node.outer, changed)
 
 
-def _place(fields: dict[str, Any], directory: str) -> None:
-    """Names of files are looked up from the node's directory."""
-    executable = fields["executable"]
-    if not executable.startswith("/"):
-        fields["executable"] = checked_path(posixpath.join(directory, executable))
-    fields["directory"] = checked_path(posixpath.join(directory, fields["directory"]))
+def _with_attributes(values: dict[str, str], attributes: Mapping[str, str]) -> dict[str, str]:
+    """The values with the node's attributes, for expressions that refer to these."""
+    values.update((f"{GIVEN}{name.lower()}", text) for name, text in attributes.items())
+    return values
 
 
 def _stages(description: SubmitFile) -> Iterator[_Stage]:

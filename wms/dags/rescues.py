@@ -21,13 +21,13 @@ from wms.dags.files.rescue import (
     write_rescue,
 )
 from wms.dags.models import Dag, Node, Rescue
+from wms.dags.rescue_names import OLD, rescue_path, rescue_stem
 from wms.dags.rounds import options_of
 from wms.dags.workspaces import put_file, read_file
 from wms.jobs.models import Workspace, WorkspaceFile
 
 _NUMBER = re.compile(r"\.rescue([0-9]{3})\Z")
 _MOST = 999
-_OLD = ".old"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +74,6 @@ class Begun:
     text: RescueText
     path: str
     number: int
-
-
-def rescue_stem(dag_files: list[str]) -> str:
-    """What the rescue files of these DAG files are named after."""
-    return dag_files[0] if len(dag_files) == 1 else f"{dag_files[0]}_multi"
 
 
 def rescue_numbers(workspace: Workspace, dag_files: list[str]) -> dict[int, str]:
@@ -131,8 +126,8 @@ def read_rescue(workspace: Workspace, dag_files: list[str], resumption: Resumpti
         wanted = max(numbers, default=None) if resumption.takes_newest else None
         return None if wanted is None else _read(workspace, numbers[wanted], wanted)
     if wanted not in numbers:
-        stem = rescue_stem(dag_files)
-        raise InvalidInput.of(f"there is no {stem}.rescue{wanted:03d}", field="resume")
+        path = rescue_path(dag_files, wanted)
+        raise InvalidInput.of(f"there is no {path}", field="resume")
     return _read(workspace, numbers[wanted], wanted)
 
 
@@ -155,14 +150,14 @@ def write_rescue_of(dag: Dag) -> Rescue | None:
     numbers = rescue_numbers(dag.workspace, dag.dag_files)
     begun = dag.ending.get("rescue") if dag.ending else None
     number = begun or min(max(numbers, default=0) + 1, greatest)
-    path = f"{rescue_stem(dag.dag_files)}.rescue{number:03d}"
+    path = rescue_path(dag.dag_files, number)
     return _write(dag, path, number, Header(rescue_stem(dag.dag_files), timezone.now()))
 
 
 def write_save_point(dag: Dag, node: Node, path: str) -> Rescue:
     """Write what is done when a node first starts; an older file of the name becomes `.old`."""
     if WorkspaceFile.objects.filter(workspace_id=dag.workspace_id, path=path).exists():
-        WorkspaceFile.objects.filter(workspace_id=dag.workspace_id, path=path + _OLD).delete()
+        WorkspaceFile.objects.filter(workspace_id=dag.workspace_id, path=path + OLD).delete()
         _set_aside(dag.workspace, [path])
     header = Header(rescue_stem(dag.dag_files), timezone.now(), start_node=node.name)
     return _write(dag, path, 0, header)
@@ -230,6 +225,6 @@ def _set_aside(workspace: Workspace, paths: list[str]) -> None:
     if not paths:
         return
     files = WorkspaceFile.objects.filter(workspace=workspace)
-    files.filter(path__in=[path + _OLD for path in paths]).delete()
-    files.filter(path__in=paths).update(path=Concat(F("path"), Value(_OLD)))
+    files.filter(path__in=[path + OLD for path in paths]).delete()
+    files.filter(path__in=paths).update(path=Concat(F("path"), Value(OLD)))
     Rescue.objects.filter(workspace=workspace, path__in=paths).delete()

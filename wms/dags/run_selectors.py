@@ -11,7 +11,8 @@ from django.db.models import Q, QuerySet
 from wms.dags.language.spec import RunOptions
 from wms.dags.models import Dag, Rescue, SharedLimit
 from wms.dags.moves import DATA_CATEGORY
-from wms.dags.rescues import rescue_numbers_among, rescue_prefix, rescue_stem
+from wms.dags.rescue_names import rescue_stem
+from wms.dags.rescues import rescue_numbers_among, rescue_prefix
 from wms.dags.rounds import options_of
 from wms.dags.services import LIVE_OPTIONS
 from wms.dags.shared_limits import with_submitted

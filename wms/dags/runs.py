@@ -12,15 +12,17 @@ from django.utils import timezone
 
 from wms.core.actors import Actor
 from wms.core.errors import Finding, InvalidInput
-from wms.core.loops import wake
+from wms.core.loops import wake_loop
 from wms.core.models import User
 from wms.dags.checking import CheckedDag, FaultyDag, check_dag
 from wms.dags.description import Description
 from wms.dags.language.bounds import MAX_DATA_ATTEMPTS, MAX_RESCUES
+from wms.dags.language.origin import TOP, Origin
 from wms.dags.language.spec import RunOptions
 from wms.dags.lifecycle import NEGOTIATE_TASK
 from wms.dags.models import Dag, DagEvent, Node
-from wms.dags.rescues import BY_DEFAULT, Begun, Resumption, begin_from, rescue_stem, unknown_names
+from wms.dags.rescue_names import rescue_stem
+from wms.dags.rescues import BY_DEFAULT, Begun, Resumption, begin_from, unknown_names
 from wms.dags.rounds import ENGINE
 from wms.dags.states import DagState
 from wms.dags.storing import store_nodes
@@ -51,7 +53,7 @@ class RunRequest:
     workspace: Workspace
     owner: User
     dag_files: list[str]
-    directory: str = ""
+    origin: Origin = TOP
     options: Mapping[str, Any] = field(default_factory=dict)
     resumption: Resumption = BY_DEFAULT
     parent_node: Node | None = None
@@ -71,7 +73,7 @@ def create_run(request: RunRequest, *, actor: Actor) -> Dag:
             request.dag_files,
             files=files,
             owner=request.owner,
-            directory=request.directory,
+            origin=request.origin,
             allow_missing_files=request.allow_missing_files,
             limit_s=None if request.parent_node is None else _LIMIT_OF_INNER_S,
         )
@@ -102,7 +104,7 @@ def store_run(request: RunRequest, checked: CheckedDag, *, actor: Actor) -> Dag:
     )
     _tell(dag, checked, begun, actor)
     if request.parent_node is None:
-        transaction.on_commit(partial(wake, NEGOTIATE_TASK))
+        transaction.on_commit(partial(wake_loop, NEGOTIATE_TASK))
     return dag
 
 
@@ -145,7 +147,9 @@ def _create(request: RunRequest, checked: CheckedDag, begun: Begun | None) -> Da
         owner=request.owner,
         workspace=request.workspace,
         dag_files=request.dag_files,
-        directory=request.directory,
+        directory=request.origin.directory,
+        root_path=request.origin.root,
+        uses_dag_dir=request.origin.uses_dag_dir,
         idempotency_key=request.idempotency_key,
         parent_node=parent,
         root=(outer.root or outer) if outer is not None else None,

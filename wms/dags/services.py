@@ -189,6 +189,7 @@ def rescue_dag(
             workspace=dag.workspace,
             owner=dag.owner,
             dag_files=dag.dag_files,
+            origin=dag.origin,
             options={**dag.options, **check_options(options or {})},
             resumption=resumption or Resumption(),
             previous=dag,

@@ -14,7 +14,7 @@ from django.db import transaction
 from django.db.models import F, QuerySet
 
 from wms.core.actors import Actor
-from wms.core.loops import wake
+from wms.core.loops import wake_loop
 from wms.core.transitions import Applied
 from wms.dags import lifecycle, moves
 from wms.dags.clusters import cluster_jobs
@@ -104,7 +104,7 @@ def take_back(
     why = f"the DAG leaves its site: {reason}"
     taken = [dag for dag in dags if dag.pk in set(applied.changed)]
     _recall_nodes([*taken, *_locked(inner)], lets_finish=lets_finish, actor=actor, why=why)
-    transaction.on_commit(partial(wake, lifecycle.NEGOTIATE_TASK))
+    transaction.on_commit(partial(wake_loop, lifecycle.NEGOTIATE_TASK))
     return Applied(
         changed=applied.changed,
         skipped=sorted({dag.pk for dag in dags}.difference(applied.changed)),

@@ -9,6 +9,7 @@ from typing import Any, BinaryIO
 
 from django.db import IntegrityError, transaction
 
+from matching.patience import Patience
 from wms.accounting.services import ensure_submitter
 from wms.core.actors import Actor
 from wms.core.audit import record_action
@@ -17,6 +18,7 @@ from wms.core.errors import Finding, InvalidInput
 from wms.core.models import Role, User
 from wms.core.policy import require_role
 from wms.dags.checking import CheckedDag, FaultyDag, check_dag
+from wms.dags.language.origin import TOP, Origin
 from wms.dags.models import Dag, DagEvent
 from wms.dags.rescues import BY_DEFAULT, Resumption
 from wms.dags.runs import SUBMIT_EVENT, RunRequest, check_options, store_run
@@ -30,7 +32,8 @@ from wms.jobs.services import create_workspace
 class DagSubmission:
     """What a user sends: the DAG file, the DAG-level submit description, and all other files.
 
-    `files` are open binary streams that can be rewound, by their name in the workspace.
+    `files` are open binary streams that can be rewound, by their name in the workspace. Bytes of
+    the DAG file that are no text are surrogates in `dag_text`.
     """
 
     dag_name: str
@@ -41,8 +44,16 @@ class DagSubmission:
     idempotency_key: str | None = None
     #: Further DAG files, among `files`, that run together with the first as one DAG.
     more_dags: tuple[str, ...] = ()
+    origin: Origin = TOP
     options: Mapping[str, Any] = field(default_factory=dict)
     resumption: Resumption = BY_DEFAULT
+    #: How long it may be checked; None: as long as the settings allow.
+    patience: Patience | None = None
+
+    @property
+    def dag_content(self) -> bytes:
+        """The DAG file as it was sent."""
+        return self.dag_text.encode(errors="surrogateescape")
 
     @property
     def dag_files(self) -> list[str]:
@@ -103,8 +114,8 @@ def check_submission(submission: DagSubmission, *, owner: User) -> CheckedDag:
                 )
         except InvalidInput as error:
             findings += error.findings
-    if "\0" in submission.dag_text + submission.description_text:
-        findings.append(Finding("the text contains a zero byte", file=submission.dag_name))
+    if "\0" in submission.description_text:
+        findings.append(Finding("the text contains a zero byte", file=submission.description_name))
     if len(submission.idempotency_key or "") > 128:
         findings.append(Finding("at most 128 characters", field="idempotency_key"))
     if findings:
@@ -112,10 +123,12 @@ def check_submission(submission: DagSubmission, *, owner: User) -> CheckedDag:
     check_options(submission.options)
     return check_dag(
         submission.dag_files,
-        files={**submission.files, submission.dag_name: io.BytesIO(submission.dag_text.encode())},
+        files={**submission.files, submission.dag_name: io.BytesIO(submission.dag_content)},
         owner=owner,
+        origin=submission.origin,
         description_text=submission.description_text,
         description_name=submission.description_name,
+        patience=submission.patience,
     )
 
 
@@ -125,7 +138,7 @@ def _store_files(submission: DagSubmission) -> dict[str, Blob]:
     for name, stream in submission.files.items():
         stream.seek(0)
         blobs[name] = store_stream(stream, limit_bytes=limit_bytes)
-    blobs[submission.dag_name] = store_bytes(submission.dag_text.encode())
+    blobs[submission.dag_name] = store_bytes(submission.dag_content)
     if submission.description_text:
         blobs.setdefault(
             submission.description_name, store_bytes(submission.description_text.encode())
@@ -147,6 +160,7 @@ def _store(
             workspace=create_workspace(owner, blobs),
             owner=owner,
             dag_files=submission.dag_files,
+            origin=submission.origin,
             options=submission.options,
             resumption=submission.resumption,
             idempotency_key=submission.idempotency_key,

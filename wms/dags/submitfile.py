@@ -20,11 +20,6 @@ _ATTRIBUTE = re.compile(
 )
 _QUEUE = re.compile(r"queue\b(?!\s*=)\s*(.*)\Z", re.IGNORECASE | re.DOTALL)
 _META = re.compile(r"(if|elif|else|endif|include|use)\b\s*(?!\s*=)", re.IGNORECASE)
-#: HTCondor's functions in values; what they leave would be taken for plain text.
-_FUNCTION = re.compile(
-    r"(?<!\$)\$(INT|REAL|STRING|EVAL|CHOICE|SUBSTR|RANDOM_CHOICE|RANDOM_INTEGER|BASENAME|DIRNAME"
-    r"|F[fpduwnxbqa]*)\("
-)
 #: After so many faults the rest of the file is not read: nobody mends more at once.
 MAX_FINDINGS = 200
 #: Every node reads all of its description: nobody writes so many lines.
@@ -155,8 +150,6 @@ class _Parser:
             line = f"{several[1]} = " + "\n".join(lines)
         if len(line) > MAX_TEXT_LENGTH:
             return f"a command has at most {MAX_TEXT_LENGTH} characters"
-        if (function := _FUNCTION.search(line)) is not None:
-            return f"${function[1]}(...) cannot be used here: write the value, or set it by VARS"
         attribute = _ATTRIBUTE.match(line)
         if attribute is not None:
             return self._take_attribute(number, *attribute.groups())

@@ -10,7 +10,7 @@ from functools import partial
 from django.db import transaction
 from django.db.models import F
 
-from wms.core.loops import wake
+from wms.core.loops import wake_loop
 from wms.dags import lifecycle, steering
 from wms.dags.decisions import after_failed_submit
 from wms.dags.features import features_of
@@ -176,7 +176,7 @@ def _submit_jobs(
         submitted.send()
     submitted.close()
     if submitted.nodes:
-        transaction.on_commit(partial(wake, DIRECT_TASK))
+        transaction.on_commit(partial(wake_loop, DIRECT_TASK))
     return len(submitted.nodes), faults
 
 

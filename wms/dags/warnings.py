@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, groupby, islice, takewhile
 from operator import attrgetter
 
-from matching.macros import names_in, parse_template
+from matching.draws import MAX_JOB_PRIORITY
+from matching.macros import MacroError, names_in, parse_template
 from matching.needs import Needs
 from matching.patience import Patience
 from wms.core.errors import Finding
-from wms.dags.commands import FIELDS, command_warning
+from wms.dags.commands import FIELDS, SYNONYMS, command_warning
 from wms.dags.language.bounds import MAX_FINDINGS
 from wms.dags.language.spec import DagSpec, NodeSpec
-from wms.dags.needs import ATTRIBUTES, is_need, written_name
+from wms.dags.needs import ATTRIBUTES, is_need, read_priority, written_name
 from wms.dags.places import place_of
 from wms.dags.submitfile import SubmitFile
 from wms.sites.words import OfferedWords, UnknownWord
@@ -42,6 +44,7 @@ _OF_THE_DAG = frozenset(
         "concurrencylimits", "periodic_rematch",
     }
 )  # fmt: skip
+_PRIORITIES = frozenset({"priority", "prio"})
 #: So many different names of VARS are looked at.
 _MOST_NAMES = 1000
 
@@ -106,15 +109,32 @@ def _of_file(submit_file: SubmitFile) -> Iterator[Finding]:
     texts = [*submit_file.commands.values(), *submit_file.attributes.values()]
     for queue in submit_file.queues:
         texts += [*queue.commands.values(), *queue.attributes.values(), queue.count, *queue.items]
-    macros = {name for text in texts if "$(" in text for name in names_in(parse_template(text))}
+    macros = {name for text in texts if "$" in text for name in _names_in(text)}
     commands = {*submit_file.commands}.union(*(queue.commands for queue in submit_file.queues))
     told = {
         **{name: _attribute_warning(name) for name in submit_file.attributes},
         **{name: _command_warning(name) for name in sorted(commands - macros)},
     }
+    for name in _PRIORITIES & submit_file.commands.keys():
+        told[name] = _priority_warning(submit_file.commands[name].strip())
     for name, message in told.items():
         if message:
             yield Finding(message, submit_file.file, submit_file.lines.get(name.lower()))
+
+
+def _priority_warning(text: str) -> str:
+    if not re.fullmatch(r"-?[0-9]{1,18}", text) or 0 <= int(text) <= MAX_JOB_PRIORITY:
+        return ""
+    counts_as = read_priority({"priority": text})
+    return f"priority {text} counts as {counts_as}: it is from 0 to {MAX_JOB_PRIORITY} here"
+
+
+def _names_in(text: str) -> set[str]:
+    try:
+        return names_in(parse_template(text))
+    except MacroError:
+        # A fault of its line, which is told by whoever fills it in.
+        return set()
 
 
 def _attribute_warning(name: str) -> str:
@@ -127,6 +147,8 @@ def _attribute_warning(name: str) -> str:
 def _command_warning(name: str) -> str:
     if name in _OF_THE_DAG:
         return _belongs_to_the_dag(name)
+    if name in SYNONYMS:
+        return ""
     better = f"+{_ATTRIBUTE_OF[name]}" if name in _ATTRIBUTE_OF else _ELSEWHERE.get(name)
     return f"{name} means nothing here; {better} does" if better else command_warning(name)
 

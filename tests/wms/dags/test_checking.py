@@ -9,6 +9,7 @@ import pytest
 
 from wms.dags import checking
 from wms.dags.checking import CheckedDag, check_dag
+from wms.dags.language.origin import Origin
 
 SUB = "executable = /bin/true\nqueue\n"
 REQUEST = '[ dap_type = "transfer"; src_url = "file:///x"; dest_url = "file:///y" ]'
@@ -101,15 +102,33 @@ def test_what_is_not_run_needs_no_description(option: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "message"),
+    ("line", "message"),
     [
-        (b"JOB A \xff", "the file is not UTF-8 text (byte 6)"),
-        (b"JOB A\0 a", "the file contains a zero byte"),
+        (b"JOB B b\xff.sub", "the line is not UTF-8 text: byte 8 of it is 0xff"),
+        (b"JOB B b\0.sub", "the line contains a zero byte"),
+        (b"# \0", "the line contains a zero byte"),
     ],
 )
-def test_a_file_that_is_no_text_is_told_so(content: bytes, message: str) -> None:
-    assert found("SPLICE S s.dag\nPARENT S CHILD S", {"s.dag": content}) == [f"s.dag: {message}"]
-    assert found("JOB A a.sub", {"a.sub": content}) == [f"a.sub: {message}"]
+def test_a_line_that_is_no_text_is_told_so(line: bytes, message: str) -> None:
+    content = b"JOB A a.sub\n# d\xe9j\xe0 vu\n" + line + b"\n"
+
+    told = checked("SPLICE S s.dag\nRETRY X 1", {"s.dag": content, "a.sub": SUB}).findings
+
+    assert [(each.file, each.line, each.message) for each in told if each.file == "s.dag"] == [
+        ("s.dag", 3, message)
+    ]
+    assert "unknown node X" in [each.message for each in told if each.file == "case.dag"]
+
+
+def test_comments_hold_any_bytes_in_dag_files_and_descriptions() -> None:
+    latin = "# Größe\n \t# día\n".encode("latin-1")
+    files = {
+        "s.dag": latin + b"JOB A a.sub\n// d\xe9j\xe0\nJOB B \\\n# \xe4\nb.sub\n",
+        "a.sub": latin + SUB.encode(),
+        "b.sub": SUB,
+    }
+
+    assert found("SPLICE S s.dag", files) == []
 
 
 def test_the_nodes_are_checked_with_their_descriptions() -> None:
@@ -148,7 +167,7 @@ def test_a_dag_in_a_directory_is_checked_there() -> None:
     files = {"d/in.dag": "JOB A a.sub", "d/a.sub": SUB}
     streams = {name: io.BytesIO(text.encode()) for name, text in files.items()}
 
-    dag = check_dag(["d/in.dag"], files=streams, owner=None, directory="d")
+    dag = check_dag(["d/in.dag"], files=streams, owner=None, origin=Origin("d"))
 
     assert dag.findings == []
     assert dag.dag.nodes["A"].source == "d/a.sub"
@@ -180,3 +199,54 @@ def test_descriptions_are_read_no_longer_than_the_time_allows(monkeypatch) -> No
 
     assert len(told) == 1
     assert "longer than 6 s: 3 descriptions were read before that of N3" in told[0]
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["arguments = {}", "requirements = {}", "request_memory = {}", "+X = {}", "environment = {}",
+     "transfer_input_files = {}", "queue {}"],
+)  # fmt: skip
+def test_macros_nested_thousands_deep_are_a_fault_of_their_line(line: str) -> None:
+    text = line.format("$(" * 5000 + "a" + ")" * 5000)
+
+    told = checked("JOB A a.sub", {"a.sub": f"executable = /bin/true\n{text}\nqueue\n"}).findings
+
+    assert ("a.sub", 2) in {(each.file, each.line) for each in told}
+    assert any("more than 20 macros are nested" in each.message for each in told)
+
+
+@pytest.mark.parametrize(
+    "deep", ["(" * 5000 + "1" + ")" * 5000, "{" * 5000 + "}" * 5000, "!" * 5000 + "true",
+             "-" * 5000 + "1", "true?" * 5000 + "1" + ":1" * 5000],
+)  # fmt: skip
+def test_expressions_nested_thousands_deep_are_a_fault_of_their_line(deep: str) -> None:
+    sub = f"executable = /bin/true\nrequirements = {deep}\nqueue\n"
+
+    told = checked("JOB A a.sub", {"a.sub": sub}).findings
+
+    assert [(each.file, each.line) for each in told] == [("a.sub", 2)]
+
+
+@pytest.mark.parametrize(
+    ("lines", "line", "fault"),
+    [
+        ("arguments = " + "$(" * 400 + ")" * 400 + "\nqueue", 1, "more than 20 macros are nested"),
+        ("queue x in [" + "1" * 5000 + ":] (a)", 1, "a number of a slice has at most 9 digits"),
+        ("queue x in [:" + "1" * 10 + "] (a)", 1, "a number of a slice has at most 9 digits"),
+        ("queue " + "1*" * 9000 + "1" * 5000, 1, "not a number of jobs"),
+    ],
+)
+def test_what_is_nested_deeply_or_has_very_many_digits_is_a_fault_of_its_line(
+    lines: str, line: int, fault: str
+) -> None:
+    told = found("JOB A a.sub", {"a.sub": f"{lines}\nexecutable = /bin/true\n"})
+
+    assert [each for each in told if each.startswith(f"a.sub:{line}:") and fault in each], told
+
+
+def test_a_request_may_take_longer_the_more_it_sends_but_not_forever(settings) -> None:
+    settings.PILOTAGE = {**settings.PILOTAGE, "MAX_CHECK_S": 60}
+
+    limits = [checking.time_for(size).limit_s for size in (0, 10**6, 10 * 10**6, 10**9)]
+
+    assert limits == [5, 7, 25, 60]

@@ -13,8 +13,8 @@ from tests import factories
 from tests.wms.conftest import SUBMIT_FILE
 from tests.wms.dags.driving import NOW, claim_one, match, run_one
 from wms.core.actors import Actor
-from wms.core.errors import InvalidInput, NotFound, TooMany
-from wms.core.locks import advisory_lock
+from wms.core.errors import Busy, InvalidInput, NotFound
+from wms.core.heavy import heavy_place
 from wms.core.models import User
 from wms.dags import explaining, negotiation
 from wms.dags.explaining import (
@@ -370,7 +370,10 @@ def test_of_very_many_different_dags_the_first_are_looked_at(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_each_user_has_one_question_at_a_time(make_site, alice: User, charlie: User) -> None:
+def test_each_user_has_few_questions_at_a_time(
+    make_site, alice: User, charlie: User, settings
+) -> None:
+    settings.PILOTAGE = {**settings.PILOTAGE, "MAX_HEAVY_REQUESTS_PER_USER": 1}
     make_site("site-a")
     publish_ads({}, now=NOW)
 
@@ -379,13 +382,13 @@ def test_each_user_has_one_question_at_a_time(make_site, alice: User, charlie: U
         for user in (alice, charlie):
             try:
                 found.append(answer_for_ad(user, "Rank = 1", now=NOW).verdict.value)
-            except TooMany as error:
+            except Busy as error:
                 found.append(str(error))
         connections["default"].close()
         return found
 
-    with advisory_lock(f"explain:{alice.pk}"), ThreadPoolExecutor(1) as pool:
+    with heavy_place(alice), ThreadPoolExecutor(1) as pool:
         refused, answered = pool.submit(ask_at_the_same_time).result()
 
-    assert refused.startswith("Another question of yours is being answered")
+    assert refused.startswith("Other requests of yours are being worked on")
     assert answered == Verdict.WOULD_MATCH.value

@@ -161,7 +161,7 @@ def test_an_attribute_that_nodes_have_in_common_is_evaluated_once() -> None:
     [
         (["request_cpus = 4", "+maxcpus = 2"], 2, "request_cpus and +MaxCpus: "),
         (["", '+Sites = "X"', '+BannedSites = "X"'], 3, "+Sites and +BannedSites: "),
-        (["priority = 11"], 2, "priority must be from 0 to 10, not 11"),
+        (["priority = 2 * TARGET.Kflops"], 2, "priority: not a number: 2 * TARGET.Kflops; before"),
         (["priority = high"], 2, "priority is not a whole number: high"),
         (["allowed_execute_duration = long"], 2, "allowed_execute_duration is not a whole"),
         (["arguments = $$(Name)", "+Tags = gpu"], 3, "+Tags must be words in quotes"),

@@ -158,8 +158,6 @@ def test_what_stands_between_queue_statements_counts_for_the_later_ones() -> Non
     [
         ("if defined x", "if cannot be used here"),
         ("include : other.sub", "include cannot be used here"),
-        ("arguments = $INT(x,%03d)", "$INT(...) cannot be used here"),
-        ("output = $Fnx(file).out", "$Fnx(...) cannot be used here"),
         ("a @=END\nx", "the text of a is not closed by @END"),
     ],
 )
@@ -196,6 +194,18 @@ def test_patterns_are_bounded_and_so_are_the_names_that_they_are_compared_with()
     assert list(dear.rows(str, Crowd(100), Budget(10_000))) == []
     with pytest.raises(MacroError, match="steps"):
         list(dear.rows(str, Crowd(101), Budget(10_000)))
+
+
+def test_patterns_and_names_that_are_long_take_more_steps() -> None:
+    class LongNames(Crowd):
+        def names(self) -> list[str]:
+            return ["a" * 1000] * 100
+
+    (queue,) = parsed("queue matching " + "*a" * 500 + "b").queues
+
+    assert list(queue.rows(str, LongNames(1), Budget(1000 * 100 * 1001 // 4096))) == []
+    with pytest.raises(MacroError, match="steps"):
+        list(queue.rows(str, LongNames(1), Budget(1000 * 100 * 1001 // 4096 - 1)))
 
 
 def test_a_queue_statement_has_not_any_number_of_variables() -> None:

@@ -271,3 +271,42 @@ def test_the_text_of_all_jobs_of_a_node_is_bounded(monkeypatch: pytest.MonkeyPat
     for queues in ("queue 12", "queue 6\nqueue 6"):
         with pytest.raises(CannotRender, match="more than 10000 characters in all"):
             render(text + queues)
+
+
+def test_functions_are_computed_for_every_job_of_a_list() -> None:
+    text = """
+        files = a, b ,c
+        output = $Fn(file)_$INT(Process,%03d)$Fx(file)
+        arguments = $CHOICE(Step,files) $(z) $INT(RETRY)
+        z = $INT(y,%02d)
+        queue 2 file in (in/x.txt in/y.dat)
+    """
+
+    specs = render(text, variables={"y": "$(JOB)0 * 2 + 1"} | {"job0": "3"}, node_name="3")
+
+    assert [spec.stdout_name for spec in specs] == [
+        "x_000.txt", "x_001.txt", "y_002.dat", "y_003.dat",
+    ]  # fmt: skip
+    assert [list(spec.arguments) for spec in specs] == [
+        ["a", "61", "0"], ["b", "61", "0"], ["a", "61", "0"], ["b", "61", "0"],
+    ]  # fmt: skip
+
+
+def test_what_is_drawn_differs_among_jobs_and_nodes_and_stays_over_retries() -> None:
+    text = "seed = $RANDOM_INTEGER(0,999999999)\narguments = $(seed) $(seed) $(v)\nqueue 3"
+    variables = {"v": "$RANDOM_CHOICE(a,b,c,d,e,f,g,h)$RANDOM_INTEGER(0,999999)"}
+
+    specs = render(text, variables=variables)
+    again = render(text, variables=variables, retry_number=1)
+    others = render(text, variables=variables, node_name="B")
+    elsewhere = render(text, variables=variables, dag_id=8)
+
+    drawn = [spec.arguments for spec in (*specs, *others, *elsewhere)]
+    assert [spec.arguments for spec in again] == [spec.arguments for spec in specs]
+    assert len(set(drawn)) == len({third for _, _, third in drawn}) == 9
+    assert all(first == second for first, second, _ in drawn)
+
+
+def test_a_function_that_cannot_be_computed_is_told_with_its_command() -> None:
+    with pytest.raises(CannotRender, match=r"node A: request_memory: \$INT\(\w+\): not a number"):
+        render("request_memory = $INT(size)\nqueue", variables={"size": "large"})

@@ -16,7 +16,7 @@ from wms.core.errors import NotFound, NotPermitted, ReasonRequired
 from wms.core.models import AuditEntry, User
 from wms.dags.models import DagEvent
 from wms.dags.services import hold_dags, release_dags, remove_dags
-from wms.jobs.attempts import AttemptSuperseded
+from wms.jobs.messages import AttemptSuperseded
 from wms.jobs.models import Attempt, Job
 from wms.jobs.services import reschedule_jobs
 from wms.jobs.steering import kill_jobs

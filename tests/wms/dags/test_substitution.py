@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from matching.substitution import Own
 from tests.wms.dags.driving import advance, assert_log_agrees, match, run_one, states
+from tests.wms.dags.test_needs_of_jobs import in_group
 from wms.core.errors import InvalidInput
 from wms.dags import references
 from wms.dags.models import Dag
+from wms.dags.submission import submission_warnings
 from wms.jobs.models import Job
 
 
@@ -141,9 +144,75 @@ def test_expressions_that_take_too_long_hold_the_dag(submit, make_site, monkeypa
     assert "its $$([...]) take longer" in dag.state_reason
 
 
-def test_an_expression_is_evaluated_once_for_all_nodes() -> None:
+def test_an_expression_is_evaluated_once_for_all_nodes_that_are_alike_in_it() -> None:
     asked = []
-    value_of = references.bounded(lambda text: asked.append(text) or text.upper())
+    value_of = references.bounded(lambda text, own: asked.append(text) or f"{text}{own.values}")
+    first, other = Own({}, {"N": 1}), Own({}, {"N": 2})
 
-    assert [value_of("a"), value_of("b"), value_of("a")] == ["A", "B", "A"]
-    assert asked == ["a", "b"]
+    told = [value_of("a", first), value_of("b", first), value_of("a", first), value_of("a", other)]
+
+    assert told == ["a{'N': 1}", "b{'N': 1}", "a{'N': 1}", "a{'N': 2}"]
+    assert asked == ["a", "b", "a"]
+
+
+def test_an_expression_in_a_job_sees_what_is_the_jobs_own(submit, make_site, alice) -> None:
+    make_site("site-a", attributes="CoresPerNode = 8", queue={"cores": 2})
+    in_group(alice)
+    lines = [
+        'arguments = "$$([DAGNodeName]) $$([MY.DAGParentNodeNames]) $$([JobBatchName]) $$([Owner])'
+        " $$([AcctGroup]) $$([AccountingGroup]) $$([DAGManNodeRetry]) $$([ProcId]) $$([ClusterId])"
+        ' $$([RequestCpus * TARGET.CoresPerNode]) $$([Twice]) $$([Given])"',
+        "request_cpus = 2", "+Twice = Half * 4", "+Half = RequestCpus / 2",
+    ]  # fmt: skip
+    text = """
+        JOB P step.sub
+        JOB Q step.sub
+        JOB A a.sub
+        VARS A +Given="\\"of $(JOB)\\""
+        PARENT P Q CHILD A
+    """
+    files = {
+        "step.sub": "executable = step.sh\nqueue\n",
+        "a.sub": "\n".join(["executable = step.sh", *lines, "queue 2", ""]),
+    }
+    dag = match(
+        submit(
+            text,
+            files=files,
+            dag_name="mc.dag",
+            description_text="accounting_group = physics\n",
+            description_name="group.sub",
+        )
+    )
+
+    run_one("P")
+    run_one("Q")
+    advance(dag)
+
+    first, second = Job.objects.filter(name="A").order_by("pk")
+    shared = ["A", "P,Q", "mc", "alice", "physics", "physics", "0"]
+    assert first.arguments == [*shared, "0", str(first.pk), "16", "4", "of", "A"]
+    assert second.arguments == [*shared, "1", str(first.pk), "16", "4", "of", "A"]
+    assert_log_agrees(dag)
+
+
+def test_what_nothing_has_a_value_for_is_told_at_submission(submit, make_site) -> None:
+    make_site("site-a", attributes="CoresPerNode = 8")
+    match(submit("JOB A step.sub", files=step()))
+    lines = [
+        "arguments = $$(CoresPerNode) $$(Gate) $$(Door:none) $$([CoresPerNode + Cores])",
+        "environment = A=$$([MY.Mine]);B=$$([DAGNodeName]);C=$$([DAGNodeNmae]);D=$$([MY.Theirs])",
+        "output = $$([TARGET.DAGNodeName]).$$([Given]).$$([$(x)]).$$([MY.CoresPerNode])",
+        "+Mine = 1",
+    ]
+    text = 'JOB A step.sub\nVARS A +Given="1"'
+
+    dag = submit(text, files=step(*lines), **description("X=1", "+Theirs = 2"))
+
+    assert [(each.line, each.message) for each in submission_warnings(dag)] == [
+        (2, "arguments: neither the job nor the DAG nor any site's ad has cores today"),
+        (2, "arguments: no site's ad has Gate today"),
+        (3, "environment: neither the job nor the DAG nor any site's ad has dagnodenmae today"),
+        (4, "output: neither the job nor the DAG has corespernode"),
+        (4, "output: no site's ad has dagnodename today"),
+    ]

@@ -30,9 +30,11 @@ from wms.dags.follow.projection import (
     key_of,
 )
 from wms.dags.follow.reader import LogEvent, NotAnEventLog, Reading, read_events
+from wms.dags.language.origin import TOP, Origin
 from wms.dags.models import Dag, FollowedCluster, FollowedLog, FollowedProcess, Node
 from wms.dags.policy import require_steering
-from wms.dags.rescues import Resumption, rescue_stem
+from wms.dags.rescue_names import rescue_path
+from wms.dags.rescues import Resumption
 from wms.dags.rounds import Round
 from wms.dags.runs import RunRequest, store_run
 from wms.dags.states import DAG_TERMINAL, DagState, DagStatus
@@ -110,6 +112,7 @@ class FollowRequest:
     dag_files: tuple[str, ...]
     files: Mapping[str, BinaryIO]
     log_name: str
+    origin: Origin = TOP
     rescue_number: int | None = None
     allow_events: int = DEFAULT
     time_zone: str = "UTC"
@@ -122,11 +125,17 @@ def follow_run(request: FollowRequest, *, owner: User, actor: Actor, now: dateti
     """
     require_role(actor, Role.USER, "follow DAGs")
     named = NamedFiles(request.files)
-    checked = check_dag(request.dag_files, files=named, owner=owner, allow_missing_files=True)
+    checked = check_dag(
+        request.dag_files,
+        files=named,
+        owner=owner,
+        origin=request.origin,
+        allow_missing_files=True,
+    )
     if checked.findings:
         raise InvalidInput(checked.findings)
     if request.rescue_number is not None:
-        named.take(f"{rescue_stem(list(request.dag_files))}.rescue{request.rescue_number:03d}")
+        named.take(rescue_path(request.dag_files, request.rescue_number))
     blobs = {path: store_bytes(content) for path, content in named.contents.items()}
     with transaction.atomic():
         dag = store_run(
@@ -134,6 +143,7 @@ def follow_run(request: FollowRequest, *, owner: User, actor: Actor, now: dateti
                 workspace=create_workspace(owner, blobs),
                 owner=owner,
                 dag_files=list(request.dag_files),
+                origin=request.origin,
                 resumption=Resumption(takes_newest=False, rescue_number=request.rescue_number),
             ),
             checked,

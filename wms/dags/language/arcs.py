@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from wms.dags.language.faults import Fault, FollowsFromAnother
-from wms.dags.language.lexer import keyword
+from wms.dags.language.lexer import keyword, split_blanks
 from wms.dags.language.reading import Here
+
+_CHILD = "CHILD"
 
 
 def parent(here: Here, rest: str) -> None:
-    """`PARENT p1 p2 ... CHILD c1 c2 ...`."""
+    """`PARENT p1 p2 ... CHILD c1 c2 ...`; a further CHILD among the children says nothing.
+
+    Source: DagParser::ParseParentChild (HTCondor 25.14, dag_parser.cpp).
+    """
     # Most arcs stand alone on their line; no name has blanks or quotes in it.
-    words = rest.split()
+    words = rest.split() if here.source.is_plain else split_blanks(rest)
     if len(words) == 3 and words[1] == "CHILD":
         names = here.scope.names
         above, below = names.get(words[0]), names.get(words[2])
@@ -29,10 +34,11 @@ def weak(here: Here, rest: str) -> None:
 
 
 def _add_arcs(here: Here, words: list[str], *, is_weak: bool) -> None:
-    at = next((i for i, word in enumerate(words) if word.upper() == "CHILD"), None)
+    at = next((i for i, word in enumerate(words) if word.upper() == _CHILD), None)
     if at is None:
         raise Fault("expected: PARENT names... CHILD names...")
-    parents, children = words[:at], words[at + 1 :]
+    parents = words[:at]
+    children = [word for word in words[at + 1 :] if word.upper() != _CHILD]
     if not parents or not children:
         raise Fault("PARENT and CHILD need at least one name each")
     _check_names(here, parents, "parent")

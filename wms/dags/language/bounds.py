@@ -18,10 +18,12 @@ MAX_ENVIRONMENT_LENGTH = 64 * 1024
 MAX_VARIABLES = 1000
 #: Lines of one file: each takes room in memory, empty ones too.
 MAX_LINES = 10_000_000
-#: A file that many splices read counts each time, and an empty one as much as this.
-READ_AT_LEAST = 1024
-#: So many times the text that all files may have may be read again for splices.
-READ_AGAIN = 4
+#: What it takes to read a text is counted in lines: to open one takes as long as so many short
+#: lines, and a long line as long as one for each so many of its characters.
+LINES_PER_OPENING, CHARACTERS_PER_LINE = 100, 100
+#: So much may be read again for splices, and so many times what is read once, so that every line
+#: may be a splice. More than that is made by splices that each read another one twice, and that.
+READ_AGAIN_LINES, READ_AGAIN = 2_000_000, 200
 #: So many values per allowed node may be set by lines for ALL_NODES.
 VALUES_PER_NODE = 20
 #: So many nodes of splices may be looked at for each allowed arc: every arc has two ends.
@@ -35,5 +37,5 @@ class Bounds:
     max_text_bytes: int = 256 * 1024 * 1024
     max_files: int = 500
     max_splice_depth: int = 50
-    max_nodes: int = 1_000_000
+    max_nodes: int = 2_000_000
     max_arcs: int = 5_000_000

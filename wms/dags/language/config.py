@@ -12,7 +12,7 @@ from wms.dags.language.numbers import LARGEST, whole
 from wms.dags.language.reading import Reading
 from wms.dags.language.spec import Place
 
-_SETTING = re.compile(r"([A-Za-z_][A-Za-z0-9_.]*)\s*+=\s*+(.*)\Z", re.DOTALL)
+_SETTING = re.compile(r"([A-Za-z_][A-Za-z0-9_.]*)\s*=\s*(.*)\Z", re.DOTALL)
 _TRUTH = {"true": True, "t": True, "yes": True, "1": True}
 _TRUTH |= {"false": False, "f": False, "no": False, "0": False}
 

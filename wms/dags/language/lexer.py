@@ -2,7 +2,8 @@
 
 Words are separated by blanks, tabs and carriage returns. Quotes of both kinds group, and only
 inside of them a backslash escapes. A comment takes a whole line. A backslash at a line's end joins
-the next one, and comments between joined lines are dropped.
+the next one, with a blank between them; comments and empty lines between joined lines are dropped.
+Source: DagLexer::next and DagParser::getnextline (HTCondor 25.14, dag_parser.cpp).
 """
 
 from __future__ import annotations
@@ -13,43 +14,73 @@ from operator import methodcaller
 
 from wms.dags.language.faults import Fault
 
-_BLANKS = " \t\r"
+BLANKS = " \t\r"
 #: What Python takes for blanks besides; the language does not.
 _OTHER_BLANKS = "\v\f\x1c\x1d\x1e\x1f\x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(
     map(chr, range(0x2000, 0x200B))
 )
-# The repetitions are possessive, so that a long line takes neither time nor memory to give back.
-_WORD = re.compile(
-    r"""(?:[^ \t\r"']++|"(?:[^"\\]++|\\.)*+"|'(?:[^'\\]++|\\.)*+')++(?=[ \t\r]|\Z)""", re.DOTALL
+# A piece of a word: without quotes, or what stands between two. Each repetition can match in one
+# way only, so that a long line takes neither time nor memory.
+_PIECE = re.compile(
+    r"""[^ \t\r"']+|"([^"\\]*(?:\\.[^"\\]*)*)"|'([^'\\]*(?:\\.[^'\\]*)*)'""", re.DOTALL
 )
-_GAP = re.compile(r"[ \t\r]*+")
-_PIECE = re.compile(r""""((?:[^"\\]++|\\.)*+)"|'((?:[^'\\]++|\\.)*+)'|([^"']++)""", re.DOTALL)
+_GAP = re.compile(r"[ \t\r]+")
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 
 
 def tokenize(text: str) -> list[str]:
     """The words of a text, without their quotes. Raises Fault for an open quote."""
     words: list[str] = []
-    at = _end(_GAP.match(text))
+    at = skip_blanks(text, 0)
     while at < len(text):
-        found = _WORD.match(text, at)
-        if found is None:
-            raise Fault("a quote is not closed")
-        words.append(unquote(found[0]))
-        at = _end(_GAP.match(text, found.end()))
+        end = end_of_word(text, at)
+        words.append(unquote(text[at:end]))
+        at = skip_blanks(text, end)
     return words
 
 
-def _end(found: re.Match[str] | None) -> int:
-    return found.end() if found else 0
+def take_word(text: str) -> tuple[str, str]:
+    """The first word of a text, without its quotes, and what follows it; both may be empty.
+
+    Raises Fault for an open quote.
+    """
+    start = skip_blanks(text, 0)
+    end = end_of_word(text, start)
+    return unquote(text[start:end]), text[end:].strip(BLANKS)
+
+
+def skip_blanks(text: str, at: int) -> int:
+    """The place of what follows the blanks here."""
+    found = _GAP.match(text, at)
+    return found.end() if found else at
+
+
+def end_of_word(text: str, at: int) -> int:
+    """Where the word ends that begins here. Raises Fault for an open quote."""
+    while at < len(text) and text[at] not in BLANKS:
+        found = _PIECE.match(text, at)
+        if found is None:
+            raise Fault("a quote is not closed")
+        at = found.end()
+    return at
+
+
+def split_blanks(text: str) -> list[str]:
+    """The words of a text in which quotes mean nothing."""
+    return _GAP.split(stripped) if (stripped := text.strip(BLANKS)) else []
 
 
 def unquote(word: str) -> str:
-    """The word without the quotes that group it, and without the backslashes that escape in it."""
+    """The word without the quotes that group it, and without the backslashes that escape in it.
+
+    Raises Fault for an open quote.
+    """
     if '"' not in word and "'" not in word:
         return word
+    end_of_word(word, 0)
     return "".join(
-        plain or unescape(double or single or "") for double, single, plain in _PIECE.findall(word)
+        piece[0] if piece[0][0] not in "\"'" else unescape(piece[0][1:-1])
+        for piece in _PIECE.finditer(word)
     )
 
 
@@ -64,12 +95,11 @@ def keyword(word: str) -> str:
 
 
 _SPLIT_HEAD = methodcaller("split", None, 1)
-_HEAD = re.compile(r"[ \t\r]*+([^ \t\r]++)(?:[ \t\r]++(.+))?", re.DOTALL)
 
 
 def _split_head(text: str) -> list[str]:
-    found = _HEAD.match(text)
-    return [each for each in found.groups() if each is not None] if found else []
+    stripped = text.strip(BLANKS)
+    return _GAP.split(stripped, maxsplit=1) if stripped else []
 
 
 class SourceText:
@@ -82,7 +112,7 @@ class SourceText:
         self.is_plain = not any(blank in text for blank in _OTHER_BLANKS)
         #: The first word of a text and the rest of it, if there is a rest; empty for none.
         self.head: Callable[[str], list[str]] = _SPLIT_HEAD if self.is_plain else _split_head
-        self.has_joins = re.search(r"\\[ \t\r]*+(?:\n|\Z)", text) is not None
+        self.has_joins = re.search(r"\\[ \t\r]*(?:\n|\Z)", text) is not None
         self.lines = text.split("\n")
 
     def words(self, rest: str) -> list[str]:
@@ -93,19 +123,21 @@ class SourceText:
 
     def join(self, at: int) -> str:
         """The line with those that are joined to it."""
-        line = self.lines[at].rstrip(_BLANKS)
+        line = self.lines[at].rstrip(BLANKS)
         parts = []
         while line.endswith("\\"):
             parts.append(line[:-1])
             at += 1
-            while at < len(self.lines) and is_comment(self.lines[at]):
+            while at < len(self.lines) and is_passed_over(self.lines[at]):
                 self.lines[at] = ""
                 at += 1
             if at == len(self.lines):
-                return "".join(parts)
-            line = self.lines[at].rstrip(_BLANKS)
+                break
+            line = self.lines[at].strip(BLANKS)
             self.lines[at] = ""
-        return "".join([*parts, line])
+        else:
+            parts.append(line)
+        return " ".join(parts)
 
     def take_block(self, at: int, closing: str) -> tuple[str, str] | None:
         """The lines behind `at` up to the one that begins with `closing`, and the rest of that one.
@@ -113,9 +145,9 @@ class SourceText:
         None if there is no such line; then everything behind `at` is taken.
         """
         for end in range(at + 1, len(self.lines)):
-            line = self.lines[end].strip(_BLANKS)
+            line = self.lines[end].strip(BLANKS)
             rest = line[len(closing) :]
-            if line.startswith(closing) and (not rest or rest[0] in _BLANKS):
+            if line.startswith(closing) and (not rest or rest[0] in BLANKS):
                 text = "\n".join(self.lines[at + 1 : end])
                 self._empty(at + 1, end + 1)
                 return text, rest
@@ -128,4 +160,9 @@ class SourceText:
 
 def is_comment(line: str) -> bool:
     """True for a line that is a comment as a whole."""
-    return line.lstrip(_BLANKS).startswith(("#", "//"))
+    return line.lstrip(BLANKS).startswith(("#", "//"))
+
+
+def is_passed_over(line: str) -> bool:
+    """True for a comment and for an empty line."""
+    return not line.strip(BLANKS) or is_comment(line)

@@ -12,10 +12,10 @@ from wms.dags.language.lexer import keyword, unquote
 from wms.dags.language.numbers import LARGEST, exit_code, whole
 from wms.dags.language.reading import Here
 from wms.dags.language.spec import AbortRule, Retry, TimeLimits, Tolerance
+from wms.dags.rescue_names import aside_fault
 
 _CHANGE = re.compile(r"(\+?[A-Za-z_][A-Za-z0-9_.]*)(\*?=)(.+)\Z", re.DOTALL)
 _FACTOR = re.compile(r"[0-9]{1,6}(?:\.[0-9]{1,6})?\Z")
-_PERCENT = 100
 _SAVE_DIRECTORY = "save_files"
 
 
@@ -107,14 +107,18 @@ def abort_dag_on(here: Here, rest: str) -> None:
 
 
 def tolerance(here: Here, rest: str) -> None:
-    """`TOLERANCE name n|n% [FAIL-FAST|WAIT]`."""
+    """`TOLERANCE name n|n% [FAIL-FAST|WAIT]`; more than 100 percent is more than all.
+
+    Source: DagParser::ParseTolerance (HTCondor 25.14, dag_parser.cpp).
+    """
     words = here.words(rest)
+    if len(words) > 2 and words[2] == "%":
+        words[1:3] = [words[1] + "%"]
     option = keyword(words[2]) if len(words) == 3 else ""
     if len(words) not in {2, 3} or option not in {"", "FAIL-FAST", "WAIT"}:
         raise Fault("expected: TOLERANCE name number, with % if wanted, and FAIL-FAST or WAIT")
     is_percent = words[1].endswith("%")
-    most = _PERCENT if is_percent else LARGEST
-    limit = whole(words[1].removesuffix("%"), "a tolerance", most=most)
+    limit = whole(words[1].removesuffix("%"), "a tolerance")
     told = Tolerance(limit, is_percent, option != "WAIT")
     for node in here.nodes(words[0]):
         node.tolerance = told
@@ -183,7 +187,10 @@ def save_point_file(here: Here, rest: str) -> None:
     name = words[1] if len(words) == 2 else f"{node.name}-{dag_file}.save"
     if "/" not in name:
         name = f"{_SAVE_DIRECTORY}/{name}"
-    node.save_point = here.reading.path(here.reading.directory, name)
+    path = here.reading.path(here.reading.origin.directory, name)
+    if fault := aside_fault(path):
+        raise Fault(f"an older save point could not be kept beside it: {fault}")
+    node.save_point = path
 
 
 def _two(here: Here, rest: str, expected: str) -> tuple[str, str]:

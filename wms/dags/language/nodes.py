@@ -8,6 +8,7 @@ from wms.dags.language.lexer import keyword
 from wms.dags.language.reading import ALL_NODES, Here
 from wms.dags.language.spec import InlineDescription, NodeSpec, Place
 from wms.dags.states import NodeKind
+from wms.jobs.paths import MAX_PATH_BYTES
 
 _RESERVED = frozenset({"PARENT", "CHILD", ALL_NODES})
 _JOB = NodeKind.JOB
@@ -128,7 +129,7 @@ def _unexpected(here: Here, word: str, option: str) -> str:
 
 def directory_below(here: Here, name: str) -> str:
     """The directory `name` of the scope's; empty for the workspace itself."""
-    if not here.scope.directory and name.rstrip("/") == ".":
+    if name and here.reading.origin.inside(here.scope.directory, name) == ".":
         return ""
     return here.path(name)
 
@@ -195,7 +196,7 @@ def _take_description(here: Here, opening: str) -> tuple[str, list[str]]:
         raise Fault(f"the description is not closed by {_closing(opening)} at a line's beginning")
     text, rest = taken
     key = f"{here.file}//{here.line}"
-    if len(key) > MAX_NAME_LENGTH:
+    if len(key) > MAX_PATH_BYTES:
         raise Fault("no description can stand in a file with so long a path")
     here.reading.spec.descriptions[key] = InlineDescription(text, here.place)
     return key, here.words(rest)

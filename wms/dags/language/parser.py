@@ -8,6 +8,7 @@ names. INCLUDE is a command of the second time, and reads its file twice in turn
 from __future__ import annotations
 
 import gc
+import posixpath
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -18,10 +19,12 @@ from wms.dags.language import arcs, modifiers, nodes, scripts, settings, splices
 from wms.dags.language.bounds import MAX_LINES, Bounds
 from wms.dags.language.faults import Enough, Fault, FollowsFromAnother, TooMuch
 from wms.dags.language.lexer import SourceText, is_comment, keyword
+from wms.dags.language.origin import TOP, Origin
 from wms.dags.language.reading import Here, Reader, Reading, Scope
 from wms.dags.language.shape import measure
 from wms.dags.language.sources import settle_sources
 from wms.dags.language.spec import DagSpec, Place
+from wms.dags.rescue_names import rescue_fault
 
 _Command = Callable[[Here, str], None]
 _FIRST: dict[str, _Command] = {
@@ -73,18 +76,18 @@ def parse_dag(
     read: Reader,
     *,
     bounds: Bounds = Bounds(),  # noqa: B008 - it is frozen
-    directory: str = "",
+    origin: Origin = TOP,
     patience: Patience | None = None,
 ) -> DagSpec:
     """Read one or several DAG files as one DAG. Never raises: faults are in `findings`.
 
     `names` are paths of the workspace, as `read` knows them; the nodes of several files are called
-    `0.A`, `1.A`. `directory` is where the DAG runs: the files that it names are below. When
-    patience ends, so does reading, and it is a fault.
+    `0.A`, `1.A`. `origin` tells from where the files are looked up that they name. When patience
+    ends, so does reading, and it is a fault.
     """
     read_lines = partial(_read_lines, entries=_Entries())
     patience = patience or Patience(None, 0)
-    reading = Reading(read, read_lines, bounds, names, directory, patience)
+    reading = Reading(read, read_lines, bounds, names, origin, patience)
     spec = reading.spec
     with _without_collections():
         with suppress(Enough):
@@ -112,16 +115,20 @@ def _read_dag_files(reading: Reading) -> None:
     names = reading.dag_files
     for number, name in enumerate(names):
         prefix = f"{number}." if len(names) > 1 else ""
-        _read_dag_file(reading, name, Scope(prefix, reading.directory))
+        origin = reading.origin
+        directory = posixpath.dirname(name) if origin.uses_dag_dir else origin.directory
+        _read_dag_file(reading, name, Scope(prefix, directory))
     settle_sources(reading)
 
 
 def _read_dag_file(reading: Reading, name: str, scope: Scope) -> None:
     try:
         path = reading.path("", name)
+        if name == reading.dag_files[0] and (fault := rescue_fault(reading.dag_files)):
+            raise Fault(f"rescues of this DAG could not be stored: {fault}")
         text = reading.text(path)
-    except Fault as fault:
-        reading.told.fault(str(fault), Place(name, 0))
+    except Fault as error:
+        reading.told.fault(str(error), Place(name, 0))
         return
     if text is None:
         reading.told.fault(f"DAG file {name} is not there", Place(name, 0))

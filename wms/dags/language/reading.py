@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import posixpath
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NoReturn
@@ -11,14 +10,17 @@ from matching.patience import Patience
 from wms.core.errors import InvalidInput
 from wms.dags.language.arcbook import ArcBook
 from wms.dags.language.bounds import (
+    CHARACTERS_PER_LINE,
     ENDS_PER_ARC,
+    LINES_PER_OPENING,
     READ_AGAIN,
-    READ_AT_LEAST,
+    READ_AGAIN_LINES,
     VALUES_PER_NODE,
     Bounds,
 )
 from wms.dags.language.faults import Fault, FollowsFromAnother, Told, TooMuch, too_late
 from wms.dags.language.lexer import SourceText
+from wms.dags.language.origin import Origin
 from wms.dags.language.spec import DagSpec, NodeSpec, Place, Retry
 from wms.dags.states import NodeKind
 from wms.jobs.paths import checked_path
@@ -90,7 +92,7 @@ class Reading:
         read_lines: Callable[[Here], None],
         bounds: Bounds,
         dag_files: Sequence[str],
-        directory: str,
+        origin: Origin,
         patience: Patience,
     ) -> None:
         #: Reads all lines of a file in a scope.
@@ -104,7 +106,7 @@ class Reading:
         self.bounds = bounds
         self.patience = patience
         self.dag_files = dag_files
-        self.directory = directory
+        self.origin = origin
         #: Descriptions with names, by the prefix of their scope.
         self.shared: dict[str, dict[str, str]] = {}
         #: Files that are being read, each out of the one before.
@@ -124,7 +126,11 @@ class Reading:
         self._texts: dict[str, str | None] = {}
         self._paths: dict[tuple[str, str], str] = {}
         self._text_size = 0
-        self._read_size = 0
+        #: Lines of each text, as it is counted what it takes to read it; those of all, and of what
+        #: was read again.
+        self._lines: dict[str, int] = {}
+        self._lines_once = 0
+        self._lines_again = 0
         self._values = 0
         self._ends = 0
 
@@ -138,15 +144,17 @@ class Reading:
         self.check_time()
         limit = self.bounds.max_text_bytes
         if path in self._texts:
-            self._read_size += max(len(self._texts[path] or ""), READ_AT_LEAST)
-            if self._read_size > READ_AGAIN * limit:
-                most = READ_AGAIN * limit
-                raise TooMuch(f"splices read text again of at most {most} bytes in all")
+            self._lines_again += self._lines[path]
+            most = READ_AGAIN_LINES + READ_AGAIN * self._lines_once
+            if self._lines_again > most:
+                raise TooMuch(f"splices and INCLUDE read more than {most} lines again in all")
         else:
             if len(self._texts) >= self.bounds.max_files:
                 raise TooMuch(f"the files of a DAG are at most {self.bounds.max_files}")
             text = self._read(path)
             self._texts[path] = text
+            self._lines[path] = _lines(text or "")
+            self._lines_once += self._lines[path]
             self._text_size += _size(text or "")
             if self._text_size > limit:
                 raise TooMuch(f"the text of a DAG has at most {limit} bytes in all its files")
@@ -157,7 +165,7 @@ class Reading:
         known = self._paths.get((directory, name))
         if known is None:
             try:
-                known = checked_path(posixpath.join(directory, name) if name else "")
+                known = checked_path(self.origin.inside(directory, name) if name else "")
             except InvalidInput as error:
                 raise Fault(error.findings[0].message) from None
             if len(self._paths) >= _MOST_PATHS:
@@ -183,6 +191,10 @@ class Reading:
         limit = ENDS_PER_ARC * self.bounds.max_arcs
         if self._ends > limit:
             raise TooMuch(f"lines with splices name more than {limit} nodes in all")
+
+
+def _lines(text: str) -> int:
+    return LINES_PER_OPENING + max(text.count("\n"), len(text) // CHARACTERS_PER_LINE)
 
 
 def _size(text: str) -> int:

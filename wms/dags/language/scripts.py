@@ -1,17 +1,22 @@
-"""SCRIPT."""
+"""SCRIPT.
+
+Source: DagParser::ParseScript (HTCondor 25.14, dag_parser.cpp) takes what follows the node's name
+as it stands, and Script::BackgroundRun (condor_dagman/script.cpp) splits that at blanks and tabs.
+"""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from wms.dags.language.faults import Fault
-from wms.dags.language.lexer import keyword
+from wms.dags.language.lexer import keyword, split_blanks, take_word
 from wms.dags.language.numbers import whole
 from wms.dags.language.reading import Here
 from wms.dags.language.spec import ScriptSpec
 from wms.dags.states import ScriptKind
+from wms.jobs.paths import MAX_PATH_BYTES
 
 _KINDS = {kind.name: kind for kind in ScriptKind}
 _STREAMS: dict[str, Literal["STDOUT", "STDERR", "ALL"]] = {
@@ -31,7 +36,7 @@ MACROS = frozenset(
 MACROS_OF_JOBS = frozenset(
     {
         "$JOBID", "$CLUSTERID", "$JOB_COUNT", "$JOB_ABORT_COUNT", "$RETURN", "$SUCCESS",
-        "$EXIT_CODES", "$EXIT_CODE_COUNTS", "$PRE_SCRIPT_RETURN",
+        "$EXIT_CODES", "$EXIT_CODE_LIST", "$EXIT_CODE_COUNTS", "$PRE_SCRIPT_RETURN",
     }
 )  # fmt: skip
 #: Without a pause, a script that says "not yet" would be run again and again.
@@ -48,17 +53,23 @@ class _Options:
 
 
 def script(here: Here, rest: str) -> None:
-    """`SCRIPT [DEFER status s] [DEBUG file stream] PRE|POST|HOLD name executable arguments...`."""
-    words = here.words(rest)
-    options, words = _read_options(here, words)
-    if len(words) < 3:
+    """`SCRIPT [DEFER status s] [DEBUG file stream] PRE|POST|HOLD name executable arguments...`.
+
+    The executable and its arguments are separated by blanks; quotes there are as all other letters.
+    """
+    options, kind_name, rest = _read_options(here, rest)
+    name, rest = take_word(rest)
+    command = split_blanks(rest)
+    if not command:
         raise Fault(_EXPECTED)
-    kind = _KINDS.get(words[0].upper())
+    kind = _KINDS.get(kind_name.upper())
     if kind is None:
-        raise Fault(f"a script is PRE, POST or HOLD, found: {words[0][:80]}")
+        raise Fault(f"a script is PRE, POST or HOLD, found: {kind_name[:80]}")
+    if len(command[0]) > MAX_PATH_BYTES:
+        raise Fault(f"the program of a script has a path of at most {MAX_PATH_BYTES} characters")
     told = ScriptSpec(
-        words[2],
-        tuple(words[3:]),
+        command[0],
+        tuple(command[1:]),
         here.place,
         options.defer_status,
         options.defer_s,
@@ -66,33 +77,39 @@ def script(here: Here, rest: str) -> None:
         options.debug_stream,
     )
     _warn_of_macros(here, kind, told.arguments)
-    for node in here.nodes(words[1]):
-        if not told.executable.startswith("/"):
-            here.reading.path(node.directory, told.executable)
-        node.scripts = {**(node.scripts or {}), kind: told}
+    for node in here.nodes(name):
+        program = here.reading.origin.program(node.directory, told.executable)
+        if not program.startswith("/"):
+            here.reading.path(node.directory, program)
+        if told.debug_file:
+            here.reading.path(node.directory, told.debug_file)
+        script = told if program == told.executable else replace(told, executable=program)
+        node.scripts = {**(node.scripts or {}), kind: script}
 
 
-def _read_options(here: Here, words: list[str]) -> tuple[_Options, list[str]]:
+def _read_options(here: Here, rest: str) -> tuple[_Options, str, str]:
+    """What stands before the kind of the script, the word for the kind, and what follows it."""
     options = _Options()
-    while words:
-        option = keyword(words[0])
+    while True:
+        word, rest = take_word(rest)
+        option = keyword(word)
         if option not in {"DEFER", "DEBUG"}:
-            break
-        if len(words) < 3:
+            return options, word, rest
+        first, rest = take_word(rest)
+        second, rest = take_word(rest)
+        if not second:
             raise Fault(_EXPECTED)
         if option == "DEFER":
-            options.defer_status = whole(words[1], "the status of DEFER", most=255)
-            options.defer_s = whole(words[2], "the time of DEFER in seconds")
+            options.defer_status = whole(first, "the status of DEFER", most=255)
+            options.defer_s = whole(second, "the time of DEFER in seconds")
             if options.defer_s < _LEAST_DEFER_S:
                 here.warn(f"a script is put off for {_LEAST_DEFER_S} second at least: it is then")
                 options.defer_s = _LEAST_DEFER_S
         else:
-            stream = _STREAMS.get(words[2].upper())
+            stream = _STREAMS.get(second.upper())
             if stream is None:
-                raise Fault(f"DEBUG takes STDOUT, STDERR or ALL, found: {words[2][:80]}")
-            options.debug_file, options.debug_stream = here.path(words[1]), stream
-        words = words[3:]
-    return options, words
+                raise Fault(f"DEBUG takes STDOUT, STDERR or ALL, found: {second[:80]}")
+            options.debug_file, options.debug_stream = here.path(first), stream
 
 
 def _warn_of_macros(here: Here, kind: ScriptKind, arguments: tuple[str, ...]) -> None:

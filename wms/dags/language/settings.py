@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Mapping
 
@@ -11,10 +12,10 @@ from wms.dags.language.bounds import MAX_ENVIRONMENT_LENGTH
 from wms.dags.language.config import read_config
 from wms.dags.language.faults import Fault
 from wms.dags.language.lexer import keyword
-from wms.dags.language.numbers import whole
+from wms.dags.language.numbers import LARGEST, whole
 from wms.dags.language.reading import Here
 
-_ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)\s*+=\s*+(.+)\Z", re.DOTALL)
+_ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(\S.*)\Z", re.DOTALL)
 _DOT_OPTIONS = frozenset({"UPDATE", "DONT-UPDATE", "OVERWRITE", "DONT-OVERWRITE"})
 
 
@@ -94,15 +95,16 @@ def _has_no_effect(here: Here) -> bool:
 
 
 def node_status_file(here: Here, rest: str) -> None:
-    """`NODE_STATUS_FILE file [seconds] [ALWAYS-UPDATE]`."""
+    """`NODE_STATUS_FILE file [seconds] [ALWAYS-UPDATE]`, the options in any order and number.
+
+    Source: DagParser::ParseNodeStatus (HTCondor 25.14, dag_parser.cpp).
+    """
     words = here.words(rest)
-    options = list(words[1:])
-    if options and keyword(options[-1]) == "ALWAYS-UPDATE":
-        options.pop()
-    if not words or len(options) > 1:
-        raise Fault("expected: NODE_STATUS_FILE file, seconds, and ALWAYS-UPDATE if wanted")
-    if options:
-        whole(options[0], "the time between updates in seconds")
+    if not words:
+        raise Fault("expected: NODE_STATUS_FILE file, and seconds and ALWAYS-UPDATE if wanted")
+    for option in words[1:]:
+        if keyword(option) != "ALWAYS-UPDATE":
+            whole(option, "the time between updates in seconds", least=-LARGEST)
     _ask_for_file(here, words[0], "status_file")
 
 
@@ -133,12 +135,23 @@ def _ask_for_file(here: Here, name: str, field: str) -> None:
     if here.scope.depth:
         here.warn("has no effect in splices")
         return
-    path = here.path(name)
+    path = _path_to_write(here, name)
     spec = here.reading.spec
     if getattr(spec, field):
         here.warn(f"{getattr(spec, field)} is asked for already: the first one counts")
     else:
         setattr(spec, field, path)
+
+
+def _path_to_write(here: Here, name: str) -> str:
+    """The path of a file that is made on demand: of one elsewhere only the name is kept."""
+    try:
+        here.reading.origin.inside(here.scope.directory, name)
+    except Fault:
+        path = here.path(posixpath.basename(posixpath.normpath(name)))
+        here.warn(f"{name[:200]} is not in the workspace: the file is called {path} here")
+        return path
+    return here.path(name)
 
 
 def reject(here: Here, rest: str) -> None:

@@ -6,9 +6,13 @@ from collections.abc import Iterator
 
 from wms.dags.language.faults import Fault
 from wms.dags.language.reading import Reading
+from wms.dags.language.spec import NodeSpec
+from wms.dags.rescue_names import rescue_fault
 from wms.dags.states import NodeKind
 
 _WITHOUT_DESCRIPTION = frozenset({NodeKind.SUBDAG, NodeKind.DATA})
+#: How the description of DAGMan's own job ends, which condor_submit_dag writes beside a DAG file.
+_OF_A_DAG = ".condor.sub"
 
 
 def settle_sources(reading: Reading) -> None:
@@ -25,10 +29,19 @@ def settle_sources(reading: Reading) -> None:
                 node.source = key
                 continue
         try:
+            _refuse_description_of_dag(node)
             node.source = reading.path(node.directory, node.source)
-        except Fault as fault:
-            reading.told.fault(str(fault), node.place, node.kind.upper())
+            if node.kind is NodeKind.SUBDAG and (fault := rescue_fault([node.source])):
+                raise Fault(f"rescues of this DAG could not be stored: {fault}")
+        except Fault as error:
+            reading.told.fault(str(error), node.place, node.kind.upper())
             node.source = ""
+
+
+def _refuse_description_of_dag(node: NodeSpec) -> None:
+    if node.kind is NodeKind.JOB and node.source.endswith(_OF_A_DAG):
+        dag_file = node.source.removesuffix(_OF_A_DAG)
+        raise Fault(f"{node.source} is DAGMan's own: use SUBDAG EXTERNAL, with {dag_file}")
 
 
 def _shared(reading: Reading, name: str, source: str) -> str:

@@ -1,4 +1,7 @@
-"""VARS."""
+"""VARS.
+
+Source: DagParser::ParseVars and DagLexer::next_key_value_pair (HTCondor 25.14, dag_parser.cpp).
+"""
 
 from __future__ import annotations
 
@@ -9,17 +12,13 @@ from collections.abc import Iterator
 from matching.substitution import MAX_TEXT_LENGTH, reference_fault
 from wms.dags.language.bounds import MAX_VARIABLES
 from wms.dags.language.faults import Fault
-from wms.dags.language.lexer import keyword, tokenize, unescape
+from wms.dags.language.lexer import BLANKS, end_of_word, keyword, skip_blanks, take_word, unescape
 from wms.dags.language.reading import ALL_NODES, Here, Key
 from wms.dags.language.spec import NodeSpec, Place, Variable
 
-_PAIR = re.compile(
-    r"""([^\s="']++)\s*+=(?:\s*+"((?:[^"\\]++|\\.)*+)"|\s*+'((?:[^'\\]++|\\.)*+)'|([^\s"']*+))"""
-    r"""(?:\s++|\Z)""",
-    re.DOTALL,
-)
-_KEY_BEFORE_QUOTE = re.compile(r"[ \t]++([\w.+]++)=\Z")
-_BLANKS = " \t\r"
+_KEY = re.compile(r"[^ \t\r=]+")
+_QUOTED_PART = re.compile(r""""[^"\\]*(?:\\.[^"\\]*)*"|'[^'\\]*(?:\\.[^'\\]*)*'""", re.DOTALL)
+_KEY_BEFORE_QUOTE = re.compile(r"[ \t]+([\w.+]+)[ \t]*=[ \t]*\Z")
 #: The node, whether the values are appended, and their keys and they.
 _Line = tuple[str, bool, list[tuple[Key, str]]]
 #: A value for a node takes more room than a number does.
@@ -52,9 +51,10 @@ def _take_quickly(here: Here, rest: str) -> bool:
     False for another one, of which nothing was taken.
     """
     parts = rest.split('"')
-    name, blank, parts[0] = parts[0].rpartition(" ")
+    name, blank, parts[0] = parts[0].lstrip(BLANKS).partition(" ")
     at = here.scope.names.get(name)
-    if at is None or not len(parts) & 1 or "\\" in rest or "$$" in rest or parts[-1].strip(_BLANKS):
+    is_usual = len(parts) > 2 and len(parts) & 1 and not parts[-1].strip(BLANKS)
+    if at is None or not is_usual or "\\" in rest or "$$" in rest:
         return False
     parts[0] = blank + parts[0]
     known, place = here.reading.variable_keys, Place(here.file, here.line)
@@ -86,30 +86,48 @@ def _usual_key(here: Here, text: str) -> Key | None:
 
 
 def _read(here: Here, rest: str) -> _Line:
-    head = here.source.head(rest)
-    if len(head) < 2:
-        raise Fault(_EXPECTED)
-    name, text = head
-    option, *behind = here.source.head(text)
+    name, text = take_word(rest)
+    option, *behind = here.source.head(text) or [""]
     option = keyword(option)
     if option in {"PREPEND", "APPEND"}:
         text = behind[0] if behind else ""
-    pairs = [(_checked_key(key), value) for key, value in _pairs(text.strip())]
+    pairs = [(_checked_key(key), value) for key, value in _pairs(text.strip(BLANKS))]
     if not pairs:
         raise Fault(_EXPECTED)
-    return tokenize(name)[0], option == "APPEND", pairs
+    return name, option == "APPEND", pairs
 
 
 def _pairs(text: str) -> Iterator[tuple[str, str]]:
+    """The keys and values of a line; blanks may stand on both sides of `=`."""
     at = 0
     while at < len(text):
-        found = _PAIR.match(text, at)
-        if found is None:
-            tokenize(text[at:])
-            raise Fault(f'expected key="value", found: {text[at : at + 80]}')
-        key, double, single, bare = found.groups()
-        yield key, bare if bare is not None else unescape(double or single or "")
-        at = found.end()
+        start = at
+        found = _KEY.match(text, at)
+        at = skip_blanks(text, found.end() if found else at)
+        if found is None or not text.startswith("=", at):
+            raise Fault(f'expected key="value", found: {text[start : start + 80]}')
+        key = found[0]
+        if '"' in key or "'" in key:
+            raise Fault(f"the name of a variable has no quotes: {key[:80]}")
+        begin = skip_blanks(text, at + 1)
+        end = end_of_word(text, begin)
+        yield key, _value(key, text[begin:end])
+        at = skip_blanks(text, end)
+
+
+def _value(key: str, written: str) -> str:
+    """What a value means: quotes around it are none of it, all others are.
+
+    A blank ends it, unless it stands between two quotes of a kind. So `"a "b" c"` is `a "b" c`.
+    """
+    if not written or written.startswith("="):
+        raise Fault(f'{key} has no value: write {key}="" for an empty one')
+    value = _QUOTED_PART.sub(lambda part: unescape(part[0]), written)
+    if written[0] not in "\"'":
+        return value
+    if written[-1] != written[0]:
+        raise Fault(f"{key}: the value goes on behind its quote: {written[:80]}")
+    return value[1:-1]
 
 
 def _checked_key(key: str) -> Key:

@@ -9,8 +9,10 @@ from django.db.models.functions import Now
 
 from wms.accounting.models import AccountingGroup
 from wms.core.models import EventRecord
+from wms.dags.language.origin import Origin
 from wms.dags.states import DagState, DagStatus
 from wms.jobs.models import Workspace
+from wms.jobs.paths import MAX_PATH_BYTES
 from wms.sites.models import Site
 
 
@@ -27,13 +29,25 @@ class Dag(models.Model):
     )
     workspace = models.ForeignKey(Workspace, on_delete=models.PROTECT, related_name="dags")
     dag_files = ArrayField(
-        models.CharField(max_length=255),
+        models.CharField(),
         default=list,
-        db_default=models.Value([], ArrayField(models.CharField(max_length=255))),
+        db_default=models.Value([], ArrayField(models.CharField())),
         help_text="The DAG files in the workspace; more than one run as one DAG.",
     )
     directory = models.CharField(
-        max_length=255, blank=True, db_default="", help_text="Where in the workspace it runs."
+        max_length=MAX_PATH_BYTES,
+        blank=True,
+        db_default="",
+        help_text="Where in the workspace it runs.",
+    )
+    root_path = models.CharField(
+        max_length=1000,
+        blank=True,
+        db_default="",
+        help_text="The absolute path that the workspace's top had where its files come from.",
+    )
+    uses_dag_dir = models.BooleanField(
+        db_default=False, help_text="Names are looked up in the folder of each DAG file."
     )
     parent_node = models.ForeignKey(
         "dags.Node",
@@ -191,6 +205,11 @@ class Dag(models.Model):
 
     def __str__(self) -> str:
         return f"{self.name} ({self.pk})"
+
+    @property
+    def origin(self) -> Origin:
+        """From where the names in its DAG files are looked up."""
+        return Origin(self.directory, self.root_path, self.uses_dag_dir)
 
 
 class MatchRecord(models.Model):

@@ -9,13 +9,14 @@ from wms.core.models import EventRecord
 from wms.dags.models.dags import Dag
 from wms.dags.states import NodeKind, NodeState
 from wms.jobs.models import Job
+from wms.jobs.paths import MAX_PATH_BYTES
 
 
 class SubmitDescription(models.Model):
     """A submit file of a DAG, shared by the nodes that name it."""
 
     dag = models.ForeignKey(Dag, on_delete=models.CASCADE, related_name="submit_descriptions")
-    name = models.CharField(max_length=255)
+    name = models.CharField(max_length=MAX_PATH_BYTES)
     content = models.JSONField(help_text="Commands and attributes, macros not yet expanded.")
 
     class Meta:
@@ -50,7 +51,10 @@ class Node(models.Model):
         help_text="Empty while its file is not there, and for nodes that run something else.",
     )
     directory = models.CharField(
-        max_length=255, blank=True, db_default="", help_text="Where in the workspace it runs."
+        max_length=MAX_PATH_BYTES,
+        blank=True,
+        db_default="",
+        help_text="Where in the workspace it runs.",
     )
     variables = models.JSONField(
         default=dict, help_text="VARS of the node that stand before its description."

@@ -11,6 +11,7 @@ from wms.dags.models.dags import Dag
 from wms.dags.models.nodes import Node
 from wms.dags.states import ScriptKind, ScriptState
 from wms.jobs.models import Blob, Workspace
+from wms.jobs.paths import MAX_PATH_BYTES
 from wms.sites.models import Site
 
 
@@ -28,7 +29,7 @@ class ScriptRun(models.Model):
     run_number = models.PositiveIntegerField(default=0, help_text="0, and more after DEFER.")
     executable = models.CharField(max_length=1024)
     arguments = ArrayField(models.TextField(), default=list)
-    directory = models.CharField(max_length=255, blank=True)
+    directory = models.CharField(max_length=MAX_PATH_BYTES, blank=True)
     state = models.CharField(max_length=8, choices=ScriptState, default=ScriptState.WAITING)
     asked_at = models.DateTimeField(db_default=Now())
     due_at = models.DateTimeField(null=True, help_text="Not before this time.")
@@ -89,10 +90,12 @@ class Rescue(models.Model):
         SAVE_POINT = "save", "save point"
 
     workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="rescues")
-    dag_file = models.CharField(max_length=255, help_text="Whose progress it is, in the workspace.")
+    dag_file = models.CharField(
+        max_length=MAX_PATH_BYTES, help_text="Whose progress it is, in the workspace."
+    )
     kind = models.CharField(max_length=6, choices=Kind, default=Kind.RESCUE)
     number = models.PositiveSmallIntegerField(help_text="0 for save points.")
-    path = models.CharField(max_length=255, help_text="The file in the workspace.")
+    path = models.CharField(max_length=MAX_PATH_BYTES, help_text="The file in the workspace.")
     dag = models.ForeignKey(
         Dag, null=True, on_delete=models.SET_NULL, related_name="rescues", help_text="Who wrote it."
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import posixpath
 import shlex
 from collections.abc import Mapping
 from datetime import datetime
@@ -11,7 +10,7 @@ from wms.core.errors import InvalidInput
 from wms.dags.features import Script
 from wms.dags.models import ScriptRun
 from wms.dags.scripts.process import STDERR, STDOUT, Ended
-from wms.jobs.paths import checked_path
+from wms.jobs.paths import path_in
 
 _STREAMS = {"STDOUT": STDOUT, "STDERR": STDERR}
 
@@ -28,7 +27,7 @@ def debug_additions(
     if not script.debug_file:
         return {}
     try:
-        path = checked_path(posixpath.join(run.directory, script.debug_file))
+        path = path_in(run.directory, script.debug_file)
     except InvalidInput as error:
         raise InvalidInput.of(f"DEBUG: {error.findings[0].message}") from None
     stream = _STREAMS.get(script.debug_stream)

@@ -23,8 +23,8 @@ _ETC = (
     *("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "localtime", "mime.types", "nsswitch.conf"),
     *("passwd", "pki", "protocols", "resolv.conf", "services", "ssl", "timezone"),
 )
-# What the launcher needs to start the script as another account, and to end it.
-_LAUNCHER_MAY = ("CAP_SETUID", "CAP_SETGID", "CAP_KILL", "CAP_DAC_READ_SEARCH")
+# What the launcher needs to start the script as another account without rights, and to end it.
+_LAUNCHER_MAY = ("CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP", "CAP_KILL", "CAP_DAC_READ_SEARCH")
 
 _OWN_FOLDERS: Final = 'mount --bind "$1" /tmp && mount --bind "$2" /dev/shm && shift 2 && exec "$@"'
 

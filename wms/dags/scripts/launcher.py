@@ -1,9 +1,9 @@
 """The program that starts one script and tells how it ended.
 
 Its text is given to an interpreter on the command line, inside the fence, so it needs nothing but
-Python's standard library. stdin brings one line of JSON, and then nothing: when it is closed, by
-the service or by its death, the script is stopped. How the script ended is written as JSON to the
-descriptor whose number is the first argument.
+Python's standard library and the module that goes with it. stdin brings one line of JSON, and then
+nothing: when it is closed, by the service or by its death, the script is stopped. How the script
+ended is written as JSON to the descriptor whose number is the first argument.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ import sys
 import time
 from typing import Any
 
+from wms.pilots.agent import gate
+
 #: From the polite signal to the hard one.
 GRACE_S = 3.0
 _PR_SET_DUMPABLE = 4
@@ -33,6 +35,9 @@ def main() -> None:
     os.set_inheritable(status_fd, False)
     _close_to_others()
     spec = _read_spec()
+    if spec["gate"]:
+        # The script's account could not do it, and has it from us.
+        gate.empty_bounding_set()
     wake_up, sink = os.pipe()
     for end in (wake_up, sink):
         os.set_blocking(end, False)
@@ -90,6 +95,8 @@ def _start(spec: dict[str, Any], path: str) -> subprocess.Popen[bytes]:
             hard = resource.getrlimit(kind)[1]
             most = value if hard == resource.RLIM_INFINITY else min(value, hard)
             resource.setrlimit(kind, (most, most))
+        if spec["gate"]:
+            gate.pass_through({**spec["gate"], "denied": bytes.fromhex(spec["gate"]["denied"])})
 
     account: dict[str, Any] = {}
     if spec.get("uid"):
@@ -173,7 +180,3 @@ def _end_others(process: subprocess.Popen[bytes], uid: int | None) -> None:
         finally:
             os._exit(0)
     os.waitpid(pid, 0)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,15 +1,19 @@
 """The macros in a script's arguments, filled in when the script is asked for.
 
 A macro is a whole argument, in any case: `x$JOB` stays as it is, and so does an unknown one.
+Source: Script::BackgroundRun (HTCondor, condor_dagman/script.cpp).
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 #: Those for which all jobs of the node must be looked at.
-_OF_ALL_JOBS = frozenset({"JOB_COUNT", "JOB_ABORT_COUNT", "EXIT_CODES", "EXIT_CODE_COUNTS"})
+_OF_ALL_JOBS = frozenset(
+    {"JOB_COUNT", "JOB_ABORT_COUNT", "EXIT_CODES", "EXIT_CODE_LIST", "EXIT_CODE_COUNTS"}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,12 +26,13 @@ class JobEnds:
 
     def values(self) -> dict[str, str]:
         """The macros that tell of them."""
-        by_code = {code: self.codes.count(code) for code in sorted(set(self.codes))}
+        by_code = sorted(Counter(self.codes).items())
         return {
             "JOB_COUNT": str(self.count),
             "JOB_ABORT_COUNT": str(self.aborted),
-            "EXIT_CODES": ",".join(map(str, self.codes)),
-            "EXIT_CODE_COUNTS": ",".join(f"{code}:{number}" for code, number in by_code.items()),
+            "EXIT_CODES": ",".join(str(code) for code, _ in by_code),
+            "EXIT_CODE_LIST": ",".join(map(str, self.codes)),
+            "EXIT_CODE_COUNTS": ",".join(f"{code}:{number}" for code, number in by_code),
         }
 
 

@@ -11,15 +11,19 @@ import subprocess
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from wms.dags.scripts import launcher
 from wms.dags.scripts.fences import Fence, interpreter
 from wms.dags.scripts.memory import memory_mb, processes_of
+from wms.pilots.agent.embedded import module_of, program
+from wms.pilots.agent.fence import Gate, filter_of_calls
 
-_LAUNCHER_TEXT = Path(launcher.__file__).read_text(encoding="utf-8")
+_LAUNCHER_TEXT = program(
+    [module_of("gate"), (launcher.__name__, Path(launcher.__file__).read_text(encoding="utf-8"))]
+)
 _TICK_S = 0.25
 _MEMORY_EVERY_S = 1.0
 #: After the launcher's own grace; then the fence is torn down with all in it.
@@ -222,7 +226,9 @@ class _Run:
 
     def _ask_to_stop(self) -> None:
         if self._process.stdin is not None:
-            self._process.stdin.close()
+            # One that has ended by itself reads no more of what it was to be told.
+            with contextlib.suppress(BrokenPipeError):
+                self._process.stdin.close()
 
     def _ended(self) -> Ended:
         deadline = time.monotonic() + _DRAIN_S
@@ -273,7 +279,14 @@ def _spec(fence: Fence, command: Command, limits: Limits) -> dict[str, Any]:
         "environment": {"HOME": directory, "TMPDIR": fence.tmp, **command.environment},
         "limits": limits.as_resources(),
         "uid": fence.uid,
+        "gate": _gate() if fence.name != "none" else None,
     }
+
+
+def _gate() -> dict[str, Any]:
+    """What a script behind a fence goes through: keys of its own, no rights, a filter of calls."""
+    gate = asdict(Gate(has_no_capabilities=True, denied=filter_of_calls()))
+    return {**gate, "denied": gate["denied"].hex(), "watched": ""}
 
 
 def _parsed(status: bytes) -> Mapping[str, Any]:

@@ -13,6 +13,7 @@ from django.utils import timezone
 
 from wms.core.errors import InvalidInput, PilotageError
 from wms.core.loops import wake
+from wms.core.unstorable import PERMANENT_ERRORS, told
 from wms.dags.features import Script, features_of
 from wms.dags.models import ScriptRun
 from wms.dags.scripts import service
@@ -153,13 +154,14 @@ def _record(taken: Taken, outcome: Outcome) -> None:
     """Write the end; while the database is away, wait for it."""
     deadline = time.monotonic() + _RECORDING_S
     while True:
+        ended = outcome.ended
         try:
             is_end = service.end_run(
                 taken.run_id,
                 taken.lease,
-                exit_code=outcome.ended.exit_code,
-                failure=outcome.ended.failure,
-                output=outcome.ended.output,
+                exit_code=ended.exit_code,
+                failure=ended.failure,
+                output=ended.output,
                 now=timezone.now(),
                 changes=outcome.changes,
             )
@@ -168,6 +170,13 @@ def _record(taken: Taken, outcome: Outcome) -> None:
             if time.monotonic() > deadline:
                 raise
             time.sleep(1)
+            continue
+        except PERMANENT_ERRORS as error:
+            if outcome.changes is NO_CHANGES:
+                raise
+            failure = f"{ended.failure} What it left cannot be stored: {told(error)}".strip()
+            code = ended.exit_code or FAILED_CODE
+            outcome = Outcome(replace(ended, exit_code=code, failure=failure))
             continue
         if is_end and outcome.copy is not None:
             outcome.copy.settle()

@@ -10,6 +10,7 @@ from typing import Any
 from django.db import transaction
 
 from wms.core.errors import Finding, InvalidInput
+from wms.dags.language.origin import TOP, Origin
 from wms.dags.models import Dag, Edge, Node
 from wms.dags.runs import RunRequest
 from wms.dags.simulation.behaviour import US_PER_S, Behaviour, Usual, names_in, read_behaviour
@@ -97,7 +98,7 @@ def _as_dict(finding: Finding) -> dict[str, Any]:
     return {"message": finding.message, "file": finding.file, "line": finding.line}
 
 
-def dry_run(folder: Folder, dag_files: list[str], wanted: Wanted) -> DryRun:
+def dry_run(folder: Folder, dag_files: list[str], wanted: Wanted, origin: Origin = TOP) -> DryRun:
     """Submit DAG files of a folder and run them by the virtual clock; nothing of it is left."""
     site, stand_ins = with_stand_ins(wanted.site, folder.texts.values())
     with transaction.atomic():
@@ -107,6 +108,7 @@ def dry_run(folder: Folder, dag_files: list[str], wanted: Wanted) -> DryRun:
                 workspace=surroundings.workspace(contents(folder.files)),
                 owner=surroundings.owner,
                 dag_files=dag_files,
+                origin=origin,
                 options=wanted.options.of_run,
                 resumption=wanted.options.resumption,
                 keeps_files=wanted.options.keeps_files,

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from wms.core.conf import conf
 from wms.core.errors import Finding, InvalidInput
+from wms.dags.language.origin import TOP, Origin
 from wms.dags.language.parser import parse_dag
 from wms.dags.language.spec import DagSpec, NodeSpec
 from wms.dags.states import NodeKind, ScriptKind
@@ -59,7 +60,7 @@ class Folder:
         self.warnings.append(Finding(message, file=node.place.file, line=node.place.line))
 
 
-def read_folder(root: Path, dag_files: list[str]) -> Folder:
+def read_folder(root: Path, dag_files: list[str], origin: Origin = TOP) -> Folder:
     """Read what a submission of these DAG files would send. Raises InvalidInput."""
     folder = Folder(root.resolve())
     for number, path in enumerate(_paths(folder.root)):
@@ -67,7 +68,7 @@ def read_folder(root: Path, dag_files: list[str]) -> Folder:
             raise InvalidInput.of(f"there are more than {_MOST_NAMES} files below {root}")
         is_read = number < _MOST_READ and (folder.root / path).stat().st_size <= _LARGEST_BYTES
         folder.files[path] = folder._read(path, _LARGEST_BYTES) if is_read else None
-    _read_dag(folder, dag_files, "", _DEEPEST)
+    _read_dag(folder, dag_files, origin, _DEEPEST)
     return folder
 
 
@@ -80,8 +81,8 @@ def _paths(root: Path) -> Iterator[str]:
                 yield os.path.relpath(place, root)
 
 
-def _read_dag(folder: Folder, dag_files: list[str], directory: str, depth: int) -> None:
-    spec = parse_dag(dag_files, folder.text, directory=directory)
+def _read_dag(folder: Folder, dag_files: list[str], origin: Origin, depth: int) -> None:
+    spec = parse_dag(dag_files, folder.text, origin=origin)
     for node in spec.nodes.values():
         _warn_of_scripts(folder, node)
         if node.source in spec.descriptions or not node.source:
@@ -90,7 +91,7 @@ def _read_dag(folder: Folder, dag_files: list[str], directory: str, depth: int) 
         if not is_there:
             _stand_in(folder, node, spec)
         elif node.kind is NodeKind.SUBDAG and depth:
-            _read_dag(folder, [node.source], node.directory, depth - 1)
+            _read_dag(folder, [node.source], replace(origin, directory=node.directory), depth - 1)
 
 
 def _stand_in(folder: Folder, node: NodeSpec, spec: DagSpec) -> None:

@@ -6,6 +6,7 @@ import posixpath
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from wms.dags.language.origin import Origin
 from wms.dags.language.parser import parse_dag
 from wms.dags.states import NodeKind
 
@@ -52,7 +53,7 @@ class _Named:
 
     def look(self, dag_files: Sequence[str], directory: str, depth: int) -> None:
         """Take in what these DAG files name."""
-        spec = parse_dag(list(dag_files), self._files.get, directory=directory)
+        spec = parse_dag(list(dag_files), self._files.get, origin=Origin(directory))
         for node in spec.nodes.values():
             self.directories.add(node.directory)
             if node.kind is NodeKind.SUBDAG and depth:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from wms.dags.language.bounds import Bounds
+from wms.dags.language.origin import TOP
 from wms.dags.language.parser import parse_dag
 from wms.dags.language.spec import DagSpec
 
@@ -13,11 +14,11 @@ _BOUNDS = Bounds()
 
 
 def read(
-    text: str, files: Mapping[str, str] | None = None, *, bounds: Bounds = _BOUNDS, directory=""
+    text: str, files: Mapping[str, str] | None = None, *, bounds: Bounds = _BOUNDS, origin=TOP
 ) -> DagSpec:
     """The DAG of `case.dag`, with the other files beside it."""
     return parse_dag(
-        ["case.dag"], {**(files or {}), "case.dag": text}.get, bounds=bounds, directory=directory
+        ["case.dag"], {**(files or {}), "case.dag": text}.get, bounds=bounds, origin=origin
     )
 
 

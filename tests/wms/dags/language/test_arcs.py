@@ -125,3 +125,9 @@ def test_the_nodes_of_splices_are_counted_where_no_arc_is_made_of_them(line: str
     assert len(well_read(f"{text}{line}\n{line}\n", files, bounds=bounds).arcs) == 0
     ((_, _, message),) = faults(text + f"{line}\n" * 1000, files, bounds=bounds)
     assert message == f"lines with splices name more than {6 * size} nodes in all"
+
+
+def test_a_further_child_among_the_children_says_nothing() -> None:
+    dag = well_read("JOB A a\nJOB B b\nJOB C c\nPARENT A CHILD B child C\n")
+
+    assert arcs_of(dag) == {("A", "B"), ("A", "C")}

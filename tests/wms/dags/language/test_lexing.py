@@ -31,8 +31,18 @@ def test_a_backslash_joins_lines_and_comments_between_them_are_dropped() -> None
     assert [node.place.line for node in dag.nodes.values()] == [1, 3]
 
 
-def test_nothing_is_put_between_joined_lines() -> None:
-    assert list(well_read("JOB A\\\nB x.sub").nodes) == ["AB"]
+def test_a_blank_stands_between_joined_lines() -> None:
+    dag = well_read('JOB A\\\nx.sub\nVARS A x="1\\\n   2" y\\\n= 3')
+
+    assert dag.nodes["A"].source == "x.sub"
+    assert values_of(dag, "A") == {"x": "1 2", "y": "3"}
+
+
+def test_empty_lines_between_joined_lines_are_passed_over() -> None:
+    dag = well_read("JOB A \\\n\n \t\r\n# why\n\n  a.sub\nJOB B b.sub")
+
+    assert {name: node.source for name, node in dag.nodes.items()} == {"A": "a.sub", "B": "b.sub"}
+    assert dag.nodes["B"].place.line == 7
 
 
 def test_a_comment_does_not_go_on_in_the_next_line() -> None:
@@ -119,6 +129,14 @@ def test_blanks_of_other_scripts_separate_nothing() -> None:
     (fault,) = faults("JOB A\xa0B a.sub")
 
     assert "a name has neither blanks" in fault[2]
+
+
+@pytest.mark.parametrize("blank", ["\xa0", "\u2003", "\x1c"])
+def test_names_of_parents_and_children_are_separated_by_blanks_and_tabs_alone(blank: str) -> None:
+    chain = "JOB A a.sub\nJOB B b.sub\n"
+
+    assert faults(f"{chain}PARENT A{blank}CHILD\tB")[0][2].startswith("expected: PARENT")
+    assert arcs_of(well_read(f"{chain}# {blank}\nPARENT\tA\tCHILD \t B"))
 
 
 def test_a_zero_byte_in_a_name_is_refused() -> None:

@@ -59,6 +59,9 @@ def test_a_node_may_end_the_dag(line: str, rule: AbortRule) -> None:
         ("TOLERANCE A 2", Tolerance(2)),
         ("TOLERANCE A 10% WAIT", Tolerance(10, True, False)),
         ("TOLERANCE A 0 FAIL-FAST", Tolerance(0)),
+        ("TOLERANCE A 15 %", Tolerance(15, True)),
+        ("TOLERANCE A 15 % wait", Tolerance(15, True, False)),
+        ("TOLERANCE A 150%", Tolerance(150, True)),
     ],
 )
 def test_some_jobs_of_a_list_may_fail(line: str, tolerance: Tolerance) -> None:
@@ -150,7 +153,20 @@ def test_the_later_line_wins_whether_it_is_for_one_node_or_for_all(said) -> None
         ('VARS A prepend="1"', {"prepend": "1"}),
         ('VARS A +Tags="\\"gpu\\"" my.x="1"', {"+Tags": '"gpu"', "my.x": "1"}),
         ('VARS A x="it\'s" y="a=b"', {"x": "it's", "y": "a=b"}),
-        ('VARS A x="" y=', {"x": "", "y": ""}),
+        ('VARS A x="" y=1', {"x": "", "y": "1"}),
+        ("VARS A x = 1 y\t=\t2 z= 'a b'", {"x": "1", "y": "2", "z": "a b"}),
+        ("VARS A x= y=2", {"x": "y=2"}),
+        ("VARS A x=a=b=c", {"x": "a=b=c"}),
+        # Quotes inside of a value are its own; a blank ends it unless it stands between two.
+        ('VARS A x="a "b" c" y=1', {"x": 'a "b" c', "y": "1"}),
+        ("VARS A x=\"a 'b' c\"", {"x": "a 'b' c"}),
+        ("VARS A x='a \"b\" c'", {"x": 'a "b" c'}),
+        ('VARS A x=a"b c"d', {"x": 'a"b c"d'}),
+        ('VARS A x=a"b\\"c"d', {"x": 'a"b"c"d'}),
+        ('VARS A x="1"y="2"', {"x": '1"y="2'}),
+        ("VARS A x=don't y=can't", {"x": "don't y=can't"}),
+        ("VARS A x=c:\\dir", {"x": "c:\\dir"}),
+        ('VARS A x="a\\tb"', {"x": "atb"}),
         ('VARS A\tx="1"\ty="2"\r', {"x": "1", "y": "2"}),
         ('VARS "A" x="1"', {"x": "1"}),
         ('VARS A x="$(JOB)-$(RETRY)"', {"x": "$(JOB)-$(RETRY)"}),
@@ -190,13 +206,37 @@ def test_a_variable_that_is_given_again_is_warned_of_unless_it_was_for_all_nodes
 
 
 def test_a_script_is_read_with_everything() -> None:
-    node = node_with("SCRIPT debug out.log stderr DEFER 4 60 POST A /bin/sh -c 'a b' $JOB x$JOB")
+    node = node_with("SCRIPT debug o.log stderr DEFER 4 60 POST A /bin/sh -c 'a b' $JOB x$JOB")
 
     assert node.scripts == {
         ScriptKind.POST: ScriptSpec(
-            "/bin/sh", ("-c", "a b", "$JOB", "x$JOB"), ("case.dag", 2), 4, 60, "out.log", "STDERR"
+            "/bin/sh",
+            ("-c", "'a", "b'", "$JOB", "x$JOB"),
+            ("case.dag", 2),
+            4,
+            60,
+            "o.log",
+            "STDERR",
         )
     }
+
+
+@pytest.mark.parametrize(
+    ("line", "command"),
+    [
+        ("SCRIPT PRE A n.sh don't", ["n.sh", "don't"]),
+        ('SCRIPT PRE A n.sh "a b', ["n.sh", '"a', "b"]),
+        ('script pre "A" n.sh\ta  \\  b\\ ', ["n.sh", "a", "\\", "b"]),
+        ("SCRIPT PRE A 'n.sh' a=b = c", ["'n.sh'", "a=b", "=", "c"]),
+        ("SCRIPT PRE A n.sh a\xa0b", ["n.sh", "a\xa0b"]),
+        ("SCRIPT PRE A n.sh # no comment", ["n.sh", "#", "no", "comment"]),
+    ],
+)
+def test_the_words_of_a_script_are_separated_by_blanks_alone(line: str, command: list[str]) -> None:
+    scripts = node_with(line).scripts
+
+    assert scripts is not None
+    assert [scripts[ScriptKind.PRE].executable, *scripts[ScriptKind.PRE].arguments] == command
 
 
 def test_a_node_has_one_script_of_a_kind_the_last_one() -> None:
@@ -232,7 +272,7 @@ def test_macros_of_jobs_are_known_to_scripts_that_run_after_them(kind: str) -> N
     macros = (
         "$JOB $node $RETRY $MAX_RETRIES $DAGID $DAG_STATUS $FAILED_COUNT $FUTILE_COUNT $DONE_COUNT "
         "$QUEUED_COUNT $NODE_COUNT $JOBID $CLUSTERID $JOB_COUNT $JOB_ABORT_COUNT $RETURN $SUCCESS "
-        "$EXIT_CODES $EXIT_CODE_COUNTS $PRE_SCRIPT_RETURN $ $1 x$NOTHING"
+        "$EXIT_CODES $EXIT_CODE_LIST $EXIT_CODE_COUNTS $PRE_SCRIPT_RETURN $ $1 x$NOTHING"
     )
 
     assert warnings(f"JOB A a\nSCRIPT {kind} A x {macros}") == []

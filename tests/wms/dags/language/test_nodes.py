@@ -5,6 +5,8 @@ from itertools import permutations
 import pytest
 
 from tests.wms.dags.language.reading import read, well_read
+from wms.dags.checking import dag_bounds
+from wms.dags.language.bounds import Bounds
 from wms.dags.states import NodeKind
 
 
@@ -103,7 +105,7 @@ def test_a_description_is_given_once() -> None:
 
 
 def test_a_file_with_a_path_of_the_greatest_length_has_no_descriptions() -> None:
-    name = "d" * 254
+    name = "d/" * 511 + "d"
 
     (fault,) = read(f"INCLUDE {name}", {name: "JOB A {\n}\nJOB B b"}).findings
 
@@ -122,3 +124,8 @@ def test_done_may_be_said_in_a_line_of_its_own() -> None:
     dag = well_read("DONE A\nJOB A a\nJOB B b")
 
     assert [node.is_done for node in dag.nodes.values()] == [True, False]
+
+
+def test_a_dag_of_a_million_nodes_and_two_is_not_too_large() -> None:
+    assert Bounds().max_nodes >= 1_000_002
+    assert dag_bounds().max_nodes >= 1_000_002

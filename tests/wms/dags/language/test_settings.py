@@ -138,6 +138,13 @@ def test_the_environment_of_scripts_is_bounded() -> None:
         ]
 
 
+@pytest.mark.parametrize(
+    "options", ["", "60", "ALWAYS-UPDATE", "82 ALWAYS-UPDATE 1000", "always_update 5 -1"]
+)
+def test_the_options_of_a_status_file_stand_in_any_order(options: str) -> None:
+    assert well_read(f"NODE_STATUS_FILE f {options}").status_file == "f"
+
+
 def test_a_script_that_is_put_off_waits_for_a_second_at_least() -> None:
     dag = well_read("JOB A a\nSCRIPT DEFER 4 0 PRE A x")
 

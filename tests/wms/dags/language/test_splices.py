@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from tests.wms.dags.language.reading import arcs_of, faults, read, values_of, warnings, well_read
 from wms.dags.language.bounds import Bounds
+from wms.dags.language.origin import Origin
 from wms.dags.language.parser import parse_dag
 from wms.dags.states import ScriptKind
 
@@ -256,10 +257,6 @@ def test_splices_are_nested_to_a_bounded_depth() -> None:
 
 def test_splices_of_splices_cannot_grow_without_end() -> None:
     twice = {str(n): f"SPLICE A {n + 1}\nSPLICE B {n + 1}" for n in range(40)} | {"40": ""}
-    bounds = Bounds(max_text_bytes=1_000_000)
-
-    (fault,) = faults("SPLICE S 0", twice, bounds=bounds)
-    assert "splices read text again" in fault[2]
 
     (fault,) = faults("SPLICE S 0", twice | {"40": "JOB A a"}, bounds=Bounds(max_nodes=1000))
     assert fault[2] == "a DAG has at most 1000 nodes"
@@ -365,7 +362,7 @@ def test_a_dag_that_runs_in_a_directory_finds_its_files_there() -> None:
     dag = parse_dag(
         ["d/in.dag"],
         {"d/in.dag": "JOB A a.sub\nINCLUDE more\nDOT x.dot", "d/more": 'VARS A x="1"'}.get,
-        directory="d",
+        origin=Origin("d"),
     )
 
     assert dag.findings == []
@@ -379,3 +376,31 @@ def test_a_limit_that_is_given_again_or_starts_nothing_is_warned_of() -> None:
         ("case.dag", 3, "category c had the limit 2: the last one counts"),
         ("case.dag", 3, "no node of category c is ever started: its limit is 0"),
     ]
+
+
+def _doubling(depth: int, command: str, last: str) -> dict[str, str]:
+    """Files that each read the next one twice."""
+    lines = {"SPLICE": "SPLICE A {0}\nSPLICE B {0}\n", "INCLUDE": "INCLUDE {0}\nINCLUDE {0}\n"}
+    return {f"s{n}": lines[command].format(f"s{n + 1}") for n in range(depth)} | {f"s{depth}": last}
+
+
+@pytest.mark.parametrize("command", ["SPLICE", "INCLUDE"])
+@pytest.mark.parametrize("last", ["", "# nothing\n", "#" * 10_000])
+def test_what_files_read_again_is_bounded_by_what_they_say(command: str, last: str) -> None:
+    files = _doubling(40, command, last)
+
+    (finding,) = parse_dag(["s0"], files.get).findings
+
+    assert "lines again in all" in finding.message
+    assert (finding.command, finding.file[:1]) == (command, "s")
+    assert finding.line in (1, 2)
+
+
+def test_every_line_may_be_a_splice_of_the_same_file() -> None:
+    count = 30_000
+    files = {"s0": "".join(f"SPLICE S{n} s1\n" for n in range(count)), "s1": "JOB A a NOOP\n"}
+
+    dag = parse_dag(["s0"], files.get)
+
+    assert dag.findings == []
+    assert len(dag.nodes) == count

@@ -189,6 +189,24 @@ def test_under_root_it_is_not_root_and_cannot_become_it(real_fence, ask):
     assert words[1:] == ["CapEff:", "0000000000000000", "NoNewPrivs:", "1"]
 
 
+def test_behind_a_fence_it_has_no_rights_and_the_kernels_edges_are_closed(real_fence, ask):
+    run = done(
+        ask(
+            "#!/bin/sh\ngrep -E '^(Cap|NoNewPrivs|Seccomp:)' /proc/self/status\n"
+            "unshare -U true 2>/dev/null && echo in\n"
+            "cat /proc/keys | grep -c _uid\nexit 0\n"
+        )
+    )
+
+    lines = said(run).splitlines()
+    facts = dict(line.split(":\t") for line in lines if ":\t" in line)
+    assert {facts[name] for name in ("CapInh", "CapPrm", "CapEff", "CapAmb")} == {"0" * 16}
+    assert facts["CapBnd"] == "0" * 16 or os.geteuid()
+    assert (facts["NoNewPrivs"], facts["Seccomp"]) == ("1", "2")
+    assert lines[-1] == "0"
+    assert "in" not in lines
+
+
 def test_what_is_no_file_is_not_kept(any_fence, ask, dag):
     run = done(ask("ln -s /etc/passwd link; mkfifo pipe; echo x >file; ln -s / dir"))
 

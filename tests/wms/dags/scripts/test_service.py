@@ -3,12 +3,14 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
+from django.db import connection
 from django.utils import timezone
 
 from tests.wms.dags.scripts.conftest import content, files_of, put
 from wms.core.models import InboxEntry
 from wms.dags.models import ScriptRun
-from wms.dags.scripts import publishing, service
+from wms.dags.scripts import publishing, running, service
+from wms.dags.scripts.process import Ended
 from wms.dags.scripts.publishing import Change, Changes
 from wms.jobs.blobs import store_bytes
 
@@ -188,3 +190,18 @@ def test_it_is_appended_to_what_the_script_itself_wrote(dag):
     publishing.publish(dag.workspace_id, changes, now=NOW)
 
     assert files_of(dag) == {"log": "own\nbanner\n"}
+
+
+def test_an_end_whose_files_cannot_be_stored_is_written_without_them(ask, dag):
+    run = ask()
+    taken = started(run)
+    with connection.cursor() as cursor:
+        cursor.execute("ALTER TABLE jobs_workspacefile ADD CHECK (path <> 'never')")
+    changes = Changes(files={"never": Change(store_bytes(b"x").pk)})
+
+    running._record(taken, running.Outcome(Ended(0, output=b"words"), changes))
+
+    ended = as_it_is(run)
+    assert (ended.state, ended.exit_code) == ("ended", 1)
+    assert "What it left cannot be stored: IntegrityError" in ended.failure
+    assert ended.output is not None
