@@ -33,6 +33,8 @@ class Conf:
     max_dag_nodes: int
     max_dag_arcs: int
     max_check_s: float
+    max_heavy_requests: int
+    max_heavy_requests_per_user: int
     blobs_dir: Path
     host_pilots_dir: Path
     public_url: str
@@ -62,6 +64,8 @@ def conf() -> Conf:
         max_dag_nodes=int(raw["MAX_DAG_NODES"]),
         max_dag_arcs=int(raw["MAX_DAG_ARCS"]),
         max_check_s=float(raw["MAX_CHECK_S"]),
+        max_heavy_requests=int(raw["MAX_HEAVY_REQUESTS"]),
+        max_heavy_requests_per_user=int(raw["MAX_HEAVY_REQUESTS_PER_USER"]),
         blobs_dir=Path(raw["BLOBS_DIR"]),
         host_pilots_dir=Path(raw["HOST_PILOTS_DIR"]),
         public_url=str(raw["PUBLIC_URL"]),

@@ -10,9 +10,15 @@ from dataclasses import dataclass
 
 
 class PilotageError(Exception):
-    """Something was refused; the message tells the reader why."""
+    """Something was refused; the message tells the reader why.
+
+    `type` tells programs what happened where the status does not (RFC 9457), `retry_after_s` when
+    the same may be asked again.
+    """
 
     status = 400
+    type = "about:blank"
+    retry_after_s: int | None = None
 
     def __init__(self, message: str = "") -> None:
         super().__init__(message or (type(self).__doc__ or "").split("\n")[0])
@@ -54,6 +60,13 @@ class TooMany(PilotageError):
     """The actor asks for more at once than one may."""
 
     status = 429
+
+
+class Busy(TooMany):
+    """All places for requests that take long are taken; this one was not begun."""
+
+    type = "urn:pilotage:busy"
+    retry_after_s = 5
 
 
 class TooLarge(PilotageError):

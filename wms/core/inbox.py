@@ -7,7 +7,7 @@ from functools import partial
 
 from django.db import transaction
 
-from wms.core.loops import wake
+from wms.core.loops import wake_loop
 from wms.core.models import InboxEntry
 
 _TASK_BY_TOPIC: dict[str, str] = {}
@@ -29,4 +29,4 @@ def knock(topics: Iterable[str]) -> None:
     for topic in sorted(topics):
         task = _TASK_BY_TOPIC.get(topic)
         if task is not None:
-            transaction.on_commit(partial(wake, task))
+            transaction.on_commit(partial(wake_loop, task))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from django.db import connection
 
 _NAMESPACE = 0x50494C4F  # "PILO": keeps our keys apart from those of other programs in the database
+# Rows are tried one after another, and no more of them than until one is free.
+_TAKE_ONE = "SELECT key FROM unnest(%s::int[]) AS key WHERE pg_try_advisory_lock(%s, key) LIMIT 1"
 
 
 @contextmanager
@@ -18,13 +20,20 @@ def advisory_lock(name: str) -> Iterator[bool]:
     Never waits. The lock ends with the block, or with the database session: a process that is
     killed leaves nothing locked.
     """
-    key = zlib.crc32(name.encode()) - 0x80000000
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_try_advisory_lock(%s, %s)", [_NAMESPACE, key])
-        is_held = bool(cursor.fetchone()[0])
-    try:
+    with one_of_advisory_locks([name]) as is_held:
         yield is_held
+
+
+@contextmanager
+def one_of_advisory_locks(names: Sequence[str]) -> Iterator[bool]:
+    """The same for the first lock that is free; False when others hold all of them."""
+    keys = [zlib.crc32(name.encode()) - 0x80000000 for name in names]
+    with connection.cursor() as cursor:
+        cursor.execute(_TAKE_ONE, [keys, _NAMESPACE])
+        held = cursor.fetchone()
+    try:
+        yield held is not None
     finally:
-        if is_held and connection.connection is not None and not connection.connection.closed:
+        if held and connection.connection is not None and not connection.connection.closed:
             with connection.cursor() as cursor:
-                cursor.execute("SELECT pg_advisory_unlock(%s, %s)", [_NAMESPACE, key])
+                cursor.execute("SELECT pg_advisory_unlock(%s, %s)", [_NAMESPACE, *held])

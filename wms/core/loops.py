@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import cache
 from typing import Any
 
 import structlog
 from celery import current_app
+from django.core.cache import cache
 from django.utils import timezone
 from django.utils.module_loading import autodiscover_modules
 from kombu.exceptions import OperationalError
@@ -22,6 +23,8 @@ from wms.core.models import ControlLoop
 
 log = structlog.get_logger(__name__)
 _WAKE_TIMEOUT_S = 3
+#: A worker that takes a message up later than this does not carry it out.
+_WAKE_EXPIRES_S = 10
 
 CycleReport = Mapping[str, Any]
 
@@ -49,7 +52,7 @@ def register(loop: Loop) -> Loop:
     return loop
 
 
-@cache
+@functools.cache
 def _import_tasks() -> None:
     autodiscover_modules("tasks")
 
@@ -65,6 +68,7 @@ def run(loop: Loop) -> bool:
 
     True when it ran here. An exception of the cycle is stored with the loop and raised again.
     """
+    _take_wake_up(loop.task)
     with advisory_lock(f"loop:{loop.name}") as is_held:
         if not is_held:
             return False
@@ -114,6 +118,34 @@ def _store(
     ControlLoop.objects.update_or_create(name=loop.name, defaults=facts)
 
 
+def wake_loop(task: str) -> None:
+    """Ask a worker to run a loop soon, unless it was asked and has not begun since.
+
+    So a thousand events in a row leave one message, and no loop waits behind the wake-ups of
+    another. A mark in the cache tells of the message; it goes when the loop begins, and by itself
+    when the message would be dropped: one that is lost delays the next by a period at the most.
+    """
+    try:
+        is_first = cache.add(_mark(task), 1, timeout=_WAKE_EXPIRES_S)
+    except (RedisError, OSError) as error:
+        log.warning("task_wake_failed", task=task, error=str(error))
+        return
+    if is_first:
+        wake(task)
+
+
+def _take_wake_up(task: str) -> None:
+    """Let what happens from now on wake the loop again. Without the cache the mark expires."""
+    try:
+        cache.delete(_mark(task))
+    except (RedisError, OSError) as error:
+        log.warning("loop_mark_kept", task=task, error=str(error))
+
+
+def _mark(task: str) -> str:
+    return f"woken:{task}"
+
+
 def wake(task: str, *arguments: int) -> None:
     """Ask a worker to run a task soon; without a broker its next period does it.
 
@@ -121,12 +153,12 @@ def wake(task: str, *arguments: int) -> None:
     """
     try:
         with _wake_up_pool().acquire(block=True, timeout=_WAKE_TIMEOUT_S) as producer:
-            current_app.send_task(task, arguments, producer=producer, expires=10)
+            current_app.send_task(task, arguments, producer=producer, expires=_WAKE_EXPIRES_S)
     except (OperationalError, RedisError, OSError) as error:
         log.warning("task_wake_failed", task=task, error=str(error))
 
 
-@cache
+@functools.cache
 def _wake_up_pool() -> ProducerPool:
     """Connections of their own: workers wait on theirs for long, these must not."""
     connection = current_app.connection_for_write()

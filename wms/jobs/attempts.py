@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import posixpath
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -14,10 +12,20 @@ from django.db.models import F
 
 from matching.classads import quote
 from wms.core.actors import Actor
-from wms.core.errors import Conflict, InvalidInput, NotFound
+from wms.core.errors import InvalidInput
 from wms.jobs import lifecycle, statements
-from wms.jobs.models import Attempt, AttemptFile, Blob, Job, JobEvent, WorkspaceFile
+from wms.jobs.messages import (
+    AttemptSuperseded,
+    find_attempt,
+    has_reported_its_end,
+    live_attempt,
+    locked_attempt,
+    taking,
+)
+from wms.jobs.models import Attempt, AttemptFile, Blob, Job
 from wms.jobs.paths import checked_path
+from wms.jobs.places import misplaced, names_told
+from wms.jobs.publishing import not_received, publish
 from wms.jobs.services import MOST_FREE_ATTEMPTS, hold_jobs, reschedule_jobs
 from wms.jobs.states import WITH_PILOT, JobState
 from wms.jobs.verdicts import (
@@ -30,13 +38,8 @@ from wms.jobs.verdicts import (
 
 #: A job of so many attributes is told no new ones.
 MOST_ATTRIBUTES = 200
-_NO_ATTEMPT = "This pilot has no attempt {number} of job {job}."
 _ON_EXIT_HOLD = "on_exit_hold is true"
 _StoppedBy = Attempt.StoppedBy
-
-
-class AttemptSuperseded(Conflict):
-    """This attempt has ended or was replaced; its reports are not taken any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,55 +77,8 @@ class PayloadEnd:
         if self.exit_code != success_code:
             return f"the payload ended with exit code {self.exit_code}"
         if self.missing_outputs:
-            return f"output files are missing: {', '.join(self.missing_outputs)}"
+            return f"output files are missing: {names_told(self.missing_outputs)}"
         return ""
-
-
-def find_attempt(job_id: int, number: int, *, pilot_id: int) -> Attempt:
-    """The attempt, if it is this pilot's own. Raises NotFound otherwise."""
-    attempt = (
-        Attempt.objects.filter(job_id=job_id, number=number, pilot_id=pilot_id)
-        .select_related("job")
-        .first()
-    )
-    if attempt is None:
-        raise NotFound(_NO_ATTEMPT.format(number=number, job=job_id))
-    return attempt
-
-
-def live_attempt(job_id: int, number: int, *, pilot_id: int) -> Attempt:
-    """The attempt, if it is open. Raises NotFound or AttemptSuperseded."""
-    attempt = find_attempt(job_id, number, pilot_id=pilot_id)
-    if attempt.outcome or attempt.job.state not in WITH_PILOT:
-        raise AttemptSuperseded(
-            f"Attempt {number} of job {job_id} is closed: {attempt.reason or attempt.job.state}."
-        )
-    return attempt
-
-
-@contextmanager
-def late_recorded(job_id: int, number: int, message: str, *, actor: Actor) -> Iterator[None]:
-    """A message that is refused because its attempt is over becomes an event of the job, once."""
-    try:
-        yield
-    except AttemptSuperseded:
-        note_late(job_id, number, message, actor=actor)
-        raise
-
-
-@transaction.atomic
-def note_late(job_id: int, number: int, message: str, *, actor: Actor) -> None:
-    """Write down, once for each kind, that a message came after its attempt was over.
-
-    A repetition of what its pilot sent before it reported the end itself is none.
-    """
-    facts = {"attempt": number, "message": message}
-    Job.objects.select_for_update().get(pk=job_id)
-    attempt = Attempt.objects.get(job_id=job_id, number=number)
-    if _has_reported_its_end(attempt):
-        return
-    if not JobEvent.objects.filter(job_id=job_id, event="late", facts=facts).exists():
-        lifecycle.note("late", {job_id: facts}, actor=actor)
 
 
 def start_attempt(job_id: int, number: int, *, pilot_id: int, actor: Actor, now: datetime) -> None:
@@ -130,20 +86,16 @@ def start_attempt(job_id: int, number: int, *, pilot_id: int, actor: Actor, now:
 
     Raises NotFound or AttemptSuperseded.
     """
-    with late_recorded(job_id, number, "started", actor=actor), transaction.atomic():
+    with (
+        taking(job_id, number, "started", pilot_id=pilot_id, actor=actor),
+        transaction.atomic(),
+    ):
         attempt = find_attempt(job_id, number, pilot_id=pilot_id)
-        if _has_reported_its_end(attempt):
+        if has_reported_its_end(attempt):
             return
         live_attempt(job_id, number, pilot_id=pilot_id)
         lifecycle.apply("start", [job_id], actor=actor)
         Attempt.objects.filter(pk=attempt.pk, started_at=None).update(started_at=now)
-
-
-def _has_reported_its_end(attempt: Attempt) -> bool:
-    """True when the attempt was closed by the report of its own pilot."""
-    if attempt.outcome == Attempt.Outcome.LOST:
-        return attempt.stopped_by in {_StoppedBy.PREEMPTION, _StoppedBy.PILOT}
-    return attempt.outcome in {Attempt.Outcome.DONE, Attempt.Outcome.FAILED}
 
 
 @transaction.atomic
@@ -201,15 +153,18 @@ def end_attempt(
     the pilot stopped it. Repeating the report changes nothing. Raises AttemptSuperseded when the
     job was taken from this attempt meanwhile: then none of its files counts.
     """
-    with late_recorded(job_id, number, "ended", actor=actor), transaction.atomic():
+    with (
+        taking(job_id, number, "ended", pilot_id=pilot_id, actor=actor),
+        transaction.atomic(),
+    ):
         _end(job_id, number, pilot_id=pilot_id, end=end, actor=actor, now=now)
 
 
 def _end(
     job_id: int, number: int, *, pilot_id: int, end: PayloadEnd, actor: Actor, now: datetime
 ) -> None:
-    job, attempt = _locked(job_id, number, pilot_id=pilot_id)
-    if _has_reported_its_end(attempt):
+    job, attempt = locked_attempt(job_id, number, pilot_id=pilot_id)
+    if has_reported_its_end(attempt):
         return
     if attempt.outcome or job.attempt_number != number or job.state not in WITH_PILOT:
         raise AttemptSuperseded(f"Attempt {number} of job {job_id} was replaced or stopped.")
@@ -218,14 +173,14 @@ def _end(
         _write_end(attempt, end, now)
         _interrupted(job, end, actor=actor)
         return
-    failure = end.failure(success_code(job)) or _missing_upload(job, attempt)
+    failure = end.failure(success_code(job)) or not_received(job, attempt) or misplaced(job)
     ad = JobAd(job, attempt, now, Ending(end.exit_code, end.signal))
     is_held = ad.says("on_exit_hold")
     again = "" if is_held else _why_again(job, ad, end, failure)
     reason = failure or again or (_ON_EXIT_HOLD if is_held else "")
     outcome = Attempt.Outcome.FAILED if reason else Attempt.Outcome.DONE
     _write_end(attempt, end, now, outcome=outcome, reason=reason, ended_at=now)
-    _publish(job, attempt, with_outputs=not failure and not again and not is_held, now=now)
+    publish(job, attempt, with_outputs=not failure and not again and not is_held, now=now)
     facts = {job_id: end.facts()}
     if is_held or again:
         _give_attempt_back(job_id)
@@ -251,16 +206,6 @@ def _note_start(job: Job, actor: Actor) -> None:
     """Of a payload that ends soon its pilot tells nothing before: its history has a start too."""
     if job.state == JobState.MATCHED:
         lifecycle.apply("start", [job.pk], actor=actor)
-
-
-def _locked(job_id: int, number: int, *, pilot_id: int) -> tuple[Job, Attempt]:
-    """The job, locked, and then the attempt as it is now. Raises NotFound."""
-    about = {"job_id": job_id, "number": number, "pilot_id": pilot_id}
-    job = statements.LOCKED_JOB.first(**about)
-    attempt = statements.ATTEMPT.first(**about)
-    if job is None or attempt is None:
-        raise NotFound(_NO_ATTEMPT.format(number=number, job=job_id))
-    return job, attempt
 
 
 def _interrupted(job: Job, end: PayloadEnd, *, actor: Actor) -> None:
@@ -298,16 +243,6 @@ def _why_again(job: Job, ad: JobAd, end: PayloadEnd, failure: str) -> str:
     return f"{failure}; retry {tried} of {job.max_retries}"
 
 
-def _missing_upload(job: Job, attempt: Attempt) -> str:
-    sent = {
-        file["path"]
-        for file in statements.sent_files(attempt)
-        if file["kind"] == AttemptFile.Kind.OUTPUT
-    }
-    missing = sorted(set(job.output_files) - sent)
-    return f"output files were not received: {', '.join(missing)}" if missing else ""
-
-
 def _write_end(
     attempt: Attempt,
     end: PayloadEnd,
@@ -338,33 +273,6 @@ def _write_end(
     )
 
 
-def _publish(job: Job, attempt: Attempt, *, with_outputs: bool, now: datetime) -> None:
-    """Put the attempt's files into the workspace: outputs of a success only, logs always."""
-    names = {AttemptFile.Kind.STDOUT: job.stdout_name, AttemptFile.Kind.STDERR: job.stderr_name}
-    paths: dict[str, str] = {}
-    for file in statements.sent_files(attempt):
-        if file["kind"] == AttemptFile.Kind.OUTPUT:
-            if with_outputs:
-                paths[file["path"]] = file["blob"]
-        elif names[AttemptFile.Kind(file["kind"])]:
-            paths[names[AttemptFile.Kind(file["kind"])]] = file["blob"]
-    WorkspaceFile.objects.bulk_create(
-        [
-            WorkspaceFile(
-                workspace_id=job.workspace_id,
-                path=posixpath.join(job.directory, path),
-                blob_id=blob,
-                attempt=attempt,
-                modified_at=now,
-            )
-            for path, blob in sorted(paths.items())
-        ],
-        update_conflicts=True,
-        unique_fields=["workspace", "path"],
-        update_fields=["blob", "attempt", "modified_at"],
-    )
-
-
 def return_job(
     job_id: int,
     number: int,
@@ -378,12 +286,15 @@ def return_job(
 
     Pre-emption costs none of its attempts. Repeating it changes nothing.
     """
-    with late_recorded(job_id, number, "not_run", actor=actor), transaction.atomic():
+    with (
+        taking(job_id, number, "not_run", pilot_id=pilot_id, actor=actor),
+        transaction.atomic(),
+    ):
         find_attempt(job_id, number, pilot_id=pilot_id)
         # The job first, as everybody: so a repetition at the same time gives nothing back twice.
         Job.objects.select_for_update().get(pk=job_id)
         attempt = find_attempt(job_id, number, pilot_id=pilot_id)
-        if attempt.outcome == Attempt.Outcome.NOT_RUN or _has_reported_its_end(attempt):
+        if attempt.outcome == Attempt.Outcome.NOT_RUN or has_reported_its_end(attempt):
             return
         attempt = live_attempt(job_id, number, pilot_id=pilot_id)
         has_begun = attempt.started_at is not None

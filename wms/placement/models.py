@@ -9,6 +9,7 @@ from django.db.models.functions import Now
 
 from wms.core.models import EventRecord
 from wms.jobs.models import Workspace
+from wms.jobs.paths import MAX_PATH_BYTES
 from wms.placement.states import RequestState
 
 
@@ -25,7 +26,9 @@ class PlacementRequest(models.Model):
         Workspace, on_delete=models.PROTECT, related_name="placement_requests"
     )
     directory = models.CharField(
-        max_length=255, blank=True, help_text="Where in the workspace relative names begin."
+        max_length=MAX_PATH_BYTES,
+        blank=True,
+        help_text="Where in the workspace relative names begin.",
     )
     source_url = models.TextField()
     destination_url = models.TextField()

@@ -1,23 +1,30 @@
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import subprocess
 import sys
 import threading
+import uuid
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+import redis
 import time_machine
 from celery import current_app
+from celery.signals import before_task_publish
+from django.core.cache import cache
 from django.db import connections
 
+from portal.embedded.temporary import running_redis
 from wms.core import loops
 from wms.core.locks import advisory_lock
 from wms.core.models import ControlLoop
+from wms.dags.lifecycle import ADVANCE_TASK
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 
@@ -132,6 +139,56 @@ def test_every_loop_has_a_task_of_its_name_and_a_time_limit() -> None:
         assert task.soft_time_limit < task.time_limit
 
 
+@dataclass
+class Sent:
+    """The messages of a task that nobody serves."""
+
+    task: str
+    count: int = 0
+
+
+@pytest.fixture
+def sent() -> Iterator[Sent]:
+    messages = Sent(f"tests.{uuid.uuid4().hex}")
+
+    def count(sender: str, **_: Any) -> None:
+        messages.count += sender == messages.task
+
+    before_task_publish.connect(count, weak=False)
+    yield messages
+    before_task_publish.disconnect(count)
+    cache.delete(f"woken:{messages.task}")
+
+
+def test_a_thousand_events_leave_one_message_until_the_loop_begins(sent: Sent) -> None:
+    for _ in range(1000):
+        loops.wake_loop(sent.task)
+
+    assert sent.count == 1
+
+
+@pytest.mark.django_db
+def test_what_happens_after_a_loop_has_begun_wakes_it_again(sent: Sent) -> None:
+    loops.wake_loop(sent.task)
+
+    def cycle(_now: datetime) -> dict[str, Any]:
+        loops.wake_loop(sent.task)
+        return {"messages": sent.count}
+
+    loops.run(replace(loop(cycle), task=sent.task))
+
+    assert ControlLoop.objects.get(name="test-loop").report == {"messages": 2}
+
+
+def test_the_engine_has_a_queue_of_its_own() -> None:
+    routes = current_app.conf.task_routes
+
+    assert routes[ADVANCE_TASK] == {"queue": "engine"}
+    assert [task for task, route in routes.items() if route == {"queue": "engine"}] == [
+        ADVANCE_TASK
+    ]
+
+
 @pytest.fixture
 def silent_port() -> Iterator[int]:
     """A port that takes connections and never answers."""
@@ -139,18 +196,57 @@ def silent_port() -> Iterator[int]:
         yield server.getsockname()[1]
 
 
-def test_a_broker_that_does_not_answer_is_not_waited_for(silent_port: int) -> None:
-    _assert_wake_up_call_is_dropped(f"redis://127.0.0.1:{silent_port}/0")
+@pytest.mark.parametrize("ask", ["wake", "wake_loop"])
+def test_a_broker_that_does_not_answer_is_not_waited_for(silent_port: int, ask: str) -> None:
+    _assert_wake_up_call_is_dropped(f"redis://127.0.0.1:{silent_port}/0", ask)
 
 
-def test_without_a_broker_a_wake_up_call_is_dropped_and_nothing_else_fails() -> None:
-    _assert_wake_up_call_is_dropped("redis://127.0.0.1:1/0")
+@pytest.mark.parametrize("ask", ["wake", "wake_loop"])
+def test_without_a_broker_a_wake_up_call_is_dropped_and_nothing_else_fails(ask: str) -> None:
+    _assert_wake_up_call_is_dropped("redis://127.0.0.1:1/0", ask)
 
 
-def _assert_wake_up_call_is_dropped(redis_url: str) -> None:
-    program = "import django; django.setup(); from wms.core.loops import wake; wake('a.task')"
+@pytest.mark.django_db
+def test_a_loop_runs_without_the_cache(settings: Any) -> None:
+    settings.CACHES = {"default": settings.CACHES["default"] | {"LOCATION": "redis://127.0.0.1:1"}}
 
-    done = subprocess.run(
+    assert loops.run(loop(lambda _: {}))
+
+
+@pytest.mark.parametrize("ask", ["wake", "wake_loop"])
+def test_when_the_broker_is_full_a_wake_up_call_is_dropped_and_taken_again_later(
+    tmp_path_factory: pytest.TempPathFactory, ask: str
+) -> None:
+    folder = tmp_path_factory.mktemp("redis")
+    with (
+        running_redis(folder / "redis", maxmemory="4mb") as (server, _),
+        redis.Redis.from_url(server.url) as client,
+    ):
+        _fill(client)
+
+        _assert_wake_up_call_is_dropped(server.url, ask)
+
+        client.delete("filling")
+        assert _wake("a.task", server.url, ask).stderr == ""
+        assert client.llen("celery") == 1
+
+
+def _fill(client: redis.Redis) -> None:
+    with contextlib.suppress(redis.exceptions.OutOfMemoryError):
+        while True:
+            client.lpush("filling", b"x" * 50_000)
+
+
+def _assert_wake_up_call_is_dropped(redis_url: str, ask: str) -> None:
+    done = _wake("a.task", redis_url, ask)
+
+    assert done.returncode == 0, done.stderr
+    assert "event=task_wake_failed task=a.task" in done.stderr
+
+
+def _wake(task: str, redis_url: str, ask: str) -> subprocess.CompletedProcess[str]:
+    program = f"import django; django.setup(); from wms.core.loops import {ask}; {ask}({task!r})"
+    return subprocess.run(
         [sys.executable, "-W", "ignore", "-c", program],
         capture_output=True,
         text=True,
@@ -158,6 +254,3 @@ def _assert_wake_up_call_is_dropped(redis_url: str) -> None:
         timeout=60,
         check=False,
     )
-
-    assert done.returncode == 0, done.stderr
-    assert "event=task_wake_failed task=a.task" in done.stderr

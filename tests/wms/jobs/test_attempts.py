@@ -14,17 +14,16 @@ from wms.core.models import InboxEntry, User
 from wms.jobs import services
 from wms.jobs.attempts import (
     MOST_ATTRIBUTES,
-    AttemptSuperseded,
     PayloadEnd,
     add_attempt_file,
     end_attempt,
-    live_attempt,
     note_attributes,
     return_job,
     start_attempt,
 )
 from wms.jobs.blobs import store_bytes
 from wms.jobs.inputs import input_blobs
+from wms.jobs.messages import AttemptSuperseded, live_attempt
 from wms.jobs.models import Attempt, Job, JobEvent, WorkspaceFile
 from wms.jobs.services import (
     JobSpec,

@@ -12,7 +12,8 @@ from matching.resources import Resource
 from wms.core.actors import Actor
 from wms.core.models import User
 from wms.jobs import attempts, services
-from wms.jobs.attempts import AttemptSuperseded, PayloadEnd
+from wms.jobs.attempts import PayloadEnd
+from wms.jobs.messages import AttemptSuperseded
 from wms.jobs.models import Attempt, Job, JobEvent
 from wms.jobs.specs import JobSpec
 from wms.taskqueues.services import claim

@@ -7,6 +7,7 @@ from django.db.models.functions import Now
 
 from wms.jobs.models.contents import Blob, Workspace
 from wms.jobs.models.jobs import Job
+from wms.jobs.paths import MAX_PATH_BYTES
 
 
 class Attempt(models.Model):
@@ -142,7 +143,7 @@ class AttemptFile(models.Model):
 
     attempt = models.ForeignKey(Attempt, on_delete=models.CASCADE, related_name="files")
     kind = models.CharField(max_length=8, choices=Kind)
-    path = models.CharField(max_length=255)
+    path = models.CharField(max_length=MAX_PATH_BYTES)
     blob = models.ForeignKey(Blob, on_delete=models.PROTECT, related_name="+")
 
     class Meta:
@@ -158,7 +159,7 @@ class WorkspaceFile(models.Model):
     """A file of a workspace; `attempt` tells which one made it, if it was not submitted."""
 
     workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="files")
-    path = models.CharField(max_length=255)
+    path = models.CharField(max_length=MAX_PATH_BYTES)
     blob = models.ForeignKey(Blob, on_delete=models.PROTECT, related_name="+")
     attempt = models.ForeignKey(Attempt, null=True, on_delete=models.SET_NULL, related_name="+")
     modified_at = models.DateTimeField(db_default=Now())

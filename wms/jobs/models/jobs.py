@@ -10,6 +10,7 @@ from django.db.models.functions import Now
 
 from wms.core.models import EventRecord
 from wms.jobs.models.contents import Workspace
+from wms.jobs.paths import MAX_PATH_BYTES
 from wms.jobs.states import JobState
 
 
@@ -31,10 +32,15 @@ class Job(models.Model):
     executable = models.CharField(max_length=1024)
     arguments = ArrayField(models.TextField(), default=list)
     environment = models.JSONField(default=dict)
-    input_files = ArrayField(models.CharField(max_length=255), default=list)
-    output_files = ArrayField(models.CharField(max_length=255), default=list)
-    stdout_name = models.CharField(max_length=255, blank=True, help_text="Name in the workspace.")
-    stderr_name = models.CharField(max_length=255, blank=True, help_text="Name in the workspace.")
+    # Without a length: to change that of an array writes the whole table anew.
+    input_files = ArrayField(models.CharField(), default=list)
+    output_files = ArrayField(models.CharField(), default=list)
+    stdout_name = models.CharField(
+        max_length=MAX_PATH_BYTES, blank=True, help_text="Name in the workspace."
+    )
+    stderr_name = models.CharField(
+        max_length=MAX_PATH_BYTES, blank=True, help_text="Name in the workspace."
+    )
     needs = models.JSONField()
     priority = models.PositiveSmallIntegerField(
         default=1,
@@ -78,7 +84,7 @@ class Job(models.Model):
     )
     request_disk_mb = models.PositiveIntegerField(default=0, db_default=0)
     directory = models.CharField(
-        max_length=255,
+        max_length=MAX_PATH_BYTES,
         blank=True,
         default="",
         db_default="",

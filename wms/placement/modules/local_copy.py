@@ -19,7 +19,7 @@ from typing import BinaryIO
 from wms.core.errors import InvalidInput, PilotageError
 from wms.jobs.blobs import open_blob, store_blob
 from wms.jobs.models import WorkspaceFile
-from wms.jobs.paths import checked_path
+from wms.jobs.paths import path_in
 from wms.placement.modules.protocol import FAILED, ModuleFailed, Placed, Task
 from wms.placement.requests import FilePlace, file_place
 
@@ -44,9 +44,11 @@ def _named(target: FilePlace, source: FilePlace) -> FilePlace:
     """A directory as destination: the file keeps its name there. Raises InvalidInput."""
     if not target.is_directory:
         return target
-    path = posixpath.join(target.path, posixpath.basename(source.path))
+    name = posixpath.basename(source.path)
+    if target.is_absolute:
+        return FilePlace(posixpath.join(target.path, name), True)
     # The name may come from a listed folder, where names can be what none of a workspace is.
-    return FilePlace(path if target.is_absolute else checked_path(path), target.is_absolute)
+    return FilePlace(path_in(target.path, name), False)
 
 
 @contextmanager

@@ -1,0 +1,43 @@
+"""Places for requests that may keep a processor busy for seconds: few for each user, few in all.
+
+The web server's threads are shared by pages, programs and pilots: whoever asks for much at once
+waits for himself and for nobody else. A place is an advisory lock, so it is free again when the
+process that took it is killed. It belongs to the database's session: between PostgreSQL and the
+portal may stand nothing that gives a session to somebody else within a request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+
+from wms.core.conf import conf
+from wms.core.errors import Busy
+from wms.core.locks import one_of_advisory_locks
+from wms.core.models import User
+
+
+class Work(StrEnum):
+    """What a place is for: each kind has places of its own.
+
+    A download lasts as long as its reader likes, so it must not keep answers waiting.
+    """
+
+    ANSWER = "answer"
+    DOWNLOAD = "download"
+
+
+@contextmanager
+def heavy_place(user: User, work: Work = Work.ANSWER) -> Iterator[None]:
+    """Hold a place while the block runs. Raises Busy, at once, when there is none."""
+    limits, kind = conf(), f"heavy:{work}"
+    own = [f"{kind}:{user.pk}:{number}" for number in range(limits.max_heavy_requests_per_user)]
+    every = [f"{kind}:{number}" for number in range(limits.max_heavy_requests)]
+    with one_of_advisory_locks(own) as is_own:
+        if not is_own:
+            raise Busy("Other requests of yours are being worked on: ask again in a moment.")
+        with one_of_advisory_locks(every) as is_free:
+            if not is_free:
+                raise Busy("The portal works on as much as it can: ask again in a moment.")
+            yield

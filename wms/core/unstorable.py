@@ -1,0 +1,18 @@
+"""What the database refuses whenever it is asked, unlike what it cannot do at the moment."""
+
+from __future__ import annotations
+
+from django.db import DataError, IntegrityError, NotSupportedError, ProgrammingError
+
+#: Errors of the values themselves: too long, too large, no text. The second is the driver's.
+UNSTORABLE_VALUES = (DataError, UnicodeEncodeError)
+#: All that are the same at the next try. Not OperationalError: then the database was away, or busy.
+PERMANENT_ERRORS = (*UNSTORABLE_VALUES, IntegrityError, NotSupportedError, ProgrammingError)
+_MOST_TOLD = 300
+
+
+def told(error: Exception) -> str:
+    """Such an error in a reason: its first line, as a text that can be stored."""
+    line = next(iter(str(error).splitlines()), "").replace("\0", "?")
+    text = f"{type(error).__name__}: {line}"[:_MOST_TOLD]
+    return text.encode(errors="replace").decode()

@@ -1,0 +1,129 @@
+"""What pilots send about attempts: whose it is, what comes too late, what is never stored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import structlog
+from django.db import transaction
+
+from wms.core.actors import Actor
+from wms.core.errors import Conflict, NotFound
+from wms.core.unstorable import PERMANENT_ERRORS, UNSTORABLE_VALUES, told
+from wms.jobs import lifecycle, statements
+from wms.jobs.models import Attempt, Job, JobEvent
+from wms.jobs.services import close_attempts, reschedule_jobs
+from wms.jobs.states import WITH_PILOT
+
+log = structlog.get_logger(__name__)
+_NO_ATTEMPT = "This pilot has no attempt {number} of job {job}."
+_StoppedBy = Attempt.StoppedBy
+
+
+class AttemptSuperseded(Conflict):
+    """This attempt has ended or was replaced; its reports are not taken any more."""
+
+
+class ReportUnstorable(AttemptSuperseded):
+    """What its pilot tells of this attempt can never be stored; so it was ended without that."""
+
+
+def find_attempt(job_id: int, number: int, *, pilot_id: int) -> Attempt:
+    """The attempt, if it is this pilot's own. Raises NotFound otherwise."""
+    attempt = (
+        Attempt.objects.filter(job_id=job_id, number=number, pilot_id=pilot_id)
+        .select_related("job")
+        .first()
+    )
+    if attempt is None:
+        raise NotFound(_NO_ATTEMPT.format(number=number, job=job_id))
+    return attempt
+
+
+def live_attempt(job_id: int, number: int, *, pilot_id: int) -> Attempt:
+    """The attempt, if it is open. Raises NotFound or AttemptSuperseded."""
+    attempt = find_attempt(job_id, number, pilot_id=pilot_id)
+    if attempt.outcome or attempt.job.state not in WITH_PILOT:
+        raise AttemptSuperseded(
+            f"Attempt {number} of job {job_id} is closed: {attempt.reason or attempt.job.state}."
+        )
+    return attempt
+
+
+def locked_attempt(job_id: int, number: int, *, pilot_id: int) -> tuple[Job, Attempt]:
+    """The job, locked, and then the attempt as it is now. Raises NotFound."""
+    about = {"job_id": job_id, "number": number, "pilot_id": pilot_id}
+    job = statements.LOCKED_JOB.first(**about)
+    attempt = statements.ATTEMPT.first(**about)
+    if job is None or attempt is None:
+        raise NotFound(_NO_ATTEMPT.format(number=number, job=job_id))
+    return job, attempt
+
+
+def has_reported_its_end(attempt: Attempt) -> bool:
+    """True when the attempt was closed by the report of its own pilot."""
+    if attempt.outcome == Attempt.Outcome.LOST:
+        return attempt.stopped_by in {_StoppedBy.PREEMPTION, _StoppedBy.PILOT}
+    return attempt.outcome in {Attempt.Outcome.DONE, Attempt.Outcome.FAILED}
+
+
+@contextmanager
+def taking(
+    job_id: int, number: int, message: str, *, pilot_id: int, actor: Actor
+) -> Iterator[None]:
+    """Around all that takes a message of an attempt, so that no message comes for ever.
+
+    One that is refused because its attempt is over becomes an event of the job, once. One that the
+    database refuses, as it would at every try, ends the attempt: raises ReportUnstorable.
+    """
+    try:
+        yield
+    except AttemptSuperseded:
+        note_late(job_id, number, message, actor=actor)
+        raise
+    except PERMANENT_ERRORS as error:
+        reason = f"what its pilot sent ({message}) cannot be stored: {told(error)}"
+        log.exception("report_unstorable", job=job_id, attempt=number, message=message)
+        _end_unstorable(
+            job_id,
+            number,
+            pilot_id=pilot_id,
+            reason=reason,
+            is_own_fault=isinstance(error, UNSTORABLE_VALUES),
+            actor=actor,
+        )
+        raise ReportUnstorable(reason) from error
+
+
+@transaction.atomic
+def _end_unstorable(
+    job_id: int, number: int, *, pilot_id: int, reason: str, is_own_fault: bool, actor: Actor
+) -> None:
+    """End an attempt, if it is open, without what its pilot tells of it.
+
+    The job fails where its own values are at fault; else it runs again, as after a lost pilot.
+    """
+    job, attempt = locked_attempt(job_id, number, pilot_id=pilot_id)
+    if attempt.outcome or job.attempt_number != number or job.state not in WITH_PILOT:
+        return
+    if is_own_fault:
+        lifecycle.apply("fail", [job_id], actor=actor, reason=reason)
+        close_attempts([job_id], outcome=Attempt.Outcome.FAILED, reason=reason)
+    else:
+        reschedule_jobs([job_id], outcome=Attempt.Outcome.LOST, actor=actor, reason=reason)
+
+
+@transaction.atomic
+def note_late(job_id: int, number: int, message: str, *, actor: Actor) -> None:
+    """Write down, once for each kind, that a message came after its attempt was over.
+
+    A repetition of what its pilot sent before it reported the end itself is none.
+    """
+    facts = {"attempt": number, "message": message}
+    Job.objects.select_for_update().get(pk=job_id)
+    attempt = Attempt.objects.get(job_id=job_id, number=number)
+    if has_reported_its_end(attempt):
+        return
+    if not JobEvent.objects.filter(job_id=job_id, event="late", facts=facts).exists():
+        lifecycle.note("late", {job_id: facts}, actor=actor)
