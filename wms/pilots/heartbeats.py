@@ -19,11 +19,12 @@ from wms.core.actors import Actor
 from wms.core.errors import NotAuthenticated
 from wms.core.statements import one_line, prepared_rows
 from wms.jobs import services as jobs
-from wms.jobs.attempts import note_attributes, note_late
+from wms.jobs.attempts import note_attributes
+from wms.jobs.messages import note_late
 from wms.jobs.models import Attempt
 from wms.pilots import lifecycle
 from wms.pilots.references import AttemptRef
-from wms.pilots.states import TERMINAL, PilotState
+from wms.pilots.states import TERMINAL, TOKEN_GRACE, PilotState
 
 # The credential is compared with the rest: what is stored and compared are hashes of long random
 # texts, of which a comparison tells nothing. What a pilot told later is not undone by what it told
@@ -36,8 +37,11 @@ WITH beat AS (
             THEN coalesce(%(load)s::jsonb, load) ELSE load END,
         heartbeat_sequence = greatest(heartbeat_sequence, %(sequence)s),
         is_draining = is_draining OR %(is_draining)s,
+        node = CASE WHEN %(network)s = '' THEN node
+            ELSE node || jsonb_build_object('network', %(network)s::text) END,
         validation_s = coalesce(greatest(validation_s, %(validation_s)s::float8), validation_s)
     WHERE uuid = %(uuid)s AND token_sha256 = %(digest)s AND token_sha256 > ''
+      AND (ended_at IS NULL OR ended_at > %(ended_since)s)
     RETURNING id, state, state_reason, drain_reason,
         %(sequence)s IN (0, heartbeat_sequence) AS is_latest
 ), used AS (
@@ -68,6 +72,7 @@ class Beat:
     """What one heartbeat tells: the attempts at hand, and of them attributes and use.
 
     `sequence` counts the pilot's heartbeats from 1 on; 0 is of a pilot that does not count.
+    `network` is that of its payloads, told once it is known.
     """
 
     running: tuple[AttemptRef, ...] = ()
@@ -77,6 +82,7 @@ class Beat:
     is_draining: bool = False
     sequence: int = 0
     validation_s: float | None = None
+    network: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +100,9 @@ def record_heartbeat(credential: Credential, beat: Beat, *, now: datetime) -> He
     """Note that the pilot lives, welcome it back if it was missed, and answer with commands.
 
     An attempt that it runs but that is not open any more (job killed, given to another pilot) is
-    to be stopped. A pilot that was declared ended is to stop everything. What is told of attempts
-    counts for the open ones only. Raises NotAuthenticated.
+    to be stopped. A pilot that was declared ended is to stop everything; after `TOKEN_GRACE` it is
+    not known any more. What is told of attempts counts for the open ones only. Raises
+    NotAuthenticated.
     """
     rows = prepared_rows(_BEAT, _parameters(credential, beat, now))
     if not rows:
@@ -129,10 +136,12 @@ def _parameters(credential: Credential, beat: Beat, now: datetime) -> dict[str, 
         "uuid": credential.uuid,
         "digest": credential.token_sha256,
         "now": now,
+        "ended_since": now - TOKEN_GRACE,
         "sequence": beat.sequence,
         "load": None if beat.load is None else json.dumps(dict(beat.load)),
         "is_draining": beat.is_draining,
         "validation_s": beat.validation_s,
+        "network": beat.network,
         "usage": json.dumps(usage),
     }
 

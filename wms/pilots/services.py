@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -25,10 +25,11 @@ from wms.jobs import services as jobs
 from wms.jobs.inputs import input_blobs, missing_inputs
 from wms.jobs.limits import Gate
 from wms.jobs.models import Attempt, Blob, Job
+from wms.jobs.places import misplaced, names_told
 from wms.pilots import lifecycle
 from wms.pilots.models import Pilot
 from wms.pilots.references import AttemptRef
-from wms.pilots.states import TERMINAL
+from wms.pilots.states import TERMINAL, TOKEN_GRACE
 from wms.sites.models import Queue
 from wms.sites.selectors import lapsed_identities
 from wms.taskqueues import services as taskqueues
@@ -51,7 +52,7 @@ _BY_UUID = PreparedQuery(
     lambda: Pilot.objects.filter(uuid=Parameter("uuid"))
     .select_related("queue__site", "owner", "owner_group")
     .only(
-        "uuid", "state", "token_sha256", "node",
+        "uuid", "state", "token_sha256", "node", "ended_at",
         *(f"queue__{name}" for name in (
             "name", "element", "cores", "memory_mb", "gpus", "wall_time_s", "platform", "setup",
             "submit_pool", "tags", "required_tags", "site__name",
@@ -76,6 +77,7 @@ class Terms:
     idle_limit_s: float
     lifetime_s: float
     fence: str
+    network: str
     limits: Mapping[str, float]
     hold_after_failure_s: int
     shared_folders: Sequence[Mapping[str, Any]]
@@ -168,19 +170,25 @@ def _terms(queue: Queue) -> Terms:
         idle_limit_s=settings.agent_idle_limit_s,
         lifetime_s=float(queue.wall_time_s),
         fence=queue.fence,
+        network=queue.network,
         limits=limits,
         hold_after_failure_s=queue.hold_after_failure_s,
         shared_folders=queue.shared_folders,
     )
 
 
-def authenticate_pilot(uuid: UUID, token: str, *, attempt: AttemptRef | None = None) -> Pilot:
+def authenticate_pilot(
+    uuid: UUID, token: str, *, attempt: AttemptRef | None = None, now: datetime
+) -> Pilot:
     """The pilot that holds this token, with all that it can offer. Raises NotAuthenticated.
 
-    What is about one attempt may also carry the token of that attempt.
+    What is about one attempt may also carry the token of that attempt. Both end with the pilot,
+    `TOKEN_GRACE` after it.
     """
     pilot = _BY_UUID.first(uuid=uuid)
     if pilot is None or not pilot.token_sha256:
+        raise NotAuthenticated
+    if pilot.ended_at is not None and pilot.ended_at <= now - TOKEN_GRACE:
         raise NotAuthenticated
     # As bytes: what came in the header may have any characters.
     if attempt is None or not hmac.compare_digest(
@@ -205,12 +213,21 @@ def attempt_token(pilot: Pilot, attempt: AttemptRef) -> str:
     return salted_hmac("wms.pilots.attempt", about, algorithm="sha256").hexdigest()
 
 
-def claim_job(pilot: Pilot, resource: Resource, *, claim_key: str, now: datetime) -> ClaimAnswer:
+def claim_job(
+    pilot: Pilot,
+    resource: Resource,
+    *,
+    claim_key: str,
+    now: datetime,
+    unreported: Set[AttemptRef] = frozenset(),
+) -> ClaimAnswer:
     """Give the pilot a job that fits, bound to it from this moment on, or tell why there is none.
 
     `resource` is what the pilot says it has free; what its open attempts hold of the queue's offer
-    is left out in any case. `claim_key` is the pilot's own name for this claim. Asking again under
-    the same key gives the same job, as long as its attempt is open, and never another one.
+    is left out, but for those that are over there and `unreported`: the server could not take their
+    reports yet, and no job may keep others waiting by that.
+    `claim_key` is the pilot's own name for this claim. Asking again under the same key gives the
+    same job, as long as its attempt is open, and never another one.
     A private pilot gets nothing new once its owner's account is switched off or has left its group.
     One that asked in vain a moment ago is answered without a look at what waits: a fruitless draw
     is the dearest one.
@@ -218,12 +235,14 @@ def claim_job(pilot: Pilot, resource: Resource, *, claim_key: str, now: datetime
     """
     if pilot.state in TERMINAL:
         raise NotAuthenticated("This pilot has ended; it gets no more work.")
-    found = _bind_job(pilot, resource, claim_key, now)
+    found = _bind_job(pilot, resource, claim_key, unreported, now)
     return ClaimAnswer(reason=found) if isinstance(found, str) else _answer(pilot, found)
 
 
 @transaction.atomic
-def _bind_job(pilot: Pilot, resource: Resource, claim_key: str, now: datetime) -> Attempt | str:
+def _bind_job(
+    pilot: Pilot, resource: Resource, claim_key: str, unreported: Set[AttemptRef], now: datetime
+) -> Attempt | str:
     # The pilot's row first: two claims at once wait for each other here, so that one key never gets
     # two jobs, and no core is given away twice.
     rows = prepared_rows(_ASK, {"now": now, "pilot": pilot.pk, "ended": sorted(TERMINAL)})
@@ -239,7 +258,8 @@ def _bind_job(pilot: Pilot, resource: Resource, claim_key: str, now: datetime) -
     if reason := _must_rest(fruitless_at, now):
         return reason
     began_s = time.monotonic()
-    found = _draw_job(pilot, resource, claim_key, attempts, now)
+    held = [each for each in attempts if AttemptRef(each.job_id, each.number) not in unreported]
+    found = _draw_job(pilot, resource, claim_key, held, now)
     if isinstance(found, str):
         took = timedelta(seconds=time.monotonic() - began_s)
         Pilot.objects.filter(pk=pilot.pk).update(fruitless_at=now + took)
@@ -314,8 +334,9 @@ def _answer(pilot: Pilot, attempt: Attempt) -> ClaimAnswer:
     job = attempt.job
     inputs = input_blobs(job)
     missing = missing_inputs(job, list(inputs))
-    if missing:
-        reason = f"input files do not exist: {', '.join(missing)}"
+    absent = f"input files do not exist: {names_told(missing)}" if missing else ""
+    # Before it runs: afterwards its results would have no place.
+    if reason := absent or misplaced(job):
         jobs.fail_unrunnable(attempt, actor=pilot_actor(pilot), reason=reason)
         return ClaimAnswer(reason=f"job {job.pk} cannot be run: {reason}")
     ref = AttemptRef(job.pk, attempt.number)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import timedelta
 
 from django.db import models
 
@@ -47,6 +48,11 @@ TRANSITIONS: TransitionTable = {
         _S.SUBMITTED, _S.QUEUED, _S.RUNNING, _S.STALLED, to=_S.REMOVED, needs_reason=True
     ),
 }
+
+#: A pilot that has ended may say its last words for so long; then its token is worth nothing. One
+#: that was given up wrongly and comes back later is told to stop at once, which is all that is left
+#: for it to do: its jobs belong to others.
+TOKEN_GRACE = timedelta(minutes=15)
 
 #: Events that change no state, with the states in which they are written.
 NOTES: Mapping[str, frozenset[str]] = {"drain": ALIVE}

@@ -1,19 +1,24 @@
-"""What people tell pilots; it travels in the answers to heartbeats until the pilot obeys."""
+"""What people tell pilots: to take no more jobs, or to go."""
 
 from __future__ import annotations
 
+from functools import partial
 from uuid import UUID
 
 from django.db import transaction
 from django.db.models import Q
+from django.db.models.functions import Now
 
 from wms.core.actors import Actor
 from wms.core.audit import record_action
 from wms.core.errors import Conflict, NotFound, ReasonRequired
+from wms.core.loops import wake
 from wms.core.stale import refuse_stale
-from wms.jobs.models import Job
+from wms.jobs import services as jobs
+from wms.jobs.models import Attempt, Job
 from wms.jobs.steering import open_attempt
 from wms.pilots import lifecycle
+from wms.pilots.attendant import ATTEND_TASK
 from wms.pilots.models import Pilot
 from wms.pilots.policy import require_steering
 from wms.pilots.states import ALIVE
@@ -47,15 +52,46 @@ def stop_after_job(job_id: int, *, actor: Actor, reason: str, seen: str = "") ->
     return pilot
 
 
-def _drain(which: Q, named: str, *, actor: Actor, reason: str) -> Pilot:
-    reason = reason.strip()
-    if not reason:
-        raise ReasonRequired("drain")
+@transaction.atomic
+def remove_pilot(uuid: UUID, *, actor: Actor, reason: str) -> Pilot:
+    """End a pilot at once: its jobs wait again, at no cost to them, and the batch system is told.
+
+    The pilot itself hears it with its next heartbeat; a batch system that does not hear is told
+    again. Raises NotFound, NotPermitted, ReasonRequired, and Conflict when it has ended.
+    """
+    require_steering(actor, "remove pilots")
+    pilot = _locked(Q(uuid=uuid), f"pilot {uuid}", reason=reason, event="remove")
+    why = reason.strip()
+    lifecycle.apply("remove", [pilot.pk], actor=actor, reason=why, ended_at=Now())
+    jobs.spare_attempts_of_pilots([pilot.pk])
+    jobs.reschedule_jobs_of_pilots(
+        [pilot.pk],
+        outcome=Attempt.Outcome.LOST,
+        actor=actor,
+        reason=f"its pilot was removed: {why}",
+        is_at_fault=False,
+    )
+    record_action("remove pilot", target=f"pilot {pilot.pk}", actor=actor, reason=why)
+    transaction.on_commit(partial(wake, ATTEND_TASK, pilot.queue_id))
+    pilot.refresh_from_db()
+    return pilot
+
+
+def _locked(which: Q, named: str, *, reason: str, event: str) -> Pilot:
+    """The living pilot, locked. Raises ReasonRequired, NotFound and Conflict."""
+    if not reason.strip():
+        raise ReasonRequired(event)
     pilot = Pilot.objects.select_for_update().filter(which).first()
     if pilot is None:
         raise NotFound(f"There is no {named}.")
     if pilot.state not in ALIVE:
         raise Conflict(f"The pilot has ended: it is {pilot.state}.")
+    return pilot
+
+
+def _drain(which: Q, named: str, *, actor: Actor, reason: str) -> Pilot:
+    pilot = _locked(which, named, reason=reason, event="drain")
+    reason = reason.strip()
     if pilot.drain_reason:
         raise Conflict(f"The pilot is to take no more jobs already: {pilot.drain_reason}")
     pilot.drain_reason = reason

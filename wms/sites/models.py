@@ -10,6 +10,7 @@ from django.db.models.functions import Now
 from wms.accounting.models import AccountingGroup
 from wms.core.models import EventRecord, User
 from wms.elements.registry import ELEMENTS
+from wms.sites import fences
 from wms.sites.states import SiteState
 
 _NAME = RegexValidator(
@@ -114,15 +115,8 @@ class Site(models.Model):
 class Queue(models.Model):
     """One entry of a site's batch system, to which pilots are submitted."""
 
-    class Fence(models.TextChoices):
-        """What keeps a payload from its pilot and from other payloads."""
-
-        AUTO = "auto", "auto: bwrap where it works, else none"
-        BWRAP = "bwrap", "bwrap: a sandbox of bubblewrap"
-        APPTAINER = "apptainer", "apptainer: a container"
-        SUDO = "sudo", "sudo: another account"
-        NONE = "none", "none: nothing"
-
+    Fence = fences.Fence
+    Network = fences.Network
     site = models.ForeignKey(Site, on_delete=models.CASCADE, related_name="queues")
     name = models.CharField(max_length=64, validators=[_NAME])
     element = models.CharField(max_length=16, choices=_element_choices)
@@ -191,6 +185,13 @@ class Queue(models.Model):
         db_default=Fence.AUTO,
         help_text="What keeps payloads apart from the pilot and from each other.",
     )
+    network = models.CharField(
+        max_length=16,
+        choices=Network,
+        default=Network.AUTO,
+        db_default=Network.AUTO,
+        help_text="What payloads reach of the network; a node that cannot keep to it gets no job.",
+    )
     shared_folders = models.JSONField(
         default=list,
         blank=True,
@@ -203,7 +204,7 @@ class Queue(models.Model):
         blank=True,
         db_default=Value({}, models.JSONField()),
         help_text="What payloads may use besides what their jobs ask for, as a JSON object, for "
-        'example {"disk_mb": 20000, "progress_ratio": 0.01}.',
+        'example {"disk_mb": 20000, "files": 500000, "progress_ratio": 0.01}.',
     )
     http_proxy = models.CharField(
         max_length=200,

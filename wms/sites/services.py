@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from pathlib import PurePosixPath
 from typing import Any, TypeVar
 
 from django.db import models, transaction
 
-from matching.needs import MOST
 from wms.accounting.models import AccountingGroup
 from wms.core.actors import Actor
 from wms.core.audit import record_action
@@ -18,28 +15,16 @@ from wms.core.errors import Conflict, InvalidInput
 from wms.core.models import Role, User
 from wms.core.policy import has_role
 from wms.core.saving import check_row, check_same_name
-from wms.elements.protocol import BadSettings
 from wms.sites import lifecycle
 from wms.sites.ads import check_site
 from wms.sites.models import Queue, Site, SiteEvent
 from wms.sites.policy import refuse_reserved, require_configuring, require_steering
-from wms.sites.selectors import element_of, find_site
+from wms.sites.queue_checks import check_queue
+from wms.sites.selectors import find_site
 
 _Row = TypeVar("_Row", bound=models.Model)
 #: Columns that change by `ban_site` and its like only.
 _STATE = frozenset({"state", "state_since", "state_reason", "state_by"})
-#: What can be stored of the needs of a job.
-_LONGEST_WORD = 64
-_SHARED_PATH = re.compile(r"(/[A-Za-z0-9_+@][A-Za-z0-9._+@-]*)+")
-#: Of the system, or what a fence makes anew.
-_NEVER_SHARED = frozenset({"dev", "etc", "job", "proc", "run", "sys"})
-#: What a queue may limit of its payloads; 0 is no limit. Pilots know what each means.
-PAYLOAD_LIMITS = (
-    "wall_s", "cpu_s", "memory_mb", "disk_mb", "output_mb", "output_sandbox_mb", "processes",
-    "load", "progress_ratio", "progress_s", "grace_s",
-)  # fmt: skip
-
-_QUEUE_CHECKS: list[Callable[[Queue], None]] = []
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +52,7 @@ class QueueSpec:
     owner: str = ""
     owner_group: str = ""
     fence: str = Queue.Fence.AUTO
+    network: str = Queue.Network.AUTO
     payload_limits: Mapping[str, float] = field(default_factory=dict)
     shared_folders: Sequence[Mapping[str, Any]] = ()
     http_proxy: str = ""
@@ -244,112 +230,6 @@ def save_queue(queue: Queue, *, actor: Actor, reason: str = "") -> None:
     check_queue(queue)
     check_same_name(queue)
     _save_changes(queue, changes, f"queue {queue}", queue.site, actor, reason)
-
-
-def register_queue_check(check: Callable[[Queue], None]) -> None:
-    """Have queues checked by a higher app, which raises InvalidInput; called when it is set up."""
-    _QUEUE_CHECKS.append(check)
-
-
-def check_queue(queue: Queue) -> None:
-    """Raise InvalidInput with the faults of a queue, those of its element's settings included."""
-    _check_identity(queue)
-    check_row(queue)
-    if not isinstance(queue.settings, dict):
-        raise InvalidInput.of("must be a JSON object", field="settings")
-    _check_node_checks(queue)
-    _check_payload_limits(queue)
-    _check_shared_folders(queue)
-    _check_offer(queue)
-    try:
-        element_of(queue)
-    except BadSettings as error:
-        raise InvalidInput.of(str(error), field="settings") from error
-    for check in _QUEUE_CHECKS:
-        check(queue)
-
-
-def _check_identity(queue: Queue) -> None:
-    """Refuse private pilots that nobody's jobs could be for."""
-    owner, group = queue.owner, queue.owner_group
-    if group is None:
-        return
-    if owner is None:
-        raise InvalidInput.of("a private queue needs an owner", field="owner")
-    if not group.members.filter(pk=owner.pk).exists():
-        message = f"{owner} is not a member of {group} and submits nothing in its name"
-        raise InvalidInput.of(message, field="owner_group")
-
-
-def _check_shared_folders(queue: Queue) -> None:
-    """What is shown to every payload must be named plainly, and be no part of the system."""
-    if not isinstance(queue.shared_folders, list):
-        raise InvalidInput.of("must be a JSON list", field="shared_folders")
-    for each in queue.shared_folders:
-        if not isinstance(each, dict) or not {"path"} <= each.keys() <= {"path", "is_writable"}:
-            message = 'each must be an object: {"path": "/data", "is_writable": true}'
-            raise InvalidInput.of(message, field="shared_folders")
-        path = each["path"]
-        if not isinstance(path, str) or not _SHARED_PATH.fullmatch(path):
-            raise InvalidInput.of(f"{path!r} is no plain absolute path", field="shared_folders")
-        if PurePosixPath(path).parts[1] in _NEVER_SHARED or path == "/tmp":
-            raise InvalidInput.of(f"{path} belongs to the system", field="shared_folders")
-        if not isinstance(each.get("is_writable", False), bool):
-            raise InvalidInput.of("is_writable must be true or false", field="shared_folders")
-
-
-def _check_payload_limits(queue: Queue) -> None:
-    """Refuse what pilots would pass over."""
-    limits = queue.payload_limits
-    if not isinstance(limits, dict):
-        raise InvalidInput.of("must be a JSON object", field="payload_limits")
-    for name, value in limits.items():
-        if name not in PAYLOAD_LIMITS:
-            message = f"{name!r} is no limit; known are {', '.join(PAYLOAD_LIMITS)}"
-            raise InvalidInput.of(message, field="payload_limits")
-        is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-        if not (is_number and value >= 0):
-            raise InvalidInput.of(f"{name} must be a number from 0 on", field="payload_limits")
-
-
-def _check_node_checks(queue: Queue) -> None:
-    """Refuse checks of a node that have no name of their own."""
-    checks = queue.checks
-    if not isinstance(checks, list) or not all(isinstance(check, dict) for check in checks):
-        raise InvalidInput.of("must be a JSON list of objects", field="checks")
-    names = [check.get("name") for check in checks]
-    if not all(map(_is_word, names)) or len(set(names)) < len(names):
-        raise InvalidInput.of("each needs a name of its own", field="checks")
-
-
-def _check_offer(queue: Queue) -> None:
-    """Refuse words that no job could carry or name, and tags that no job could carry together."""
-    for name in ("tags", "required_tags"):
-        words = getattr(queue, name)
-        if not isinstance(words, list) or not all(map(_is_word, words)):
-            message = f"must be a JSON list of words without commas, up to {_LONGEST_WORD} letters"
-            raise InvalidInput.of(message, field=name)
-        twice = sorted({word for word in words if words.count(word) > 1})
-        if twice:
-            raise InvalidInput.of(f"named more than once: {', '.join(twice)}", field=name)
-    for name in ("platform", "setup", "submit_pool"):
-        if getattr(queue, name) and not _is_word(getattr(queue, name)):
-            raise InvalidInput.of("must be a word without commas and outer spaces", field=name)
-    if queue.gpus > MOST["gpus"]:
-        raise InvalidInput.of(f"must be from 0 to {MOST['gpus']}", field="gpus")
-    missing = sorted(set(queue.required_tags) - set(queue.tags))
-    if missing:
-        message = f"{', '.join(missing)} must be among the tags too, or no job could be taken"
-        raise InvalidInput.of(message, field="required_tags")
-
-
-def _is_word(value: object) -> bool:
-    return (
-        isinstance(value, str)
-        and 0 < len(value) <= _LONGEST_WORD
-        and value == value.strip()
-        and "," not in value
-    )
 
 
 def _changes_of(row: models.Model) -> dict[str, list[Any]]:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from matching.attributes import unknown_attributes
 from matching.needs import Needs
-from wms.sites.models import Queue, Site
+from wms.sites.models import Queue, Site, SiteAd
 
+_ATTRIBUTE = re.compile(r"^\s*([A-Za-z_][A-Za-z0-9_]*)\s*=", re.MULTILINE)
 #: How the absence of a word is told, by the field of the needs that has it.
 _SENTENCES = {
     "sites": "there is no site {word} today",
@@ -62,6 +64,12 @@ def offered_words() -> OfferedWords:
     """What sites and queues that are not switched off offer. Two queries."""
     sites = dict(Site.objects.values_list("name", "is_enabled"))
     return _offered(sites, Queue.objects.select_related("site"))
+
+
+def advertised_names() -> frozenset[str]:
+    """The attributes that some site's ad had when it was published last, in lower case. A query."""
+    texts = SiteAd.objects.values_list("text", flat=True)
+    return frozenset(name.lower() for text in texts for name in _ATTRIBUTE.findall(text))
 
 
 def unknown_among(queues: Iterable[Queue], needs: Needs) -> tuple[UnknownWord, ...]:

@@ -36,7 +36,7 @@ def running_pilot(queue: Queue, **identity: object) -> Pilot:
         node={"hostname": "n1"},
         **identity,
     )
-    return services.authenticate_pilot(made.uuid, "t" * 64)
+    return services.authenticate_pilot(made.uuid, "t" * 64, now=NOW)
 
 
 def ask(

@@ -48,7 +48,7 @@ def called_in(made: Pilot, now: datetime) -> Pilot:
     token = secrets.token_hex(32)
     Pilot.objects.filter(pk=made.pk).update(secret_sha256=secret_digest("secret"))
     register_pilot(made.uuid, secret="secret", token=token, node={"hostname": "n1"}, now=now)
-    return authenticate_pilot(made.uuid, token)
+    return authenticate_pilot(made.uuid, token, now=timezone.now())
 
 
 def fresh(pilot: Pilot) -> Pilot:

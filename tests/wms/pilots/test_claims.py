@@ -304,4 +304,4 @@ def test_a_pilot_that_has_ended_gets_nothing(make_queue, add_jobs) -> None:
 
     assert ask(pilot).reason == "the pilot has ended"
     with pytest.raises(NotAuthenticated):
-        ask(services.authenticate_pilot(pilot.uuid, "t" * 64))
+        ask(services.authenticate_pilot(pilot.uuid, "t" * 64, now=NOW))

@@ -1,20 +1,23 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from uuid import uuid4
 
 import pytest
 
 from tests.wms.pilots.claiming import NOW, ask, beat, running_pilot, submit
 from wms.core.actors import Actor
-from wms.core.errors import NotAuthenticated
+from wms.core.errors import Conflict, NotAuthenticated, NotFound, NotPermitted, ReasonRequired
 from wms.core.models import AuditEntry, User
 from wms.jobs import services as jobs
 from wms.jobs.models import Attempt, JobEvent
 from wms.jobs.steering import peek_at_job
+from wms.pilots import monitor
 from wms.pilots.models import Pilot, PilotEvent
 from wms.pilots.references import AttemptRef
-from wms.pilots.services import end_pilot
-from wms.pilots.steering import drain_pilot, stop_after_job
+from wms.pilots.services import attempt_token, authenticate_pilot, end_pilot
+from wms.pilots.states import TOKEN_GRACE
+from wms.pilots.steering import drain_pilot, remove_pilot, stop_after_job
 
 
 @pytest.fixture
@@ -101,6 +104,39 @@ def test_a_drained_pilot_is_told_so_and_gets_no_job(
     assert AuditEntry.objects.get(action="drain pilot").target == f"pilot {pilot.pk}"
 
 
+def test_a_removed_pilot_stops_at_once_and_its_job_loses_no_attempt(
+    pilot: Pilot, ref: AttemptRef, sam: User
+) -> None:
+    remove_pilot(pilot.uuid, actor=Actor.person(sam), reason="a black hole")
+
+    removed = Pilot.objects.get()
+    assert (removed.state, removed.state_reason) == ("removed", "a black hole")
+    assert removed.ended_at is not None
+    attempt = Attempt.objects.select_related("job").get()
+    assert (attempt.outcome, attempt.job.state, attempt.job.max_attempts) == ("lost", "waiting", 6)
+    assert AuditEntry.objects.get(action="remove pilot").reason == "a black hole"
+    answer = beat(pilot, [ref])
+    assert (answer.is_drained, answer.kill) == (True, (ref,))
+
+
+def test_a_pilot_is_removed_once_with_a_reason_and_by_a_shifter(
+    pilot: Pilot, alice: User, sam: User
+) -> None:
+    for actor, reason, refusal in (
+        (Actor.person(alice), "no", NotPermitted),
+        (Actor.person(sam), " ", ReasonRequired),
+    ):
+        with pytest.raises(refusal):
+            remove_pilot(pilot.uuid, actor=actor, reason=reason)
+    assert Pilot.objects.get().state == "running"
+
+    remove_pilot(pilot.uuid, actor=Actor.person(sam), reason="a black hole")
+    with pytest.raises(Conflict):
+        remove_pilot(pilot.uuid, actor=Actor.person(sam), reason="again")
+    with pytest.raises(NotFound):
+        remove_pilot(uuid4(), actor=Actor.person(sam), reason="a black hole")
+
+
 def test_the_pilot_of_a_job_is_stopped_after_it(pilot: Pilot, ref: AttemptRef, sam: User) -> None:
     stop_after_job(ref.job_id, actor=Actor.person(sam), reason="a bad disk")
 
@@ -114,6 +150,36 @@ def test_a_wrong_token_moves_nothing(pilot: Pilot) -> None:
         beat(pilot)
 
     assert Pilot.objects.get().heartbeat_at is None
+
+
+def test_the_token_of_a_pilot_ends_a_short_time_after_it(pilot: Pilot, ref: AttemptRef) -> None:
+    """What it still sends in this time is answered as ever; what it runs is to be stopped."""
+    end_pilot(pilot, reason="lifetime", detail="", now=NOW)
+    last = NOW + TOKEN_GRACE - timedelta(seconds=1)
+    over = NOW + TOKEN_GRACE
+
+    assert beat(pilot, [ref], now=last).kill == (ref,)
+    assert authenticate_pilot(pilot.uuid, "t" * 64, now=last).pk == pilot.pk
+    with pytest.raises(NotAuthenticated):
+        beat(pilot, [ref], now=over)
+    with pytest.raises(NotAuthenticated):
+        authenticate_pilot(pilot.uuid, "t" * 64, now=over)
+    with pytest.raises(NotAuthenticated):
+        authenticate_pilot(pilot.uuid, attempt_token(pilot, ref), attempt=ref, now=over)
+    assert Pilot.objects.get().heartbeat_at == last
+
+
+def test_a_pilot_that_was_silent_for_hours_is_welcome_as_long_as_it_is_not_given_up(
+    pilot: Pilot, ref: AttemptRef
+) -> None:
+    """A portal that was down for hours hears its pilots again."""
+    beat(pilot, [ref])
+    later = NOW + timedelta(hours=2)
+    monitor.stall_silent(later)
+
+    assert authenticate_pilot(pilot.uuid, "t" * 64, now=later).state == "stalled"
+    assert beat(pilot, [ref], now=later).kill == ()
+    assert Pilot.objects.get().state == "running"
 
 
 def test_a_pre_empted_pilot_costs_its_jobs_no_attempt(pilot: Pilot, ref: AttemptRef) -> None:

@@ -40,11 +40,11 @@ def pilot(make_queue, add_jobs, now: datetime) -> Pilot:
     made = Pilot.objects.get()
     Pilot.objects.filter(pk=made.pk).update(secret_sha256=secret_digest("secret"))
     register_pilot(made.uuid, secret="secret", token="t" * 64, node={"hostname": "n1"}, now=now)
-    return authenticate_pilot(made.uuid, "t" * 64)
+    return authenticate_pilot(made.uuid, "t" * 64, now=now)
 
 
 def fresh(pilot: Pilot) -> Pilot:
-    return authenticate_pilot(pilot.uuid, "t" * 64)
+    return authenticate_pilot(pilot.uuid, "t" * 64, now=timezone.now())
 
 
 def claimed(pilot: Pilot, now: datetime) -> Work | None:
@@ -59,7 +59,7 @@ def test_a_registration_is_answered_again_for_the_same_token_only(pilot: Pilot, 
     with pytest.raises(NotAuthenticated):
         register_pilot(pilot.uuid, secret="wrong", token="t" * 64, node={}, now=now)
     with pytest.raises(NotAuthenticated):
-        authenticate_pilot(pilot.uuid, "u" * 64)
+        authenticate_pilot(pilot.uuid, "u" * 64, now=now)
 
 
 def test_a_silent_pilot_is_stalled_and_welcomed_back(pilot: Pilot, now: datetime) -> None:

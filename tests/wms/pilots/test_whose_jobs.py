@@ -22,7 +22,7 @@ pytestmark = pytest.mark.django_db
 
 def again(pilot: Pilot) -> Pilot:
     """The pilot with its next request."""
-    return services.authenticate_pilot(pilot.uuid, "t" * 64)
+    return services.authenticate_pilot(pilot.uuid, "t" * 64, now=NOW)
 
 
 def members(name: str, *people: User, has_job_sharing: bool = False) -> AccountingGroup:

@@ -24,7 +24,7 @@ Usage = Mapping[Attempt, Mapping[str, Any]]
 class Heartbeats:
     """Beats until stopped, whatever the main thread does; one missed beat is not repeated.
 
-    `usage` tells what payloads use. `validation_s` is told once it is known.
+    `usage` tells what payloads use. `validation_s` and the payloads' `network` are told once known.
     """
 
     def __init__(
@@ -48,6 +48,7 @@ class Heartbeats:
         self._told = Told(work_dir)
         self._sequence = 0
         self.validation_s: float | None = None
+        self.network = ""
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._beat_on, name="heartbeats", daemon=True)
 
@@ -90,6 +91,8 @@ class Heartbeats:
         }
         if self.validation_s is not None:
             body["totals"] = {"validation_s": round(self.validation_s, 3)}
+        if self.network:
+            body["network"] = self.network
         answer = self._client.call("heartbeat", body, patience_s=0.0)
         self._told.accepted(jobs)
         commands = answer.get("commands")
@@ -109,7 +112,7 @@ class Heartbeats:
             elif name == "peek":
                 self._control.peek((int(command["job"]), int(command["attempt"])))
             elif name == "drain":
-                self._control.drain(reason)
+                self._control.send_off(reason)
             else:
                 log.warning("unknown command %r", name)
         except (AttributeError, KeyError, TypeError, ValueError):

@@ -45,7 +45,14 @@ class Unauthorised(Exception):
 
 
 class Unavailable(Exception):
-    """The server was away, or not able to answer, for longer than we had patience."""
+    """The server was away, or not able to answer, for longer than we had patience.
+
+    `is_answered`: it can be reached, and said of this request that it is not able to.
+    """
+
+    def __init__(self, message: str, *, is_answered: bool = False) -> None:
+        super().__init__(message)
+        self.is_answered = is_answered
 
 
 class Rejected(Exception):
@@ -88,6 +95,10 @@ class NodeFault(Exception):
 
 class _Trouble(Exception):
     """This try failed in a way that another try may mend."""
+
+
+class _Unable(_Trouble):
+    """The server, or a gateway before it, answers that this cannot be done now."""
 
 
 class _Garbled(_Trouble):
@@ -219,12 +230,13 @@ class Client:
                 return attempt()
             except _Trouble as trouble:
                 reason = str(trouble)
+                is_answered = isinstance(trouble, _Unable)
                 garbled += isinstance(trouble, _Garbled)
             if garbled >= _GARBLED_LIMIT:
                 raise BadAnswer(f"{what}: {reason}")
             now = self._control.clock()
             if now + pause_s > self._control.give_up_at(started, patience_s):
-                raise Unavailable(f"{what}: {reason}")
+                raise Unavailable(f"{what}: {reason}", is_answered=is_answered)
             if self._control.is_locked_out:
                 raise Unauthorised(reason)
             log.warning("%s: %s; next try in %.1f s", what, reason, pause_s)
@@ -308,7 +320,7 @@ def _failure(response: http.client.HTTPResponse) -> Exception:
         superseded.size = size if isinstance(size, int) else None
         return superseded
     if status >= 500 or status in _TRY_AGAIN:
-        return _Trouble(f"{status}: {detail}")
+        return _Unable(f"{status}: {detail}")
     return Rejected(status, detail)
 
 

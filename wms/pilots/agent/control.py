@@ -57,6 +57,7 @@ class Control:
         self.terminated_at: float | None = None
         self.is_preempted = False
         self.is_draining = False
+        self.is_sent_off = False
         self.drain_reason = ""
         self.is_locked_out = False
         self._killed: dict[Attempt, str] = {}
@@ -89,6 +90,11 @@ class Control:
         self.drain_reason = self.drain_reason or reason
         self.is_draining = True
         self._ring_all()
+
+    def send_off(self, reason: str) -> None:
+        """Somebody told the server to drain the pilot: it keeps no slot of an unfit node either."""
+        self.is_sent_off = True
+        self.drain(reason)
 
     def lock_out(self) -> None:
         """The server no longer knows this pilot: end at once, without a word to it."""

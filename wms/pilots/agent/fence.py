@@ -6,19 +6,25 @@ things are called inside, and which program has to be started so that the payloa
 
 from __future__ import annotations
 
-import contextlib
+import logging
 import os
 import shlex
-import socket
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
-from . import sandbox
+from . import filters, guard, sandbox
+from .embedded import program_of
+from .network import OPEN, Network
+from .survey import Entries, entries_below
 from .watchdog import Limits
 
 #: The file with which a payload tells attributes of its job.
 FILE_NAME = "attributes"
+
+
+log = logging.getLogger("pilot")
 
 
 class FenceFails(Exception):
@@ -82,18 +88,42 @@ class Room:
 
 
 @dataclass(frozen=True)
-class Plan:
-    """The first program of a payload. In `argv`, `@OPTIONS@` stands for a descriptor of `options`.
+class Gate:
+    """What a process does before it becomes a program of the payload's (see `gate`)."""
 
-    `helpers` are the levels of processes that belong to the fence; `signal_argv` is what signals
-    the payload where the pilot itself may not, with `@SIGNAL@` for the signal's name.
+    has_own_keys: bool = True
+    has_own_network: bool = False
+    #: Addresses in a network of its own that lead out.
+    listens_at: Sequence[tuple[str, int]] = ()
+    has_no_capabilities: bool = False
+    #: Filters of system calls: what a guard is asked of, and what is denied.
+    watched: bytes = b""
+    denied: bytes = b""
+    #: Else the kernel lets it open no connection of TCP: a guard does.
+    may_connect: bool = True
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The first program of a payload. In `argv`, names of `files` stand for descriptors of them.
+
+    It is started through `gate`. With `inner` it is a fence that starts the program of that gate
+    (see `gate_words`), and `stdin` is for what comes after. `guard` is its way, `uid` the payload's
+    account where the keeper's is root's, `portal` what a relay leads to. `helpers` are the levels
+    of processes that belong to the fence; `signal_argv` is what signals the payload where the pilot
+    itself may not, with `@SIGNAL@` for the signal's name.
     """
 
     argv: Sequence[str]
     environment: Mapping[str, str]
     directory: str
     stdin: str | None = None
-    options: str | None = None
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    gate: Gate | None = None
+    guard: str = ""
+    inner: Gate | None = None
+    uid: int | None = None
+    portal: tuple[str, int] | None = None
     helpers: int = 0
     signal_argv: Sequence[str] = ()
     limits: Mapping[str, int] = field(default_factory=dict)
@@ -107,8 +137,9 @@ class Enclosure:
 
     name = "none"
 
-    def __init__(self, room: Room) -> None:
+    def __init__(self, room: Room, network: Network | None = None) -> None:
         self.room = room
+        self.network = network or Network()
         #: A folder on the disk where the payload writes.
         self.disk = room.home
 
@@ -150,9 +181,9 @@ class Enclosure:
             limits=resource_limits(limits),
         )
 
-    def count_files(self) -> float:
-        """The MB that its files take on disk."""
-        return sum(map(sandbox.tree_mb, self.room.folders()))
+    def entries(self) -> Entries:
+        """What its files take on disk, one after the other. Raises TooDeep."""
+        return entries_below(self.room.folders())
 
     def leave(self, outputs: Sequence[str]) -> None:
         """Take the folders back when nothing of the payload runs; these outputs are wanted."""
@@ -172,8 +203,19 @@ class Fence:
     """No fence. It is also what the others are made after."""
 
     name = "none"
+    #: Networks that its payloads can have. Nothing keeps one without a fence from the node's.
+    networks: tuple[str, ...] = (OPEN,)
     #: Others on this node may have taken the last place at any moment.
     has_few_places = False
+
+    def __init__(self, network: Network | None = None) -> None:
+        """Raises FenceFails, and OSError, where it cannot give payloads this network."""
+        self.network = (network or Network()).guarded(has_other_account=self.has_few_places)
+        if self.network.name not in self.networks:
+            raise FenceFails(
+                f"payloads cannot be given the network {self.network.name!r}: "
+                f"{self.name} leaves them in the node's"
+            )
 
     def place(self) -> Place:
         """Keep a place for one job. Raises `NoPlace`."""
@@ -181,7 +223,41 @@ class Fence:
 
     def enclose(self, room: Room, place: Place | None = None) -> Enclosure:
         """Enclose one job, in the place that was kept for it. Raises OSError."""
-        return Enclosure(room)
+        return Enclosure(room, self.network)
+
+
+def outer_gate(network: Network, addresses: Sequence[str]) -> Gate:
+    """What is done before a fence is set up, for a payload in this network. Raises OSError."""
+    port = network.portal[1] if network.portal else 0
+    gate = Gate(has_own_network=network.is_own, listens_at=[(each, port) for each in addresses])
+    return replace(gate, **_watching(network.guard))
+
+
+def inner_gate(network: Network, denied: bytes) -> Gate:
+    """What is done behind a fence that is another's program. Raises OSError."""
+    gate = Gate(has_no_capabilities=True, denied=denied)
+    return replace(gate, **_watching(network.guard))
+
+
+def _watching(way: str) -> dict[str, Any]:
+    if not way:
+        return {}
+    watched = filters.watched(gives_sockets=way == guard.FILTERS)
+    return {"watched": watched, "may_connect": way != guard.CONNECTS}
+
+
+def gate_words(python: str) -> list[str]:
+    """The first program behind such a fence."""
+    return [python, "-I", "-S", "-c", program_of("gate")]
+
+
+def filter_of_calls() -> bytes:
+    """What is denied to payloads behind a fence; nothing where no filter is known."""
+    try:
+        return filters.denied()
+    except filters.NoFilter as error:
+        log.warning("system calls of payloads are not filtered: %s", error)
+        return b""
 
 
 def resource_limits(limits: Limits, *, has_own_account: bool = False) -> dict[str, int]:
@@ -217,54 +293,11 @@ def shell_lines(
     return "\n".join(lines) + "\n"
 
 
-class Account(Place):
-    """One account, as long as its lock is held."""
-
-    def __init__(self, name: str, lock: socket.socket) -> None:
-        self.name = name
-        self.lock = lock
-
-    def close(self) -> None:
-        self.lock.close()
-
-
-class Accounts:
-    """Accounts of which one job at a time uses one, over all pilots of this node.
-
-    A name in the kernel's own list of sockets is the lock: it goes with the last process that
-    holds it, however that ends.
-    """
-
-    def __init__(self, names: Sequence[str]) -> None:
-        self._names = tuple(names)
-
-    def hold(self) -> Account:
-        """Take one. Raises `NoPlace`."""
-        for name in self._names:
-            with contextlib.suppress(OSError):
-                return Account(name, _bound(f"\0pilotage-account-{name}"))
-        raise NoPlace(f"all {len(self._names)} accounts for payloads are in use on this node")
-
-
-def _bound(address: str) -> socket.socket:
-    lock = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-    try:
-        lock.bind(address)
-    except OSError:
-        lock.close()
-        raise
-    return lock
-
-
 def owned_by(folders: Sequence[Path], uid: int) -> None:
     """Give folders and all that is in them to an account; root can."""
-    for folder in folders:
-        for path in _with_all_below(folder):
-            os.chown(path, uid, uid, follow_symlinks=False)
-
-
-def _with_all_below(folder: Path) -> Iterator[str]:
-    yield str(folder)
-    for parent, folders, files in os.walk(folder):
-        for name in (*folders, *files):
-            yield os.path.join(parent, name)
+    unseen = [os.fspath(each) for each in folders]
+    while unseen:
+        path = unseen.pop()
+        os.chown(path, uid, uid, follow_symlinks=False)
+        if os.path.isdir(path) and not os.path.islink(path):
+            unseen += [os.path.join(path, name) for name in os.listdir(path)]

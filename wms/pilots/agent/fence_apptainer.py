@@ -7,11 +7,27 @@ where Apptainer may make namespaces and others may not.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from .fence import FILE_NAME, Enclosure, Fence, Place, Plan, Room, resource_limits, shell_lines
+from .fence import (
+    FILE_NAME,
+    Enclosure,
+    Fence,
+    Place,
+    Plan,
+    Room,
+    filter_of_calls,
+    gate_words,
+    inner_gate,
+    outer_gate,
+    resource_limits,
+    shell_lines,
+)
 from .fence_bwrap import ETC, HOME, PATH, TMP, TOLD, is_hidden, program, shown_folders
+from .network import NODE, NONE, OPEN, PORTAL, Network
 from .watchdog import Limits
 
 
@@ -19,13 +35,16 @@ class ApptainerFence(Fence):
     """In a container of Apptainer; payloads keep the pilot's account, without its view."""
 
     name = "apptainer"
+    networks = (NODE, OPEN, PORTAL, NONE)
 
-    def __init__(self, work_dir: Path) -> None:
+    def __init__(self, work_dir: Path, network: Network | None = None) -> None:
+        super().__init__(network)
+        self._denied = filter_of_calls()
         self._program = program("apptainer")
         self._image = _make_image(work_dir / "image")
 
     def enclose(self, room: Room, place: Place | None = None) -> Enclosure:
-        return _Contained(room, self._program, self._image)
+        return _Contained(room, self.network, self._program, self._image, self._denied)
 
 
 def _make_image(image: Path) -> Path:
@@ -57,8 +76,11 @@ class _Contained(Enclosure):
 
     name = "apptainer"
 
-    def __init__(self, room: Room, apptainer: str, image: Path) -> None:
-        super().__init__(room)
+    def __init__(
+        self, room: Room, network: Network, apptainer: str, image: Path, denied: bytes
+    ) -> None:
+        super().__init__(room, network)
+        self._denied = denied
         self._program = apptainer
         self._image = image
 
@@ -81,22 +103,36 @@ class _Contained(Enclosure):
         words = ["--containall", "--cleanenv", "--no-home", "--no-privs", "--pwd", HOME]
         if self.room.gpus:
             words.append("--nv")
+        addresses = self.network.addresses()
+        if self.network.is_own:
+            self._hosts.write_text(self.network.hosts(addresses))
+        python = os.path.realpath(getattr(sys, "_base_executable", sys.executable))
         return Plan(
-            argv=[self._program, "-s", "exec", *words, str(self._image), "/bin/sh", "-s"],
+            argv=[self._program, "-s", "exec", *words, str(self._image), *gate_words(python)],
             # Apptainer takes folders from its environment too, where other accounts do not look.
             environment={"PATH": PATH, "APPTAINER_BIND": self._binds()},
             directory="/",
             stdin=shell_lines(command, environment, HOME, limits.processes),
+            gate=replace(outer_gate(self.network, addresses), watched=b"", may_connect=True),
+            inner=inner_gate(self.network, self._denied),
+            guard=self.network.guard,
+            portal=self.network.portal,
             helpers=2,
             limits=resource_limits(limits),
             is_signal_in_code=True,
         )
+
+    @property
+    def _hosts(self) -> Path:
+        return self.room.home / "hosts"
 
     def _binds(self) -> str:
         shown = [each for each in shown_folders() if not os.path.islink(each)]
         binds = [f"{path}:{path}:ro" for path in [*shown, *_shown_of_etc()]]
         room = self.room
         binds += [f"{room.tmp}:{TMP}", f"{room.shm}:/dev/shm"]
+        if self.network.is_own:
+            binds.append(f"{self._hosts}:/etc/hosts:ro")
         binds += [f"{room.told}:{TOLD}", f"{room.sandbox}:{HOME}"]
         for each in room.shared:
             if os.path.isdir(each.path):

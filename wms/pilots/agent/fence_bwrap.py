@@ -1,7 +1,7 @@
 """A fence of bubblewrap: namespaces of its own, and a file system made of what it may see.
 
 Inside there are the system's folders, read-only, and the job's own. The processes of the payload
-see no others, and all die with the first of them, whatever they do. The network is the node's.
+see no others, and all die with the first of them, whatever they do. System calls are filtered.
 """
 
 from __future__ import annotations
@@ -21,10 +21,13 @@ from .fence import (
     Place,
     Plan,
     Room,
+    filter_of_calls,
+    outer_gate,
     owned_by,
     resource_limits,
     shell_lines,
 )
+from .network import NODE, NONE, OPEN, PORTAL, Network
 from .watchdog import Limits
 
 HOME = "/job"
@@ -40,6 +43,8 @@ ETC = (
     *("hosts", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "localtime", "mime.types"),
     *("nsswitch.conf", "passwd", "pki", "protocols", "resolv.conf", "services", "ssl", "timezone"),
 )
+#: What gives the payload its account, and takes all of this from it.
+_SETPRIV_MAY = ("CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP")
 _GPU_DEVICES = ("/dev/nvidia", "/dev/dri", "/dev/kfd")
 #: Where the programs of fences are looked for.
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -49,15 +54,18 @@ class BwrapFence(Fence):
     """Behind bubblewrap; root's payloads besides under an account of who submitted them."""
 
     name = "bwrap"
+    networks = (NODE, OPEN, PORTAL, NONE)
 
-    def __init__(self) -> None:
+    def __init__(self, network: Network | None = None) -> None:
+        super().__init__(network)
         self._program = program("bwrap")
+        self._denied = filter_of_calls()
         self._setpriv = ""
         if os.geteuid() == 0:
             self._setpriv = program("setpriv")
 
     def enclose(self, room: Room, place: Place | None = None) -> Enclosure:
-        return _Bwrapped(room, self._program, self._setpriv)
+        return _Bwrapped(room, self.network, [self._program, self._setpriv], self._denied)
 
 
 def account_of(owner: str) -> int:
@@ -73,11 +81,13 @@ class _Bwrapped(Enclosure):
 
     name = "bwrap"
 
-    def __init__(self, room: Room, program: str, setpriv: str) -> None:
-        super().__init__(room)
-        self._program = program
-        self._setpriv = setpriv
-        self._uid = account_of(room.owner) if setpriv else None
+    def __init__(
+        self, room: Room, network: Network, programs: Sequence[str], denied: bytes
+    ) -> None:
+        super().__init__(room, network)
+        self._program, self._setpriv = programs
+        self._denied = denied
+        self._uid = account_of(room.owner) if self._setpriv else None
 
     @property
     def home(self) -> str:
@@ -99,14 +109,27 @@ class _Bwrapped(Enclosure):
             owned_by(self.room.folders(), self._uid)
 
     def plan(self, command: Sequence[str], environment: Mapping[str, str], limits: Limits) -> Plan:
+        addresses = self.network.addresses()
+        files = {"@OPTIONS@": b"".join(os.fsencode(word) + b"\0" for word in self._words())}
+        words = ["--args", "@OPTIONS@"]
+        if self._denied:
+            files["@DENIED@"] = self._denied
+            words += ["--seccomp", "@DENIED@"]
+        if self.network.is_own:
+            files["@HOSTS@"] = self.network.hosts(addresses).encode()
+            words += ["--perms", "0644", "--ro-bind-data", "@HOSTS@", "/etc/hosts"]
         return Plan(
             # The payload's own environment must reach nothing that runs with more rights than it:
             # a variable like LD_PRELOAD would be code of its own there.
-            argv=[self._program, "--args", "@OPTIONS@", "--", *self._become(), "/bin/sh", "-s"],
+            argv=[self._program, *words, "--", *self._become(), "/bin/sh", "-s"],
             environment={"PATH": PATH},
             directory="/",
             stdin=shell_lines(command, environment, HOME, self._most_processes(limits)),
-            options="".join(f"{word}\0" for word in self._words()),
+            files=files,
+            gate=outer_gate(self.network, addresses),
+            guard=self.network.guard,
+            uid=self._uid,
+            portal=self.network.portal,
             helpers=2,
             limits=resource_limits(limits, has_own_account=self._uid is not None),
             is_signal_in_code=True,
@@ -118,6 +141,7 @@ class _Bwrapped(Enclosure):
             return []
         account = str(self._uid)
         words = ["--reuid", account, "--regid", account, "--clear-groups", "--no-new-privs"]
+        words += ["--bounding-set", "-all", "--inh-caps", "-all", "--ambient-caps", "-all"]
         return [self._setpriv, *words, "--"]
 
     def _most_processes(self, limits: Limits) -> float | None:
@@ -130,7 +154,8 @@ class _Bwrapped(Enclosure):
         if self._uid is None:
             words.append("--unshare-user")
         else:
-            words += ["--cap-drop", "ALL", "--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
+            words += ["--cap-drop", "ALL"]
+            words += [word for name in _SETPRIV_MAY for word in ("--cap-add", name)]
         words += system_words()
         room = self.room
         words += ["--proc", "/proc", "--dev", "/dev", "--bind", str(room.shm), "/dev/shm"]

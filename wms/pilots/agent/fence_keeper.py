@@ -1,8 +1,8 @@
 """Keeps payloads: starts each, signals it, and sees that nothing of it outlives it.
 
 A program of its own between pilot and payloads, started with its text on the command line, so it
-needs nothing but the standard library. On a socket, its standard input, the pilot asks it for
-keepers; each is a fork of it, for one payload.
+needs nothing but the standard library and the modules that go with it (see `nursery`). On a
+socket, its standard input, the pilot asks it for keepers; each is a fork of it, for one payload.
 
 A keeper's standard input brings an order, what to start, and later the words `stop` and `kill`, one
 a line; when it is closed, by the pilot or by its death, that is a `kill` too. Its standard output
@@ -15,7 +15,6 @@ its children, also after a double fork.
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import fcntl
 import marshal
@@ -24,14 +23,14 @@ import resource
 import select
 import signal
 import socket
-import sys
+
+from .gate import PR_SET_DUMPABLE, prctl
+from .leader import start, tell, write_if_allowed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-_PR_SET_PDEATHSIG = 1
-_PR_SET_DUMPABLE = 4
 _PR_SET_CHILD_SUBREAPER = 36
 # A fork bomb that is being stopped may go on for some rounds.
 _STOP_ROUNDS = 50
@@ -44,7 +43,7 @@ _SENT_TO_ALL = ("SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2")
 def main() -> None:
     """Fork a keeper for each request, until the pilot closes the socket or dies."""
     # Payloads may run under our account: they shall not look into this process or its forks.
-    _prctl(_PR_SET_DUMPABLE, 0)
+    prctl(PR_SET_DUMPABLE, 0)
     # Nobody waits for the keepers: their pipes tell when they have ended. And batch systems signal
     # all that runs in a slot: the pilot says what is to end, and that after its grace.
     for name in ("SIGCHLD", *_SENT_TO_ALL):
@@ -89,15 +88,15 @@ def _take_places(numbers: list[int], descriptors: list[int]) -> None:
 
 def _keep() -> None:
     """Read the order, carry it out, tell the end."""
-    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
-    _prctl(_PR_SET_DUMPABLE, 0)
+    prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    prctl(PR_SET_DUMPABLE, 0)
     orders = _Orders()
     order = marshal.loads(orders.first())
     wake_up = _wake_up_on_children()
     for descriptor in order["descriptors"]:
         os.set_inheritable(descriptor, False)
     try:
-        leader = _start(order)
+        leader = start(order)
     except OSError as error:
         answer: dict[str, object] = {"errno": error.errno, "problem": error.strerror}
     else:
@@ -109,19 +108,9 @@ def _keep() -> None:
         read_blocks=used.ru_inblock,
         written_blocks=used.ru_oublock,
     )
-    _tell(answer)
+    tell(answer)
     # At once: there is nothing to tidy up, and the pilot waits.
     os._exit(0)
-
-
-def _tell(answer: dict[str, object]) -> None:
-    content = marshal.dumps(answer)
-    os.write(1, b"%08x" % len(content) + content)
-
-
-def _prctl(option: int, value: int) -> None:
-    if sys.platform.startswith("linux"):
-        ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
 
 
 def _wake_up_on_children() -> int:
@@ -165,97 +154,6 @@ class _Orders:
         piece = os.read(0, 65536)
         self._rest += piece
         self.is_closed = not piece
-
-
-def _start(order: dict[str, Any]) -> int:
-    """Start the first program and return its number; raise the OSError of its exec."""
-    reader, writer = os.pipe()
-    keeper = os.getpid()
-    pid = os.fork()
-    if pid == 0:
-        try:
-            _become(order, keeper)
-        except OSError as error:
-            os.write(writer, b"%d %s" % (error.errno or 0, str(error).encode()))
-        except ValueError as error:
-            # Words that no program can be given.
-            os.write(writer, b"0 %s" % str(error).encode(errors="replace"))
-        finally:
-            os._exit(127)
-    os.close(writer)
-    problem = b""
-    while piece := os.read(reader, 4096):
-        problem += piece
-    os.close(reader)
-    if problem:
-        os.waitpid(pid, 0)
-        number, _, text = problem.decode(errors="replace").partition(" ")
-        raise OSError(int(number), text)
-    return pid
-
-
-def _become(order: dict[str, Any], keeper: int) -> None:
-    """In the child: become the first program of the payload."""
-    signal.set_wakeup_fd(-1)
-    for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
-        signal.signal(number, signal.SIG_DFL)
-    signal.pthread_sigmask(signal.SIG_SETMASK, ())
-    os.setsid()
-    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != keeper:
-        os._exit(1)
-    # Before the payload can do anything: it may kill the keeper, and the pilot has to end it then.
-    _tell({"leader": os.getpid()})
-    # When the node's memory is full the kernel takes the payload before the pilot. The file that
-    # says so would be root's otherwise; the exec does the same.
-    _prctl(_PR_SET_DUMPABLE, 1)
-    _write_if_allowed("/proc/self/oom_score_adj", "800")
-    if order["cgroup"]:
-        _write(os.path.join(order["cgroup"], "cgroup.procs"), "0")
-    os.dup2(_memory_file(order["stdin"]), 0)
-    os.dup2(order["stdout_fd"], 1)
-    os.dup2(order["stderr_fd"], 2)
-    argv = list(order["argv"])
-    if order["options"] is not None:
-        options = _memory_file(order["options"])
-        os.set_inheritable(options, True)
-        argv = [str(options) if each == "@OPTIONS@" else each for each in argv]
-    os.chdir(order["directory"])
-    os.umask(0o022)
-    for name, value in order["limits"].items():
-        _limit(getattr(resource, name), value)
-    os.execve(argv[0], argv, order["environment"])
-
-
-def _memory_file(text: str | None) -> int:
-    """A descriptor from which this text can be read; no text: nothing, as from /dev/null."""
-    if text is None:
-        return os.open(os.devnull, os.O_RDONLY)
-    descriptor = os.memfd_create("order")
-    content = text.encode("utf-8", "surrogateescape")
-    while content:
-        content = content[os.write(descriptor, content) :]
-    os.lseek(descriptor, 0, os.SEEK_SET)
-    return descriptor
-
-
-def _write(path: str, text: str) -> None:
-    with open(path, "w") as file:
-        file.write(text)
-
-
-def _write_if_allowed(path: str, text: str) -> None:
-    try:
-        _write(path, text)
-    except OSError:
-        return
-
-
-def _limit(kind: int, value: int) -> None:
-    # What is already lower cannot be raised, and need not be.
-    hard = resource.getrlimit(kind)[1]
-    most = value if hard == resource.RLIM_INFINITY else min(value, hard)
-    resource.setrlimit(kind, (most, most))
 
 
 class _Keeping:
@@ -331,7 +229,7 @@ class _Keeping:
             stopped |= new
         if self._order["cgroup"]:
             # All of it at once, where the kernel can.
-            _write_if_allowed(os.path.join(self._order["cgroup"], "cgroup.kill"), "1")
+            write_if_allowed(os.path.join(self._order["cgroup"], "cgroup.kill"), "1")
         for pid in stopped:
             _signal(pid, signal.SIGKILL)
 
@@ -393,7 +291,3 @@ def _parent_of(pid: str) -> int:
             return int(file.read().rpartition(b")")[2].split()[1])
     except (OSError, ValueError, IndexError):
         return 0
-
-
-if __name__ == "__main__":
-    main()

@@ -9,39 +9,48 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 import pwd
 import shutil
 import subprocess
+import sys
 import tarfile
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from .accounts import Account, Accounts, folder_of_locks
 from .fence import (
     FILE_NAME,
-    Account,
-    Accounts,
     Enclosure,
     Fence,
     FenceFails,
+    Gate,
     Place,
     Plan,
     Room,
+    filter_of_calls,
+    gate_words,
+    inner_gate,
     resource_limits,
     shell_lines,
 )
 from .fence_bwrap import PATH, program
+from .network import NODE, OPEN, Network
+from .survey import Entries
 from .watchdog import Limits
 
 ACCOUNT = "pilotage"
 MOST_ACCOUNTS = 1024
 _TIME_LIMIT_S = 600.0
+_IS_NEW_ENOUGH = "import sys; sys.exit(sys.version_info < (3, 9))"
 _SIGNAL = 'kill -s "$1" -- -1'
 # Open to all accounts, and on disk.
 _BASE = "/var/tmp"
 # Where everybody may write; what an account left there, its next payload would find.
 _OWN = 'find /tmp /var/tmp /dev/shm -mindepth 1 -maxdepth 1 -user "$(id -u)" -exec'
-_COUNT = f"{_OWN} du -sk {{}} + 2>/dev/null"
+_COUNT = f"{_OWN} find {{}} -printf '%k\\n' ';' 2>/dev/null"
 # Whatever still runs, because its keeper was killed, would write on; what is closed is opened.
 _REMOVE = (
     "kill -s KILL -- -1 2>/dev/null; "
@@ -55,21 +64,55 @@ class SudoFence(Fence):
     """Another account for each payload that runs at a time."""
 
     name = "sudo"
+    networks = (NODE, OPEN)
     has_few_places = True
 
-    def __init__(self) -> None:
+    def __init__(self, network: Network | None = None) -> None:
+        super().__init__(network)
         self._program = program("sudo")
+        self._denied = filter_of_calls()
         names = _existing_accounts()
         if not names:
             raise FenceFails(f"this node has no account {ACCOUNT}1")
-        self._accounts = Accounts(names)
+        self._accounts = Accounts(names, folder_of_locks())
+        self._python = _python_of(self._program, names[0])
 
     def place(self) -> Account:
         return self._accounts.hold()
 
     def enclose(self, room: Room, place: Place | None = None) -> Enclosure:
         account = place if isinstance(place, Account) else self._accounts.hold()
-        return _Sudoed(room, self._program, account)
+        inside = inner_gate(self.network, self._denied)
+        return _Sudoed(room, self._program, account, _Inside(self._python, inside, self.network))
+
+
+@dataclass(frozen=True)
+class _Inside:
+    """How a payload comes to be, once sudo has given it its account."""
+
+    python: str
+    gate: Gate
+    network: Network
+
+
+def _python_of(sudo: str, account: str) -> str:
+    """A Python that accounts for payloads can run; the pilot's may be closed to them."""
+    own = os.path.realpath(getattr(sys, "_base_executable", sys.executable))
+    for python in (own, "/usr/bin/python3"):
+        command = [sudo, "-n", "-u", account, "--", python, "-I", "-S", "-c", _IS_NEW_ENOUGH]
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            env={"PATH": PATH},
+            cwd="/",
+            timeout=_TIME_LIMIT_S,
+            check=False,
+        )
+        if done.returncode == 0:
+            return python
+    said = " ".join(done.stderr.decode(errors="replace").split())
+    raise FenceFails(f"{account} can run no Python 3.9 or newer: {said or own}")
 
 
 def _existing_accounts() -> list[str]:
@@ -88,8 +131,9 @@ class _Sudoed(Enclosure):
 
     name = "sudo"
 
-    def __init__(self, room: Room, sudo: str, account: Account) -> None:
-        super().__init__(room)
+    def __init__(self, room: Room, sudo: str, account: Account, inside: _Inside) -> None:
+        super().__init__(room, inside.network)
+        self._inside = inside
         self._account = account
         self._as_account = [sudo, "-n", "-u", account.name, "--"]
         # What a pilot that died in the middle has left is not for this job.
@@ -124,21 +168,31 @@ class _Sudoed(Enclosure):
 
     def plan(self, command: Sequence[str], environment: Mapping[str, str], limits: Limits) -> Plan:
         return Plan(
-            argv=[*self._as_account, "/bin/sh", "-s"],
+            argv=[*self._as_account, *gate_words(self._inside.python)],
             environment={"PATH": PATH},
             directory="/",
             stdin=shell_lines(command, environment, self.home, limits.processes),
+            inner=self._inside.gate,
+            guard=self.network.guard,
             helpers=1,
             signal_argv=[*self._as_account, "/bin/sh", "-c", _SIGNAL, "sh", "@SIGNAL@"],
             limits=resource_limits(limits),
-            descriptors=[self._account.lock.fileno()],
+            descriptors=[self._account.lock],
         )
 
-    def count_files(self) -> float:
-        with contextlib.suppress(OSError, ValueError):
-            sizes = self._run(["/bin/sh", "-c", _COUNT], is_checked=False).splitlines()
-            return sum(int(line.split()[0]) for line in sizes) / 1024
-        return 0.0
+    def entries(self) -> Entries:
+        with subprocess.Popen(
+            [*self._as_account, "/bin/sh", "-c", _COUNT],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env={"PATH": PATH},
+            cwd="/",
+        ) as counting:
+            assert counting.stdout is not None
+            # When nobody reads on, what counts cannot write on, and ends.
+            for line in counting.stdout:
+                yield int(line) * 1024 if line.strip().isdigit() else 0
 
     def leave(self, outputs: Sequence[str]) -> None:
         """Fetch the wanted files; those that are no plain files count as missing."""

@@ -8,12 +8,13 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from . import payload
+from . import network, payload
 from .control import Control
 from .fence import Fence, FenceFails, Room
 from .fence_apptainer import ApptainerFence
 from .fence_bwrap import BwrapFence
 from .fence_sudo import SudoFence
+from .network import Network
 from .usage import Meter
 from .watchdog import Limits
 
@@ -27,24 +28,40 @@ log = logging.getLogger("pilot")
 def best_fence(work_dir: Path) -> Fence:
     """What `auto` stands for on this node: bubblewrap where it works, else no fence."""
     try:
-        return fence_named("bwrap", work_dir)
+        return fence_named("bwrap", work_dir, Network(network.AUTO))
     except FenceFails as error:
         log.warning("payloads are NOT fenced in on this node: bwrap: %s", error)
         return Fence()
 
 
-def fence_named(name: str, work_dir: Path) -> Fence:
-    """The fence that a queue asks for by name. Raises FenceFails where it does not work."""
-    makers: dict[str, Callable[[], Fence]] = {
+def fence_named(name: str, work_dir: Path, wanted: Network) -> Fence:
+    """The fence that a queue asks for by name, around payloads in the network that it wants.
+
+    Raises FenceFails where it does not work.
+    """
+    if wanted.name != network.AUTO:
+        return _working(name, work_dir, wanted)
+    if name == "none":
+        return Fence()
+    try:
+        return _working(name, work_dir, Network(network.NODE))
+    except FenceFails as error:
+        fence = _working(name, work_dir, Network(network.OPEN))
+        log.warning("link-local addresses are NOT kept from payloads on this node: %s", error)
+        return fence
+
+
+def _working(name: str, work_dir: Path, wanted: Network) -> Fence:
+    makers: dict[str, Callable[[Network], Fence]] = {
         "bwrap": BwrapFence,
-        "apptainer": lambda: ApptainerFence(work_dir),
+        "apptainer": lambda wanted: ApptainerFence(work_dir, wanted),
         "sudo": SudoFence,
         "none": Fence,
     }
     if name not in makers:
         raise FenceFails(f"this pilot knows no fence {name!r}")
     try:
-        fence = makers[name]()
+        fence = makers[name](wanted)
         if name != "none":
             _try(fence, work_dir)
     except OSError as error:
@@ -68,7 +85,7 @@ def _try(fence: Fence, work_dir: Path) -> None:
                 stdout=home / "stdout",
                 stderr=home / "stderr",
                 limits=limits,
-                meter=Meter(enclosure, [], None),
+                meter=Meter(enclosure, [], limits),
                 attempt=(0, 0),
                 control=control,
                 bell=control.bell,

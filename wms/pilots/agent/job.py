@@ -22,10 +22,11 @@ from .client import (
     understanding,
 )
 from .control import Attempt, Bell, Control
+from .delivery import REASON_LENGTH, Rider, Upload, bounded_names
 from .fence import Enclosure, Fence, Place, Room, SharedFolder
 from .node import Share
 from .results import Results
-from .spool import NAMES_IN_REPORT, REASON_LENGTH, Rider, Spool, Upload
+from .spool import Spool
 from .started import Started
 from .streams import Streamer
 from .usage import Meter
@@ -218,7 +219,7 @@ class JobRun:
             "usage": outcome.usage_told(),
             "stopped_by": outcome.stopped_by,
             "reason": "; ".join(filter(None, [outcome.reason, *results.problems]))[:REASON_LENGTH],
-            "missing_outputs": results.missing[:NAMES_IN_REPORT],
+            "missing_outputs": bounded_names(results.missing),
         }
         log.info("job %d attempt %d ended: %s", *self._job.key, ended)
         claim = self._equipment.next_claim(self._job)
@@ -306,7 +307,7 @@ class JobRun:
     def _execute(self, command: list[str], enclosure: Enclosure) -> payload.Outcome:
         log.info("job %d attempt %d (%s) starts", *self._job.key, self._job.name)
         files = {"stdout": self._stdout, "stderr": self._stderr}
-        self._meter = Meter(enclosure, list(files.values()), self._limits.disk_mb)
+        self._meter = Meter(enclosure, list(files.values()), self._limits)
         for each in files.values():
             each.touch()
         streamer = Streamer(self._client, self._job.path, files)
@@ -334,6 +335,7 @@ class JobRun:
 
     def _environment(self, enclosure: Enclosure) -> dict[str, str]:
         passed_on = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
+        network = enclosure.network
         return {
             **passed_on,
             "HOME": enclosure.home,
@@ -344,6 +346,7 @@ class JobRun:
             "PILOTAGE_CORES": str(self._job.share.cores),
             "PILOTAGE_MEMORY_MB": str(self._job.share.memory_mb),
             "PILOTAGE_GPUS": str(self._job.share.gpus),
+            **({"PILOTAGE_PORTAL": network.server_url} if network.portal else {}),
             "OMP_NUM_THREADS": str(self._job.share.cores),
             **self._job.environment,
         }

@@ -28,6 +28,7 @@ from .fences import AUTO, best_fence, fence_named
 from .job import Equipment, Job, NotRun
 from .life import Life
 from .mission import Mission
+from .network import Network
 from .runs import Runs
 from .shipping import LOG_FILE, LogShipper
 from .spool import Spool
@@ -45,6 +46,7 @@ _GROWTH = 1.3
 _REST_OF_POLL = 0.5
 _LONGEST_REST_S = 1.0
 _HEARTBEAT_TIMEOUT_S = 10.0
+_MOST_UNREPORTED = 1000
 _GOODBYE_PATIENCE_S = 30.0
 
 EXIT_OK = 0
@@ -162,6 +164,7 @@ class Agent:
         if fence is None:
             self._validation.hold(terms.hold_after_failure_s - life.elapsed_s())
             return self._end_of_unfit()
+        self._beats.network = fence.network.name
         self._validation.start()
         runs = Runs(
             self._slot,
@@ -192,9 +195,14 @@ class Agent:
         for shared in terms.shared_folders:
             if is_below(str(self._mission.work_dir.resolve()), shared.path):
                 raise FenceFails(f"the shared folder {shared.path} holds the pilot's own files")
-        if terms.fence in (AUTO, self._fence.name):
+        if terms.fence in (AUTO, self._fence.name) and terms.network in (
+            AUTO,
+            self._fence.network.name,
+        ):
             return self._fence
-        return fence_named(terms.fence, self._mission.work_dir)
+        name = self._fence.name if terms.fence == AUTO else terms.fence
+        wanted = Network(terms.network, self._mission.server_url)
+        return fence_named(name, self._mission.work_dir, wanted)
 
     def _equipment(self, terms: Terms, fence: Fence, life: Life) -> Equipment:
         cgroups = Cgroups(own_group())
@@ -290,9 +298,9 @@ class Agent:
             before = self._control.clock()
             self._asks_from = before + min(_LONGEST_REST_S, terms.poll_s * _REST_OF_POLL)
             self._control.bell.wait(pause_s * random.uniform(0.8, 1.2))
-            # Only these pauses count: a server that was away had no chance to give work, and one
-            # that does not take a report yet has none to give for that part of the slot. Nor is
-            # there no work where there was none for the part that one job left.
+            # Only these pauses count: a server that was away had no chance to give work, and while
+            # reports wait the pilot stays for them. Nor is there no work where there was none for
+            # the part that one job left.
             is_over = runs.are_over() and not self._spool.attempts()
             is_idle = is_over and not claimed.is_of_part
             idle_s = idle_s + self._control.clock() - before if is_idle else 0.0
@@ -325,7 +333,9 @@ class Agent:
     def _claim(self, life: Life, runs: Runs) -> Claimed:
         """Claim a job; what was asked with a report before has its answer, or is asked again."""
         asked = runs.followup()
-        body = asked.claim if asked else self._claim_body(life, runs.free())
+        # Under its own key, but the report that it went with may wait since.
+        body = dict(asked.claim) if asked else self._claim_body(life, runs.free())
+        body.update(self._unreported())
         answer = asked.answer if asked else None
         if answer is None:
             answer = self._client.call("claim", body)
@@ -344,7 +354,7 @@ class Agent:
             return None
         if control.clock() < self._asks_from:
             return None
-        return self._claim_body(life, runs.freed_by(job))
+        return {**self._claim_body(life, runs.freed_by(job)), **self._unreported()}
 
     def _claim_body(self, life: Life, free: node.Share) -> dict[str, Any]:
         return {
@@ -359,6 +369,12 @@ class Agent:
             "tags": [],
             "required_tags": [],
         }
+
+    def _unreported(self) -> dict[str, Any]:
+        """Attempts that are over here without the server's knowing; it reads no more of them."""
+        waiting = self._spool.attempts()[:_MOST_UNREPORTED]
+        named = [{"job": job, "attempt": number} for job, number in waiting]
+        return {"unreported": named} if named else {}
 
     def _say_goodbye(self, end: End) -> int:
         log.info("the pilot ends: %s %s", end.reason, end.detail)

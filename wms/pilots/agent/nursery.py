@@ -6,11 +6,9 @@ To start an interpreter for each payload takes more time than a short payload it
 from __future__ import annotations
 
 import contextlib
-import functools
 import logging
 import marshal
 import os
-import pkgutil
 import socket
 import subprocess
 import sys
@@ -19,7 +17,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import BinaryIO
 
+from .embedded import program_of
+
 _ANSWER_BYTES = 64
+_MODULES = (
+    *("gate", "addresses", "socket_filter", "guard", "relay", "leader"),
+    "fence_keeper",
+)
 #: A process that does not answer for so long was stopped by somebody: it is replaced.
 ANSWERS_WITHIN_S = 60.0
 
@@ -100,7 +104,7 @@ class Nursery:
         with contextlib.ExitStack() as unless_begun, theirs:
             unless_begun.callback(ours.close)
             self._process = subprocess.Popen(
-                [sys.executable, "-I", "-S", "-c", _program()],
+                [sys.executable, "-I", "-S", "-c", program_of(*_MODULES)],
                 stdin=theirs.fileno(),
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
@@ -122,11 +126,3 @@ class Nursery:
                 self._process.kill()
             self._process.wait()
             self._process = None
-
-
-@functools.cache
-def _program() -> str:
-    content = pkgutil.get_data(__package__, "fence_keeper.py")
-    if content is None:
-        raise OSError("the pilot's own file fence_keeper.py cannot be read")
-    return content.decode()

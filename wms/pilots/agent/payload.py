@@ -9,7 +9,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -108,7 +108,12 @@ def _start_keeper(plan: Plan, out: int, err: int, cgroup: str) -> Keeper:
         "environment": dict(plan.environment),
         "directory": plan.directory,
         "stdin": plan.stdin,
-        "options": plan.options,
+        "files": dict(plan.files),
+        "gate": None if plan.gate is None else asdict(plan.gate),
+        "inner": None if plan.inner is None else {**asdict(plan.inner), "stdin": plan.stdin},
+        "guard": plan.guard,
+        "uid": plan.uid,
+        "portal": plan.portal,
         "helpers": plan.helpers,
         "signal_argv": list(plan.signal_argv),
         "limits": dict(plan.limits),

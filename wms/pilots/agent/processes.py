@@ -6,7 +6,7 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +15,8 @@ _PAGE_KB = os.sysconf("SC_PAGE_SIZE") // 1024
 _BLOCK_BYTES = 512
 _ROUND_S = 0.01
 _ROUNDS = 300
+#: A payload may hold as many open files at a time: more could not be looked at in good time.
+MOST_OPEN_FILES = 200_000
 _UNNAMED = "/memfd:"
 _UNLINKED = " (deleted)"
 # Fields of /proc/PID/stat, counted from the state, which is the first after the name.
@@ -93,18 +95,35 @@ def _kill(pid: int) -> bool:
     return True
 
 
-def memory_mb(pids: Iterable[int]) -> float:
+def memory_mb(pids: Sequence[int]) -> tuple[float, int]:
     """The memory of these processes together; what they share is counted once (PSS).
 
-    With files that exist in memory only. Where the kernel does not tell us the shares of another
-    account's process, what is its own alone counts.
+    With files that exist in memory only; the second number is how many open files were looked at
+    for them. Where the kernel does not tell us the shares of another account's process, what is its
+    own alone counts.
     """
     files: dict[tuple[int, int], int] = {}
-    total_kb = 0
+    seen = 0
+    for path in _open_files(pids):
+        seen += 1
+        with contextlib.suppress(OSError):
+            if os.readlink(path).startswith(_UNNAMED):
+                status = os.stat(path)
+                files[status.st_dev, status.st_ino] = status.st_blocks * _BLOCK_BYTES
+    total_kb = sum(map(_proportional_kb, pids))
+    return total_kb / 1024 + sum(files.values()) / 2**20, seen
+
+
+def _open_files(pids: Iterable[int]) -> Iterator[str]:
+    """The open files of processes by their names in /proc, up to one more than may be."""
+    left = MOST_OPEN_FILES + 1
     for pid in pids:
-        total_kb += _proportional_kb(pid)
-        files.update(_unnamed_files(pid))
-    return total_kb / 1024 + sum(files.values()) / 2**20
+        with contextlib.suppress(OSError), os.scandir(f"/proc/{pid}/fd") as entries:
+            for entry in entries:
+                if not left:
+                    return
+                left -= 1
+                yield entry.path
 
 
 def _proportional_kb(pid: int) -> int:
@@ -124,33 +143,15 @@ def _proportional_kb(pid: int) -> int:
 def unlinked_mb(pids: Iterable[int], folder: Path) -> float:
     """What processes hold of files on the disk of a folder that have no name there any more."""
     files: dict[int, int] = {}
-    with contextlib.suppress(OSError):
+    try:
         device = os.stat(folder).st_dev
-        for pid in pids:
-            files.update(_unlinked_files(pid, device))
+    except OSError:
+        return 0.0
+    for path in _open_files(pids):
+        with contextlib.suppress(OSError):
+            # Asked for the name first: of a file on a server that is away no status comes.
+            if os.readlink(path).endswith(_UNLINKED):
+                status = os.stat(path)
+                if status.st_dev == device:
+                    files[status.st_ino] = status.st_blocks * _BLOCK_BYTES
     return sum(files.values()) / 2**20
-
-
-def _unlinked_files(pid: int, device: int) -> dict[int, int]:
-    found = {}
-    with contextlib.suppress(OSError):
-        for entry in os.scandir(f"/proc/{pid}/fd"):
-            with contextlib.suppress(OSError):
-                # Asked for the name first: of a file on a server that is away no status comes.
-                if os.readlink(entry.path).endswith(_UNLINKED):
-                    status = os.stat(entry.path)
-                    if status.st_dev == device:
-                        found[status.st_ino] = status.st_blocks * _BLOCK_BYTES
-    return found
-
-
-def _unnamed_files(pid: int) -> dict[tuple[int, int], int]:
-    """The sizes of files in memory that a process holds, and need not have mapped."""
-    found = {}
-    with contextlib.suppress(OSError):
-        for entry in os.scandir(f"/proc/{pid}/fd"):
-            with contextlib.suppress(OSError):
-                if os.readlink(entry.path).startswith(_UNNAMED):
-                    status = os.stat(entry.path)
-                    found[status.st_dev, status.st_ino] = status.st_blocks * _BLOCK_BYTES
-    return found

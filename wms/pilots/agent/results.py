@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from . import sandbox
+from .delivery import Upload
 from .fence import Room
-from .spool import Upload
 from .watchdog import Limits
 
 

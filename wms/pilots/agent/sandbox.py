@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
+import secrets
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
@@ -12,10 +12,8 @@ from typing import BinaryIO
 LOG_LIMIT_BYTES = 10 * 1024 * 1024
 
 _CHUNK = 256 * 1024
-_BLOCK_BYTES = 512
-#: What an entry of a folder takes at least, so that very many empty files count too.
-_LEAST_ENTRY_BYTES = 512
 _BINARY = b"\x7fELF"
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class BadPath(Exception):
@@ -32,7 +30,10 @@ def inside(directory: Path, path: str) -> Path:
         raise BadPath(f"{path!r} is not a relative path within the job's directory")
     # Not Path.resolve(): it raises RuntimeError for a circle of links.
     root = Path(os.path.realpath(directory))
-    target = Path(os.path.realpath(root / pure))
+    try:
+        target = Path(os.path.realpath(root / pure))
+    except RecursionError:
+        raise BadPath(f"{path!r} is a link to a link, and so on without end") from None
     if target == root or root not in target.parents:
         raise BadPath(f"{path!r} leads out of the job's directory")
     return target
@@ -106,19 +107,53 @@ def bounded_log(log: Path) -> Path:
 
 
 def remove(directory: Path) -> None:
-    """Remove a directory with all that is in it, also what the payload closed or made read-only."""
-    _open_up(os.fspath(directory))
-    for parent, folders, _ in os.walk(directory):
-        for name in folders:
-            _open_up(os.path.join(parent, name))
-    shutil.rmtree(directory, ignore_errors=True)
+    """Remove a directory with all that is in it, also what the payload closed or made read-only.
+
+    Folders in folders are moved up before they are emptied: they may be nested deeper than a path
+    can name, and than this program can follow.
+    """
+    with contextlib.suppress(OSError):
+        os.chmod(directory, 0o700)
+        top = os.open(directory, _FOLDER)
+        try:
+            while _emptied_by_one_level(top):
+                continue
+        finally:
+            os.close(top)
+        os.rmdir(directory)
 
 
-def _open_up(folder: str) -> None:
-    """Let ourselves into a folder; what a link leads to is none of the job's."""
-    if not os.path.islink(folder):
-        with contextlib.suppress(OSError):
-            os.chmod(folder, 0o700)
+def _emptied_by_one_level(top: int) -> bool:
+    """Tell whether anything could be removed."""
+    done = False
+    with os.scandir(top) as entries:
+        for entry in entries:
+            with contextlib.suppress(OSError):
+                if entry.is_dir(follow_symlinks=False):
+                    _dissolve(top, entry.name)
+                else:
+                    os.unlink(entry.name, dir_fd=top)
+                done = True
+    return done
+
+
+def _dissolve(top: int, name: str) -> None:
+    """Remove a folder; the folders in it are in `top` then. Raises OSError if one stays."""
+    os.chmod(name, 0o700, dir_fd=top)
+    folder = os.open(name, _FOLDER, dir_fd=top)
+    try:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    # Closed ones cannot be moved.
+                    os.chmod(entry.name, 0o700, dir_fd=folder)
+                    fresh = secrets.token_hex(8)
+                    os.rename(entry.name, fresh, src_dir_fd=folder, dst_dir_fd=top)
+                else:
+                    os.unlink(entry.name, dir_fd=folder)
+    finally:
+        os.close(folder)
+    os.rmdir(name, dir_fd=top)
 
 
 def _copy_bytes(source: BinaryIO, sink: BinaryIO, count: int) -> None:
@@ -128,27 +163,3 @@ def _copy_bytes(source: BinaryIO, sink: BinaryIO, count: int) -> None:
             return
         sink.write(piece)
         count -= len(piece)
-
-
-def tree_mb(folder: Path) -> float:
-    """The space on disk that all in a folder takes; links are not followed."""
-    total = 0
-    unseen = [os.fspath(folder)]
-    while unseen:
-        try:
-            entries = list(os.scandir(unseen.pop()))
-        except OSError:
-            continue
-        for entry in entries:
-            total += _entry_bytes(entry)
-            if entry.is_dir(follow_symlinks=False):
-                unseen.append(entry.path)
-    return total / 2**20
-
-
-def _entry_bytes(entry: os.DirEntry[str]) -> int:
-    try:
-        status = entry.stat(follow_symlinks=False)
-    except OSError:
-        return _LEAST_ENTRY_BYTES
-    return max(status.st_blocks * _BLOCK_BYTES, _LEAST_ENTRY_BYTES)

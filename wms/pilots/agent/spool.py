@@ -1,4 +1,4 @@
-"""Reports that could not be sent yet: kept on disk, and sent again in their order."""
+"""Reports that could not be sent yet: kept on disk, and sent again until each has its answer."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ import re
 import shutil
 import threading
 from collections import deque
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,67 +22,29 @@ from .client import (
     SHORT_PAUSE_S,
     BadAnswer,
     Client,
-    NodeFault,
     Rejected,
     Superseded,
     Unauthorised,
     Unavailable,
 )
 from .control import Attempt, Bell, Control
-
-#: The server bounds what it reads. It finds out itself which outputs it did not receive.
-NAMES_IN_REPORT = 100
-REASON_LENGTH = 2000
+from .delivery import Delivery, Rider, Upload, tells_end
 
 _FIRST_PAUSE_S = 0.2
 #: A pilot that has to go tries faster, for the few seconds that it has.
 _LAST_PAUSE_S = 0.5
 _ATTEMPT = re.compile(r"jobs/(\d+)/(\d+)/")
+_NOT_TAKEN = (Rejected, BadAnswer, OSError, ValueError)
 
 log = logging.getLogger("pilot")
-
-
-@dataclass(frozen=True)
-class Upload:
-    """A file that is sent before a report. `output` is its name where it is an output of the job.
-
-    When the server refuses it the report says so: in its `reason`, after `label`, and for an output
-    in its `missing_outputs`.
-    """
-
-    path: str
-    source: Path
-    label: str
-    output: str = ""
-
-
-@dataclass(frozen=True)
-class Rider:
-    """Fields that go with a report if it is sent now, and the client whose credential they need."""
-
-    fields: Mapping[str, Any]
-    client: Client
-
-
-@dataclass(frozen=True)
-class _Entry:
-    """One report that waits, with the files before it, all in `folder`."""
-
-    path: str
-    client: Client
-    uploads: tuple[Upload, ...]
-    folder: Path
-
-    @property
-    def report(self) -> Path:
-        return self.folder / "report.json"
 
 
 class Spool:
     """The last reports of ended jobs, so that a server that is away holds up no slot.
 
-    Reports arrive in the order in which they were put here, each as often as it takes until one
-    answer comes back: the server tells repetitions. `put` may be called by any thread.
+    Reports of one attempt arrive in the order in which they were put here, each as often as it
+    takes until one answer comes back: the server tells repetitions. One that the server cannot take
+    waits by itself and holds up no other attempt's. `put` may be called by any thread.
     """
 
     def __init__(
@@ -93,9 +54,11 @@ class Spool:
         self._client = client
         self._control = control
         self._bell = bell or control.new_bell()
-        self._entries: deque[_Entry] = deque()
+        # By attempt, in the order in which their first reports came.
+        self._queues: dict[Attempt, deque[_Entry]] = {}
         self._lock = threading.Lock()
         self._number = 0
+        self._is_away = False
         self._is_hurried = False
         self._is_over = False
         self._thread = threading.Thread(target=self._replay, name="spool", daemon=True)
@@ -131,97 +94,148 @@ class Spool:
         credential for this report, else the pilot's own. What the server says at once is raised:
         Superseded, Rejected, Unauthorised, BadAnswer.
         """
-        speaker = client or self._client
-        if not self._entries:
+        delivery = Delivery(client or self._client, path, uploads)
+        if not self._has_to_wait(path):
             try:
-                return _send(speaker, path, body, uploads, rider=rider)
+                return delivery.send(body, rider=rider)
             except Unavailable as error:
                 log.warning("%s; kept to be sent later", error)
+                self._is_away = not error.is_answered
         try:
-            self._keep(path, body, speaker, uploads)
+            self._keep(delivery, body)
         except OSError as error:
             # No room on this disk: then the caller waits.
             log.warning("%s cannot be kept: %s", path, error)
-            return _send(speaker, path, body, uploads, patience_s=PATIENCE_S)
+            return delivery.send(body, patience_s=PATIENCE_S)
         self._bell.ring()
         return None
 
     def attempts(self) -> list[Attempt]:
         """The attempts of which reports wait here: the pilot still has to do with them."""
-        found = [_ATTEMPT.match(each.path) for each in tuple(self._entries)]
-        return list(dict.fromkeys((int(each[1]), int(each[2])) for each in found if each))
+        with self._lock:
+            return list(self._queues)
 
     def hurry(self) -> None:
-        """The server has just been heard: try again now."""
-        if self._entries:
+        """The server has just been heard: if it was away, try again now."""
+        if self._queues:
             self._is_hurried = True
             self._bell.ring()
 
     def flush(self, patience_s: float = PATIENCE_S) -> bool:
         """Wait in the main thread until nothing is left here; tell whether that came true."""
         started = self._control.clock()
-        while self._entries and not self._control.is_locked_out:
+        while self._queues and not self._control.is_locked_out:
             left_s = self._control.give_up_at(started, patience_s) - self._control.clock()
             if left_s <= 0:
                 break
             self._control.bell.wait(left_s)
-        return not self._entries
+        return not self._queues
 
-    def _keep(
-        self, path: str, body: dict[str, Any], client: Client, uploads: Sequence[Upload]
-    ) -> None:
+    def _has_to_wait(self, path: str) -> bool:
+        """Whether reports of this attempt wait already, or any since the server is away."""
+        with self._lock:
+            return _attempt_of(path) in self._queues or (self._is_away and bool(self._queues))
+
+    def _keep(self, delivery: Delivery, body: dict[str, Any]) -> None:
         with self._lock:
             folder = self._directory / f"{self._number:08d}"
             self._number += 1
-            folder.mkdir(parents=True)
-            kept = tuple(
-                replace(each, source=folder / str(index)) for index, each in enumerate(uploads)
-            )
-            entry = _Entry(path, client, kept, folder)
-            try:
-                _write(entry.report, json.dumps(body).encode())
-                for index, each in enumerate(uploads):
-                    os.replace(each.source, kept[index].source)
-            except OSError:
-                _undo(uploads, entry)
-                raise
-            self._entries.append(entry)
+        folder.mkdir(parents=True)
+        before = delivery.uploads
+        kept = [folder / str(index) for index in range(len(before))]
+        entry = _Entry(delivery, folder, tells_end(body), _Pauses(self._control))
+        try:
+            _write(entry.report, json.dumps(body).encode())
+            for index, each in enumerate(before):
+                os.replace(each.source, kept[index])
+        except OSError:
+            _undo(before, kept)
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+        delivery.move(kept)
+        with self._lock:
+            self._queues.setdefault(_attempt_of(delivery.path), deque()).append(entry)
 
     def _replay(self) -> None:
         pauses = _Pauses(self._control)
         while not self._is_over:
-            entry = self._entries[0] if self._entries else None
+            entry = self._next()
             if entry is None:
                 pauses.reset()
                 self._bell.wait(None)
-            elif self._is_delivered(entry, pauses):
-                pauses.reset()
-                self._entries.popleft()
-                shutil.rmtree(entry.folder, ignore_errors=True)
-                self._control.bell.ring()
+                continue
+            rest_s = entry.rests_until(self._control) - self._control.clock()
+            if rest_s > 0:
+                # New reports ring, and go first.
+                self._bell.wait(rest_s)
+                continue
+            try:
+                self._try(entry)
+            except Unavailable as error:
+                self._is_away = not error.is_answered
+                if error.is_answered:
+                    self._put_off(entry, error)
+                elif pauses.are_over():
+                    self._let_go(entry, error)
+                    pauses.reset()
+                else:
+                    self._pause(pauses.next_s())
             else:
-                self._pause(pauses.next_s())
+                self._is_away = False
+                pauses.reset()
 
-    def _is_delivered(self, entry: _Entry, pauses: _Pauses) -> bool:
-        """Try once; tell whether this report needs no further try."""
+    def _next(self) -> _Entry | None:
+        """The first report of an attempt, of those that rest least; None when there is none."""
+        with self._lock:
+            heads = [queue[0] for queue in self._queues.values()]
+        return min(heads, key=lambda each: each.rests_until(self._control), default=None)
+
+    def _try(self, entry: _Entry) -> None:
+        """Send this report once; it needs no further try then. Raises Unavailable if it does."""
+        path = entry.delivery.path
         try:
-            body = json.loads(entry.report.read_bytes())
-            _send(entry.client, entry.path, body, entry.uploads)
-        except Unavailable as error:
-            if not pauses.are_over():
-                return False
-            self._faults.append(error)
+            entry.delivery.send(json.loads(entry.report.read_bytes()))
         except Superseded as error:
-            log.warning("%s is no longer ours: %s", entry.path, error)
+            log.warning("%s is no longer ours: %s", path, error)
         except Unauthorised as error:
             # Whether it is the whole pilot that is refused, its heartbeats tell.
-            log.error("%s was refused: %s", entry.path, error)
-        except (Rejected, BadAnswer, OSError, ValueError) as error:
-            log.error("%s was not accepted: %s", entry.path, error)
+            log.error("%s was refused: %s", path, error)
+        except _NOT_TAKEN as error:
+            log.error("%s was not accepted: %s", path, error)
             self._faults.append(error)
         else:
-            log.info("%s was sent late", entry.path)
-        return True
+            log.info("%s was sent late", path)
+        self._let_go(entry)
+
+    def _put_off(self, entry: _Entry, error: Unavailable) -> None:
+        """The server is there, but cannot take this report: others go first, for some time."""
+        if not entry.pauses.are_over():
+            entry.rest(self._control.clock())
+            return
+        log.error("%s was not accepted: %s", entry.delivery.path, error)
+        if not entry.tells_end or self._control.is_terminated:
+            self._let_go(entry, error)
+            return
+        try:
+            entry.delivery.give_back(f"the server could not take how it ended: {error}")
+        except (Superseded, Unauthorised) as refusal:
+            log.warning("%s is no longer ours: %s", entry.delivery.path, refusal)
+        except (Unavailable, *_NOT_TAKEN) as fault:
+            self._let_go(entry, fault)
+            return
+        self._let_go(entry)
+
+    def _let_go(self, entry: _Entry, fault: Exception | None = None) -> None:
+        """Forget the first report of an attempt, and go on to its next."""
+        if fault is not None:
+            self._faults.append(fault)
+        attempt = _attempt_of(entry.delivery.path)
+        shutil.rmtree(entry.folder, ignore_errors=True)
+        with self._lock:
+            self._queues[attempt].popleft()
+            if not self._queues[attempt]:
+                del self._queues[attempt]
+        self._control.bell.ring()
 
     def _pause(self, pause_s: float) -> None:
         """Let the server rest; new reports do not cut this short."""
@@ -235,6 +249,30 @@ class Spool:
                 break
             self._bell.wait(left_s)
         self._is_hurried = False
+
+
+class _Entry:
+    """One report that waits, with the files before it, all in `folder`."""
+
+    def __init__(self, delivery: Delivery, folder: Path, tells_end: bool, pauses: _Pauses) -> None:
+        self.delivery = delivery
+        self.folder = folder
+        self.tells_end = tells_end
+        self.pauses = pauses
+        self._rests_from = self._rest_s = 0.0
+
+    @property
+    def report(self) -> Path:
+        return self.folder / "report.json"
+
+    def rest(self, now: float) -> None:
+        """Wait for the next try, longer from time to time."""
+        self._rests_from, self._rest_s = now, self.pauses.next_s()
+
+    def rests_until(self, control: Control) -> float:
+        """When it may be tried next."""
+        limit_s = _LAST_PAUSE_S if control.is_terminated else self._rest_s
+        return self._rests_from + min(self._rest_s, limit_s)
 
 
 class _Pauses:
@@ -264,49 +302,19 @@ class _Pauses:
         return pause_s
 
 
-def _send(
-    client: Client,
-    path: str,
-    body: dict[str, Any],
-    uploads: Sequence[Upload],
-    *,
-    patience_s: float = 0.0,
-    rider: Rider | None = None,
-) -> dict[str, Any]:
-    """Send files and report, each once where there is no patience; return the last answer."""
-    refused: list[tuple[Upload, str]] = []
-    for each in uploads:
-        try:
-            client.upload(each.path, each.source, patience_s=patience_s)
-        except Superseded:
-            raise
-        except (Rejected, NodeFault) as error:
-            refused.append((each, f"{each.label} was not stored: {error}"))
-    report = _with_refused(body, refused)
-    if rider is not None:
-        return rider.client.call(path, {**report, **rider.fields}, patience_s=patience_s)
-    return client.call(path, report, patience_s=patience_s)
+def _attempt_of(path: str) -> Attempt:
+    """The attempt that a report is about, by its address."""
+    found = _ATTEMPT.match(path)
+    if found is None:
+        raise ValueError(f"{path} is no address of an attempt")
+    return int(found[1]), int(found[2])
 
 
-def _with_refused(body: dict[str, Any], refused: Sequence[tuple[Upload, str]]) -> dict[str, Any]:
-    """The report with what became of the files before it."""
-    if not refused:
-        return body
-    reasons = [body.get("reason", ""), *(why for _, why in refused)]
-    missing = [*body.get("missing_outputs", ()), *(each.output for each, _ in refused)]
-    return {
-        **body,
-        "reason": "; ".join(filter(None, reasons))[:REASON_LENGTH],
-        "missing_outputs": list(filter(None, missing))[:NAMES_IN_REPORT],
-    }
-
-
-def _undo(uploads: Sequence[Upload], entry: _Entry) -> None:
+def _undo(uploads: Sequence[Upload], moved: Sequence[Path]) -> None:
     """Put files back that were moved already: they are sent from where they were."""
     for index, each in enumerate(uploads):
         with contextlib.suppress(OSError):
-            os.replace(entry.uploads[index].source, each.source)
-    shutil.rmtree(entry.folder, ignore_errors=True)
+            os.replace(moved[index], each.source)
 
 
 def _write(file: Path, content: bytes) -> None:

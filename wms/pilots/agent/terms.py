@@ -20,6 +20,7 @@ class Terms:
     lifetime_s: float
     hold_after_failure_s: float
     fence: str
+    network: str
     limits: Mapping[str, Any]
     shared_folders: tuple[SharedFolder, ...]
 
@@ -33,6 +34,7 @@ class Terms:
             lifetime_s=float(data["lifetime_s"]),
             hold_after_failure_s=float(data.get("hold_after_failure_s") or 0),
             fence=str(data.get("fence") or AUTO),
+            network=str(data.get("network") or AUTO),
             limits=dict(data.get("limits") or {}),
             shared_folders=tuple(
                 SharedFolder(str(each["path"]), bool(each.get("is_writable")))

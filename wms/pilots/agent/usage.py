@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import shutil
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,6 +11,8 @@ from typing import Any
 
 from . import processes
 from .fence import Enclosure
+from .survey import Survey
+from .watchdog import Limits
 
 _MB = 2**20
 #: A look takes at most this part of the time; between two looks it is not longer than the last.
@@ -19,6 +21,9 @@ _SHORTEST_S = 0.1
 _LONGEST_S = 2.0
 #: So often the files of a payload are counted, if the free space does not say that it is urgent.
 _FILES_EVERY_S = 10.0
+#: So many times as long as it took there is no count, and after the end it takes so long at most.
+_FILES_PART = 20
+_LAST_LOOK_S = 20.0
 
 
 @dataclass(frozen=True)
@@ -30,6 +35,11 @@ class Usage:
     memory_mb: float = 0.0
     peak_memory_mb: float = 0.0
     disk_mb: float = 0.0
+    #: Files and folders.
+    files: int = 0
+    is_too_deep: bool = False
+    #: Of all its processes, as far as they were looked at.
+    open_files: int = 0
     disk_free_mb: float | None = None
     output_mb: float = 0.0
     processes: int = 0
@@ -43,6 +53,7 @@ class Usage:
             "cpu_s": round(self.cpu_s, 3),
             "memory_mb": round(self.memory_mb, 1),
             "disk_mb": round(self.disk_mb, 1),
+            "files": self.files,
             "processes": self.processes,
         }
 
@@ -50,14 +61,13 @@ class Usage:
 class Meter:
     """Looks at one payload now and then: its processes, its files, its output."""
 
-    def __init__(
-        self, enclosure: Enclosure, outputs: Sequence[Path], disk_limit_mb: float | None
-    ) -> None:
+    def __init__(self, enclosure: Enclosure, outputs: Sequence[Path], limits: Limits) -> None:
         self._enclosure = enclosure
         self._outputs = outputs
-        self._disk_limit_mb = disk_limit_mb
+        self._limits = limits
+        self._survey = Survey(enclosure.entries, limits.files)
         self._counted_at_s = 0.0
-        self._counted_free_mb: float | None = None
+        self._counted_free = Free()
         self._files_took_s = 0.0
         self.last = Usage()
 
@@ -68,8 +78,9 @@ class Meter:
         if top is not None:
             cpu_s += top.waited_s
         pids = [each.pid for each in below]
-        memory_mb = processes.memory_mb(pids)
-        free_mb = _free_mb(self._enclosure.disk)
+        memory_mb, open_files = processes.memory_mb(pids)
+        free = _free(self._enclosure.disk)
+        self._look_at_files(pids, wall_s, free, clock)
         self.last = replace(
             self.last,
             wall_s=wall_s,
@@ -77,8 +88,8 @@ class Meter:
             cpu_s=max(cpu_s, self.last.cpu_s),
             memory_mb=memory_mb,
             peak_memory_mb=max(memory_mb, self.last.peak_memory_mb),
-            disk_mb=self._disk_mb(pids, wall_s, free_mb, clock),
-            disk_free_mb=free_mb,
+            open_files=open_files,
+            disk_free_mb=free.mb,
             output_mb=self.output_mb(),
             processes=len(below),
             busy=sum(each.is_busy for each in below),
@@ -89,11 +100,13 @@ class Meter:
 
     def finish(self, wall_s: float, cpu_s: float) -> Usage:
         """The last look, after the end: the kernel has told the time of all processes."""
+        found = self._survey.look(time.monotonic, _LAST_LOOK_S)
         self.last = replace(
             self.last,
             wall_s=wall_s,
             cpu_s=cpu_s,
-            disk_mb=max(self.last.disk_mb, self._files_mb()),
+            disk_mb=max(self.last.disk_mb, found.mb + self.output_mb()),
+            files=max(self.last.files, found.files),
             output_mb=self.output_mb(),
         )
         return self.last
@@ -102,37 +115,45 @@ class Meter:
         """The size of stdout and stderr together."""
         return sum(_size_bytes(each) for each in self._outputs) / _MB
 
-    def _disk_mb(
-        self,
-        pids: Sequence[int],
-        wall_s: float,
-        free_mb: float | None,
-        clock: Callable[[], float],
-    ) -> float:
-        """The space that its files take: as last counted, or counted again if it is time."""
-        is_due = wall_s - self._counted_at_s >= max(_FILES_EVERY_S, self._files_took_s * 20)
-        if not (is_due or self._is_urgent(free_mb)):
-            return self.last.disk_mb
+    def _look_at_files(
+        self, pids: Sequence[int], wall_s: float, free: Free, clock: Callable[[], float]
+    ) -> None:
+        """What its files are: as last counted, or counted again, or on, if it is time."""
+        pause_s = self._files_took_s * _FILES_PART
+        if self._survey.is_whole:
+            pause_s = max(_FILES_EVERY_S, pause_s)
+        is_due = wall_s - self._counted_at_s >= pause_s
+        if not (is_due or self._is_urgent(free)):
+            return
         began = clock()
-        used_mb = self._files_mb() + processes.unlinked_mb(pids, self._enclosure.disk)
+        found = self._survey.look(clock)
+        unlinked_mb = processes.unlinked_mb(pids, self._enclosure.disk)
         self._files_took_s = clock() - began
         self._counted_at_s = wall_s
-        self._counted_free_mb = free_mb
-        return used_mb
+        self._counted_free = free
+        self.last = replace(
+            self.last,
+            # What it printed is on the same disk.
+            disk_mb=found.mb + self.output_mb() + unlinked_mb,
+            files=found.files,
+            is_too_deep=found.is_too_deep,
+        )
 
-    def _files_mb(self) -> float:
-        """What it printed is on the same disk."""
-        return self._enclosure.count_files() + self.output_mb()
-
-    def _is_urgent(self, free_mb: float | None) -> bool:
-        """The free space has shrunk by half of what the payload may still take."""
-        if self._counted_free_mb is None or free_mb is None:
-            self._counted_free_mb = free_mb
+    def _is_urgent(self, free: Free) -> bool:
+        """What is free has shrunk by half of what the payload may still take."""
+        before = self._counted_free
+        if before.mb is None or free.mb is None:
+            self._counted_free = free
             return False
-        left_mb = free_mb
-        if self._disk_limit_mb is not None:
-            left_mb = min(left_mb, self._disk_limit_mb - self.last.disk_mb)
-        return self._counted_free_mb - free_mb > max(left_mb / 2, 1.0)
+        left_mb = free.mb
+        if self._limits.disk_mb is not None:
+            left_mb = min(left_mb, self._limits.disk_mb - self.last.disk_mb)
+        if before.mb - free.mb > max(left_mb / 2, 1.0):
+            return True
+        if self._limits.files is None:
+            return False
+        left_files = self._limits.files - self.last.files
+        return before.files - free.files > max(left_files / 2, 1000)
 
 
 def next_look_s(wall_s: float, took_s: float) -> float:
@@ -140,11 +161,20 @@ def next_look_s(wall_s: float, took_s: float) -> float:
     return min(max(wall_s / 4, _SHORTEST_S, took_s / _PART_OF_TIME), _LONGEST_S)
 
 
-def _free_mb(folder: Path) -> float | None:
+@dataclass(frozen=True)
+class Free:
+    """What is free on a disk: space, and files that there may be; None, 0 where it is not told."""
+
+    mb: float | None = None
+    files: int = 0
+
+
+def _free(folder: Path) -> Free:
     try:
-        return shutil.disk_usage(folder).free / _MB
+        status = os.statvfs(folder)
     except OSError:
-        return None
+        return Free()
+    return Free(status.f_bavail * status.f_frsize / _MB, status.f_favail)
 
 
 def _size_bytes(file: Path) -> int:

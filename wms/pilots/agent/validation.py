@@ -83,11 +83,12 @@ class Validation:
         """Keep the slot of an unfit node until this age of the pilot, unless it has to go."""
         until = self._control.clock() + until_s
         log.error("%s: the slot is kept for %.0f s", self.failure, max(0.0, until_s))
-        while not self._control.is_terminated and not self._control.is_locked_out:
-            left_s = until - self._control.clock()
+        control = self._control
+        while not (control.is_terminated or control.is_locked_out or control.is_sent_off):
+            left_s = until - control.clock()
             if left_s <= 0:
                 return
-            self._control.bell.wait(left_s)
+            control.bell.wait(left_s)
 
     def _unlisted(self) -> list[Result]:
         """The failure of a work directory with other files than the manifest lists."""

@@ -8,6 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
+from .processes import MOST_OPEN_FILES
+from .survey import MOST_FILES
+
 if TYPE_CHECKING:
     from .usage import Usage
 
@@ -26,6 +29,8 @@ class Limits:
     memory_mb: float | None = None
     #: In its directory and its directories for temporary files.
     disk_mb: float | None = None
+    #: Files and folders there.
+    files: float | None = 100_000
     #: Of stdout and stderr together.
     output_mb: float | None = 1024.0
     #: Of all announced outputs together that are sent.
@@ -84,6 +89,7 @@ class Watchdog:
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
+        self._files = min(MOST_FILES, MOST_FILES if limits.files is None else limits.files)
         self._load = 0.0
         self._last_s = 0.0
         # CPU time by wall time, for `progress_s` back.
@@ -98,6 +104,8 @@ class Watchdog:
             or self._over("CPU time", seen.cpu_s, self._limits.cpu_s, "s")
             or self._over("memory", seen.memory_mb, self._limits.memory_mb, "MB")
             or self._over("disk space", seen.disk_mb, self._limits.disk_mb, "MB")
+            or self._over("files", seen.files, self._files, "")
+            or self._beyond_counting(seen)
             or self._over("stdout and stderr", seen.output_mb, self._limits.output_mb, "MB")
             or self._over("processes", seen.processes, self._limits.processes, "")
             or self._over("load", self._load, self._limits.load, "")
@@ -117,6 +125,15 @@ class Watchdog:
             return ""
         space = " " if unit else ""
         return f"{what} over its limit: {_short(used)}{space}{unit} of {limit:g}{space}{unit}"
+
+    @staticmethod
+    def _beyond_counting(seen: Usage) -> str:
+        """Why no look can tell what it uses: it would hide there."""
+        if seen.is_too_deep:
+            return "folders over their limit: they are nested deeper than a path can name"
+        if seen.open_files > MOST_OPEN_FILES:
+            return f"open files over their limit: more than {MOST_OPEN_FILES}"
+        return ""
 
     def _average_load(self, seen: Usage) -> None:
         passed_s = max(0.0, seen.wall_s - self._last_s)

@@ -17,6 +17,7 @@ from typing import Any
 from wms.pilots.agent import fences, sandbox
 from wms.pilots.agent.control import Control
 from wms.pilots.agent.fence import Fence, FenceFails, Room
+from wms.pilots.agent.network import Network
 from wms.pilots.agent.payload import run_payload
 from wms.pilots.agent.usage import Meter
 from wms.pilots.agent.watchdog import Limits
@@ -31,7 +32,9 @@ def main() -> None:
     work_dir = Path(task["work_dir"])
     (work_dir / "secret").write_text(TOKEN)
     try:
-        fence = fences.fence_named(task["fence"], work_dir)
+        fence = fences.fence_named(
+            task["fence"], work_dir, Network(task["network"], task["server_url"])
+        )
     except FenceFails as error:
         sys.stdout.write(json.dumps({"fails": str(error)}))
         return
@@ -73,7 +76,7 @@ def run_one(fence: Fence, home: Path, payload: dict[str, Any]) -> dict[str, Any]
             stdout=home / "stdout",
             stderr=home / "stderr",
             limits=limits,
-            meter=Meter(enclosure, [home / "stdout", home / "stderr"], limits.disk_mb),
+            meter=Meter(enclosure, [home / "stdout", home / "stderr"], limits),
             attempt=(1, 1),
             control=control,
             bell=control.bell,

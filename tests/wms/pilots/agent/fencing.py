@@ -16,6 +16,8 @@ from typing import Any
 
 import pytest
 
+from wms.pilots.agent.accounts import SHARED
+
 ROOT = Path(__file__).parents[4]
 #: An ordinary account that is on every system.
 USER = "nobody"
@@ -51,6 +53,8 @@ class Fencing:
     fence: str
     account: str
     work_dir: Path
+    network: str = "auto"
+    server_url: str = ""
 
     def run(self, script: str, **given: Any) -> dict[str, Any]:
         """Run one payload and return what the pilot tells of it."""
@@ -60,6 +64,8 @@ class Fencing:
         """Run payloads at the same time."""
         task = {
             "fence": self.fence,
+            "network": self.network,
+            "server_url": self.server_url,
             "work_dir": str(self.work_dir),
             "payloads": [each.as_json() for each in payloads],
         }
@@ -132,10 +138,18 @@ def payload_accounts(fence_programs: None) -> Iterator[None]:
     for name in made:
         command = ["useradd", "--no-create-home", "--shell", "/usr/sbin/nologin", name]
         subprocess.run(command, check=True)
+    # Root's pilots and those of an ordinary account use the same accounts here.
+    shared = not SHARED.exists()
+    if shared:
+        SHARED.mkdir(mode=0o770)
+        os.chown(SHARED, 0, pwd.getpwnam(USER).pw_gid)
+        SHARED.chmod(0o770)
     _SUDOERS.write_text(f"{USER} ALL=(pilotage1,pilotage2) NOPASSWD: ALL\n")
     _SUDOERS.chmod(0o440)
     yield
     _SUDOERS.unlink(missing_ok=True)
+    if shared:
+        shutil.rmtree(SHARED)
     for name in made:
         subprocess.run(["userdel", name], check=False)
 

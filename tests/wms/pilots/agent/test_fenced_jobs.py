@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -118,6 +119,56 @@ def test_a_pilot_whose_fence_does_not_work_takes_no_job(world: World) -> None:
     agent.pilot.refresh_from_db()
     assert agent.pilot.state == "failed"
     assert "apptainer is not installed" in agent.pilot.state_reason
+    assert not Attempt.objects.exists()
+    world.wait_for_state(job, "waiting")
+
+
+_ASK_THE_PORTAL = """#!/usr/bin/python3
+import os, socket, urllib.error, urllib.request
+try:
+    urllib.request.urlopen(os.environ.get("PILOTAGE_PORTAL", "http://127.0.0.1:{port}"), timeout=30)
+except urllib.error.HTTPError:
+    print("portal")
+except OSError as error:
+    print(error.reason.strerror)
+else:
+    print("portal")
+try:
+    socket.create_connection(("192.0.2.1", 80), 5)
+except OSError as error:
+    print(error.strerror)
+"""
+
+
+@pytest.mark.parametrize(
+    ("network", "answer"), [("portal", "portal"), ("none", "Connection refused")]
+)
+def test_a_queue_says_what_its_payloads_reach_of_the_network(
+    world: World, fence: str, network: str, answer: str
+) -> None:
+    Queue.objects.update(network=network)
+    port = urlsplit(world.server.url).port
+    job = world.submit(_ASK_THE_PORTAL.replace("{port}", str(port)))
+
+    agent = world.start()
+    world.wait_for_state(job, "done")
+
+    assert world.log_of(job) == f"{answer}\nNetwork is unreachable\n"
+    wait_until(
+        lambda: Pilot.objects.get(pk=agent.pilot.pk).node.get("network") == network, "it is told"
+    )
+
+
+def test_a_pilot_that_cannot_give_payloads_the_wanted_network_takes_no_job(world: World) -> None:
+    Queue.objects.update(network="none", hold_after_failure_s=0)
+    job = world.submit("#!/bin/sh\ntrue\n")
+
+    agent = world.start()
+    agent.wait()
+
+    agent.pilot.refresh_from_db()
+    assert agent.pilot.state == "failed"
+    assert "payloads cannot be given the network 'none'" in agent.pilot.state_reason
     assert not Attempt.objects.exists()
     world.wait_for_state(job, "waiting")
 

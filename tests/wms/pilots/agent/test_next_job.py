@@ -11,8 +11,9 @@ from tests.wms.pilots.agent.conftest import World, wait_until
 from tests.wms.pilots.agent.faulty_proxy import HANG_UP, LOSE_ANSWER, PASS
 from tests.wms.pilots.agent.fencing import payload_accounts
 from wms.jobs.models import Attempt, Job
+from wms.pilots.agent.accounts import Account, Accounts, folder_of_locks
 from wms.pilots.agent.control import Control
-from wms.pilots.agent.fence import Account, Accounts, NoPlace
+from wms.pilots.agent.fence import NoPlace
 from wms.sites.models import Queue
 
 __all__ = ["payload_accounts"]
@@ -145,7 +146,7 @@ def test_a_pilot_waits_for_accounts_that_other_pilots_of_its_node_use(
 
 def all_accounts() -> list[Account]:
     """Hold all accounts, as other pilots would; one that is in use at the moment, later."""
-    accounts = Accounts(["pilotage1", "pilotage2"])
+    accounts = Accounts(["pilotage1", "pilotage2"], folder_of_locks())
     held: list[Account] = []
 
     def have_all() -> bool:

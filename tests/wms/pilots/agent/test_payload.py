@@ -40,7 +40,7 @@ def run(
         stdout=directory / "stdout",
         stderr=directory / "stderr",
         limits=bounds,
-        meter=Meter(enclosure, [directory / "stdout", directory / "stderr"], bounds.disk_mb),
+        meter=Meter(enclosure, [directory / "stdout", directory / "stderr"], bounds),
         attempt=ATTEMPT,
         control=control,
         bell=control.hold(ATTEMPT),

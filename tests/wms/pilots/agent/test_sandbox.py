@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -78,6 +79,33 @@ def test_a_directory_that_the_payload_made_read_only_is_removed(tmp_path: Path) 
     sandbox.remove(tmp_path / "job")
 
     assert not (tmp_path / "job").exists()
+
+
+def test_folders_nested_deeper_than_a_path_are_removed(tmp_path: Path) -> None:
+    home = tmp_path / "job"
+    home.mkdir()
+    folder = os.open(home, os.O_RDONLY)
+    for number in range(3000):
+        os.mkdir("deep", dir_fd=folder)
+        inner = os.open("deep", os.O_RDONLY, dir_fd=folder)
+        os.close(os.open("file", os.O_CREAT, dir_fd=inner))
+        if number % 100 == 0:
+            os.chmod(inner, 0o300)
+        os.close(folder)
+        folder = inner
+    os.close(folder)
+
+    sandbox.remove(home)
+
+    assert not home.exists()
+
+
+def test_an_output_that_is_a_long_chain_of_links_is_missing(tmp_path: Path) -> None:
+    for number in range(3000):
+        (tmp_path / f"l{number}").symlink_to(f"l{number + 1}")
+    (tmp_path / "l3000").touch()
+
+    assert sandbox.find_output(tmp_path, "l0") is None
 
 
 def test_what_a_link_in_the_directory_leads_to_stays_as_it_is(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Reports while the server is away: kept on the disk, sent in their order, each once."""
+"""Reports that do not arrive: kept on the disk, those of an attempt in their order, each once."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from portal.pilot_api.bodies import MAX_BODY_BYTES
 from tests.wms.pilots.agent.conftest import wait_until
 from wms.pilots.agent.client import (
     BadAnswer,
@@ -21,7 +22,8 @@ from wms.pilots.agent.client import (
     Unavailable,
 )
 from wms.pilots.agent.control import Bell, Control
-from wms.pilots.agent.spool import Spool, Upload
+from wms.pilots.agent.delivery import Upload, bounded_names
+from wms.pilots.agent.spool import Spool
 
 MINUTE_S = 60.0
 
@@ -59,6 +61,7 @@ class Server(Client):
         self.is_away = is_away
         self.got: list[tuple[str, Any]] = []
         self.answers: dict[str, Exception] = {}
+        self.refuses: Callable[[str, Any], Exception | None] = lambda path, content: None
         self.tries = 0
 
     def call(self, path: str, body: dict[str, Any], **_: Any) -> dict[str, Any]:
@@ -72,8 +75,9 @@ class Server(Client):
         self.tries += 1
         if self.is_away():
             raise Unavailable("no answer")
-        if path in self.answers:
-            raise self.answers[path]
+        refusal = self.answers.get(path) or self.refuses(path, content)
+        if refusal is not None:
+            raise refusal
         self.got.append((path, content))
 
 
@@ -303,3 +307,119 @@ def test_a_pilot_that_has_to_go_does_not_wait_for_long(here: Surroundings) -> No
 
     assert not spool.flush() or spool.fault
     spool.stop()
+
+
+UNABLE = Unavailable("500: Internal Server Error", is_answered=True)
+
+
+def ends_of(number: int, refusal: Exception) -> Callable[[str, Any], Exception | None]:
+    """What refuses how an attempt ended, and nothing else."""
+    return lambda path, content: (
+        refusal if path == report(number) and content["event"] == "ended" else None
+    )
+
+
+def test_a_report_that_the_server_cannot_take_holds_up_no_other(here: Surroundings) -> None:
+    here.server.refuses = ends_of(1, UNABLE)
+
+    kept = here.spool.put(report(1), {"event": "ended"})
+    others = [here.spool.put(report(number), {"event": "ended"}) for number in (2, 3)]
+
+    assert kept is None
+    assert others == [{}, {}]
+    assert here.spool.attempts() == [(1, 1)]
+
+
+def test_after_an_outage_others_arrive_before_one_that_the_server_cannot_take(
+    here: Surroundings,
+) -> None:
+    here.stay_away(MINUTE_S)
+    able_at = here.time.now + 20 * MINUTE_S
+    unable = ends_of(1, UNABLE)
+    here.server.refuses = lambda *sent: unable(*sent) if here.time.now < able_at else None
+
+    here.spool.put(report(1), {"event": "started"})
+    here.spool.put(report(1), {"event": "ended"})
+    here.spool.put(report(2), {"event": "ended"})
+    here.spool.put(report(3), {"event": "ended"})
+    here.replay()
+
+    assert [(path, body["event"]) for path, body in here.server.got] == [
+        (report(1), "started"),
+        (report(2), "ended"),
+        (report(3), "ended"),
+        (report(1), "ended"),
+    ]
+    assert here.spool.fault is None
+    assert list(here.directory.iterdir()) == []
+
+
+def test_files_that_have_arrived_are_not_sent_with_every_try(
+    here: Surroundings, tmp_path: Path
+) -> None:
+    (tmp_path / "a").write_bytes(b"a")
+    (tmp_path / "b").write_bytes(b"b")
+    able_at = here.time.now + MINUTE_S
+    here.server.refuses = lambda path, _: (
+        UNABLE if path in ("b", report(1)) and here.time.now < able_at else None
+    )
+
+    here.spool.put(
+        report(1),
+        {"event": "ended"},
+        uploads=[Upload(name, tmp_path / name, name) for name in ("a", "b")],
+    )
+    here.replay()
+
+    assert here.server.got == [("a", b"a"), ("b", b"b"), (report(1), {"event": "ended"})]
+
+
+@pytest.mark.parametrize("away_s", [0, MINUTE_S], ids=["at once", "later"])
+def test_a_job_whose_end_the_server_refuses_is_given_back_and_the_pilot_goes_on(
+    here: Surroundings, away_s: float
+) -> None:
+    here.server.refuses = ends_of(1, Rejected(413, "too large"))
+    here.stay_away(away_s)
+
+    here.spool.put(report(1), {"event": "ended"})
+    here.replay()
+
+    [(path, body)] = here.server.got
+    assert (path, body["event"]) == (report(1), "not_run")
+    assert "too large" in body["reason"]
+    assert here.spool.fault is None
+
+
+def test_a_job_whose_end_the_server_can_never_take_is_given_back_when_patience_ends(
+    here: Surroundings,
+) -> None:
+    here.server.refuses = ends_of(1, UNABLE)
+
+    here.spool.put(report(1), {"event": "ended"})
+    here.replay()
+
+    [(path, body)] = here.server.got
+    assert (path, body["event"]) == (report(1), "not_run")
+    assert here.spool.fault is None
+    assert here.spool.attempts() == []
+    assert sum(here.time.pauses) > 100 * MINUTE_S
+
+
+def test_where_the_server_takes_nothing_of_an_attempt_the_pilot_ends(here: Surroundings) -> None:
+    here.server.refuses = lambda path, _: UNABLE if path == report(1) else None
+
+    here.spool.put(report(1), {"event": "ended"})
+    here.replay()
+
+    assert here.server.got == []
+    assert here.spool.fault is UNABLE
+
+
+@pytest.mark.parametrize("letter", ["n", "é", "\U0001f600"])
+def test_names_in_a_report_take_less_than_the_server_reads(letter: str) -> None:
+    names = [f"{number:03d}{letter * 252}" for number in range(200)]
+
+    told = bounded_names(names)
+
+    assert told == names[: len(told)]
+    assert len(json.dumps(told)) < MAX_BODY_BYTES / 2

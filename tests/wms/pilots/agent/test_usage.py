@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,9 +14,14 @@ import pytest
 from tests.wms.pilots.agent.test_payload import run
 from wms.pilots.agent import sandbox
 from wms.pilots.agent.cgroups import Cgroups, own_group
+from wms.pilots.agent.survey import Found, Survey, entries_below
 from wms.pilots.agent.watchdog import Limits
 
 PYTHON = sys.executable
+
+
+def counted(folder: Path) -> Found:
+    return Survey(lambda: entries_below([folder]), None).look(time.monotonic, 60.0)
 
 
 def test_memory_that_processes_share_is_counted_once(tmp_path: Path) -> None:
@@ -76,7 +83,7 @@ def test_what_is_read_and_written_is_told(tmp_path: Path) -> None:
     assert outcome.written_mb > 7
     assert outcome.usage.disk_mb > 7
     assert set(outcome.usage_told()) == {
-        *("wall_s", "cpu_s", "memory_mb", "disk_mb", "processes", "read_mb", "written_mb"),
+        *("wall_s", "cpu_s", "memory_mb", "disk_mb", "files", "processes", "read_mb", "written_mb"),
     }
 
 
@@ -87,7 +94,7 @@ def test_links_are_not_followed_when_files_are_counted(tmp_path: Path) -> None:
     (tmp_path / "files/circle").symlink_to(tmp_path / "files")
     (tmp_path / "files/small").write_bytes(b"x" * 2**20)
 
-    assert 1.0 <= sandbox.tree_mb(tmp_path / "files") < 1.1
+    assert 1.0 <= counted(tmp_path / "files").mb < 1.1
 
 
 def test_files_that_have_no_name_any_more_count(tmp_path: Path) -> None:
@@ -109,7 +116,66 @@ def test_very_many_empty_files_count(tmp_path: Path) -> None:
     for number in range(3000):
         (tmp_path / str(number)).touch()
 
-    assert sandbox.tree_mb(tmp_path) > 1.4
+    assert counted(tmp_path).mb > 1.4
+
+
+def test_files_over_their_limit_end_a_payload(tmp_path: Path) -> None:
+    script = "n=0; while :; do n=$((n + 1)); : >f$n; done"
+
+    outcome = run(tmp_path, script, files=200, grace_s=0.2)
+
+    assert outcome.reason == "files over its limit: 201 of 200"
+    assert outcome.stopped_by == "watchdog"
+    assert outcome.usage_told()["files"] >= 201
+
+
+def test_folders_nested_deeper_than_a_path_end_a_payload(tmp_path: Path) -> None:
+    program = (
+        "import os, time\n"
+        "for _ in range(3000):\n"
+        "    os.mkdir('deep'); os.chdir('deep')\n"
+        "time.sleep(60)\n"
+    )
+
+    outcome = run(tmp_path, f'exec {PYTHON} -c "{program}"', grace_s=0.2)
+
+    # Who removes it else cannot follow either.
+    sandbox.remove(tmp_path / "sandbox")
+    assert outcome.reason == (
+        "folders over their limit: they are nested deeper than a path can name"
+    )
+
+
+def test_a_look_counts_no_longer_than_its_time_and_the_next_one_goes_on(tmp_path: Path) -> None:
+    for number in range(1000):
+        (tmp_path / str(number)).touch()
+    now = itertools.count()
+    survey = Survey(lambda: entries_below([tmp_path]), None)
+
+    seen = [survey.look(lambda: next(now), 0.5)]
+    while not survey.is_whole:
+        seen.append(survey.look(lambda: next(now), 0.5))
+
+    assert [each.files for each in seen] == [256, 512, 768, 1000]
+
+
+def test_a_count_stops_beyond_the_limit_however_much_there_is() -> None:
+    endless = itertools.repeat(1)
+
+    found = Survey(lambda: endless, 50).look(time.monotonic, 60.0)
+
+    assert found.files == 51
+
+
+def test_an_unfinished_count_tells_no_less_than_the_last_whole_one() -> None:
+    counts = iter([[2**20] * 600, [2**20] * 600])
+    now = itertools.count()
+    survey = Survey(lambda: iter(next(counts)), None)
+    assert survey.look(lambda: 0.0).files == 600
+
+    found = survey.look(lambda: next(now), 0.5)
+
+    assert (found.files, found.mb) == (600, 600.0)
 
 
 @pytest.fixture

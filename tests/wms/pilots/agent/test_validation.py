@@ -11,9 +11,11 @@ from typing import Any
 import pytest
 
 from tests.wms.pilots.agent.conftest import RunningAgent, World, wait_until
+from wms.core.actors import Actor
 from wms.jobs.models import Attempt
 from wms.pilots.manifest import store_manifest
 from wms.pilots.models import NodeCheck, PilotCheck, PilotManifest
+from wms.pilots.steering import drain_pilot
 from wms.sites.models import Queue
 
 GOOD = b"""#!/bin/sh
@@ -212,6 +214,18 @@ def test_an_unfit_node_keeps_its_slot_and_takes_no_job(world: World) -> None:
     agent.pilot.refresh_from_db()
     assert agent.pilot.state_reason == "unfit: check own: no compiler here"
     assert world.wait_for_state(job, "waiting").attempt_number == 0
+
+
+def test_a_pilot_that_keeps_the_slot_of_an_unfit_node_can_be_drained(world: World) -> None:
+    Queue.objects.update(hold_after_failure_s=600)
+    agent = start(world, check("own", BAD), scripts=(BAD,))
+    wait_until(lambda: "the slot is kept for" in agent.log, "it says so")
+
+    drain_pilot(agent.pilot.uuid, actor=Actor.system("test"), reason="the node is repaired")
+
+    assert agent.wait() == 1
+    agent.pilot.refresh_from_db()
+    assert (agent.pilot.state, agent.pilot.drain_reason) == ("failed", "the node is repaired")
 
 
 def test_a_check_that_fails_while_a_job_runs_drains_the_pilot(world: World) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from wms.pilots.agent.usage import Usage, next_look_s
 from wms.pilots.agent.watchdog import Limits, Watchdog
-from wms.sites.services import PAYLOAD_LIMITS
+from wms.sites.queue_checks import PAYLOAD_LIMITS
 
 ALL = Limits(
     wall_s=100,
