@@ -16,7 +16,7 @@ from wms.jobs.models import Attempt
 from wms.pilots.models import Pilot
 from wms.pilots.policy import may_steer as may_steer_pilots
 from wms.pilots.states import ALIVE
-from wms.pilots.steering import drain_pilot
+from wms.pilots.steering import drain_pilot, remove_pilot
 from wms.placement.models import PlacementRequest
 from wms.placement.policy import may_steer as may_steer_request
 from wms.placement.services import remove_requests
@@ -36,9 +36,18 @@ def _drain(ids: Sequence[int], order: Order) -> Mapping[int, str]:
     return {pk: "" for pk, _ in found}
 
 
+def _remove_pilots(ids: Sequence[int], order: Order) -> Mapping[int, str]:
+    found = Pilot.objects.filter(pk__in=ids).order_by("pk").values_list("pk", "uuid")
+    for _, uuid in found:
+        remove_pilot(uuid, actor=order.actor, reason=order.reason)
+    return {pk: "" for pk, _ in found}
+
+
 def _effects_of_pilots(pilots: QuerySet[Pilot]) -> list[str]:
     jobs = Attempt.objects.filter(pilot_id__in=pilots.order_by().values("pk"), outcome="").count()
-    return [f"They have {jobs:,} jobs at hand, which go on."]
+    return [
+        f"They have {jobs:,} jobs at hand. Draining lets these go on; removing runs them elsewhere."
+    ]
 
 
 PILOTS = Kind(
@@ -63,6 +72,15 @@ PILOTS = Kind(
             "it starts.",
             _drain,
             [of_state(ALIVE), when(~Q(drain_reason=""), "it drains already")],
+        ),
+        Action(
+            "remove",
+            "Remove",
+            "The pilots end at once, and their batch systems are told to cancel them. Their jobs "
+            "are stopped and run again elsewhere, which costs them none of their attempts.",
+            _remove_pilots,
+            [of_state(ALIVE)],
+            is_destructive=True,
         ),
     ),
 )

@@ -33,7 +33,7 @@ from wms.core.errors import (
     ReasonRequired,
     TooMany,
 )
-from wms.core.loops import wake
+from wms.core.loops import wake_loop
 from wms.core.models import User
 
 #: So many objects are in one operation at the most.
@@ -235,7 +235,7 @@ def _begin(operation: BulkOperation, confirmation: Confirmation, actor: Actor, o
             "arguments": arguments,
         },
     )
-    transaction.on_commit(partial(wake, RUN_TASK))
+    transaction.on_commit(partial(wake_loop, RUN_TASK))
 
 
 def _check_count(

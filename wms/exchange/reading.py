@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import math
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -15,6 +12,7 @@ from django.db import models
 
 from wms.core.errors import Finding, InvalidInput
 from wms.exchange.fields import FORMAT, SITE, VERSION, Kind, is_named, kind_below
+from wms.exchange.scalars import Ambiguous, read_word
 
 MAX_BYTES = 1024 * 1024
 #: Settings of elements are a few levels deep; documents that nest further are no sites.
@@ -26,9 +24,6 @@ MAX_ROWS = 2_000
 _MOST_FAULTS = 50
 # libyaml where it is there: the same, and many times faster.
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-#: How a number is written that means the same to everybody.
-_NUMBER = re.compile(r"[-+]?(0|[1-9][0-9]*)(\.[0-9]*)?([eE][-+]?[0-9]+)?|[-+]?\.[0-9]+")
-_TRUTHS = ("true", "false")
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +109,6 @@ class _Document:
     def __init__(self, root: yaml.Node) -> None:
         self._root = root
         self._faults: list[Finding] = []
-        # One for each document: it keeps every node that it was given.
-        self._scalars = yaml.constructor.SafeConstructor()
 
     def entries(self) -> list[Entry]:
         found = list(islice(self._read(), MAX_ROWS + 1))
@@ -218,43 +211,27 @@ class _Document:
             return {name: self._plain(each) for name, each in self._mapping(node).items()}
         if isinstance(node, yaml.SequenceNode):
             return [self._plain(each) for each in node.value]
+        assert isinstance(node, yaml.ScalarNode)
         try:
-            value = self._scalars.construct_object(node)
-        except (yaml.YAMLError, ValueError, OverflowError) as error:
-            self._say(f"cannot be read: {' '.join(str(error).split())[:100]}", node)
+            value = node.value if node.style else read_word(node.value, node.tag)
+        except Ambiguous as error:
+            self._say(str(error), node)
             return None
-        fault = _value_fault(value) or _guess(node, value)
+        fault = _text_fault(value) if isinstance(value, str) else ""
         if fault:
             self._say(fault, node)
             return None
         return value
 
 
-def _value_fault(value: Any) -> str:
-    if isinstance(value, str):
-        if "\0" in value:
-            return "contains a zero byte"
-        try:
-            value.encode()
-        except UnicodeEncodeError:
-            return "contains half a character"
-        return ""
-    if isinstance(value, float) and not math.isfinite(value):
-        return "is no number that could be stored"
-    if isinstance(value, int) and abs(value) >= 2**63:
-        return "is too large"
-    is_known = value is None or isinstance(value, (bool, int, float))
-    return "" if is_known else "is read as a date: put it in quotes"
-
-
-def _guess(node: yaml.Node, value: Any) -> str:
-    """Why a word without quotes must not be read as YAML would: few expect 010 to be 8."""
-    is_quoted = not isinstance(node, yaml.ScalarNode) or bool(node.style)
-    if is_quoted or value is None or isinstance(value, str):
-        return ""
-    told = node.value.strip()
-    is_plain = told.lower() in _TRUTHS if isinstance(value, bool) else _NUMBER.fullmatch(told)
-    return "" if is_plain else f"{told} is read as {json.dumps(value)}: write that, or quote it"
+def _text_fault(text: str) -> str:
+    if "\0" in text:
+        return "contains a zero byte"
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return "contains half a character"
+    return ""
 
 
 def _type_fault(kind: Kind, name: str, value: Any) -> str:

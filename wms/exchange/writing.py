@@ -10,6 +10,7 @@ from django.db.models import Model, Prefetch, QuerySet
 
 from wms.core.actors import Actor
 from wms.exchange.fields import BELOW, FORMAT, NAMES_OF, SITE, VERSION, Kind, is_named
+from wms.exchange.scalars import needs_quotes
 from wms.sites.models import Queue, Site
 from wms.sites.policy import configurable_sites, require_configuring_some
 
@@ -30,7 +31,7 @@ class _Dumper(yaml.SafeDumper):
 
 
 def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    style = "|" if "\n" in text else None
+    style = "|" if "\n" in text else "'" if needs_quotes(text) else None
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
 

@@ -155,8 +155,8 @@ class FailureRule(models.Model):
     name = models.CharField(max_length=64, unique=True)
     pattern = models.CharField(
         max_length=MAX_PATTERN,
-        help_text="A regular expression with possessive repeats; {owner}, {site} and {host} stand "
-        "for the names of what failed. A group (?P<it>...) is what is replaced.",
+        help_text="A regular expression of RE2; {owner}, {site} and {host} stand for the names of "
+        "what failed. A group (?P<it>...) is what is replaced.",
     )
     keeps = models.BooleanField(
         default=False, help_text="Leave what is found as it is, and out of the rules that follow."
@@ -169,6 +169,13 @@ class FailureRule(models.Model):
     )
     note = models.CharField(max_length=200, blank=True, help_text="What it is for.")
     is_enabled = models.BooleanField(default=True)
+    fault = models.CharField(
+        max_length=250,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="Why it was switched off when rules came to be read by RE2.",
+    )
 
     class Meta:
         ordering = ["position", "pk"]
@@ -177,13 +184,15 @@ class FailureRule(models.Model):
         return self.name
 
     def clean(self) -> None:
-        """Refuse an expression that cannot be read or could take long."""
+        """Refuse an expression that cannot be read; one that can has no fault."""
         super().clean()
         faults: dict[str, Any] = {}
         try:
             check_pattern(self.pattern)
         except BadPattern as error:
             faults["pattern"] = str(error)
+        else:
+            self.fault = ""
         if self.keeps and self.placeholder:
             faults["placeholder"] = "A rule that keeps what it finds puts nothing in its place."
         if faults:

@@ -17,9 +17,12 @@ from wms.failures.patterns import compiled, fill_in
 
 #: So much of a message tells its cause; it also bounds what an expression may cost.
 MAX_MESSAGE = 600
-_PLACEHOLDER = re.compile(r"(<[a-z]++>)")
+#: What all searches for one message may go over in bytes. Sixty rules take some 100,000, unless
+#: one of them finds hundreds of places by looking far behind each, or needs hundreds of rounds.
+MAX_SEARCHED_BYTES = 400_000
+_PLACEHOLDER = re.compile(r"(<[a-z]+>)")
 # Lists of any length are one: `<file>, <file> and <file>`.
-_REPEATED = re.compile(r"(<[a-z]++>)(?:(?:, ?|; ?| and | )\1)++")
+_REPEATED = re.compile(r"(<[a-z]+>)(?:(?:, ?|; ?| and | )\1)+")
 _NOTHING = "no reason was given"
 
 
@@ -28,6 +31,18 @@ class Piece(NamedTuple):
 
     text: str
     is_settled: bool
+
+
+@dataclass(slots=True)
+class Effort:
+    """What may still be searched for one message; the same for the same message and rules."""
+
+    left_bytes: int = MAX_SEARCHED_BYTES
+
+    def takes(self, size_bytes: int) -> bool:
+        """Count a search; False when it is too much."""
+        self.left_bytes -= size_bytes
+        return self.left_bytes >= 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,21 +56,31 @@ class Rule:
     placeholder: str = ""
     keeps: bool = False
 
-    def pieces_of(self, text: str, names: dict[str, str]) -> list[Piece]:
-        """The text, with what the rule finds in it settled."""
-        pattern = fill_in(self.pattern, names) if "{" in self.pattern else self.pattern
-        pieces, start = [], 0
-        for found in compiled(pattern).finditer(text):
-            begin, end = found.span("it" if "it" in found.re.groupindex else 0)
-            if begin < 0 or begin == end:
-                continue
-            pieces.append(Piece(text[start:begin], False))
-            pieces.append(Piece(text[begin:end] if self.keeps else self._instead(), True))
-            start = end
-        return [*pieces, Piece(text[start:], False)] if pieces else [Piece(text, False)]
+    def pieces_of(self, text: str, names: dict[str, str], effort: Effort) -> list[Piece]:
+        """The text, with what the rule finds in it settled, as far as the effort goes."""
+        pattern = compiled(fill_in(self.pattern, names) if "{" in self.pattern else self.pattern)
+        # RE2 reads UTF-8.
+        content = text.encode(errors="replace")
+        pieces, start, at = [], 0, 0
+        while effort.takes(len(content) - at) and (found := pattern.find(content, at)):
+            begin, end, at = found
+            if begin < end:
+                pieces.append(Piece(_decoded(content[start:begin]), False))
+                inside = _decoded(content[begin:end]) if self.keeps else self._instead()
+                pieces.append(Piece(inside, True))
+                start = end
+            if at > len(content):
+                break
+        pieces.append(Piece(_decoded(content[start:]), False))
+        return pieces
 
     def _instead(self) -> str:
         return f"<{self.placeholder}>" if self.placeholder else ""
+
+
+def _decoded(content: bytes) -> str:
+    """A part of a text; `\\C` finds single bytes of characters."""
+    return content.decode(errors="replace")
 
 
 def normalise(
@@ -63,9 +88,9 @@ def normalise(
 ) -> str:
     """The text of the cause that this message tells of."""
     names = {"owner": owner, "site": site, "host": host}
-    text = _clip(message)
+    text, effort = _clip(message), Effort()
     # Each round leaves fewer characters outside of placeholders, or fewer in all; it ends.
-    while (shorter := _clip(_once(text, rules, names))) != text:
+    while (shorter := _clip(_once(text, rules, names, effort))) != text:
         text = shorter
     return text or _NOTHING
 
@@ -75,7 +100,7 @@ def fingerprint(kind: str, text: str) -> str:
     return hashlib.sha256(f"{kind}\n{text}".encode()).hexdigest()
 
 
-def _once(text: str, rules: Sequence[Rule], names: dict[str, str]) -> str:
+def _once(text: str, rules: Sequence[Rule], names: dict[str, str], effort: Effort) -> str:
     pieces = [
         Piece(part, place % 2 == 1) for place, part in enumerate(_PLACEHOLDER.split(text)) if part
     ]
@@ -83,7 +108,7 @@ def _once(text: str, rules: Sequence[Rule], names: dict[str, str]) -> str:
         pieces = [
             new
             for piece in pieces
-            for new in ([piece] if piece.is_settled else rule.pieces_of(piece.text, names))
+            for new in ([piece] if piece.is_settled else rule.pieces_of(piece.text, names, effort))
         ]
     return _REPEATED.sub(r"\1", "".join(piece.text for piece in pieces))
 

@@ -1,54 +1,86 @@
-"""Regular expressions that cannot take long, whatever the text: checked before one is stored.
+"""Regular expressions that people write: RE2's, whose time grows with the text and no faster.
 
-What makes an expression slow is going back: a repeat that gives some of its text away again, so
-that the rest is tried anew. So `*`, `+` and the like have to be possessive (`*+`, `++`): what they
-took they keep. What is left to try are a few alternatives for each place in a bounded text.
+RE2 goes over a text once and never back, whatever the expression. What it cannot promise that of
+it does not read: references to groups, looks ahead and behind, atomic groups, possessive repeats.
 """
 
 from __future__ import annotations
 
-import importlib
-import re
-from collections.abc import Callable, Iterable
 from functools import lru_cache
-from typing import Any
 
-# Python's own reader of expressions: it has no public name, and nothing else tells repeats apart.
-_reader: Any = importlib.import_module("re._parser")
-_code: Any = importlib.import_module("re._constants")
+import re2
 
 MAX_PATTERN = 400
-#: In how many ways a part of an expression may be tried at one place of the text.
-MAX_WAYS = 64
-#: So deep may repeats, atomic groups and looks ahead stand in one another.
-MAX_DEPTH = 5
+#: Instructions of RE2 for one expression: each may be looked at for every byte of a text.
+MAX_PROGRAM = 2000
 #: What an expression may say for the names of what failed, to be filled in for each failure.
 NAMES = ("owner", "site", "host")
-_NO_WORD = "(?!)"
+#: A longer one is no name of any of them.
+MAX_NAME = 255
+#: A group of this name narrows down what is found; around it an expression may look at the text.
+IT = "it"
+# In bytes, for an expression and the states that it is in while it reads. What does not fit is
+# refused; a text for which the states do not fit takes longer, still in proportion to its length.
+_MEMORY_BYTES = 1024 * 1024
+_LONGEST_NAME = "\U0010ffff" * MAX_NAME
+# No character at all.
+_NO_WORD = r"[^\x00-\x{10FFFF}]"
 
 
 class BadPattern(ValueError):
-    """The expression cannot be read, or could take long."""
+    """The expression cannot be read, or is too large."""
+
+
+class Pattern:
+    """An expression, ready for use on texts in UTF-8."""
+
+    def __init__(self, pattern: str) -> None:
+        options = re2.Options()
+        options.max_mem = _MEMORY_BYTES
+        options.log_errors = False
+        try:
+            self._compiled = re2.compile(pattern, options)
+        except re2.error as error:
+            (told,) = error.args
+            raise BadPattern(f"RE2 cannot read this: {told.decode(errors='replace')}.") from error
+        except UnicodeEncodeError as error:
+            raise BadPattern("It contains half of a character.") from error
+        self.size: int = self._compiled.programsize
+        self._group: int = self._compiled.groupindex.get(IT, 0)
+
+    def find(self, text: bytes, start: int) -> tuple[int, int, int] | None:
+        """Where the next find from `start` on begins and ends, and where to look for the next one.
+
+        What begins where it ends is no find. What stands before `start` is still seen by `^`
+        and `\\b`. None if there is nothing more.
+        """
+        found = self._compiled.search(text, start)
+        if found is None:
+            return None
+        begin, end = found.span(self._group)
+        if begin < end:
+            return begin, end, end
+        return begin, begin, max(found.end(), start + 1)
+
+    def fits(self, text: bytes) -> bool:
+        """True when something of the text is found, be it empty."""
+        return self._compiled.search(text) is not None
 
 
 def check_pattern(pattern: str) -> None:
-    """Raise BadPattern, with what to write instead, unless the expression is safe to use."""
+    """Raise BadPattern, with what is wrong and where, unless the expression can be used."""
     if len(pattern) > MAX_PATTERN:
         raise BadPattern(f"An expression has at most {MAX_PATTERN} characters.")
     if not pattern:
         raise BadPattern("Give an expression.")
-    filled = fill_in(pattern, {name: "x" for name in NAMES})
-    try:
-        tree = _reader.parse(filled)
-        compiled = re.compile(filled)
-    except (re.error, RecursionError, OverflowError) as error:
-        raise BadPattern(f"This is no regular expression: {error}.") from error
-    if _ways(tree) > MAX_WAYS:
+    checked = Pattern(fill_in(pattern, dict.fromkeys(NAMES, "x")))
+    if checked.size > MAX_PROGRAM:
         raise BadPattern(
-            f"It could be tried in more than {MAX_WAYS} ways at one place of a message: put "
-            "alternatives into an atomic group (?>...), and make repeats possessive: ?+, {m,n}+."
+            f"Counted repeats and classes written out make {checked.size} steps of it, and "
+            f"{MAX_PROGRAM} are allowed: count less, or write [A-Za-z] for \\pL."
         )
-    if compiled.match("") is not None or tree.getwidth()[0] == 0:
+    Pattern(fill_in(pattern, dict.fromkeys(NAMES, _LONGEST_NAME)))
+    if checked.fits(b""):
         raise BadPattern("It fits an empty text, so it would be found everywhere.")
 
 
@@ -57,63 +89,12 @@ def fill_in(pattern: str, names: dict[str, str]) -> str:
     for name in NAMES:
         if f"{{{name}}}" in pattern:
             value = names.get(name, "")
-            pattern = pattern.replace(f"{{{name}}}", re.escape(value) if value else _NO_WORD)
+            is_name = 0 < len(value) <= MAX_NAME
+            pattern = pattern.replace(f"{{{name}}}", re2.escape(value) if is_name else _NO_WORD)
     return pattern
 
 
-@lru_cache(maxsize=4096)
-def compiled(pattern: str) -> re.Pattern[str]:
-    """The expression, ready for use."""
-    return re.compile(pattern)
-
-
-def _ways(parts: Iterable[tuple[Any, Any]], depth: int = 0) -> int:
-    """In how many ways a sequence can be tried, at most. Raises BadPattern."""
-    product = 1
-    for operation, value in parts:
-        product *= _ways_of(operation, value, depth)
-        if product > MAX_WAYS:
-            return product
-    return product
-
-
-def _ways_of(operation: Any, value: Any, depth: int) -> int:
-    if operation in (_code.GROUPREF, _code.GROUPREF_EXISTS):
-        raise BadPattern("It may not refer to its own groups.")
-    if operation in (_code.MAX_REPEAT, _code.MIN_REPEAT):
-        least, most, inside = value
-        return _ways_of_repeat(int(least), most, inside, depth)
-    if operation is _code.SUBPATTERN:
-        return _ways(value[3], depth)
-    if operation is _code.BRANCH:
-        return sum(_ways(branch, depth) for branch in value[1])
-    parts_of = _INSIDE.get(operation)
-    if parts_of is not None:
-        _check_inside(parts_of(value), depth + 1)
-    return 1
-
-
-#: What is tried as one and never gone back into, by where its parts are.
-_INSIDE: dict[Any, Callable[[Any], Any]] = {
-    _code.POSSESSIVE_REPEAT: lambda value: value[2],
-    _code.ATOMIC_GROUP: lambda value: value,
-    _code.ASSERT: lambda value: value[1],
-    _code.ASSERT_NOT: lambda value: value[1],
-}
-
-
-def _check_inside(parts: Any, depth: int) -> None:
-    """What is tried as one may have its own ways, but not too many. Raises BadPattern."""
-    if depth > MAX_DEPTH:
-        raise BadPattern(f"Its groups and repeats stand more than {MAX_DEPTH} deep in one another.")
-    if _ways(parts, depth) > MAX_WAYS:
-        raise BadPattern(f"A part of it could be tried in more than {MAX_WAYS} ways.")
-
-
-def _ways_of_repeat(least: int, most: Any, parts: Any, depth: int) -> int:
-    inside = _ways(parts, depth)
-    if most is _code.MAXREPEAT:
-        raise BadPattern("Make repeats possessive: write *+ for *, ++ for + and {2,}+ for {2,}.")
-    # More than ten times is too much as soon as there are two ways each time.
-    ways = int(inside ** min(int(most), 10))
-    return min((int(most) - least + 1) * ways, MAX_WAYS + 1)
+@lru_cache(maxsize=256)
+def compiled(pattern: str) -> Pattern:
+    """The expression, ready for use. Raises BadPattern."""
+    return Pattern(pattern)

@@ -11,6 +11,7 @@ from typing import Any
 
 from django.db.models import Case, Count, F, Q, QuerySet, Sum, When
 
+from matching.patience import Patience
 from wms.core.errors import NotFound
 from wms.core.models import User
 from wms.failures.counting import AT_SITES, Span, start_of
@@ -291,33 +292,39 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """What another set of rules would make of the latest failures."""
+    """What another set of rules would make of the latest failures.
+
+    `left_out` were not tried, since the time was up.
+    """
 
     tried: int
+    left_out: int
     groups_before: int
     groups_after: int
     changed: int
     changes: Sequence[Change]
 
 
-def preview_rules(rules: Sequence[FailureRule]) -> Preview:
+def preview_rules(rules: Sequence[FailureRule], *, patience: Patience) -> Preview:
     """Try rules, stored or not, on the latest failures; nothing is changed."""
     latest = list(Failure.objects.order_by("-pk")[:TRIED])
     sightings = list(messages_of(latest).values())
     now, then = as_rules(stored_rules()), as_rules(rules)
     changes: dict[tuple[str, str], Change] = {}
-    changed = 0
+    changed = tried = 0
     before, after = set(), set()
     for sighting in sightings:
+        if patience.is_over:
+            break
+        tried += 1
         old, new = text_of(sighting, now), text_of(sighting, then)
         before.add((sighting.kind, old))
         after.add((sighting.kind, new))
         if old != new:
             changed += 1
             changes.setdefault((old, new), Change(sighting.message[:300], old, new))
-    return Preview(
-        len(sightings), len(before), len(after), changed, list(changes.values())[:_CHANGES_SHOWN]
-    )
+    shown, left_out = list(changes.values())[:_CHANGES_SHOWN], len(sightings) - tried
+    return Preview(tried, left_out, len(before), len(after), changed, shown)
 
 
 def rules_with(rule: FailureRule) -> list[FailureRule]:

@@ -12,21 +12,28 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+import structlog
+
 from wms.core.errors import InvalidInput
+from wms.notices.special_networks import Network, is_special, meant
 
 MAX_URL = 500
 _PORTS = {"https": 443, "http": 80}
-#: Addresses of IPv4 in those of IPv6, by which a gateway leads into the other network.
-_NAT64 = ipaddress.ip_network("64:ff9b::/96")
-#: Where the addresses of IPv6 are that the world can reach. What lies beside it - of gateways of a
-#: site's own, of IPv4 in an old way, of sites - counts as public nowhere, whatever its tables say.
-_WORLD = ipaddress.ip_network("2000::/3")
-
-_Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+log = structlog.get_logger(__name__)
 
 
 class Refused(Exception):
-    """The host leads to where webhooks must not; the text says why."""
+    """The host cannot be called.
+
+    The text is the same for a name that nobody knows and for one that leads to where webhooks must
+    not: whoever names hosts learns nothing of the networks that the portal can reach.
+    """
+
+    def __init__(self, host: str) -> None:
+        super().__init__(
+            f"{host} is not known, or is not at a public address; an administrator may allow it "
+            "(PILOTAGE_WEBHOOKS_ALLOWED)"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,47 +89,33 @@ def _fault(message: str) -> InvalidInput:
 
 
 def checked_addresses(target: Target, *, allowed: Iterable[str]) -> Sequence[str]:
-    """The addresses of the host, all of them checked. Raises Refused, and OSError if unknown.
+    """The addresses of the host, all of them checked. Raises Refused; the log has the reason.
 
     `allowed` are networks, addresses and names that the administrator lets webhooks reach.
     """
     names, networks = _allowed(allowed)
-    found = socket.getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM)
+    try:
+        found = socket.getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM)
+    except OSError as error:
+        log.warning("webhook_host_unknown", host=target.host, error=str(error))
+        raise Refused(target.host) from None
     addresses = list(dict.fromkeys(str(each[4][0]) for each in found))
     if target.host in names:
         return addresses
     for text in addresses:
-        address = _meant(ipaddress.ip_address(text.partition("%")[0]))
-        if not _is_public(address) and not any(address in network for network in networks):
-            raise Refused(
-                f"{target.host} leads to {address}, which is not a public address; an "
-                "administrator may allow it (PILOTAGE_WEBHOOKS_ALLOWED)"
-            )
+        address = meant(ipaddress.ip_address(text.partition("%")[0]))
+        if is_special(address) and not any(address in network for network in networks):
+            log.warning("webhook_host_not_public", host=target.host, address=str(address))
+            raise Refused(target.host)
     return addresses
 
 
-def _allowed(
-    words: Iterable[str],
-) -> tuple[set[str], list[ipaddress.IPv4Network | ipaddress.IPv6Network]]:
-    names, networks = set(), []
+def _allowed(words: Iterable[str]) -> tuple[set[str], list[Network]]:
+    names: set[str] = set()
+    networks: list[Network] = []
     for word in words:
         try:
             networks.append(ipaddress.ip_network(word, strict=False))
         except ValueError:
             names.add(word.lower())
     return names, networks
-
-
-def _meant(address: _Address) -> _Address:
-    """The address of IPv4 that one of IPv6 stands for, or itself."""
-    if not isinstance(address, ipaddress.IPv6Address):
-        return address
-    if address in _NAT64:
-        return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
-    return address.ipv4_mapped or address.sixtofour or (address.teredo or (None, address))[1]
-
-
-def _is_public(address: _Address) -> bool:
-    if isinstance(address, ipaddress.IPv6Address) and address not in _WORLD:
-        return False
-    return address.is_global and not address.is_multicast

@@ -15,7 +15,7 @@ from django.utils import timezone
 from wms.core.actors import Actor
 from wms.core.audit import record_action
 from wms.core.errors import Conflict, InvalidInput, NotFound, TooMany
-from wms.core.loops import wake
+from wms.core.loops import wake_loop
 from wms.core.models import User
 from wms.dags.selectors import find_dag
 from wms.notices.addresses import parsed
@@ -240,7 +240,7 @@ def send_test(channel_id: int, *, actor: Actor, now: datetime) -> Delivery:
         raise TooMany(f"A test was sent just now: wait {TEST_PAUSE.seconds} seconds.")
     delivery = Delivery.objects.create(channel=row, is_test=True, next_at=now, created_at=now)
     _record("test channel", row, actor)
-    transaction.on_commit(partial(wake, SEND_TASK))
+    transaction.on_commit(partial(wake_loop, SEND_TASK))
     return delivery
 
 

@@ -19,7 +19,7 @@ from celery.exceptions import SoftTimeLimitExceeded
 from django.db import InterfaceError, OperationalError, transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
-from wms.core.loops import wake
+from wms.core.loops import wake_loop
 from wms.core.models import InboxEntry, User
 from wms.notices.conditions import happenings_by_looking
 from wms.notices.models import (
@@ -237,7 +237,7 @@ def _open_ways(notices: Collection[Notice], now: datetime) -> None:
     # One that waits already tells the new count as well.
     Outgoing.objects.bulk_create(ways, ignore_conflicts=True, batch_size=1000)
     if ways:
-        transaction.on_commit(partial(wake, SEND_TASK))
+        transaction.on_commit(partial(wake_loop, SEND_TASK))
 
 
 def _prune(user_ids: Collection[int]) -> None:

@@ -64,8 +64,6 @@ def post(call: Call, *, allowed: tuple[str, ...] = ()) -> Outcome:
         addresses = checked_addresses(call.target, allowed=allowed)
     except Refused as error:
         return Outcome(str(error))
-    except OSError:
-        return Outcome(f"the name {call.target.host} is not known")
     try:
         status = _status(call, addresses[0])
     except ssl.SSLCertVerificationError as error:

@@ -371,12 +371,16 @@ def test_sites_are_banned_and_pilots_drained(people: SimpleNamespace, order: Mak
     drained = finish(order(people.sam, "pilots", pilots, "drain", reason="fire"))
     again = finish(order(people.sam, "pilots", pilots, "drain", reason="fire"))
     by_alice = finish(order(people.alice, "pilots", pilots, "drain", reason="fire"))
+    removed = finish(order(people.sam, "pilots", pilots[:1], "remove", reason="fire"))
 
     assert (banned.done_count, drained.done_count) == (2, 2)
     assert set(Site.objects.values_list("state", flat=True)) == {"banned"}
     assert {e.facts["operation"] for e in SiteEvent.objects.filter(event="ban")} == {banned.pk}
     assert {why for _, why in outcomes(again).values()} == {"it drains already"}
     assert by_alice.skipped_count == 2
+    assert removed.done_count == 1
+    pilots[0].refresh_from_db()
+    assert pilots[0].state == "removed"
 
 
 def test_a_rematch_takes_its_arguments_along(people: SimpleNamespace, order: Make) -> None:

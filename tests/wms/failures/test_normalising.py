@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wms.failures.defaults import DEFAULT_RULES
-from wms.failures.normalising import MAX_MESSAGE, Rule, fingerprint, normalise
+from wms.failures.normalising import MAX_MESSAGE, Effort, Rule, fingerprint, normalise
 
 RULES = [Rule(rule.pattern, rule.placeholder, rule.keeps) for rule in DEFAULT_RULES]
 
@@ -97,6 +97,10 @@ def test_messages_that_differ_in_words_do_not_fall_together(
         ("login on node7 as user 'bob' denied", "login on <host> as user '<user>' denied"),
         ("from 192.0.2.7:443 at 17:30:01", "from <host> at <time>"),
         ("input/output error", "input/output error"),
+        ("it takes 2147 MB of 2147 MB", "it takes <n> MB of <n> MB"),
+        ("cannot open /home/jürgen/a in Zürich", "cannot open <path> in Zürich"),
+        ("alice, alice and bob", "<user> and bob"),
+        ("job 12345678 of deadbeef and 1234567a", "job <n> of deadbeef and <hex>"),
         ("mail alice@example.org about https://example.org/x?y=1", "mail <user> about <url>"),
         ("segfault at 0x7ffe12ab in a1b2c3d4e5", "segfault at <hex> in <hex>"),
         ("", "no reason was given"),
@@ -108,14 +112,14 @@ def test_each_of_the_first_rules_does_what_it_says(message: str, text: str) -> N
 
 
 def test_a_rule_that_keeps_keeps_from_the_rules_that_follow_only() -> None:
-    rules = [Rule("[0-9]++ kittens", keeps=True), Rule("[0-9]++", "n")]
+    rules = [Rule("[0-9]+ kittens", keeps=True), Rule("[0-9]+", "n")]
 
     assert normalise("3 kittens, 4 puppies", rules) == "3 kittens, <n> puppies"
     assert normalise("3 kittens, 4 puppies", rules[::-1]) == "<n> kittens, <n> puppies"
 
 
 def test_only_the_group_called_it_is_replaced() -> None:
-    rules = [Rule("code=(?P<it>[0-9]++)", "n")]
+    rules = [Rule("code=(?P<it>[0-9]+)", "n")]
 
     assert normalise("code=17", rules) == "code=<n>"
 
@@ -133,3 +137,28 @@ def test_a_long_message_is_cut_between_placeholders() -> None:
 
     assert len(text) <= MAX_MESSAGE
     assert text.count("<") == text.count(">")
+
+
+def test_what_one_rule_may_search_is_counted_and_bounded() -> None:
+    effort = Effort(left_bytes=10)
+    # It looks to the end of the text behind each `a`, and finds nothing there.
+    rule = Rule("a(?:.*b)?", "n")
+
+    pieces = rule.pieces_of("aaaa", {}, effort)
+
+    # Four, three and two characters were searched; one more would not be too much, two are.
+    assert [piece.text for piece in pieces] == ["", "<n>", "", "<n>", "", "<n>", "", "<n>", ""]
+    assert effort.left_bytes == 0
+    assert rule.pieces_of("aaaa", {}, effort)[0].text == "aaaa"
+
+
+def test_a_message_that_takes_too_many_rounds_keeps_what_is_left_of_it() -> None:
+    rules = [Rule("ab")] * 60
+
+    assert normalise("a" * 50 + "b" * 50, rules) == "no reason was given"
+    assert normalise("a(ab)" * 5, [Rule("x(?:.*y)?")] * 60) == "a(ab)" * 5
+    # Each round takes one pair out of the middle, behind sixty rules that look at all of it.
+    text = normalise("a" * 299 + "b" * 299, [*[Rule("x(?:.*y)?")] * 59, Rule("ab")])
+
+    assert 0 < len(text) < 598
+    assert set(text) == {"a", "b"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from django.utils import timezone
 
+from matching.patience import Patience
 from tests import factories
 from wms.core.actors import Actor
 from wms.core.errors import Conflict, InvalidInput, NotPermitted, ReasonRequired
@@ -90,10 +91,10 @@ def test_only_operators_change_rules(group: FailureGroup, sam: User) -> None:
         delete_rule(1, version=1, actor=Actor.person(sam))
 
 
-def test_a_rule_that_could_take_long_is_refused_at_its_field(
+def test_a_rule_that_cannot_be_read_is_refused_at_its_field(
     group: FailureGroup, olga: User
 ) -> None:
-    rule = FailureRule(name="Slow", pattern="(a+)+b", placeholder="x")
+    rule = FailureRule(name="Slow", pattern="(a++)b", placeholder="x")
 
     with pytest.raises(InvalidInput) as refused:
         save_rule(rule, version=1, actor=Actor.person(olga))
@@ -136,7 +137,7 @@ def test_a_preview_tells_what_would_change_and_changes_nothing(group: FailureGro
     rule = FailureRule.objects.get(name="Exit codes and signals")
     rule.is_enabled = False
 
-    preview = preview_rules(rules_with(rule))
+    preview = preview_rules(rules_with(rule), patience=Patience(None, 0))
 
     assert (preview.tried, preview.groups_before, preview.groups_after) == (1, 1, 1)
     [change] = preview.changes
@@ -144,3 +145,24 @@ def test_a_preview_tells_what_would_change_and_changes_nothing(group: FailureGro
     assert change.after == "the payload ended with exit code <n>"
     assert FailureRule.objects.get(pk=rule.pk).is_enabled
     assert Failure.objects.get().group.text == change.before
+
+
+def test_a_preview_tells_what_it_had_no_time_for(group: FailureGroup) -> None:
+    rule = FailureRule.objects.get(name="Number")
+
+    preview = preview_rules(rules_with(rule), patience=Patience(lambda: 0.0, -1))
+
+    assert (preview.tried, preview.left_out) == (0, 1)
+
+
+def test_a_rule_that_was_switched_off_has_no_fault_once_it_is_mended(
+    group: FailureGroup, olga: User
+) -> None:
+    rule = FailureRule.objects.create(
+        name="Odd", pattern="a(?=b)", is_enabled=False, fault="RE2 cannot read it."
+    )
+    rule.pattern, rule.is_enabled = "(?P<it>a)b", True
+
+    save_rule(rule, version=rule_book().version, actor=Actor.person(olga))
+
+    assert FailureRule.objects.get(pk=rule.pk).fault == ""

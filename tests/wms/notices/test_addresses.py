@@ -16,7 +16,9 @@ INSIDE = [
     "169.254.169.254", "100.64.0.1", "224.0.0.1", "240.0.0.1", "255.255.255.255",
     "::1", "::", "fe80::1", "fc00::1", "fd12::1", "ff02::1",
     "::ffff:127.0.0.1", "::ffff:10.0.0.1", "64:ff9b::7f00:1", "64:ff9b::a9fe:a9fe",
-    "2002:7f00:1::", "2002:a9fe:a9fe::",
+    "2002:7f00:1::", "2002:a9fe:a9fe::", "2002:5db8:d70e::", "2001:0:4136:e378:8000:63bf:3fff:fdd2",
+    "192.0.0.192", "198.18.0.1", "192.88.99.1", "168.63.129.16", "100.100.100.200", "192.31.196.1",
+    "2001:2::1", "2001:20::1", "2001:db8::1", "3fff::1", "3ffe::1", "2620:4f:8000::1", "100::1",
     "64:ff9b:1::7f00:1", "::127.0.0.1", "::10.0.0.1", "fec0::1", "5f00::1",
 ]  # fmt: skip
 
@@ -44,11 +46,35 @@ def test_addresses_inside_are_refused_whatever_names_them(
 ) -> None:
     resolves_to(address)
 
-    with pytest.raises(Refused, match="is not a public address"):
+    with pytest.raises(Refused):
         checked_addresses(_target(), allowed=())
 
 
-@pytest.mark.parametrize("address", ["93.184.215.14", "2606:2800:21f:cb07::1"])
+def test_a_refusal_does_not_tell_whether_the_name_is_known_nor_where_it_leads(
+    resolves_to: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = set()
+    for address in ("10.0.0.1", "192.168.7.8", "fe80::1"):
+        resolves_to(address)
+        with pytest.raises(Refused) as refused:
+            checked_addresses(_target(), allowed=())
+        texts.add(str(refused.value))
+
+    def find(*_: object, **__: object) -> list[object]:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", find)
+    with pytest.raises(Refused) as refused:
+        checked_addresses(_target(), allowed=())
+
+    assert texts == {str(refused.value)}
+    assert "hooks.example.org is not known, or is not at a public address" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["93.184.215.14", "2606:2800:21f:cb07::1", "::ffff:93.184.215.14", "64:ff9b::5db8:d70e"],
+)
 def test_public_addresses_are_called(resolves_to: Callable[..., None], address: str) -> None:
     resolves_to(address)
 
@@ -67,7 +93,7 @@ def test_a_name_with_one_address_inside_is_refused(resolves_to: Callable[..., No
 )
 def test_other_ways_to_write_the_loopback_are_known(url: str) -> None:
     """The system's own resolver reads them; so it is asked."""
-    with pytest.raises(Refused, match=r"127\.0\.0\.1|::1"):
+    with pytest.raises(Refused):
         checked_addresses(parsed(url, allows_http=False), allowed=())
 
 
@@ -78,6 +104,14 @@ def test_an_administrator_may_allow_networks_and_names(
     resolves_to("10.0.0.1")
 
     assert checked_addresses(_target(), allowed=[word]) == ["10.0.0.1"]
+
+
+def test_who_allows_an_address_of_ipv4_allows_it_in_the_dress_of_ipv6(
+    resolves_to: Callable[..., None],
+) -> None:
+    resolves_to("::ffff:10.0.0.1")
+
+    assert checked_addresses(_target(), allowed=["10.0.0.1"]) == ["::ffff:10.0.0.1"]
 
 
 def test_what_is_allowed_allows_nothing_else(resolves_to: Callable[..., None]) -> None:
