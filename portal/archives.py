@@ -6,7 +6,6 @@ each can be read; names are judged by `wms.jobs.paths`, as those of single files
 
 from __future__ import annotations
 
-import gzip
 import io
 import os
 import stat
@@ -19,6 +18,7 @@ import zlib
 from collections.abc import Iterator, Mapping
 from typing import IO, Any, BinaryIO
 
+from matching.patience import Patience
 from wms.core.errors import Finding, InvalidInput, TooLarge
 from wms.jobs.paths import checked_path
 
@@ -30,6 +30,11 @@ _DIRECTORY_BYTES = 4 * 1024 * 1024
 _MEMBER_HEAD_BYTES = 64 * 1024
 _MAX_FINDINGS = 200
 _MAX_MEMBERS = 2 * MAX_FILES
+#: A gzip file may be made of many, as parallel programs do; each begins anew and takes its time.
+_MAX_PACKED_PARTS = 10_000
+_PACKED_CHUNK = 16 * 1024
+#: zlib's number for a file of gzip, with its head and its check sum.
+_GZIP_WINDOW = 31
 _GZIP = b"\x1f\x8b"
 _ZIP_END = b"PK\x05\x06"
 _ZIP64_END = b"PK\x06\x07"
@@ -42,6 +47,7 @@ class Unpacked(Mapping[str, BinaryIO]):
         self.file: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed with this
         weakref.finalize(self, self.file.close)
         self._places: dict[str, tuple[int, int]] = {}
+        self.size_bytes = 0
 
     def __getitem__(self, path: str) -> BinaryIO:
         return io.BufferedReader(_Window(self, *self._places[path]))
@@ -65,6 +71,7 @@ class Unpacked(Mapping[str, BinaryIO]):
             self.file.write(chunk)
         self.file.flush()
         self._places[path] = (start, size)
+        self.size_bytes += size
         return size
 
 
@@ -98,17 +105,64 @@ class _Window(io.RawIOBase):
         return len(found)
 
 
-class _Rationed(io.RawIOBase):
-    """A stream of which no more may be read than it was given `left` for."""
+class _Gunzipped(io.RawIOBase):
+    """What the files of gzip in a stream hold, one behind another."""
 
-    def __init__(self, stream: IO[bytes]) -> None:
+    def __init__(self, stream: IO[bytes], patience: Patience) -> None:
         super().__init__()
-        self._stream, self.left = stream, 0
+        self._stream, self._patience = stream, patience
+        self._inflater = zlib.decompressobj(_GZIP_WINDOW)
+        self._packed, self._parts = b"", 1
 
     def readable(self) -> bool:
         return True
 
     def read(self, size: int = -1) -> bytes:
+        """At most so many bytes; none at the end. Zeros behind a file fill up its last block."""
+        while True:
+            _check(self._patience)
+            self._packed = self._packed or self._stream.read(_PACKED_CHUNK)
+            if not self._packed:
+                if self._inflater.eof:
+                    return b""
+                raise EOFError("it ends within a file of gzip")
+            if self._inflater.eof and not self._begins():
+                continue
+            content = self._inflater.decompress(self._packed, max(size, 1))
+            self._packed = self._inflater.unused_data or self._inflater.unconsumed_tail
+            if content:
+                return content
+
+    def _begins(self) -> bool:
+        """Begin with the next file; False if there are only zeros."""
+        self._packed = self._packed.lstrip(b"\0")
+        if not self._packed:
+            return False
+        self._parts += 1
+        if self._parts > _MAX_PACKED_PARTS:
+            raise ValueError(f"it is packed in more than {_MAX_PACKED_PARTS} parts")
+        self._inflater = zlib.decompressobj(_GZIP_WINDOW)
+        return True
+
+
+def _check(patience: Patience) -> None:
+    """Raise TooLarge when the time is up."""
+    if patience.is_over:
+        raise TooLarge(f"The archive takes longer than {patience.limit_s:g} s to unpack.")
+
+
+class _Rationed(io.RawIOBase):
+    """A stream of which no more may be read than it was given `left` for."""
+
+    def __init__(self, stream: IO[bytes], patience: Patience) -> None:
+        super().__init__()
+        self._stream, self._patience, self.left = stream, patience, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        _check(self._patience)
         chunk = self._stream.read(min(size, self.left + 1) if size >= 0 else self.left + 1)
         self.left -= len(chunk)
         if self.left < 0:
@@ -116,7 +170,7 @@ class _Rationed(io.RawIOBase):
         return chunk
 
 
-def unpack(stream: BinaryIO, *, name: str, limit_bytes: int) -> Unpacked:
+def unpack(stream: BinaryIO, *, name: str, limit_bytes: int, patience: Patience) -> Unpacked:
     """The plain files of an archive. Raises InvalidInput with every fault, or TooLarge."""
     stream.seek(0)
     start = stream.read(2)
@@ -125,7 +179,8 @@ def unpack(stream: BinaryIO, *, name: str, limit_bytes: int) -> Unpacked:
     members = _zipped if start == b"PK" else _tarred
     left = limit_bytes
     try:
-        for member, content, fault in members(stream, limit_bytes):
+        for member, content, fault in members(stream, limit_bytes, patience):
+            _check(patience)
             path, fault = _path(member, fault, unpacked)
             if fault:
                 findings.append(Finding(f"{member[:200]!r} {fault}", file=name))
@@ -136,8 +191,8 @@ def unpack(stream: BinaryIO, *, name: str, limit_bytes: int) -> Unpacked:
             if len(unpacked) > MAX_FILES or len(findings) >= _MAX_FINDINGS:
                 break
     except (
-        tarfile.TarError, zipfile.BadZipFile, zlib.error, gzip.BadGzipFile, EOFError,
-        NotImplementedError, OSError, RuntimeError, ValueError, struct.error,
+        tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError,
+        OSError, RuntimeError, ValueError, struct.error,
     ) as error:  # fmt: skip
         message = f"is no zip or tar archive that can be read here: {error}"
         raise InvalidInput.of(message, file=name, field="archive") from error
@@ -159,8 +214,8 @@ def _path(member: str, fault: str, known: Unpacked) -> tuple[str, str]:
     return path, "is there twice" if path in known else ""
 
 
-def _tarred(stream: BinaryIO, limit_bytes: int) -> Iterator[_Member]:
-    rationed = _Rationed(_decompressed(stream))
+def _tarred(stream: BinaryIO, limit_bytes: int, patience: Patience) -> Iterator[_Member]:
+    rationed = _Rationed(_decompressed(stream, patience), patience)
     rationed.left = _MEMBER_HEAD_BYTES
     passed_over = 0
     with tarfile.open(fileobj=rationed, mode="r|") as archive:
@@ -184,13 +239,13 @@ def _tarred(stream: BinaryIO, limit_bytes: int) -> Iterator[_Member]:
     raise tarfile.TarError(f"it has more than {_MAX_MEMBERS} members")
 
 
-def _decompressed(stream: BinaryIO) -> IO[bytes]:
+def _decompressed(stream: BinaryIO, patience: Patience) -> IO[bytes]:
     start = stream.read(2)
     stream.seek(0)
-    return gzip.GzipFile(fileobj=stream) if start == _GZIP else stream
+    return _Gunzipped(stream, patience) if start == _GZIP else stream
 
 
-def _zipped(stream: BinaryIO, limit_bytes: int) -> Iterator[_Member]:
+def _zipped(stream: BinaryIO, limit_bytes: int, patience: Patience) -> Iterator[_Member]:
     _check_zip_directory(stream)
     with zipfile.ZipFile(stream) as archive:
         for member in archive.infolist():

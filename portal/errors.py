@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from http import HTTPStatus
 
+import structlog
 from django.core.exceptions import RequestDataTooBig, TooManyFilesSent
-from django.db import InterfaceError, OperationalError
+from django.db import DataError, InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 
-from portal.api.problems import problem_without_view
-from portal.error_pages import STALE_FORM, TROUBLES, Trouble, error_page
+from portal.error_pages import REFUSED, STALE_FORM, TROUBLES, Trouble, error_page
+from portal.problem_details import problem_without_view
+from wms.core.errors import Finding
+
+log = structlog.get_logger(__name__)
 
 API = "/api/"
 #: These answer programs, in forms of their own.
-_OTHER_FACES = (API, "/pilot/", "/health/")
+OTHER_FACES = (API, "/pilot/", "/health/")
 #: So long a browser or program should wait before it asks again, in seconds.
 _RETRY_S = "10"
 
@@ -31,7 +35,7 @@ class ErrorPages:
         response = self._get_response(request)
         if (
             response.status_code != HTTPStatus.METHOD_NOT_ALLOWED
-            or request.path.startswith(_OTHER_FACES)
+            or request.path.startswith(OTHER_FACES)
             or request.method == "HEAD"
         ):
             return response
@@ -40,11 +44,13 @@ class ErrorPages:
         return page
 
 
-def refused(request: HttpRequest, status: HTTPStatus, detail: str = "") -> HttpResponse:
-    """The page of a refusal, or its problem details for the API."""
-    if request.path.startswith(API):
-        return problem_without_view(status, detail or TROUBLES[status].detail)
-    return error_page(request, status, detail=detail)
+def refused(
+    request: HttpRequest, status: HTTPStatus, detail: str = "", *, findings: Sequence[Finding] = ()
+) -> HttpResponse:
+    """The page of a refusal, or its problem details for programs."""
+    if request.path.startswith(OTHER_FACES):
+        return problem_without_view(status, detail or TROUBLES[status].detail, findings)
+    return error_page(request, status, trouble=REFUSED if findings else None, detail=detail)
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
@@ -75,9 +81,22 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """A fault of ours, or a database that is away."""
-    if not isinstance(sys.exc_info()[1], OperationalError | InterfaceError):
+    """A fault of ours, a database that is away, or a value that it refused."""
+    error = sys.exc_info()[1]
+    if isinstance(error, DataError):
+        return _unstorable(request, error)
+    if not isinstance(error, OperationalError | InterfaceError):
         return refused(request, HTTPStatus.INTERNAL_SERVER_ERROR)
     answer = refused(request, HTTPStatus.SERVICE_UNAVAILABLE)
     answer["Retry-After"] = _RETRY_S
     return answer
+
+
+def _unstorable(request: HttpRequest, error: DataError) -> HttpResponse:
+    """A value came past all checks and the database refused it: nothing was changed.
+
+    It is the sender's value, and a check of ours that is missing: so it is logged as an error.
+    """
+    log.error("unstorable_value_reached_the_database", path=request.path, error=str(error))
+    detail = "A value that was sent cannot be stored: it is too large or too long."
+    return refused(request, HTTPStatus.BAD_REQUEST, detail)

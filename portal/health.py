@@ -69,7 +69,7 @@ def _loop(status: LoopStatus, now: datetime) -> dict[str, Any]:
 
 def _broker() -> str:
     client = redis.Redis.from_url(
-        settings.CELERY_BROKER_URL,
+        settings.REDIS_URL,
         socket_connect_timeout=_BROKER_TIMEOUT_S,
         socket_timeout=_BROKER_TIMEOUT_S,
     )

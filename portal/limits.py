@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from http import HTTPStatus
 
-from django.conf import settings
-from django.http import Http404, HttpRequest, HttpResponseBase
+from django.http import HttpRequest, HttpResponseBase
 
-from portal.errors import not_found, refused
-from portal.guessing import is_locked_out
+from portal.errors import refused
 from wms.core.conf import conf
 
 #: A form of somebody who is not logged in is a login form.
@@ -27,27 +25,11 @@ class BoundedRequests:
         self._get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        """Answer 404 or 400 for zero bytes, 413 for a large body, 429 for too many guesses.
-
-        Text in the database contains no zero byte, so an address with one names nothing.
-        """
-        if "\0" in request.path:
-            return not_found(request, Http404())
-        if "\0" in request.COOKIES.get(settings.SESSION_COOKIE_NAME, ""):
-            return refused(
-                request, HTTPStatus.BAD_REQUEST, "The session cookie is not one of ours."
-            )
+        """Answer 413 for a large body, before anything of it is read."""
         if not request.path.startswith(_OTHER_FACES):
             announced = request.META.get("CONTENT_LENGTH") or "0"
             if announced != "0" and not _is_within(announced, request):
                 return refused(request, HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
-            is_guess = request.method == "POST" and not request.user.is_authenticated
-            if is_guess and is_locked_out(request):
-                return refused(
-                    request,
-                    HTTPStatus.TOO_MANY_REQUESTS,
-                    "Too many wrong passwords were given for this account or from this address.",
-                )
         return self._get_response(request)
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from portal import env, logs
+from portal.redis_urls import broker_url
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 VAR_DIR = Path(env.text("PILOTAGE_VAR", str(BASE_DIR / "var"))).resolve()
@@ -54,14 +55,17 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "portal.request_ids.NamedRequests",
     "portal.errors.ErrorPages",
+    "portal.guessing.GuessedPasswords",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
+    "portal.entries.StorableAddresses",
     "portal.limits.PrivateAnswers",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "portal.limits.BoundedRequests",
+    "portal.entries.StorableForms",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "csp.middleware.CSPMiddleware",
@@ -118,9 +122,11 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 REDIS_URL = env.text("REDIS_URL", run_file=RUN_DIR / "redis.url")
 CACHES = {
     "default": {
-        "BACKEND": "django.core.cache.backends.redis.RedisCache",
+        "BACKEND": "portal.caching.PlainCache",
         "LOCATION": REDIS_URL,
         "KEY_PREFIX": "pilotage",
+        # Nobody waits long for what can be made anew, or for a mark.
+        "OPTIONS": {"socket_timeout": 3, "socket_connect_timeout": 3},
     }
 }
 
@@ -193,7 +199,7 @@ REST_FRAMEWORK = {
     ],
     "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
     # Endpoints that take files name their own parser.
-    "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
+    "DEFAULT_PARSER_CLASSES": ["portal.api.parsing.StorableJson"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_PAGINATION_CLASS": "portal.api.pagination.NewestFirst",
     "DEFAULT_FILTER_BACKENDS": ["django_filters.rest_framework.DjangoFilterBackend"],
@@ -206,6 +212,11 @@ SPECTACULAR_SETTINGS = {
     "DESCRIPTION": "Submit and steer workflows, and read what runs where.",
     "VERSION": "1",
     "SERVE_INCLUDE_SCHEMA": False,
+    "POSTPROCESSING_HOOKS": [
+        "drf_spectacular.hooks.postprocess_schema_enums",
+        "portal.api.schema.tell_refusals",
+    ],
+    "PATH_CONVERTER_OVERRIDES": {"int8": {"type": "integer", "minimum": 0, "maximum": 2**63 - 1}},
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "REDOC_DIST": "SIDECAR",
@@ -232,8 +243,8 @@ SPECTACULAR_SETTINGS = {
 
 # Celery: tasks are short and idempotent, all state is in PostgreSQL, and a message that is lost
 # only delays work until the next periodic sweep.
-CELERY_BROKER_URL = REDIS_URL
-CELERY_BEAT_SCHEDULER = "celery.beat:Scheduler"
+CELERY_BROKER_URL = broker_url(REDIS_URL)
+CELERY_BEAT_SCHEDULER = "portal.beat:LoopScheduler"
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_BROKER_CONNECTION_MAX_RETRIES = None
 CELERY_BROKER_TRANSPORT_OPTIONS = {
@@ -252,6 +263,8 @@ CELERY_ACCEPT_CONTENT = ["json"]
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 # Scripts of nodes and placements of data have workers of their own, which they may keep busy.
 CELERY_TASK_ROUTES = {
+    # The engine may be busy for half a minute: no other loop waits for it, nor it for them.
+    "wms.dags.advance": {"queue": "engine"},
     "wms.dags.scripts.run": {"queue": "scripts"},
     "wms.placement.run": {"queue": "scripts"},
     # So do slow batch systems: no loop waits for one.
@@ -309,9 +322,11 @@ PILOTAGE = {
     "MAX_DAG_TEXT_BYTES": int(env.number("PILOTAGE_MAX_DAG_TEXT_BYTES", 256 * 1024 * 1024)),
     "MAX_DAG_FILES": int(env.number("PILOTAGE_MAX_DAG_FILES", 500)),
     "MAX_SPLICE_DEPTH": int(env.number("PILOTAGE_MAX_SPLICE_DEPTH", 50)),
-    "MAX_DAG_NODES": int(env.number("PILOTAGE_MAX_DAG_NODES", 1_000_000)),
+    "MAX_DAG_NODES": int(env.number("PILOTAGE_MAX_DAG_NODES", 2_000_000)),
     "MAX_DAG_ARCS": int(env.number("PILOTAGE_MAX_DAG_ARCS", 5_000_000)),
     "MAX_CHECK_S": env.number("PILOTAGE_MAX_CHECK_S", 60),
+    "MAX_HEAVY_REQUESTS": int(env.number("PILOTAGE_MAX_HEAVY_REQUESTS", 4)),
+    "MAX_HEAVY_REQUESTS_PER_USER": int(env.number("PILOTAGE_MAX_HEAVY_REQUESTS_PER_USER", 2)),
     "BLOBS_DIR": str(VAR_DIR / "blobs"),
     "HOST_PILOTS_DIR": str(VAR_DIR / "pilots"),
     "PUBLIC_URL": PUBLIC_URL,

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import file_digest
 from typing import Any, BinaryIO
 
+from matching.patience import Patience
 from portal.archives import unpack
+from portal.storable import faults_of_json
 from portal.uploads import Upload
 from wms.core.conf import conf
 from wms.core.errors import Finding, InvalidInput
-from wms.dags.checking import MAX_TEXT_BYTES, read_text
+from wms.dags.checking import read_text, time_for
+from wms.dags.language.origin import TOP, Origin
 from wms.dags.rescues import Resumption
 from wms.dags.submission import DagSubmission
+
+#: DAG files are packed to about a tenth.
+_TEXT_PER_PACKED = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +33,7 @@ class Sent:
     description: Upload | None = None
     files: Sequence[Upload] = ()
     archives: Sequence[Upload] = ()
+    origin: Origin = TOP
     options: Mapping[str, Any] = field(default_factory=dict)
     resumption: Resumption = Resumption()  # noqa: RUF009 - it never changes
     key: str | None = None
@@ -38,34 +46,53 @@ def submission_of(sent: Sent) -> DagSubmission:
     findings = []
     for upload in [*sent.dags, *description, *sent.files]:
         findings += _add(files, upload, field="file")
+    patience = _time_for(sent, [*sent.dags, *description, *sent.files])
+    left = conf().max_upload_bytes
     for archive in sent.archives:
-        for path, content in unpack(
-            archive.content, name=archive.name, limit_bytes=conf().max_upload_bytes
-        ).items():
+        unpacked = unpack(archive.content, name=archive.name, limit_bytes=left, patience=patience)
+        left -= unpacked.size_bytes
+        for path, content in unpacked.items():
             findings += _add(files, Upload(path, content), field="archive")
     names = [upload.name for upload in sent.dags] + list(sent.named_dags)
     findings += _faults_of_dags(names, files)
-    texts = {}
-    for part, name, limit_bytes in [
-        *(("dag", name, conf().max_dag_text_bytes) for name in names[:1] if name in files),
-        *(("description", each.name, MAX_TEXT_BYTES) for each in description),
-    ]:
-        texts[part], fault = read_text(files[name], limit_bytes=limit_bytes)
-        findings += [Finding(fault, file=name, field=part)] if fault else []
+    description_text = ""
+    for each in description:
+        description_text, faults = read_text(files[each.name], file=each.name)
+        findings += [replace(fault, field="description") for fault in faults]
     if findings:
         raise InvalidInput(findings)
     own = {names[0], *(each.name for each in description)}
     return DagSubmission(
         dag_name=names[0],
-        dag_text=texts["dag"],
+        dag_text=_dag_text(files[names[0]]),
         files={path: content for path, content in files.items() if path not in own},
-        description_text=texts.get("description", ""),
+        description_text=description_text,
         description_name=description[0].name if description else "",
         idempotency_key=sent.key,
         more_dags=tuple(names[1:]),
+        origin=sent.origin,
         options=sent.options,
         resumption=sent.resumption,
+        patience=patience,
     )
+
+
+def _time_for(sent: Sent, plain: Sequence[Upload]) -> Patience:
+    """The time for all that was sent; what is packed counts as the text that it may well hold."""
+    archives = sum(_size(each) for each in sent.archives)
+    return time_for(sum(map(_size, plain)) + _TEXT_PER_PACKED * archives)
+
+
+def _size(upload: Upload) -> int:
+    return upload.content.seek(0, io.SEEK_END)
+
+
+def _dag_text(stream: BinaryIO) -> str:
+    """The DAG file as it is; one that is too large is refused when it is read."""
+    stream.seek(0)
+    content = stream.read(conf().max_dag_text_bytes + 1)
+    stream.seek(0)
+    return content.decode(errors="surrogateescape")
 
 
 def _add(files: dict[str, BinaryIO], upload: Upload, *, field: str) -> list[Finding]:
@@ -109,4 +136,6 @@ def read_options(text: str) -> dict[str, Any]:
         raise InvalidInput.of(f"is not JSON: {error}", field="options") from error
     if not isinstance(options, dict):
         raise InvalidInput.of("must be a JSON object", field="options")
+    if faults := faults_of_json(options):
+        raise InvalidInput([replace(fault, field=f"options.{fault.field}") for fault in faults])
     return options

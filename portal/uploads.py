@@ -17,6 +17,9 @@ from django.http.multipartparser import MultiPartParser
 from django.utils.datastructures import ImmutableList, MultiValueDict
 from django.views.decorators.csrf import csrf_exempt, csrf_protect
 
+from portal.entries import refuse_unstorable
+from portal.storable import faults_of_form
+
 #: A longer name is none; only its beginning is told.
 _MAX_NAME = 1000
 
@@ -58,14 +61,16 @@ def keep_names(request: HttpRequest) -> None:
 
 
 def keeps_names(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
-    """Of a page: its uploads keep their names. The form's token is checked with our parser."""
+    """Of a page: its uploads keep their names. The form is checked as it was read by our parser."""
     protected = csrf_protect(view)
 
     @wraps(view)
     def wrapped(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         keep_names(request)
-        return protected(request, *args, **kwargs)
+        refusal = refuse_unstorable(request, faults_of_form(request))
+        return refusal or protected(request, *args, **kwargs)
 
+    wrapped.reads_its_form = True  # type: ignore[attr-defined]
     return csrf_exempt(wrapped)
 
 

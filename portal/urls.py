@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from django.urls import include, path
+from django.urls import include, path, register_converter
 
 from portal import health
 from portal.admin.site import site as admin_site
+from portal.storable import Int8
+
+register_converter(Int8, "int8")
 
 handler400 = "portal.errors.bad_request"
 handler403 = "portal.errors.forbidden"

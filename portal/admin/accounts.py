@@ -6,7 +6,6 @@ from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
-from django.contrib.admin.forms import AdminPasswordChangeForm
 from django.contrib.auth.password_validation import validate_password
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
@@ -14,8 +13,7 @@ from django.template.response import TemplateResponse
 
 from portal.admin.forms import CheckedForm, date_and_time
 from portal.admin.roles import RoleAdmin, actor_of, role_of
-from wms.core.accounts import change_password, check_account, save_account
-from wms.core.actors import Actor
+from wms.core.accounts import check_account, save_account
 from wms.core.models import ApiToken, Role, User
 from wms.core.tokens import issue_token, revoke_tokens
 
@@ -43,17 +41,6 @@ class AccountForm(CheckedForm):
         elif self.instance.pk is None:
             raise forms.ValidationError("A new account needs a password.")
         return password
-
-
-class OwnPasswordForm(AdminPasswordChangeForm):
-    """A new password for oneself."""
-
-    def save(self, commit: bool = True) -> User:
-        """Store it with an audit entry."""
-        change_password(
-            self.user, self.cleaned_data["new_password1"], actor=Actor.person(self.user)
-        )
-        return self.user
 
 
 class UserAdmin(RoleAdmin):

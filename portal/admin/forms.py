@@ -10,9 +10,11 @@ from typing import Any
 from django import forms
 from django.contrib.admin.widgets import AdminSplitDateTime
 from django.db.models import Model, QuerySet
+from django.forms.fields import InvalidJSONInput
 
 from portal.admin.examples import with_examples
 from portal.admin.targets import changes_of_row
+from portal.storable import faults_of_json
 from wms.core.errors import Finding, InvalidInput, PilotageError
 from wms.core.saving import lock_stored, marks_of
 
@@ -28,6 +30,27 @@ def date_and_time(label: str) -> AdminSplitDateTime:
     for part, name in zip(widget.widgets, ("date", "time"), strict=True):
         part.attrs["aria-label"] = f"{label}: {name}"
     return widget
+
+
+class StorableJsonField(forms.JSONField):
+    """JSON that the database can store, typed in by a person."""
+
+    def to_python(self, value: Any) -> Any:
+        """Return what was typed. Raises ValidationError with each fault."""
+        try:
+            found = super().to_python(value)
+        except RecursionError:
+            raise forms.ValidationError("is nested too deeply") from None
+        if faults := faults_of_json(found):
+            raise forms.ValidationError([str(fault) for fault in faults])
+        return found
+
+    def bound_data(self, data: Any, initial: Any) -> Any:
+        """Return what is shown again: as it was typed, where it is none."""
+        try:
+            return super().bound_data(data, initial)
+        except RecursionError:
+            return InvalidJSONInput(data)
 
 
 class CheckedForm(forms.ModelForm):
@@ -137,7 +160,7 @@ def _place_of(finding: Finding) -> str:
 def _read_marks(text: str) -> dict[str, str]:
     try:
         marks = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return marks if isinstance(marks, dict) else {}
 

@@ -7,9 +7,10 @@ from typing import Any, NoReturn
 from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
-from django.db.models import ForeignKey, ManyToManyField, QuerySet
+from django.db.models import ForeignKey, JSONField, ManyToManyField, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 
+from portal.admin.forms import StorableJsonField
 from portal.admin.history import history_page, prefilled_by
 from wms.core.actors import Actor
 from wms.core.models import Role, User
@@ -39,6 +40,7 @@ class RoleAdmin(admin.ModelAdmin):
     """Objects that one role may look at and change; nothing is deleted, for history's sake."""
 
     role: Role = Role.OPERATOR
+    formfield_overrides = {JSONField: {"form_class": StorableJsonField}}
 
     def has_module_permission(self, request: HttpRequest) -> bool:
         """Tell whether the objects appear on the first page."""
@@ -59,6 +61,12 @@ class RoleAdmin(admin.ModelAdmin):
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         """Nobody may."""
         return False
+
+    def get_object(
+        self, request: HttpRequest, object_id: str, from_field: str | None = None
+    ) -> Any:
+        """Return the object, or None. An empty name of a field is none, not one to look for."""
+        return super().get_object(request, object_id, from_field or None)
 
     def get_form(self, request: HttpRequest, obj: Any = None, **kwargs: Any) -> Any:
         """Show the form as it was before a change that is to be taken back, if one is named."""

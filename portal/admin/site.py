@@ -11,7 +11,7 @@ from django.shortcuts import redirect
 from django.urls import reverse
 
 from portal.admin.accounting import GroupAdmin, LimitAdmin, SubmitterAdmin
-from portal.admin.accounts import OwnPasswordForm, TokenAdmin, UserAdmin
+from portal.admin.accounts import TokenAdmin, UserAdmin
 from portal.admin.audit import AuditAdmin
 from portal.admin.checks import NodeCheckAdmin
 from portal.admin.dags import SharedLimitAdmin
@@ -20,6 +20,7 @@ from portal.admin.pilot_limits import PilotLimitAdmin
 from portal.admin.roles import role_of, sites_of_user
 from portal.admin.sites import DowntimeAdmin, QueueAdmin, SiteAdmin
 from portal.admin.task_queues import RunningLimitAdmin, TaskQueueAdmin, TaskQueuePolicyAdmin
+from portal.passwords import OwnPasswordForm
 from portal.web.pages import refusal
 from wms.accounting.models import AccountingGroup, ConcurrencyLimit, Submitter
 from wms.core.errors import NotPermitted
@@ -30,6 +31,14 @@ from wms.pilots.models import NodeCheck
 from wms.pilots.pressure_models import PilotLimit
 from wms.sites.models import Downtime, Queue, Site
 from wms.taskqueues.models import TaskQueue, TaskQueuePolicy
+
+
+class OwnPasswordView(PasswordChangeView):
+    """Tells the form from where the old password is told."""
+
+    def get_form_kwargs(self) -> dict[str, Any]:
+        """Return what the form is made of."""
+        return {**super().get_form_kwargs(), "request": self.request}
 
 
 class Administration(AdminSite):
@@ -62,7 +71,7 @@ class Administration(AdminSite):
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
         """Change one's own password, which is audited."""
-        view = PasswordChangeView.as_view(
+        view = OwnPasswordView.as_view(
             form_class=OwnPasswordForm,
             success_url=reverse("admin:password_change_done"),
             extra_context={**self.each_context(request), **(extra_context or {})},

@@ -14,6 +14,7 @@ from django.utils import timezone
 
 from wms.core.actors import Actor
 from wms.core.errors import Finding, InvalidInput, PilotageError
+from wms.core.heavy import heavy_place
 from wms.exchange import importing, writing
 from wms.exchange.importing import ImportPlan, PlanChanged
 from wms.exchange.reading import MAX_BYTES
@@ -22,7 +23,7 @@ from wms.exchange.reading import MAX_BYTES
 class DocumentForm(forms.Form):
     """The document, as text or as a file; a file wins."""
 
-    file = forms.FileField(required=False, label="A file")
+    file = forms.FileField(required=False, label="A file", widget=forms.FileInput)
     text = forms.CharField(
         required=False,
         strip=False,
@@ -91,7 +92,8 @@ def import_sites(model_admin: ModelAdmin, request: HttpRequest) -> HttpResponse:
 def _previewed(model_admin: ModelAdmin, request: HttpRequest, form: DocumentForm) -> HttpResponse:
     text = form.cleaned_data["text"]
     try:
-        plan = importing.preview_import(text, actor=Actor.person(request.user))
+        with heavy_place(request.user):
+            plan = importing.preview_import(text, actor=Actor.person(request.user))
     except PilotageError as error:
         shown = DocumentForm(initial={"text": text})
         return _page(model_admin, request, form=shown, error=error, status=error.status)
@@ -106,12 +108,13 @@ def _confirmed(model_admin: ModelAdmin, request: HttpRequest) -> HttpResponse:
     # Browsers send the line ends of Windows.
     text = form.cleaned_data["text"].replace("\r\n", "\n")
     try:
-        plan = importing.import_sites(
-            text,
-            token=form.cleaned_data["token"],
-            actor=Actor.person(request.user),
-            reason=form.cleaned_data["reason"],
-        )
+        with heavy_place(request.user):
+            plan = importing.import_sites(
+                text,
+                token=form.cleaned_data["token"],
+                actor=Actor.person(request.user),
+                reason=form.cleaned_data["reason"],
+            )
     except PlanChanged as error:
         options = {"text": text, "plan": error.plan, "error": error, "status": error.status}
         return _page(model_admin, request, form=DocumentForm(), **options)

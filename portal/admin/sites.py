@@ -24,7 +24,8 @@ from wms.core.errors import Conflict, PilotageError
 from wms.sites.ads import check_site, current_ad
 from wms.sites.downtimes import cancel_downtimes, check_downtime, save_downtime
 from wms.sites.models import Downtime, Queue, Site
-from wms.sites.services import check_queue, save_queue, save_site
+from wms.sites.queue_checks import check_queue
+from wms.sites.services import save_queue, save_site
 from wms.sites.standing import standing_of
 
 _EXPRESSION = forms.Textarea(attrs={"rows": 3, "cols": 100, "spellcheck": "false"})
@@ -202,8 +203,9 @@ class QueueForm(CheckedForm):
         fields = (
             "site", "name", "element", "settings", "is_enabled", "max_pilots", "max_queued_pilots",
             "cores", "memory_mb", "gpus", "wall_time_s", "platform", "tags", "required_tags",
-            "setup", "submit_pool", "owner", "owner_group", "fence", "payload_limits",
-            "shared_folders", "http_proxy", "checks", "hold_after_failure_s", "attenuation",
+            "setup", "submit_pool", "owner", "owner_group", "fence", "network",
+            "payload_limits", "shared_folders", "http_proxy", "checks", "hold_after_failure_s",
+            "attenuation",
             "max_idle_pilots", "curb_idle_pilots", "max_held_pilots", "max_submits", "batch_size",
             "max_removals", "removal_margin", "removal_wait_s", "queued_lifetime_s",
         )  # fmt: skip
@@ -230,7 +232,8 @@ class QueueAdmin(OwnSitesAdmin):
 
     may_be_added = False
     operators_fields = (
-        "site", "name", "element", "settings", "owner", "owner_group", "fence", "shared_folders",
+        "site", "name", "element", "settings", "owner", "owner_group", "fence", "network",
+        "shared_folders",
     )  # fmt: skip
     change_form_template = "admin/sites/testable_change_form.html"
 

@@ -19,6 +19,7 @@ from portal.api.serializers import (
 )
 from wms.dags.models import Dag, DagEvent, Rescue
 from wms.jobs.models import WorkspaceFile
+from wms.jobs.paths import MAX_PATH_BYTES
 
 _NUMBERS_BY_NAME = {"type": "object", "additionalProperties": {"type": "integer"}}
 _OPTIONS = {
@@ -54,6 +55,20 @@ class SubmissionSerializer(serializers.Serializer[Any]):
     )
     archive = serializers.FileField(
         required=False, help_text="Many files as one: zip, tar, or tar packed by gzip."
+    )
+    directory = serializers.CharField(
+        required=False,
+        help_text="The directory, in what is sent, from which names in DAG files are looked up: "
+        "where condor_submit_dag would be called. By default the top.",
+    )
+    root = serializers.CharField(
+        required=False,
+        help_text="The absolute path that the top of what is sent has where it comes from: "
+        "absolute names in DAG files that begin with it are names in what is sent.",
+    )
+    use_dag_dir = serializers.BooleanField(
+        required=False,
+        help_text="Names in each DAG file are looked up from its own folder, as by -UseDagDir.",
     )
     options = serializers.CharField(
         required=False, help_text="Options of the run, as a JSON object: max_jobs, max_idle, ..."
@@ -169,8 +184,9 @@ class DagDetailSerializer(DagSerializer):
         fields = [
             *DagSerializer.Meta.fields, "matched_at", "ad_attributes", "match_attributes",
             "environment", "accounting_group", "concurrency_limits", "rematch_expression",
-            "rematch_count", "dag_files", "directory", "options", "category_limits", "outer",
-            "outer_node", "previous_run", "rescue_number", "is_followed", "is_ending",
+            "rematch_count", "dag_files", "directory", "root_path", "uses_dag_dir", "options",
+            "category_limits", "outer", "outer_node", "previous_run", "rescue_number",
+            "is_followed", "is_ending",
         ]  # fmt: skip
 
     def get_is_ending(self, dag: Dag) -> bool:
@@ -211,7 +227,7 @@ class RescueRequestSerializer(ReasonSerializer):
         help_text="newest, afresh, or the number of a rescue; later ones are set aside.",
     )  # fmt: skip
     save_point = serializers.CharField(
-        required=False, default="", allow_blank=True, max_length=255,
+        required=False, default="", allow_blank=True, max_length=MAX_PATH_BYTES,
         help_text="Or the name of a save point.",
     )  # fmt: skip
     options = OptionsField(required=False, default=dict, help_text="Options that change.")

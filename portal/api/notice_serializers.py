@@ -48,7 +48,9 @@ class MarkedSerializer(serializers.Serializer[Any]):
 class SubscriptionSerializer(serializers.ModelSerializer[Subscription]):
     """One thing that you want to hear of."""
 
-    site = serializers.SlugRelatedField("name", read_only=True, help_text="Null: all sites.")
+    site = serializers.SlugRelatedField(
+        "name", read_only=True, allow_null=True, help_text="Null: all sites."
+    )
 
     class Meta:
         model = Subscription

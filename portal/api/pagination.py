@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from django.db.models import QuerySet
-from rest_framework.exceptions import ValidationError
+from rest_framework.exceptions import NotFound, ValidationError
 from rest_framework.pagination import Cursor, CursorPagination
 from rest_framework.request import Request
 from rest_framework.utils.urls import replace_query_param
@@ -15,6 +15,7 @@ from portal.list_filter import SORT, ListFilter
 from wms.core.counting import EXACT_UP_TO, count_up_to
 
 _BACK = "back:"
+_NO_CURSOR = "is not a cursor of this list"
 
 
 class NewestFirst(CursorPagination):
@@ -83,11 +84,14 @@ class NewestFirst(CursorPagination):
 
     def decode_cursor(self, request: Request) -> Cursor | None:
         """Return the place in the list at which the page begins."""
-        cursor = super().decode_cursor(request)
+        try:
+            cursor = super().decode_cursor(request)
+        except NotFound:
+            raise ValidationError({"cursor": _NO_CURSOR}) from None
         if cursor is None or cursor.position is None:
             return cursor
         if not self.position.fullmatch(cursor.position):
-            raise ValidationError({"cursor": "is not a cursor of this list"})
+            raise ValidationError({"cursor": _NO_CURSOR})
         return cursor
 
     def get_paginated_response_schema(self, schema: dict[str, Any]) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
 from http import HTTPStatus
 from typing import Any
 
@@ -13,18 +12,17 @@ from django.core.exceptions import (
     SuspiciousOperation,
     TooManyFilesSent,
 )
-from django.http import Http404, JsonResponse
+from django.http import Http404
 from django.http.multipartparser import MultiPartParserError
 from rest_framework import exceptions
 from rest_framework.response import Response
 from rest_framework.views import set_rollback
 
 from portal.api.checked import told_of
-from wms.core.audit import current_request_id
+from portal.problem_details import CONTENT_TYPE, problem_body
 from wms.core.errors import Finding, InvalidInput, NotAuthenticated, PilotageError
 from wms.dags.checking import FaultyDag
 
-CONTENT_TYPE = "application/problem+json"
 _ADVICE: Mapping[type[exceptions.APIException], str] = {
     exceptions.NotAuthenticated: " Send a token: `Authorization: Token <token>`.",
     exceptions.UnsupportedMediaType: " Send `Content-Type: application/json`; files as form data.",
@@ -55,7 +53,9 @@ def exception_handler(error: Exception, context: Mapping[str, Any]) -> Response 
 
 def _of_domain(error: PilotageError) -> Response:
     findings = error.findings if isinstance(error, InvalidInput) else ()
-    answer = _problem(HTTPStatus(error.status), str(error), findings)
+    answer = _problem(HTTPStatus(error.status), str(error), findings, error.type)
+    if error.retry_after_s is not None:
+        answer["Retry-After"] = str(error.retry_after_s)
     if isinstance(error, FaultyDag):
         answer.data |= told_of(error.checked)
     if isinstance(error, NotAuthenticated):
@@ -92,22 +92,11 @@ def _findings(detail: Any, field: str = "") -> Iterable[Finding]:
         yield Finding(str(detail), field=field)
 
 
-def problem_without_view(status: HTTPStatus, detail: str) -> JsonResponse:
-    """The answer to a request of the API that no endpoint takes."""
-    return JsonResponse(_body(status, detail), status=status.value, content_type=CONTENT_TYPE)
-
-
-def _problem(status: HTTPStatus, detail: str, findings: Sequence[Finding] = ()) -> Response:
-    body = _body(status, detail, findings)
+def _problem(
+    status: HTTPStatus,
+    detail: str,
+    findings: Sequence[Finding] = (),
+    problem_type: str = PilotageError.type,
+) -> Response:
+    body = problem_body(status, detail, findings, problem_type)
     return Response(body, status=status.value, content_type=CONTENT_TYPE)
-
-
-def _body(status: HTTPStatus, detail: str, findings: Sequence[Finding] = ()) -> dict[str, Any]:
-    return {
-        "type": "about:blank",
-        "title": status.phrase,
-        "status": status.value,
-        "detail": detail,
-        "findings": [asdict(finding) for finding in findings],
-        "request_id": current_request_id(),
-    }

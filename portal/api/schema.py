@@ -10,6 +10,8 @@ from drf_spectacular.utils import extend_schema
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
 from rest_framework.permissions import IsAuthenticated
 
+from portal.problem_details import CONTENT_TYPE
+
 
 class TokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
     """How a token is sent, in the schema's words."""
@@ -25,6 +27,33 @@ class TokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-ca
             "name": "Authorization",
             "description": "`Token plt_<prefix>_<secret>`",
         }
+
+
+#: What every request may be answered, and those for one object.
+_ALWAYS = {
+    "400": "The request cannot be read, or a parameter is none; the findings name it.",
+    "401": "Nobody is logged in, and no good token was sent.",
+}
+_OF_PATHS = {"404": "No such object, or you may not see it."}
+
+
+def tell_refusals(
+    result: dict[str, Any], generator: Any, request: Any, public: bool
+) -> dict[str, Any]:
+    """Add to each operation the refusals that are not its own; a hook of the schema's generator."""
+    for path, operations in result["paths"].items():
+        usual = _ALWAYS | (_OF_PATHS if "{" in path else {})
+        for operation in operations.values():
+            answers = operation["responses"]
+            for status in usual.keys() - answers.keys():
+                answers[status] = _refusal(usual[status])
+            operation["responses"] = dict(sorted(answers.items()))
+    return result
+
+
+def _refusal(description: str) -> dict[str, Any]:
+    schema = {"$ref": "#/components/schemas/Problem"}
+    return {"content": {CONTENT_TYPE: {"schema": schema}}, "description": description}
 
 
 @extend_schema(exclude=True)

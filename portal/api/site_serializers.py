@@ -31,9 +31,10 @@ class QueueSerializer(serializers.ModelSerializer[Queue]):
         fields = [
             "name", "element", "is_enabled", "max_pilots", "max_queued_pilots", "cores",
             "memory_mb", "gpus", "wall_time_s", "platform", "tags", "required_tags", "setup",
-            "submit_pool", "owner", "owner_group", "fence", "http_proxy", "hold_after_failure_s",
-            "attenuation", "max_idle_pilots", "curb_idle_pilots", "max_held_pilots", "max_submits",
-            "batch_size", "max_removals", "removal_margin", "removal_wait_s", "queued_lifetime_s",
+            "submit_pool", "owner", "owner_group", "fence", "network", "http_proxy",
+            "hold_after_failure_s", "attenuation", "max_idle_pilots", "curb_idle_pilots",
+            "max_held_pilots", "max_submits", "batch_size", "max_removals", "removal_margin",
+            "removal_wait_s", "queued_lifetime_s",
         ]  # fmt: skip
 
 

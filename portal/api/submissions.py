@@ -14,13 +14,16 @@ from portal.api.serializers import FindingSerializer
 from portal.submissions import Sent, read_options, submission_of
 from portal.uploads import uploads
 from wms.core.errors import Finding, InvalidInput
+from wms.dags.language.origin import read_origin
 from wms.dags.models import Dag
 from wms.dags.rescues import read_resumption
 from wms.dags.submission import DagSubmission, submission_warnings
 
 _FILES = ("dag", "description", "file", "archive")
-_TEXTS = ("dag", "options", "resume", "save_point")
-_ONCE = ("description", "archive", "options", "resume", "save_point")
+_ORIGIN = ("directory", "root", "use_dag_dir")
+_TEXTS = ("dag", "options", "resume", "save_point", *_ORIGIN)
+_ONCE = ("description", "archive", "options", "resume", "save_point", *_ORIGIN)
+_TRUTH = {"": False, "false": False, "true": True}
 
 
 class SubmittedDagSerializer(DagDetailSerializer):
@@ -52,6 +55,11 @@ def read_submission(request: Request) -> DagSubmission:
             description=next(iter(uploads(sent, "description")), None),
             files=uploads(sent, "file"),
             archives=uploads(sent, "archive"),
+            origin=read_origin(
+                request.POST.get("directory", ""),
+                request.POST.get("root", ""),
+                uses_dag_dir=_TRUTH[request.POST.get("use_dag_dir", "").lower()],
+            ),
             options=read_options(request.POST.get("options", "")),
             resumption=read_resumption(
                 request.POST.get("resume", ""), request.POST.get("save_point", "")
@@ -83,4 +91,6 @@ def _faults_of_parts(request: Request) -> list[Finding]:
         for name in _ONCE
         if len(request.FILES.getlist(name)) + len(request.POST.getlist(name)) > 1
     ]
+    if request.POST.get("use_dag_dir", "").lower() not in _TRUTH:
+        findings.append(Finding("must be true or false", field="use_dag_dir"))
     return findings

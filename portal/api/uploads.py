@@ -9,6 +9,7 @@ from django.http import HttpRequest
 from rest_framework.parsers import BaseParser, DataAndFiles, MultiPartParser
 
 from matching.classads import MAX_AD_BYTES
+from portal.storable import faults_of_form
 from wms.core.errors import InvalidInput, TooLarge
 
 
@@ -21,8 +22,10 @@ class FormUpload(MultiPartParser):
         media_type: str | None = None,
         parser_context: Mapping[str, Any] | None = None,
     ) -> DataAndFiles:
-        """Return what was parsed already, for the CSRF check, or is parsed now."""
+        """Return what was parsed for the CSRF check, or is parsed now. Raises InvalidInput."""
         request: HttpRequest = (parser_context or {})["request"]._request
+        if faults := faults_of_form(request):
+            raise InvalidInput(faults)
         return DataAndFiles(request.POST, request.FILES)
 
 

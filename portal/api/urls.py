@@ -36,8 +36,8 @@ from portal.api.views import (
 
 app_name = "api"
 
-_DAG = "dags/<int:dag_id>"
-_NODE = f"{_DAG}/nodes/<int:node_id>"
+_DAG = "dags/<int8:dag_id>"
+_NODE = f"{_DAG}/nodes/<int8:node_id>"
 _NAME = "(?P<name>[A-Za-z0-9_.-]+)"
 _SITE = f"^sites/{_NAME}"
 _QUEUE = _NAME.replace("<name>", "<queue>")
@@ -67,7 +67,7 @@ urlpatterns = [
     path(f"{_DAG}/node-events/", nodes.NodeEventList.as_view(), name="dag-node-events"),
     path(f"{_DAG}/scripts/", nodes.ScriptRunList.as_view(), name="dag-scripts"),
     path(
-        f"{_DAG}/scripts/<int:run_id>/output",
+        f"{_DAG}/scripts/<int8:run_id>/output",
         nodes.ScriptOutput.as_view(),
         name="dag-script-output",
     ),
@@ -79,15 +79,15 @@ urlpatterns = [
     path(f"{_DAG}/rescue/", steering.RescueDag.as_view(), name="dag-rescue"),
     path(f"{_DAG}/limits/", steering.DagLimits.as_view(), name="dag-limits"),
     path("jobs/", jobs.JobList.as_view(), name="jobs"),
-    path("jobs/<int:job_id>/", jobs.JobDetail.as_view(), name="job"),
-    path("jobs/<int:job_id>/kill/", jobs.KillJob.as_view(), name="job-kill"),
-    path("jobs/<int:job_id>/peek/", jobs.PeekAtJob.as_view(), name="job-peek"),
-    path("jobs/<int:job_id>/stop-after/", jobs.StopAfterJob.as_view(), name="job-stop-after"),
-    path("jobs/<int:job_id>/stdout", jobs.JobStdout.as_view(), name="job-stdout"),
-    path("jobs/<int:job_id>/stderr", jobs.JobStderr.as_view(), name="job-stderr"),
+    path("jobs/<int8:job_id>/", jobs.JobDetail.as_view(), name="job"),
+    path("jobs/<int8:job_id>/kill/", jobs.KillJob.as_view(), name="job-kill"),
+    path("jobs/<int8:job_id>/peek/", jobs.PeekAtJob.as_view(), name="job-peek"),
+    path("jobs/<int8:job_id>/stop-after/", jobs.StopAfterJob.as_view(), name="job-stop-after"),
+    path("jobs/<int8:job_id>/stdout", jobs.JobStdout.as_view(), name="job-stdout"),
+    path("jobs/<int8:job_id>/stderr", jobs.JobStderr.as_view(), name="job-stderr"),
     path("task-queues/", task_queues.TaskQueueList.as_view(), name="task-queues"),
     path(
-        "task-queues/<int:task_queue_id>/",
+        "task-queues/<int8:task_queue_id>/",
         task_queues.TaskQueueDetail.as_view(),
         name="task-queue",
     ),
@@ -114,7 +114,7 @@ urlpatterns = [
     ),
     re_path(f"{_SITE}/downtimes/$", downtimes.DowntimeList.as_view(), name="site-downtimes"),
     path("downtimes/", downtimes.EveryDowntime.as_view(), name="downtimes"),
-    path("downtimes/<int:downtime_id>/", downtimes.DowntimeDetail.as_view(), name="downtime"),
+    path("downtimes/<int8:downtime_id>/", downtimes.DowntimeDetail.as_view(), name="downtime"),
     path("ads/", ads.Advertise.as_view(), name="ads"),
     re_path(f"^ads/{_NAME}/$", ads.Ad.as_view(), name="ad"),
     path("pilots/", pilots.PilotList.as_view(), name="pilots"),
@@ -124,30 +124,31 @@ urlpatterns = [
     path("pilots/<uuid:uuid>/checks/", pilots.PilotCheckList.as_view(), name="pilot-checks"),
     path("pilots/<uuid:uuid>/log", pilots.PilotLogText.as_view(), name="pilot-log"),
     path("pilots/<uuid:uuid>/drain/", pilots.DrainPilot.as_view(), name="pilot-drain"),
+    path("pilots/<uuid:uuid>/remove/", pilots.RemovePilot.as_view(), name="pilot-remove"),
     path("efficiency/", efficiency.Efficiency.as_view(), name="efficiency"),
     path("submitters/", accounting.SubmitterList.as_view(), name="submitters"),
     path("groups/", accounting.GroupList.as_view(), name="groups"),
     path("limits/", accounting.LimitList.as_view(), name="limits"),
     path("running-limits/", running_limits.RunningLimitList.as_view(), name="running-limits"),
     path(
-        "running-limits/<int:limit_id>/",
+        "running-limits/<int8:limit_id>/",
         running_limits.RunningLimitDetail.as_view(),
         name="running-limit",
     ),
     path("shared-limits/", shared_limits.SharedLimitList.as_view(), name="shared-limits"),
     path(
-        "shared-limits/<int:limit_id>/",
+        "shared-limits/<int8:limit_id>/",
         shared_limits.SharedLimitDetail.as_view(),
         name="shared-limit",
     ),
     path("placement-requests/", placements.PlacementList.as_view(), name="placements"),
     path(
-        "placement-requests/<int:request_id>/",
+        "placement-requests/<int8:request_id>/",
         placements.PlacementDetail.as_view(),
         name="placement",
     ),
     path(
-        "placement-requests/<int:request_id>/remove/",
+        "placement-requests/<int8:request_id>/remove/",
         placements.RemovePlacement.as_view(),
         name="placement-remove",
     ),
@@ -157,28 +158,30 @@ urlpatterns = [
         name="list-export",
     ),
     path("bulk/", bulk.BulkOperationList.as_view(), name="bulk"),
-    path("bulk/<int:operation_id>/", bulk.BulkOperationDetail.as_view(), name="bulk-operation"),
-    path("bulk/<int:operation_id>/items/", bulk.BulkItemList.as_view(), name="bulk-items"),
-    path("bulk/<int:operation_id>/stop/", bulk.StopBulkOperation.as_view(), name="bulk-stop"),
-    path("bulk/<int:operation_id>/retry/", bulk.RetryBulkOperation.as_view(), name="bulk-retry"),
+    path("bulk/<int8:operation_id>/", bulk.BulkOperationDetail.as_view(), name="bulk-operation"),
+    path("bulk/<int8:operation_id>/items/", bulk.BulkItemList.as_view(), name="bulk-items"),
+    path("bulk/<int8:operation_id>/stop/", bulk.StopBulkOperation.as_view(), name="bulk-stop"),
+    path("bulk/<int8:operation_id>/retry/", bulk.RetryBulkOperation.as_view(), name="bulk-retry"),
     path("filters/", lists.SavedFilterList.as_view(), name="filters"),
-    path("filters/<int:filter_id>/", lists.SavedFilterDetail.as_view(), name="filter"),
+    path("filters/<int8:filter_id>/", lists.SavedFilterDetail.as_view(), name="filter"),
     path("audit/", audit.AuditList.as_view(), name="audit"),
     path("failures/", failures.FailureGroupList.as_view(), name="failures"),
-    path("failures/<int:group_id>/", failures.FailureGroupDetail.as_view(), name="failure"),
-    path("failures/<int:group_id>/mute/", failures.MuteFailureGroup.as_view(), name="failure-mute"),
+    path("failures/<int8:group_id>/", failures.FailureGroupDetail.as_view(), name="failure"),
     path(
-        "failures/<int:group_id>/resolve/",
+        "failures/<int8:group_id>/mute/", failures.MuteFailureGroup.as_view(), name="failure-mute"
+    ),
+    path(
+        "failures/<int8:group_id>/resolve/",
         failures.ResolveFailureGroup.as_view(),
         name="failure-resolve",
     ),
     path(
-        "failures/<int:group_id>/reopen/",
+        "failures/<int8:group_id>/reopen/",
         failures.ReopenFailureGroup.as_view(),
         name="failure-reopen",
     ),
     path(
-        "failures/<int:group_id>/categorise/",
+        "failures/<int8:group_id>/categorise/",
         failures.CategoriseFailureGroup.as_view(),
         name="failure-categorise",
     ),
@@ -186,7 +189,7 @@ urlpatterns = [
     path("notices/read/", notices.MarkNoticesRead.as_view(), name="notices-read"),
     path("subscriptions/", notices.SubscriptionList.as_view(), name="subscriptions"),
     path(
-        "subscriptions/<int:subscription_id>/",
+        "subscriptions/<int8:subscription_id>/",
         notices.SubscriptionDetail.as_view(),
         name="subscription",
     ),

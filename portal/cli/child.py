@@ -10,17 +10,21 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from http.client import HTTPException
 from types import TracebackType
+from typing import Any
+from urllib.error import HTTPError
 from urllib.request import ProxyHandler, Request, build_opener
 
 from portal.cli.place import BASE, Place
+from portal.cli.steps import Patience, Stalled, Steps
 from portal.embedded.ports import LOOPBACK
 from portal.env import text, words
 from portal.instance import instance_of
 
-#: The first start also makes the database and compresses the static files.
-START_LIMIT_S = 120
+#: So long no step of a start may take; the start as a whole takes as long as it takes.
+STEP_LIMIT_S = 300
 #: supervisord stops one program after the other and kills those that take too long.
 STOP_LIMIT_S = 180
 
@@ -37,11 +41,19 @@ class ChildPortal:
     """A context manager: inside the block a portal runs on `place` and answers at `url`.
 
     The portal stops when the block ends, and also when this process is killed. `tell` is called
-    with the names of the programs that it waits for then.
+    with each step of the start, and with the names of the programs that it waits for at the end.
     """
 
-    def __init__(self, place: Place, *, tell: Callable[[str], None] = lambda names: None) -> None:
+    def __init__(
+        self,
+        place: Place,
+        *,
+        tell: Callable[[str], None] = lambda line: None,
+        step_limit_s: float = STEP_LIMIT_S,
+    ) -> None:
         self._place = place
+        self._step_limit_s = step_limit_s
+        self._steps = Steps(place)
         self._tell = tell
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -57,6 +69,7 @@ class ChildPortal:
 
     def __enter__(self) -> ChildPortal:
         self._place.log.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._steps.begin()
         with (self._place.log / "up.log").open("wb") as log:
             # A session of its own: Ctrl-C reaches this process only, which then stops the portal.
             self._process = subprocess.Popen(
@@ -91,7 +104,7 @@ class ChildPortal:
                 raise subprocess.TimeoutExpired(self._process.args, STOP_LIMIT_S)
             if (names := self._waited_for()) not in {"", last}:
                 last = names
-                self._tell(names)
+                self._tell(f"Stopping the portal; still running: {names}")
             time.sleep(_LOOK_S)
 
     def _waited_for(self) -> str:
@@ -106,15 +119,27 @@ class ChildPortal:
             raise PortalDidNotStart(f"the portal has ended:\n{self._tail('up')}")
 
     def _wait_until_ready(self) -> None:
-        deadline = time.monotonic() + START_LIMIT_S
-        while not self._is_ready():
-            self.check()
-            if time.monotonic() > deadline:
-                tails = "\n".join(self._tail(name) for name in ("migrate", "web"))
-                raise PortalDidNotStart(f"no answer within {START_LIMIT_S} s:\n{tails}")
-            time.sleep(0.2)
+        patience = Patience(self._step_limit_s, self._tell)
+        seen = 0
+        try:
+            for is_there, step in (
+                (self._is_web_there, "the web server answers"),
+                (self._is_worker_there, "the workers answer"),
+            ):
+                while not is_there():
+                    self.check()
+                    told = self._steps.told()
+                    patience.saw(told[seen:])
+                    seen = len(told)
+                    patience.check()
+                    time.sleep(0.2)
+                patience.saw([*self._steps.told()[seen:], step])
+                seen = len(self._steps.told())
+        except Stalled as error:
+            tails = "\n".join(self._tail(name) for name in ("migrate", "web", "worker"))
+            raise PortalDidNotStart(f"{error}\n{tails}") from error
 
-    def _is_ready(self) -> bool:
+    def _is_web_there(self) -> bool:
         # What an earlier run left in the folder does not count: the process is compared first.
         pid_file = self._place.run / "supervisord.pid"
         if self._process is None or not pid_file.exists():
@@ -128,6 +153,12 @@ class ChildPortal:
         key = text("PILOTAGE_SECRET_KEY", run_file=self._place.run / "secret_key")
         return answering(f"{self.local_url}/health/live") == instance_of(key)
 
+    def _is_worker_there(self) -> bool:
+        """Whether a worker took a control loop's task."""
+        found = asked(f"{self.local_url}/health/ready")
+        loops = found["checks"]["loops"].values() if found else ()
+        return any(loop["status"] == "ok" for loop in loops)
+
     def _tail(self, name: str) -> str:
         file = self._place.log / f"{name}.log"
         lines = file.read_text(errors="replace").splitlines() if file.exists() else []
@@ -136,13 +167,23 @@ class ChildPortal:
 
 def answering(url: str) -> str | None:
     """The name of the portal whose web server answers there; None without an answer of one."""
+    found = asked(url)
+    return str(found["portal"]) if isinstance(found, dict) and "portal" in found else None
+
+
+def asked(url: str) -> Any:
+    """What a portal on this host answers in JSON, be it well or not; None without an answer."""
     try:
         # The portal is on this host: a proxy that the environment names is not asked.
         request = Request(url, headers={"Host": _allowed_host()})
-        with build_opener(ProxyHandler({})).open(request, timeout=5) as answer:
-            return str(json.load(answer)["portal"])
-    except (OSError, HTTPException, ValueError, LookupError, TypeError):
+        with build_opener(ProxyHandler({})).open(request, timeout=30) as answer:
+            return json.load(answer)
+    except HTTPError as error:
+        with error, suppress(OSError, HTTPException, ValueError):
+            return json.load(error)
+    except (OSError, HTTPException, ValueError):
         return None
+    return None
 
 
 def _allowed_host() -> str:

@@ -20,14 +20,15 @@ from typing import Any
 from portal.cli.child import ChildPortal, PortalDidNotStart
 from portal.cli.client import ApiError, Client, Part, Unreachable
 from portal.cli.place import BASE, Place
+from portal.cli.steps import Patience, Stalled
 
 EXAMPLE = BASE / "examples" / "montecarlo"
 #: Files of the example that are not part of the production.
 NOT_SENT = {"README.md"}
 POLL_S = 2
 ENDS = {"completed", "failed", "removed"}
-#: A production that takes longer than this has no chance to end by itself.
-LIMIT_S = 20 * 60
+#: A production in which nothing changes for so long has no chance to end by itself.
+LIMIT_S = 10 * 60
 
 
 class DemoFailed(Exception):
@@ -53,7 +54,7 @@ def main(arguments: list[str]) -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     _say("Starting the portal ...")
     try:
-        with ChildPortal(place, tell=_say_what_stops) as portal:
+        with ChildPortal(place, tell=_say_when) as portal:
             client = _prepare(place, portal)
             ended = follow(client, submit_example(client), portal.check)
             _say(summary(client, ended))
@@ -92,22 +93,27 @@ def follow(client: Client, dag_id: int, check: Callable[[], None]) -> Ended:
     The web server may be away for a while; `check` raises when it will not come back.
     """
     began = time.monotonic()
-    last = ""
-    while time.monotonic() - began < LIMIT_S:
+    patience = Patience(LIMIT_S, _say_when)
+    while True:
         check()
         try:
             dag = client.get(f"dags/{dag_id}/")
+            lines = [*first_pilots(client), progress_line(dag)]
+            patience.saw(lines)
+            if dag["state"] in ENDS:
+                return Ended(dag, time.monotonic() - began)
+            patience.check()
         except Unreachable:
-            time.sleep(POLL_S)
-            continue
-        line = progress_line(dag)
-        if line != last:
-            _say(f"{time.strftime('%H:%M:%S')}  {line}")
-            last = line
-        if dag["state"] in ENDS:
-            return Ended(dag, time.monotonic() - began)
+            pass
+        except Stalled as error:
+            raise DemoFailed(str(error)) from error
         time.sleep(POLL_S)
-    raise DemoFailed(f"not ended after {LIMIT_S // 60} minutes; last: {last}")
+
+
+def first_pilots(client: Client) -> list[str]:
+    """A line for each site on which a pilot works."""
+    running = client.get("pilots/?state=running")["results"]
+    return [f"a pilot works at {site}" for site in sorted({each["site"] for each in running})]
 
 
 def progress_line(dag: dict[str, Any]) -> str:
@@ -169,8 +175,8 @@ def _stay(portal: ChildPortal) -> None:
         time.sleep(1)
 
 
-def _say_what_stops(names: str) -> None:
-    _say(f"Stopping the portal; still running: {names}")
+def _say_when(line: str) -> None:
+    _say(f"{time.strftime('%H:%M:%S')}  {line}")
 
 
 def _say(text: str) -> None:

@@ -1,6 +1,6 @@
 """Wait until the servers answer, then become another program.
 
-    python -m portal.cli.run_when_ready [--migrated] -- COMMAND...
+    python -m portal.cli.run_when_ready [--migrated] NAME -- COMMAND...
 
 Does not load Django: every program of the portal starts through here, and again after each crash.
 """
@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 
 from portal.cli.place import Place
+from portal.cli.steps import Steps
 from portal.embedded.readiness import POLL_S, NotReady, wait_for_postgres, wait_for_redis
 
 TIMEOUT_S = 60
@@ -22,6 +23,7 @@ TIMEOUT_S = 60
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="run_when_ready")
     parser.add_argument("--migrated", action="store_true", help="wait for migrated tables as well")
+    parser.add_argument("name", help="of the program, for who waits for its start")
     parser.add_argument("command", nargs="+")
     options = parser.parse_args(arguments)
     place = Place.from_environment()
@@ -30,6 +32,9 @@ def main(arguments: list[str]) -> int:
         wait_for_redis(_address("REDIS_URL", place.run / "redis.url"), timeout_s=TIMEOUT_S)
         if options.migrated:
             _wait_for_file(place.is_migrated)
+        else:
+            Steps(place).tell("database and broker answer")
+        Steps(place).tell(f"starting {options.name}")
     except NotReady as error:
         sys.stderr.write(f"{error}\n")
         return 1

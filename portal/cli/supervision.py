@@ -24,7 +24,7 @@ from portal.embedded.ports import LOOPBACK
 #: A socket's path may have 107 characters, and supervisord appends its process id for a moment.
 SOCKET_PATH_LIMIT = 95
 #: The group of those that work on what is due: what one of them leaves, the next start takes up.
-_ENGINE = "engine"
+_WORKERS = "workers"
 
 
 class UnusablePath(Exception):
@@ -68,10 +68,14 @@ def portal_programs(port: int) -> list[Program]:
     python = sys.executable
     manage = [python, str(BASE / "manage.py")]
     celery = [python, "-m", "celery", "--app", "portal"]
-    worker_count = max(2, min(4, os.cpu_count() or 2))
     worker = [
-        *celery, "worker", "--concurrency", str(worker_count), "--loglevel", "INFO",
+        *celery, "worker", "--concurrency", "4", "--loglevel", "INFO",
         "--without-gossip", "--without-mingle", "--hostname", "worker@%h",
+    ]  # fmt: skip
+    # One process: what wakes the engine while it works waits here, and is seen to right after.
+    engine = [
+        *celery, "worker", "--queues", "engine", "--concurrency", "1", "--loglevel", "INFO",
+        "--without-gossip", "--without-mingle", "--hostname", "engine@%h",
     ]  # fmt: skip
     # How many scripts and placements run at once, the settings say. Those that take longer than
     # the time to stop are ended, and their records tell of it.
@@ -84,20 +88,18 @@ def portal_programs(port: int) -> list[Program]:
         *celery, "worker", "--queues", "elements", "--concurrency", "4", "--loglevel", "INFO",
         "--without-gossip", "--without-mingle", "--hostname", "elements@%h",
     ]  # fmt: skip
-    # The schedule lives in memory: its periods are seconds, and a file could be torn by a crash.
-    beat = [
-        *celery, "beat", "--scheduler", "celery.beat:Scheduler", "--pidfile", "",
-        "--loglevel", "INFO",
-    ]  # fmt: skip
-    migrate = when_ready([*manage, "prepare_data"], migrated=False)
+    beat = [*celery, "beat", "--pidfile", "", "--loglevel", "INFO"]
+    pilots = [*manage, "guard_host_pilots"]
+    migrate = when_ready("migrate", [*manage, "prepare_data"], migrated=False)
     return [
         Program("migrate", migrate, 5, is_one_shot=True),
-        Program("web", when_ready(web_command(port)), 10),
-        Program("host-pilots", when_ready([*manage, "guard_host_pilots"]), 15, stop_wait_s=60),
-        Program("scripts", when_ready(scripts), 20, stop_wait_s=60, group=_ENGINE),
-        Program("elements", when_ready(elements), 20, stop_wait_s=60, group=_ENGINE),
-        Program("worker", when_ready(worker), 20, stop_wait_s=60, group=_ENGINE),
-        Program("beat", when_ready(beat), 20, group=_ENGINE),
+        Program("web", when_ready("web", web_command(port)), 10),
+        Program("host-pilots", when_ready("host-pilots", pilots), 15, stop_wait_s=60),
+        Program("scripts", when_ready("scripts", scripts), 20, stop_wait_s=60, group=_WORKERS),
+        Program("elements", when_ready("elements", elements), 20, stop_wait_s=60, group=_WORKERS),
+        Program("engine", when_ready("engine", engine), 20, stop_wait_s=60, group=_WORKERS),
+        Program("worker", when_ready("worker", worker), 20, stop_wait_s=60, group=_WORKERS),
+        Program("beat", when_ready("beat", beat), 20, group=_WORKERS),
     ]
 
 
@@ -110,12 +112,12 @@ def web_command(port: int) -> list[str]:
     ]  # fmt: skip
 
 
-def when_ready(command: Sequence[str], *, migrated: bool = True) -> list[str]:
+def when_ready(name: str, command: Sequence[str], *, migrated: bool = True) -> list[str]:
     """`command`, started when the servers answer and (unless told otherwise) tables are there."""
     needs = ["--migrated"] if migrated else []
     return [
         "setpriv", "--pdeathsig", "TERM", "--",
-        sys.executable, "-m", "portal.cli.run_when_ready", *needs, "--", *command,
+        sys.executable, "-m", "portal.cli.run_when_ready", *needs, name, "--", *command,
     ]  # fmt: skip
 
 

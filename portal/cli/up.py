@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from portal.cli.place import BASE, Place
+from portal.cli.steps import Steps
 from portal.cli.supervision import (
     Program,
     UnusablePath,
@@ -40,10 +41,11 @@ class MissingProgram(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """What supervisord needs to know, and the portal's address."""
+    """What supervisord needs to know, the portal's address, and which broker it has and why."""
 
     configuration: Path
     public_url: str
+    broker: str
 
 
 #: What keeps a portal from starting; each tells in its text what to do.
@@ -63,6 +65,7 @@ def main(arguments: list[str]) -> int:
         sys.stderr.write(f"up: {error}\n")
         return 1
     sys.stdout.write(
+        f"Broker and cache: {prepared.broker}\n"
         f"{prepared.public_url} will answer in less than a minute. Ctrl-C stops it. "
         f"Logs: {place.log}\n"
     )
@@ -90,11 +93,15 @@ def prepare(place: Place) -> Prepared:
     if shutil.which("setpriv") is None:
         raise MissingProgram("the program setpriv is missing; it is in the package util-linux")
     place.is_migrated.unlink(missing_ok=True)
+    steps = Steps(place)
+    steps.begin()
+    steps.tell("preparing the servers")
     kept_secret(place.run / "secret_key", length_bytes=48)
-    ports = kept_ports(place.run / "ports.json", ("web", "postgres", "redis"), PREFERRED_PORTS)
+    ports = kept_ports(place.run / "ports.json", ("web", "postgres"), PREFERRED_PORTS)
+    redis_programs, broker = _redis_program(place)
     programs = [
         *_postgres_program(place, ports["postgres"]),
-        *_redis_program(place, ports["redis"]),
+        *redis_programs,
         *portal_programs(ports["web"]),
     ]
     public_url = os.environ.get("PILOTAGE_PUBLIC_URL") or f"http://{LOOPBACK}:{ports['web']}"
@@ -102,7 +109,9 @@ def prepare(place: Place) -> Prepared:
     configuration = place.run / "supervisord.conf"
     password = kept_secret(place.run / "supervisor.password")
     write_private(configuration, supervisor_configuration(place, programs, password))
-    return Prepared(configuration, public_url)
+    steps.tell(f"broker and cache: {broker}")
+    steps.tell("starting the programs")
+    return Prepared(configuration, public_url, broker)
 
 
 def become_supervisor(place: Place, prepared: Prepared, lock: int) -> NoReturn:
@@ -130,12 +139,13 @@ def _postgres_program(place: Place, port: int) -> list[Program]:
     return [Program("postgres", postgres.command(), 1, stop_signal="INT")]
 
 
-def _redis_program(place: Place, port: int) -> list[Program]:
+def _redis_program(place: Place) -> tuple[list[Program], str]:
+    """The server to be started, if one is, and a line that says which is used."""
     address = place.run / "redis.url"
     if "REDIS_URL" in os.environ:
         address.unlink(missing_ok=True)
-        return []
-    redis = Redis(place.var / "redis", port)
+        return [], "the server of REDIS_URL"
+    redis = Redis.at(place.var / "redis")
     redis.prepare()
     write_private(address, redis.url + "\n")
-    return [Program("redis", redis.command(), 2)]
+    return [Program("redis", redis.command(), 2)], str(redis.program)

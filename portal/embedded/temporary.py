@@ -9,9 +9,11 @@ import signal
 import subprocess
 import sys
 import tempfile
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import TracebackType
+from typing import NamedTuple
 
 from portal.embedded.ports import free_ports
 from portal.embedded.postgres import Postgres
@@ -21,6 +23,29 @@ from portal.embedded.redis import Redis
 #: Durability is of no use for data that are thrown away.
 _NOT_DURABLE = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
 _ROOMY = {"max_connections": "200", "shared_buffers": "256MB", "max_wal_size": "4GB"}
+
+
+class RunningRedis(NamedTuple):
+    """A server, and its process."""
+
+    server: Redis
+    process: subprocess.Popen[bytes]
+
+
+@contextmanager
+def running_redis(folder: Path, **limits: str) -> Iterator[RunningRedis]:
+    """A server that runs inside the `with` block, with some of its limits changed."""
+    server = Redis.at(folder)
+    server.prepare()
+    with (folder / "redis.conf").open("a") as configuration:
+        configuration.writelines(f"{name} {value}\n" for name, value in limits.items())
+    process = _start(folder.with_name("redis.log"), server.command())
+    try:
+        wait_for_redis(server.url, timeout_s=30)
+        yield RunningRedis(server, process)
+    finally:
+        _stop(process, signal.SIGTERM)
+        shutil.rmtree(server.socket.parent, ignore_errors=True)
 
 
 class TemporaryServers:
@@ -35,24 +60,24 @@ class TemporaryServers:
         self.folder = Path()
         self.database_url = ""
         self.redis_url = ""
+        self.redis: subprocess.Popen[bytes]
         self._cleanup = ExitStack()
 
     def __enter__(self) -> TemporaryServers:
         with ExitStack() as cleanup:
             self.folder = Path(tempfile.mkdtemp(prefix="pilotage-"))
             cleanup.callback(shutil.rmtree, self.folder, ignore_errors=True)
-            postgres_port, redis_port = free_ports(2)
-            postgres = Postgres.at(self.folder / "postgres", postgres_port)
+            (port,) = free_ports(1)
+            postgres = Postgres.at(self.folder / "postgres", port)
             postgres.prepare()
-            redis = Redis(self.folder / "redis", redis_port)
-            redis.prepare(is_kept=False)
-            cleanup.callback(_stop, self._start("redis", redis.command()), signal.SIGTERM)
+            redis, self.redis = cleanup.enter_context(running_redis(self.folder / "redis"))
             cleanup.callback(
-                _stop, self._start("postgres", postgres.command(**self._settings)), signal.SIGINT
+                _stop,
+                _start(self.folder / "postgres.log", postgres.command(**self._settings)),
+                signal.SIGINT,
             )
             self.database_url, self.redis_url = postgres.url, redis.url
             wait_for_postgres(self.database_url, timeout_s=30)
-            wait_for_redis(self.redis_url, timeout_s=30)
             self._cleanup = cleanup.pop_all()
         return self
 
@@ -64,13 +89,14 @@ class TemporaryServers:
     ) -> None:
         self._cleanup.close()
 
-    def _start(self, name: str, command: list[str]) -> subprocess.Popen[bytes]:
-        with (self.folder / f"{name}.log").open("wb") as log:
-            # A session of their own keeps a Ctrl-C away from the servers: they are stopped last.
-            return subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )  # fmt: skip
+
+def _start(log_file: Path, command: list[str]) -> subprocess.Popen[bytes]:
+    with log_file.open("wb") as log:
+        # A session of their own keeps a Ctrl-C away from the servers: they are stopped last.
+        return subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )  # fmt: skip
 
 
 def _stop(process: subprocess.Popen[bytes], how: signal.Signals) -> None:

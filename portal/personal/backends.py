@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from django.contrib.auth.backends import ModelBackend
+from typing import Any
 
+from django.contrib.auth.backends import ModelBackend
+from django.http import HttpRequest
+
+from portal.guessing import counted_guess
 from wms.core.models import User
 from wms.notices.selectors import with_unread
 
@@ -13,6 +17,23 @@ class WithPreferences(ModelBackend):
 
     Every page needs the preferences and the number of unread notices: they cost no query more.
     """
+
+    def authenticate(
+        self,
+        request: HttpRequest | None,
+        username: str | None = None,
+        password: str | None = None,
+        **others: Any,
+    ) -> User | None:
+        """The user with this name and password. Raises TooManyGuesses."""
+
+        def check() -> User | None:
+            found: User | None = super(WithPreferences, self).authenticate(
+                request, username, password, **others
+            )
+            return found
+
+        return check() if request is None else counted_guess(request, username or "", check)
 
     def get_user(self, user_id: int) -> User | None:
         """The user of a session, unless the account is switched off."""

@@ -9,6 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
+from django.utils import timezone
 from django.views.decorators.csrf import csrf_exempt
 
 from wms.core.errors import InvalidInput, NotAuthenticated, PilotageError
@@ -48,7 +49,9 @@ def for_pilot(view: View) -> View:
 
     @wraps(view)
     def wrapped(request: HttpRequest, **path: Any) -> HttpResponseBase:
-        return view(request, authenticate_pilot(*credential_of(request)), **path)
+        return view(
+            request, authenticate_pilot(*credential_of(request), now=timezone.now()), **path
+        )
 
     return wrapped
 
@@ -59,7 +62,9 @@ def for_attempt(view: View) -> View:
     @wraps(view)
     def wrapped(request: HttpRequest, *, job: int, attempt: int, **path: Any) -> HttpResponseBase:
         uuid, token = credential_of(request)
-        pilot = authenticate_pilot(uuid, token, attempt=AttemptRef(job, attempt))
+        pilot = authenticate_pilot(
+            uuid, token, attempt=AttemptRef(job, attempt), now=timezone.now()
+        )
         return view(request, pilot, job=job, attempt=attempt, **path)
 
     return wrapped

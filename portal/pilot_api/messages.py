@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from matching.needs import MOST
@@ -19,9 +19,11 @@ from wms.sites.selectors import queue_offer, with_identity
 
 #: What a payload uses, as far as its pilot can tell; in seconds and MB.
 _USAGE = (
-    "wall_s", "cpu_s", "memory_mb", "disk_mb", "processes", "read_mb", "written_mb", "network_mb",
+    "wall_s", "cpu_s", "memory_mb", "disk_mb", "files", "processes", "read_mb", "written_mb",
+    "network_mb",
 )  # fmt: skip
 _LOAD = ("load_1min", "disk_free_mb", "memory_free_mb")
+_NETWORKS = ("node", "open", "portal", "none")
 _FENCES = ("bwrap", "apptainer", "sudo", "none")
 _TOTALS = ("cores", "lifetime_s", "validation_s")
 
@@ -52,6 +54,7 @@ def read_beat(fields: Fields) -> Beat:
         is_draining=fields.has("is_draining") and fields.flag("is_draining"),
         sequence=fields.integer("sequence", maximum=2**63 - 1) if fields.has("sequence") else 0,
         validation_s=totals.get("validation_s"),
+        network=fields.choice("network", *_NETWORKS) if fields.has("network") else "",
     )
 
 
@@ -72,10 +75,22 @@ def read_totals(fields: Fields) -> dict[str, float]:
     return _numbers(fields, "totals", _TOTALS)
 
 
-def read_claim(fields: Fields, pilot: Pilot) -> tuple[Resource, str]:
-    """What the pilot offers, and its own name for its claim, under which it may repeat it."""
-    claim_key = fields.text("claim", pattern="[0-9a-f]{32}")
-    return _read_resource(fields, pilot), claim_key
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What the pilot offers, its own name for its claim, under which it may repeat it, and the
+    attempts that are over there and whose reports still wait.
+    """
+
+    resource: Resource
+    key: str
+    unreported: frozenset[AttemptRef]
+
+
+def read_claim(fields: Fields, pilot: Pilot) -> Claim:
+    """What a pilot asks for."""
+    key = fields.text("claim", pattern="[0-9a-f]{32}")
+    waiting = fields.objects("unreported") if fields.has("unreported") else []
+    return Claim(_read_resource(fields, pilot), key, frozenset(map(_read_attempt, waiting)))
 
 
 def _read_resource(fields: Fields, pilot: Pilot) -> Resource:

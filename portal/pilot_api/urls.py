@@ -8,7 +8,7 @@ from portal.pilot_api import provision, views
 
 app_name = "pilot_api"
 
-_ATTEMPT = "jobs/<int:job>/<int:attempt>"
+_ATTEMPT = "jobs/<int8:job>/<int8:attempt>"
 
 urlpatterns = [
     path("manifests/<slug:sha256>", provision.manifest, name="manifest"),

@@ -12,13 +12,13 @@ from django.db import DatabaseError
 from django.http import FileResponse, HttpRequest, HttpResponse, JsonResponse
 from django.utils import timezone
 
-from matching.resources import Resource
 from portal.pilot_api import messages
 from portal.pilot_api.bodies import Fields, read_body
 from portal.pilot_api.endpoint import credential_of, endpoint, for_attempt, for_pilot
 from wms.core.conf import conf
 from wms.core.errors import InvalidInput, NotAuthenticated, NotFound, PilotageError, TooLarge
 from wms.jobs import attempts, blobs, inputs, streams
+from wms.jobs.messages import live_attempt, taking
 from wms.jobs.models import Attempt, AttemptFile, Stream
 from wms.pilots import logs, services
 from wms.pilots.heartbeats import Credential, record_heartbeat
@@ -53,7 +53,7 @@ def heartbeat(request: HttpRequest) -> HttpResponse:
         beat = messages.read_beat(read_body(request))
     except PilotageError:
         # The credential is looked at with the beat; without a good one nobody is told of faults.
-        services.authenticate_pilot(uuid, token)
+        services.authenticate_pilot(uuid, token, now=timezone.now())
         raise
     credential = Credential(uuid, services.secret_digest(token))
     answer = record_heartbeat(credential, beat, now=timezone.now())
@@ -64,9 +64,18 @@ def heartbeat(request: HttpRequest) -> HttpResponse:
 @for_pilot
 def claim(request: HttpRequest, pilot: Pilot) -> HttpResponse:
     """The pilot asks for a job."""
-    resource, claim_key = messages.read_claim(read_body(request), pilot)
-    answer = services.claim_job(pilot, resource, claim_key=claim_key, now=timezone.now())
-    return JsonResponse(messages.claim_json(answer))
+    asked = messages.read_claim(read_body(request), pilot)
+    return JsonResponse(messages.claim_json(_claimed(pilot, asked)))
+
+
+def _claimed(pilot: Pilot, asked: messages.Claim) -> services.ClaimAnswer:
+    return services.claim_job(
+        pilot,
+        asked.resource,
+        claim_key=asked.key,
+        unreported=asked.unreported,
+        now=timezone.now(),
+    )
 
 
 @endpoint("GET")
@@ -75,7 +84,7 @@ def input_file(
     request: HttpRequest, pilot: Pilot, *, job: int, attempt: int, path: str
 ) -> FileResponse:
     """One file of the input sandbox of a live attempt."""
-    live = attempts.live_attempt(job, attempt, pilot_id=pilot.pk)
+    live = live_attempt(job, attempt, pilot_id=pilot.pk)
     blob = inputs.input_blobs(live.job).get(path)
     if blob is None:
         raise NotFound(f"Job {job} has no input {path!r}.")
@@ -90,8 +99,9 @@ def sent_file(
     request: HttpRequest, pilot: Pilot, *, job: int, attempt: int, kind: str, path: str
 ) -> HttpResponse:
     """A file that a live attempt sends back; its content goes to the store piece by piece."""
-    with attempts.late_recorded(job, attempt, "file", actor=services.pilot_actor(pilot)):
-        live = attempts.live_attempt(job, attempt, pilot_id=pilot.pk)
+    actor = services.pilot_actor(pilot)
+    with taking(job, attempt, "file", pilot_id=pilot.pk, actor=actor):
+        live = live_attempt(job, attempt, pilot_id=pilot.pk)
     _check_place(live, kind, path)
     sha256 = request.headers.get("X-Content-SHA256", "")
     if not _SHA256.fullmatch(sha256):
@@ -103,7 +113,8 @@ def sent_file(
     blob = blobs.store_stream(
         cast(BinaryIO, request), limit_bytes=limit_bytes, expected_sha256=sha256
     )
-    attempts.add_attempt_file(live, kind=kind, path=path, blob=blob)
+    with taking(job, attempt, "file", pilot_id=pilot.pk, actor=actor):
+        attempts.add_attempt_file(live, kind=kind, path=path, blob=blob)
     return JsonResponse({"sha256": blob.sha256, "size_bytes": blob.size_bytes})
 
 
@@ -147,9 +158,7 @@ def report(request: HttpRequest, pilot: Pilot, *, job: int, attempt: int) -> Htt
     return JsonResponse({"accepted": True})
 
 
-def _read_next_claim(
-    request: HttpRequest, body: Fields, pilot: Pilot
-) -> tuple[Resource, str] | None:
+def _read_next_claim(request: HttpRequest, body: Fields, pilot: Pilot) -> messages.Claim | None:
     """The claim in a report; the token of the attempt, good for the report, is not for a claim."""
     if not body.has("claim"):
         return None
@@ -158,13 +167,12 @@ def _read_next_claim(
     return messages.read_claim(body.object("claim"), pilot)
 
 
-def _next_claim(pilot: Pilot, asked: tuple[Resource, str] | None) -> dict[str, Any]:
+def _next_claim(pilot: Pilot, asked: messages.Claim | None) -> dict[str, Any]:
     """The claim's answer beside that of the report, which stands whatever becomes of the claim."""
     if asked is None:
         return {}
-    resource, claim_key = asked
     try:
-        answer = services.claim_job(pilot, resource, claim_key=claim_key, now=timezone.now())
+        answer = _claimed(pilot, asked)
     except (PilotageError, DatabaseError) as error:
         log.warning("claim_in_report_failed", pilot=str(pilot.uuid), error=str(error))
         return {"claim": None}

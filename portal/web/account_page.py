@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from django.contrib.auth.forms import PasswordChangeForm
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils import timezone
 
 from portal.lists import LISTS
+from portal.passwords import OwnPasswordForm
 from portal.personal.models import Preferences
 from portal.personal.selectors import preferences_of, visible_filters
 from portal.personal.zones import BROWSER, zone_names
@@ -117,7 +117,7 @@ def _preferences(user: User) -> Mapping[str, Any]:
 
 
 def _password(user: User) -> Mapping[str, Any]:
-    return {"is_local": user.has_usable_password(), "password_form": PasswordChangeForm(user)}
+    return {"is_local": user.has_usable_password(), "password_form": OwnPasswordForm(user)}
 
 
 TABS = {

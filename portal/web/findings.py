@@ -32,7 +32,7 @@ def quoted(
     for finding in sorted(findings[:SHOWN], key=lambda each: (each.file, each.line or 0)):
         stream = (files or {}).get(finding.file)
         if finding.line is not None and stream is not None and finding.file not in lines:
-            lines[finding.file] = read_text(stream)[0].splitlines()
+            lines[finding.file] = read_text(stream, file=finding.file)[0].splitlines()
         found.append(_quote(finding, lines.get(finding.file, [])))
     return found
 

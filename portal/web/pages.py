@@ -12,7 +12,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from django.contrib import messages
 from django.contrib.auth.views import redirect_to_login
-from django.http import HttpRequest, HttpResponse, HttpResponseBase, QueryDict
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import render
 from django.utils.cache import get_conditional_response, patch_vary_headers
 from django.utils.http import url_has_allowed_host_and_scheme
@@ -21,7 +21,7 @@ from django_htmx.http import HttpResponseClientRefresh
 from portal.error_pages import REFUSED, TROUBLES, request_id_of
 from portal.personal.selectors import preferences_of
 from portal.personal.zones import shown_in
-from wms.core.errors import InvalidInput, PilotageError
+from wms.core.errors import PilotageError
 from wms.core.models import Role
 from wms.core.policy import has_role
 
@@ -33,7 +33,7 @@ REFRESH_S = 5
 #: Its header in which the server asks for another pace than the page began with.
 REFRESH_HEADER = "X-Refresh-Every"
 #: What is another text each time a part is made, and means the same.
-_VARYING = re.compile(rb"<input[^>]* data-varying>")
+_VARYING = re.compile(rb"<input[^<>]* data-varying>")
 
 
 def page(view: View) -> View:
@@ -47,7 +47,6 @@ def page(view: View) -> View:
                 return HttpResponseClientRefresh()
             return _to_login(request)
         try:
-            _require_text(request.GET)
             with shown_in(preferences_of(request.user)):
                 return view(request, *args, **kwargs)
         except PilotageError as error:
@@ -72,13 +71,6 @@ def _to_login(request: HttpRequest) -> HttpResponse:
     return redirect_to_login(urlunsplit(("", "", parts.path, parts.query, "")) or "/")
 
 
-def _require_text(query: QueryDict) -> None:
-    """Raise InvalidInput for the one character that no text of the database can have."""
-    for name, values in query.lists():
-        if any("\0" in value for value in values):
-            raise InvalidInput.of("Null characters are not allowed.", field=name)
-
-
 class Way(NamedTuple):
     """A link with its words."""
 
@@ -98,7 +90,10 @@ def refusal(request: HttpRequest, error: PilotageError, way: Way | None = None) 
         "request_id": request_id_of(request),
         "way": way,
     }
-    return render(request, "web/refusal.html", context, status=error.status)
+    answer = render(request, "web/refusal.html", context, status=error.status)
+    if error.retry_after_s is not None:
+        answer["Retry-After"] = str(error.retry_after_s)
+    return answer
 
 
 def render_page(

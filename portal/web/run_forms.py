@@ -16,9 +16,11 @@ from portal.uploads import Upload, uploads
 from portal.web.forms import ReasonForm
 from portal.web.seen import version_of
 from wms.core.errors import Finding, InvalidInput
+from wms.dags.language.origin import read_origin
 from wms.dags.language.spec import RunOptions
 from wms.dags.rescues import Resumption, read_resumption
 from wms.dags.services import LIVE_OPTIONS
+from wms.jobs.paths import MAX_PATH_BYTES
 
 _MOST = 2**31 - 1
 LABELS = {
@@ -158,7 +160,7 @@ def _limit_field(label: str, help_text: str, value: int | None) -> forms.Integer
 class RescueForm(ReasonForm):
     """What a further run begins from: newest, afresh, a rescue's number, or a save point."""
 
-    start = forms.CharField(max_length=300, required=False)
+    start = forms.CharField(max_length=len("save:") + MAX_PATH_BYTES, required=False)
 
     def resumption(self) -> Resumption:
         """What was chosen. Raises InvalidInput."""
@@ -198,18 +200,20 @@ def read_submit_form(request: HttpRequest, options: RunOptionsForm) -> SubmitFor
         raise InvalidInput.of("one archive may be given", field="archive")
     given = options.options()
     start = request.POST.get("start", "")
+    origin = read_origin(request.POST.get("directory", ""), request.POST.get("root", ""))
     return SubmitForm(
         Sent(
             dags=dags,
             description=description,
             files=files,
             archives=archives,
+            origin=origin,
             options=given,
             resumption=read_resumption(start),
             key=_key(
                 request.POST.get("nonce", ""),
                 [*dags, *files, *archives, *([description] if description else [])],
-                f"{sorted(given.items())} {start}",
+                f"{sorted(given.items())} {start} {origin}",
             ),
         ),
         is_check=request.POST.get("do") == "check",

@@ -81,6 +81,7 @@ GET = {
     "api:job-peek": POSTED_TO,
     "api:job-stop-after": POSTED_TO,
     "api:pilot-drain": POSTED_TO,
+    "api:pilot-remove": POSTED_TO,
     "api:failure-*": POSTED_TO,
     "api:bulk-operation": SEEN,
     "api:bulk-items": SEEN,
@@ -138,6 +139,7 @@ POST = {
     "api:job-peek": "Lffcccc",
     "api:job-stop-after": "Lfffccc",
     "api:pilot-drain": SHIFT,
+    "api:pilot-remove": SHIFT,
     "api:failure-mute": SHIFT,
     "api:failure-resolve": SHIFT,
     "api:failure-reopen": "Lfffccc",  # the group is active
@@ -179,6 +181,7 @@ POST = {
     "web:remove-placement": STEER,
     "web:steer-job": "Lffcccc",  # the job has ended
     "web:drain-pilot": SHIFT,
+    "web:remove-pilot": SHIFT,
     "web:steer-site": SHIFT,
     "web:new-downtime": SHIFT,
     "web:change-downtime": SHIFT,

@@ -6,14 +6,18 @@ import gzip
 import io
 import tarfile
 import zipfile
+from random import Random
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from matching.patience import Patience
+from portal import archives
 from portal.archives import unpack
 from wms.core.errors import InvalidInput, TooLarge
 
+ENDLESS = Patience(None, 0)
 FILES = {"a.dag": b"JOB A sub/job.sub\n", "sub/job.sub": b"queue\n", "sub/deep/x": b""}
 
 
@@ -45,7 +49,7 @@ def _special(kind: bytes) -> io.BytesIO:
 
 
 def _read(stream: io.BytesIO, limit_bytes: int = 10**6) -> dict[str, bytes]:
-    unpacked = unpack(stream, name="all.tgz", limit_bytes=limit_bytes)
+    unpacked = unpack(stream, name="all.tgz", limit_bytes=limit_bytes, patience=ENDLESS)
     return {path: content.read() for path, content in unpacked.items()}
 
 
@@ -60,7 +64,9 @@ def test_every_content_comes_out_as_it_went_in(files: dict[str, bytes]) -> None:
 
 
 def test_a_content_can_be_read_from_its_middle_and_again() -> None:
-    content = unpack(_zip({"x": b"0123456789"}), name="x.zip", limit_bytes=100)["x"]
+    content = unpack(_zip({"x": b"0123456789"}), name="x.zip", limit_bytes=100, patience=ENDLESS)[
+        "x"
+    ]
 
     content.seek(4)
     assert content.read(3) == b"456"
@@ -146,7 +152,7 @@ def test_a_method_that_unpacks_in_one_piece_is_refused(method: int) -> None:
         archive.writestr("a", b"0" * 1000)
 
     with pytest.raises(InvalidInput, match="another method than deflate"):
-        unpack(stream, name="a.zip", limit_bytes=10**6)
+        unpack(stream, name="a.zip", limit_bytes=10**6, patience=ENDLESS)
 
 
 def test_members_at_fault_count_as_well() -> None:
@@ -158,4 +164,62 @@ def test_members_at_fault_count_as_well() -> None:
             archive.addfile(member, io.BytesIO(bytes(member.size)))
 
     with pytest.raises(TooLarge):
-        unpack(stream, name="a.tar", limit_bytes=10**6)
+        unpack(stream, name="a.tar", limit_bytes=10**6, patience=ENDLESS)
+
+
+def _packed(files: dict[str, bytes], part_bytes: int) -> bytes:
+    """A tar archive, packed into a file of gzip for each so many bytes of it."""
+    plain = _tar(files, "w").getvalue()
+    starts = range(0, len(plain), part_bytes)
+    return b"".join(gzip.compress(plain[start : start + part_bytes], 1) for start in starts)
+
+
+@given(
+    st.dictionaries(st.sampled_from(["a", "b/c"]), st.binary(max_size=3000), min_size=1),
+    st.integers(100, 9000),
+    st.integers(0, 20_000),
+)
+def test_an_archive_may_be_packed_in_parts_and_filled_up_by_zeros(
+    files: dict[str, bytes], part_bytes: int, zeros: int
+) -> None:
+    assert _read(io.BytesIO(_packed(files, part_bytes) + bytes(zeros))) == files
+
+
+def test_an_archive_of_very_many_parts_is_refused_at_the_last_that_is_allowed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    packed = _packed({"a": b"x"}, 100)
+    parts = packed.count(gzip.compress(bytes(100), 1)[:10])
+    assert parts > 50
+
+    monkeypatch.setattr(archives, "_MAX_PACKED_PARTS", parts)
+    assert _read(io.BytesIO(packed)) == {"a": b"x"}
+    monkeypatch.setattr(archives, "_MAX_PACKED_PARTS", parts - 90)
+    with pytest.raises(InvalidInput, match=f"packed in more than {parts - 90} parts"):
+        _read(io.BytesIO(packed))
+
+
+def test_empty_parts_are_counted_too() -> None:
+    packed = gzip.compress(b"") * 10_001
+
+    with pytest.raises(InvalidInput, match="packed in more than 10000 parts"):
+        _read(io.BytesIO(packed))
+
+
+@pytest.mark.parametrize("size_bytes", [3, 2000, 7000])
+def test_an_archive_that_ends_within_a_part_is_refused(size_bytes: int) -> None:
+    packed = _packed({"a": Random(1).randbytes(9000)}, 4000)
+
+    with pytest.raises(InvalidInput, match="ends within a file of gzip"):
+        _read(io.BytesIO(packed[:size_bytes]))
+
+
+@pytest.mark.parametrize("archive", [_tar(FILES), _tar(FILES, "w"), _zip(FILES)])
+def test_an_archive_is_unpacked_no_longer_than_the_time_allows(archive: io.BytesIO) -> None:
+    seconds = iter(range(1000))
+
+    with pytest.raises(TooLarge, match="longer than 2 s"):
+        unpack(
+            archive, name="x", limit_bytes=10**6,
+            patience=Patience(lambda: float(next(seconds)), 2),
+        )  # fmt: skip

@@ -19,7 +19,7 @@ from wms.dags.models import Dag
 
 _NOBODY = {
     "default": {
-        "BACKEND": "django.core.cache.backends.redis.RedisCache",
+        "BACKEND": "portal.caching.PlainCache",
         "LOCATION": "redis://127.0.0.1:1/0",
     }
 }

@@ -1,13 +1,19 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
 from typing import Any
 
 import pytest
-from django.test import Client
+from django.core.cache import cache
+from django.test import Client, RequestFactory
 
 from portal import guessing
-from portal.guessing import FAILURES_PER_ACCOUNT
+from portal.embedded.ports import free_ports
+from portal.guessing import FAILURES_PER_ACCOUNT, TooManyGuesses, counted_guess
+from tests import factories
 from wms.core.models import User
 
 pytestmark = pytest.mark.django_db
@@ -90,3 +96,86 @@ def test_without_a_proxy_nobody_believes_the_header(alice: User, address: str) -
         login(address, alice.username, "wrong", x_forwarded_for=f"10.0.0.{number}")
 
     assert login(address, alice.username, "right", x_forwarded_for="10.0.0.99") == 429
+
+
+def test_of_guesses_that_come_at_once_no_more_are_looked_at_than_one_after_another(
+    address: str,
+) -> None:
+    request = RequestFactory(REMOTE_ADDR=address).post("/login/")
+    # None is answered before as many as are allowed are under way.
+    together = Barrier(FAILURES_PER_ACCOUNT, timeout=60)
+
+    def guess(_: int) -> bool:
+        try:
+            return counted_guess(request, "alice", lambda: bool(together.wait() < 0)) is False
+        except TooManyGuesses:
+            return False
+
+    with ThreadPoolExecutor(4 * FAILURES_PER_ACCOUNT) as threads:
+        looked_at = sum(threads.map(guess, range(4 * FAILURES_PER_ACCOUNT)))
+
+    assert looked_at == FAILURES_PER_ACCOUNT
+
+
+def test_right_passwords_do_not_count(alice: User, address: str) -> None:
+    codes = {login(address, alice.username, "right") for _ in range(FAILURES_PER_ACCOUNT + 1)}
+
+    assert codes == {302}
+
+
+def test_a_count_that_was_forgotten_while_it_grew_ends_all_the_same(
+    address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The cache may forget a count between the two commands that make and raise it."""
+    request = RequestFactory(REMOTE_ADDR=address).post("/login/")
+    key, _ = guessing._keys(request, "alice")
+    cache.set(key, 0, timeout=None)
+
+    counted_guess(request, "alice", lambda: False)
+
+    client = cache._cache.get_client()
+    # True where there was an end to take away.
+    assert client.persist(cache.make_key(key))
+
+
+def test_without_a_cache_nobody_is_locked_out(alice: User, address: str, settings: Any) -> None:
+    """An operator who repairs the portal has to get in."""
+    location = f"redis://127.0.0.1:{free_ports(1)[0]}"
+    settings.CACHES = {"default": settings.CACHES["default"] | {"LOCATION": location}}
+
+    for _ in range(FAILURES_PER_ACCOUNT + 1):
+        assert login(address, alice.username, "wrong") == 200
+    assert login(address, alice.username, "right") == 302
+
+
+def _change_on_own_page(browser: Client, old: str) -> int:
+    form = {"old_password": old, "new_password1": "a purple staple"}
+    return browser.post(
+        "/account/password/", form | {"new_password2": "a purple staple"}
+    ).status_code
+
+
+def _change_in_administration(browser: Client, old: str) -> int:
+    form = {"old_password": old, "new_password1": "a purple staple"}
+    return browser.post(
+        "/admin/password_change/", form | {"new_password2": "a purple staple"}
+    ).status_code
+
+
+@pytest.mark.parametrize("change", [_change_on_own_page, _change_in_administration])
+def test_a_wrong_old_password_is_a_guess(
+    change: Callable[[Client, str], int], address: str
+) -> None:
+    """Whoever holds a session only cannot find the password out by the form that changes it."""
+    olga = factories.people().olga
+    olga.username = f"olga-{secrets.token_hex(4)}"
+    olga.save()
+    browser = Client(REMOTE_ADDR=address)
+    browser.force_login(olga)
+    for _ in range(FAILURES_PER_ACCOUNT):
+        assert change(browser, "wrong") in {200, 400}
+
+    assert change(browser, factories.PASSWORD) == 429
+    assert login(address, olga.username, factories.PASSWORD) == 429
+    olga.refresh_from_db()
+    assert olga.check_password(factories.PASSWORD)

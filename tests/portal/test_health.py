@@ -94,7 +94,7 @@ def test_the_reason_of_a_failing_loop_is_not_told_to_everybody(client: Client) -
 
 @pytest.mark.usefixtures("_loops_ran_lately")
 def test_it_is_not_ready_without_the_broker(client: Client, settings: Any) -> None:
-    settings.CELERY_BROKER_URL = "redis://:secret@127.0.0.1:1/0"
+    settings.REDIS_URL = "redis://:secret@127.0.0.1:1/0"
 
     answer = client.get("/health/ready")
 

@@ -66,10 +66,11 @@ class World:
     def address(self, route: Route) -> str:
         """An address of the route that leads to something."""
         return reverse(
-            route.name, kwargs={name: self._value(route, name) for name in route.parameters}
+            route.name, kwargs={name: self.path_value(route, name) for name in route.parameters}
         )
 
-    def _value(self, route: Route, parameter: str) -> Any:
+    def path_value(self, route: Route, parameter: str) -> Any:
+        """What stands for a parameter in an address that leads to something."""
         special = {
             ("web:attempt-file", "path"): "stdout",
             ("web:dag-picture", "path"): "figure.svg",
@@ -78,6 +79,7 @@ class World:
             ("web:steer-error", "event"): "mute",
             ("web:steer-job", "event"): "kill",
             ("web:drain-pilot", "pilot_id"): self.pilot.pk,
+            ("web:remove-pilot", "pilot_id"): self.pilot.pk,
             ("web:pilot-log-file", "pilot_id"): self.pilot.pk,
             ("web:steer-nodes", "event"): "rerun",
             ("web:dag-export", "kind"): "status",

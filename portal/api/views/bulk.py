@@ -32,6 +32,7 @@ from wms.bulk.services import Confirmation, Selection
 from wms.bulk.states import Outcome
 from wms.core.actors import Actor
 from wms.core.errors import InvalidInput
+from wms.core.heavy import heavy_place
 from wms.core.models import User
 
 _PREVIEWED = OpenApiResponse(BulkPreviewSerializer, "First step: what it would do.")
@@ -78,14 +79,15 @@ def _preview(user: User, given: Mapping[str, Any]) -> Response:
     for name in ("list", "action"):
         if name not in given:
             raise InvalidInput.of("is required", field=name)
-    operation = services.freeze(
-        _selection(user, given),
-        action=given["action"],
-        actor=Actor.person(user),
-        reason=given.get("reason", ""),
-        arguments=given.get("arguments"),
-    )
-    return _previewed(operation, user)
+    with heavy_place(user):
+        operation = services.freeze(
+            _selection(user, given),
+            action=given["action"],
+            actor=Actor.person(user),
+            reason=given.get("reason", ""),
+            arguments=given.get("arguments"),
+        )
+        return _previewed(operation, user)
 
 
 def _previewed(operation: BulkOperation, user: User) -> Response:

@@ -24,9 +24,11 @@ from portal.api.uploads import FormUpload, refuse_large_body
 from portal.api.views.base import AcceptsAnything, ListView, caller, refusals
 from portal.exports import send_export
 from portal.filters import DagFilter
+from portal.heavy import sent_from_a_place
 from portal.uploads import keep_names
 from wms.core.actors import Actor
 from wms.core.conf import conf
+from wms.core.heavy import heavy_place
 from wms.core.models import Role
 from wms.core.policy import require_role
 from wms.dags import selectors
@@ -37,7 +39,12 @@ from wms.dags.submission import check_submission, submit_dag
 from wms.jobs.models import WorkspaceFile
 from wms.jobs.selectors import files_of_workspace, find_workspace_file
 
-_REFUSED = {(400, CONTENT_TYPE): serializers.FaultyDagSerializer, **refusals(403, 413)}
+_REFUSED = {(400, CONTENT_TYPE): serializers.FaultyDagSerializer, **refusals(403, 413, 429)}
+
+
+def _read_whole(request: Request) -> None:
+    """Have all of a body here: nobody keeps a place by sending slowly."""
+    _ = request.data
 
 
 class _TakesFiles(APIView):
@@ -85,7 +92,9 @@ class DagList(_TakesFiles, ListView):
         user = caller(request)
         # Before anything is unpacked.
         require_role(Actor.person(user), Role.USER, "submit DAGs")
-        dag = submit_dag(read_submission(request), owner=user, actor=Actor.person(user))
+        _read_whole(request)
+        with heavy_place(user):
+            dag = submit_dag(read_submission(request), owner=user, actor=Actor.person(user))
         body = SubmittedDagSerializer(selectors.find_dag(user, dag.pk)).data
         return Response(body, status=status.HTTP_201_CREATED)
 
@@ -97,13 +106,15 @@ class CheckDag(_TakesFiles):
         operation_id="dags_check",
         summary="Check a DAG; nothing is stored",
         request={"multipart/form-data": serializers.SubmissionSerializer},
-        responses={200: serializers.CheckSerializer, **refusals(400, 403, 413)},
+        responses={200: serializers.CheckSerializer, **refusals(400, 403, 413, 429)},
     )
     def post(self, request: Request) -> Response:
         """Tell all faults and warnings, and the DAG's shape."""
         user = caller(request)
         require_role(Actor.person(user), Role.USER, "check DAGs")
-        checked = check_submission(read_submission(request), owner=user)
+        _read_whole(request)
+        with heavy_place(user):
+            checked = check_submission(read_submission(request), owner=user)
         findings = [asdict(finding) for finding in checked.findings]
         return Response({"is_faultless": not findings, "findings": findings, **told_of(checked)})
 
@@ -207,9 +218,11 @@ class Export(APIView):
             (200, "text/plain"): OpenApiTypes.STR,
             (200, "text/vnd.graphviz"): OpenApiTypes.STR,
             (200, "application/json"): OpenApiTypes.STR,
-            **refusals(404),
+            **refusals(404, 429),
         },
     )
     def get(self, request: Request, dag_id: int, kind: str) -> StreamingHttpResponse:
         """Send it while it is made."""
-        return send_export(selectors.find_dag(caller(request), dag_id), kind)
+        user = caller(request)
+        dag = selectors.find_dag(user, dag_id)
+        return sent_from_a_place(user, lambda: send_export(dag, kind))

@@ -21,6 +21,7 @@ from portal.api.uploads import refuse_large_body
 from portal.api.views.base import caller, refusals
 from wms.core.actors import Actor
 from wms.core.errors import InvalidInput, TooLarge
+from wms.core.heavy import heavy_place
 from wms.exchange.importing import import_sites, preview_import
 from wms.exchange.reading import MAX_BYTES
 from wms.exchange.writing import export_sites
@@ -114,7 +115,7 @@ class SiteDocument(APIView):
             OpenApiParameter("site", str, many=True, description="Only the sites of these names.")
         ],
         responses={
-            (200, MEDIA_TYPE): OpenApiResponse(OpenApiTypes.STR, "The document."),
+            (200, MEDIA_TYPE): OpenApiResponse(OpenApiTypes.OBJECT, "The document."),
             **refusals(403),
         },
     )
@@ -133,26 +134,28 @@ class SiteDocument(APIView):
             OpenApiParameter("token", str, description="That of the preview: store what it told."),
             OpenApiParameter("reason", str, description="It stands in the history of each site."),
         ],
-        request={MEDIA_TYPE: OpenApiTypes.STR, "application/json": OpenApiTypes.OBJECT},
-        responses={200: ImportPlanSerializer, **refusals(400, 403, 409, 413)},
+        request={MEDIA_TYPE: OpenApiTypes.OBJECT, "application/json": OpenApiTypes.OBJECT},
+        responses={200: ImportPlanSerializer, **refusals(400, 403, 409, 413, 429)},
     )
     def post(self, request: Request) -> Response:
         """First with `dry_run=true`, then with the `token` of that answer.
 
         All of it is stored or nothing. What was changed since the preview is not overwritten: 409.
         """
-        actor = Actor.person(caller(request))
+        user = caller(request)
+        actor = Actor.person(user)
         require_configuring_some(actor, "import sites")
         text = request.data if isinstance(request.data, str) else ""
         is_dry = request.query_params.get("dry_run", "false").lower() in {"true", "1"}
         token = request.query_params.get("token", "")
         if is_dry == bool(token):
             raise ValidationError({"token": "give dry_run=true, or the token that it told"})
-        if is_dry:
-            plan = preview_import(text, actor=actor)
-        else:
-            reason = request.query_params.get("reason", "")[:2000]
-            plan = import_sites(text, token=token, actor=actor, reason=reason)
+        with heavy_place(user):
+            if is_dry:
+                plan = preview_import(text, actor=actor)
+            else:
+                reason = request.query_params.get("reason", "")[:2000]
+                plan = import_sites(text, token=token, actor=actor, reason=reason)
         told = {
             "is_stored": not is_dry, "token": plan.token, "counts": plan.counts,
             "steps": plan.steps,

@@ -20,6 +20,7 @@ from portal.api.filter_serializers import (
     SaveFilterSerializer,
 )
 from portal.api.views.base import AcceptsAnything, caller, refusals
+from portal.heavy import sent_from_a_place
 from portal.list_exports import send_list
 from portal.lists import LISTS, find_list
 from portal.personal.models import SavedFilter
@@ -45,13 +46,15 @@ class ExportOfList(APIView):
         responses={
             (200, "text/csv"): OpenApiTypes.STR,
             (200, "application/json"): OpenApiResponse(OpenApiTypes.OBJECT),
-            **refusals(400, 404),
+            **refusals(400, 404, 429),
         },
     )
     def get(self, request: Request, list_name: str, form: str) -> StreamingHttpResponse:
         """Send all lines, or the first 100,000 and say so; other parameters are its filters."""
-        now = timezone.now()
-        return send_list(find_list(list_name), form, request.query_params, caller(request), now=now)
+        kind, user, now = find_list(list_name), caller(request), timezone.now()
+        return sent_from_a_place(
+            user, lambda: send_list(kind, form, request.query_params, user, now=now)
+        )
 
 
 class SavedFilterList(GenericAPIView[SavedFilter]):

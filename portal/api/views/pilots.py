@@ -34,7 +34,7 @@ from wms.pilots import selectors
 from wms.pilots.checks import FAILURES_TOLD_FOR, checks_of_pilot, failed_checks_at
 from wms.pilots.logs import log_text
 from wms.pilots.models import Pilot, PilotCheck, PilotEvent
-from wms.pilots.steering import drain_pilot
+from wms.pilots.steering import drain_pilot, remove_pilot
 from wms.sites.selectors import find_visible_site
 
 
@@ -96,6 +96,21 @@ class DrainPilot(APIView):
     def post(self, request: Request, uuid: UUID) -> Response:
         """Drain it; needs a reason. It ends after the jobs at hand."""
         drain_pilot(uuid, actor=Actor.person(caller(request)), reason=reason_of(request))
+        pilot = selectors.find_pilot(caller(request), uuid)
+        return Response(serializers.PilotDetailSerializer(pilot).data)
+
+
+class RemovePilot(APIView):
+    """Remove a pilot."""
+
+    @extend_schema(
+        summary="End a pilot at once",
+        request=serializers.ReasonSerializer,
+        responses={200: serializers.PilotDetailSerializer, **refusals(400, 403, 404, 409)},
+    )
+    def post(self, request: Request, uuid: UUID) -> Response:
+        """Remove it; needs a reason. Its jobs run again elsewhere, at no cost to them."""
+        remove_pilot(uuid, actor=Actor.person(caller(request)), reason=reason_of(request))
         pilot = selectors.find_pilot(caller(request), uuid)
         return Response(serializers.PilotDetailSerializer(pilot).data)
 

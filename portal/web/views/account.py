@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from django.contrib import messages
 from django.contrib.auth import update_session_auth_hash
-from django.contrib.auth.forms import PasswordChangeForm
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect
 from django.urls import reverse
@@ -12,6 +11,7 @@ from django.utils import timezone
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_POST, require_safe
 
+from portal.passwords import OwnPasswordForm
 from portal.personal.services import set_default_filter
 from portal.web.account_forms import ChannelForm, SubscriptionForm, TokenForm
 from portal.web.account_page import show_account
@@ -73,7 +73,7 @@ def password(request: HttpRequest) -> HttpResponse:
     """Change one's own password; other sessions of the account end."""
     if not request.user.has_usable_password():
         raise Conflict("This account has no password here: it logs in elsewhere.")
-    form = PasswordChangeForm(request.user, request.POST)
+    form = OwnPasswordForm(request.user, request.POST, request=request)
     if not form.is_valid():
         return show_account(request, "password", status=400, password_form=form)
     actor = Actor.person(request.user)

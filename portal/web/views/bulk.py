@@ -26,6 +26,7 @@ from wms.bulk.selectors import find_operation
 from wms.bulk.states import BulkState
 from wms.core.actors import Actor
 from wms.core.errors import NotFound, NotPermitted, PilotageError
+from wms.core.heavy import heavy_place
 
 #: How often the page of an operation asks for news while it goes on, and when it has ended.
 _WORKING_S, _ENDED_S = 2, 60
@@ -49,13 +50,14 @@ def new_bulk(request: HttpRequest) -> HttpResponse:
         return redirect("web:bulk")
     list_name, user = request.POST.get("list", ""), request.user
     find_kind(list_name)
-    if "all" in request.POST:
-        selection = all_shown(request.POST.get("selection", ""), list_name, user)
-    else:
-        selection = named(list_name, numbers(request.POST.getlist("pick")), user)
-    operation = services.freeze(
-        selection, action=request.POST.get("action", ""), actor=Actor.person(user)
-    )
+    with heavy_place(user):
+        if "all" in request.POST:
+            selection = all_shown(request.POST.get("selection", ""), list_name, user)
+        else:
+            selection = named(list_name, numbers(request.POST.getlist("pick")), user)
+        operation = services.freeze(
+            selection, action=request.POST.get("action", ""), actor=Actor.person(user)
+        )
     return redirect("web:bulk-operation", operation_id=operation.pk)
 
 
@@ -71,7 +73,8 @@ def _show(
 ) -> HttpResponse:
     status = error.status if error else 200
     if operation.state == BulkState.PREVIEW:
-        context = preview_context(request, operation, error)
+        with heavy_place(request.user):
+            context = preview_context(request, operation, error)
         return render_page(request, "bulk_preview", context, status=status)
     context = operation_context(request, operation)
     context["refresh_s"] = _ENDED_S if operation.ended_at else _WORKING_S

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import time
+
 from django import forms
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_http_methods, require_safe
 
+from matching.patience import Patience
 from portal.web.pages import page, render_page
 from wms.core.actors import Actor
 from wms.core.errors import InvalidInput, NotPermitted, PilotageError
+from wms.core.heavy import heavy_place
 from wms.core.saving import check_row
 from wms.failures.models import FailureRule
 from wms.failures.policy import may_change_rules, require_changing_rules
 from wms.failures.rules import rule_book, stored_rules
-from wms.failures.selectors import find_rule, preview_rules, rules_with
+from wms.failures.selectors import Preview, find_rule, preview_rules, rules_with
 from wms.failures.services import delete_rule, save_rule
 
 _FIELDS = ("position", "name", "pattern", "placeholder", "keeps", "note", "is_enabled")
+#: A person waits for the answer.
+_PREVIEW_S = 5.0
 
 
 class RuleForm(forms.Form):
@@ -110,6 +116,11 @@ def _done(
     return redirect("web:error-rules")
 
 
+def _preview(request: HttpRequest, rule: FailureRule) -> Preview:
+    with heavy_place(request.user):
+        return preview_rules(rules_with(rule), patience=Patience(time.monotonic, _PREVIEW_S))
+
+
 def _show(
     request: HttpRequest,
     rule: FailureRule,
@@ -124,6 +135,6 @@ def _show(
         "form": form,
         "error": error,
         "may_change": may_change_rules(request.user),
-        "preview": preview_rules(rules_with(rule)) if is_tried else None,
+        "preview": _preview(request, rule) if is_tried else None,
     }
     return render_page(request, "error_rule", context, status=status)

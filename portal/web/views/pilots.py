@@ -1,13 +1,15 @@
-"""A pilot's page, and draining it."""
+"""A pilot's page, and steering it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from operator import attrgetter
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect
+from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
 
 from portal.growing import send_growing
@@ -29,11 +31,43 @@ from wms.pilots.selectors import (
     find_stored_log,
 )
 from wms.pilots.states import ALIVE
-from wms.pilots.steering import drain_pilot
+from wms.pilots.steering import drain_pilot, remove_pilot
 
 _EVENTS_SHOWN = 50
 _ATTEMPTS_SHOWN = 100
 _CHECKS_SHOWN = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Steering:
+    """A way to steer a pilot: its form, and with an error why it was refused."""
+
+    action: str
+    label: str
+    effect: str
+    done: str
+    service: Callable[..., Pilot]
+    button: str = "btn-main"
+    address: str = ""
+    error: PilotageError | None = None
+
+
+DRAIN = Steering(
+    action="drain",
+    label="Drain",
+    effect="The pilot takes no more jobs and ends after those at hand.",
+    done="takes no more jobs",
+    service=drain_pilot,
+)
+REMOVE = Steering(
+    action="remove",
+    label="Remove",
+    effect="The pilot ends at once, and the batch system is told to cancel it. The jobs at hand "
+    "are stopped and run again elsewhere, which costs them none of their attempts.",
+    done="is removed",
+    service=remove_pilot,
+    button="btn-danger-plain",
+)
 
 
 @require_safe
@@ -44,11 +78,12 @@ def pilot_page(request: HttpRequest, pilot_id: int) -> HttpResponse:
 
 
 def _show_pilot(
-    request: HttpRequest, pilot: Pilot, *, error: PilotageError | None = None
+    request: HttpRequest, pilot: Pilot, *, refused: Steering | None = None
 ) -> HttpResponse:
-    """The pilot's page; with an error, the form that drains it is open and shows it."""
+    """The pilot's page; the form of what was refused is open and shows why."""
     attempts = list(attempts_of_pilot(pilot.pk)[: _ATTEMPTS_SHOWN + 1])
     events = list(events_of_pilot(pilot)[: _EVENTS_SHOWN + 1])
+    error = refused.error if refused else None
     context = {
         "pilot": pilot,
         "slot": slot_of(pilot),
@@ -58,15 +93,24 @@ def _show_pilot(
         "events": events[:_EVENTS_SHOWN],
         "events_cut": len(events) > _EVENTS_SHOWN,
         "waste": waste_of(pilot),
-        "may_drain": _may_drain(request.user, pilot),
-        "error": error,
+        "steering": _offered(request.user, pilot, refused),
         "form": ReasonForm(request.POST or None),
     }
     return render_page(request, "pilot", context, status=error.status if error else 200)
 
 
-def _may_drain(user: User, pilot: Pilot) -> bool:
-    return may_steer(user) and pilot.state in ALIVE and not pilot.drain_reason
+def _offered(user: User, pilot: Pilot, refused: Steering | None) -> list[Steering]:
+    """What the user may do with the pilot now, and what was refused just now."""
+    is_steered = may_steer(user) and pilot.state in ALIVE
+    offered = {DRAIN.action: is_steered and not pilot.drain_reason, REMOVE.action: is_steered}
+    found = []
+    for each in (DRAIN, REMOVE):
+        is_refused = refused is not None and refused.action == each.action
+        if is_refused or offered[each.action]:
+            address = reverse(f"web:{each.action}-pilot", kwargs={"pilot_id": pilot.pk})
+            error = refused.error if is_refused and refused else None
+            found.append(replace(each, address=address, error=error))
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +143,8 @@ def waste_of(pilot: Pilot) -> Waste | None:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
-def drain(request: HttpRequest, pilot_id: int) -> HttpResponse:
-    """Let a pilot take no more jobs; a refusal is shown at the form.
+def steer_pilot(request: HttpRequest, pilot_id: int, *, steering: Steering) -> HttpResponse:
+    """Drain or remove a pilot; a refusal is shown at the form.
 
     Whoever had to log in again comes here by GET, and is led to the pilot.
     """
@@ -111,13 +155,13 @@ def drain(request: HttpRequest, pilot_id: int) -> HttpResponse:
     try:
         rows, state = Pilot.objects.filter(pk=pilot_id), attrgetter("state")
         with while_seen(request, rows, state, what=f"pilot {pilot_id}"):
-            drain_pilot(pilot.uuid, actor=Actor.person(request.user), reason=reason)
+            steering.service(pilot.uuid, actor=Actor.person(request.user), reason=reason)
     except (NotPermitted, NotFound):
         raise
     except PilotageError as error:
         found = find_pilot_by_number(request.user, pilot_id)
-        return _show_pilot(request, found, error=error)
-    messages.success(request, f"Pilot {pilot_id} takes no more jobs.")
+        return _show_pilot(request, found, refused=replace(steering, error=error))
+    messages.success(request, f"Pilot {pilot_id} {steering.done}.")
     return redirect("web:pilot", pilot_id=pilot_id)
 
 

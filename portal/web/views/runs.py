@@ -11,6 +11,7 @@ from django.shortcuts import redirect
 from django.views.decorators.http import require_http_methods, require_safe
 
 from portal.exports import send_export
+from portal.heavy import sent_from_a_place
 from portal.web.findings import Quoted, quoted
 from portal.web.forms import ReasonForm
 from portal.web.pages import page, render_page
@@ -18,6 +19,7 @@ from portal.web.run_forms import LimitsForm, RescueForm, RunOptionsForm, resumpt
 from portal.web.seen import version_of, while_version
 from wms.core.actors import Actor
 from wms.core.errors import InvalidInput, NotFound, NotPermitted, PilotageError
+from wms.core.heavy import heavy_place
 from wms.dags.models import Dag
 from wms.dags.policy import may_steer, require_steering
 from wms.dags.rescue_preview import preview_of
@@ -41,14 +43,19 @@ _PREVIEWED = 50
 @page
 def dag_export(request: HttpRequest, dag_id: int, kind: str) -> StreamingHttpResponse:
     """A file that is made of a DAG now, as a download."""
-    return send_export(find_dag(request.user, dag_id), kind)
+    dag = find_dag(request.user, dag_id)
+    return sent_from_a_place(request.user, lambda: send_export(dag, kind))
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
 def rescue(request: HttpRequest, dag_id: int) -> HttpResponse:
     """Show what a further run may begin from, or begin it."""
-    dag = find_dag(request.user, dag_id)
+    with heavy_place(request.user):
+        return _rescue(request, find_dag(request.user, dag_id))
+
+
+def _rescue(request: HttpRequest, dag: Dag) -> HttpResponse:
     if request.method != "POST":
         return _rescue_page(request, dag)
     try:

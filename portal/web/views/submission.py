@@ -20,6 +20,7 @@ from portal.web.pages import page
 from portal.web.run_forms import RunOptionsForm, fresh_nonce, read_submit_form
 from wms.core.actors import Actor
 from wms.core.errors import Finding, InvalidInput
+from wms.core.heavy import heavy_place
 from wms.core.models import Role, User
 from wms.core.policy import has_role, require_role
 from wms.dags.checking import CheckedDag, FaultyDag
@@ -56,6 +57,11 @@ def submit(request: HttpRequest) -> HttpResponse:
     if request.method != "POST":
         return _answer(request, options, Outcome())
     require_role(Actor.person(request.user), Role.USER, "submit DAGs")
+    with heavy_place(request.user):
+        return _submitted(request, options)
+
+
+def _submitted(request: HttpRequest, options: RunOptionsForm) -> HttpResponse:
     submission = None
     try:
         form = read_submit_form(request, options)
@@ -87,12 +93,13 @@ def _answer(request: HttpRequest, options: RunOptionsForm, outcome: Outcome) -> 
     sent, checked = outcome.submission, outcome.checked
     files = {}
     if sent is not None:
-        files = {**sent.files, sent.dag_name: io.BytesIO(sent.dag_text.encode())}
+        files = {**sent.files, sent.dag_name: io.BytesIO(sent.dag_content)}
         if sent.description_name:
             files[sent.description_name] = io.BytesIO(sent.description_text.encode())
     warnings = checked.warnings if checked is not None else []
     context = {
         "options": options,
+        "origin": request.POST,
         "nonce": fresh_nonce(),
         "is_answered": bool(outcome.findings) or checked is not None,
         "findings": quoted(outcome.findings, files),

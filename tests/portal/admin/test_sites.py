@@ -42,6 +42,7 @@ QUEUE = {
     "platform": "",
     "tags": "[]",
     "fence": "auto",
+    "network": "auto",
     "checks": "[]",
     "hold_after_failure_s": "1200",
     "attenuation": "3",
@@ -175,6 +176,7 @@ def test_a_queue_is_stored(olga: Client) -> None:
         ("tags", "[1]"),
         ("cores", "0"),
         ("fence", "hedge"),
+        ("network", "moon"),
         ("http_proxy", "http://me:secret@proxy:3128"),
         ("checks", '[{"time_limit_s": 5}]'),
         ("attenuation", "0.5"),
@@ -239,3 +241,21 @@ def test_states_and_moments_read_as_on_all_pages(olga: Client) -> None:
     assert "#check" in listed
     assert "<span>open</span>" in listed
     assert re.search(r">\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC<", created), "a time without its zone"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[" * 2000 + "]" * 2000, "is nested too deeply"),
+        ('{"a": "\\u0000"}', "a: Null characters are not allowed."),
+        ('{"a": {"b": 1e999}}', "a.b: is not a finite number"),
+    ],
+)
+def test_json_that_cannot_be_stored_is_a_fault_of_its_field(
+    olga: Client, text: str, words: str
+) -> None:
+    site = factories.site()
+
+    answer = olga.post("/admin/sites/queue/add/", QUEUE | {"site": site.pk, "settings": text})
+
+    assert _errors(answer)["settings"] == [words]

@@ -17,7 +17,8 @@ from rest_framework.test import APIClient
 from tests import factories
 from wms.core.models import AuditEntry, User
 from wms.dags.models import Dag
-from wms.jobs.models import Blob, Workspace
+from wms.jobs.blobs import open_blob
+from wms.jobs.models import Blob, Workspace, WorkspaceFile
 
 URL = "/api/v1/dags/"
 FILES = {"job.sub": factories.SUBMIT_FILE.encode(), "run.sh": b"#!/bin/sh\n"}
@@ -212,8 +213,86 @@ def test_a_dag_that_is_no_text_is_refused(alice: APIClient) -> None:
 
     [finding] = _findings(alice.post(URL, body))
 
-    assert (finding["file"], finding["field"]) == ("analysis.dag", "dag")
+    assert (finding["file"], finding["line"]) == ("analysis.dag", 1)
     assert "UTF-8" in finding["message"]
+
+
+def test_a_dag_file_is_kept_as_it_was_sent(alice: APIClient) -> None:
+    content = "\ufeff".encode() + b"# d\xe9j\xe0 vu\r\nJOB A job.sub\r\n"
+    body = _body() | {"dag": SimpleUploadedFile("analysis.dag", content)}
+
+    answer = alice.post(URL, body)
+
+    assert answer.status_code == 201, answer.json()
+    file = WorkspaceFile.objects.get(path="analysis.dag")
+    with open_blob(file.blob.sha256) as stream:
+        assert stream.read() == content
+
+
+TREE = {
+    "run/case.dag": (
+        b"JOB A ../common/job.sub DIR ../common\nJOB B /home/alice/proj/common/job.sub\n"
+        b"SPLICE S s.dag\nSUBDAG EXTERNAL I ../in.dag\n"
+    ),
+    "run/s.dag": b"JOB C ../common/job.sub DIR ../common",
+    "in.dag": b"JOB D /home/alice/proj/common/job.sub DIR ../common",
+    "common/common/job.sub": b"executable = run.sh\nqueue\n",
+    "common/job.sub": b"executable = run.sh\nqueue\n",
+    "common/run.sh": b"#!/bin/sh\n",
+    "run/run.sh": b"#!/bin/sh\n",
+}
+
+
+def test_names_are_looked_up_from_the_directory_and_below_the_root(alice: APIClient) -> None:
+    said = {"directory": "run/", "root": "/home/alice/proj/"}
+
+    answer = alice.post(URL, {"dag": "run/case.dag", "archive": _archive(TREE), **said})
+
+    assert answer.status_code == 201, answer.json()
+    told = answer.json()
+    assert (told["directory"], told["root_path"], told["uses_dag_dir"]) == (
+        "run",
+        "/home/alice/proj",
+        False,
+    )
+    assert dict(Dag.objects.get().nodes.values_list("name", "directory")) == {
+        "A": "common",
+        "B": "run",
+        "S+C": "common",
+        "I": "run",
+    }
+
+
+def test_without_a_directory_the_faults_say_what_to_send(alice: APIClient) -> None:
+    findings = _findings(alice.post(URL, {"dag": "run/case.dag", "archive": _archive(TREE)}))
+
+    told = {finding["line"]: finding["message"] for finding in findings}
+    assert told[1].endswith("give as directory the folder in it from which names are looked up")
+    assert told[2].endswith("as in root=/home/alice/proj/common")
+    assert _nothing_is_stored()
+
+
+def test_names_may_be_looked_up_from_the_folder_of_the_dag_file(alice: APIClient) -> None:
+    files = {"d/x.dag": b"JOB A a.sub", "d/a.sub": b"executable = /bin/true\nqueue\n"}
+
+    answer = alice.post(URL, {"dag": "d/x.dag", "archive": _archive(files), "use_dag_dir": "true"})
+
+    assert answer.status_code == 201, answer.json()
+    assert Dag.objects.get().nodes.get().directory == "d"
+
+
+@pytest.mark.parametrize(
+    ("said", "field"),
+    [
+        ({"directory": "../x"}, "directory"),
+        ({"root": "home"}, "root"),
+        ({"use_dag_dir": "perhaps"}, "use_dag_dir"),
+        ({"directory": ["a", "b"]}, "directory"),
+    ],
+)
+def test_an_origin_that_cannot_be_is_refused(alice: APIClient, said: Any, field: str) -> None:
+    assert [each["field"] for each in _findings(alice.post(URL, _body(**said)))] == [field]
+    assert _nothing_is_stored()
 
 
 @pytest.mark.parametrize(

@@ -106,6 +106,52 @@ def test_several_files_are_checked_as_one_dag(place: Path) -> None:
     assert done.returncode == 0
 
 
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """A folder of which each of three parts names another one."""
+    tree = tmp_path / "proj"
+    (tree / "run" / "dags").mkdir(parents=True)
+    (tree / "common").mkdir()
+    (tree / "common" / "a.sub").write_text("executable = /bin/true\nqueue\n")
+    (tree / "run" / "dags" / "x.dag").write_text(
+        f"JOB A ../common/a.sub\nJOB B {tree}/common/a.sub\nSPLICE S dags/s.dag\n"
+    )
+    (tree / "run" / "dags" / "s.dag").write_text("JOB C a.sub DIR ../common\n")
+    return tree
+
+
+def test_names_are_looked_up_from_where_the_dag_would_be_submitted(tree: Path) -> None:
+    done = check("dags/x.dag", "--directory", ".", "--root", "..", cwd=tree / "run")
+
+    assert done.stdout.splitlines() == [
+        "3 nodes, 0 arcs, height 1, width 3",
+        "0 errors, 0 warnings",
+        f"a submission of .. says directory=run root={tree}",
+    ]
+    assert done.returncode == 0
+
+
+def test_names_that_lead_out_are_told_with_what_to_say(tree: Path) -> None:
+    done = check("dags/x.dag", "--directory", ".", cwd=tree / "run")
+
+    assert done.returncode == 1
+    told = done.stdout.splitlines()
+    assert told[0].startswith("dags/s.dag:1: error: JOB: ../common leads outside")
+    assert told[1].startswith("dags/x.dag:1: error: JOB: ../common/a.sub leads outside")
+    assert told[1].endswith("as directory the folder in it from which names are looked up")
+    assert told[2].endswith(f"as in root={tree}/common")
+
+
+def test_names_may_be_looked_up_from_the_folders_of_the_dag_files(tree: Path) -> None:
+    (tree / "common" / "y.dag").write_text("JOB A a.sub\n")
+
+    done = check("run/dags/s.dag", "common/y.dag", "--root", ".", "--usedagdir", cwd=tree)
+
+    assert "run/dags/s.dag:1: error: JOB: submit file run/common/a.sub" in done.stdout
+    assert "y.dag" not in done.stdout
+    assert done.stdout.splitlines()[-1] == f"a submission of . says root={tree} use_dag_dir=true"
+
+
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
@@ -113,6 +159,8 @@ def test_several_files_are_checked_as_one_dag(place: Path) -> None:
         (["none/nothing.dag"], "none: No such file or directory"),
         (["dag/a.sub", "outside.dag"], "outside.dag is not below dag"),
         ([], "required: FILE"),
+        (["d", "--directory", "dag", "--root", ".", "--usedagdir"], "use_dag_dir: names"),
+        (["dag/a.dag", "--directory", ".", "--root", "dag"], "directory: "),
     ],
 )
 def test_a_check_that_cannot_be_made_ends_with_two(place: Path, arguments, reason: str) -> None:

@@ -146,3 +146,23 @@ def test_the_command_brings_its_own_database_and_leaves_the_other_alone(
     assert "Preparing" in runs[0].stderr
     assert "Preparing" not in runs[1].stderr
     assert [path.name for path in kept.iterdir()] == ["simulation"]
+
+
+@pytest.mark.django_db
+def test_names_of_inner_dags_too_are_looked_up_below_the_root(tmp_path: Path):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "common").mkdir()
+    (tmp_path / "common" / "a.sub").write_text("executable = /bin/true\nqueue\n")
+    (tmp_path / "common" / "in.dag").write_text(
+        f"JOB B {tmp_path}/common/a.sub\nSCRIPT PRE B {tmp_path}/run/pre.sh\n"
+    )
+    (tmp_path / "run" / "pre.sh").write_text("#!/bin/sh\n")
+    (tmp_path / "run" / "x.dag").write_text(
+        "JOB A ../common/a.sub\nSUBDAG EXTERNAL I ../common/in.dag\nPARENT A CHILD I\n"
+    )
+
+    code, out, _ = run(tmp_path / "run" / "x.dag", "--root", tmp_path, "--json")
+
+    told = json.loads(out)
+    assert (code, told["warnings"]) == (0, [])
+    assert told["nodes"] == {"A": "done", "I": "done", "B": "done"}

@@ -51,6 +51,15 @@ def test_a_pilot_is_drained(claimed: factories.Claimed, command: str) -> None:
     assert Pilot.objects.get().drain_reason == "new kernel"
 
 
+def test_a_pilot_is_removed(claimed: factories.Claimed) -> None:
+    uuid = str(claimed.pilot.uuid)
+
+    call_command("steer", "remove-pilot", uuid, "--user", "sam", "--reason", "new kernel")
+
+    assert Pilot.objects.get().state == "removed"
+    assert Job.objects.get().state == "waiting"
+
+
 def test_what_is_not_allowed_is_told(claimed: factories.Claimed) -> None:
     job = str(claimed.job.pk)
 

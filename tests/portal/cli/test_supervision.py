@@ -25,15 +25,15 @@ def test_users_of_a_server_stop_before_the_server():
     priorities = {program.name: program.priority for program in portal_programs(8000)}
 
     # supervisord stops by descending priority; host pilots say good-bye to the web server.
-    engine = {priorities[name] for name in ("beat", "worker", "elements", "scripts")}
+    engine = {priorities[name] for name in ("beat", "worker", "engine", "elements", "scripts")}
     assert min(engine) > priorities["host-pilots"] > priorities["web"] > priorities["migrate"]
 
 
 def test_what_needs_nothing_of_each_other_is_stopped_at_the_same_time():
     text = supervisor_configuration(Place(Path("/var/x")), portal_programs(8000), "secret")
 
-    group = _parsed(text)["group:engine"]
-    assert set(group["programs"].split(",")) == {"beat", "worker", "elements", "scripts"}
+    group = _parsed(text)["group:workers"]
+    assert set(group["programs"].split(",")) == {"beat", "worker", "engine", "elements", "scripts"}
     assert group["priority"] == _parsed(text)["program:worker"]["priority"]
 
 

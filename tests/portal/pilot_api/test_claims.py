@@ -280,3 +280,28 @@ def test_faulty_attributes_are_told_their_field(
 
     assert answer.status_code == 400
     assert answer.json()["errors"][0]["field"] == f"jobs.0.{field}"
+
+
+def test_an_attempt_that_is_over_but_cannot_be_reported_holds_nothing_of_the_slot(
+    registered: PilotClient, make_job: Callable[..., int]
+) -> None:
+    make_job()
+    stuck = registered.claim()
+    second = make_job()
+    over = [{"job": stuck["job"], "attempt": stuck["attempt"]}]
+
+    assert registered.ask().json()["reason"] == "no core of the pilot is free"
+    assert registered.ask(unreported=[{**over[0], "attempt": 2}]).json()["job"] is None
+    assert registered.claim(unreported=over)["job"] == second
+    assert registered.ask(unreported=over).json()["reason"] == "no core of the pilot is free"
+    assert Job.objects.get(pk=stuck["job"]).state == "matched"
+
+
+@pytest.mark.parametrize("unreported", ["1", [1], [{"job": 1}], [{"job": 1, "attempt": 1}] * 1001])
+def test_attempts_that_are_over_are_named_in_full(
+    registered: PilotClient, unreported: object
+) -> None:
+    answer = registered.ask(unreported=unreported)
+
+    assert answer.status_code == 400
+    assert answer.json()["errors"][0]["field"].startswith("unreported")

@@ -22,6 +22,7 @@ def test_registration_tells_the_terms(fresh: PilotClient, settings: Any) -> None
         "idle_limit_s": settings.PILOTAGE["AGENT_IDLE_LIMIT_S"],
         "lifetime_s": 86400.0,
         "fence": "auto",
+        "network": "auto",
         "limits": {"wall_s": 86400, "memory_mb": 2000},
         "hold_after_failure_s": 1200,
         "shared_folders": [],

@@ -55,3 +55,32 @@ def test_a_queue_tells_that_its_payloads_have_no_fence(alice: Client) -> None:
 
     assert "payloads can see the pilot and each other" not in before
     assert "payloads can see the pilot and each other" in after
+
+
+@pytest.mark.parametrize(
+    ("network", "told"),
+    [
+        ("open", "its payloads reach link-local addresses too"),
+        ("node", "the node&#x27;s, without link-local addresses"),
+        ("portal", "the portal only"),
+        ("none", "<dd>nothing</dd>"),
+    ],
+)
+def test_a_pilot_tells_what_its_payloads_reach(
+    alice: Client, people: SimpleNamespace, network: str, told: str
+) -> None:
+    _, pilot = ran_behind("bwrap", people.alice)
+    Pilot.objects.filter(pk=pilot.pk).update(node=pilot.node | {"network": network})
+
+    page = alice.get(reverse("web:pilot", args=[pilot.pk])).content.decode()
+
+    assert told.replace("&#x27;", "'") in page
+
+
+def test_a_queue_tells_what_its_payloads_reach(alice: Client) -> None:
+    queue = factories.site("Here").queues.get()
+    Queue.objects.update(network=Queue.Network.PORTAL)
+
+    page = alice.get(reverse("web:queue", args=["Here", queue.name])).content.decode()
+
+    assert "portal: the portal only" in page

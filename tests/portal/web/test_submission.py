@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import io
+import zipfile
 from collections.abc import Callable
 from types import SimpleNamespace
 
@@ -45,6 +47,29 @@ def test_every_fault_is_shown_with_its_place_and_nothing_is_stored(alice: Client
     assert "<code>PARENT A CHILD B</code>" in page
     assert "work.dag:3" in page
     assert not Dag.objects.exists()
+
+
+def test_the_page_takes_the_directory_and_the_root_and_shows_them_again(alice: Client) -> None:
+    text = b"JOB A ../a.sub\nJOB B /home/alice/proj/a.sub\n"
+    said = {"directory": "run", "root": "/home/alice/proj"}
+
+    def send(path: str):
+        stream = io.BytesIO()
+        with zipfile.ZipFile(stream, "w") as archive:
+            archive.writestr(path, "executable = /bin/true\nqueue\n")
+        files = {
+            "dag": SimpleUploadedFile("work.dag", text),
+            "archive": SimpleUploadedFile("all.zip", stream.getvalue()),
+        }
+        return alice.post(reverse("web:submit"), {**files, **said})
+
+    refused = send("run/a.sub").content.decode()
+    send("a.sub")
+
+    assert "submit file a.sub of node A was not uploaded" in refused
+    assert 'name="directory" value="run"' in refused
+    assert 'name="root" value="/home/alice/proj"' in refused
+    assert (Dag.objects.get().directory, Dag.objects.get().root_path) == ("run", "/home/alice/proj")
 
 
 def test_words_that_nobody_offers_are_told_on_the_page_of_the_stored_dag(alice: Client) -> None:

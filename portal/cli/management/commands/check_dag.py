@@ -16,6 +16,7 @@ from typing import Any, BinaryIO
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from portal.cli.submit_folder import add_folder_arguments, submit_folder
 from wms.core.conf import conf
 from wms.core.errors import Finding
 from wms.dags.checking import CheckedDag, check_dag
@@ -29,6 +30,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("files", nargs="+", metavar="FILE", help="a DAG file")
+        add_folder_arguments(parser)
         parser.add_argument("--json", action="store_true", help="answer in JSON")
         parser.add_argument(
             "--allow-missing",
@@ -37,17 +39,21 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, files: list[str], **options: Any) -> None:
-        beside = FilesBeside(Path(files[0]).parent)
+        folder = submit_folder(Path(files[0]), options)
+        beside = FilesBeside(folder.top)
         checked = check_dag(
             [beside.name_of(Path(file)) for file in files],
             files=beside,
             owner=None,
+            origin=folder.origin,
             allow_missing_files=options["allow_missing"],
         )
         if options["json"]:
             self.stdout.write(json.dumps(_as_json(checked), indent=2))
         else:
             self.stdout.write("\n".join(_as_text(checked)))
+            if folder.said:
+                self.stdout.write(f"a submission of {folder.top} says {folder.said}")
         sys.exit(_FAULTS if checked.findings else 0)
 
 

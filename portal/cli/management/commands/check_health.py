@@ -23,7 +23,9 @@ class Command(BaseCommand):
     help = "Check that the web server, this host's workers, or beat works."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("program", choices=("web", "worker", "scripts", "elements", "beat"))
+        parser.add_argument(
+            "program", choices=("web", "worker", "engine", "scripts", "elements", "beat")
+        )
         parser.add_argument("--port", type=int, default=8000, help="of the web server")
 
     def handle(self, *args: Any, program: str, port: int, **options: Any) -> None:

@@ -11,6 +11,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils import timezone
 
 from portal.cli.management.commands.check_dag import FilesBeside
+from portal.cli.submit_folder import add_folder_arguments, submit_folder
 from wms.core.actors import Actor
 from wms.core.errors import PilotageError
 from wms.core.models import User
@@ -41,6 +42,7 @@ class Command(BaseCommand):
         parser.add_argument(
             "--dag", type=int, metavar="ID", help="go on with a DAG followed before"
         )
+        add_folder_arguments(parser)
         parser.add_argument("--once", action="store_true", help="read what there is, and end")
         parser.add_argument("--every", type=float, default=2.0, metavar="SECONDS")
         parser.add_argument("--time-zone", default="UTC", help="of times that tell none")
@@ -80,10 +82,12 @@ class Command(BaseCommand):
 
 
 def _begin(owner: User, log: Path, options: dict[str, Any]) -> int:
-    beside = FilesBeside(options["dag_file"].parent)
+    folder = submit_folder(options["dag_file"], options)
+    beside = FilesBeside(folder.top)
     request = FollowRequest(
         dag_files=tuple(beside.name_of(file) for file in (options["dag_file"], *options["more"])),
         files=beside,
+        origin=folder.origin,
         log_name=str(log),
         rescue_number=options["rescue"],
         allow_events=options["allow_events"],

@@ -2,21 +2,65 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+from django.contrib.staticfiles.management.commands import collectstatic
 from django.core.management import call_command
 from django.core.management.base import BaseCommand
+from django.core.management.commands import migrate
+from django.db import connection
+from django.db.migrations.executor import MigrationExecutor
 
 from portal.cli.place import Place
+from portal.cli.steps import Steps
 from portal.embedded.private import make_private_folder, write_private
+
+#: Migrations and files are many and quick: one of so many is told, and the last migration.
+_MIGRATIONS_A_STEP = 10
+_FILES_A_STEP = 100
 
 
 class Command(BaseCommand):
     help = "Migrate the tables, collect the static files, and mark both as done."
 
     def handle(self, *args: Any, **options: Any) -> None:
-        call_command("migrate", interactive=False, verbosity=options["verbosity"])
-        call_command("collectstatic", interactive=False, verbosity=0)
         place = Place.from_environment()
         make_private_folder(place.run)
+        steps = Steps(place)
+        call_command(_Migrate(steps.tell), interactive=False, verbosity=options["verbosity"])
+        call_command(_Collect(steps.tell), interactive=False, verbosity=0)
         write_private(place.is_migrated, "")
+        steps.tell("tables and static files are up to date")
+
+
+class _Migrate(migrate.Command):
+    """Tells how many migrations were applied."""
+
+    def __init__(self, tell: Callable[[str], None]) -> None:
+        super().__init__()
+        executor = MigrationExecutor(connection)
+        plan = executor.migration_plan(executor.loader.graph.leaf_nodes())
+        self._tell, self._total, self._done = tell, len(plan), 0
+
+    def migration_progress_callback(self, action: str, *args: Any, **options: Any) -> None:
+        super().migration_progress_callback(action, *args, **options)
+        if action == "apply_success":
+            self._done += 1
+            if self._done % _MIGRATIONS_A_STEP == 0 or self._done == self._total:
+                self._tell(f"migrations applied: {self._done} of {self._total}")
+
+
+class _Collect(collectstatic.Command):
+    """Tells of the static files that were copied, named by their content and compressed."""
+
+    def __init__(self, tell: Callable[[str], None]) -> None:
+        super().__init__()
+        self._tell, self._done = tell, 0
+
+    def log(self, msg: str, level: int = 2) -> None:
+        super().log(msg, level)
+        # A file has a line when it is copied, and one when it is compressed.
+        self._done += 1
+        if self._done % _FILES_A_STEP == 0:
+            self._tell(f"static files collected: {self._done} so far")

@@ -12,6 +12,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from portal.cli.submit_folder import add_folder_arguments, submit_folder
 from wms.core.errors import InvalidInput
 from wms.dags.simulation.cases import Case, read_cases
 from wms.dags.simulation.conformance import Verdict, run_cases
@@ -33,6 +34,7 @@ class Command(BaseCommand):
         )
         parser.add_argument("--cases", metavar="FILE", help="run the conformance cases of a file")
         parser.add_argument("--name", action="append", help="only the case of this name")
+        add_folder_arguments(parser)
         parser.add_argument("--json", action="store_true", help="answer in JSON")
 
     def handle(self, *args: Any, files: list[str], **options: Any) -> None:
@@ -42,22 +44,24 @@ class Command(BaseCommand):
             if options["cases"]:
                 is_well = self._run_cases(options["cases"], options["name"], options["json"])
             else:
-                is_well = self._try(files, options["behaviour"], options["json"])
+                is_well = self._try(files, options)
         except InvalidInput as error:
             told = "\n".join(str(finding) for finding in error.findings)
             raise CommandError(told, returncode=_FAILED) from None
         sys.exit(0 if is_well else _OTHERWISE)
 
-    def _try(self, files: list[str], behaviour: str | None, as_json: bool) -> bool:
+    def _try(self, files: list[str], options: dict[str, Any]) -> bool:
+        behaviour = options["behaviour"]
         wanted = read_wanted(_object_in(behaviour) if behaviour else {})
-        root = Path(files[0]).resolve().parent
+        top, origin = submit_folder(Path(files[0]).resolve(), options)
+        root = top.resolve()
         names = [_name_below(root, Path(file)) for file in files]
         names += wanted.options.extra_dags
         self._say(f"Reading {root} ...")
-        folder = read_folder(root, names)
+        folder = read_folder(root, names, origin)
         self._say("Trying the DAG ...")
-        found = dry_run(folder, names, wanted)
-        if as_json:
+        found = dry_run(folder, names, wanted, origin)
+        if options["json"]:
             self.stdout.write(json.dumps(found.as_dict(), indent=2))
         else:
             self.stdout.write(report(found, " ".join(names)), ending="")

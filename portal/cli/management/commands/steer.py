@@ -1,4 +1,4 @@
-"""Steer jobs and pilots from a shell: kill, peek, drain, stop after a job."""
+"""Steer jobs and pilots from a shell: kill, peek, drain, remove, stop after a job."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from wms.core.actors import Actor
 from wms.core.errors import PilotageError
 from wms.core.models import User
 from wms.jobs.steering import kill_job, peek_at_job
-from wms.pilots.steering import drain_pilot, stop_after_job
+from wms.pilots.steering import drain_pilot, remove_pilot, stop_after_job
 
 
 class Command(BaseCommand):
@@ -25,6 +25,7 @@ class Command(BaseCommand):
             ("peek-job", "have its pilot send now what it has printed", "job"),
             ("stop-after-job", "let the pilot of this job take no more", "job"),
             ("drain-pilot", "let a pilot take no more jobs", "pilot"),
+            ("remove-pilot", "end a pilot at once; its jobs run again elsewhere", "pilot"),
         ):
             command = commands.add_parser(name, help=about)
             command.add_argument(argument, type=UUID if argument == "pilot" else int)
@@ -50,6 +51,9 @@ def _carry_out(what: str, actor: Actor, options: dict[str, Any]) -> str:
     if what == "peek-job":
         attempt = peek_at_job(options["job"], actor=actor, now=timezone.now())
         return f"the pilot of attempt {attempt.number} will be asked with its next heartbeat"
+    if what == "remove-pilot":
+        pilot = remove_pilot(options["pilot"], actor=actor, reason=options["reason"])
+        return f"pilot {pilot.uuid} is {pilot.state}"
     if what == "stop-after-job":
         pilot = stop_after_job(options["job"], actor=actor, reason=options["reason"])
     else:

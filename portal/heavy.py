@@ -1,0 +1,43 @@
+"""Answers that are made while they are sent, in a place for downloads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import Any
+
+from django.http import StreamingHttpResponse
+
+from wms.core.heavy import Work, heavy_place
+from wms.core.models import User
+
+
+class _Held:
+    """The parts of an answer; whoever closes it, or has read all, gives the place free."""
+
+    def __init__(self, parts: Iterator[Any], place: ExitStack) -> None:
+        self._parts, self._place = parts, place
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        try:
+            return next(self._parts)
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        self._place.close()
+
+
+def sent_from_a_place(
+    user: User, make: Callable[[], StreamingHttpResponse]
+) -> StreamingHttpResponse:
+    """What `make` makes, in a place that is held until all of it is sent. Raises Busy."""
+    with ExitStack() as place:
+        place.enter_context(heavy_place(user, Work.DOWNLOAD))
+        response = make()
+        response.streaming_content = _Held(iter(response.streaming_content), place.pop_all())
+    return response

@@ -1,0 +1,40 @@
+"""Refusals in the form of problem details (RFC 9457), as all faces for programs tell them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from http import HTTPStatus
+from typing import Any
+
+from django.http import JsonResponse
+
+from wms.core.audit import current_request_id
+from wms.core.errors import Finding, PilotageError
+
+CONTENT_TYPE = "application/problem+json"
+
+
+def problem_without_view(
+    status: HTTPStatus, detail: str, findings: Sequence[Finding] = ()
+) -> JsonResponse:
+    """The answer to a request that no endpoint takes."""
+    body = problem_body(status, detail, findings)
+    return JsonResponse(body, status=status.value, content_type=CONTENT_TYPE)
+
+
+def problem_body(
+    status: HTTPStatus,
+    detail: str,
+    findings: Sequence[Finding] = (),
+    problem_type: str = PilotageError.type,
+) -> dict[str, Any]:
+    """What an answer of this status says."""
+    return {
+        "type": problem_type,
+        "title": status.phrase,
+        "status": status.value,
+        "detail": detail,
+        "findings": [asdict(finding) for finding in findings],
+        "request_id": current_request_id(),
+    }

@@ -1,0 +1,15 @@
+"""The address of Redis in the form that Celery wants."""
+
+from __future__ import annotations
+
+from urllib.parse import parse_qsl, urlencode, urlsplit
+
+
+def broker_url(url: str) -> str:
+    """The form for Celery's transport: other than the client it knows no `unix:` addresses."""
+    parts = urlsplit(url)
+    if parts.scheme != "unix":
+        return url
+    options = dict(parse_qsl(parts.query))
+    options["virtual_host"] = options.pop("db", "0")
+    return parts._replace(scheme="redis+socket", query=urlencode(options)).geturl()

@@ -1,0 +1,121 @@
+"""The API against its own schema: requests made up from it, as somebody else would read it.
+
+Schemathesis makes them, what the schema allows and what it does not, the same in every run. Half of
+them name objects that there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+import schemathesis
+from django.core.signals import request_finished, request_started
+from django.db import close_old_connections, transaction
+from drf_spectacular.generators import SchemaGenerator
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from schemathesis import Case, GenerationMode
+from schemathesis.checks import not_a_server_error
+from schemathesis.core.failures import FailureGroup
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_headers_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+from portal.wsgi import application
+from tests import factories
+from tests.portal.routes import Route, routes
+from tests.portal.world import World, small_world
+
+CHECKS = [
+    not_a_server_error,
+    status_code_conformance,
+    content_type_conformance,
+    response_headers_conformance,
+    response_schema_conformance,
+]
+#: Of each operation, of each kind.
+_EXAMPLES = 10
+#: The operations are shared out, so that workers take turns.
+_GROUPS = 4
+_ADDRESSES: Mapping[str, Route] = {
+    route.template.replace("%(", "{").replace(")s", "}"): route for route in routes()
+}
+
+
+def _operations() -> list[Any]:
+    described = SchemaGenerator().get_schema(request=None, public=True)
+    schema = schemathesis.openapi.from_dict(described)
+    schema.app = _read_whole
+    return [found.ok() for found in schema.get_all_operations()]
+
+
+def _read_whole(environ: dict[str, Any], start_response: Any) -> list[bytes]:
+    """The portal, whose answers are closed as a server does it."""
+    answer = application(environ, start_response)
+    try:
+        return [b"".join(answer)]
+    finally:
+        answer.close()
+
+
+@pytest.fixture
+def world(db: None) -> Iterator[World]:
+    """Requests share the test's connection, whose changes are taken back."""
+    for signal in (request_started, request_finished):
+        signal.disconnect(close_old_connections)
+    yield small_world()
+    for signal in (request_started, request_finished):
+        signal.connect(close_old_connections)
+
+
+@pytest.mark.parametrize("group", range(_GROUPS))
+@pytest.mark.parametrize("role", ["alice", "olga"])
+def test_every_answer_is_as_the_schema_says(world: World, role: str, group: int) -> None:
+    headers = {"Authorization": f"Token {factories.token_for(getattr(world.people, role))}"}
+    faults = {}
+
+    for operation in _operations()[group::_GROUPS]:
+        route = _ADDRESSES[operation.path]
+        there = {name: world.path_value(route, name) for name in route.parameters}
+        for mode in _modes(operation):
+            try:
+                _ask(operation, mode, there, headers)
+            except FailureGroup as error:
+                faults[f"{operation.label} {mode.value}"] = str(error)
+
+    assert not faults, "\n".join(f"{name}: {fault}" for name, fault in faults.items())
+
+
+def _modes(operation: Any) -> list[GenerationMode]:
+    """What takes nothing can be asked rightly only."""
+    takes = [*operation.path_parameters, *operation.query, *operation.body]
+    return list(GenerationMode) if takes else [GenerationMode.POSITIVE]
+
+
+def _ask(
+    operation: Any, mode: GenerationMode, there: Mapping[str, Any], headers: Mapping[str, str]
+) -> None:
+    """Send some requests of an operation. Raises FailureGroup for an answer with a fault."""
+
+    @settings(
+        max_examples=_EXAMPLES,
+        derandomize=True,
+        database=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(case=operation.as_strategy(generation_mode=mode), is_there=st.booleans())
+    def ask(case: Case, is_there: bool) -> None:
+        if is_there and case.path_parameters:
+            case.path_parameters.update(there)
+        with transaction.atomic():
+            answer = case.call(headers=dict(headers))
+            transaction.set_rollback(True)
+        case.validate_response(answer, checks=CHECKS)
+
+    ask()

@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+import io
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.utils import timezone
+
+from tests import factories
+from wms.core.models import ApiToken, AuditEntry, Role, User
+from wms.core.tokens import authenticate_token
+
+pytestmark = pytest.mark.django_db
+
+
+def _run(*words: str) -> str:
+    out = io.StringIO()
+    call_command("accounts", *words, stdout=out)
+    return out.getvalue().strip()
+
+
+def test_the_first_administrator_is_made_with_a_password_that_works() -> None:
+    password = _run("add", "root", "--role", "admin")
+
+    user = User.objects.get(username="root")
+    assert user.check_password(password)
+    assert (user.role, user.is_staff) == (Role.ADMIN, True)
+    assert AuditEntry.objects.get(action="create account").actor == "system:command line"
+
+
+def test_a_given_password_is_not_printed(monkeypatch: Any) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("a long pass phrase\n"))
+
+    assert _run("add", "alice", "--password", "stdin") == ""
+    assert User.objects.get(username="alice").check_password("a long pass phrase")
+
+
+@pytest.mark.parametrize(
+    ("username", "password"),
+    [("alice", "12345678"), ("a b", "a long pass phrase"), ("x" * 151, "a long pass phrase")],
+)
+def test_an_account_that_could_not_log_in_or_be_stored_is_refused(
+    monkeypatch: Any, username: str, password: str
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(password + "\n"))
+
+    with pytest.raises(CommandError):
+        _run("add", username, "--password", "stdin")
+    assert not User.objects.exists()
+
+
+def test_an_account_that_exists_keeps_its_password() -> None:
+    alice = factories.people().alice
+
+    with pytest.raises(CommandError, match="already"):
+        _run("add", "alice")
+    assert User.objects.get(pk=alice.pk).password == alice.password
+
+
+def test_a_token_is_printed_and_ends() -> None:
+    alice = factories.people().alice
+
+    text = _run("token", "alice", "--name", "laptop", "--days", "7")
+
+    assert authenticate_token(text, now=timezone.now()) == alice
+    until = ApiToken.objects.get().expires_at
+    assert until is not None
+    assert timedelta(days=6) < until - timezone.now() <= timedelta(days=7)
+
+
+@pytest.mark.parametrize(
+    "words", [("nobody",), ("alice", "--days", "0"), ("alice", "--days", "9999")]
+)
+def test_no_token_without_an_account_or_an_end(words: list[str]) -> None:
+    factories.people()
+
+    with pytest.raises(CommandError):
+        _run("token", *words, "--name", "x")
+    assert not ApiToken.objects.exists()
