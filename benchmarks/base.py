@@ -20,17 +20,14 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
-import redis
 from psycopg import sql
 
-from portal.embedded.temporary import TemporaryServers
-
-#: Redis has 16 databases unless configured otherwise; 0 is the usual one.
-REDIS_DATABASES = range(15, 0, -1)
+from portal.embedded.temporary import TemporaryServers, running_redis
 
 Measure = Callable[[bool], Mapping[str, Any]]
 
@@ -62,7 +59,8 @@ def scratch_servers() -> Iterator[None]:
         cleanup.callback(_restore_environment, before)
         if "DATABASE_URL" in before and "REDIS_URL" in before:
             database_url = cleanup.enter_context(_scratch_database(before["DATABASE_URL"]))
-            redis_url = cleanup.enter_context(_scratch_redis(before["REDIS_URL"]))
+            folder = Path(cleanup.enter_context(tempfile.TemporaryDirectory(prefix="pilotage-")))
+            redis_url = cleanup.enter_context(running_redis(folder / "redis")).server.url
         else:
             servers = cleanup.enter_context(TemporaryServers(is_durable=True))
             database_url, redis_url = servers.database_url, servers.redis_url
@@ -120,19 +118,3 @@ def _scratch_database(url: str) -> Iterator[str]:
             yield urlunsplit(urlsplit(url)._replace(path=f"/{name.as_string().strip(chr(34))}"))
         finally:
             connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(name))
-
-
-@contextmanager
-def _scratch_redis(url: str) -> Iterator[str]:
-    name = secrets.token_hex(6)
-    for number in REDIS_DATABASES:
-        candidate = urlunsplit(urlsplit(url)._replace(path=f"/{number}"))
-        with redis.Redis.from_url(candidate, socket_timeout=5) as client:
-            # The mark keeps a second benchmark out of the same database.
-            if client.dbsize() == 0 and client.set("pilotage-benchmark", name, nx=True):
-                try:
-                    yield candidate
-                finally:
-                    client.flushdb()
-                return
-    raise SystemExit("no empty database on the Redis server of REDIS_URL")

@@ -300,7 +300,7 @@ def _worker() -> Iterator[None]:
     """A Celery worker with beat, as an installation has it."""
     command = [
         sys.executable, "-m", "celery", "--app", "portal", "worker", "--beat", "--concurrency", "2",
-        "--scheduler", "celery.beat:Scheduler", "--pidfile", "", "--loglevel", "ERROR",
+        "--queues", "celery,engine", "--pidfile", "", "--loglevel", "ERROR",
         "--without-gossip", "--without-mingle",
     ]  # fmt: skip
     # Its greeting would stand before the results.

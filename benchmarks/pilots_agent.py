@@ -66,7 +66,7 @@ def _run_once(fence: Fence, home: Path) -> float:
         stdout=home / "stdout",
         stderr=home / "stderr",
         limits=limits,
-        meter=Meter(enclosure, [], None),
+        meter=Meter(enclosure, [], limits),
         attempt=(1, 1),
         control=control,
         bell=control.bell,

@@ -58,13 +58,13 @@ def _submitter() -> Any:
 
 def _time(submit: Any, number: int) -> float:
     """The seconds from the submission to the last end."""
-    from wms.core.loops import wake
+    from wms.core.loops import wake_loop
     from wms.jobs.models import Job
     from wms.pilots.director import DIRECT_TASK
 
     began_s = time.monotonic()
     ids = submit(number)
-    wake(DIRECT_TASK)
+    wake_loop(DIRECT_TASK)
     left = Job.objects.filter(pk__gte=ids[0], pk__lte=ids[-1]).exclude(state="done")
     while left.exists():
         if time.monotonic() - began_s > _LIMIT_S:

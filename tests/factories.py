@@ -26,7 +26,7 @@ from wms.core.tokens import create_token
 from wms.dags import engine, negotiation
 from wms.dags.models import Dag
 from wms.dags.submission import DagSubmission, submit_dag
-from wms.jobs import attempts, blobs
+from wms.jobs import attempts, blobs, messages
 from wms.jobs.models import Job
 from wms.jobs.services import JobSpec, create_workspace, submit_jobs
 from wms.pilots import services as pilots
@@ -226,7 +226,7 @@ class Claimed:
 
     def send(self, kind: str, path: str, content: bytes) -> None:
         """The pilot sends a file."""
-        attempt = attempts.live_attempt(self.job.pk, self.number, pilot_id=self.pilot.pk)
+        attempt = messages.live_attempt(self.job.pk, self.number, pilot_id=self.pilot.pk)
         blob = blobs.store_bytes(content)
         attempts.add_attempt_file(attempt, kind=kind, path=path, blob=blob)
 

@@ -1,16 +1,21 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from pathlib import Path
 
 import pytest
+import redis
 import yaml
+
+from portal.embedded.readiness import wait_for_redis
+from portal.embedded.redis import COMMANDS, LIMITS, choose_program
 
 ROOT = Path(__file__).resolve().parent.parent
 COMPOSE = ROOT / "docker-compose.yml"
 SERVICES = yaml.safe_load(COMPOSE.read_text(encoding="utf-8"))["services"]
-OWN = {"migrate", "web", "worker", "scripts", "elements", "beat"}
+OWN = {"migrate", "web", "worker", "engine", "scripts", "elements", "beat"}
 
 
 def _has_compose() -> bool:
@@ -66,6 +71,48 @@ def test_no_password_is_written_in_the_compose_file():
 
 def test_only_the_service_of_scripts_is_let_out_of_the_engines_confinement():
     assert {name for name in SERVICES if "security_opt" in SERVICES[name]} == {"scripts"}
+
+
+def test_every_image_is_pinned_by_version_and_digest():
+    pulled = [SERVICES[name]["image"] for name in set(SERVICES) - OWN]
+    lines = (ROOT / "Dockerfile").read_text(encoding="utf-8").splitlines()
+    pulled += [line.split()[1] for line in lines if line.startswith("FROM ")]
+
+    assert len(pulled) == 3
+    for image in pulled:
+        assert re.fullmatch(r"[a-z/]+:[0-9][\w.-]*@sha256:[0-9a-f]{64}", image), image
+
+
+def test_the_broker_lets_its_account_do_what_the_embedded_one_does(tmp_path):
+    *_, script = SERVICES["redis"]["command"]
+    socket = tmp_path / "redis.sock"
+    (tmp_path / "valkey-server").symlink_to(choose_program(names=()).path)
+    environment = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "REDISCLI_AUTH": "secret"}
+    here = script.replace("$$", "$").replace("<<END\n", f"<<END\nport 0\nunixsocket {socket}\n")
+
+    with subprocess.Popen(["sh", "-c", here], env=environment, cwd=tmp_path) as server:
+        try:
+            wait_for_redis(f"unix://pilotage:secret@{socket}")
+            with redis.Redis(
+                unix_socket_path=str(socket), username="pilotage", password="secret"
+            ) as client:
+                assert client.lpush("celery", "x") == 1
+                for command in ("EVAL x 0", "CONFIG GET x", "FLUSHALL", "KEYS *", "SHUTDOWN"):
+                    assert "no permissions" in _answer(client, command)
+            with redis.Redis(unix_socket_path=str(socket)) as stranger:
+                assert "authenticated" in _answer(stranger, "PING")
+        finally:
+            server.terminate()
+
+    assert {word[1:] for word in script.split() if word.startswith("+")} == set(COMMANDS)
+    assert [line for line in LIMITS if line not in script] == []
+
+
+def _answer(client, command):
+    try:
+        return str(client.execute_command(*command.split()))
+    except redis.RedisError as error:
+        return str(error)
 
 
 def test_the_image_does_not_run_as_root():

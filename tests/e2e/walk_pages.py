@@ -19,7 +19,8 @@ from wms.sites.models import Downtime
 #: Addresses of the portal that are no pages: what is posted to, files, data of drawings.
 NO_PAGES = {
     "web:logout", "web:steer", "web:steer-job", "web:steer-site", "web:steer-error",
-    "web:remove-placement", "web:drain-pilot", "web:dag-file", "web:dag-picture", "web:dag-export",
+    "web:remove-placement", "web:drain-pilot", "web:remove-pilot",
+    "web:dag-file", "web:dag-picture", "web:dag-export",
     "web:attempt-stream", "web:attempt-file", "web:script-output", "web:pilot-log-file",
     "web:graph-places", "web:graph-states", "web:graph-changes", "web:graph-names",
     "web:graph-node", "web:history-data", "web:save-filter", "web:change-filter",

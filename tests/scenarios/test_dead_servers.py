@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import redis
 
 from portal.embedded.ports import free_ports
 from portal.embedded.temporary import TemporaryServers
@@ -141,9 +140,8 @@ def test_what_is_away_is_told_and_pages_show_what_they_can(portal: Portal) -> No
     assert portal.checks()["database"] == "ok"  # no loop runs here, so not all is well
 
     # A broker that is gone.
-    client = redis.Redis.from_url(portal.servers.redis_url)
-    client.shutdown(nosave=True)
-    client.close()
+    portal.servers.redis.terminate()
+    portal.servers.redis.wait(30)
     checks = portal.checks()
     assert (checks["broker"], checks["database"]) == ("unavailable", "ok")
     for path in ("/", "/dags/", "/sites/", "/history/", "/audit/", "/downtimes/"):

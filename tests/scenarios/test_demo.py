@@ -70,6 +70,16 @@ def test_a_production_survives_the_death_of_every_program_and_ctrl_c_leaves_noth
         summary = demo.client().get(f"dags/{demo.dag()['id']}/files/summary.json")
         assert summary["jobs"] == len(summary["parts"]) == 12
 
+        said = demo.said()
+        for step in (
+            "broker and cache: Valkey",
+            "migrations applied: ",
+            "static files collected: ",
+            "the web server answers",
+            "the workers answer",
+            "a pilot works at T2-",
+        ):
+            assert step in said
         wait_for("the demo says so", lambda: "Ctrl-C stops it" in demo.said())
         assert demo.interrupt() == 0
         assert demo.processes() == []
