@@ -41,6 +41,9 @@ class StorableJsonField(forms.JSONField):
             found = super().to_python(value)
         except RecursionError:
             raise forms.ValidationError("is nested too deeply") from None
+        except ValueError:
+            # The one fault of JSON that is no JSONDecodeError: more digits than Python reads.
+            raise forms.ValidationError("has a number beyond what 64 bits hold") from None
         if faults := faults_of_json(found):
             raise forms.ValidationError([str(fault) for fault in faults])
         return found
@@ -49,7 +52,7 @@ class StorableJsonField(forms.JSONField):
         """Return what is shown again: as it was typed, where it is none."""
         try:
             return super().bound_data(data, initial)
-        except RecursionError:
+        except (RecursionError, ValueError):
             return InvalidJSONInput(data)
 
 

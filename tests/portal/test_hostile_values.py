@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pytest
+from django.core.cache import cache
 from django.core.signals import got_request_exception
 from django.db import transaction
 from django.http import HttpRequest
@@ -47,7 +48,9 @@ class Asker:
         got_request_exception.connect(self._note)
 
     def close(self) -> None:
+        """Forget the wrong passwords too: the cache is no part of a test's transaction."""
         got_request_exception.disconnect(self._note)
+        cache.clear()
 
     def _note(self, sender: object, request: HttpRequest, **_: Any) -> None:
         kind, error, _trace = sys.exc_info()
