@@ -327,6 +327,7 @@ PILOTAGE = {
     "MAX_CHECK_S": env.number("PILOTAGE_MAX_CHECK_S", 60),
     "MAX_HEAVY_REQUESTS": int(env.number("PILOTAGE_MAX_HEAVY_REQUESTS", 4)),
     "MAX_HEAVY_REQUESTS_PER_USER": int(env.number("PILOTAGE_MAX_HEAVY_REQUESTS_PER_USER", 2)),
+    "MAX_HELD_CLAIMS": int(env.number("PILOTAGE_MAX_HELD_CLAIMS", 8)),
     "BLOBS_DIR": str(VAR_DIR / "blobs"),
     "HOST_PILOTS_DIR": str(VAR_DIR / "pilots"),
     "PUBLIC_URL": PUBLIC_URL,

@@ -107,7 +107,8 @@ def web_command(port: int) -> list[str]:
     """The web server on this port of the host."""
     return [
         sys.executable, "-m", "gunicorn", "portal.wsgi", "--bind", f"{LOOPBACK}:{port}",
-        "--workers", "2", "--threads", "8", "--worker-tmp-dir", "/dev/shm",
+        # Half of the threads may be held by claims of pilots, which wait and do nothing.
+        "--workers", "2", "--threads", "16", "--worker-tmp-dir", "/dev/shm",
         "--timeout", "120", "--graceful-timeout", "10", "--no-control-socket",
     ]  # fmt: skip
 

@@ -77,20 +77,23 @@ def read_totals(fields: Fields) -> dict[str, float]:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What the pilot offers, its own name for its claim, under which it may repeat it, and the
-    attempts that are over there and whose reports still wait.
+    """What the pilot offers, its own name for its claim, under which it may repeat it, the attempts
+    that are over there and whose reports still wait, and how long it waits for a job.
     """
 
     resource: Resource
     key: str
     unreported: frozenset[AttemptRef]
+    wait_s: float
 
 
 def read_claim(fields: Fields, pilot: Pilot) -> Claim:
     """What a pilot asks for."""
     key = fields.text("claim", pattern="[0-9a-f]{32}")
     waiting = fields.objects("unreported") if fields.has("unreported") else []
-    return Claim(_read_resource(fields, pilot), key, frozenset(map(_read_attempt, waiting)))
+    wait_s = fields.number("wait_s") if fields.has("wait_s") else 0.0
+    unreported = frozenset(map(_read_attempt, waiting))
+    return Claim(_read_resource(fields, pilot), key, unreported, wait_s)
 
 
 def _read_resource(fields: Fields, pilot: Pilot) -> Resource:

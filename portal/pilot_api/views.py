@@ -22,6 +22,7 @@ from wms.jobs.messages import live_attempt, taking
 from wms.jobs.models import Attempt, AttemptFile, Stream
 from wms.pilots import logs, services
 from wms.pilots.heartbeats import Credential, record_heartbeat
+from wms.pilots.held_claims import claim_and_wait
 from wms.pilots.models import Pilot
 
 log = structlog.get_logger(__name__)
@@ -63,9 +64,18 @@ def heartbeat(request: HttpRequest) -> HttpResponse:
 @endpoint("POST")
 @for_pilot
 def claim(request: HttpRequest, pilot: Pilot) -> HttpResponse:
-    """The pilot asks for a job."""
+    """The pilot asks for a job, and may wait for one."""
     asked = messages.read_claim(read_body(request), pilot)
-    return JsonResponse(messages.claim_json(_claimed(pilot, asked)))
+    if not asked.wait_s:
+        return JsonResponse(messages.claim_json(_claimed(pilot, asked)))
+    answer, is_held = claim_and_wait(
+        pilot,
+        asked.resource,
+        claim_key=asked.key,
+        unreported=asked.unreported,
+        wait_s=asked.wait_s,
+    )
+    return JsonResponse({**messages.claim_json(answer), "is_held": is_held})
 
 
 def _claimed(pilot: Pilot, asked: messages.Claim) -> services.ClaimAnswer:

@@ -35,6 +35,7 @@ class Conf:
     max_check_s: float
     max_heavy_requests: int
     max_heavy_requests_per_user: int
+    max_held_claims: int
     blobs_dir: Path
     host_pilots_dir: Path
     public_url: str
@@ -66,6 +67,7 @@ def conf() -> Conf:
         max_check_s=float(raw["MAX_CHECK_S"]),
         max_heavy_requests=int(raw["MAX_HEAVY_REQUESTS"]),
         max_heavy_requests_per_user=int(raw["MAX_HEAVY_REQUESTS_PER_USER"]),
+        max_held_claims=int(raw["MAX_HELD_CLAIMS"]),
         blobs_dir=Path(raw["BLOBS_DIR"]),
         host_pilots_dir=Path(raw["HOST_PILOTS_DIR"]),
         public_url=str(raw["PUBLIC_URL"]),

@@ -8,6 +8,7 @@ import time
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from enum import Enum
 from typing import Any
 from uuid import UUID
 
@@ -96,12 +97,22 @@ class Work:
     token: str
 
 
+class Until(Enum):
+    """What there is a job for a pilot after, that got none."""
+
+    JOBS = "more jobs wait"
+    REST = "the pilot has rested"
+    OTHER = "something else has changed"
+
+
 @dataclass(frozen=True, slots=True)
 class ClaimAnswer:
-    """A job, or the reason why there is none."""
+    """A job, or the reason why there is none, and after how long a rest to ask again."""
 
     work: Work | None = None
     reason: str = ""
+    until: Until = Until.OTHER
+    again_s: float = 0.0
 
 
 def secret_digest(secret: str) -> str:
@@ -220,6 +231,7 @@ def claim_job(
     claim_key: str,
     now: datetime,
     unreported: Set[AttemptRef] = frozenset(),
+    is_called: bool = False,
 ) -> ClaimAnswer:
     """Give the pilot a job that fits, bound to it from this moment on, or tell why there is none.
 
@@ -229,60 +241,74 @@ def claim_job(
     `claim_key` is the pilot's own name for this claim. Asking again under the same key gives the
     same job, as long as its attempt is open, and never another one.
     A private pilot gets nothing new once its owner's account is switched off or has left its group.
-    One that asked in vain a moment ago is answered without a look at what waits: a fruitless draw
-    is the dearest one.
+    One that asked in vain a moment ago is answered without a look at what waits, unless it was
+    called since more does: a fruitless draw is the dearest one.
     Raises NotAuthenticated when the pilot has ended.
     """
     if pilot.state in TERMINAL:
         raise NotAuthenticated("This pilot has ended; it gets no more work.")
-    found = _bind_job(pilot, resource, claim_key, unreported, now)
-    return ClaimAnswer(reason=found) if isinstance(found, str) else _answer(pilot, found)
+    found = _bind_job(pilot, resource, claim_key, unreported, now, is_called)
+    return found if isinstance(found, ClaimAnswer) else _answer(pilot, found)
 
 
 @transaction.atomic
 def _bind_job(
-    pilot: Pilot, resource: Resource, claim_key: str, unreported: Set[AttemptRef], now: datetime
-) -> Attempt | str:
+    pilot: Pilot,
+    resource: Resource,
+    claim_key: str,
+    unreported: Set[AttemptRef],
+    now: datetime,
+    is_called: bool,
+) -> Attempt | ClaimAnswer:
     # The pilot's row first: two claims at once wait for each other here, so that one key never gets
     # two jobs, and no core is given away twice.
     rows = prepared_rows(_ASK, {"now": now, "pilot": pilot.pk, "ended": sorted(TERMINAL)})
     if not rows:
-        return "the pilot has ended"
+        return ClaimAnswer(reason="the pilot has ended")
     [(fruitless_at, drain_reason)] = rows
     attempts = _OWN.rows(pilot_id=pilot.pk, claim_key=claim_key)
     for given in attempts:
         if given.claim_key == claim_key:
-            return f"the job of this claim is closed: {given.outcome}" if given.outcome else given
+            return _closed(given) if given.outcome else given
     if drain_reason:
-        return f"the pilot is to take no more jobs: {drain_reason}"
-    if reason := _must_rest(fruitless_at, now):
-        return reason
+        return ClaimAnswer(reason=f"the pilot is to take no more jobs: {drain_reason}")
+    rest = None if is_called else _rest(fruitless_at, now)
+    if rest is not None:
+        return rest
     began_s = time.monotonic()
     held = [each for each in attempts if AttemptRef(each.job_id, each.number) not in unreported]
     found = _draw_job(pilot, resource, claim_key, held, now)
-    if isinstance(found, str):
+    if isinstance(found, ClaimAnswer):
         took = timedelta(seconds=time.monotonic() - began_s)
         Pilot.objects.filter(pk=pilot.pk).update(fruitless_at=now + took)
     return found
 
 
-def _must_rest(fruitless_at: datetime | None, now: datetime) -> str:
-    """Why a pilot asks too soon after it asked in vain."""
+def _closed(given: Attempt) -> ClaimAnswer:
+    return ClaimAnswer(reason=f"the job of this claim is closed: {given.outcome}")
+
+
+def _rest(fruitless_at: datetime | None, now: datetime) -> ClaimAnswer | None:
+    """The answer to a pilot that asks too soon after it asked in vain."""
     rest_s = min(_LONGEST_REST_S, conf().agent_poll_s / 2)
-    if not rest_s or fruitless_at is None or now >= fruitless_at + timedelta(seconds=rest_s):
-        return ""
-    return f"it asked in vain a moment ago: it may ask again {rest_s:g} s after that"
+    if not rest_s or fruitless_at is None:
+        return None
+    left_s = (fruitless_at - now).total_seconds() + rest_s
+    if left_s <= 0:
+        return None
+    reason = f"it asked in vain a moment ago: it may ask again {rest_s:g} s after that"
+    return ClaimAnswer(reason=reason, until=Until.REST, again_s=left_s)
 
 
 def _draw_job(
     pilot: Pilot, resource: Resource, claim_key: str, held: Sequence[Attempt], now: datetime
-) -> Attempt | str:
+) -> Attempt | ClaimAnswer:
     identity = pilot.owner, pilot.owner_group
     if reason := lapsed_identities([identity]).get(identity):
-        return reason
+        return ClaimAnswer(reason=reason)
     free = _free(pilot.queue, resource, held)
     if not free.cores:
-        return "no core of the pilot is free"
+        return ClaimAnswer(reason="no core of the pilot is free")
     gate = Gate.at(pilot.queue.site.name, now)
     free = replace(free, excluded=gate.reached())
     claimed = taskqueues.claim(
@@ -300,7 +326,7 @@ def _draw_job(
         claim_key=claim_key,
     )
     if bound is None:
-        return "the job that was drawn is not waiting any more"
+        return ClaimAnswer(reason="the job that was drawn is not waiting any more")
     gate.matched(claimed.needs)
     return bound
 
@@ -319,15 +345,15 @@ def _left(offered: int, held: int, said: int) -> int:
     return max(0, min(offered - held, said))
 
 
-def _why_none(free: Resource) -> str:
+def _why_none(free: Resource) -> ClaimAnswer:
     reason = (
         f"no waiting job fits what a pilot of {free.queue} has free: cores {free.cores}, memory "
         f"{free.memory_mb} MB, GPUs {free.gpus}, time {free.cpu_time_s} s"
     )
-    if free.excluded:
-        reached = ", ".join(dict.fromkeys(map(str, free.excluded)))
-        reason += f"; running limits let no more of these start: {reached}"
-    return reason
+    if not free.excluded:
+        return ClaimAnswer(reason=reason, until=Until.JOBS)
+    reached = ", ".join(dict.fromkeys(map(str, free.excluded)))
+    return ClaimAnswer(reason=f"{reason}; running limits let no more of these start: {reached}")
 
 
 def _answer(pilot: Pilot, attempt: Attempt) -> ClaimAnswer:

@@ -15,7 +15,7 @@ from django.db import connection, transaction
 from matching.needs import Needs
 from matching.resources import JobKind, Resource, pilot_ad, requirements_value
 from wms.core.models import User
-from wms.taskqueues import waiting
+from wms.taskqueues import arrivals, waiting
 from wms.taskqueues.draw import Draw
 from wms.taskqueues.priorities import issue_tickets, note_removal
 
@@ -118,6 +118,7 @@ def enqueue(entries: Collection[Entry]) -> None:
     )
     if made:
         issue_tickets(made)
+    transaction.on_commit(partial(arrivals.tell, len(entries)), robust=True)
 
 
 def _task_queues(needs_by_key: Mapping[str, Needs]) -> tuple[dict[str, int], list[int]]:

@@ -17,7 +17,7 @@ from wms.jobs.models import Attempt, Job
 from wms.jobs.services import JobSpec, create_workspace, submit_jobs
 from wms.pilots import monitor, services
 from wms.pilots.models import Pilot
-from wms.pilots.services import ClaimAnswer, end_pilot
+from wms.pilots.services import ClaimAnswer, Until, end_pilot
 from wms.taskqueues.models import WaitingJob
 
 pytestmark = pytest.mark.django_db
@@ -108,9 +108,6 @@ def poll_s(settings) -> float:
     return 1.0
 
 
-RESTS = ClaimAnswer(reason="it asked in vain a moment ago: it may ask again 0.5 s after that")
-
-
 def test_who_asked_in_vain_a_moment_ago_is_told_no_without_a_draw(
     make_queue, add_jobs, poll_s: float
 ) -> None:
@@ -119,8 +116,8 @@ def test_who_asked_in_vain_a_moment_ago_is_told_no_without_a_draw(
     assert "no waiting job fits" in ask(pilot).reason
     add_jobs(2)
 
-    assert ask(pilot, now=NOW + timedelta(seconds=0.4)) == RESTS
-    assert ask(pilot, now=NOW - timedelta(seconds=0.4)) == RESTS
+    assert ask(pilot, now=NOW + timedelta(seconds=0.4)).until is Until.REST
+    assert ask(pilot, now=NOW - timedelta(seconds=0.4)).until is Until.REST
     assert ask(other).work is not None
     # Asking too soon makes the rest no longer; the draw took some milliseconds.
     assert ask(pilot, now=NOW + timedelta(seconds=0.9)).work is not None
@@ -132,7 +129,7 @@ def test_who_has_to_rest_costs_two_small_queries(make_queue, poll_s: float) -> N
     answers = []
 
     assert carried_out_by(lambda: answers.append(ask(pilot))) == ["UPDATE", "SELECT"]
-    assert answers == [RESTS]
+    assert [answer.until for answer in answers] == [Until.REST]
 
 
 def test_a_longer_poll_period_makes_no_rest_beyond_a_second(make_queue, settings) -> None:
@@ -151,7 +148,7 @@ def test_an_open_attempt_is_given_again_to_who_has_to_rest(
     add_jobs(1)
     given = ask(pilot, key="a" * 32)
     assert ask(pilot).work is None
-    assert ask(pilot) == RESTS
+    assert ask(pilot).until is Until.REST
 
     assert given.work is not None
     assert ask(pilot, key="a" * 32) == given
@@ -171,7 +168,7 @@ def test_of_many_fruitless_claims_at_once_one_is_drawn_for(make_queue, poll_s: f
 
     in_threads(*[lambda: answers.append(ask(pilot))] * 6)
 
-    assert answers.count(RESTS) == 5
+    assert [answer.until for answer in answers].count(Until.REST) == 5
 
 
 def test_a_job_gets_as_many_free_cores_as_it_can_use(make_queue, alice: User) -> None:

@@ -12,13 +12,13 @@ import logging
 import random
 import time
 import urllib.parse
-import urllib.request
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar, cast
 
 from .control import Bell, Control
+from .way import Way
 
 #: How long the server may be away before the pilot gives up: longer than any planned outage.
 PATIENCE_S = 2 * 3600.0
@@ -93,6 +93,10 @@ class NodeFault(Exception):
     """This node cannot do its part (disk full, file unreadable)."""
 
 
+class _BrokenOff(Exception):
+    """The pilot is to end, so the answer is waited for no longer."""
+
+
 class _Trouble(Exception):
     """This try failed in a way that another try may mend."""
 
@@ -112,6 +116,7 @@ class _Request:
     headers: dict[str, str]
     body: bytes | None = None
     source: Path | None = None
+    is_held: bool = False
 
 
 class Client:
@@ -127,8 +132,7 @@ class Client:
         bell: Bell | None = None,
         timeout_s: float = TIMEOUT_S,
     ) -> None:
-        self._url = urllib.parse.urlsplit(server_url)
-        self._proxy = _proxy_for(self._url)
+        self._way = Way(server_url)
         self._pilot = pilot
         self._authorization = f"Bearer {pilot}:{token}"
         self._control = control
@@ -152,10 +156,21 @@ class Client:
         is_authorised: bool = True,
     ) -> dict[str, Any]:
         """POST `body` and return the answer; raise one of this module's exceptions otherwise."""
+        request = self._posted(path, body, is_authorised)
+        return self._persist(lambda: self._exchange(request, _read_json), path, patience_s)
+
+    def ask(self, path: str, body: dict[str, Any]) -> dict[str, Any] | None:
+        """As `call`, where the answer may take long: None once the pilot is to end."""
+        request = replace(self._posted(path, body, True), is_held=True)
+        try:
+            return self._persist(lambda: self._exchange(request, _read_json), path, PATIENCE_S)
+        except _BrokenOff:
+            return None
+
+    def _posted(self, path: str, body: dict[str, Any], is_authorised: bool) -> _Request:
         content = json.dumps(_storable(body)).encode()
         headers = {"Content-Type": "application/json", "Content-Length": str(len(content))}
-        request = self._request("POST", path, headers, is_authorised, body=content)
-        return self._persist(lambda: self._exchange(request, _read_json), path, patience_s)
+        return self._request("POST", path, headers, is_authorised, body=content)
 
     def download(self, path: str, target: Path, *, sha256: str) -> None:
         """Fetch a file into `target`; raise `HashMismatch` if it is not the announced one."""
@@ -217,7 +232,7 @@ class Client:
         headers = {"Accept": "application/json", "Connection": "close", **headers}
         if is_authorised:
             headers["Authorization"] = self._authorization
-        full = f"{self._url.path.rstrip('/')}/pilot/v1/{urllib.parse.quote(path)}"
+        full = f"{self._way.path}/pilot/v1/{urllib.parse.quote(path)}"
         return _Request(method, full, headers, body, source)
 
     def _persist(self, attempt: Callable[[], T], what: str, patience_s: float) -> T:
@@ -247,23 +262,36 @@ class Client:
 
     def _exchange(self, request: _Request, receive: Callable[[http.client.HTTPResponse], T]) -> T:
         """Send one request and return what `receive` makes of a good answer."""
-        connection = self._connect()
+        connection = self._way.connect(self._answer_limit_s())
         try:
             self._send(connection, request)
-            response = connection.getresponse()
+            response = self._answer(connection, request)
             self.skew_s = _skew_s(response)
             if response.status == 200:
                 return receive(response)
             raise _failure(response)
         except (http.client.HTTPException, OSError, ValueError) as error:
+            if request.is_held and self._control.wants_end:
+                raise _BrokenOff from error
             raise _Trouble(f"{type(error).__name__}: {error}") from error
         finally:
             connection.close()
 
+    def _answer(
+        self, connection: http.client.HTTPConnection, request: _Request
+    ) -> http.client.HTTPResponse:
+        if not request.is_held:
+            return connection.getresponse()
+        with self._control.line(connection.sock):
+            return connection.getresponse()
+
+    def _answer_limit_s(self) -> float:
+        if self._control.is_terminated:
+            return min(self._timeout_s, _GOODBYE_TIMEOUT_S)
+        return self._timeout_s
+
     def _send(self, connection: http.client.HTTPConnection, request: _Request) -> None:
-        target = request.path
-        if self._proxy and self._url.scheme == "http":
-            target = f"http://{self._url.netloc}{target}"
+        target = self._way.target(request.path)
         connection.putrequest(request.method, target, skip_accept_encoding=True)
         for name, value in request.headers.items():
             connection.putheader(name, value)
@@ -274,28 +302,6 @@ class Client:
                     connection.send(content)
         except (BrokenPipeError, ConnectionResetError):
             return  # a server that refuses an upload answers before it has read all of it
-
-    def _connect(self) -> http.client.HTTPConnection:
-        timeout_s = self._timeout_s
-        if self._control.is_terminated:
-            timeout_s = min(timeout_s, _GOODBYE_TIMEOUT_S)
-        host, port = self._url.hostname or "", self._url.port
-        is_tls = self._url.scheme == "https"
-        kind = http.client.HTTPSConnection if is_tls else http.client.HTTPConnection
-        if self._proxy is None:
-            return kind(host, port, timeout=timeout_s)
-        connection = kind(self._proxy.hostname or "", self._proxy.port, timeout=timeout_s)
-        if is_tls:
-            connection.set_tunnel(host, port)
-        return connection
-
-
-def _proxy_for(url: urllib.parse.SplitResult) -> urllib.parse.SplitResult | None:
-    """Return the proxy that the node's environment names for this server, if any."""
-    proxy = urllib.request.getproxies().get(url.scheme)
-    if not proxy or urllib.request.proxy_bypass(url.hostname or ""):
-        return None
-    return urllib.parse.urlsplit(proxy if "://" in proxy else f"http://{proxy}")
 
 
 def _skew_s(response: http.client.HTTPResponse) -> float | None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import select
+import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 #: From a termination signal to the last message; batch systems kill soon after asking.
 GOODBYE_S = 6.0
@@ -68,6 +70,23 @@ class Control:
         # Used again and never closed: who rings late must not write into another's file.
         self._spare: list[Bell] = []
         self._lock = threading.Lock()
+        self._line: socket.socket | None = None
+
+    @property
+    def wants_end(self) -> bool:
+        """True once the pilot is to take no more jobs."""
+        return self.is_terminated or self.is_draining or self.is_locked_out
+
+    @contextlib.contextmanager
+    def line(self, connection: socket.socket) -> Iterator[None]:
+        """While the block waits for an answer on this connection, a wish to end cuts it off."""
+        self._line = connection
+        if self.wants_end:
+            self._cut_line()
+        try:
+            yield
+        finally:
+            self._line = None
 
     @property
     def is_terminated(self) -> bool:
@@ -164,7 +183,16 @@ class Control:
             return limit
         return min(limit, self.terminated_at + GOODBYE_S)
 
+    def _cut_line(self) -> None:
+        line = self._line
+        if line is not None:
+            with contextlib.suppress(OSError):
+                # Beside TLS, whose own state is the reading thread's.
+                socket.socket.shutdown(line, socket.SHUT_RDWR)
+
     def _ring_all(self) -> None:
+        if self.wants_end:
+            self._cut_line()
         self.bell.ring()
         for bell in (*self._standing, *self._bells.values()):
             bell.ring()

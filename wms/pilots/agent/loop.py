@@ -7,11 +7,11 @@ import os
 import random
 import secrets
 from dataclasses import dataclass
-from typing import Any
 
 from . import node
 from .beats import Heartbeats
 from .cgroups import Cgroups, own_group
+from .claims import Claimed, Claims
 from .client import (
     TIMEOUT_S,
     BadAnswer,
@@ -25,7 +25,7 @@ from .control import Bell, Control
 from .fence import Fence, FenceFails
 from .fence_bwrap import is_below
 from .fences import AUTO, best_fence, fence_named
-from .job import Equipment, Job, NotRun
+from .job import Equipment, NotRun
 from .life import Life
 from .mission import Mission
 from .network import Network
@@ -41,12 +41,7 @@ MAX_POLL_FACTOR = 3.0
 #: With jobs at hand up to this one: such a pilot may ask in vain for as long as they run.
 MAX_BUSY_POLL_FACTOR = 10.0
 _GROWTH = 1.3
-#: Asked sooner after a fruitless claim, the server says no at once: a part of the pause, and the
-#: most that this part comes to.
-_REST_OF_POLL = 0.5
-_LONGEST_REST_S = 1.0
 _HEARTBEAT_TIMEOUT_S = 10.0
-_MOST_UNREPORTED = 1000
 _GOODBYE_PATIENCE_S = 30.0
 
 EXIT_OK = 0
@@ -76,14 +71,6 @@ class End:
         return _EXIT_CODES.get(self.reason, EXIT_OK)
 
 
-@dataclass(frozen=True)
-class Claimed:
-    """The job that a claim brought, and whether it was for a part of the slot."""
-
-    job: Job | None
-    is_of_part: bool = False
-
-
 class Agent:
     """One pilot. Claims are made one after another; the jobs run side by side."""
 
@@ -98,8 +85,7 @@ class Agent:
         self._spool = Spool(mission.work_dir / "spool", client=self._new_client(), control=control)
         self._fence = best_fence(mission.work_dir)
         self._runs: Runs | None = None
-        # After a fruitless claim; the threads of jobs read it.
-        self._asks_from = control.clock()
+        self._claims: Claims | None = None
         self._validation = Validation(
             mission,
             self._slot,
@@ -169,10 +155,20 @@ class Agent:
         runs = Runs(
             self._slot,
             new_client=lambda bell: self._new_client(bell=bell),
-            equipment=self._equipment(terms, fence, life),
+            equipment=self._equipment(terms, fence),
         )
         self._runs = runs
-        return self._work(terms, life, runs)
+        self._claims = Claims(
+            self._mission.work_dir,
+            self._slot,
+            self._client,
+            self._control,
+            self._spool,
+            life=life,
+            runs=runs,
+            poll_s=terms.poll_s,
+        )
+        return self._work(terms, life, self._claims, runs)
 
     def _prove(self, terms: Terms) -> Fence | None:
         """Check the node and its fence; return this one, or nothing where either fails."""
@@ -204,7 +200,7 @@ class Agent:
         wanted = Network(terms.network, self._mission.server_url)
         return fence_named(name, self._mission.work_dir, wanted)
 
-    def _equipment(self, terms: Terms, fence: Fence, life: Life) -> Equipment:
+    def _equipment(self, terms: Terms, fence: Fence) -> Equipment:
         cgroups = Cgroups(own_group())
         cgroups.set_up()
         return Equipment(
@@ -214,7 +210,7 @@ class Agent:
             limits=Limits.of(terms.limits),
             spool=self._spool,
             cgroups=cgroups,
-            next_claim=lambda job: self._next_claim(life, job),
+            next_claim=lambda job: self._claims.next_claim(job) if self._claims else None,
             shared=terms.shared_folders,
         )
 
@@ -245,10 +241,10 @@ class Agent:
         log.info("registered as pilot %s: %s", self._mission.pilot, terms)
         return terms
 
-    def _work(self, terms: Terms, life: Life, runs: Runs) -> End:
+    def _work(self, terms: Terms, life: Life, claims: Claims, runs: Runs) -> End:
         """Run jobs until there is a reason to end, and those at hand to theirs."""
         try:
-            end = self._pull_jobs(terms, life, runs)
+            end = self._pull_jobs(terms, life, claims, runs)
         except Unauthorised:
             self._control.lock_out()
             runs.join()
@@ -270,7 +266,7 @@ class Agent:
             return End("lifetime")
         return End("preempted" if self._control.is_preempted else "terminated")
 
-    def _pull_jobs(self, terms: Terms, life: Life, runs: Runs) -> End:
+    def _pull_jobs(self, terms: Terms, life: Life, claims: Claims, runs: Runs) -> End:
         """Claim and start jobs until there is a reason to claim no more."""
         idle_s = 0.0
         job_starts = 0
@@ -284,28 +280,35 @@ class Agent:
             if not runs.free().cores:
                 self._control.bell.wait(None)
                 continue
-            rest_s = self._asks_from - self._control.clock()
+            rest_s = claims.rest_s()
             if rest_s > 0 and not runs.has_been_given_jobs():
                 self._control.bell.wait(rest_s)
                 continue
-            claimed = self._claim(life, runs) if runs.has_place() else Claimed(None)
+            has_place = runs.has_place()
+            claimed = claims.claim(terms.idle_limit_s - idle_s) if has_place else Claimed(None)
             if claimed.job is not None:
                 runs.start(claimed.job)
                 job_starts += 1
                 idle_s, pause_s = 0.0, terms.poll_s
                 continue
             runs.give_up_place()
-            before = self._control.clock()
-            self._asks_from = before + min(_LONGEST_REST_S, terms.poll_s * _REST_OF_POLL)
-            self._control.bell.wait(pause_s * random.uniform(0.8, 1.2))
-            # Only these pauses count: a server that was away had no chance to give work, and while
+            waited_s = claimed.waited_s
+            if not claimed.asks_on:
+                waited_s += self._pause(pause_s)
+            # Only these times count: a server that was away had no chance to give work, and while
             # reports wait the pilot stays for them. Nor is there no work where there was none for
             # the part that one job left.
             is_over = runs.are_over() and not self._spool.attempts()
             is_idle = is_over and not claimed.is_of_part
-            idle_s = idle_s + self._control.clock() - before if is_idle else 0.0
+            idle_s = idle_s + waited_s if is_idle else 0.0
             factor = MAX_POLL_FACTOR if is_idle else MAX_BUSY_POLL_FACTOR
             pause_s = min(pause_s * _GROWTH, terms.poll_s * factor)
+
+    def _pause(self, pause_s: float) -> float:
+        """Return how long it was: until something happens, or about so long."""
+        before = self._control.clock()
+        self._control.bell.wait(pause_s * random.uniform(0.8, 1.2))
+        return self._control.clock() - before
 
     def _why_end(self, life: Life, runs: Runs, idle_s: float, job_starts: int) -> End | None:
         control = self._control
@@ -329,52 +332,6 @@ class Agent:
         if not decision.accepts_jobs:
             return End("lifetime")
         return End("idle") if decision.shutdown else None
-
-    def _claim(self, life: Life, runs: Runs) -> Claimed:
-        """Claim a job; what was asked with a report before has its answer, or is asked again."""
-        asked = runs.followup()
-        # Under its own key, but the report that it went with may wait since.
-        body = dict(asked.claim) if asked else self._claim_body(life, runs.free())
-        body.update(self._unreported())
-        answer = asked.answer if asked else None
-        if answer is None:
-            answer = self._client.call("claim", body)
-        is_of_part = body["cores"] < self._slot.cores
-        with understanding("claim"):
-            job = None if answer["job"] is None else Job.from_json(answer["job"])
-        return Claimed(job, is_of_part=is_of_part)
-
-    def _next_claim(self, life: Life, job: Job) -> dict[str, Any] | None:
-        """The claim for what becomes free with the end of a job; called by the job's thread."""
-        control, runs = self._control, self._runs
-        is_ending = control.is_terminated or control.is_locked_out or control.is_draining
-        if runs is None or is_ending or not life.accepts_jobs():
-            return None
-        if runs.has_few_places or runs.fault or self._spool.fault or self._validation.failure:
-            return None
-        if control.clock() < self._asks_from:
-            return None
-        return {**self._claim_body(life, runs.freed_by(job)), **self._unreported()}
-
-    def _claim_body(self, life: Life, free: node.Share) -> dict[str, Any]:
-        return {
-            # The same in every repetition: so it gets one job, however many answers are lost.
-            "claim": secrets.token_hex(16),
-            "cpu_time_s": max(0, int(life.left_s())),
-            "cores": free.cores,
-            "memory_mb": free.memory_mb,
-            "gpus": free.gpus,
-            "disk_mb": min(free.disk_mb, node.free_disk_mb(self._mission.work_dir)),
-            "platform": node.platform_name(),
-            "tags": [],
-            "required_tags": [],
-        }
-
-    def _unreported(self) -> dict[str, Any]:
-        """Attempts that are over here without the server's knowing; it reads no more of them."""
-        waiting = self._spool.attempts()[:_MOST_UNREPORTED]
-        named = [{"job": job, "attempt": number} for job, number in waiting]
-        return {"unreported": named} if named else {}
 
     def _say_goodbye(self, end: End) -> int:
         log.info("the pilot ends: %s %s", end.reason, end.detail)

@@ -1,0 +1,92 @@
+"""News that jobs have come to wait, for claims that are held until then.
+
+Redis carries it, and keeps none of it: news that is lost costs a pilot the time until it asks
+again, and nothing else.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from functools import cache
+
+import redis
+import structlog
+from django.conf import settings
+from redis.exceptions import RedisError
+
+log = structlog.get_logger(__name__)
+_CHANNEL = "pilotage:arrivals"
+_ANSWER_TIMEOUT_S = 1.0
+#: A connection that died without a word is found out after so long.
+_SILENCE_S = 15.0
+_PAUSE_S = 1.0
+
+
+def tell(jobs: int) -> None:
+    """Tell all who listen that so many jobs have begun to wait. A broker that is away is logged."""
+    try:
+        _sender().publish(_CHANNEL, jobs)
+    except (RedisError, OSError) as error:
+        log.warning("arrivals_not_told", error=str(error))
+
+
+@cache
+def _sender() -> redis.Redis:
+    return redis.Redis.from_url(
+        settings.REDIS_URL,
+        socket_timeout=_ANSWER_TIMEOUT_S,
+        socket_connect_timeout=_ANSWER_TIMEOUT_S,
+    )
+
+
+class Listener:
+    """A thread that hands on the number of jobs of each piece of news, as it comes.
+
+    `lost` is called whenever nothing can be heard any more.
+    """
+
+    def __init__(self, heard: Callable[[int], None], lost: Callable[[], None]) -> None:
+        self._heard, self._lost = heard, lost
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self.hears = False
+
+    def start(self) -> None:
+        """Begin, unless that was done; the thread ends with the process."""
+        with self._lock:
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="arrivals", daemon=True)
+                self._thread.start()
+
+    def _run(self) -> None:
+        pause = threading.Event()
+        is_told = False
+        while True:
+            try:
+                self._listen()
+            except (RedisError, OSError, ValueError) as error:
+                if self.hears or not is_told:
+                    log.warning("arrivals_not_heard", error=str(error))
+                is_told = True
+            self.hears = False
+            self._lost()
+            pause.wait(_PAUSE_S)
+
+    def _listen(self) -> None:
+        client = redis.Redis.from_url(
+            settings.REDIS_URL,
+            socket_timeout=2 * _SILENCE_S,
+            socket_connect_timeout=_ANSWER_TIMEOUT_S,
+            health_check_interval=_SILENCE_S,
+        )
+        with client, client.pubsub() as news:
+            news.psubscribe(_CHANNEL)
+            while True:
+                message = news.get_message(timeout=_SILENCE_S)
+                if message is None:
+                    continue
+                if message["type"] == "psubscribe":
+                    self.hears = True
+                elif message["type"] == "pmessage":
+                    self._heard(int(message["data"]))
