@@ -21,6 +21,8 @@ LONGEST_WAIT_S = 10.0
 #: most that this part comes to.
 _REST_OF_POLL = 0.5
 _LONGEST_REST_S = 1.0
+#: An answer that comes sooner was not held, whatever it says.
+_SHORTEST_WAIT_S = 1.0
 _MOST_UNREPORTED = 1000
 
 
@@ -107,10 +109,12 @@ class Claims:
         answer = self._client.ask("claim", {**body, "wait_s": wait_s})
         if answer is None:
             return Claimed(None)
-        # A server that said so at once would be asked without end.
         waited_s = min(wait_s, self._control.clock() - before)
-        self._are_held = answer.get("is_held") is True and waited_s >= self._poll_s
-        return self._read(answer, waited_s=waited_s if self._are_held else 0.0)
+        shortest_s = min(_SHORTEST_WAIT_S, self._poll_s)
+        is_held = answer.get("is_held") is True and waited_s >= shortest_s
+        # Where there was a job it is not told whether the next claim in vain is held.
+        self._are_held = is_held or ("is_held" in answer and answer.get("job") is not None)
+        return self._read(answer, waited_s=waited_s if is_held else 0.0)
 
     def _read(
         self, answer: dict[str, Any], *, is_of_part: bool = False, waited_s: float = 0.0

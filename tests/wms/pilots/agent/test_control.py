@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import resource
+import socket
+import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -64,3 +66,38 @@ def test_a_heartbeat_that_goes_wrong_is_not_the_last_one(tmp_path: Path) -> None
 
     wait_until(lambda: len(asked) > 1, "it beats on")
     beats.stop()
+
+
+@pytest.mark.parametrize("wish", ["terminate", "preempt", "drain", "lock_out"])
+def test_a_wish_to_end_cuts_off_what_is_waited_for(wish: str) -> None:
+    control = Control()
+    ours, theirs = socket.socketpair()
+    with ours, theirs, control.line(ours):
+        getattr(control, wish)()
+
+        assert ours.recv(1) == b""
+
+
+def test_who_is_to_end_does_not_begin_to_wait() -> None:
+    control = Control()
+    control.drain()
+    ours, theirs = socket.socketpair()
+
+    with ours, theirs, control.line(ours):
+        assert ours.recv(1) == b""
+
+
+def test_a_question_is_given_up_when_the_pilot_is_to_end() -> None:
+    control = Control()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        client = Client(f"http://127.0.0.1:{server.getsockname()[1]}", "p", "t", control)
+        answers: list[object] = []
+        asking = threading.Thread(target=lambda: answers.append(client.ask("claim", {})))
+        asking.start()
+        connection, _ = server.accept()
+        with connection:
+            connection.recv(10_000)
+            control.drain("enough")
+            asking.join()
+
+    assert answers == [None]
