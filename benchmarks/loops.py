@@ -58,7 +58,7 @@ def measure(is_quick: bool) -> dict[str, Any]:
     place = Place.from_environment()
     number = QUICK_NODES if is_quick else NODES
     with ChildPortal(place) as portal, tempfile.TemporaryDirectory() as folder:
-        client = _client(place, portal)
+        client = client_of(place, portal, slots=SLOTS)
         dag = Path(folder) / "short.dag"
         dag.write_text("".join(f"JOB N{at} short.sub\n" for at in range(number)))
         dag.with_name("short.sub").write_text(_DESCRIPTION)
@@ -79,7 +79,8 @@ def measure(is_quick: bool) -> dict[str, Any]:
     }
 
 
-def _client(place: Place, portal: ChildPortal) -> Client:
+def client_of(place: Place, portal: ChildPortal, *, slots: int) -> Client:
+    """A client of an operator, on a portal with one queue of this host."""
     base.load_django()
     from portal.cli.demo_site import prepare_operator
     from wms.core.actors import Actor
@@ -87,7 +88,7 @@ def _client(place: Place, portal: ChildPortal) -> Client:
 
     actor = Actor.system("benchmark")
     queue = QueueSpec(
-        name="host", element="host", cores=1, max_pilots=SLOTS, max_queued_pilots=SLOTS
+        name="host", element="host", cores=1, max_pilots=slots, max_queued_pilots=slots
     )
     configure_site(SiteSpec(name="here"), [queue], actor=actor)
     return Client(portal.local_url, prepare_operator(place, actor=actor).token)
