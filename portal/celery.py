@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 from celery import Celery
+from celery.signals import task_postrun, task_prerun
+from django.db import close_old_connections
 
 import portal.broker  # noqa: F401 - puts its transport in the place of Celery's
 
@@ -13,3 +16,11 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
 app = Celery("pilotage")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
+
+
+# By itself Celery opens a connection for each task, which costs more than most tasks do. Django's
+# own rule, of age and health, is the one of web requests.
+@task_prerun.connect
+@task_postrun.connect
+def _renew_connections(**_: Any) -> None:
+    close_old_connections()

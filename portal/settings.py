@@ -255,6 +255,8 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {
     "interval_start": 0,
     "interval_step": 0.1,
 }
+# Connections are closed by `portal.celery` and not by Celery.
+CELERY_DB_REUSE_MAX = 2**62
 CELERY_TASK_ACKS_LATE = True
 CELERY_TASK_REJECT_ON_WORKER_LOST = True
 CELERY_TASK_IGNORE_RESULT = True
