@@ -52,6 +52,8 @@ def test_pilots_wait_in_slurm_up_to_the_level_and_only_those_that_wait_are_taken
     assert direct(now)["UW/short"].submitted == 3
     assert direct(now) == {}
     wait_until(lambda: Pilot.objects.filter(state="running").count() == 2, "two pilots call in")
+    # One without a job would end soon.
+    wait_until(lambda: Job.objects.filter(state="waiting").count() == 7, "both have jobs")
     assert direct(now)["UW/short"].submitted == 2
     wait_until(
         lambda: _states(now) == ["running", "running", "queued", "queued", "queued"],
