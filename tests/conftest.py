@@ -9,6 +9,7 @@ import pytest
 from django.conf import settings
 from django.test import override_settings
 from hypothesis import settings as hypothesis_settings
+from whitenoise.middleware import WhiteNoiseMiddleware
 
 from tests.batch_systems.fixtures import (  # noqa: F401 - fixtures for all
     fence_programs,
@@ -52,6 +53,23 @@ def _settings_for_tests() -> Iterator[None]:
         PASSWORD_HASHERS=["django.contrib.auth.hashers.MD5PasswordHasher"],
         PILOTAGE=settings.PILOTAGE | {"RESCHEDULE_PAUSES_S": []},
     ):
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _static_files_are_looked_up_once() -> Iterator[None]:
+    """Each test client begins the application anew, and half of its time would go there."""
+    look_up = WhiteNoiseMiddleware.add_files_from_finders
+    found: dict[str, Any] = {}
+
+    def add_files(self: WhiteNoiseMiddleware) -> None:
+        if not found:
+            look_up(self)
+            found.update(self.files)
+        self.files.update(found)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(WhiteNoiseMiddleware, "add_files_from_finders", add_files)
         yield
 
 
