@@ -72,7 +72,7 @@ def queries(names: Sequence[str]) -> Iterator[str]:
     """Queries or forms: each name once with what is dangerous, all together with each value."""
     if names:
         yield f"{names[0]}={UNSTORABLE[0]}"
-    for turn in range(len(TEXTS)):
+    for turn in range(len(TEXTS) if names else 0):
         texts = itertools.islice(itertools.cycle(TEXTS), turn, turn + len(names))
         yield "&".join(f"{name}={quoted(text)}" for name, text in zip(names, texts, strict=True))
     for name, text in itertools.product(names, DEEP):
