@@ -9,7 +9,7 @@ from wms.bulk.lifecycle import RUN_TASK
 from wms.core import loops
 
 RUNNER = loops.register(
-    loops.Loop("bulk-operations", RUN_TASK, period_s=2, run_cycle=execution.run_cycle)
+    loops.Loop("bulk-operations", RUN_TASK, period_s=5, run_cycle=execution.run_cycle)
 )
 
 

@@ -115,7 +115,8 @@ def _store(
         facts["report"] = report
     if error:
         facts["failed_at"] = now
-    ControlLoop.objects.update_or_create(name=loop.name, defaults=facts)
+    if not ControlLoop.objects.filter(name=loop.name).update(**facts):
+        ControlLoop.objects.get_or_create(name=loop.name, defaults=facts)
 
 
 def wake_loop(task: str) -> None:

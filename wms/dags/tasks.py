@@ -24,7 +24,7 @@ NEGOTIATOR = loops.register(
     )
 )
 ENGINE = loops.register(
-    loops.Loop("dag-engine", ADVANCE_TASK, period_s=1, run_cycle=engine.run_cycle)
+    loops.Loop("dag-engine", ADVANCE_TASK, period_s=2, run_cycle=engine.run_cycle)
 )
 REMATCHER = loops.register(
     loops.Loop("rematcher", "wms.dags.rematch", period_s=30, run_cycle=rematching.run_cycle)

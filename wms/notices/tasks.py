@@ -9,7 +9,7 @@ from wms.notices import sending, sweeping, telling
 from wms.notices.reading import READ_TASK
 
 READER = loops.register(
-    loops.Loop("notices", READ_TASK, period_s=5, run_cycle=telling.run_cycle, rests=True)
+    loops.Loop("notices", READ_TASK, period_s=10, run_cycle=telling.run_cycle, rests=True)
 )
 SENDER = loops.register(
     loops.Loop("notice-sender", telling.SEND_TASK, period_s=10, run_cycle=sending.run_cycle)

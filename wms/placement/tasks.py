@@ -25,7 +25,7 @@ def _look_after(now: datetime) -> loops.CycleReport:
 
 
 PLACEMENT = loops.register(
-    loops.Loop("placement", "wms.placement.look_after", period_s=5, run_cycle=_look_after)
+    loops.Loop("placement", "wms.placement.look_after", period_s=10, run_cycle=_look_after)
 )
 
 

@@ -25,7 +25,7 @@ def _look_after(now: datetime) -> loops.CycleReport:
 
 
 REAPER = loops.register(
-    loops.Loop("script-reaper", "wms.dags.scripts.reap", period_s=5, run_cycle=_look_after)
+    loops.Loop("script-reaper", "wms.dags.scripts.reap", period_s=10, run_cycle=_look_after)
 )
 
 
