@@ -223,12 +223,13 @@ def _read_in_process(client: Any, path: str) -> None:
 @contextmanager
 def _web_server() -> Iterator[int]:
     """The web server as `manage.py up` starts it; the port."""
+    from portal.cli.listening import Listen
     from portal.cli.supervision import web_command
-    from portal.embedded.ports import free_ports
+    from portal.embedded.ports import LOOPBACK, free_ports
 
     (port,) = free_ports(1)
     server = subprocess.Popen(
-        web_command(port), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+        web_command(Listen(LOOPBACK, port)), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )  # fmt: skip
     try:

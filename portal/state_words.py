@@ -47,8 +47,10 @@ _DAG = Entity(
         "running": "bound to a site; its nodes become jobs",
         "held": "what runs is finished, nothing new starts",
         "halted": "what runs is finished, nothing new starts; then it ends with a rescue",
-        "completed": "every node is done",
-        "failed": "every node has ended, at least one of them failed",
+        "completed": "it ended well: every node is done, or its FINAL node was, whatever had "
+        "failed, or ABORT-DAG-ON ended it with 0",
+        "failed": "it ended badly: nodes or its FINAL node failed, or it was aborted or halted; "
+        "nodes that it did not come to are left as they were",
         "removed": "ended by a person; its jobs are killed",
     },
     event_meanings={
@@ -58,8 +60,9 @@ _DAG = Entity(
         "resume": "released; it has a site and goes on there",
         "release": "released; it has no site and is negotiated",
         "rematch": "its match is taken back, by a person or by policy; it is negotiated anew",
-        "complete": "the engine saw its last node done",
-        "fail": "the engine saw its last node end, and not all are done",
+        "complete": "the engine saw its last node or its FINAL node done, or it was aborted with 0",
+        "fail": "the engine saw that nothing can go on, or it was aborted or halted, and no "
+        "FINAL node was done after that",
         "remove": "a person ends it for good",
         "reopen": "a person lets nodes of it run again",
         "begin": "an inner DAG begins at the site of the DAG around it",
@@ -80,7 +83,8 @@ _NODE = Entity(
         "submitted": "has jobs, an inner DAG or a placement that have not ended",
         "post_running": "its POST script runs, or waits for its turn",
         "done": "all that it had to run ended well",
-        "failed": "something of it ended otherwise, and no retry is left",
+        "failed": "something of it ended otherwise, and no retry is left; or the DAG ended while "
+        "it was under way, its jobs started or not",
         "futile": "cannot run any more: an ancestor failed",
     },
     event_meanings={
@@ -94,7 +98,7 @@ _NODE = Entity(
         "succeed": "what decides about it ended well",
         "retry": "it failed, and a retry is left",
         "recall": "its jobs were killed because the DAG leaves the site; no retry is counted",
-        "fail": "it failed, and no retry is left",
+        "fail": "it failed, and no retry is left, or the DAG ends while it is under way",
         "give up": "an ancestor failed",
         "mark done": "a person, a rescue file or the DAG file says that it is done",
         "mark failed": "a person gives it up",

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from django.contrib.admin import AdminSite
 from django.contrib.auth.views import PasswordChangeView, redirect_to_login
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
-from django.urls import reverse
+from django.template.response import TemplateResponse
+from django.urls import path, reverse
 
 from portal.admin.accounting import GroupAdmin, LimitAdmin, SubmitterAdmin
 from portal.admin.accounts import TokenAdmin, UserAdmin
@@ -18,6 +20,7 @@ from portal.admin.dags import SharedLimitAdmin
 from portal.admin.matchmaking import MatchmakingPolicyAdmin
 from portal.admin.pilot_limits import PilotLimitAdmin
 from portal.admin.roles import role_of, sites_of_user
+from portal.admin.self_test import self_test
 from portal.admin.sites import DowntimeAdmin, QueueAdmin, SiteAdmin
 from portal.admin.task_queues import RunningLimitAdmin, TaskQueueAdmin, TaskQueuePolicyAdmin
 from portal.passwords import OwnPasswordForm
@@ -52,6 +55,18 @@ class Administration(AdminSite):
     def has_permission(self, request: HttpRequest) -> bool:
         """Tell whether the user may see anything here."""
         return role_of(request, Role.OPERATOR) or sites_of_user(request).exists()
+
+    def get_urls(self) -> list[Any]:
+        """Add the page that is of no object."""
+        view = self.admin_view(partial(self_test, self))
+        return [path("self-test/", view, name="self_test"), *super().get_urls()]
+
+    def index(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> TemplateResponse:
+        """Show what may be configured; lead administrators to the self-test."""
+        context = {"is_administrator": role_of(request, Role.ADMIN), **(extra_context or {})}
+        return super().index(request, context)
 
     def login(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None

@@ -25,16 +25,19 @@ class QueueSerializer(serializers.ModelSerializer[Queue]):
     owner_group = serializers.CharField(
         source="owner_group.name", default=None, read_only=True, allow_null=True
     )
+    effective_fence = serializers.CharField(
+        read_only=True, help_text="What `fence` means here; empty until a pilot has settled `auto`."
+    )
 
     class Meta:
         model = Queue
         fields = [
             "name", "element", "is_enabled", "max_pilots", "max_queued_pilots", "cores",
             "memory_mb", "gpus", "wall_time_s", "platform", "tags", "required_tags", "setup",
-            "submit_pool", "owner", "owner_group", "fence", "network", "http_proxy",
-            "hold_after_failure_s", "attenuation", "max_idle_pilots", "curb_idle_pilots",
-            "max_held_pilots", "max_submits", "batch_size", "max_removals", "removal_margin",
-            "removal_wait_s", "queued_lifetime_s",
+            "submit_pool", "owner", "owner_group", "fence", "effective_fence", "network",
+            "http_proxy", "hold_after_failure_s", "attenuation", "max_idle_pilots",
+            "curb_idle_pilots", "max_held_pilots", "max_submits", "batch_size", "max_removals",
+            "removal_margin", "removal_wait_s", "queued_lifetime_s",
         ]  # fmt: skip
 
 

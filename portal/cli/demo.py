@@ -20,6 +20,7 @@ from typing import Any
 from portal.cli.child import ChildPortal, PortalDidNotStart
 from portal.cli.client import ApiError, Client, Part, Unreachable
 from portal.cli.place import BASE, Place
+from portal.cli.self_test import lines_of
 from portal.cli.steps import Patience, Stalled
 
 EXAMPLE = BASE / "examples" / "montecarlo"
@@ -158,11 +159,14 @@ def _prepare(place: Place, portal: ChildPortal) -> Client:
     from django.db import connections
 
     from portal.cli.demo_site import prepare_operator, prepare_sites
+    from portal.selftest.registry import run_all
     from wms.core.actors import Actor
 
     actor = Actor.system("demo")
     prepare_sites(place, actor=actor)
     operator = prepare_operator(place, actor=actor)
+    for line in lines_of(run_all()):
+        _say(line)
     connections.close_all()
     _say(f"Portal:  {portal.url}\nLogin:   {operator.username}\nPassword: {operator.password}")
     _say(f"Token for the API: {place.run / 'operator.token'}; logs: {place.log}")

@@ -18,8 +18,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from portal.cli.listening import Listen
 from portal.cli.place import BASE, Place
-from portal.embedded.ports import LOOPBACK
 
 #: A socket's path may have 107 characters, and supervisord appends its process id for a moment.
 SOCKET_PATH_LIMIT = 95
@@ -63,7 +63,7 @@ class Program:
         return _section(f"program:{self.name}", lines)
 
 
-def portal_programs(port: int) -> list[Program]:
+def portal_programs(listen: Listen) -> list[Program]:
     """The programs of Pilotage itself; all find their servers through the settings."""
     python = sys.executable
     manage = [python, str(BASE / "manage.py")]
@@ -93,7 +93,7 @@ def portal_programs(port: int) -> list[Program]:
     migrate = when_ready("migrate", [*manage, "prepare_data"], migrated=False)
     return [
         Program("migrate", migrate, 5, is_one_shot=True),
-        Program("web", when_ready("web", web_command(port)), 10),
+        Program("web", when_ready("web", web_command(listen)), 10),
         Program("host-pilots", when_ready("host-pilots", pilots), 15, stop_wait_s=60),
         Program("scripts", when_ready("scripts", scripts), 20, stop_wait_s=60, group=_WORKERS),
         Program("elements", when_ready("elements", elements), 20, stop_wait_s=60, group=_WORKERS),
@@ -103,10 +103,11 @@ def portal_programs(port: int) -> list[Program]:
     ]
 
 
-def web_command(port: int) -> list[str]:
-    """The web server on this port of the host."""
+def web_command(listen: Listen) -> list[str]:
+    """The web server, listening there."""
+    binds = [word for bind in listen.binds() for word in ("--bind", bind)]
     return [
-        sys.executable, "-m", "gunicorn", "portal.wsgi", "--bind", f"{LOOPBACK}:{port}",
+        sys.executable, "-m", "gunicorn", "portal.wsgi", *binds,
         # Half of the threads may be held by claims of pilots, which wait and do nothing.
         "--workers", "2", "--threads", "16", "--worker-tmp-dir", "/dev/shm",
         "--timeout", "120", "--graceful-timeout", "10", "--no-control-socket",

@@ -14,7 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
+from portal.cli.listening import Listen, UnusableListen, wanted_listen
 from portal.cli.place import BASE, Place
+from portal.cli.self_test import begin_self_test
 from portal.cli.steps import Steps
 from portal.cli.supervision import (
     Program,
@@ -41,16 +43,18 @@ class MissingProgram(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """What supervisord needs to know, the portal's address, and which broker it has and why."""
+    """What supervisord needs to know, the portal's addresses, and which broker it has and why."""
 
     configuration: Path
     public_url: str
     broker: str
+    listen: Listen
 
 
 #: What keeps a portal from starting; each tells in its text what to do.
 PREVENTIONS = (
-    AlreadyRunning, MissingProgram, NoIdentity, PostgresUnusable, RedisUnusable, UnusablePath,
+    AlreadyRunning, MissingProgram, NoIdentity, PostgresUnusable, RedisUnusable, UnusableListen,
+    UnusablePath,
 )  # fmt: skip
 
 
@@ -97,12 +101,19 @@ def prepare(place: Place) -> Prepared:
     steps.begin()
     steps.tell("preparing the servers")
     kept_secret(place.run / "secret_key", length_bytes=48)
-    ports = kept_ports(place.run / "ports.json", ("web", "postgres"), PREFERRED_PORTS)
+    wanted = wanted_listen()
+    ports = kept_ports(
+        place.run / "ports.json",
+        ("web", "postgres"),
+        PREFERRED_PORTS,
+        given={"web": wanted.port} if wanted else None,
+    )
+    listen = wanted or Listen(LOOPBACK, ports["web"])
     redis_programs, broker = _redis_program(place)
     programs = [
         *_postgres_program(place, ports["postgres"]),
         *redis_programs,
-        *portal_programs(ports["web"]),
+        *portal_programs(listen),
     ]
     public_url = os.environ.get("PILOTAGE_PUBLIC_URL") or f"http://{LOOPBACK}:{ports['web']}"
     write_private(place.run / "public.url", public_url + "\n")
@@ -111,7 +122,7 @@ def prepare(place: Place) -> Prepared:
     write_private(configuration, supervisor_configuration(place, programs, password))
     steps.tell(f"broker and cache: {broker}")
     steps.tell("starting the programs")
-    return Prepared(configuration, public_url, broker)
+    return Prepared(configuration, public_url, broker, listen)
 
 
 def become_supervisor(place: Place, prepared: Prepared, lock: int) -> NoReturn:
@@ -120,7 +131,9 @@ def become_supervisor(place: Place, prepared: Prepared, lock: int) -> NoReturn:
     os.environ["PILOTAGE_VAR"] = str(place.var)
     os.environ["DJANGO_SETTINGS_MODULE"] = "portal.settings"
     os.environ["PYTHONUNBUFFERED"] = "1"
+    os.environ["PILOTAGE_LISTEN"] = str(prepared.listen)
     os.chdir(BASE)
+    begin_self_test()
     command = [
         sys.executable, "-m", "supervisor.supervisord", "--nodaemon",
         "--configuration", str(prepared.configuration),

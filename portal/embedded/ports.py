@@ -35,12 +35,22 @@ def free_ports(count: int) -> list[int]:
             probe.close()
 
 
-def kept_ports(path: Path, names: Iterable[str], preferred: Mapping[str, int]) -> dict[str, int]:
-    """One free port per name: the one kept in `path`, else the preferred one, else any; kept."""
+def kept_ports(
+    path: Path,
+    names: Iterable[str],
+    preferred: Mapping[str, int],
+    given: Mapping[str, int] | None = None,
+) -> dict[str, int]:
+    """One free port per name: the one kept in `path`, else the preferred one, else any; kept.
+
+    Those that are given are taken as they are.
+    """
     kept = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     wanted = {name: kept.get(name) or preferred.get(name) for name in names}
+    fixed = dict(given or {})
     chosen = {
-        name: port if port and is_free(port) else free_ports(1)[0] for name, port in wanted.items()
-    }
+        name: port if port and is_free(port) and port not in fixed.values() else free_ports(1)[0]
+        for name, port in wanted.items()
+    } | fixed
     write_private(path, json.dumps(chosen, indent=1) + "\n")
     return chosen

@@ -162,6 +162,7 @@ def admin_pages(made: Production) -> dict[str, str]:
         elif its.has_add_permission(request):
             pages[f"admin-{name}-new"] = reverse(f"admin:{name}_add")
     pages["admin-site-history"] = reverse("admin:sites_site_history", args=[made.site.pk])
+    pages["admin-self-test"] = reverse("admin:self_test")
     pages["admin-site-import"] = reverse("admin:sites_site_import")
     limit = RunningLimit.objects.latest("pk")
     pages["admin-limit-delete"] = reverse("admin:jobs_runninglimit_delete", args=[limit.pk])

@@ -96,6 +96,7 @@ GET = {
     "pilot_api:input-file": "LLLLLLL",
     "pilot_api:*": NO_GET,
     "admin:logout": "Lffffmm",
+    "admin:self_test": ADMINISTER,
     "admin:core_user_*_delete": NOBODY,
     "admin:core_user_delete": NOBODY,
     "admin:core_user_*": ADMINISTER,

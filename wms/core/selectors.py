@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
+from django.db.models import Q
+
 from wms.core.loops import known_loops
-from wms.core.models import ControlLoop, User
+from wms.core.models import ControlLoop, Role, User
 
 #: A loop is late when so many periods passed without a run, and at least this time.
 _LATE_PERIODS = 3
@@ -72,3 +74,10 @@ def _health(row: ControlLoop, now: datetime) -> LoopHealth:
 def user_ids(usernames: Collection[str]) -> dict[str, int]:
     """The ids of the users of these names; names that nobody has are absent."""
     return dict(User.objects.filter(username__in=usernames).values_list("username", "pk"))
+
+
+def count_accounts(role: Role) -> int:
+    """How many active accounts have this role, or a higher one."""
+    roles = Role.values[Role.values.index(role) :]
+    has_it = Q(role__in=roles) | Q(is_superuser=True)
+    return User.objects.filter(has_it, is_active=True).count()

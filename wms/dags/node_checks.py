@@ -62,8 +62,10 @@ def check_nodes(
             continue
         checker.check(node)
         if checker.has_enough:
+            checker.knows_all_made = False
             break
-    missing = checker.files.missing(submit_files, uploaded)
+    # What a node at fault makes is not known: nothing is said of what it might have made.
+    missing = checker.files.missing(submit_files, uploaded) if checker.knows_all_made else []
     warnings = warnings_of(dag, submit_files, checker.needs.items(), words, patience)
     # Nodes that share a description share its faults.
     faults = list(dict.fromkeys(checker.faults))[:MAX_FINDINGS]
@@ -74,9 +76,10 @@ def check_nodes(
 
 def _may_make_files(dag: DagSpec, submit_files: Mapping[str, SubmitFile]) -> bool:
     """Whether something other than jobs with known outputs may put files into the workspace."""
-    known = {source for source, submit_file in submit_files.items() if not submit_file.findings}
     return any(
-        node.scripts or node.kind in _OTHERS or (node.source not in known and not node.is_noop)
+        node.scripts
+        or node.kind in _OTHERS
+        or (node.source not in submit_files and not node.is_noop)
         for node in dag.nodes.values()
     )
 
@@ -89,6 +92,8 @@ class _Checker:
     ) -> None:
         self.faults: list[Finding] = []
         self.needs: dict[Needs, NodeSpec] = {}
+        #: Whether each node's outputs are known; else somebody has a fault to mend first.
+        self.knows_all_made = True
         self.files = _FileNames()
         self._submit_files = submit_files
         self._identity = identity
@@ -110,13 +115,20 @@ class _Checker:
             self.files.add_lists(node, self._submit_files[source])
         renderer = self._renderers[source]
         if renderer is None:
+            self.knows_all_made = False
             return
         context = _context(node)
         try:
             for fields in renderer.fields(context, most=_MOST_OF_LIST if is_first else 1):
                 self._take(node, fields)
                 if self._patience.is_over:
+                    self.knows_all_made = False
                     return
+        except CannotRender as error:
+            self.knows_all_made = False
+            self._add(error, node)
+            return
+        try:
             if node.retry is not None and node.retry.changes:
                 self._check_changes(node, renderer)
         except CannotRender as error:

@@ -51,6 +51,8 @@ def unknown_references(
     found = (
         Finding(f"{name}: {message}", file.file, file.lines.get(name))
         for file in submit_files.values()
+        # Of one with a fault not all attributes are known.
+        if not file.findings
         for name, message in _unknown(file, given, of_sites)
     )
     return list(islice(dict.fromkeys(found), MAX_FINDINGS))

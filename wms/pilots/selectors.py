@@ -159,3 +159,9 @@ def pilots_of_attempts(pilot_ids: Iterable[int]) -> dict[int, PilotOfAttempt]:
     """Names and fences of these pilots. One query."""
     rows = Pilot.objects.filter(pk__in=set(pilot_ids)).values_list("pk", "uuid", "node__fence")
     return {pk: PilotOfAttempt(uuid, fence or "") for pk, uuid, fence in rows}
+
+
+def queues_where_found(queue_ids: Collection[int], fence: str) -> set[int]:
+    """Those of the queues with a living pilot on whose node this fence works."""
+    living = Pilot.objects.filter(queue__in=queue_ids, state__in=ALIVE, node__fence_found=fence)
+    return set(living.values_list("queue_id", flat=True))

@@ -33,6 +33,7 @@ from wms.pilots.references import AttemptRef
 from wms.pilots.states import TERMINAL, TOKEN_GRACE
 from wms.sites.models import Queue
 from wms.sites.selectors import lapsed_identities
+from wms.sites.settling import settle_fence
 from wms.taskqueues import services as taskqueues
 
 #: Why pilots end by themselves; the last two are failures.
@@ -136,7 +137,7 @@ def register_pilot(
     """
     pilot = (
         Pilot.objects.select_for_update(of=("self",))
-        .select_related("queue")
+        .select_related("queue__site")
         .filter(uuid=uuid)
         .first()
     )
@@ -153,7 +154,7 @@ def register_pilot(
             [pilot.pk],
             actor=pilot_actor(pilot),
             token_sha256=secret_digest(token),
-            node=_with_fence(node, pilot.queue),
+            node=_with_fence(node, pilot),
             registered_at=now,
             heartbeat_at=now,
         )
@@ -162,13 +163,16 @@ def register_pilot(
     return _terms(pilot.queue)
 
 
-def _with_fence(node: Mapping[str, Any], queue: Queue) -> dict[str, Any]:
-    """The node's facts, with the fence that payloads get: what the queue asks for, if anything.
+def _with_fence(node: Mapping[str, Any], pilot: Pilot) -> dict[str, Any]:
+    """The node's facts, with the fence that payloads get, and with the one that works there.
 
-    A pilot on whose node that does not work runs no payload.
+    A pilot on whose node the queue's fence does not work runs no payload.
     """
-    is_open = queue.fence == Queue.Fence.AUTO
-    return dict(node) if is_open else {**node, "fence": str(queue.fence)}
+    found = str(node.get("fence", ""))
+    if found:
+        settle_fence(pilot.queue, found, actor=pilot_actor(pilot))
+    fence = pilot.queue.effective_fence or found
+    return {**node, "fence": fence, "fence_found": found} if fence else dict(node)
 
 
 def _terms(queue: Queue) -> Terms:
@@ -180,7 +184,7 @@ def _terms(queue: Queue) -> Terms:
         poll_s=settings.agent_poll_s,
         idle_limit_s=settings.agent_idle_limit_s,
         lifetime_s=float(queue.wall_time_s),
-        fence=queue.fence,
+        fence=queue.effective_fence or Queue.Fence.AUTO,
         network=queue.network,
         limits=limits,
         hold_after_failure_s=queue.hold_after_failure_s,

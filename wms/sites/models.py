@@ -185,6 +185,8 @@ class Queue(models.Model):
         db_default=Fence.AUTO,
         help_text="What keeps payloads apart from the pilot and from each other.",
     )
+    settled_fence = fences.settled_field()
+    effective_fence = property(fences.effective)
     network = models.CharField(
         max_length=16,
         choices=Network,
@@ -259,14 +261,10 @@ class Queue(models.Model):
         help_text="Pilots in one submission, at most.",
     )
     max_removals = models.PositiveIntegerField(
-        default=5,
-        db_default=5,
-        help_text="Waiting pilots that are cancelled in one turn, at most.",
+        default=5, db_default=5, help_text="Waiting pilots that are cancelled in one turn, at most."
     )
     removal_margin = models.PositiveIntegerField(
-        default=0,
-        db_default=0,
-        help_text="So many waiting pilots more than wanted are left alone.",
+        default=0, db_default=0, help_text="So many waiting pilots more than wanted are left alone."
     )
     removal_wait_s = models.PositiveIntegerField(
         default=300,

@@ -38,6 +38,16 @@ def enabled_queues(now: datetime) -> QuerySet[Queue]:
     )
 
 
+def configured_queues() -> QuerySet[Queue]:
+    """The queues that are not switched off, whatever holds pilots back for a time."""
+    return Queue.objects.filter(is_enabled=True, site__is_enabled=True).select_related("site")
+
+
+def runs_here(queue: Queue) -> bool:
+    """Whether pilots of this queue are processes of this host."""
+    return queue.element == "host" and "ssh" not in queue.settings
+
+
 def downtimes_at(now: datetime) -> QuerySet[Downtime]:
     """The downtimes that have begun and not ended, of all sites; cancelled ones left out."""
     return Downtime.objects.filter(cancelled_at=None, start__lte=now, end__gt=now)
@@ -77,7 +87,7 @@ def _default_settings(queue: Queue) -> dict[str, object]:
         return {"cores": queue.cores}
     if queue.element != "host":
         return {}
-    if "ssh" in queue.settings:
+    if not runs_here(queue):
         # Our folders mean nothing on another host.
         return {"slots": queue.max_pilots}
     directory = conf().host_pilots_dir / queue.site.name / queue.name

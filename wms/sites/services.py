@@ -23,8 +23,8 @@ from wms.sites.queue_checks import check_queue
 from wms.sites.selectors import find_site
 
 _Row = TypeVar("_Row", bound=models.Model)
-#: Columns that change by `ban_site` and its like only.
-_STATE = frozenset({"state", "state_since", "state_reason", "state_by"})
+#: Columns that change by `ban_site` and its like, and by `settle_fence`, only.
+_STATE = frozenset({"state", "state_since", "state_reason", "state_by", "settled_fence"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,6 +229,10 @@ def save_queue(queue: Queue, *, actor: Actor, reason: str = "") -> None:
     refuse_reserved(actor, changes)
     check_queue(queue)
     check_same_name(queue)
+    if stored is not None and "fence" in changes:
+        # Who chooses `auto` again has it settled anew.
+        queue.settled_fence = ""
+        changes["settled_fence"] = [stored.settled_fence, ""]
     _save_changes(queue, changes, f"queue {queue}", queue.site, actor, reason)
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from portal.cli.listening import Listen
 from portal.cli.place import Place
 from portal.cli.supervision import (
     Program,
@@ -13,6 +14,8 @@ from portal.cli.supervision import (
     portal_programs,
     supervisor_configuration,
 )
+
+LISTEN = Listen("127.0.0.1", 8000)
 
 
 def _parsed(text: str) -> configparser.RawConfigParser:
@@ -22,7 +25,7 @@ def _parsed(text: str) -> configparser.RawConfigParser:
 
 
 def test_users_of_a_server_stop_before_the_server():
-    priorities = {program.name: program.priority for program in portal_programs(8000)}
+    priorities = {program.name: program.priority for program in portal_programs(LISTEN)}
 
     # supervisord stops by descending priority; host pilots say good-bye to the web server.
     engine = {priorities[name] for name in ("beat", "worker", "engine", "elements", "scripts")}
@@ -30,7 +33,7 @@ def test_users_of_a_server_stop_before_the_server():
 
 
 def test_what_needs_nothing_of_each_other_is_stopped_at_the_same_time():
-    text = supervisor_configuration(Place(Path("/var/x")), portal_programs(8000), "secret")
+    text = supervisor_configuration(Place(Path("/var/x")), portal_programs(LISTEN), "secret")
 
     group = _parsed(text)["group:workers"]
     assert set(group["programs"].split(",")) == {"beat", "worker", "engine", "elements", "scripts"}
@@ -38,7 +41,7 @@ def test_what_needs_nothing_of_each_other_is_stopped_at_the_same_time():
 
 
 def test_every_program_ends_with_its_supervisor():
-    for program in portal_programs(8000):
+    for program in portal_programs(LISTEN):
         assert program.command[:3] == ["setpriv", "--pdeathsig", "TERM"]
 
 
@@ -70,6 +73,6 @@ def test_no_command_line_carries_a_password(monkeypatch):
     monkeypatch.setenv("DATABASE_URL", "postgresql://u:hidden@db/x")
     monkeypatch.setenv("REDIS_URL", "redis://:hidden@cache/0")
 
-    words = [word for program in portal_programs(8000) for word in program.command]
+    words = [word for program in portal_programs(LISTEN) for word in program.command]
 
     assert not any("hidden" in word for word in words)

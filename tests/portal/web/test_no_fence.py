@@ -58,6 +58,23 @@ def test_a_queue_tells_that_its_payloads_have_no_fence(alice: Client) -> None:
 
 
 @pytest.mark.parametrize(
+    ("settled", "told"),
+    [
+        ("", "auto: bwrap where it works on the first node, else none"),
+        ("bwrap", "bwrap: a sandbox of bubblewrap; <small>auto, as the first pilot found it"),
+        ("none", "can see the pilot and each other; <small>auto, as the first pilot found it"),
+    ],
+)
+def test_a_queue_tells_what_auto_came_to_mean(alice: Client, settled: str, told: str) -> None:
+    queue = factories.site("Here").queues.get()
+    Queue.objects.update(settled_fence=settled)
+
+    page = alice.get(reverse("web:queue", args=["Here", queue.name])).content.decode()
+
+    assert told in page
+
+
+@pytest.mark.parametrize(
     ("network", "told"),
     [
         ("open", "its payloads reach link-local addresses too"),

@@ -143,6 +143,35 @@ def test_inputs_from_nowhere_are_faults_and_those_that_nodes_make_are_none() -> 
     ]
 
 
+WANTS = f"transfer_input_files = x.root\n{PLAIN}"
+
+
+@pytest.mark.parametrize(
+    ("maker", "faults"),
+    [
+        # A fault of the description itself is told by who reads it.
+        (f"transfer_output_files x.root\n{PLAIN}", []),
+        (f"transfer_output_files = x.root\nrequest_cpus = $(\n{PLAIN}", ["request_cpus"]),
+        (f"transfer_output_files = x.root\nrequest_memory = lots\n{PLAIN}", ["request_memory"]),
+    ],
+)
+def test_of_what_a_faulty_description_may_make_nothing_is_said(
+    maker: str, faults: list[str]
+) -> None:
+    found, warnings = check("JOB A a.sub\nJOB B b.sub\nPARENT A CHILD B", a=maker, b=WANTS)
+
+    assert warnings == []
+    assert len(found) <= len(faults)
+    assert not [each for each in told(found) if "x.root" in each]
+
+
+def test_a_fault_that_leaves_outputs_known_hides_no_missing_input() -> None:
+    faults, _ = check("JOB A a.sub\nRETRY A 1 WITH +CPUTimeSeconds=soon", a=WANTS)
+
+    assert [each for each in told(faults) if "x.root" in each]
+    assert len(faults) == 2
+
+
 def test_where_a_script_may_make_an_input_that_is_missing_is_only_a_warning() -> None:
     text = "executable = job.sh\ntransfer_input_files = in.dat\nqueue\n"
 

@@ -9,8 +9,11 @@ from tests.wms.dags.driving import advance, assert_log_agrees, match, run_one, s
 from tests.wms.dags.test_needs_of_jobs import in_group
 from wms.core.errors import InvalidInput
 from wms.dags import references
+from wms.dags.language.parser import parse_dag
 from wms.dags.models import Dag
 from wms.dags.submission import submission_warnings
+from wms.dags.submitfile import parse_submit_file
+from wms.dags.unknown_references import unknown_references
 from wms.jobs.models import Job
 
 
@@ -216,3 +219,13 @@ def test_what_nothing_has_a_value_for_is_told_at_submission(submit, make_site) -
         (4, "output: neither the job nor the DAG has corespernode"),
         (4, "output: no site's ad has dagnodename today"),
     ]
+
+
+def test_of_a_faulty_description_no_attribute_is_said_to_be_unknown() -> None:
+    """The line at fault may be the one that gives it."""
+    text = "executable = a.sh\narguments = $$([MY.Mine])\n+Mine 1\nqueue\n"
+    read = parse_submit_file(text, file="a.sub")
+    dag = parse_dag(["a.dag"], {"a.dag": "JOB A a.sub"}.get)
+
+    assert read.findings
+    assert unknown_references(dag, {"a.sub": read}, of_dag=(), of_sites={"gate"}) == []

@@ -32,7 +32,7 @@ _TRIAL = Command(
 _TRIAL_LIMITS = Limits(
     wall_s=20, cpu_s=10, memory_mb=512, processes=64, file_bytes=1024, output_bytes=2000
 )
-_works: dict[tuple[ScriptConf, int | None], Maker] = {}
+_works: dict[tuple[ScriptConf, int | None], str] = {}
 
 
 class NoFence(Exception):
@@ -46,16 +46,17 @@ def fence_for(conf: ScriptConf, room: Room) -> Fence:
     """
     key = (conf, room.uid)
     if key not in _works:
-        _works[key] = _first_working(conf, replace(room, files=room.tmp))
-    return _works[key](conf, room)
+        _works[key] = working_fence(conf, replace(room, files=room.tmp))
+    return _MAKERS[_works[key]](conf, room)
 
 
-def _first_working(conf: ScriptConf, room: Room) -> Maker:
+def working_fence(conf: ScriptConf, room: Room) -> str:
+    """The best fence that is allowed, tried now in this room. Raises NoFence."""
     reasons = []
     for name in conf.fences:
         trouble = _trouble(name, conf, room)
         if not trouble:
-            return _MAKERS[name]
+            return name
         reasons.append(f"{name}: {trouble}")
     raise NoFence(
         "Scripts are not run on this host, because nothing would fence them in: "

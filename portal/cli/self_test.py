@@ -1,0 +1,50 @@
+"""The self-test as a person at a terminal reads it, and beside a portal that starts.
+
+    python -m portal.cli.self_test
+
+Waits for the tables of the starting portal, then becomes `manage.py check_installation`.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+
+from portal.cli.place import BASE, Place
+from portal.embedded.readiness import POLL_S
+from portal.selftest.findings import Finding, Level, troubles
+
+
+def lines_of(findings: Sequence[Finding], *, is_whole: bool = False) -> Iterator[str]:
+    """A few lines for each finding, errors first, and one that counts them."""
+    yield from (each.as_text() for each in troubles(findings))
+    if is_whole:
+        yield from (each.as_text() for each in findings if each.level == Level.OK)
+    count = {level: sum(each.level == level for each in findings) for level in Level}
+    yield (
+        f"Self-test: {count[Level.ERROR]} errors, {count[Level.WARNING]} warnings, "
+        f"{count[Level.OK]} well."
+    )
+
+
+def begin_self_test() -> None:
+    """Start it as a child of this process, with whom it ends; it prints where this one prints."""
+    subprocess.Popen(
+        ["setpriv", "--pdeathsig", "TERM", "--", sys.executable, "-m", "portal.cli.self_test"],
+        cwd=BASE,
+        stdin=subprocess.DEVNULL,
+    )
+
+
+def main() -> None:
+    place = Place.from_environment()
+    while not place.is_migrated.exists():
+        time.sleep(POLL_S)
+    os.execv(sys.executable, [sys.executable, str(BASE / "manage.py"), "check_installation"])
+
+
+if __name__ == "__main__":
+    main()

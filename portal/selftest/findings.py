@@ -1,0 +1,104 @@
+"""What a self-test tells: a finding has a code, and a level that says how bad it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+
+
+class Level(StrEnum):
+    """How bad a finding is."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    OK = "ok"
+
+
+class Code(StrEnum):
+    """What is found; programs go by these, people by the texts."""
+
+    ADDRESS = "address"
+    ADDRESS_IS_LOOPBACK = "address-is-loopback"
+    ADDRESS_DOES_NOT_RESOLVE = "address-does-not-resolve"
+    ADDRESS_NOT_ALLOWED = "address-not-allowed"
+    ADDRESS_NOT_LISTENED_TO = "address-not-listened-to"
+    NO_TLS = "no-tls"
+    PROXY_NOT_TOLD = "proxy-not-told"
+    ANY_HOST_ALLOWED = "any-host-allowed"
+    DEBUG = "debug"
+    WEAK_SECRET_KEY = "weak-secret-key"
+    SETTINGS = "settings"
+    PYTHON = "python"
+    PYTHON_REPEATS = "python-possessive-repeats"
+    PYTHON_UNMAINTAINED = "python-unmaintained"
+    SCRIPTS_FENCE = "scripts-fence"
+    SCRIPTS_NOT_RUN = "scripts-not-run"
+    SCRIPTS_UNFENCED = "scripts-unfenced"
+    PAYLOADS_FENCE = "payloads-fence"
+    PAYLOADS_NOT_RUN = "payloads-not-run"
+    PAYLOADS_UNFENCED = "payloads-unfenced"
+    FENCE_UNUSED = "fence-unused"
+    DATABASE = "database"
+    DATABASE_TOO_OLD = "database-too-old"
+    DATABASE_MAY_LOSE = "database-may-lose"
+    CLOCK = "clock"
+    CLOCK_DIFFERS = "clock-differs"
+    BROKER = "broker"
+    BROKER_TOO_OLD = "broker-too-old"
+    BROKER_UNREACHABLE = "broker-unreachable"
+    BROKER_POLICY = "broker-policy"
+    BROKER_WRITES = "broker-writes"
+    BROKER_ACCOUNT = "broker-account"
+    DISK = "disk"
+    DISK_SMALL = "disk-small"
+    DISK_FULL = "disk-full"
+    ADMINISTRATOR = "administrator"
+    NO_ADMINISTRATOR = "no-administrator"
+    CHECK_FAILED = "check-failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was looked at: what it is, why it matters, and what to do."""
+
+    code: Code
+    level: Level
+    what: str
+    why: str = ""
+    todo: str = ""
+
+    def as_json(self) -> dict[str, str]:
+        """The finding for programs."""
+        return {name: str(value) for name, value in asdict(self).items()}
+
+    def as_text(self) -> str:
+        """The finding as lines for a terminal."""
+        lines = [f"{self.level}: {self.what} [{self.code}]"]
+        return "\n    ".join([*lines, *filter(None, [self.why, self.todo])])
+
+
+def ok(code: Code, what: str) -> Finding:
+    """Nothing is wrong with this."""
+    return Finding(code, Level.OK, what)
+
+
+def error(code: Code, what: str, why: str, todo: str) -> Finding:
+    """Something cannot work, or everybody may do what nobody should."""
+    return Finding(code, Level.ERROR, what, why, todo)
+
+
+def warning(code: Code, what: str, why: str, todo: str) -> Finding:
+    """It works, but not well, or not for long, or not safely."""
+    return Finding(code, Level.WARNING, what, why, todo)
+
+
+def troubles(findings: Iterable[Finding]) -> list[Finding]:
+    """Those that are not well, errors first."""
+    bad = [each for each in findings if each.level != Level.OK]
+    return sorted(bad, key=lambda each: each.level != Level.ERROR)
+
+
+def has_errors(findings: Iterable[Finding]) -> bool:
+    """True when something cannot work."""
+    return any(each.level == Level.ERROR for each in findings)

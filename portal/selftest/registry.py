@@ -1,0 +1,157 @@
+"""All checks of an installation, and how they are run."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from subprocess import SubprocessError
+
+import structlog
+from django.conf import settings
+from django.core.checks import Tags, run_checks
+from django.db import DatabaseError
+from django.utils import timezone
+from redis import RedisError
+
+from portal.selftest import accounts, address, facts, fences, pythons, servers
+from portal.selftest.findings import Code, Finding, error, ok, warning
+from wms.core.errors import PilotageError
+from wms.core.models import Role
+from wms.core.selectors import count_accounts
+
+log = structlog.get_logger(__name__)
+
+
+def python() -> Iterable[Finding]:
+    """Known faults of the Python that runs this."""
+    release = sys.version_info
+    return pythons.faults_of((release[0], release[1], release[2]), timezone.now().date())
+
+
+def scripts_fence() -> Iterable[Finding]:
+    """What fences scripts of nodes in."""
+    name, trouble = facts.scripts_fence()
+    allows_none = "none" in settings.PILOTAGE["SCRIPTS"]["FENCES"]
+    return fences.scripts(name, trouble, is_unfenced_allowed=allows_none)
+
+
+def payloads_fence() -> Iterable[Finding]:
+    """What fences payloads in."""
+    return fences.payloads(facts.fenced_queues(), facts.bwrap_trouble())
+
+
+def public_address() -> Iterable[Finding]:
+    """Whether pilots find the portal."""
+    return address.reachable(settings.PUBLIC_URL, facts.far_queues(), address.resolves)
+
+
+def served_address() -> Iterable[Finding]:
+    """Whether the web server takes what comes."""
+    return address.served(
+        settings.PUBLIC_URL,
+        os.environ.get("PILOTAGE_LISTEN", ""),
+        settings.ALLOWED_HOSTS,
+        behind_proxy=settings.BEHIND_PROXY,
+    )
+
+
+def administrator() -> Iterable[Finding]:
+    """Whether somebody can configure the portal."""
+    return accounts.administrators(count_accounts(Role.ADMIN), count_accounts(Role.OPERATOR))
+
+
+def insecure_settings() -> Iterator[Finding]:
+    """What Django's own checks of a deployment say that is not told elsewhere here."""
+    messages = run_checks(tags=[Tags.security], include_deployment_checks=True)
+    known = {each.id: _OF_DJANGO[each.id] for each in messages if each.id in _OF_DJANGO}
+    yield from known.values()
+    if not known:
+        yield ok(Code.SETTINGS, "The secret key is long, and reasons of faults are not shown.")
+
+
+def database() -> Iterable[Finding]:
+    """Whether the database can do what is asked of it, and keeps it."""
+    return servers.database(*facts.database_settings())
+
+
+def clock() -> Iterable[Finding]:
+    """Whether this host's clock is right."""
+    return servers.clock(*facts.clock_difference())
+
+
+def broker() -> Iterator[Finding]:
+    """Which broker there is."""
+    try:
+        told = facts.broker()
+    except RedisError as fault:
+        yield error(
+            Code.BROKER_UNREACHABLE,
+            f"The broker does not answer: {fault}",
+            "No control loop is started: nothing is matched, submitted or sent.",
+            "Look at var/log/redis.log, or at REDIS_URL.",
+        )
+        return
+    yield from servers.broker(told)
+
+
+def disk() -> Iterable[Finding]:
+    """Room for what is written."""
+    folder = settings.VAR_DIR
+    return servers.disk(str(folder), shutil.disk_usage(folder).free)
+
+
+#: What is told of settings by Django, by its identifiers; all else there follows from the public
+#: address, or is the proxy's.
+_OF_DJANGO = {
+    "security.W009": error(
+        Code.WEAK_SECRET_KEY,
+        "PILOTAGE_SECRET_KEY is shorter than 50 characters, or made of few different ones.",
+        "Who guesses it can make sessions and tokens of everybody.",
+        "Set 50 random characters, or leave it out: `manage.py up` makes one.",
+    ),
+    "security.W018": warning(
+        Code.DEBUG,
+        "PILOTAGE_DEBUG is on.",
+        "Faults show everybody the portal's inside, settings among it, and memory grows.",
+        "Unset PILOTAGE_DEBUG.",
+    ),
+}
+
+#: What keeps a check from being made.
+_FAULTS = (OSError, ValueError, DatabaseError, RedisError, SubprocessError, PilotageError)
+
+CHECKS: tuple[Callable[[], Iterable[Finding]], ...] = (
+    python,
+    scripts_fence,
+    payloads_fence,
+    public_address,
+    served_address,
+    administrator,
+    insecure_settings,
+    database,
+    clock,
+    broker,
+    disk,
+)
+
+
+def run_all() -> list[Finding]:
+    """What all checks find. One that cannot be made is a finding itself, and stops no other."""
+    return [finding for check in CHECKS for finding in _findings(check)]
+
+
+def _findings(check: Callable[[], Iterable[Finding]]) -> list[Finding]:
+    try:
+        return list(check())
+    except _FAULTS as fault:
+        log.warning("self_test_failed", check=check.__name__, error=str(fault))
+        return [
+            warning(
+                Code.CHECK_FAILED,
+                f"The check {check.__name__} could not be made: {type(fault).__name__}: {fault}",
+                "What it looks at is not known.",
+                "Look at the log of the program that made it.",
+            )
+        ]
