@@ -26,24 +26,27 @@ from wms.jobs.inputs import input_blobs, missing_inputs
 from wms.jobs.limits import Gate
 from wms.jobs.models import Attempt, Blob, Job
 from wms.jobs.places import misplaced, names_told
-from wms.pilots import lifecycle
+from wms.pilots import lifecycle, suspects
 from wms.pilots.models import Pilot
 from wms.pilots.references import AttemptRef
+from wms.pilots.refusals import must_rest, why_none
+from wms.pilots.selectors import host_of, is_alone
 from wms.pilots.states import TERMINAL, TOKEN_GRACE
 from wms.sites.models import Queue
 from wms.sites.selectors import lapsed_identities
 from wms.taskqueues import services as taskqueues
+from wms.taskqueues.waiting import Taker, has_failed_at
 
 #: Why pilots end by themselves; the last two are failures.
 ENDS = ("idle", "drained", "lifetime", "terminated", "preempted", "unfit", "error")
 _FAILED_ENDS = frozenset({"unfit", "error"})
-#: A pilot that asked in vain is not made to wait longer than this.
-_LONGEST_REST_S = 1.0
 
 _ASK = one_line("""
 UPDATE pilots_pilot SET heartbeat_at = %(now)s
 WHERE id = %(pilot)s AND state <> ALL(%(ended)s::text[])
-RETURNING fruitless_at, drain_reason
+RETURNING fruitless_at, drain_reason, (
+    SELECT s.id FROM pilots_suspectednode AS s
+    WHERE s.site_id = %(site)s AND s.host = %(host)s AND s.ended_at IS NULL)
 """)
 
 
@@ -245,37 +248,39 @@ def _bind_job(
 ) -> Attempt | str:
     # The pilot's row first: two claims at once wait for each other here, so that one key never gets
     # two jobs, and no core is given away twice.
-    rows = prepared_rows(_ASK, {"now": now, "pilot": pilot.pk, "ended": sorted(TERMINAL)})
+    host = host_of(pilot)
+    about = {"now": now, "pilot": pilot.pk, "ended": sorted(TERMINAL)}
+    rows = prepared_rows(_ASK, {**about, "site": pilot.queue.site_id, "host": host})
     if not rows:
         return "the pilot has ended"
-    [(fruitless_at, drain_reason)] = rows
+    [(fruitless_at, drain_reason, suspect_id)] = rows
     attempts = _OWN.rows(pilot_id=pilot.pk, claim_key=claim_key)
     for given in attempts:
         if given.claim_key == claim_key:
             return f"the job of this claim is closed: {given.outcome}" if given.outcome else given
     if drain_reason:
         return f"the pilot is to take no more jobs: {drain_reason}"
-    if reason := _must_rest(fruitless_at, now):
+    if reason := must_rest(fruitless_at, now) or suspects.why_no_trial(suspect_id, now):
         return reason
     began_s = time.monotonic()
     held = [each for each in attempts if AttemptRef(each.job_id, each.number) not in unreported]
-    found = _draw_job(pilot, resource, claim_key, held, now)
+    taker = Taker(host, conf().retry_patience_s, takes_retries=suspect_id is None)
+    found = _draw_job(pilot, resource, claim_key, held, taker, now)
     if isinstance(found, str):
         took = timedelta(seconds=time.monotonic() - began_s)
         Pilot.objects.filter(pk=pilot.pk).update(fruitless_at=now + took)
+    elif suspect_id is not None:
+        suspects.note_trial(suspect_id, found.pk, now)
     return found
 
 
-def _must_rest(fruitless_at: datetime | None, now: datetime) -> str:
-    """Why a pilot asks too soon after it asked in vain."""
-    rest_s = min(_LONGEST_REST_S, conf().agent_poll_s / 2)
-    if not rest_s or fruitless_at is None or now >= fruitless_at + timedelta(seconds=rest_s):
-        return ""
-    return f"it asked in vain a moment ago: it may ask again {rest_s:g} s after that"
-
-
 def _draw_job(
-    pilot: Pilot, resource: Resource, claim_key: str, held: Sequence[Attempt], now: datetime
+    pilot: Pilot,
+    resource: Resource,
+    claim_key: str,
+    held: Sequence[Attempt],
+    taker: Taker,
+    now: datetime,
 ) -> Attempt | str:
     identity = pilot.owner, pilot.owner_group
     if reason := lapsed_identities([identity]).get(identity):
@@ -285,16 +290,18 @@ def _draw_job(
         return "no core of the pilot is free"
     gate = Gate.at(pilot.queue.site.name, now)
     free = replace(free, excluded=gate.reached())
-    claimed = taskqueues.claim(
-        free, facts=pilot.node, refuses=gate.refuses if gate.limits else None
-    )
+    refuses = gate.refuses if gate.limits else None
+    claimed = taskqueues.claim(free, facts=pilot.node, refuses=refuses, taker=taker)
+    left = claimed is None and has_failed_at(taker.host)
+    if left and taker.takes_retries and is_alone(pilot):
+        claimed = taskqueues.claim(free, facts=pilot.node, refuses=refuses)
     if claimed is None:
-        return _why_none(free)
+        return why_none(free, taker.host if left else "")
     bound = jobs.bind_to_pilot(
         claimed,
         pilot_id=pilot.pk,
         site_name=pilot.queue.site.name,
-        host=str(pilot.node.get("hostname", "")),
+        host=taker.host,
         free_cores=free.cores,
         actor=pilot_actor(pilot),
         claim_key=claim_key,
@@ -317,17 +324,6 @@ def _free(queue: Queue, resource: Resource, held: Sequence[Attempt]) -> Resource
 
 def _left(offered: int, held: int, said: int) -> int:
     return max(0, min(offered - held, said))
-
-
-def _why_none(free: Resource) -> str:
-    reason = (
-        f"no waiting job fits what a pilot of {free.queue} has free: cores {free.cores}, memory "
-        f"{free.memory_mb} MB, GPUs {free.gpus}, time {free.cpu_time_s} s"
-    )
-    if free.excluded:
-        reached = ", ".join(dict.fromkeys(map(str, free.excluded)))
-        reason += f"; running limits let no more of these start: {reached}"
-    return reason
 
 
 def _answer(pilot: Pilot, attempt: Attempt) -> ClaimAnswer:

@@ -108,7 +108,10 @@ def test_a_job_is_taken_without_looking_at_those_behind_the_oldest_ten(
 ) -> None:
     task_queue_id = TaskQueue.objects.values_list("pk", flat=True).first()
 
-    steps = explain(waiting.TAKE_BY[Law.EXPONENTIAL], {"task_queue": task_queue_id})
+    steps = explain(
+        waiting.TAKE_BY[Law.EXPONENTIAL],
+        {"task_queue": task_queue_id, **waiting.ANYONE.parameters()},
+    )
 
     assert not scanned_whole(steps, "taskqueues_waitingjob")
     assert not scanned_whole(steps, "taskqueues_tally")

@@ -1,0 +1,201 @@
+"""Worker nodes that are suspected of failing jobs: how that begins, what it means, how it ends.
+
+Who is suspected is decided by `matching.suspicion`. A pilot on a suspected node gets one job in
+some minutes, and none that has failed elsewhere, so that what comes back from the node is tried on
+others. The suspicion ends when some of these trials in a row did well, when nothing has failed
+there for a while, or when a person says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import asdict
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import transaction
+from django.db.models import F, Func, QuerySet, Value
+from django.utils import timezone
+
+from matching.suspicion import Rule, Suspect, is_cleared, suspects
+from wms.core.actors import Actor
+from wms.core.audit import record_action
+from wms.core.errors import Conflict, NotFound, ReasonRequired
+from wms.jobs.models import Attempt
+from wms.pilots.node_trials import SiteTrials, trials_at, troubled_sites
+from wms.pilots.suspect_models import SuspectedNode
+from wms.sites.models import Site
+from wms.sites.policy import require_steering
+from wms.sites.selectors import find_site
+from wms.sites.services import note_at_site
+
+RULE = Rule()
+#: A suspected node gets a job so often.
+TRIAL_PAUSE = timedelta(minutes=5)
+#: So many trials in a row that did well end a suspicion.
+TRIALS_NEEDED = 3
+#: So does a time in which nothing failed there.
+QUIET = timedelta(hours=1)
+_ACTOR = Actor.system("suspected-nodes")
+_OUTCOME = Attempt.Outcome
+_FAILED = frozenset({_OUTCOME.FAILED, _OUTCOME.NOT_RUN, _OUTCOME.LOST})
+
+
+def run_cycle(now: datetime) -> dict[str, Any]:
+    """End the suspicions that are over, and look for nodes that are to be suspected."""
+    ended = sum(_end_if_over(row, now) for row in current_suspects().order_by("pk"))
+    sites = troubled_sites(now, least_failed=RULE.least_failed)
+    begun = 0
+    if sites:
+        named = Site.objects.in_bulk(sites, field_name="name")
+        for name, found in sorted(trials_at(sites, now).items()):
+            if name in named:
+                begun += _suspect(named[name], found, now)
+    return {"suspected": begun, "ended": ended, "troubled_sites": len(sites)}
+
+
+def current_suspects() -> QuerySet[SuspectedNode]:
+    """The nodes that are suspected now, with their sites."""
+    return SuspectedNode.objects.filter(ended_at=None).select_related("site")
+
+
+def suspects_at(site: Site) -> QuerySet[SuspectedNode]:
+    """The nodes of a site that are suspected now, by name."""
+    return current_suspects().filter(site=site).order_by("host")
+
+
+def told(row: SuspectedNode) -> str:
+    """The figures of a suspicion, in words."""
+    return (
+        f"{row.failed} of {row.tried} payloads failed there, elsewhere at {row.site.name} "
+        f"{row.others_failed} of {row.others_tried} of the same kinds"
+    )
+
+
+@transaction.atomic
+def _suspect(site: Site, found: SiteTrials, now: datetime) -> int:
+    """Suspect the nodes of a site that deserve it; how many were not before."""
+    known = {row.host: row for row in suspects_at(site).select_for_update(of=("self",))}
+    begun = 0
+    for each in suspects(found.trials, RULE):
+        row = known.get(each.host) or SuspectedNode(
+            site=site, host=each.host, since=now, next_trial_at=now + TRIAL_PAUSE
+        )
+        _describe(row, each, found.failed_jobs[each.host])
+        if row.pk:
+            row.save(update_fields=[*_figures(each), "failed_jobs", "reason"])
+            continue
+        row.save()
+        begun += 1
+        facts = {"host": row.host, **_figures(each)}
+        note_at_site(
+            site, "suspect", actor=_ACTOR, reason=f"worker node {row.host}: {told(row)}",
+            facts=facts, at=now,
+        )  # fmt: skip
+    return begun
+
+
+def _describe(row: SuspectedNode, suspect: Suspect, failed_jobs: Sequence[int]) -> None:
+    for name, value in _figures(suspect).items():
+        setattr(row, name, value)
+    row.failed_jobs = list(failed_jobs)
+    latest = Attempt.objects.filter(
+        job_id=failed_jobs[0], host=row.host, outcome__in=_FAILED
+    ).order_by("-number")
+    row.reason = latest.values_list("reason", flat=True).first() or ""
+
+
+def _figures(suspect: Suspect) -> dict[str, int]:
+    figures: dict[str, int] = asdict(suspect)
+    figures.pop("host")
+    return figures
+
+
+def _end_if_over(row: SuspectedNode, now: datetime) -> bool:
+    """End a suspicion after trials that did well, or after a quiet time."""
+    attempts = Attempt.objects.filter(pk__in=row.trials).order_by("pk")
+    judged = [each for each in attempts if each.outcome in {_OUTCOME.DONE, *_FAILED}]
+    failures = [each.outcome in _FAILED for each in judged]
+    if is_cleared(failures, needed=TRIALS_NEEDED):
+        return _end(row, now, actor=_ACTOR, reason=f"{TRIALS_NEEDED} trials in a row did well")
+    ends = [each.ended_at for each in judged if each.outcome in _FAILED and each.ended_at]
+    if now - max([row.since, *ends]) >= QUIET:
+        minutes = int(QUIET.total_seconds() // 60)
+        return _end(row, now, actor=_ACTOR, reason=f"nothing has failed there for {minutes} min")
+    return False
+
+
+@transaction.atomic
+def _end(row: SuspectedNode, now: datetime, *, actor: Actor, reason: str) -> bool:
+    still = SuspectedNode.objects.filter(pk=row.pk, ended_at=None)
+    if not still.update(ended_at=now, ended_by=actor.name, end_reason=reason):
+        return False
+    note_at_site(
+        row.site, "clear", actor=actor, reason=f"worker node {row.host}: {reason}",
+        facts={"host": row.host}, at=now,
+    )  # fmt: skip
+    return True
+
+
+@transaction.atomic
+def clear_node(site_name: str, host: str, *, actor: Actor, reason: str) -> SuspectedNode:
+    """Suspect a node no longer: it gets jobs as any other one, and begins with a clean slate.
+
+    Raises NotFound, NotPermitted, ReasonRequired, and Conflict when it is not suspected.
+    """
+    site = find_site(site_name)
+    require_steering(actor, "clear suspected worker nodes", site)
+    if not (why := reason.strip()):
+        raise ReasonRequired("clear")
+    rows = SuspectedNode.objects.filter(site=site, host=host).order_by("-pk")
+    row = rows.select_related("site").first()
+    if row is None:
+        raise NotFound(f"No worker node {host} of {site.name} was ever suspected.")
+    if not _end(row, timezone.now(), actor=actor, reason=why):
+        raise Conflict(f"{host} is not suspected: {row.end_reason} ({row.ended_by}).")
+    record_action(
+        "clear suspected worker node", target=f"site {site.name}", actor=actor, reason=why,
+        facts={"host": host},
+    )  # fmt: skip
+    row.refresh_from_db()
+    return row
+
+
+def why_no_trial(suspect_id: int | None, now: datetime) -> str:
+    """Why the suspected node gets no job now; empty when it may try one, or is none.
+
+    Its row stays locked then, so that its pilots get one after the other. One that another pilot
+    holds is as good as tried.
+    """
+    if suspect_id is None:
+        return ""
+    locked = SuspectedNode.objects.select_for_update(of=("self",), skip_locked=True)
+    row = locked.select_related("site").filter(pk=suspect_id, ended_at=None).first()
+    if row is None:
+        return "another pilot of this suspected worker node is given a job at this moment"
+    if now >= row.next_trial_at:
+        return ""
+    minutes = int(TRIAL_PAUSE.total_seconds() // 60)
+    return (
+        f"the worker node {row.host} is suspected: {told(row)}. It gets one job in {minutes} "
+        f"minutes to prove itself, the next after {row.next_trial_at:%H:%M:%S} UTC"
+    )
+
+
+def note_trial(suspect_id: int, attempt_id: int, now: datetime) -> None:
+    """The suspected node was given an attempt to prove itself."""
+    SuspectedNode.objects.filter(pk=suspect_id).update(
+        next_trial_at=now + TRIAL_PAUSE,
+        trials=Func(F("trials"), Value(attempt_id), function="array_append"),
+    )
+
+
+def suspected_among(
+    places: Collection[tuple[str, str]],
+) -> dict[tuple[str, str], list[SuspectedNode]]:
+    """Those of the nodes, given by site and host, that are or were suspected. One query."""
+    found: dict[tuple[str, str], list[SuspectedNode]] = {}
+    rows = SuspectedNode.objects.filter(host__in={host for _, host in places})
+    for row in rows.select_related("site"):
+        found.setdefault((row.site.name, row.host), []).append(row)
+    return found
