@@ -15,18 +15,18 @@ from typing import Any
 
 from django.db import transaction
 from django.db.models import F, Func, QuerySet, Value
-from django.utils import timezone
 
 from matching.suspicion import Rule, Suspect, is_cleared, suspects
 from wms.core.actors import Actor
 from wms.core.audit import record_action
 from wms.core.errors import Conflict, NotFound, ReasonRequired
+from wms.core.models import User
 from wms.jobs.models import Attempt
 from wms.pilots.node_trials import SiteTrials, trials_at, troubled_sites
 from wms.pilots.suspect_models import SuspectedNode
 from wms.sites.models import Site
 from wms.sites.policy import require_steering
-from wms.sites.selectors import find_site
+from wms.sites.selectors import visible_sites
 from wms.sites.services import note_at_site
 
 RULE = Rule()
@@ -137,25 +137,33 @@ def _end(row: SuspectedNode, now: datetime, *, actor: Actor, reason: str) -> boo
     return True
 
 
-@transaction.atomic
-def clear_node(site_name: str, host: str, *, actor: Actor, reason: str) -> SuspectedNode:
-    """Suspect a node no longer: it gets jobs as any other one, and begins with a clean slate.
-
-    Raises NotFound, NotPermitted, ReasonRequired, and Conflict when it is not suspected.
-    """
-    site = find_site(site_name)
-    require_steering(actor, "clear suspected worker nodes", site)
-    if not (why := reason.strip()):
-        raise ReasonRequired("clear")
-    rows = SuspectedNode.objects.filter(site=site, host=host).order_by("-pk")
+def find_suspect(user: User, suspect_id: int) -> SuspectedNode:
+    """One suspicion, also one that is over. Raises NotFound."""
+    rows = SuspectedNode.objects.filter(pk=suspect_id, site__in=visible_sites(user))
     row = rows.select_related("site").first()
     if row is None:
-        raise NotFound(f"No worker node {host} of {site.name} was ever suspected.")
-    if not _end(row, timezone.now(), actor=actor, reason=why):
-        raise Conflict(f"{host} is not suspected: {row.end_reason} ({row.ended_by}).")
+        raise NotFound(f"There is no suspected worker node {suspect_id}, or you may not see it.")
+    return row
+
+
+@transaction.atomic
+def clear_node(suspect_id: int, *, actor: Actor, reason: str, now: datetime) -> SuspectedNode:
+    """Suspect a node no longer: it gets jobs as any other one, and begins with a clean slate.
+
+    Raises NotFound, NotPermitted, ReasonRequired, and Conflict when that is over already.
+    """
+    row = SuspectedNode.objects.select_related("site").filter(pk=suspect_id).first()
+    if row is None:
+        raise NotFound(f"There is no suspected worker node {suspect_id}.")
+    require_steering(actor, "clear suspected worker nodes", row.site)
+    if not (why := reason.strip()):
+        raise ReasonRequired("clear")
+    if not _end(row, now, actor=actor, reason=why):
+        row.refresh_from_db()
+        raise Conflict(f"{row.host} was cleared by {row.ended_by} already: {row.end_reason}.")
     record_action(
-        "clear suspected worker node", target=f"site {site.name}", actor=actor, reason=why,
-        facts={"host": host},
+        "clear suspected worker node", target=f"site {row.site.name}", actor=actor, reason=why,
+        facts={"host": row.host},
     )  # fmt: skip
     row.refresh_from_db()
     return row

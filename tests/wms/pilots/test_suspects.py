@@ -234,25 +234,27 @@ def test_a_node_is_cleared_after_an_hour_in_which_nothing_failed_there(suspected
 
 
 def test_a_shifter_clears_a_node_with_a_reason_and_an_audit_entry(suspected, sam) -> None:
-    actor = Actor.person(sam)
+    actor, now = Actor.person(sam), timezone.now()
     with pytest.raises(ReasonRequired):
-        suspects.clear_node("UW", "wn1", actor=actor, reason="  ")
+        suspects.clear_node(suspected.pk, actor=actor, reason="  ", now=now)
 
-    row = suspects.clear_node("UW", "wn1", actor=actor, reason="new disk")
+    row = suspects.clear_node(suspected.pk, actor=actor, reason="new disk", now=now)
 
     assert (row.ended_by, row.end_reason) == ("sam", "new disk")
     entry = AuditEntry.objects.get(action="clear suspected worker node")
     assert (entry.target, entry.reason, entry.facts) == ("site UW", "new disk", {"host": "wn1"})
     assert suspects.run_cycle(timezone.now())["suspected"] == 0
-    with pytest.raises(Conflict, match="wn1 is not suspected: new disk"):
-        suspects.clear_node("UW", "wn1", actor=actor, reason="again")
+    with pytest.raises(Conflict, match="wn1 was cleared by sam already: new disk"):
+        suspects.clear_node(suspected.pk, actor=actor, reason="again", now=now)
     with pytest.raises(NotFound):
-        suspects.clear_node("UW", "wn9", actor=actor, reason="again")
+        suspects.clear_node(0, actor=actor, reason="again", now=now)
 
 
 def test_a_user_clears_no_node(suspected, alice) -> None:
     with pytest.raises(NotPermitted):
-        suspects.clear_node("UW", "wn1", actor=Actor.person(alice), reason="new disk")
+        suspects.clear_node(
+            suspected.pk, actor=Actor.person(alice), reason="new disk", now=timezone.now()
+        )
 
 
 def test_a_job_that_failed_on_the_only_node_of_a_site_is_given_to_it_again(on, jobs) -> None:
