@@ -198,12 +198,19 @@ def note_trial(suspect_id: int, attempt_id: int, now: datetime) -> None:
     )
 
 
-def suspected_among(
-    places: Collection[tuple[str, str]],
-) -> dict[tuple[str, str], list[SuspectedNode]]:
-    """Those of the nodes, given by site and host, that are or were suspected. One query."""
-    found: dict[tuple[str, str], list[SuspectedNode]] = {}
-    rows = SuspectedNode.objects.filter(host__in={host for _, host in places})
-    for row in rows.select_related("site"):
-        found.setdefault((row.site.name, row.host), []).append(row)
-    return found
+class Suspicions:
+    """The suspicions of some nodes, also those that are over. One query."""
+
+    def __init__(self, hosts: Collection[str]) -> None:
+        rows = SuspectedNode.objects.filter(host__in=set(hosts)).select_related("site")
+        self._rows = list(rows) if hosts else []
+
+    def has(self, site: str, host: str, at: datetime) -> bool:
+        """Whether the node of this site was suspected at that time."""
+        return any(
+            row.host == host
+            and row.site.name == site
+            and row.since <= at
+            and (row.ended_at is None or at <= row.ended_at)
+            for row in self._rows
+        )

@@ -93,7 +93,7 @@ level AS MATERIALIZED (
 _HAS_FAILED_AT = """
 SELECT EXISTS (
     SELECT FROM taskqueues_waitingjob
-    WHERE avoided_hosts <> '{}' AND %s = ANY(avoided_hosts)
+    WHERE avoided_hosts <> '{}' AND %(host)s = ANY(avoided_hosts)
 )
 """
 
@@ -181,9 +181,7 @@ def join(
 
 def has_failed_at(host: str) -> bool:
     """Whether any waiting job has failed on this host."""
-    with connection.cursor() as cursor:
-        cursor.execute(_HAS_FAILED_AT, [host])
-        return bool(cursor.fetchone()[0])
+    return bool(prepared_rows(_HAS_FAILED_AT, {"host": host})[0][0])
 
 
 def leave(job_ids: Collection[int], *, skips_claimed: bool = False) -> set[int]:

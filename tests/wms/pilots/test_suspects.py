@@ -15,8 +15,10 @@ from wms.core.errors import Conflict, NotFound, NotPermitted, ReasonRequired
 from wms.core.models import AuditEntry, InboxEntry, User
 from wms.dags import engine
 from wms.dags.models import Node
+from wms.failures import grouping
+from wms.failures.models import FailureGroup
 from wms.jobs.models import Attempt, Job
-from wms.jobs.services import create_workspace, submission
+from wms.jobs.services import create_workspace, hold_jobs, submission
 from wms.jobs.specs import JobSpec
 from wms.pilots import suspects
 from wms.pilots.models import Pilot
@@ -122,8 +124,9 @@ def test_a_node_is_found_out_while_the_long_payloads_of_the_others_go_on(on, job
 def test_a_payload_that_fails_everywhere_makes_no_node_suspected(on, jobs) -> None:
     jobs(60, max_retries=2)
     pilots = [on(host) for host in ("wn1", *GOOD)]
-    for turn in range(180):
-        run(pilots[turn % 6], 1)
+    for turn in range(600):
+        if (claimed := factories.claim(pilots[turn % 6])) is not None:
+            claimed.start().end(1)
 
     suspects.run_cycle(timezone.now())
 
@@ -143,10 +146,7 @@ def test_failures_of_one_dag_that_ran_nowhere_else_make_no_node_suspected(on, jo
 
 
 def test_what_a_person_stopped_says_nothing_of_a_node(on, jobs) -> None:
-    from wms.jobs.services import hold_jobs
-
     jobs(18)
-    pilot = on("wn1")
     for _ in range(8):
         claimed = factories.claim(on("wn1"))
         assert claimed is not None
@@ -156,7 +156,6 @@ def test_what_a_person_stopped_says_nothing_of_a_node(on, jobs) -> None:
 
     suspects.run_cycle(timezone.now())
 
-    assert pilot.pk
     assert not SuspectedNode.objects.exists()
 
 
@@ -255,6 +254,18 @@ def test_a_user_clears_no_node(suspected, alice) -> None:
         suspects.clear_node(
             suspected.pk, actor=Actor.person(alice), reason="new disk", now=timezone.now()
         )
+
+
+def test_what_fails_on_a_suspected_node_is_a_group_of_its_own_for_the_site(
+    suspected, on, jobs
+) -> None:
+    for _ in tried(suspected, on, jobs, 1):
+        grouping.run_cycle(timezone.now())
+
+    assert set(FailureGroup.objects.values_list("category", "text", "total")) == {
+        ("payload", "the payload ended with exit code 1", 8),
+        ("site", "on a suspected worker node: the payload ended with exit code 1", 1),
+    }
 
 
 def test_a_job_that_failed_on_the_only_node_of_a_site_is_given_to_it_again(on, jobs) -> None:
