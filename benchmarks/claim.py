@@ -225,7 +225,10 @@ def _plans(workload: Workload) -> dict[str, Any]:
             statement, parameters = draw.explained(name, resource, candidate.needs.cpu_time_s)
             if name == "take":
                 statement = waiting.TAKE_BY[drawn.law]
-                parameters = {"task_queue": candidate.task_queue_id}
+                parameters = {
+                    "task_queue": candidate.task_queue_id,
+                    **waiting.ANYONE.parameters(),
+                }
             # Taken back: the jobs of the plans are still to be claimed.
             with transaction.atomic(), connection.cursor() as cursor:
                 cursor.execute(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {statement}", parameters)

@@ -10,12 +10,12 @@ from enum import StrEnum
 from matching.needs import Needs
 
 _HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,254}")
-#: Requirements with many hosts in them cost the claim more than they save.
+#: A job that so many hosts have failed gains nothing by yet another one.
 _MOST_HOSTS = 5
 
 
 class Avoids(StrEnum):
-    """What a rescheduled job keeps away from."""
+    """What a job keeps away from after a place has failed it: a site, and its host as well."""
 
     NOTHING = "nothing"
     HOST = "host"
@@ -39,11 +39,11 @@ def without_site(needs: Needs, site: str, others: Collection[str]) -> Needs:
     return replace(needs, banned_sites=tuple(sorted({*needs.banned_sites, site})))
 
 
-def without_host(needs: Needs, host: str) -> Needs:
-    """The needs without this host, unless so many are left out already."""
-    refusal = f'Machine =!= "{host}"'
-    known = needs.requirements.count("Machine =!= ")
-    if not _HOST.fullmatch(host) or refusal in needs.requirements or known >= _MOST_HOSTS:
-        return needs
-    before = f"({needs.requirements}) && " if needs.requirements else ""
-    return replace(needs, requirements=f"{before}{refusal}")
+def with_host(avoided: Sequence[str], host: str) -> tuple[str, ...]:
+    """The hosts that a job avoids, with the one that failed it now: the latest few of them.
+
+    What is no name of a host is left out.
+    """
+    if not _HOST.fullmatch(host):
+        return tuple(avoided)
+    return (*(each for each in avoided if each != host), host)[-_MOST_HOSTS:]

@@ -315,8 +315,9 @@ PILOTAGE = {
     ),
     "RESCHEDULE_PAUSES_S": env.numbers("PILOTAGE_RESCHEDULE_PAUSES_S", "60,180,300,600"),
     "RESCHEDULE_AVOIDS": env.choice(
-        "PILOTAGE_RESCHEDULE_AVOIDS", "nothing", "nothing", "host", "site"
+        "PILOTAGE_RESCHEDULE_AVOIDS", "host", "nothing", "host", "site"
     ),
+    "RETRY_PATIENCE_S": env.number("PILOTAGE_RETRY_PATIENCE_S", 900),
     "STALLED_JOBS": env.choice("PILOTAGE_STALLED_JOBS", "reschedule", "reschedule", "fail"),
     "NEGOTIATION_PERIOD_S": env.number("PILOTAGE_NEGOTIATION_PERIOD_S", 5),
     "MAX_UPLOAD_BYTES": int(env.number("PILOTAGE_MAX_UPLOAD_BYTES", 256 * 1024 * 1024)),

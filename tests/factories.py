@@ -145,14 +145,15 @@ def dag(
     name: str = "analysis.dag",
     node_count: int = 2,
     is_chain: bool = False,
+    commands: str = "",
     files: Mapping[str, bytes] | None = None,
     idempotency_key: str | None = None,
 ) -> Dag:
-    """A submitted DAG, idle."""
+    """A submitted DAG, idle; `commands` stand behind its nodes and arcs."""
     content = {"job.sub": SUBMIT_FILE.encode(), "run.sh": b"#!/bin/sh\n", **(files or {})}
     submission = DagSubmission(
         dag_name=name,
-        dag_text=dag_text(node_count, is_chain=is_chain),
+        dag_text=dag_text(node_count, is_chain=is_chain) + commands,
         files={path: io.BytesIO(data) for path, data in content.items()},
         idempotency_key=idempotency_key,
     )
@@ -197,10 +198,10 @@ def queued_pilot(queue: Queue | None = None) -> Pilot:
     )
 
 
-def pilot(queue: Queue | None = None) -> Pilot:
-    """A pilot that has registered."""
+def pilot(queue: Queue | None = None, *, host: str = "node1") -> Pilot:
+    """A pilot that has registered, from this worker node."""
     made = queued_pilot(queue)
-    node = {"hostname": "node1", "platform": "linux", "cores": 1, "memory_mb": 4000}
+    node = {"hostname": host, "platform": "linux", "cores": 1, "memory_mb": 4000}
     pilots.register_pilot(made.uuid, secret=SECRET, token="t" * 64, node=node, now=timezone.now())
     return Pilot.objects.select_related("queue__site").get(pk=made.pk)
 

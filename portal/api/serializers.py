@@ -229,6 +229,10 @@ class JobDetailSerializer(JobSerializer):
 
     dag = serializers.SerializerMethodField(help_text="The DAG that it serves, if any.")
     needs = NeedsField(read_only=True)
+    avoided_hosts = serializers.ListField(
+        child=serializers.CharField(), read_only=True,
+        help_text="Worker nodes that have failed it: other ones get it first.",
+    )  # fmt: skip
     environment = TextsByNameField(read_only=True)
     attributes = ObjectField(read_only=True)
     attempts = AttemptSerializer(many=True, read_only=True)
@@ -236,8 +240,8 @@ class JobDetailSerializer(JobSerializer):
 
     class Meta(JobSerializer.Meta):
         fields = [
-            *JobSerializer.Meta.fields, "dag", "needs", "priority", "executable", "arguments",
-            "environment", "input_files", "output_files", "stdout_name", "stderr_name",
+            *JobSerializer.Meta.fields, "dag", "needs", "avoided_hosts", "priority", "executable",
+            "arguments", "environment", "input_files", "output_files", "stdout_name", "stderr_name",
             "attributes", "wall_limit_s", "attempts", "events",
         ]  # fmt: skip
 

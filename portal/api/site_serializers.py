@@ -7,6 +7,7 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from wms.pilots.suspect_models import SuspectedNode
 from wms.sites.calendar import DowntimeState
 from wms.sites.downtimes import MAX_SITES
 from wms.sites.models import Advertisement, Downtime, Queue, Site, SiteAd, SiteThrottle
@@ -130,6 +131,23 @@ class MergedAdSerializer(serializers.Serializer[Any]):
     name = serializers.CharField()
     advertisement = AdvertisementSerializer(allow_null=True)
     attributes = AdAttributeSerializer(many=True)
+
+
+class SuspectedNodeSerializer(serializers.ModelSerializer[SuspectedNode]):
+    """A worker node that fails what others of its site do well."""
+
+    site = serializers.CharField(source="site.name", read_only=True)
+    failed_jobs = serializers.ListField(
+        child=serializers.IntegerField(), read_only=True,
+        help_text="The latest jobs that failed there.",
+    )  # fmt: skip
+
+    class Meta:
+        model = SuspectedNode
+        fields = [
+            "id", "site", "host", "since", "failed", "tried", "others_failed", "others_tried",
+            "failed_jobs", "reason", "next_trial_at", "ended_at", "ended_by", "end_reason",
+        ]  # fmt: skip
 
 
 class DowntimeSerializer(serializers.ModelSerializer[Downtime]):

@@ -112,6 +112,16 @@ urlpatterns = [
     re_path(
         f"{_SITE}/failed-checks/$", pilots.SiteFailedCheckList.as_view(), name="site-failed-checks"
     ),
+    re_path(
+        f"{_SITE}/suspected-nodes/$",
+        pilots.SiteSuspectedNodeList.as_view(),
+        name="site-suspected-nodes",
+    ),
+    path(
+        "suspected-nodes/<int8:suspect_id>/clear/",
+        pilots.ClearSuspectedNode.as_view(),
+        name="suspected-node-clear",
+    ),
     re_path(f"{_SITE}/downtimes/$", downtimes.DowntimeList.as_view(), name="site-downtimes"),
     path("downtimes/", downtimes.EveryDowntime.as_view(), name="downtimes"),
     path("downtimes/<int8:downtime_id>/", downtimes.DowntimeDetail.as_view(), name="downtime"),

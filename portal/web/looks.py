@@ -45,6 +45,7 @@ LOOKS = {
     "preview": _WAIT, "confirmed": _NEXT, "stopped": _STOPPING, "skipped": _OFF, "pending": _WAIT,
     "active": _BAD, "muted": _OFF, "resolved": _GOOD, "regressed": _LATE,
     # Notices, and what leaves the portal.
+    "node-suspected": _BAD, "node-cleared": _GOOD,
     "new-cause": _BAD, "opened": _GOOD, "downtime-begun": _PAUSED, "downtime-ended": _GOOD,
     "loop-stale": _LATE, "loop-well": _GOOD, "switched-off": _OFF,
     "sent": _GOOD, "given-up": _BAD, "dropped": _OFF,

@@ -34,6 +34,7 @@ from portal.web.views import (
     shares,
     sites,
     submission,
+    suspects,
     task_queues,
 )
 
@@ -92,6 +93,8 @@ urlpatterns = [
     path("taskqueues/<int8:task_queue_id>/", task_queues.task_queue_page, name="task-queue"),
     path("sites/", lists.site_list, name="sites"),
     path("sites/<str:name>/", sites.site_page, name="site"),
+    path("suspected-nodes/<int8:suspect_id>/", suspects.suspect_page, name="suspected-node"),
+    path("suspected-nodes/<int8:suspect_id>/clear/", suspects.clear, name="clear-node"),
     path("sites/<str:name>/queues/<str:queue>/", queues.queue_page, name="queue"),
     path("sites/<str:name>/steer/<slug:event>/", sites.steer, name="steer-site"),
     path("pilots/", lists.pilot_list, name="pilots"),

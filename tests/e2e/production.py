@@ -32,6 +32,7 @@ from wms.jobs.models import Job, RunningLimit
 from wms.jobs.services import JobSpec, create_workspace, submit_jobs
 from wms.pilots import monitor
 from wms.pilots.models import Pilot
+from wms.pilots.suspect_models import SuspectedNode
 from wms.placement.models import PlacementRequest
 from wms.placement.services import end_attempt, start_attempt
 from wms.sites.downtimes import add_downtimes
@@ -99,6 +100,7 @@ def build() -> Production:
     _downtimes_to_come([site.name for site in sites[1:]])
     factories.advertisement(sites[0])
     now = timezone.now()
+    _suspect(sites[0], now)
     Dag.objects.filter(pk=idle.pk).update(state_since=now - timedelta(hours=2))
     _loops(now)
     grouping.run_cycle(timezone.now())
@@ -296,6 +298,18 @@ def _run(pilot: Pilot) -> None:
     claimed.send("output", "preview.svg", PICTURE)
     claimed.end()
     factories.turn()
+
+
+def _suspect(site: Site, now: datetime) -> None:
+    """Two worker nodes of the site that fail what others do well."""
+    failed = list(Job.objects.filter(state="failed").values_list("pk", flat=True))
+    for number, reason in ((42, "exit code 1"), (7, "exit code 127")):
+        SuspectedNode.objects.create(
+            site=site, host=f"wn{number:03}.north.example", since=now - timedelta(minutes=number),
+            next_trial_at=now + timedelta(minutes=3), failed=98 - number, tried=98,
+            others_failed=2, others_tried=260, failed_jobs=failed,
+            reason=f"the payload ended with {reason}",
+        )  # fmt: skip
 
 
 def _downtimes_to_come(names: list[str]) -> None:

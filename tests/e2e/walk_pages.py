@@ -14,6 +14,7 @@ from wms.core.models import AuditEntry
 from wms.dags.models import NegotiationCycle, ScriptRun
 from wms.failures.models import FailureGroup, FailureRule
 from wms.jobs.models import RunningLimit
+from wms.pilots.suspect_models import SuspectedNode
 from wms.sites.models import Downtime
 
 #: Addresses of the portal that are no pages: what is posted to, files, data of drawings.
@@ -28,7 +29,7 @@ NO_PAGES = {
     "web:tell", "web:read-notices", "web:bell", "web:add-token", "web:revoke-token",
     "web:password", "web:start-filter", "web:subscribe", "web:unsubscribe", "web:add-channel",
     "web:change-channel", "web:stop-bulk", "web:retry-bulk", "web:change-downtime",
-    "web:cancel-downtime", "admin:sites_site_export",
+    "web:cancel-downtime", "web:clear-node", "admin:sites_site_export",
 }  # fmt: skip
 #: Of the administration: made of the same parts for every kind of thing, or leading elsewhere.
 _ALIKE = (
@@ -97,6 +98,9 @@ def pages_of(made: Production) -> dict[str, str]:
         "task-queue": reverse("web:task-queue", args=[made.task_queue.pk]),
         "sites": reverse("web:sites"),
         "site": reverse("web:site", args=[made.site.name]),
+        "suspected-node": reverse(
+            "web:suspected-node", args=[SuspectedNode.objects.latest("pk").pk]
+        ),
         "pilots": reverse("web:pilots"),
         "pilot": reverse("web:pilot", args=[made.pilot.pk]),
         "pilot-log": reverse("web:pilot-log", args=[made.pilot.pk]),

@@ -3,8 +3,7 @@ from __future__ import annotations
 import pytest
 
 from matching.needs import Needs
-from matching.rescheduling import pause_after_s, without_host, without_site
-from matching.resources import Resource, pilot_ad, requirements_value
+from matching.rescheduling import pause_after_s, with_host, without_site
 
 
 @pytest.mark.parametrize(
@@ -38,20 +37,12 @@ def test_a_site_is_avoided_where_another_one_is_left(
     assert (left.sites, left.banned_sites) == (left_sites, left_banned)
 
 
-def test_a_host_is_avoided_by_the_requirements() -> None:
-    needs = without_host(Needs.of("alice", requirements="Memory > 100"), "wn1.example")
-
-    def takes(host: str) -> object:
-        resource = Resource("A", cpu_time_s=1, memory_mb=200)
-        return requirements_value(needs, pilot_ad(resource, {"hostname": host}))
-
-    assert takes("wn2.example") is True
-    assert takes("wn1.example") is False
-    assert without_host(needs, "wn1.example") == needs
+def test_the_latest_hosts_that_failed_a_job_are_avoided_each_once() -> None:
+    assert with_host((), "wn1.example") == ("wn1.example",)
+    assert with_host(("wn1", "wn2"), "wn1") == ("wn2", "wn1")
+    assert with_host(("a", "b", "c", "d", "e"), "f") == ("b", "c", "d", "e", "f")
 
 
-def test_a_host_whose_name_is_none_is_not_avoided() -> None:
-    needs = Needs.of("alice")
-
-    assert without_host(needs, 'x" || true') == needs
-    assert without_host(needs, "") == needs
+@pytest.mark.parametrize("name", ["", 'x" || true', "{}", "a,b", "a b", "x" * 256])
+def test_a_host_whose_name_is_none_is_not_avoided(name: str) -> None:
+    assert with_host(("wn1",), name) == ("wn1",)

@@ -109,6 +109,8 @@ BODIES: dict[str, Callable[[], dict[str, Any]]] = {
     "api:explain": lambda: {"ad": "Requirements = true"},
     "web:steer": lambda: {"reason": "look"},
     "web:steer-site": lambda: {"reason": "look"},
+    "web:clear-node": lambda: {"reason": "look"},
+    "api:suspected-node-clear": lambda: {"reason": "look"},
     "web:new-downtime": lambda: {"site": ["UW"], **_DOWNTIME},
     "web:change-downtime": lambda: _DOWNTIME,
     "web:cancel-downtime": lambda: {"reason": "look"},

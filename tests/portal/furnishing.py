@@ -29,6 +29,7 @@ from wms.pilots.limits import save_limit as save_limit_on_pilots
 from wms.pilots.logs import append_to_log
 from wms.pilots.models import NodeCheck, Pilot, PilotCheck
 from wms.pilots.pressure_models import ElementContact, PilotLimit, PressureRecord
+from wms.pilots.suspect_models import SuspectedNode
 from wms.placement.models import PlacementRequest
 from wms.placement.services import submit_request
 from wms.sites.models import Site
@@ -95,6 +96,19 @@ def failures(site: Site, causes: int) -> None:
         reason = f"broken {chr(97 + number % 26)}{'x' * number}"
         apply_to_pilots("abort", [pilot.pk], actor=factories.SYSTEM, reason=reason)
     grouping.run_cycle(timezone.now())
+
+
+def suspected_nodes(site: Site, job: Job, count: int) -> None:
+    """So many worker nodes of the site that are suspected since the job failed there."""
+    now = timezone.now()
+    SuspectedNode.objects.bulk_create(
+        SuspectedNode(
+            site=site, host=f"wn{number}-of-{count}", since=now, next_trial_at=now, failed=9,
+            tried=9, others_failed=1, others_tried=200, failed_jobs=[job.pk],
+            reason="no such file",
+        )
+        for number in range(count)
+    )  # fmt: skip
 
 
 def pressure(site: Site, records: int) -> None:

@@ -77,6 +77,7 @@ GET = {
     "api:site-ban": POSTED_TO,
     "api:site-drain": POSTED_TO,
     "api:site-unban": POSTED_TO,
+    "api:suspected-node-clear": POSTED_TO,
     "api:job-kill": POSTED_TO,
     "api:job-peek": POSTED_TO,
     "api:job-stop-after": POSTED_TO,
@@ -146,6 +147,7 @@ POST = {
     "api:failure-reopen": "Lfffccc",  # the group is active
     "api:failure-categorise": SHIFT,
     "api:site-downtimes": SHIFT,
+    "api:suspected-node-clear": SHIFT,
     "api:ads": OPERATE,
     "api:running-limits": OPERATE,
     "api:explain": READ,
@@ -184,6 +186,7 @@ POST = {
     "web:drain-pilot": SHIFT,
     "web:remove-pilot": SHIFT,
     "web:steer-site": SHIFT,
+    "web:clear-node": SHIFT,
     "web:new-downtime": SHIFT,
     "web:change-downtime": SHIFT,
     "web:cancel-downtime": SHIFT,

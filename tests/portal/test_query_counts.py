@@ -48,6 +48,7 @@ EXEMPT = {
     "api:job-stop-after": "is posted to",
     "api:pilot-drain": "is posted to",
     "api:pilot-remove": "is posted to",
+    "api:suspected-node-clear": "is posted to",
     "api:bulk-stop": "is posted to",
     "api:bulk-retry": "is posted to",
     "web:new-bulk": "is posted to",
@@ -87,6 +88,7 @@ EXEMPT = {
     "web:steer-site": "is posted to",
     "web:change-downtime": "is posted to",
     "web:cancel-downtime": "is posted to",
+    "web:clear-node": "is posted to",
 }
 #: What must be asked for.
 QUERIES = {

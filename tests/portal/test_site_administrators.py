@@ -70,6 +70,8 @@ POST = {
     "web:new-downtime": "fo",
     "web:change-downtime": "fo",
     "web:cancel-downtime": "fo",
+    "web:clear-node": "fo",
+    "api:suspected-node-clear": "fo",
 }
 DELETE = {
     "api:ad": "fo",

@@ -22,6 +22,7 @@ from tests.portal.furnishing import (
     saved_filters,
     script_run,
     sent_pieces,
+    suspected_nodes,
     tried_often,
     waiting_jobs,
 )
@@ -40,6 +41,7 @@ from wms.pilots.bundle import agent_bundle
 from wms.pilots.manifest import store_manifest
 from wms.pilots.models import NodeCheck, Pilot
 from wms.pilots.pressure_models import PilotLimit
+from wms.pilots.suspect_models import SuspectedNode
 from wms.placement.models import PlacementRequest
 from wms.sites.models import Downtime, Queue, Site
 from wms.taskqueues.models import TaskQueue
@@ -118,7 +120,7 @@ class World:
             "content_type_id": 1,
         }
         rows = {
-            "cycle_id": NegotiationCycle,
+            "cycle_id": NegotiationCycle, "suspect_id": SuspectedNode,
             "group_id": FailureGroup, "rule_id": FailureRule, "filter_id": SavedFilter,
             "token_id": ApiToken, "subscription_id": Subscription, "channel_id": Channel,
         }  # fmt: skip
@@ -189,6 +191,7 @@ def small_world() -> World:
     save_shared_limit(shared, actor=factories.SYSTEM)
     failed_check(pilot, 0)
     failures(site, 1)
+    suspected_nodes(site, job, 1)
     saved_filters(people.alice, 1)
     notices(people.alice, 1)
     notices(people.ada, 1)
@@ -239,6 +242,7 @@ def grown(world: World, count: int) -> World:
         placement(big)
         record_action("look", target=f"thing {number}", actor=factories.SYSTEM)
     failures(world.site, count)
+    suspected_nodes(world.site, job, count)
     saved_filters(owner, count)
     notices(world.people.ada, count)
     bulk_operations(owner)

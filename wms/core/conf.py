@@ -23,6 +23,7 @@ class Conf:
     pilot_stalled_after_s: float
     reschedule_pauses_s: tuple[float, ...]
     reschedule_avoids: str
+    retry_patience_s: float
     are_stalled_jobs_failed: bool
     negotiation_period_s: float
     max_upload_bytes: int
@@ -55,6 +56,7 @@ def conf() -> Conf:
         pilot_stalled_after_s=float(raw["PILOT_STALLED_AFTER_S"]),
         reschedule_pauses_s=tuple(float(each) for each in raw["RESCHEDULE_PAUSES_S"]),
         reschedule_avoids=str(raw["RESCHEDULE_AVOIDS"]),
+        retry_patience_s=float(raw["RETRY_PATIENCE_S"]),
         are_stalled_jobs_failed=raw["STALLED_JOBS"] == "fail",
         negotiation_period_s=float(raw["NEGOTIATION_PERIOD_S"]),
         max_upload_bytes=int(raw["MAX_UPLOAD_BYTES"]),

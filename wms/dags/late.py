@@ -1,4 +1,4 @@
-"""What is read of a DAG's workspace and history when its nodes are submitted."""
+"""What is read of a DAG's workspace and nodes when these are submitted."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 
 from wms.core.errors import PilotageError
-from wms.dags.models import Dag, Edge, NodeEvent
+from wms.dags.models import Dag, Edge
 from wms.dags.ready import ReadyNode
 from wms.dags.submitfile import SubmitFile, parse_submit_file
 from wms.jobs.blobs import open_blob
-from wms.jobs.models import Attempt, WorkspaceFile
+from wms.jobs.models import WorkspaceFile
 
 #: Submit files and lists of items are text that people write; larger ones are a mistake.
 MAX_TEXT_BYTES = 1024 * 1024
@@ -105,22 +105,3 @@ class Parents:
         for child_id, name in in_order.values_list("child_id", "parent__name"):
             names[child_id].append(name)
         return names
-
-
-def avoided_sites(dag: Dag, nodes: Iterable[ReadyNode]) -> dict[int, tuple[str, ...]]:
-    """Where earlier attempts of these nodes ran, except at the site where the DAG is now.
-
-    For all at once: two queries, or none.
-    """
-    ids = [node.pk for node in nodes]
-    if not ids:
-        return {}
-    events = NodeEvent.objects.filter(node_id__in=ids, event="submit")
-    node_by_job = {facts.get("job"): node for node, facts in events.values_list("node_id", "facts")}
-    attempts = Attempt.objects.filter(job_id__in=[job for job in node_by_job if job is not None])
-    here = dag.site.name if dag.site else ""
-    sites: dict[int, set[str]] = defaultdict(set)
-    for job_id, site in attempts.values_list("job_id", "site_name"):
-        if site != here:
-            sites[node_by_job[job_id]].add(site)
-    return {node_id: tuple(sorted(names)) for node_id, names in sites.items()}

@@ -13,8 +13,9 @@ from matching.resources import offer_refusal
 from matching.substitution import Evaluator
 from wms.dags.demand import requests_of
 from wms.dags.features import PLAIN, Features, features_of
+from wms.dags.former_jobs import avoided_hosts, avoided_sites
 from wms.dags.jobfields import text_length
-from wms.dags.late import LateDescriptions, NoDescription, Parents, WorkspaceFiles, avoided_sites
+from wms.dags.late import LateDescriptions, NoDescription, Parents, WorkspaceFiles
 from wms.dags.lifecycle import JOB_TOPIC
 from wms.dags.models import Dag, SubmitDescription
 from wms.dags.needs import MAX_DIFFERENT_NEEDS
@@ -127,6 +128,7 @@ class _Maker:
         self._late = LateDescriptions(dag, {features[node.pk].source for node in late})
         avoiding = [n for n in nodes if n.pk in features and features[n.pk].avoids_sites]
         self._avoided = avoided_sites(dag, [node for node in avoiding if node.retry_number])
+        self._hosts = avoided_hosts([node for node in nodes if node.retry_number])
 
     def make(self, node: ReadyNode) -> list[JobSpec] | Fault:
         """The jobs of one node."""
@@ -155,6 +157,7 @@ class _Maker:
             directory=node.directory,
             changes=features.changes,
             avoided_sites=self._avoided.get(node.pk, ()),
+            avoided_hosts=self._hosts.get(node.pk, ()),
         )
 
     def _renderer(self, node: ReadyNode, source: str) -> Renderer:

@@ -68,6 +68,7 @@ class NodeContext(NamedTuple):
     directory: str = ""
     changes: Sequence[Sequence[str]] = ()
     avoided_sites: Sequence[str] = ()
+    avoided_hosts: tuple[str, ...] = ()
 
 
 class _Node(NamedTuple):
@@ -306,6 +307,7 @@ class Renderer:
             fields["needs"] = replace(fields["needs"], banned_sites=tuple(sorted(banned)))
         if self._bind is not None:
             fields["needs"] = self._bind(fields["needs"])
+        fields["avoided_hosts"] = context.avoided_hosts
         spec = JobSpec(name=context.node_name, mentions_cluster=mentions, **fields)
         check_size(spec)
         return spec

@@ -18,6 +18,7 @@ from wms.jobs.models import Attempt, JobEvent
 from wms.pilots.lifecycle import FAILURE_TOPIC as PILOT_TOPIC
 from wms.pilots.lifecycle import FAILURES as FAILURES_OF_PILOTS
 from wms.pilots.models import PilotEvent
+from wms.pilots.suspects import Suspicions
 
 #: The inboxes of failures, by what failed.
 KINDS: Mapping[str, Kind] = {
@@ -62,7 +63,7 @@ class Sighting:
 
 
 def read_events(kind: Kind, event_ids: Collection[int]) -> list[Sighting]:
-    """The failures that these events tell of, in at most three queries.
+    """The failures that these events tell of, in at most four queries.
 
     Events that are none are left out: holds by people, ends of nodes that follow from the end of a
     job, which is told by the job, and jobs that run again because their pilot failed, which is told
@@ -79,6 +80,7 @@ def _read_jobs(event_ids: Collection[int]) -> list[Sighting]:
         for _, job_id, event, _, reason, at, *_ in rows
         if _is_of_pilot(event, reason) and (attempt := _attempt_at(attempts[job_id], at))
     )
+    suspicions = Suspicions({each.host for of_job in attempts.values() for each in of_job})
     sightings = []
     for pk, job_id, event, actor, reason, at, owner_id, owner, topic, key in rows:
         # Names of people have no colon.
@@ -87,19 +89,21 @@ def _read_jobs(event_ids: Collection[int]) -> list[Sighting]:
         tried = _attempt_at(attempts[job_id], at)
         if tried and _is_of_pilot(event, reason) and _is_among(reason, told[tried.pilot_id]):
             continue
+        # Beside what the payload does wrong by itself: a group of its own, for the site.
+        is_of_node = tried is not None and suspicions.has(tried.site_name, tried.host, at)
         sightings.append(
             Sighting(
                 kind=Kind.JOB,
                 event_id=pk,
                 subject_id=job_id,
-                message=reason,
+                message=f"on a suspected worker node: {reason}" if is_of_node else reason,
                 at=at,
                 site=tried.site_name if tried else "",
                 host=tried.host if tried else "",
                 owner=owner,
                 owner_id=owner_id,
                 dag_id=key if topic == JOB_TOPIC else None,
-                guess=_guess_of_job(reason, tried),
+                guess=Category.SITE if is_of_node else _guess_of_job(reason, tried),
             )
         )
     return sightings

@@ -25,6 +25,8 @@ from wms.failures.models import (
 )
 from wms.failures.reading import Sighting, read_events
 from wms.failures.rules import as_rules, stored_rules, text_of
+from wms.jobs.lifecycle import FAILURES
+from wms.jobs.models import JobEvent
 
 #: So many of the latest failures a change of the rules is tried on.
 TRIED = 300
@@ -70,6 +72,14 @@ _WINDOWS: Mapping[Window, tuple[str, Span, timedelta | None]] = {
 def visible_groups(user: User) -> QuerySet[FailureGroup]:
     """The groups that the user may see: at present all of them."""
     return FailureGroup.objects.all() if user.is_active else FailureGroup.objects.none()
+
+
+def groups_of_jobs(user: User, job_ids: Collection[int]) -> dict[int, FailureGroup]:
+    """The group of the latest failure of each of these jobs, as far as they are grouped."""
+    told = JobEvent.objects.filter(job_id__in=job_ids, event__in=FAILURES).values("pk")
+    found = Failure.objects.filter(kind=Kind.JOB, event_id__in=told, group__in=visible_groups(user))
+    latest = found.select_related("group").order_by("event_id")
+    return {failure.subject_id: failure.group for failure in latest}
 
 
 def find_group(user: User, group_id: int) -> FailureGroup:

@@ -9,7 +9,11 @@ from wms.failures import grouping
 
 GROUPER = loops.register(
     loops.Loop(
-        "failure-groups", "wms.failures.group", period_s=10, run_cycle=grouping.run_cycle, rests=True
+        "failure-groups",
+        "wms.failures.group",
+        period_s=10,
+        run_cycle=grouping.run_cycle,
+        rests=True,
     )
 )
 

@@ -14,6 +14,7 @@ from matching.classads import quote
 from wms.core.actors import Actor
 from wms.core.errors import InvalidInput
 from wms.jobs import lifecycle, statements
+from wms.jobs.avoiding import avoid_host
 from wms.jobs.messages import (
     AttemptSuperseded,
     find_attempt,
@@ -188,18 +189,19 @@ def _end(
         reason = f"{_ON_EXIT_HOLD}: {failure}" if failure else _ON_EXIT_HOLD
         hold_jobs([job_id], actor=actor, reason=reason, facts=facts)
     elif again:
-        Job.objects.filter(pk=job_id).update(payload_failures=F("payload_failures") + 1)
-        reschedule_jobs(
-            [job_id],
-            outcome=Attempt.Outcome.FAILED,
-            actor=actor,
-            reason=again,
-            is_at_fault=False,
-        )
+        _run_again(job, reason=again, host=attempt.host if failure else "", actor=actor)
     elif failure:
         lifecycle.apply("fail", [job_id], actor=actor, reason=failure, facts=facts)
     else:
         lifecycle.apply("complete", [job_id], actor=actor, facts=facts)
+
+
+def _run_again(job: Job, *, reason: str, host: str, actor: Actor) -> None:
+    """Let the payload be run once more, on another host than the one that has failed it, if any."""
+    Job.objects.filter(pk=job.pk).update(payload_failures=F("payload_failures") + 1)
+    avoid_host(job, host)
+    outcome = Attempt.Outcome.FAILED
+    reschedule_jobs([job.pk], outcome=outcome, actor=actor, reason=reason, is_at_fault=False)
 
 
 def _note_start(job: Job, actor: Actor) -> None:

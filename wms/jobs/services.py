@@ -73,7 +73,7 @@ def submission(
         def add(specs: Sequence[JobSpec]) -> list[int]:
             ids = writer.write(specs)
             entries.extend(
-                taskqueues.Entry(pk, spec.needs, spec.priority)
+                taskqueues.Entry(pk, spec.needs, spec.priority, spec.avoided_hosts)
                 for pk, spec in zip(ids, specs, strict=True)
             )
             return ids
@@ -389,7 +389,9 @@ def enqueue_again(job_ids: Collection[int]) -> None:
     waiting = Job.objects.filter(pk__in=job_ids, state=JobState.WAITING)
     taskqueues.enqueue(
         [
-            taskqueues.Entry(pk, Needs.from_dict(needs), priority)
-            for pk, needs, priority in waiting.values_list("pk", "needs", "priority")
+            taskqueues.Entry(pk, Needs.from_dict(needs), priority, tuple(hosts))
+            for pk, needs, priority, hosts in waiting.values_list(
+                "pk", "needs", "priority", "avoided_hosts"
+            )
         ]
     )

@@ -20,6 +20,7 @@ class JobSpec:
 
     `max_retries` is how often a payload that failed is run again. `periodic` are the expressions
     that decide about the job while it is in the queue and when it ends; see `wms.jobs.verdicts`.
+    `avoided_hosts` have failed another job that did the same.
     """
 
     name: str
@@ -40,3 +41,4 @@ class JobSpec:
     request_disk_mb: int = 0
     directory: str = ""
     mentions_cluster: bool = False
+    avoided_hosts: tuple[str, ...] = ()

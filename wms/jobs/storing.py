@@ -32,18 +32,18 @@ INSERT INTO jobs_job
     (id, name, owner_id, workspace_id, state, state_reason, executable, arguments, environment,
      input_files, output_files, stdout_name, stderr_name, needs, priority, attributes,
      wall_limit_s, max_attempts, attempt_number, topic, topic_key, cluster_id, process,
-     max_retries, periodic, request_disk_mb, directory)
+     max_retries, periodic, request_disk_mb, directory, avoided_hosts)
 SELECT job.id, job.name, %(owner)s, %(workspace)s, %(state)s, '', job.executable, job.arguments,
      job.environment, job.input_files, job.output_files, job.stdout_name, job.stderr_name,
      of_job.needs, job.priority, job.attributes, job.wall_limit_s, job.max_attempts, 0,
      %(topic)s, %(topic_key)s, job.cluster_id, job.process, job.max_retries, job.periodic,
-     job.request_disk_mb, job.directory
+     job.request_disk_mb, job.directory, coalesce(job.avoided_hosts, '{}')
 FROM jsonb_to_recordset(%(jobs)s::jsonb) AS job(
     id bigint, name text, executable text, arguments text[], environment jsonb,
     input_files varchar[], output_files varchar[], stdout_name text, stderr_name text,
     needs_number integer, priority smallint, attributes jsonb, wall_limit_s integer,
     max_attempts smallint, cluster_id bigint, process integer, max_retries smallint,
-    periodic jsonb, request_disk_mb integer, directory text)
+    periodic jsonb, request_disk_mb integer, directory text, avoided_hosts varchar[])
 JOIN jsonb_to_recordset(%(needs)s::jsonb) AS of_job(number integer, needs jsonb)
     ON of_job.number = job.needs_number
 """
@@ -137,6 +137,8 @@ def _row(spec: JobSpec, job_id: int, place: tuple[int, int], needs_number: int) 
         "wall_limit_s": spec.wall_limit_s,
         "max_attempts": spec.max_attempts,
     }
+    if spec.avoided_hosts:
+        row["avoided_hosts"] = spec.avoided_hosts
     if not spec.mentions_cluster:
         return row
     text = json.dumps(row, ensure_ascii=False).replace(CLUSTER_MARK, str(place[0]))

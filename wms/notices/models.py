@@ -20,7 +20,10 @@ class Rule(models.TextChoices):
     MY_FAILED = "my-dags-failed", "a DAG of mine is failing or has failed"
     MY_HELD = "my-dags-held", "a DAG of mine is held or halted"
     MY_FAILURES = "my-failures", "what is mine fails for a new cause, or again for a resolved one"
-    SITE = "site", "a site is banned, drained or opened, or a downtime begins or ends"
+    SITE = (
+        "site",
+        "a site is banned, drained or opened, a downtime begins or ends, or a node is suspected",
+    )
     LOOPS = "loops", "a control loop is late or fails"
 
 
@@ -95,6 +98,8 @@ class Notice(models.Model):
         BANNED = "banned", "banned"
         DRAINING = "draining", "draining"
         OPENED = "opened", "opened"
+        SUSPECTED = "node-suspected", "worker node suspected"
+        CLEARED = "node-cleared", "worker node cleared"
         DOWN = "downtime-begun", "downtime begun"
         UP = "downtime-ended", "downtime ended"
         STALE = "loop-stale", "loop stale"

@@ -204,6 +204,8 @@ _SITE_NEWS: Mapping[str, tuple[Notice.Kind, str]] = {
     "ban": (_KIND.BANNED, "is banned"),
     "drain": (_KIND.DRAINING, "is draining"),
     "unban": (_KIND.OPENED, "is open again"),
+    "suspect": (_KIND.SUSPECTED, "has a worker node that fails jobs"),
+    "clear": (_KIND.CLEARED, "has a worker node that is suspected no longer"),
 }
 
 
@@ -216,13 +218,18 @@ def _read_sites(entries: Collection[InboxEntry], now: datetime) -> list[Happenin
             kind=_SITE_NEWS[event.event][0],
             subject=Subject(SubjectKind.SITE, event.site.name),
             key=f"site-event:{event.pk}",
-            title=f"Site {event.site.name} {_SITE_NEWS[event.event][1]}, by {event.actor}"[:200],
+            title=f"Site {event.site.name} {_SITE_NEWS[event.event][1]}{_by(event)}"[:200],
             text=event.reason,
             at=event.created_at,
             audience=Audience(rule=Rule.SITE, site_id=event.site_id, but=event.actor),
         )
         for event in events.select_related("site").order_by("pk")
     ]
+
+
+def _by(event: SiteEvent) -> str:
+    """Who did it, where it was a person."""
+    return "" if ":" in event.actor else f", by {event.actor}"
 
 
 _READERS: Mapping[str, Callable[[Collection[InboxEntry], datetime], list[Happening]]] = {

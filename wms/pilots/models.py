@@ -11,7 +11,10 @@ from django.db.models.functions import Now
 
 from wms.accounting.models import AccountingGroup
 from wms.core.models import EventRecord
-from wms.pilots import pressure_models  # noqa: F401 - Django looks for models here only.
+from wms.pilots import (  # noqa: F401 - Django looks for models here only.
+    pressure_models,
+    suspect_models,
+)
 from wms.pilots.states import PilotState
 from wms.sites.models import Queue, Site
 

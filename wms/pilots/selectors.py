@@ -19,7 +19,7 @@ from wms.pilots.contacts import told
 from wms.pilots.logs import log_text
 from wms.pilots.models import Pilot, PilotEvent, PilotLog
 from wms.pilots.pressure_models import ElementContact
-from wms.pilots.states import ALIVE
+from wms.pilots.states import ALIVE, PilotState
 from wms.sites.selectors import element_of
 
 
@@ -82,6 +82,17 @@ def live_pilots_by_queue(
     for queue_id, state, count in rows:
         counts[queue_id][state] = count
     return dict(counts)
+
+
+def host_of(pilot: Pilot) -> str:
+    """The name of the worker node that the pilot is on, as far as it told."""
+    return str(pilot.node.get("hostname", ""))
+
+
+def is_alone(pilot: Pilot) -> bool:
+    """Whether no other worker node of the site is heard of."""
+    here = Pilot.objects.filter(queue__site_id=pilot.queue.site_id, state=PilotState.RUNNING)
+    return not here.exclude(node__hostname=host_of(pilot)).exists()
 
 
 def events_of_pilot(pilot: Pilot) -> QuerySet[PilotEvent]:

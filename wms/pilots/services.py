@@ -8,7 +8,6 @@ import time
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from enum import Enum
 from typing import Any
 from uuid import UUID
 
@@ -27,25 +26,28 @@ from wms.jobs.inputs import input_blobs, missing_inputs
 from wms.jobs.limits import Gate
 from wms.jobs.models import Attempt, Blob, Job
 from wms.jobs.places import misplaced, names_told
-from wms.pilots import lifecycle
+from wms.pilots import lifecycle, suspects
 from wms.pilots.models import Pilot
 from wms.pilots.references import AttemptRef
+from wms.pilots.refusals import Refusal, Until, must_rest, none_fits
+from wms.pilots.selectors import host_of, is_alone
 from wms.pilots.states import TERMINAL, TOKEN_GRACE
 from wms.sites.models import Queue
 from wms.sites.selectors import lapsed_identities
 from wms.sites.settling import settle_fence
 from wms.taskqueues import services as taskqueues
+from wms.taskqueues.waiting import Taker, has_failed_at
 
 #: Why pilots end by themselves; the last two are failures.
 ENDS = ("idle", "drained", "lifetime", "terminated", "preempted", "unfit", "error")
 _FAILED_ENDS = frozenset({"unfit", "error"})
-#: A pilot that asked in vain is not made to wait longer than this.
-_LONGEST_REST_S = 1.0
 
 _ASK = one_line("""
 UPDATE pilots_pilot SET heartbeat_at = %(now)s
 WHERE id = %(pilot)s AND state <> ALL(%(ended)s::text[])
-RETURNING fruitless_at, drain_reason
+RETURNING fruitless_at, drain_reason, (
+    SELECT s.id FROM pilots_suspectednode AS s
+    WHERE s.site_id = %(site)s AND s.host = %(host)s AND s.ended_at IS NULL)
 """)
 
 
@@ -96,14 +98,6 @@ class Work:
     memory_mb: int
     gpus: int
     token: str
-
-
-class Until(Enum):
-    """What there is a job for a pilot after, that got none."""
-
-    JOBS = "more jobs wait"
-    REST = "the pilot has rested"
-    OTHER = "something else has changed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,7 +246,9 @@ def claim_job(
     if pilot.state in TERMINAL:
         raise NotAuthenticated("This pilot has ended; it gets no more work.")
     found = _bind_job(pilot, resource, claim_key, unreported, now, is_called)
-    return found if isinstance(found, ClaimAnswer) else _answer(pilot, found)
+    if isinstance(found, Refusal):
+        return ClaimAnswer(reason=found.reason, until=found.until, again_s=found.again_s)
+    return _answer(pilot, found)
 
 
 @transaction.atomic
@@ -263,74 +259,72 @@ def _bind_job(
     unreported: Set[AttemptRef],
     now: datetime,
     is_called: bool,
-) -> Attempt | ClaimAnswer:
+) -> Attempt | Refusal:
     # The pilot's row first: two claims at once wait for each other here, so that one key never gets
     # two jobs, and no core is given away twice.
-    rows = prepared_rows(_ASK, {"now": now, "pilot": pilot.pk, "ended": sorted(TERMINAL)})
+    host = host_of(pilot)
+    about = {"now": now, "pilot": pilot.pk, "ended": sorted(TERMINAL)}
+    rows = prepared_rows(_ASK, {**about, "site": pilot.queue.site_id, "host": host})
     if not rows:
-        return ClaimAnswer(reason="the pilot has ended")
-    [(fruitless_at, drain_reason)] = rows
+        return Refusal("the pilot has ended")
+    [(fruitless_at, drain_reason, suspect_id)] = rows
     attempts = _OWN.rows(pilot_id=pilot.pk, claim_key=claim_key)
-    for given in attempts:
-        if given.claim_key == claim_key:
-            return _closed(given) if given.outcome else given
+    given = next((each for each in attempts if each.claim_key == claim_key), None)
+    if given is not None:
+        closed = f"the job of this claim is closed: {given.outcome}"
+        return Refusal(closed) if given.outcome else given
     if drain_reason:
-        return ClaimAnswer(reason=f"the pilot is to take no more jobs: {drain_reason}")
-    rest = None if is_called else _rest(fruitless_at, now)
-    if rest is not None:
-        return rest
+        return Refusal(f"the pilot is to take no more jobs: {drain_reason}")
+    refusal = None if is_called else must_rest(fruitless_at, now)
+    refusal = refusal or suspects.no_trial(suspect_id, now)
+    if refusal is not None:
+        return refusal
     began_s = time.monotonic()
     held = [each for each in attempts if AttemptRef(each.job_id, each.number) not in unreported]
-    found = _draw_job(pilot, resource, claim_key, held, now)
-    if isinstance(found, ClaimAnswer):
+    taker = Taker(host, conf().retry_patience_s, takes_retries=suspect_id is None)
+    found = _draw_job(pilot, resource, claim_key, held, taker, now)
+    if isinstance(found, Refusal):
         took = timedelta(seconds=time.monotonic() - began_s)
         Pilot.objects.filter(pk=pilot.pk).update(fruitless_at=now + took)
+    elif suspect_id is not None:
+        suspects.note_trial(suspect_id, found.pk, now)
     return found
 
 
-def _closed(given: Attempt) -> ClaimAnswer:
-    return ClaimAnswer(reason=f"the job of this claim is closed: {given.outcome}")
-
-
-def _rest(fruitless_at: datetime | None, now: datetime) -> ClaimAnswer | None:
-    """The answer to a pilot that asks too soon after it asked in vain."""
-    rest_s = min(_LONGEST_REST_S, conf().agent_poll_s / 2)
-    if not rest_s or fruitless_at is None:
-        return None
-    left_s = (fruitless_at - now).total_seconds() + rest_s
-    if left_s <= 0:
-        return None
-    reason = f"it asked in vain a moment ago: it may ask again {rest_s:g} s after that"
-    return ClaimAnswer(reason=reason, until=Until.REST, again_s=left_s)
-
-
 def _draw_job(
-    pilot: Pilot, resource: Resource, claim_key: str, held: Sequence[Attempt], now: datetime
-) -> Attempt | ClaimAnswer:
+    pilot: Pilot,
+    resource: Resource,
+    claim_key: str,
+    held: Sequence[Attempt],
+    taker: Taker,
+    now: datetime,
+) -> Attempt | Refusal:
     identity = pilot.owner, pilot.owner_group
     if reason := lapsed_identities([identity]).get(identity):
-        return ClaimAnswer(reason=reason)
+        return Refusal(reason)
     free = _free(pilot.queue, resource, held)
     if not free.cores:
-        return ClaimAnswer(reason="no core of the pilot is free")
+        return Refusal("no core of the pilot is free")
     gate = Gate.at(pilot.queue.site.name, now)
     free = replace(free, excluded=gate.reached())
-    claimed = taskqueues.claim(
-        free, facts=pilot.node, refuses=gate.refuses if gate.limits else None
-    )
+    refuses = gate.refuses if gate.limits else None
+    claimed = taskqueues.claim(free, facts=pilot.node, refuses=refuses, taker=taker)
+    left = claimed is None and has_failed_at(taker.host)
+    if left and taker.takes_retries and is_alone(pilot):
+        claimed = taskqueues.claim(free, facts=pilot.node, refuses=refuses)
     if claimed is None:
-        return _why_none(free)
+        return none_fits(free, taker.host if left else "")
     bound = jobs.bind_to_pilot(
         claimed,
         pilot_id=pilot.pk,
         site_name=pilot.queue.site.name,
-        host=str(pilot.node.get("hostname", "")),
+        host=taker.host,
         free_cores=free.cores,
         actor=pilot_actor(pilot),
         claim_key=claim_key,
     )
     if bound is None:
-        return ClaimAnswer(reason="the job that was drawn is not waiting any more")
+        return Refusal("the job that was drawn is not waiting any more")
     gate.matched(claimed.needs)
     return bound
 
@@ -347,17 +341,6 @@ def _free(queue: Queue, resource: Resource, held: Sequence[Attempt]) -> Resource
 
 def _left(offered: int, held: int, said: int) -> int:
     return max(0, min(offered - held, said))
-
-
-def _why_none(free: Resource) -> ClaimAnswer:
-    reason = (
-        f"no waiting job fits what a pilot of {free.queue} has free: cores {free.cores}, memory "
-        f"{free.memory_mb} MB, GPUs {free.gpus}, time {free.cpu_time_s} s"
-    )
-    if not free.excluded:
-        return ClaimAnswer(reason=reason, until=Until.JOBS)
-    reached = ", ".join(dict.fromkeys(map(str, free.excluded)))
-    return ClaimAnswer(reason=f"{reason}; running limits let no more of these start: {reached}")
 
 
 def _answer(pilot: Pilot, attempt: Attempt) -> ClaimAnswer:

@@ -30,7 +30,10 @@ SELECT pilot.queue_id, pilot.state IN ('submitted', 'queued') AS is_waiting,
        pilot.batch_state = 'held' AS is_held, held.pilot_id IS NOT NULL AS is_busy,
        pilot.state = 'running' AND NOT pilot.is_draining AND pilot.drain_reason = ''
            AND pilot.owner_id IS NOT DISTINCT FROM queue.owner_id
-           AND pilot.owner_group_id IS NOT DISTINCT FROM queue.owner_group_id AS takes_jobs,
+           AND pilot.owner_group_id IS NOT DISTINCT FROM queue.owner_group_id
+           AND (queue.site_id, coalesce(pilot.node->>'hostname', '')) NOT IN (
+               SELECT site_id, host FROM pilots_suspectednode WHERE ended_at IS NULL
+           ) AS takes_jobs,
        least(queue.cores, (pilot.node->>'slot_cores')::numeric)::int - coalesce(held.cores, 0),
        least(queue.memory_mb, (pilot.node->>'slot_memory_mb')::numeric)::int
            - coalesce(held.memory_mb, 0),

@@ -8,13 +8,26 @@ from celery import shared_task
 from django.utils import timezone
 
 from wms.core import loops
-from wms.pilots import accounts, attendant, checks, director, logs, monitor, submitter
+from wms.pilots import (
+    accounts,
+    attendant,
+    checks,
+    director,
+    logs,
+    monitor,
+    submitter,
+    suspects,
+)
 
 DIRECTOR = loops.register(
     loops.Loop("director", director.DIRECT_TASK, period_s=2, run_cycle=director.run_cycle)
 )
 MONITOR = loops.register(
     loops.Loop("pilot-monitor", "wms.pilots.monitor", period_s=5, run_cycle=monitor.run_cycle)
+)
+
+SUSPECTS = loops.register(
+    loops.Loop("suspected-nodes", "wms.pilots.suspect", period_s=5, run_cycle=suspects.run_cycle)
 )
 
 
@@ -41,6 +54,12 @@ def direct() -> None:
 def watch() -> None:
     """Look after the pilots; a missed run delays the rescue of their jobs until the next."""
     loops.run(MONITOR)
+
+
+@shared_task(name=SUSPECTS.task, soft_time_limit=55, time_limit=60)
+def suspect() -> None:
+    """Judge worker nodes; a missed run leaves a bad one its jobs until the next."""
+    loops.run(SUSPECTS)
 
 
 @shared_task(name=submitter.SERVE_TASK, soft_time_limit=240, time_limit=270)

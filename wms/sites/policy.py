@@ -2,13 +2,14 @@
 
 - Everybody who is logged in sees every site, with its ad, its pilots and what happened to it.
 - A site names its administrators. They do there, and nowhere else, what shifters and operators do:
-  ban, drain and unban it, enter downtimes, change it and its queues, set limits there, advertise.
+  ban, drain and unban it, enter downtimes, clear its worker nodes, change it and its queues, set
+  limits there, advertise.
 - What reaches beyond the site is not theirs: they make no site and no queue, name no other
   administrators, and leave alone how the portal's account reaches a batch system, what fences
   payloads in, and whose private pilots a queue sends.
 - Shifters and above decide from hour to hour whether a site gets new work: they ban, drain and
-  unban every site, and enter downtimes. A shift must be able to stop a site that eats jobs at
-  night.
+  unban every site, enter downtimes, and clear suspected worker nodes. A shift must be able to stop
+  a site that eats jobs at night.
 - Operators and above configure all sites and queues, and advertise: an advertised ad says which
   DAGs a site takes, so it is configuration. They also say whose private pilots a queue sends: it
   gives that user's jobs places that others do not get.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from datetime import datetime
 from typing import Any, TypeVar
 
 from django.db import models, transaction
@@ -12,7 +13,8 @@ from wms.accounting.models import AccountingGroup
 from wms.core.actors import Actor
 from wms.core.audit import record_action
 from wms.core.errors import Conflict, InvalidInput
-from wms.core.models import Role, User
+from wms.core.inbox import announce
+from wms.core.models import InboxEntry, Role, User
 from wms.core.policy import has_role
 from wms.core.saving import check_row, check_same_name
 from wms.sites import lifecycle
@@ -158,6 +160,19 @@ def _steer(event: str, name: str, *, actor: Actor, reason: str, seen: str) -> Si
         raise Conflict(f"{name} is {site.state}: {event} changes nothing.")
     record_action(f"{event} site", target=f"site {name}", actor=actor, reason=reason.strip())
     return site
+
+
+def note_at_site(
+    site: Site, event: str, *, actor: Actor, reason: str, facts: Mapping[str, Any], at: datetime
+) -> None:
+    """Write what happened at a site and changed no state of it, and tell who wants to hear of it.
+
+    The caller has opened a transaction.
+    """
+    row = SiteEvent.objects.create(
+        site=site, event=event, actor=actor.name, reason=reason, facts=dict(facts), created_at=at
+    )
+    announce([InboxEntry(topic=lifecycle.NEWS_TOPIC, key=site.pk, event_id=row.pk)])
 
 
 def _named(model: type[_Row], key: str, name: str, field_name: str) -> _Row | None:

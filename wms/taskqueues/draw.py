@@ -14,7 +14,7 @@ from matching.draws import Law
 from matching.needs import Needs
 from matching.resources import JobKind, Resource
 from wms.core.statements import one_line, prepared_rows
-from wms.taskqueues.waiting import TAKING_OF_CHOSEN, Taken
+from wms.taskqueues.waiting import ANYONE, TAKING_OF_CHOSEN, Taken, Taker
 
 #: Conditions that have no parameter of their name.
 _WITHOUT_VALUE = frozenset({"excluded", "is_plain"})
@@ -152,8 +152,11 @@ class Draw:
     then the candidate tells it, and nothing more may be drawn.
     """
 
-    def __init__(self, resource: Resource, *, takes_at_once: bool = False) -> None:
+    def __init__(
+        self, resource: Resource, taker: Taker = ANYONE, *, takes_at_once: bool = False
+    ) -> None:
         self.law = Law.EXPONENTIAL
+        self._taker = taker
         self._takes_at_once = takes_at_once
         self._resource = resource
         # An index leads to the few TaskQueues of one owner; no point would ever hit one. Another
@@ -196,7 +199,11 @@ class Draw:
 
     def _throw(self) -> tuple[int | None, list[Candidate]]:
         [(segment_s, law, job_id, jobs, *columns)] = self._rows(
-            _THROW, points=self._points, fresh=_FRESH, at_once=self._takes_at_once
+            _THROW,
+            points=self._points,
+            fresh=_FRESH,
+            at_once=self._takes_at_once,
+            **self._taker.parameters(),
         )
         self.law = Law(law or Law.EXPONENTIAL)
         if self.law is not Law.EXPONENTIAL:
@@ -212,7 +219,7 @@ class Draw:
         rows = self._rows(statement, least_s=least_s, segment_s=segment_s, ahead=_AHEAD)
         return [_candidate(row) for row in rows]
 
-    def _rows(self, sql: str, **parameters: int) -> list[Any]:
+    def _rows(self, sql: str, **parameters: Any) -> list[Any]:
         left_out = {"tried": self._tried, **self._left_out}
         statement, values = _bound(sql, self._resource, left_out)
         return prepared_rows(statement, {**values, "cpu_time_s": self._bound_s, **parameters})
@@ -224,7 +231,7 @@ def explained(name: str, resource: Resource, segment_s: int) -> tuple[str, dict[
     statement, values = _bound(sql, resource, {})
     segment = {"least_s": segment_s, "segment_s": segment_s, "cpu_time_s": segment_s}
     return statement, {**values, **segment, "points": _POINTS, "fresh": _FRESH, "ahead": _AHEAD,
-            "at_once": False}  # fmt: skip
+            "at_once": False, **ANYONE.parameters()}  # fmt: skip
 
 
 def _bound(sql: str, resource: Resource, left_out: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:

@@ -105,13 +105,25 @@ class WaitingJob(models.Model):
     priority = models.PositiveSmallIntegerField(
         db_default=1, help_text="Of the job, as its owner set it: 0 to 10."
     )
+    avoided_hosts = ArrayField(
+        models.CharField(),
+        default=list,
+        db_default=models.Value([]),
+        help_text="Those of the job: worker nodes that have failed it.",
+    )
     enqueued_at = models.DateTimeField(db_default=Now())
 
     class Meta:
         indexes = [
             models.Index(
                 fields=["task_queue", "priority", "job_id"], name="waiting_by_queue_and_age"
-            )
+            ),
+            # Few: those that have failed before.
+            models.Index(
+                fields=["job_id"],
+                condition=~models.Q(avoided_hosts=[]),
+                name="waiting_again",
+            ),
         ]
         constraints = [
             models.CheckConstraint(

@@ -89,6 +89,7 @@ class Entry:
     job_id: int
     needs: Needs
     priority: int = 1
+    avoided_hosts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +116,7 @@ def enqueue(entries: Collection[Entry]) -> None:
         [entry.job_id for entry in ordered],
         [ids[keys[entry.needs]] for entry in ordered],
         [entry.priority for entry in ordered],
+        [entry.avoided_hosts for entry in ordered],
     )
     if made:
         issue_tickets(made)
@@ -163,14 +165,17 @@ def claim(
     *,
     facts: Mapping[str, Any] | None = None,
     refuses: Callable[[Needs], JobKind | None] | None = None,
+    taker: waiting.Taker = waiting.ANYONE,
 ) -> Claimed | None:
     """Draw a waiting job that this resource can run, and take it out; None when there is none.
+
+    Jobs that the `taker` leaves to others are passed over.
 
     TaskQueues are drawn until one passes: `facts` of the pilot's node are what its requirements may
     refer to; `refuses` may name a kind of job that is left out then. The caller is in a transaction
     and binds the job in it.
     """
-    draw = Draw(resource, takes_at_once=refuses is None)
+    draw = Draw(resource, taker, takes_at_once=refuses is None)
     judge = _Requirements(resource, facts or {})
     while (drawn := draw.next()) is not None:
         if not judge.accepts(drawn.needs):
@@ -180,7 +185,7 @@ def claim(
         if kind is not None:
             draw.exclude(kind)
             continue
-        taken = drawn.taken or waiting.take(drawn.task_queue_id, draw.law)
+        taken = drawn.taken or waiting.take(drawn.task_queue_id, draw.law, taker)
         if taken is None or taken.is_last:
             transaction.on_commit(partial(remove_empty, {drawn.task_queue_id}), robust=True)
         if taken is not None:

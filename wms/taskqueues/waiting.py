@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from django.db import connection
 
@@ -13,8 +15,12 @@ from wms.core.statements import one_line, prepared_rows, whole_numbers
 # Jobs that wait already are neither moved nor counted again.
 _JOIN = """
 WITH joined AS (
-    INSERT INTO taskqueues_waitingjob (job_id, task_queue_id, priority)
-    SELECT * FROM unnest(%s::bigint[], %s::bigint[], %s::smallint[])
+    INSERT INTO taskqueues_waitingjob (job_id, task_queue_id, priority, avoided_hosts)
+    SELECT job_id, task_queue_id, priority, coalesce(hosts, '{}')
+    FROM unnest(%s::bigint[], %s::bigint[], %s::smallint[])
+        AS entry(job_id, task_queue_id, priority)
+    LEFT JOIN jsonb_to_recordset(%s::jsonb) AS again(job_id bigint, hosts varchar[])
+        USING (job_id)
     ON CONFLICT (job_id) DO NOTHING
     RETURNING task_queue_id, priority
 )
@@ -41,6 +47,10 @@ RETURNING task_queue_id
 # free one is looked for, and then the other priorities: a queue with a free job always gives one.
 # The range of one priority, in order of priority and id, can be read from one index only: the
 # planner is not tempted to walk along the primary key, past the older jobs of other TaskQueues.
+# What the taker leaves to others is passed over where the rows are read anyway.
+_MAY_TAKE = """(w.avoided_hosts = '{{}}'
+    OR %(takes_retries)s AND (NOT %(host)s = ANY(w.avoided_hosts)
+        OR w.enqueued_at < now() - make_interval(secs => %(patience_s)s)))"""
 _TAKING = """
 level AS MATERIALIZED (
     SELECT priority, sum(jobs) AS jobs
@@ -59,14 +69,14 @@ level AS MATERIALIZED (
                 WHERE oldest.task_queue_id = {queue}
                   AND oldest.priority BETWEEN drawn.priority AND drawn.priority
                 ORDER BY oldest.priority, oldest.job_id LIMIT 10
-            ))
+            )) AND MAY_TAKE
             ORDER BY random() LIMIT 1 FOR UPDATE SKIP LOCKED
         ) AS of_ten
         UNION ALL
         SELECT job_id FROM (
             SELECT w.job_id FROM taskqueues_waitingjob AS w
             WHERE w.task_queue_id = {queue}
-              AND w.priority BETWEEN drawn.priority AND drawn.priority
+              AND w.priority BETWEEN drawn.priority AND drawn.priority AND MAY_TAKE
             ORDER BY w.priority, w.job_id LIMIT 1 FOR UPDATE SKIP LOCKED
         ) AS of_all
         LIMIT 1
@@ -78,6 +88,12 @@ level AS MATERIALIZED (
 ), counted AS (
     INSERT INTO taskqueues_tally (task_queue_id, priority, jobs)
     SELECT {queue}, priority, -1 FROM gone
+)
+""".replace("MAY_TAKE", _MAY_TAKE)
+_HAS_FAILED_AT = """
+SELECT EXISTS (
+    SELECT FROM taskqueues_waitingjob
+    WHERE avoided_hosts <> '{}' AND %(host)s = ANY(avoided_hosts)
 )
 """
 
@@ -125,11 +141,47 @@ class Taken:
     is_last: bool
 
 
-def join(job_ids: Sequence[int], task_queue_ids: Sequence[int], priorities: Sequence[int]) -> None:
+@dataclass(frozen=True, slots=True)
+class Taker:
+    """The host for which jobs are taken: those that have failed there are left to other hosts.
+
+    One that has waited so long is given all the same. Without `takes_retries` all that have failed
+    anywhere are left to others, however long they wait.
+    """
+
+    host: str = ""
+    patience_s: float = 0.0
+    takes_retries: bool = True
+
+    def parameters(self) -> dict[str, Any]:
+        """The parameters of the statements that take."""
+        return asdict(self)
+
+
+#: Takes whatever there is.
+ANYONE = Taker()
+
+
+def join(
+    job_ids: Sequence[int],
+    task_queue_ids: Sequence[int],
+    priorities: Sequence[int],
+    avoided_hosts: Sequence[Sequence[str]],
+) -> None:
     """Let jobs wait in TaskQueues, whose rows the caller has locked against their removal."""
+    again = [
+        {"job_id": job_id, "hosts": hosts}
+        for job_id, hosts in zip(job_ids, avoided_hosts, strict=True)
+        if hosts
+    ]
     with connection.cursor() as cursor:
         columns = (job_ids, task_queue_ids, priorities)
-        cursor.execute(_JOIN, [whole_numbers(column) for column in columns])
+        cursor.execute(_JOIN, [*map(whole_numbers, columns), json.dumps(again)])
+
+
+def has_failed_at(host: str) -> bool:
+    """Whether any waiting job has failed on this host."""
+    return bool(prepared_rows(_HAS_FAILED_AT, {"host": host})[0][0])
 
 
 def leave(job_ids: Collection[int], *, skips_claimed: bool = False) -> set[int]:
@@ -143,9 +195,9 @@ def leave(job_ids: Collection[int], *, skips_claimed: bool = False) -> set[int]:
         return {row[0] for row in cursor.fetchall()}
 
 
-def take(task_queue_id: int, law: Law) -> Taken | None:
-    """Draw a job of this TaskQueue and take it out; None when there is none that is free."""
-    rows = prepared_rows(TAKE_BY[law], {"task_queue": task_queue_id})
+def take(task_queue_id: int, law: Law, taker: Taker = ANYONE) -> Taken | None:
+    """Draw a job of this TaskQueue and take it out; None when there is none for this taker."""
+    rows = prepared_rows(TAKE_BY[law], {"task_queue": task_queue_id, **taker.parameters()})
     return Taken(job_id=rows[0][0], is_last=rows[0][1] <= 1) if rows else None
 
 

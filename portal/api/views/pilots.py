@@ -9,13 +9,14 @@ from django.http import HttpResponseBase
 from django.utils import timezone
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema
-from rest_framework.generics import RetrieveAPIView
+from rest_framework.generics import GenericAPIView, RetrieveAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from portal.api import serializers
 from portal.api.log_texts import PLACE_PARAMETERS, send_part
+from portal.api.site_serializers import SuspectedNodeSerializer
 from portal.api.views.base import (
     AcceptsAnything,
     ListView,
@@ -35,6 +36,8 @@ from wms.pilots.checks import FAILURES_TOLD_FOR, checks_of_pilot, failed_checks_
 from wms.pilots.logs import log_text
 from wms.pilots.models import Pilot, PilotCheck, PilotEvent
 from wms.pilots.steering import drain_pilot, remove_pilot
+from wms.pilots.suspect_models import SuspectedNode
+from wms.pilots.suspects import clear_node, find_suspect, suspects_at
 from wms.sites.selectors import find_visible_site
 
 
@@ -147,6 +150,43 @@ class SiteFailedCheckList(ListView):
         """The site's failures."""
         site = find_visible_site(caller(self.request), self.kwargs["name"])
         return failed_checks_at(site, since=timezone.now() - FAILURES_TOLD_FOR)
+
+
+class SiteSuspectedNodeList(ListView):
+    """Worker nodes of a site that are suspected of failing jobs now, newest first."""
+
+    queryset = SuspectedNode.objects.none()
+    serializer_class = SuspectedNodeSerializer
+
+    def get_queryset(self) -> QuerySet[SuspectedNode]:
+        """The site's suspected nodes."""
+        site = find_visible_site(caller(self.request), self.kwargs["name"])
+        return suspects_at(site).order_by("-pk")
+
+
+class ClearSuspectedNode(GenericAPIView[SuspectedNode]):
+    """End the suspicion of a worker node."""
+
+    queryset = SuspectedNode.objects.none()
+    serializer_class = SuspectedNodeSerializer
+
+    @extend_schema(
+        summary="Suspect a worker node no longer",
+        request=serializers.ReasonSerializer,
+        responses={200: SuspectedNodeSerializer, **refusals(400, 403, 404, 409)},
+    )
+    def post(self, request: Request, suspect_id: int) -> Response:
+        """Clear it; needs a reason. It gets jobs as any other node, and a clean slate."""
+        body = serializers.ReasonSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        find_suspect(caller(request), suspect_id)
+        row = clear_node(
+            suspect_id,
+            actor=Actor.person(caller(request)),
+            reason=body.validated_data["reason"],
+            now=timezone.now(),
+        )
+        return Response(self.get_serializer(row).data)
 
 
 class PilotAttemptList(ListView):

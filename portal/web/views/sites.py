@@ -18,6 +18,7 @@ from portal.site_lines import matched_at
 from portal.web.forms import ReasonForm
 from portal.web.needs import offer_of, reserved_for
 from portal.web.pages import page, render_page
+from portal.web.suspects import suspect_lines
 from portal.web.waste import WasteLine, shown_lines
 from wms.accounting.core_seconds import UseBy
 from wms.core.actors import Actor
@@ -29,6 +30,7 @@ from wms.pilots.checks import FAILURES_TOLD_FOR, failed_checks_at
 from wms.pilots.pressure_selectors import queues_now
 from wms.pilots.selectors import listed_pilots
 from wms.pilots.states import ALIVE
+from wms.pilots.suspects import suspects_at
 from wms.sites.ads import Attribute, current_ad
 from wms.sites.models import Site
 from wms.sites.policy import may_configure, may_steer
@@ -123,6 +125,7 @@ def show_site(
         "now": now,
         "queues": [(each, offer_of(each.queue), reserved_for(each.queue)) for each in queues],
         "dags": dags.qs[:_LINES],
+        "suspects": suspect_lines(user, suspects_at(site)),
         "failed_checks": failed_checks[:_LINES],
         "failed_checks_cut": len(failed_checks) > _LINES,
         "pilots": pilots.qs[:_LINES],

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.django_db
 #: Credential, pilot, its attempts, limits, draw; then the job's change with its event, the job, the
 #: attempt, its inputs.
 CLAIM = 9
-CLAIM_IN_VAIN = 6
+CLAIM_IN_VAIN = 7
 #: Credential, the job's lock, the attempt and its files; then the job's start, of which nothing was
 #: told before, the attempt's end, and the job's end. A change and its event are one statement.
 END = ["SELECT", "SELECT", "SELECT", "SELECT", "UPDATE", "SELECT"]

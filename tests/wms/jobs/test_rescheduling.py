@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -20,6 +21,7 @@ from wms.jobs.specs import JobSpec
 from wms.sites.models import Site
 from wms.taskqueues.models import WaitingJob
 from wms.taskqueues.services import claim
+from wms.taskqueues.waiting import Taker
 
 PILOT = Actor.pilot("p")
 LOST = Attempt.Outcome.LOST
@@ -35,12 +37,13 @@ def with_settings(settings: Any) -> Callable[..., None]:
 
 @pytest.fixture
 def make_job(alice: User) -> Callable[..., Job]:
-    def make(max_attempts: int = 5, **needs: Any) -> Job:
+    def make(max_attempts: int = 5, max_retries: int = 0, **needs: Any) -> Job:
         spec = JobSpec(
             name="run",
             executable="/bin/true",
             needs=Needs.of("alice", **needs),
             max_attempts=max_attempts,
+            max_retries=max_retries,
         )
         workspace = services.create_workspace(alice, {})
         [pk] = services.submit_jobs(
@@ -149,6 +152,17 @@ def end(attempt: Attempt, **told: Any) -> None:
     )
 
 
+def end_badly(attempt: Attempt) -> None:
+    attempts.end_attempt(
+        attempt.job_id,
+        attempt.number,
+        pilot_id=attempt.pilot_id,
+        end=PayloadEnd(exit_code=1, wall_s=0.1),
+        actor=PILOT,
+        now=timezone.now(),
+    )
+
+
 def test_preemption_costs_no_attempt_and_no_pause_however_often(make_job, with_settings) -> None:
     with_settings(RESCHEDULE_PAUSES_S=[60])
     job = make_job(max_attempts=1)
@@ -233,27 +247,77 @@ def test_the_only_open_site_is_not_avoided(make_job, make_site, with_settings) -
     assert job.needs["banned_sites"] == []
 
 
-def test_a_host_that_lost_a_job_is_avoided_while_jobs_are_at_another_one(
-    make_job, with_settings
+@pytest.mark.parametrize(
+    ("avoids", "expected"), [("host", ["wn1"]), ("site", ["wn1"]), ("nothing", [])]
+)
+def test_a_host_that_lost_a_job_is_avoided_as_the_settings_want(
+    make_job, with_settings, avoids: str, expected: list[str]
 ) -> None:
-    with_settings(RESCHEDULE_AVOIDS="host")
-    first = make_job()
-    take(host="wn1", pilot_id=1)
-    make_job()
-    take(host="wn2", pilot_id=2)
-
-    lose(pilot_id=1)
-
-    first.refresh_from_db()
-    assert first.needs["requirements"] == 'Machine =!= "wn1"'
-
-
-def test_the_only_known_host_is_not_avoided(make_job, with_settings) -> None:
-    with_settings(RESCHEDULE_AVOIDS="host")
+    with_settings(RESCHEDULE_AVOIDS=avoids)
     job = make_job()
     take(host="wn1")
 
     lose()
 
     job.refresh_from_db()
-    assert job.needs["requirements"] == ""
+    assert job.avoided_hosts == expected
+    assert WaitingJob.objects.get().avoided_hosts == expected
+
+
+def test_preemption_is_no_reason_to_avoid_a_host(make_job) -> None:
+    job = make_job()
+
+    end(take(host="wn1"), stopped_by="preemption", reason="SIGTERM")
+
+    job.refresh_from_db()
+    assert job.avoided_hosts == []
+
+
+def test_a_job_that_was_held_after_a_failure_still_avoids_the_host(make_job) -> None:
+    job = make_job()
+    take(host="wn1")
+    lose()
+
+    services.hold_jobs([job.pk], actor=PILOT, reason="wait")
+    services.release_jobs([job.pk], actor=PILOT)
+
+    assert WaitingJob.objects.get().avoided_hosts == ["wn1"]
+
+
+HERE = Taker("wn1", patience_s=3600)
+THERE = Taker("wn2", patience_s=3600)
+
+
+def claimed_by(taker: Taker) -> int | None:
+    found = claim(Resource("site-a", cpu_time_s=10**6), taker=taker)
+    return found.job_id if found else None
+
+
+def test_a_payload_that_is_run_again_is_left_to_another_host(make_job) -> None:
+    job = make_job(max_retries=1)
+    end_badly(take(host="wn1"))
+
+    assert claimed_by(HERE) is None
+    assert claimed_by(THERE) == job.pk
+
+
+def test_after_its_patience_a_job_is_given_to_the_host_that_failed_it(make_job) -> None:
+    job = make_job(max_retries=1)
+    end_badly(take(host="wn1"))
+    WaitingJob.objects.update(enqueued_at=timezone.now() - timedelta(hours=2))
+
+    assert claimed_by(replace(HERE, takes_retries=False)) is None
+    assert claimed_by(HERE) == job.pk
+
+
+def test_a_host_is_given_the_jobs_behind_those_that_have_failed_there(make_job) -> None:
+    for _ in range(15):
+        make_job(max_retries=1)
+    for attempt in [take(host="wn1") for _ in range(15)]:
+        end_badly(attempt)
+    fresh = make_job(max_retries=1)
+
+    assert claimed_by(HERE) == fresh.pk
+    assert claimed_by(HERE) is None
+    assert claimed_by(replace(THERE, takes_retries=False)) is None
+    assert claimed_by(THERE) is not None

@@ -6,7 +6,7 @@ from datetime import timedelta
 from types import SimpleNamespace
 
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 from django.utils import timezone
 
 from tests import factories
@@ -22,7 +22,7 @@ from wms.notices.models import Notice
 from wms.notices.reading import TOPICS
 from wms.pilots.lifecycle import apply as apply_to_pilots
 from wms.sites.downtimes import add_downtime, cancel_downtimes
-from wms.sites.services import ban_site
+from wms.sites.services import ban_site, note_at_site
 
 
 @pytest.fixture
@@ -176,6 +176,21 @@ def test_a_site_is_told_to_who_asked_for_it_or_for_all(people: SimpleNamespace) 
     assert told(people.alice) == expected
     assert told(people.bob) == []
     assert told(people.charlie) == expected
+
+
+def test_a_worker_node_that_is_suspected_is_told_to_who_asked_for_its_site(
+    people: SimpleNamespace,
+) -> None:
+    site = factories.site("UW")
+    hears(people.tina, "site", site="UW")
+
+    with transaction.atomic():
+        note_at_site(
+            site, "suspect", actor=SYSTEM, reason="worker node wn1: 9 of 9 payloads failed there",
+            facts={"host": "wn1"}, at=timezone.now(),
+        )  # fmt: skip
+
+    assert told(people.tina) == [("node-suspected", "Site UW has a worker node that fails jobs")]
 
 
 def test_a_downtime_is_told_when_it_begins_and_when_it_ends(people: SimpleNamespace) -> None:

@@ -108,12 +108,33 @@ def test_a_job_is_taken_without_looking_at_those_behind_the_oldest_ten(
 ) -> None:
     task_queue_id = TaskQueue.objects.values_list("pk", flat=True).first()
 
-    steps = explain(waiting.TAKE_BY[Law.EXPONENTIAL], {"task_queue": task_queue_id})
+    steps = explain(
+        waiting.TAKE_BY[Law.EXPONENTIAL],
+        {"task_queue": task_queue_id, **waiting.ANYONE.parameters()},
+    )
 
     assert not scanned_whole(steps, "taskqueues_waitingjob")
     assert not scanned_whole(steps, "taskqueues_tally")
     # The oldest ten, the one that is locked, the one that is deleted.
     assert rows_read(steps, "taskqueues_waitingjob") <= 22
+
+
+def test_a_host_is_given_a_job_that_has_not_failed_there_by_the_same_few_rows(
+    waiting_jobs: None,
+) -> None:
+    task_queue_id = TaskQueue.objects.values_list("pk", flat=True).first()
+    run("UPDATE taskqueues_waitingjob SET avoided_hosts = '{wn1}' WHERE job_id %% 50000 < 5", [])
+    run("ANALYZE taskqueues_waitingjob")
+    taker = waiting.Taker("wn1", patience_s=900)
+    law = waiting.TAKE_BY[Law.EXPONENTIAL]
+
+    steps = explain(law, {"task_queue": task_queue_id, **taker.parameters()})
+    asked = explain(waiting._HAS_FAILED_AT, {"host": "wn1"})
+
+    assert not scanned_whole(steps, "taskqueues_waitingjob")
+    assert rows_read(steps, "taskqueues_waitingjob") <= 22
+    assert not scanned_whole(asked, "taskqueues_waitingjob")
+    assert rows_read(asked, "taskqueues_waitingjob") <= 10
 
 
 def test_task_queues_of_one_owner_and_with_a_tag_are_found_by_their_indexes(

@@ -93,6 +93,14 @@ class Job(models.Model):
     not_before = models.DateTimeField(
         null=True, help_text="A job that was rescheduled joins no TaskQueue before."
     )
+    # Without a length of the names, for the same reason as above.
+    avoided_hosts = ArrayField(
+        models.CharField(),
+        default=list,
+        db_default=models.Value([]),
+        blank=True,
+        help_text="Worker nodes that have failed it, which it leaves to others for a while.",
+    )
     created_at = models.DateTimeField(db_default=Now())
 
     class Meta:
