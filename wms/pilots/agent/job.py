@@ -110,8 +110,13 @@ class Job:
 class NotRun(Exception):
     """The payload was not run, or not to its end, for a reason that is not its own.
 
-    This node or its connection is not fit for work, or the pilot was told to go.
+    This node or its connection is not fit for work, or the pilot was told to go: then `stopped_by`
+    says by whom.
     """
+
+    def __init__(self, reason: str, stopped_by: str = "") -> None:
+        super().__init__(reason)
+        self.stopped_by = stopped_by
 
 
 def _are_names_bad(error: Exception) -> bool:
@@ -205,10 +210,16 @@ class JobRun:
             outcome = self._prepare_and_execute()
         except NotRun as error:
             log.error("job %d attempt %d did not run: %s", *self._job.key, error)
-            self._report({"event": "not_run", "reason": str(error)[:REASON_LENGTH]})
+            self._report(
+                {
+                    "event": "not_run",
+                    "reason": str(error)[:REASON_LENGTH],
+                    "stopped_by": error.stopped_by,
+                }
+            )
             raise
         results = Results(self._job.path, self._job.outputs, self._room, self._limits)
-        uploads = [*results.logs(self._stdout, self._stderr), *results.outputs()]
+        uploads = self._uploads(results, outcome)
         ended = {
             "event": "ended",
             "exit_code": outcome.exit_code,
@@ -227,12 +238,18 @@ class JobRun:
         answer = self._report(ended, uploads, rider)
         return Followup(claim, (answer or {}).get("claim")) if claim else None
 
+    def _uploads(self, results: Results, outcome: payload.Outcome) -> list[Upload]:
+        """What is sent before the report; nothing where there is no time for it, nor any use."""
+        if outcome.stopped_by in (payload.PREEMPTION, payload.PILOT):
+            return []
+        return [*results.logs(self._stdout, self._stderr), *results.outputs()]
+
     def _prepare_and_execute(self) -> payload.Outcome:
         try:
             self._room.make()
             enclosure = self._equipment.fence.enclose(self._room, self._place)
             try:
-                outcome = self._lay_out_and_execute(enclosure)
+                return self._lay_out_and_execute(enclosure)
             finally:
                 enclosure.close()
         except sandbox.BadPath as error:
@@ -240,10 +257,6 @@ class JobRun:
         except (OSError, NodeFault, RuntimeError) as error:
             # The last one: no thread is left.
             raise NotRun(f"this node failed: {error}") from error
-        if outcome.reason:
-            # Not the payload's fault, whatever it made of the signal.
-            self._check_still_wanted()
-        return outcome
 
     def _lay_out_and_execute(self, enclosure: Enclosure) -> payload.Outcome:
         self._fetch_inputs()
@@ -267,7 +280,7 @@ class JobRun:
     def _check_still_wanted(self) -> None:
         """A pilot that is told to go gives its job back."""
         if self._control.is_terminated:
-            raise NotRun("terminated")
+            raise NotRun("terminated", payload.who_ends(self._control))
 
     def _fetch_inputs(self) -> None:
         for each in self._job.inputs:
@@ -328,7 +341,7 @@ class JobRun:
                 )
                 killed = group.why_killed()
             if killed and not outcome.reason:
-                outcome = replace(outcome, reason=killed, stopped_by="watchdog")
+                outcome = replace(outcome, reason=killed, stopped_by=payload.WATCHDOG)
             return outcome
         finally:
             streamer.stop()

@@ -22,6 +22,12 @@ from .watchdog import Limits, Watchdog
 
 #: The grace from the polite signal to the hard one when the pilot itself has to go.
 GOODBYE_GRACE_S = 3.0
+#: A batch system sends its signal to all processes of a slot, one after another: so long after a
+#: payload that it ended the pilot's own may come.
+SIGNAL_SPREAD_S = 2.0
+
+#: Who stops payloads, in the protocol's words.
+PREEMPTION, PILOT, SERVER, WATCHDOG = "preemption", "pilot", "server", "watchdog"
 
 _NODE_IS_FULL = frozenset({errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE})
 _BLOCKS_PER_MB = 2048
@@ -97,7 +103,15 @@ def run_payload(
         stop = watch.run()
     finally:
         watch.end()
-    return _outcome(watch.answer(), stop, plan, meter, control.clock() - started)
+    answer = watch.answer()
+    if not stop.reason and _is_terminated(answer, plan):
+        stop = watch.await_own_signal()
+    return _outcome(answer, stop, plan, meter, control.clock() - started)
+
+
+def who_ends(control: Control) -> str:
+    """Who it is that ends a pilot which was told on its node to go."""
+    return PREEMPTION if control.is_preempted else PILOT
 
 
 def _start_keeper(plan: Plan, out: int, err: int, cgroup: str) -> Keeper:
@@ -176,7 +190,16 @@ class _Watch:
                 self._on_peek()
         if stop.reason:
             self._stop()
-        return stop
+            return stop
+        # Whatever the payload has made of the signal that ended the pilot: it may be half done.
+        return self._wish_of_node()
+
+    def await_own_signal(self) -> Stop:
+        """Return why the payload was ended, if what ended it reaches the pilot too."""
+        until = self._control.clock() + SIGNAL_SPREAD_S
+        while not self._control.is_terminated and self._control.clock() < until:
+            self._sleep(until)
+        return self._wish_of_node()
 
     def end(self) -> None:
         """Kill what is left, and wait until it is gone."""
@@ -221,7 +244,7 @@ class _Watch:
             pause_s = min(pause_s, _URGENT_PAUSE_S)
         if self._limits.wall_s is not None:
             pause_s = min(pause_s, max(0.0, self._started + self._limits.wall_s - now))
-        return Stop(reason, "watchdog" if reason else ""), now + pause_s
+        return Stop(reason, WATCHDOG if reason else ""), now + pause_s
 
     def _sleep(self, until: float) -> None:
         self._bell.wait(max(0.0, until - self._control.clock()))
@@ -237,14 +260,19 @@ class _Watch:
                 return
             self._sleep(kill_at)
 
+    def _wish_of_node(self) -> Stop:
+        if self._control.is_terminated:
+            return Stop("the pilot was terminated", who_ends(self._control))
+        return Stop()
+
     def _wish_to_stop(self) -> Stop:
         if self._control.is_terminated:
-            return Stop("the pilot was terminated", "preemption")
+            return self._wish_of_node()
         if self._control.is_locked_out:
-            return Stop("the pilot lost its credential", "pilot")
+            return Stop("the pilot lost its credential", PILOT)
         if self._control.is_killed(self._attempt):
             why = self._control.kill_reason(self._attempt)
-            return Stop(f"killed on request: {why}" if why else "killed on request", "server")
+            return Stop(f"killed on request: {why}" if why else "killed on request", SERVER)
         return Stop()
 
 
@@ -286,6 +314,14 @@ def _code_and_signal(status: int | None, plan: Plan) -> tuple[int | None, int | 
     if plan.is_signal_in_code and code - 128 in _SIGNALS:
         return None, code - 128
     return code, None
+
+
+def _is_terminated(answer: dict[str, Any], plan: Plan) -> bool:
+    """Tell whether SIGTERM has ended a payload, or what it waited for."""
+    if "status" not in answer:
+        return False
+    code, number = _code_and_signal(answer["status"], plan)
+    return signal.SIGTERM in (number, (code or 0) - 128)
 
 
 _SIGNALS = frozenset(int(each) for each in signal.Signals)
