@@ -137,6 +137,8 @@ class Equipment:
     cgroups: Cgroups
     #: The claim that can go with the last report of a job, whose part of the slot is free then.
     next_claim: Callable[[Job], dict[str, Any] | None]
+    #: How long the pilot still has for what begins now.
+    left_s: Callable[[], float]
     shared: tuple[SharedFolder, ...] = ()
 
 
@@ -242,7 +244,18 @@ class JobRun:
         """What is sent before the report; nothing where there is no time for it, nor any use."""
         if outcome.stopped_by in (payload.PREEMPTION, payload.PILOT):
             return []
-        return [*results.logs(self._stdout, self._stderr), *results.outputs()]
+        logs = results.logs(self._stdout, self._stderr)
+        return logs if outcome.stopped_by == payload.PILOT_TIME else [*logs, *results.outputs()]
+
+    def _deadline(self) -> payload.Deadline:
+        """The end of the pilot's time, where that comes before the limit of the payload."""
+        left_s, own_s = self._equipment.left_s(), self._limits.wall_s
+        if own_s is not None and own_s <= left_s:
+            return payload.Deadline()
+        asked_s = self._job.wall_limit_s
+        may = "without a limit" if asked_s is None else f"for {asked_s:g} s"
+        reason = f"the job may run {may}, and its pilot had {max(0.0, left_s):.0f} s for it"
+        return payload.Deadline(left_s, reason)
 
     def _prepare_and_execute(self) -> payload.Outcome:
         try:
@@ -336,6 +349,7 @@ class JobRun:
                     attempt=self._job.key,
                     control=self._control,
                     bell=self._bell,
+                    deadline=self._deadline(),
                     cgroup=group.path,
                     on_peek=streamer.hurry,
                 )

@@ -215,6 +215,7 @@ class Agent:
             spool=self._spool,
             cgroups=cgroups,
             next_claim=lambda job: self._next_claim(life, job),
+            left_s=life.left_s,
             shared=terms.shared_folders,
         )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import marshal
+import math
 import os
 import signal
 import threading
@@ -28,6 +29,7 @@ SIGNAL_SPREAD_S = 2.0
 
 #: Who stops payloads, in the protocol's words.
 PREEMPTION, PILOT, SERVER, WATCHDOG = "preemption", "pilot", "server", "watchdog"
+PILOT_TIME = "pilot_time"
 
 _NODE_IS_FULL = frozenset({errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE})
 _BLOCKS_PER_MB = 2048
@@ -41,6 +43,14 @@ class Stop:
 
     reason: str = ""
     by: str = ""
+
+
+@dataclass(frozen=True)
+class Deadline:
+    """How long a payload's pilot has for it; `reason` says so in words."""
+
+    after_s: float = math.inf
+    reason: str = ""
 
 
 @dataclass(frozen=True)
@@ -82,6 +92,7 @@ def run_payload(
     attempt: Attempt,
     control: Control,
     bell: Bell,
+    deadline: Deadline = Deadline(),
     cgroup: str = "",
     on_peek: Callable[[], None] = lambda: None,
 ) -> Outcome:
@@ -98,7 +109,7 @@ def run_payload(
             # It may be written by another account, through the descriptor or its name in /proc.
             os.fchmod(each.fileno(), 0o666)
         keeper = _start_keeper(plan, out.fileno(), err.fileno(), cgroup)
-    watch = _Watch(keeper, attempt, control, bell, limits, meter, started, on_peek)
+    watch = _Watch(keeper, attempt, control, bell, limits, meter, started, on_peek, deadline)
     try:
         stop = watch.run()
     finally:
@@ -161,6 +172,7 @@ class _Watch:
         meter: Meter,
         started: float,
         on_peek: Callable[[], None],
+        deadline: Deadline,
     ) -> None:
         self._keeper = keeper
         self._attempt = attempt
@@ -170,6 +182,8 @@ class _Watch:
         self._meter = meter
         self._started = started
         self._on_peek = on_peek
+        self._deadline = deadline
+        self._ends_at = started + deadline.after_s
         self._watchdog = Watchdog(limits)
         self._has_ended = threading.Event()
         self._answer = b""
@@ -185,7 +199,7 @@ class _Watch:
             if not stop.reason and self._control.clock() >= look_at:
                 stop, look_at = self._look()
             if not stop.reason:
-                self._sleep(look_at)
+                self._sleep(min(look_at, self._ends_at))
             if self._control.takes_peek(self._attempt):
                 self._on_peek()
         if stop.reason:
@@ -273,6 +287,8 @@ class _Watch:
         if self._control.is_killed(self._attempt):
             why = self._control.kill_reason(self._attempt)
             return Stop(f"killed on request: {why}" if why else "killed on request", SERVER)
+        if self._control.clock() >= self._ends_at:
+            return Stop(self._deadline.reason, PILOT_TIME)
         return Stop()
 
 
