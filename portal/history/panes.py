@@ -88,6 +88,7 @@ _FAILURE_LABELS = {
     "signal": "ended by a signal",
     "output_missing": "output missing",
     "watchdog": "stopped by the watchdog",
+    "pilot_time": "out of its pilot's time",
     "stopped": "stopped or killed",
     "preempted": "pre-empted",
     "pilot_lost": "pilot lost",

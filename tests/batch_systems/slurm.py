@@ -82,7 +82,7 @@ SchedulerParameters=batch_sched_delay=0,sched_interval=2,bf_interval=5,default_q
 MinJobAge=3600
 MaxArraySize={max_array_size}
 ReturnToService=2
-KillWait=1
+KillWait=10
 InactiveLimit=0
 Waittime=0
 CompleteWait=0

@@ -20,6 +20,7 @@ from wms.dags.places import place_of, text_of
 from wms.dags.rendering import CannotRender, Identity, NodeContext, Renderer
 from wms.dags.states import NodeKind
 from wms.dags.submitfile import SubmitFile
+from wms.dags.time_warnings import Durations, time_warnings
 from wms.dags.warnings import warnings_of
 from wms.sites.words import OfferedWords
 
@@ -67,6 +68,9 @@ def check_nodes(
     # What a node at fault makes is not known: nothing is said of what it might have made.
     missing = checker.files.missing(submit_files, uploaded) if checker.knows_all_made else []
     warnings = warnings_of(dag, submit_files, checker.needs.items(), words, patience)
+    longest_s = words.longest_s if words else None
+    told = time_warnings(submit_files, checker.needs.items(), checker.durations, longest_s)
+    warnings = [*told, *warnings][:MAX_FINDINGS]
     # Nodes that share a description share its faults.
     faults = list(dict.fromkeys(checker.faults))[:MAX_FINDINGS]
     if allow_missing_files or _may_make_files(dag, submit_files):
@@ -95,6 +99,7 @@ class _Checker:
         #: Whether each node's outputs are known; else somebody has a fault to mend first.
         self.knows_all_made = True
         self.files = _FileNames()
+        self.durations = Durations()
         self._submit_files = submit_files
         self._identity = identity
         self._patience = patience
@@ -139,6 +144,7 @@ class _Checker:
 
     def _take(self, node: NodeSpec, fields: Mapping[str, Any]) -> None:
         self.files.add(node, fields)
+        self.durations.add(node, fields)
         needs = fields["needs"]
         if needs is self._last or needs in self.needs:
             return

@@ -26,6 +26,7 @@ from wms.elements.protocol import (
     by_index,
 )
 from wms.elements.runner import LONGEST_TIMEOUT_S, CommandRunner, LocalRunner, TimeLimit
+from wms.elements.scripts import checked, with_secret
 from wms.elements.settings import Settings, SettingsReader
 
 _KEYS = (
@@ -99,6 +100,7 @@ class ArcElement:
         memory_mb: int,
         gpus: int,
         minutes: int,
+        secrets: Sequence[str] = (),
     ) -> list[str]:
         if not _NAME.fullmatch(name):
             raise Refused(f"batch name {name!r}: letters, digits, '-' and '_' only")
@@ -114,7 +116,7 @@ class ArcElement:
             why = {str(job.get("reason", "")) for job in made if _code(job) != _CREATED}
             raise Refused(f"{len(ids)} of {count} taken: {', '.join(sorted(why)) or 'no reason'}")
         try:
-            self._send_script(ids, script, limit)
+            self._send_scripts(ids, script, checked(secrets, count), limit)
         except Refused:
             self._abandon(ids, limit)
             raise
@@ -226,10 +228,20 @@ class ArcElement:
             known |= told
         return known
 
-    def _send_script(self, ids: Sequence[str], script: str, limit: TimeLimit) -> None:
-        paths = [f"{self._jobs}/{each}/session/{SCRIPT}" for each in ids]
-        request = {"method": "PUT", "paths": paths, "body": script, "type": "text/plain"}
-        for answer in self._exchange([request], limit):
+    def _send_scripts(
+        self, ids: Sequence[str], script: str, secrets: Sequence[str], limit: TimeLimit
+    ) -> None:
+        """Send each pilot the script, with its own secret."""
+        requests = [
+            {
+                "method": "PUT",
+                "paths": [f"{self._jobs}/{each}/session/{SCRIPT}"],
+                "body": with_secret(script, secret),
+                "type": "text/plain",
+            }
+            for each, secret in zip(ids, secrets, strict=False)
+        ]
+        for answer in self._exchange(requests, limit):
             _good(answer)
 
     def _abandon(self, ids: Sequence[str], limit: TimeLimit) -> None:

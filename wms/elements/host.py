@@ -10,9 +10,9 @@ read them.
 from __future__ import annotations
 
 import re
-import secrets
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
+from secrets import token_hex
 
 from wms.elements import host_shell
 from wms.elements.protocol import (
@@ -31,6 +31,7 @@ from wms.elements.runner import (
     LocalRunner,
     TimeLimit,
 )
+from wms.elements.scripts import checked
 from wms.elements.settings import Settings, SettingsReader
 from wms.elements.ssh import runner_from
 
@@ -83,6 +84,7 @@ class HostElement:
         memory_mb: int,
         gpus: int,
         minutes: int,
+        secrets: Sequence[str] = (),
     ) -> list[str]:
         if not _NAME.fullmatch(name):
             raise Refused(f"batch name {name!r}: letters, digits, '-' and '_' only")
@@ -90,7 +92,7 @@ class HostElement:
         free = self._capacity(limit).free
         if count > free:
             raise Refused(f"{count} pilots for {free} free of {self._slots} slots")
-        program = host_shell.submit_program(script, f"END-{secrets.token_hex(16)}")
+        program = host_shell.submit_program(script, f"END-{token_hex(16)}", checked(secrets, count))
         numbers = (str(number) for number in (count, cores, memory_mb, gpus, minutes))
         done = self._done(program, name, *numbers, timeout_s=limit.left_s())
         started = done.stdout.split()

@@ -6,6 +6,8 @@ on another one, and nothing has to be installed there.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 # Field 22 of /proc/PID/stat is the start time; what follows the last ")" begins with field 3.
 # A zombie has ended: where pid 1 does not reap, it stays in /proc for ever.
 _IS_ALIVE = r"""
@@ -45,13 +47,19 @@ trap 'rm -f ".$name.run"' EXIT
 cat >".$name.run" <<'@DELIMITER@'
 @SCRIPT@
 @DELIMITER@
+secrets=$(cat <<'@DELIMITER@'
+@SECRETS@
+@DELIMITER@
+)
+set -- $secrets
 born=$(date +%s)
 index=0
 while [ "$index" -lt "$count" ]; do
   id=$name.$index
   mkdir "$id"
   echo "$born" >"$id/born"
-  cp ".$name.run" "$id/run"
+  { printf '#!/bin/sh\nPILOTAGE_SECRET=%s\n' "${1:-}"; cat ".$name.run"; } >"$id/run"
+  [ "$#" -eq 0 ] || shift
   (
     cd "$id"
     exec setsid env -i PATH="$PATH" LANG="${LANG:-C.UTF-8}" HOME="$PWD" TMPDIR="$PWD" \
@@ -131,10 +139,14 @@ tail -c "$2" "$1/$3/log"
 """
 
 
-def submit_program(script: str, delimiter: str) -> str:
-    """Return the program that starts a batch running `script`; no line of it may be `delimiter`."""
+def submit_program(script: str, delimiter: str, secrets: Sequence[str]) -> str:
+    """Return the program that starts a batch running `script`; no line of it may be `delimiter`.
+
+    The script of each pilot has its own secret.
+    """
     return (
         _SUBMIT.replace("@LEADER@", _LEADER)
         .replace("@DELIMITER@", delimiter)
+        .replace("@SECRETS@", "\n".join(secrets))
         .replace("@SCRIPT@", script.removesuffix("\n"))
     )

@@ -11,7 +11,7 @@ import os
 import re
 import tempfile
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ from wms.elements.runner import (
     TimeLimit,
     clean_environment,
 )
+from wms.elements.scripts import checked, with_secrets
 from wms.elements.settings import Settings, SettingsReader
 
 _KEYS = ("collector", "schedd", "token_directory", "commands", "cores", "timeout_s")
@@ -150,13 +151,15 @@ class HTCondorElement:
         memory_mb: int,
         gpus: int,
         minutes: int,
+        secrets: Sequence[str] = (),
     ) -> list[str]:
         if not _NAME.fullmatch(name):
             raise Refused(f"batch name {name!r}: letters, digits, '-' and '_' only")
         slot = {"CORES": cores, "MEMORY_MB": memory_mb, "GPUS": gpus, "MINUTES": minutes}
         # The script holds secrets: a folder for this account alone, gone when it has been sent.
         with tempfile.TemporaryDirectory(prefix="pilotage-condor-") as folder:
-            Path(folder, _SCRIPT).write_text(script, encoding="utf-8")
+            whole = with_secrets(script, checked(secrets, count))
+            Path(folder, _SCRIPT).write_text(whole, encoding="utf-8")
             description = {**self.settings.commands, **_description(name, folder, slot)}
             wanted = self.settings.commands.get("requirements", "true")
             description["requirements"] = f"{_REQUIREMENTS} && ({wanted})"

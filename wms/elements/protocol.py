@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
@@ -96,12 +96,15 @@ class Element(Protocol):
         memory_mb: int,
         gpus: int,
         minutes: int,
+        secrets: Sequence[str] = (),
     ) -> list[str]:
         """Start `count` pilots as the batch `name` and return their ids in index order.
 
         Each runs `script` with `sh`, sees its index 0..count-1 as PILOTAGE_INDEX and its slot as
         PILOTAGE_CORES, PILOTAGE_MEMORY_MB and PILOTAGE_GPUS, and finds nothing of the submitting
-        process's environment. After `Refused` none of the batch runs, or comes to run; after any
+        process's environment. `secrets` has a word for each pilot, which its script finds as
+        PILOTAGE_SECRET; where the batch system allows it, no pilot is sent another's, and none
+        stands in a script. After `Refused` none of the batch runs, or comes to run; after any
         other exception some may: `adopt(name)` tells which.
         """
         ...

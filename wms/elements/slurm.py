@@ -1,4 +1,4 @@
-"""Pilots as tasks of Slurm job arrays.
+"""Pilots as jobs of Slurm, one each.
 
 Only text in columns that we ask for ourselves is read: the JSON of `squeue` differs between
 versions. What has ended stays in `squeue` for the site's MinJobAge, which is 300 s by default; the
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -22,7 +22,8 @@ from wms.elements.protocol import (
     Unreachable,
     by_index,
 )
-from wms.elements.runner import LONGEST_TIMEOUT_S, CommandRunner, TimeLimit
+from wms.elements.runner import LONGEST_TIMEOUT_S, CommandRunner, Completed, TimeLimit
+from wms.elements.scripts import checked
 from wms.elements.settings import Settings, SettingsReader
 from wms.elements.ssh import runner_from
 
@@ -83,16 +84,33 @@ _ALL_OF_MINE = ("--me", "-h", "-r", "-t", "all")
 _COLUMNS = "JobArrayID:32|,State:24|,NodeList:64|,exit_code:12|,Reason:96|"
 _COLUMN_COUNT = 5
 _END = "END"
+#: Stands for the secret of a pilot that has none.
+_NO_SECRET = "none"
 
 # An answer without its last line was cut on the way.
 _ASK = f'"$@" && echo {_END}'
-_SUBMIT = f'umask 077; mkdir -p -- "$1" && shift && sbatch "$@" && echo {_END}'
+# Jobs of one pilot each, in arrays of one task that has the pilot's number: the owner of a job may
+# read its script for as long as it lives, wherever it waits, and what an array is given each of its
+# tasks has. The secrets, up to an empty line of standard input, are in the environment of `sbatch`,
+# which no command line shows and Slurm shows nobody; the script follows.
+_SUBMIT = f"""\
+umask 077
+mkdir -p -- "$1" && size=$2 && shift 2 || exit
+secrets= PILOTAGE_INDEX=0
+while read -r each && [ -n "$each" ]; do secrets="$secrets $each"; done
+script=$(cat)
+export PILOTAGE_INDEX PILOTAGE_SECRET
+for PILOTAGE_SECRET in $secrets; do
+  printf '%s\\n' "$script" | sbatch --array="$((PILOTAGE_INDEX % size))" "$@" || exit
+  PILOTAGE_INDEX=$((PILOTAGE_INDEX + 1))
+done
+echo {_END}
+"""
 _LOG = '[ -f "$1" ] || exit 0; tail -c "$2" -- "$1"'
 _FORGET = 'cd -- "$1" 2>/dev/null || exit 0; xargs -r rm -f --'
 # A command comes first, so that Slurm takes no comment of the script for an option.
 _WRAPPED = """\
 #!/bin/sh
-export PILOTAGE_INDEX=$((SLURM_ARRAY_TASK_ID + {offset})) PILOTAGE_SCRIPT="$0"
 export PILOTAGE_CORES={cores} PILOTAGE_MEMORY_MB={memory_mb} PILOTAGE_GPUS={gpus}
 export PILOTAGE_MINUTES={minutes} TMPDIR="${{TMPDIR:-/tmp}}"
 cd "$TMPDIR" || exit 1
@@ -141,11 +159,12 @@ class SlurmElement:
         memory_mb: int,
         gpus: int,
         minutes: int,
+        secrets: Sequence[str] = (),
     ) -> list[str]:
         if not _NAME.fullmatch(name):
             raise Refused(f"batch name {name!r}: letters, digits, '-' and '_' only")
         limit = TimeLimit(self.settings.timeout_s)
-        size = min(count, self._largest_array(limit))
+        size = self._largest_array(limit)
         resources = {"cores": cores, "memory_mb": memory_mb, "gpus": gpus, "minutes": minutes}
         gres = [f"--gres=gpu:{gpus}"] if gpus else []
         options = [
@@ -153,17 +172,9 @@ class SlurmElement:
             f"--cpus-per-task={cores}", f"--mem={memory_mb}", *gres, "--export=ALL", "--no-requeue",
             *self._partition(), *self.settings.arguments,
         ]  # fmt: skip
-        ids: list[str] = []
-        for offset in range(0, count, size):
-            tasks = min(size, count - offset)
-            wrapped = _WRAPPED.format(script=script, offset=offset, **resources)
-            try:
-                job = self._sbatch([f"--array=0-{tasks - 1}", *options], wrapped, limit)
-            except Refused:
-                self._abandon(ids, limit)
-                raise
-            ids += [f"{job}_{index}" for index in range(tasks)]
-        return ids
+        wrapped = _WRAPPED.format(script=script, **resources)
+        lines = [each or _NO_SECRET for each in checked(secrets, count)]
+        return self._sbatch(options, "\n".join([*lines, "", wrapped]), size, count, limit)
 
     def adopt(self, name: str) -> list[str]:
         if not _NAME.fullmatch(name):
@@ -171,10 +182,15 @@ class SlurmElement:
         limit = TimeLimit(self.settings.timeout_s)
         rows = self._ask("squeue", *_ALL_OF_MINE, f"--name={name}", "-o", "%i", limit=limit)
         found = [(int(m[1]), int(m[2])) for m in map(_PILOT_ID.fullmatch, rows) if m]
-        arrays = sorted({job for job, _ in found})
-        # All arrays of a batch but the last one are as large as arrays may be.
-        size = self._largest_array(limit) if len(arrays) > 1 else 0
-        return by_index({arrays.index(job) * size + task: f"{job}_{task}" for job, task in found})
+        size = self._largest_array(limit)
+        indices: dict[int, str] = {}
+        before, rounds = -1, 0
+        for job, task in sorted(found):
+            # Numbers of tasks begin anew where an array may have no larger ones.
+            rounds += task <= before
+            before = task
+            indices[rounds * size + task] = f"{job}_{task}"
+        return by_index(indices)
 
     def status(self, ids: Collection[str]) -> dict[str, PilotState]:
         return self._status(ids, TimeLimit(self.settings.timeout_s))
@@ -223,7 +239,7 @@ class SlurmElement:
         self._run(["sh", "-c", _FORGET, "sh", directory], stdin=logs, limit=limit)
 
     def _abandon(self, ids: list[str], limit: TimeLimit) -> None:
-        """Cancel the arrays of a batch whose rest is refused: then none of it was taken."""
+        """Cancel the pilots of a batch whose rest is refused: then none of it was taken."""
         for some in _in_commands(ids):
             try:
                 self._run(["scancel", "--quiet", *some], limit=limit)
@@ -244,15 +260,27 @@ class SlurmElement:
             raise Refused("this Slurm takes no job arrays: its MaxArraySize is 0")
         return int(found[1])
 
-    def _sbatch(self, options: list[str], script: str, limit: TimeLimit) -> str:
+    def _sbatch(
+        self, options: list[str], stdin: str, size: int, count: int, limit: TimeLimit
+    ) -> list[str]:
+        """Submit pilots one by one; where one is refused, those before it are cancelled."""
         directory = str(self.settings.log_directory)
         output = f"--output={directory}/%A_%a.log"
-        argv = ["sh", "-c", _SUBMIT, "sh", directory, "--parsable", output, *options]
-        answer = self._run(argv, stdin=script, limit=limit)
-        found = re.fullmatch(rf"([0-9]+)(;.*)?\n{_END}\n", answer)
-        if found is None:
-            raise Unreachable(f"sbatch answered {answer[-500:]!r}")
-        return found[1]
+        argv = ["sh", "-c", _SUBMIT, "sh", directory, str(size), "--parsable", output, *options]
+        done = self._done(argv, stdin=stdin, limit=limit)
+        *lines, last = done.stdout.splitlines() or [""]
+        if done.returncode:
+            lines.append(last)
+        jobs = [job[1] for job in map(re.compile(r"([0-9]+)(;.*)?").fullmatch, lines) if job]
+        ids = [f"{job}_{index % size}" for index, job in enumerate(jobs)]
+        if done.returncode:
+            fault = _fault(argv[0], done)
+            if isinstance(fault, Refused):
+                self._abandon(ids, limit)
+            raise fault
+        if last != _END or len(ids) != count:
+            raise Unreachable(f"sbatch answered {done.stdout[-500:]!r}")
+        return ids
 
     def _ask(self, *argv: str, limit: TimeLimit | None = None) -> list[str]:
         """Return the lines of an answer that is whole."""
@@ -262,12 +290,20 @@ class SlurmElement:
         return lines
 
     def _run(self, argv: list[str], *, stdin: str = "", limit: TimeLimit | None = None) -> str:
-        timeout_s = self.settings.timeout_s if limit is None else limit.left_s()
-        done = self._runner.run([*self._env, *argv], stdin=stdin, timeout_s=timeout_s)
+        done = self._done(argv, stdin=stdin, limit=limit)
         if done.returncode == 0:
             return done.stdout
-        said = done.stderr.strip()[-500:] or f"{argv[0]} ended with {done.returncode}"
-        raise (Unreachable if _NO_CONTROLLER.search(said) else Refused)(said)
+        raise _fault(argv[0], done)
+
+    def _done(self, argv: list[str], *, stdin: str, limit: TimeLimit | None) -> Completed:
+        timeout_s = self.settings.timeout_s if limit is None else limit.left_s()
+        return self._runner.run([*self._env, *argv], stdin=stdin, timeout_s=timeout_s)
+
+
+def _fault(program: str, done: Completed) -> Refused | Unreachable:
+    """Return what it means that a command has failed."""
+    said = done.stderr.strip()[-500:] or f"{program} ended with {done.returncode}"
+    return (Unreachable if _NO_CONTROLLER.search(said) else Refused)(said)
 
 
 def _pilot(row: str) -> tuple[str, PilotState]:
@@ -302,7 +338,7 @@ def _state_of(pilot_id: str, seen: dict[str, PilotState]) -> PilotState:
 
 
 def _in_commands(ids: Collection[str]) -> Iterator[list[str]]:
-    """Yield the pilots as `7_[0-3,5]`, for Slurm works on an array at once, in portions.
+    """Yield the pilots as `7_[0-3,5]`, in portions; a pilot of an earlier release shares its array.
 
     No array is in two portions: cancelled in parts before they began, pilots are forgotten.
     """

@@ -150,6 +150,8 @@ def _guess_of_job(reason: str, tried: Attempt | None) -> Category:
         return Category.UNKNOWN
     if tried.stopped_by == Attempt.StoppedBy.SERVER:
         return Category.PERSON
+    if tried.stopped_by == Attempt.StoppedBy.PILOT_TIME:
+        return Category.PAYLOAD
     if tried.outcome in {_OUTCOME.LOST, _OUTCOME.NOT_RUN}:
         return Category.SITE
     return Category.PAYLOAD if tried.outcome == _OUTCOME.FAILED else Category.UNKNOWN

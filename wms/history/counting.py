@@ -39,8 +39,8 @@ THROUGHPUT = {
 COUNTED_MINUTES = "throughput.submitted"
 #: Why an attempt failed, as far as its row tells; `failures.<name>`.
 FAILURES = (
-    "exit_code", "signal", "output_missing", "watchdog", "stopped", "preempted", "pilot_lost",
-    "not_run", "never_started", "other",
+    "exit_code", "signal", "output_missing", "watchdog", "pilot_time", "stopped", "preempted",
+    "pilot_lost", "not_run", "never_started", "other",
 )  # fmt: skip
 WAITING = "waiting.seconds"
 MATCHES = "negotiation.matches"
@@ -53,6 +53,7 @@ FROM jobs_jobevent AS event
 LEFT JOIN LATERAL (
     SELECT site_name, CASE
         WHEN stopped_by = 'watchdog' THEN 'watchdog'
+        WHEN stopped_by = 'pilot_time' THEN 'pilot_time'
         WHEN stopped_by = 'preemption' THEN 'preempted'
         WHEN outcome = 'not_run' THEN 'not_run'
         WHEN outcome = 'lost' THEN 'pilot_lost'

@@ -11,6 +11,7 @@ from django.db import transaction
 from django.db.models import F
 
 from matching.classads import quote
+from matching.needs import Needs
 from wms.core.actors import Actor
 from wms.core.errors import InvalidInput
 from wms.jobs import lifecycle, statements
@@ -25,6 +26,7 @@ from wms.jobs.messages import (
 )
 from wms.jobs.models import Attempt, AttemptFile, Blob, Job
 from wms.jobs.paths import checked_path
+from wms.jobs.pilot_time import needs_of_more_time
 from wms.jobs.places import misplaced, names_told
 from wms.jobs.publishing import not_received, publish
 from wms.jobs.services import MOST_FREE_ATTEMPTS, hold_jobs, reschedule_jobs
@@ -151,8 +153,9 @@ def end_attempt(
     """The payload has ended: the job is done and its files appear in the workspace, or it failed.
 
     Or it is run again, or held, if its description says so; or rescheduled, if the batch system or
-    the pilot stopped it. Repeating the report changes nothing. Raises AttemptSuperseded when the
-    job was taken from this attempt meanwhile: then none of its files counts.
+    the pilot stopped it, or its pilot's time was too short and there are longer ones. Repeating the
+    report changes nothing. Raises AttemptSuperseded when the job was taken from this attempt
+    meanwhile: then none of its files counts.
     """
     with (
         taking(job_id, number, "ended", pilot_id=pilot_id, actor=actor),
@@ -170,9 +173,7 @@ def _end(
     if attempt.outcome or job.attempt_number != number or job.state not in WITH_PILOT:
         raise AttemptSuperseded(f"Attempt {number} of job {job_id} was replaced or stopped.")
     _note_start(job, actor)
-    if end.stopped_by in {_StoppedBy.PREEMPTION, _StoppedBy.PILOT}:
-        _write_end(attempt, end, now)
-        _interrupted(job, end, actor=actor)
+    if _goes_elsewhere(job, attempt, end, actor=actor, now=now):
         return
     failure = end.failure(success_code(job)) or not_received(job, attempt) or misplaced(job)
     ad = JobAd(job, attempt, now, Ending(end.exit_code, end.signal))
@@ -210,6 +211,23 @@ def _note_start(job: Job, actor: Actor) -> None:
         lifecycle.apply("start", [job.pk], actor=actor)
 
 
+def _goes_elsewhere(
+    job: Job, attempt: Attempt, end: PayloadEnd, *, actor: Actor, now: datetime
+) -> bool:
+    """Reschedule the job, if its payload was stopped and may run elsewhere; tell whether it was."""
+    needs = None
+    if end.stopped_by == _StoppedBy.PILOT_TIME:
+        needs = needs_of_more_time(job, end.wall_s or 0.0, now)
+    if needs is None and end.stopped_by not in {_StoppedBy.PREEMPTION, _StoppedBy.PILOT}:
+        return False
+    _write_end(attempt, end, now)
+    if needs is None:
+        _interrupted(job, end, actor=actor)
+    else:
+        _rerun_longer(job, end, needs, actor=actor)
+    return True
+
+
 def _interrupted(job: Job, end: PayloadEnd, *, actor: Actor) -> None:
     """The payload was stopped, and the job is not at fault: it runs again elsewhere.
 
@@ -228,6 +246,18 @@ def _interrupted(job: Job, end: PayloadEnd, *, actor: Actor) -> None:
     )
 
 
+def _rerun_longer(job: Job, end: PayloadEnd, needs: Needs, *, actor: Actor) -> None:
+    """The pilot's time was too short: the job runs again at once, where there is more of it."""
+    Job.objects.filter(pk=job.pk).update(needs=needs.as_dict())
+    reschedule_jobs(
+        [job.pk],
+        outcome=Attempt.Outcome.LOST,
+        actor=actor,
+        reason=f"{end.reason}; from now on it asks for {needs.cpu_time_s} s",
+        is_at_fault=False,
+    )
+
+
 def _give_attempt_back(job_id: int) -> None:
     """Let this attempt cost none of those that a job has for lost pilots."""
     Job.objects.filter(pk=job_id).update(max_attempts=F("max_attempts") + 1)
@@ -236,6 +266,9 @@ def _give_attempt_back(job_id: int) -> None:
 def _why_again(job: Job, ad: JobAd, end: PayloadEnd, failure: str) -> str:
     """Why the payload is run again; empty when this was its end."""
     tried = job.payload_failures + 1
+    if end.stopped_by == _StoppedBy.PILOT_TIME:
+        # No pilot has time for it.
+        return ""
     if ad.denies("on_exit_remove"):
         if tried > MOST_PAYLOAD_FAILURES:
             return ""

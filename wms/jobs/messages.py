@@ -19,6 +19,8 @@ from wms.jobs.states import WITH_PILOT
 log = structlog.get_logger(__name__)
 _NO_ATTEMPT = "This pilot has no attempt {number} of job {job}."
 _StoppedBy = Attempt.StoppedBy
+#: What pilots report of attempts whose jobs then run again.
+_BY_PILOTS = frozenset({_StoppedBy.PREEMPTION, _StoppedBy.PILOT, _StoppedBy.PILOT_TIME})
 
 
 class AttemptSuperseded(Conflict):
@@ -64,7 +66,7 @@ def locked_attempt(job_id: int, number: int, *, pilot_id: int) -> tuple[Job, Att
 def has_reported_its_end(attempt: Attempt) -> bool:
     """True when the attempt was closed by the report of its own pilot."""
     if attempt.outcome == Attempt.Outcome.LOST:
-        return attempt.stopped_by in {_StoppedBy.PREEMPTION, _StoppedBy.PILOT}
+        return attempt.stopped_by in _BY_PILOTS
     return attempt.outcome in {Attempt.Outcome.DONE, Attempt.Outcome.FAILED}
 
 

@@ -4,24 +4,29 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
-# The shell only looks for a Python. Secrets are in the here-document, so they appear neither among
-# arguments nor in the environment; from there they go to the program through a pipe.
+# The shell only looks for a Python. The secret comes as a variable: of the shell, where the element
+# wrote it into the script, or of the environment. It goes on through pipes, never by arguments.
 _SCRIPT = r"""#!/bin/sh
 # Pilotage pilot: fetches what its manifest lists, verifies it, and becomes the pilot program.
 umask 077
-# Where the script would stay beside the payloads, it goes: it holds the secrets of its whole batch.
+secret=${PILOTAGE_SECRET:-}
+unset PILOTAGE_SECRET
+# Where the script would stay beside the payloads, it goes: it may hold secrets.
 [ -n "${PILOTAGE_SCRIPT:-}" ] && rm -f -- "$PILOTAGE_SCRIPT"
 for python in python3 python3.14 python3.13 python3.12 python3.11 python3.10 python3.9 ''; do
   [ -n "$python" ] || { echo "pilot: no Python 3.9 or newer on this node" >&2; exit 69; }
   "$python" -c 'import sys; sys.exit(sys.version_info < (3, 9))' 2>/dev/null && break
 done
-exec "$python" -I - <<'END-OF-BOOTSTRAP'
+exec "$python" -I - 3<<END-OF-SECRET <<'END-OF-BOOTSTRAP'
+$secret
+END-OF-SECRET
+import ctypes
+# Before the secret is here: nobody of this account may look into this process from now on.
+ctypes.CDLL(None).prctl(4, 0, 0, 0, 0)
 import hashlib, json, os, random, re, shutil, sys, tempfile, time
 import urllib.error, urllib.request
 
@@ -29,7 +34,6 @@ SERVER = @SERVER@
 MANIFEST = @MANIFEST@
 PROXY = @PROXY@
 HOLD_S = @HOLD_S@
-PILOTS = @PILOTS@
 PATIENCE_S = 1800
 MOST_BYTES = 4 * 1024 * 1024
 STARTED = time.monotonic()
@@ -152,10 +156,10 @@ def give_up(pilot, secret, reason):
     sys.exit("pilot: unfit: " + reason)
 
 
-index = int(os.environ.get("PILOTAGE_INDEX", "0"))
-if not 0 <= index < len(PILOTS):
-    sys.exit("pilot: index %d of a batch of %d" % (index, len(PILOTS)))
-pilot, secret = PILOTS[index]
+with open(3) as given:
+    pilot, _, secret = given.read().strip().partition(":")
+if not secret:
+    sys.exit("pilot: it was given no secret")
 scratch = os.environ.get("TMPDIR") or os.getcwd()
 work_dir = None
 try:
@@ -180,23 +184,19 @@ END-OF-BOOTSTRAP
 """
 
 
-@dataclass(frozen=True, slots=True)
-class PilotCredential:
-    """What lets one pilot register, once."""
-
-    pilot: str
-    secret: str
+def pilot_secret(pilot: str, secret: str) -> str:
+    """What the script is given to let one pilot register, once: the word for its element."""
+    return f"{pilot}:{secret}"
 
 
 def render_script(
     server_url: str,
     manifest_sha256: str,
-    pilots: Sequence[PilotCredential],
     *,
     http_proxy: str = "",
     hold_s: int = 0,
 ) -> str:
-    """Return the script for a batch; the pilot with PILOTAGE_INDEX i uses `pilots[i]`.
+    """Return the script for a batch, without any secret: each pilot finds its own.
 
     It fetches through `http_proxy` where that answers. A pilot that finds something wrong keeps its
     slot until `hold_s` after its start. Raises ValueError for what is no address or no hash.
@@ -212,6 +212,5 @@ def render_script(
         "MANIFEST": manifest_sha256,
         "PROXY": http_proxy,
         "HOLD_S": hold_s,
-        "PILOTS": [[str(each.pilot), each.secret] for each in pilots],
     }
     return re.sub("@([A-Z_]+)@", lambda found: json.dumps(values[found[1]]), _SCRIPT)

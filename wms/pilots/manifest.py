@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from django.db import models
@@ -13,7 +13,7 @@ from django.db import models
 from wms.core.conf import conf
 from wms.core.errors import NotFound
 from wms.pilots.agent.checks import BUILT_IN
-from wms.pilots.bootstrap import PilotCredential, render_script
+from wms.pilots.bootstrap import render_script
 from wms.pilots.bundle import agent_bundle
 from wms.pilots.check_settings import read_entries
 from wms.pilots.checks import added_checks
@@ -28,12 +28,11 @@ _PERIODS_S = {"disk": 300}
 _NEEDED_SETTINGS = {"platform": "platforms", "software": "directories", "network": "addresses"}
 
 
-def submission_script(queue: Queue, manifest: str, pilots: Sequence[PilotCredential]) -> str:
+def submission_script(queue: Queue, manifest: str) -> str:
     """The script for a batch of pilots of this queue, which run what a stored manifest lists."""
     return render_script(
         conf().public_url,
         manifest,
-        pilots,
         http_proxy=queue.http_proxy,
         hold_s=queue.hold_after_failure_s,
     )

@@ -23,7 +23,7 @@ from wms.core.actors import Actor
 from wms.core.locks import advisory_lock
 from wms.elements.protocol import BatchState, Element, Refused
 from wms.pilots import lifecycle
-from wms.pilots.bootstrap import PilotCredential
+from wms.pilots.bootstrap import pilot_secret
 from wms.pilots.contacts import Kind, back_offs, note_failure, note_success, told
 from wms.pilots.faults import Watch, end_of_time_noted, faults_contained
 from wms.pilots.manifest import store_manifest, submission_script
@@ -218,20 +218,16 @@ def submit_pilots(queue: Queue, element: Element, count: int) -> None:
             for key in keys
         ]
     )
-    script = submission_script(
-        queue,
-        manifest,
-        [PilotCredential(str(p.uuid), key) for p, key in zip(pilots, keys, strict=True)],
-    )
     try:
         native_ids = element.submit(
             count,
-            script,
+            submission_script(queue, manifest),
             name=batch,
             cores=queue.cores,
             memory_mb=queue.memory_mb,
             gpus=queue.gpus,
             minutes=(queue.wall_time_s + _ENDING_MARGIN_S) // 60 + 1,
+            secrets=[pilot_secret(str(p.uuid), k) for p, k in zip(pilots, keys, strict=True)],
         )
     except Refused as error:
         # A clear no, so there is nothing to look for later; the pilots' pages tell it.

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from matching.attributes import unknown_attributes
 from matching.needs import Needs
 from wms.sites.models import Queue, Site, SiteAd
+from wms.sites.selectors import fresh_time_s
 
 _ATTRIBUTE = re.compile(r"^\s*([A-Za-z_][A-Za-z0-9_]*)\s*=", re.MULTILINE)
 #: How the absence of a word is told, by the field of the needs that has it.
@@ -37,6 +38,8 @@ class OfferedWords:
     """The words that mean something today, by the fields of a job's needs."""
 
     by_field: Mapping[str, frozenset[str]]
+    #: The time that a job may have of a fresh pilot, where that is longest; none without a queue.
+    longest_s: int | None = None
 
     def unknown(self, needs: Needs) -> tuple[UnknownWord, ...]:
         """The words of these needs that are not among them. They may be tomorrow.
@@ -98,5 +101,6 @@ def _offered(sites: Mapping[str, bool], queues: Iterable[Queue]) -> OfferedWords
             "middlewares": frozenset(queue.element for queue in offers),
             "tags": frozenset(tag for queue in offers for tag in queue.tags),
             "setup": frozenset(queue.setup for queue in offers),
-        }
+        },
+        longest_s=max(map(fresh_time_s, offers), default=None),
     )

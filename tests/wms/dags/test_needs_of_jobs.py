@@ -64,6 +64,34 @@ def test_words_that_no_site_offers_today_are_accepted_with_a_warning(submit, sit
     ]
 
 
+def test_more_time_than_any_queue_has_is_accepted_with_a_warning(submit, make_site) -> None:
+    make_site("site-a", queue={"wall_time_s": 3600})
+    dag = submit(
+        'JOB A step.sub\nJOB B step.sub\nVARS B +CPUTimeSeconds="300" most_s="7200"\n',
+        files=sub("+CPUTimeSeconds = 4000", "allowed_execute_duration = $(most_s:600)"),
+    )
+
+    assert dag.state == "idle"
+    assert sorted(warnings(dag)) == [
+        "step.sub:2: +CPUTimeSeconds: no queue has 5000 s for a job today, the longest has 3540 s:"
+        " it will find no pilot",
+        "test.dag:3: allowed_execute_duration: no queue has 7200 s for a job today: it is stopped"
+        " after 3540 s at the latest",
+    ]
+
+
+def test_time_that_some_queue_has_is_accepted_without_a_word(submit, make_site) -> None:
+    make_site("site-a", queue={"wall_time_s": 3600})
+    make_site("site-b", queue={"wall_time_s": 172_800})
+
+    dag = submit(
+        "JOB A step.sub",
+        files=sub("+CPUTimeSeconds = 50000", "allowed_execute_duration = 90000"),
+    )
+
+    assert warnings(dag) == []
+
+
 def test_words_that_are_offered_are_accepted_without_a_word(submit, sites) -> None:
     dag = submit(
         "JOB A step.sub",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
 
@@ -25,9 +25,18 @@ def unique_name() -> str:
     return f"test-{secrets.token_hex(6)}"
 
 
-def submit(element: Element, script: str, count: int = 1, name: str = "") -> list[str]:
+def submit(
+    element: Element, script: str, count: int = 1, name: str = "", secrets: Sequence[str] = ()
+) -> list[str]:
     return element.submit(
-        count, script, name=name or unique_name(), cores=1, memory_mb=100, gpus=0, minutes=5
+        count,
+        script,
+        name=name or unique_name(),
+        cores=1,
+        memory_mb=100,
+        gpus=0,
+        minutes=5,
+        secrets=secrets,
     )
 
 
@@ -162,6 +171,14 @@ class ElementContract:
 
         wait_for(element, first, BatchState.CANCELLED, limit_s=self.limit_s)
         assert element.status([second])[second].state == BatchState.RUNNING
+
+    def test_each_pilot_finds_its_own_secret(self, element: Element) -> None:
+        script = '#!/bin/sh\necho "$PILOTAGE_INDEX $PILOTAGE_SECRET over"\n'
+
+        first, second = submit(element, script, count=2, secrets=["id-0:one_1", "id-1:two-2"])
+
+        assert self.final_log(element, first, "over") == "0 id-0:one_1 over\n"
+        assert self.final_log(element, second, "over") == "1 id-1:two-2 over\n"
 
     def test_another_process_finds_the_pilots_by_id_and_by_the_name_of_the_batch(
         self, make_element: Callable[[], Element]

@@ -73,6 +73,7 @@ class FaultyElement:
         memory_mb: int,
         gpus: int,
         minutes: int,
+        secrets: Sequence[str] = (),
     ) -> list[str]:
         fault = self._begin("submit")
         ids = self.inner.submit(
@@ -83,6 +84,7 @@ class FaultyElement:
             memory_mb=memory_mb,
             gpus=gpus,
             minutes=minutes,
+            secrets=secrets,
         )
         return self._end(fault, ids)
 

@@ -35,21 +35,17 @@ def said(text: str) -> Completed:
 
 
 class SmallSlurm:
-    """Arrays of two tasks; the second submission is refused, and `scancel` ends as it is told."""
+    """The second of some pilots is refused, and `scancel` ends as it is told."""
 
     def __init__(self, cancelled: Completed) -> None:
         self._cancelled = cancelled
-        self._submissions = 0
 
     def __call__(self, command: str, _: str) -> Completed:
         if "scontrol" in command:
             return said("MaxArraySize = 2\n")
         if "scancel" in command:
             return self._cancelled
-        self._submissions += 1
-        if self._submissions > 1:
-            return Completed(1, "", "sbatch: error: QOSMaxSubmitJobPerUserLimit")
-        return said("7\nEND\n")
+        return Completed(1, "7\n", "sbatch: error: QOSMaxSubmitJobPerUserLimit")
 
 
 def slurm(answer: Callable[[str, str], Completed], folder: Path) -> tuple[Element, Scripted]:
@@ -57,17 +53,17 @@ def slurm(answer: Callable[[str, str], Completed], folder: Path) -> tuple[Elemen
     return SlurmElement(SlurmSettings(log_directory=folder), runner), runner
 
 
-def test_the_first_arrays_of_a_refused_batch_are_cancelled(tmp_path: Path) -> None:
+def test_the_first_pilots_of_a_refused_batch_are_cancelled(tmp_path: Path) -> None:
     element, runner = slurm(SmallSlurm(said("")), tmp_path)
 
     with pytest.raises(Refused, match="QOSMaxSubmitJobPerUserLimit"):
         element.submit(3, "true", name="batch", **SLOT)
 
-    assert runner.ran[-1].endswith("scancel --quiet 7_[0-1]")
+    assert runner.ran[-1].endswith("scancel --quiet 7_[0]")
 
 
 @pytest.mark.parametrize("error", ["Access/permission denied", "Unable to contact controller"])
-def test_arrays_that_could_not_be_cancelled_are_looked_for_later(
+def test_pilots_that_could_not_be_cancelled_are_looked_for_later(
     tmp_path: Path, error: str
 ) -> None:
     element, _ = slurm(SmallSlurm(Completed(1, "", f"scancel: error: {error}")), tmp_path)
@@ -80,7 +76,8 @@ def test_arrays_that_could_not_be_cancelled_are_looked_for_later(
     ("rows", "ids"),
     [
         ("7_1\n7_2\nEND\n", ["", "7_1", "7_2"]),
-        ("9_0\n7_0\n8_1\nEND\n", ["7_0", "", "", "8_1", "9_0"]),
+        ("9_0\n7_0\n8_1\nEND\n", ["7_0", "8_1", "9_0"]),
+        ("9_1\n7_0\n8_0\nEND\n", ["7_0", "", "8_0", "9_1"]),
         ("END\n", []),
     ],
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -35,17 +36,45 @@ class TestSlurm(ElementContract):
         return make_slurm
 
 
-def test_more_pilots_than_an_array_may_have_are_several_arrays_with_one_row_of_indices(
-    make_slurm: Maker,
-) -> None:
+def test_more_pilots_than_an_array_may_have_begin_anew_with_its_numbers(make_slurm: Maker) -> None:
     element, name = make_slurm(), unique_name()
     count = MAX_ARRAY_SIZE + 1
 
     pilots = submit(element, 'echo "index $PILOTAGE_INDEX"', count=count, name=name)
 
-    assert len({pilot.partition("_")[0] for pilot in pilots}) == 2
+    assert [pilots[0][-2:], pilots[-1][-2:]] == ["_0", "_0"]
     assert element.adopt(name) == pilots
     assert wait_for_log(element, pilots[-1], "\n") == f"index {count - 1}\n"
+
+
+def test_nothing_that_slurm_tells_the_owner_of_a_pilot_has_a_secret(
+    make_slurm: Maker, slurm: Slurm, tmp_path: Path
+) -> None:
+    secrets = ["id-0:secret-of-one", "id-1:secret-of-two"]
+    name = unique_name()
+    [running, _] = submit(make_slurm(), FOREVER, count=2, name=name, secrets=secrets)
+    waiting = submit(make_slurm(arguments=HOLD), FOREVER, count=2, name=name, secrets=secrets)
+    wait_for_log(make_slurm(), running, "begun")
+
+    told = [slurm.run("squeue", "-r", "-O", "ALL", f"--name={name}")]
+    for number, pilot in enumerate([running, *waiting]):
+        script = tmp_path / f"script-{number}"
+        told.append(slurm.run("scontrol", "show", "job", "-d", pilot))
+        slurm.run("scontrol", "write", "batch_script", pilot, str(script))
+        told.append(script.read_text())
+    # What lies on the node, and what its processes were called with.
+    told += [path.read_text() for path in (slurm.folder / "spool").rglob("slurm_script")]
+    told += _command_lines()
+
+    assert FOREVER.strip() in told[2]
+    assert not [text for text in told if "secret-of" in text]
+
+
+def _command_lines() -> Iterator[str]:
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        # Others may end meanwhile.
+        with suppress(OSError):
+            yield path.read_text(errors="replace")
 
 
 def test_what_slurm_refuses_is_told_in_its_words(make_slurm: Maker) -> None:
@@ -157,14 +186,6 @@ def test_what_the_script_holds_is_in_no_command_line(make_slurm: Maker) -> None:
     submit(make_slurm(watched), "true hush")
 
     assert not any("hush" in command for command in watched.commands)
-
-
-def test_a_payload_does_not_find_the_script_where_the_pilot_removed_it(make_slurm: Maker) -> None:
-    element = make_slurm()
-
-    [pilot] = submit(element, 'rm -- "$PILOTAGE_SCRIPT" && ls "$PILOTAGE_SCRIPT"; echo over')
-
-    assert "No such file" in wait_for_log(element, pilot, "over")
 
 
 def test_logs_are_for_this_account_only(make_slurm: Maker, tmp_path: Path) -> None:

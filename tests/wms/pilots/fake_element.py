@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from wms.elements.protocol import BatchState, Capacity, PilotState, Refused, Unreachable
 
@@ -14,6 +14,7 @@ class FakeElement:
         self.slots = slots
         self.can_queue = can_queue
         self.scripts: dict[str, str] = {}
+        self.secrets: dict[str, list[str]] = {}
         self.states: dict[str, PilotState] = {}
         self.forgotten: set[str] = set()
         self.fail_with: Exception | None = None
@@ -37,12 +38,14 @@ class FakeElement:
         memory_mb: int,
         gpus: int,
         minutes: int,
+        secrets: Sequence[str] = (),
     ) -> list[str]:
         self._enter("submit")
         self.slots_asked.append((cores, memory_mb, gpus))
         if self.refuses_pilots:
             raise Refused(self.refuses_pilots)
         self.scripts[name] = script
+        self.secrets[name] = list(secrets)
         ids = [f"{name}.{index}" for index in range(count)]
         self.states |= {pilot: PilotState(BatchState.QUEUED) for pilot in ids}
         if self.loses_answer:

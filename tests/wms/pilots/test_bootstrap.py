@@ -20,9 +20,9 @@ from typing import Any
 
 import pytest
 
-from wms.pilots.bootstrap import PilotCredential, render_script
+from wms.pilots.bootstrap import pilot_secret, render_script
 
-PILOTS = [PilotCredential(f"00000000-0000-4000-8000-00000000000{i}", f"secret-{i}") for i in "01"]
+PILOT, SECRET = "00000000-0000-4000-8000-000000000000", "secret-of-it"
 #: A stand-in for the agent that tells what it was given, and what others could see of it.
 SPY = """
 import json, os, sys
@@ -129,11 +129,16 @@ def run(
 ) -> subprocess.CompletedProcess[str]:
     script = directory / "run"
     sha256 = manifest or server.site.add_manifest(AGENT)
-    script.write_text(render_script(server.url, sha256, PILOTS, http_proxy=proxy))
+    script.write_text(render_script(server.url, sha256, http_proxy=proxy))
     return subprocess.run(
         ["sh", "./run"],
         cwd=directory,
-        env={"PATH": os.environ["PATH"], "TMPDIR": str(directory), **environment},
+        env={
+            "PATH": os.environ["PATH"],
+            "TMPDIR": str(directory),
+            "PILOTAGE_SECRET": pilot_secret(PILOT, SECRET),
+            **environment,
+        },
         capture_output=True,
         text=True,
         timeout=60,
@@ -150,24 +155,25 @@ def assert_stopped(
     assert not list(directory.glob("pilotage-*"))
     [told] = server.site.told
     assert told["path"] == "/pilot/v1/unfit"
-    assert (told["pilot"], told["secret"]) == (PILOTS[0].pilot, PILOTS[0].secret)
+    assert (told["pilot"], told["secret"]) == (PILOT, SECRET)
     assert why in told["reason"]
 
 
-def test_each_pilot_of_a_batch_gets_its_own_credential(server: Server, tmp_path: Path) -> None:
-    done = run(server, tmp_path, PILOTAGE_INDEX="1")
+def test_the_program_gets_the_secret_that_the_script_was_given(
+    server: Server, tmp_path: Path
+) -> None:
+    done = run(server, tmp_path)
 
     mission = json.loads(done.stdout)["mission"]
-    assert mission["pilot"] == PILOTS[1].pilot
-    assert mission["secret"] == "secret-1"
+    assert (mission["pilot"], mission["secret"]) == (PILOT, SECRET)
     assert mission["server"] == server.url
 
 
 def test_no_secret_is_among_arguments_or_in_the_environment(server: Server, tmp_path: Path) -> None:
-    seen = json.loads(run(server, tmp_path, PILOTAGE_INDEX="0").stdout)
+    seen = json.loads(run(server, tmp_path).stdout)
 
-    assert "secret-0" not in seen["argv"]
-    assert "secret-0" not in json.dumps(seen["env"])
+    assert SECRET not in seen["argv"]
+    assert SECRET not in json.dumps(seen["env"])
     assert seen["work_dir_mode"] == "0o700"
 
 
@@ -285,11 +291,15 @@ def test_a_proxy_that_gives_other_files_stops_the_program(server: Server, tmp_pa
 
 def test_an_unfit_pilot_keeps_its_slot_a_while(server: Server, tmp_path: Path) -> None:
     script = tmp_path / "run"
-    script.write_text(render_script(server.url, "0" * 64, PILOTS, hold_s=600))
+    script.write_text(render_script(server.url, "0" * 64, hold_s=600))
     process = subprocess.Popen(
         ["sh", "./run"],
         cwd=tmp_path,
-        env={"PATH": os.environ["PATH"], "TMPDIR": str(tmp_path)},
+        env={
+            "PATH": os.environ["PATH"],
+            "TMPDIR": str(tmp_path),
+            "PILOTAGE_SECRET": pilot_secret(PILOT, SECRET),
+        },
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
@@ -326,9 +336,9 @@ def test_an_answer_that_was_cut_on_its_way_is_asked_for_again(
 
 
 def test_the_script_is_written_in_the_language_of_python_3_9() -> None:
-    script = render_script("http://host", "0" * 64, PILOTS)
+    script = render_script("http://host", "0" * 64)
 
-    _, _, program = script.partition("<<'END-OF-BOOTSTRAP'\n")
+    _, _, program = script.partition("\nEND-OF-SECRET\n")
     tree = ast.parse(program.partition("END-OF-BOOTSTRAP")[0], feature_version=(3, 9))
 
     imported = {
@@ -337,11 +347,45 @@ def test_the_script_is_written_in_the_language_of_python_3_9() -> None:
     assert {name.partition(".")[0] for name in imported} <= sys.stdlib_module_names
 
 
-def test_an_index_outside_of_the_batch_is_an_error(server: Server, tmp_path: Path) -> None:
-    done = run(server, tmp_path, PILOTAGE_INDEX="2")
+def test_a_pilot_that_was_given_no_secret_says_so(server: Server, tmp_path: Path) -> None:
+    done = run(server, tmp_path, PILOTAGE_SECRET="none")
 
     assert done.returncode == 1
-    assert "index 2 of a batch of 2" in done.stderr
+    assert "it was given no secret" in done.stderr
+
+
+def environment_of(pid: int) -> bytes:
+    """What the account of a process can read of its first environment."""
+    try:
+        return Path(f"/proc/{pid}/environ").read_bytes()
+    except PermissionError:
+        return b""
+
+
+def test_no_process_of_its_account_can_look_into_the_script_that_waits(
+    server: Server, tmp_path: Path
+) -> None:
+    script = tmp_path / "run"
+    script.write_text(render_script(server.url, "0" * 64, hold_s=600))
+    with subprocess.Popen(
+        ["sh", "./run"],
+        cwd=tmp_path,
+        env={
+            "PATH": os.environ["PATH"],
+            "TMPDIR": str(tmp_path),
+            "PILOTAGE_SECRET": pilot_secret(PILOT, SECRET),
+        },
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    ) as process:
+        deadline = time.monotonic() + 30
+        while not server.site.told and time.monotonic() < deadline:
+            time.sleep(0.05)
+
+        assert SECRET.encode() not in environment_of(process.pid)
+        # By ptrace's rule: what the kernel gives to root, only root can look into.
+        assert Path(f"/proc/{process.pid}/mem").stat().st_uid == 0
+        process.kill()
 
 
 def test_a_node_without_python_says_so(server: Server, tmp_path: Path) -> None:
@@ -349,7 +393,7 @@ def test_a_node_without_python_says_so(server: Server, tmp_path: Path) -> None:
     (tmp_path / "bin" / "sh").symlink_to("/bin/sh")
 
     script = tmp_path / "run"
-    script.write_text(render_script("http://127.0.0.1:1", "0" * 64, PILOTS))
+    script.write_text(render_script("http://127.0.0.1:1", "0" * 64))
     done = subprocess.run(
         ["/bin/sh", str(script)],
         env={"PATH": str(tmp_path / "bin")},
@@ -365,14 +409,14 @@ def test_a_node_without_python_says_so(server: Server, tmp_path: Path) -> None:
 @pytest.mark.parametrize("url", ["", "ftp://host", "http://", "host:80"])
 def test_an_address_that_is_none_is_refused(url: str) -> None:
     with pytest.raises(ValueError, match="not an http or https address"):
-        render_script(url, "0" * 64, PILOTS)
+        render_script(url, "0" * 64)
 
 
 def test_a_hash_that_is_none_is_refused() -> None:
     with pytest.raises(ValueError, match="not a SHA-256"):
-        render_script("http://host", "abc", PILOTS)
+        render_script("http://host", "abc")
 
 
 def test_a_proxy_that_is_none_is_refused() -> None:
     with pytest.raises(ValueError, match="not an http or https address"):
-        render_script("http://host", "0" * 64, PILOTS, http_proxy="squid:3128")
+        render_script("http://host", "0" * 64, http_proxy="squid:3128")

@@ -29,6 +29,7 @@ class Attempt(models.Model):
         SERVER = "server", "a command of the portal"
         PREEMPTION = "preemption", "pre-emption by the batch system"
         PILOT = "pilot", "its pilot"
+        PILOT_TIME = "pilot_time", "the end of its pilot's time"
 
     job = models.ForeignKey(Job, on_delete=models.CASCADE, related_name="attempts")
     number = models.PositiveSmallIntegerField()

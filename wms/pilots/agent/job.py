@@ -110,8 +110,13 @@ class Job:
 class NotRun(Exception):
     """The payload was not run, or not to its end, for a reason that is not its own.
 
-    This node or its connection is not fit for work, or the pilot was told to go.
+    This node or its connection is not fit for work, or the pilot was told to go: then `stopped_by`
+    says by whom.
     """
+
+    def __init__(self, reason: str, stopped_by: str = "") -> None:
+        super().__init__(reason)
+        self.stopped_by = stopped_by
 
 
 def _are_names_bad(error: Exception) -> bool:
@@ -132,6 +137,8 @@ class Equipment:
     cgroups: Cgroups
     #: The claim that can go with the last report of a job, whose part of the slot is free then.
     next_claim: Callable[[Job], dict[str, Any] | None]
+    #: How long the pilot still has for what begins now.
+    left_s: Callable[[], float]
     shared: tuple[SharedFolder, ...] = ()
 
 
@@ -205,10 +212,16 @@ class JobRun:
             outcome = self._prepare_and_execute()
         except NotRun as error:
             log.error("job %d attempt %d did not run: %s", *self._job.key, error)
-            self._report({"event": "not_run", "reason": str(error)[:REASON_LENGTH]})
+            self._report(
+                {
+                    "event": "not_run",
+                    "reason": str(error)[:REASON_LENGTH],
+                    "stopped_by": error.stopped_by,
+                }
+            )
             raise
         results = Results(self._job.path, self._job.outputs, self._room, self._limits)
-        uploads = [*results.logs(self._stdout, self._stderr), *results.outputs()]
+        uploads = self._uploads(results, outcome)
         ended = {
             "event": "ended",
             "exit_code": outcome.exit_code,
@@ -227,12 +240,29 @@ class JobRun:
         answer = self._report(ended, uploads, rider)
         return Followup(claim, (answer or {}).get("claim")) if claim else None
 
+    def _uploads(self, results: Results, outcome: payload.Outcome) -> list[Upload]:
+        """What is sent before the report; nothing where there is no time for it, nor any use."""
+        if outcome.stopped_by in (payload.PREEMPTION, payload.PILOT):
+            return []
+        logs = results.logs(self._stdout, self._stderr)
+        return logs if outcome.stopped_by == payload.PILOT_TIME else [*logs, *results.outputs()]
+
+    def _deadline(self) -> payload.Deadline:
+        """The end of the pilot's time, where that comes before the limit of the payload."""
+        left_s, own_s = self._equipment.left_s(), self._limits.wall_s
+        if own_s is not None and own_s <= left_s:
+            return payload.Deadline()
+        asked_s = self._job.wall_limit_s
+        may = "without a limit" if asked_s is None else f"for {asked_s:g} s"
+        reason = f"the job may run {may}, and its pilot had {max(0.0, left_s):.0f} s for it"
+        return payload.Deadline(left_s, reason)
+
     def _prepare_and_execute(self) -> payload.Outcome:
         try:
             self._room.make()
             enclosure = self._equipment.fence.enclose(self._room, self._place)
             try:
-                outcome = self._lay_out_and_execute(enclosure)
+                return self._lay_out_and_execute(enclosure)
             finally:
                 enclosure.close()
         except sandbox.BadPath as error:
@@ -240,10 +270,6 @@ class JobRun:
         except (OSError, NodeFault, RuntimeError) as error:
             # The last one: no thread is left.
             raise NotRun(f"this node failed: {error}") from error
-        if outcome.reason:
-            # Not the payload's fault, whatever it made of the signal.
-            self._check_still_wanted()
-        return outcome
 
     def _lay_out_and_execute(self, enclosure: Enclosure) -> payload.Outcome:
         self._fetch_inputs()
@@ -267,7 +293,7 @@ class JobRun:
     def _check_still_wanted(self) -> None:
         """A pilot that is told to go gives its job back."""
         if self._control.is_terminated:
-            raise NotRun("terminated")
+            raise NotRun("terminated", payload.who_ends(self._control))
 
     def _fetch_inputs(self) -> None:
         for each in self._job.inputs:
@@ -323,12 +349,13 @@ class JobRun:
                     attempt=self._job.key,
                     control=self._control,
                     bell=self._bell,
+                    deadline=self._deadline(),
                     cgroup=group.path,
                     on_peek=streamer.hurry,
                 )
                 killed = group.why_killed()
             if killed and not outcome.reason:
-                outcome = replace(outcome, reason=killed, stopped_by="watchdog")
+                outcome = replace(outcome, reason=killed, stopped_by=payload.WATCHDOG)
             return outcome
         finally:
             streamer.stop()

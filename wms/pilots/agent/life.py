@@ -11,6 +11,9 @@ from .control import Control
 from .lifetime import Shutdown, lifetime, pilot_shutdown
 from .mission import Settings
 
+#: After the end of its time a pilot has so long to stop its payloads and to report them, before it
+#: ends whatever is left. Batch systems are told a minute more than that time.
+LAST_WORDS_S = 40.0
 #: Clocks of nodes that were put to sleep may jump.
 _LONGEST_WAIT_S = 60.0
 
@@ -59,7 +62,7 @@ class Life:
         return self.elapsed_s() < self.times.retire_after
 
     def watch(self) -> None:
-        """From now on, everything ends when the time is over."""
+        """From now on, everything ends soon after the time is over; payloads end with it."""
         threading.Thread(target=self._watch, name="life", daemon=True).start()
 
     def judge(self, *, idle_s: float, job_starts: int, running: int, draining: bool) -> Shutdown:
@@ -91,9 +94,9 @@ class Life:
     def _watch(self) -> None:
         bell = self._control.new_bell()
         while not self._control.is_terminated:
-            left_s = self.left_s()
+            left_s = self.left_s() + LAST_WORDS_S
             if left_s <= 0:
-                log.warning("the pilot's time is over")
+                log.warning("the pilot's time is over, and what is left is given back")
                 self.is_over = True
                 self._control.terminate()
                 return

@@ -155,7 +155,7 @@ class Agent:
         runs = Runs(
             self._slot,
             new_client=lambda bell: self._new_client(bell=bell),
-            equipment=self._equipment(terms, fence),
+            equipment=self._equipment(terms, fence, life),
         )
         self._runs = runs
         self._claims = Claims(
@@ -200,7 +200,7 @@ class Agent:
         wanted = Network(terms.network, self._mission.server_url)
         return fence_named(name, self._mission.work_dir, wanted)
 
-    def _equipment(self, terms: Terms, fence: Fence) -> Equipment:
+    def _equipment(self, terms: Terms, fence: Fence, life: Life) -> Equipment:
         cgroups = Cgroups(own_group())
         cgroups.set_up()
         return Equipment(
@@ -210,7 +210,8 @@ class Agent:
             limits=Limits.of(terms.limits),
             spool=self._spool,
             cgroups=cgroups,
-            next_claim=lambda job: self._claims.next_claim(job) if self._claims else None,
+next_claim=lambda job: self._claims.next_claim(job) if self._claims else None,
+            left_s=life.left_s,
             shared=terms.shared_folders,
         )
 

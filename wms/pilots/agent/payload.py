@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import marshal
+import math
 import os
 import signal
 import threading
@@ -22,6 +23,13 @@ from .watchdog import Limits, Watchdog
 
 #: The grace from the polite signal to the hard one when the pilot itself has to go.
 GOODBYE_GRACE_S = 3.0
+#: A batch system sends its signal to all processes of a slot, one after another: so long after a
+#: payload that it ended the pilot's own may come.
+SIGNAL_SPREAD_S = 2.0
+
+#: Who stops payloads, in the protocol's words.
+PREEMPTION, PILOT, SERVER, WATCHDOG = "preemption", "pilot", "server", "watchdog"
+PILOT_TIME = "pilot_time"
 
 _NODE_IS_FULL = frozenset({errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE})
 _BLOCKS_PER_MB = 2048
@@ -35,6 +43,14 @@ class Stop:
 
     reason: str = ""
     by: str = ""
+
+
+@dataclass(frozen=True)
+class Deadline:
+    """How long a payload's pilot has for it; `reason` says so in words."""
+
+    after_s: float = math.inf
+    reason: str = ""
 
 
 @dataclass(frozen=True)
@@ -76,6 +92,7 @@ def run_payload(
     attempt: Attempt,
     control: Control,
     bell: Bell,
+    deadline: Deadline = Deadline(),
     cgroup: str = "",
     on_peek: Callable[[], None] = lambda: None,
 ) -> Outcome:
@@ -92,12 +109,20 @@ def run_payload(
             # It may be written by another account, through the descriptor or its name in /proc.
             os.fchmod(each.fileno(), 0o666)
         keeper = _start_keeper(plan, out.fileno(), err.fileno(), cgroup)
-    watch = _Watch(keeper, attempt, control, bell, limits, meter, started, on_peek)
+    watch = _Watch(keeper, attempt, control, bell, limits, meter, started, on_peek, deadline)
     try:
         stop = watch.run()
     finally:
         watch.end()
-    return _outcome(watch.answer(), stop, plan, meter, control.clock() - started)
+    answer = watch.answer()
+    if not stop.reason and _is_terminated(answer, plan):
+        stop = watch.await_own_signal()
+    return _outcome(answer, stop, plan, meter, control.clock() - started)
+
+
+def who_ends(control: Control) -> str:
+    """Who it is that ends a pilot which was told on its node to go."""
+    return PREEMPTION if control.is_preempted else PILOT
 
 
 def _start_keeper(plan: Plan, out: int, err: int, cgroup: str) -> Keeper:
@@ -147,6 +172,7 @@ class _Watch:
         meter: Meter,
         started: float,
         on_peek: Callable[[], None],
+        deadline: Deadline,
     ) -> None:
         self._keeper = keeper
         self._attempt = attempt
@@ -156,6 +182,8 @@ class _Watch:
         self._meter = meter
         self._started = started
         self._on_peek = on_peek
+        self._deadline = deadline
+        self._ends_at = started + deadline.after_s
         self._watchdog = Watchdog(limits)
         self._has_ended = threading.Event()
         self._answer = b""
@@ -171,12 +199,21 @@ class _Watch:
             if not stop.reason and self._control.clock() >= look_at:
                 stop, look_at = self._look()
             if not stop.reason:
-                self._sleep(look_at)
+                self._sleep(min(look_at, self._ends_at))
             if self._control.takes_peek(self._attempt):
                 self._on_peek()
         if stop.reason:
             self._stop()
-        return stop
+            return stop
+        # Whatever the payload has made of the signal that ended the pilot: it may be half done.
+        return self._wish_of_node()
+
+    def await_own_signal(self) -> Stop:
+        """Return why the payload was ended, if what ended it reaches the pilot too."""
+        until = self._control.clock() + SIGNAL_SPREAD_S
+        while not self._control.is_terminated and self._control.clock() < until:
+            self._sleep(until)
+        return self._wish_of_node()
 
     def end(self) -> None:
         """Kill what is left, and wait until it is gone."""
@@ -221,7 +258,7 @@ class _Watch:
             pause_s = min(pause_s, _URGENT_PAUSE_S)
         if self._limits.wall_s is not None:
             pause_s = min(pause_s, max(0.0, self._started + self._limits.wall_s - now))
-        return Stop(reason, "watchdog" if reason else ""), now + pause_s
+        return Stop(reason, WATCHDOG if reason else ""), now + pause_s
 
     def _sleep(self, until: float) -> None:
         self._bell.wait(max(0.0, until - self._control.clock()))
@@ -237,14 +274,21 @@ class _Watch:
                 return
             self._sleep(kill_at)
 
+    def _wish_of_node(self) -> Stop:
+        if self._control.is_terminated:
+            return Stop("the pilot was terminated", who_ends(self._control))
+        return Stop()
+
     def _wish_to_stop(self) -> Stop:
         if self._control.is_terminated:
-            return Stop("the pilot was terminated", "preemption")
+            return self._wish_of_node()
         if self._control.is_locked_out:
-            return Stop("the pilot lost its credential", "pilot")
+            return Stop("the pilot lost its credential", PILOT)
         if self._control.is_killed(self._attempt):
             why = self._control.kill_reason(self._attempt)
-            return Stop(f"killed on request: {why}" if why else "killed on request", "server")
+            return Stop(f"killed on request: {why}" if why else "killed on request", SERVER)
+        if self._control.clock() >= self._ends_at:
+            return Stop(self._deadline.reason, PILOT_TIME)
         return Stop()
 
 
@@ -286,6 +330,14 @@ def _code_and_signal(status: int | None, plan: Plan) -> tuple[int | None, int | 
     if plan.is_signal_in_code and code - 128 in _SIGNALS:
         return None, code - 128
     return code, None
+
+
+def _is_terminated(answer: dict[str, Any], plan: Plan) -> bool:
+    """Tell whether SIGTERM has ended a payload, or what it waited for."""
+    if "status" not in answer:
+        return False
+    code, number = _code_and_signal(answer["status"], plan)
+    return signal.SIGTERM in (number, (code or 0) - 128)
 
 
 _SIGNALS = frozenset(int(each) for each in signal.Signals)

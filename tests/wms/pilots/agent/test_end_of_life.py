@@ -8,6 +8,8 @@ import threading
 import time
 from pathlib import Path
 
+import pytest
+
 from tests.wms.pilots.agent.conftest import SECRET, RunningAgent, World, wait_until
 from tests.wms.pilots.agent.faulty_proxy import PASS
 from wms.jobs.models import Attempt
@@ -67,9 +69,15 @@ def test_a_pilot_that_is_interrupted_by_hand_says_so(world: World) -> None:
     assert agent.pilot.state_reason == "terminated"
 
 
-def test_a_pilot_whose_time_is_over_gives_its_job_back(world: World) -> None:
+@pytest.mark.parametrize("longer_s", [0, 86_400])
+def test_a_payload_ends_with_its_pilots_time_and_runs_again_only_where_there_is_more(
+    world: World, longer_s: int
+) -> None:
     Queue.objects.update(wall_time_s=3600)
-    job = world.submit(until_told(world))
+    if longer_s:
+        site = world.queue.site
+        Queue.objects.create(site=site, name="long", element="host", wall_time_s=longer_s)
+    job = world.submit(until_told(world), wall_limit_s=7200)
     later_s = [0.0]
     control = Control(clock=lambda: time.monotonic() + later_s[0])
     agent = world.agent(control)
@@ -84,7 +92,31 @@ def test_a_pilot_whose_time_is_over_gives_its_job_back(world: World) -> None:
     assert not thread.is_alive()
     assert (world.directory / "warned").exists()
     assert Pilot.objects.get().state_reason == "lifetime"
-    assert world.wait_for_state(job, "waiting").attempt_number == 1
+    job = world.wait_for_state(job, "waiting" if longer_s else "failed")
+    assert job.attempt_number == 1
+    told = re.match(
+        r"the job may run for 7200 s, and its pilot had 3[56]\d\d s for it", job.state_reason
+    )
+    assert told, job.state_reason
+    assert Attempt.objects.get().stopped_by == "pilot_time"
+    assert job.needs["cpu_time_s"] == (7200 if longer_s else 500)
+
+
+def test_a_pilot_whose_time_is_over_reports_its_payloads_before_it_goes(world: World) -> None:
+    Queue.objects.update(wall_time_s=3600)
+    job = world.submit("#!/bin/sh\necho told\nsleep 3600\n", wall_limit_s=7200)
+    later_s = [0.0]
+    control = Control(clock=lambda: time.monotonic() + later_s[0])
+    thread = threading.Thread(target=world.agent(control).run)
+    thread.start()
+    wait_until(lambda: control.held() and world.wait_for_state(job, "running"), "it runs")
+
+    later_s[0] = 3600.0
+    control.kill((0, 0))
+    thread.join(30)
+
+    world.wait_for_state(job, "failed")
+    assert world.log_of(job) == "told\n"
 
 
 def test_no_job_is_taken_that_needs_more_time_than_is_left(world: World) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from tests.wms.pilots.agent.conftest import SECRET, World
 from tests.wms.pilots.agent.faulty_proxy import PASS
-from wms.pilots.bootstrap import PilotCredential
+from wms.pilots.bootstrap import pilot_secret
 from wms.pilots.manifest import sha256_of, store_manifest, submission_script
 from wms.pilots.models import NodeCheck, Pilot
 from wms.pilots.services import secret_digest
@@ -26,12 +26,16 @@ def run(world: World, scratch: Path) -> tuple[Pilot, subprocess.CompletedProcess
     pilot = Pilot.objects.create(
         queue=world.queue, batch="batch", secret_sha256=secret_digest(SECRET)
     )
-    credential = PilotCredential(str(pilot.uuid), SECRET)
     done = subprocess.run(
         ["sh"],
-        input=submission_script(world.queue, store_manifest(world.queue), [credential]),
+        input=submission_script(world.queue, store_manifest(world.queue)),
         cwd=scratch,
-        env={"PATH": os.environ["PATH"], "TMPDIR": str(scratch), "PILOTAGE_CORES": "1"},
+        env={
+            "PATH": os.environ["PATH"],
+            "TMPDIR": str(scratch),
+            "PILOTAGE_CORES": "1",
+            "PILOTAGE_SECRET": pilot_secret(str(pilot.uuid), SECRET),
+        },
         capture_output=True,
         text=True,
         timeout=120,

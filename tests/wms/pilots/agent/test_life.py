@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from wms.pilots.agent.control import Control
-from wms.pilots.agent.life import Life
+from wms.pilots.agent.life import LAST_WORDS_S, Life
 from wms.pilots.agent.lifetime import lifetime, pilot_shutdown
 from wms.pilots.agent.mission import Settings
 
@@ -62,11 +62,12 @@ def test_jobs_that_run_keep_a_pilot_alive_up_to_its_end() -> None:
     assert judged(life(HOUR_S + 1), running=1) == (True, ["to_die"], False)
 
 
-def test_at_its_end_the_pilot_is_told_to_go() -> None:
-    control = Control()
+def test_after_its_end_the_pilot_has_time_for_last_words_and_is_told_to_go_then() -> None:
+    later_s = [10.0]
+    control = Control(clock=lambda: later_s[0])
     own = Life(
         control,
-        started=control.clock() - 10,
+        started=0.0,
         lifetime_s=10,
         idle_limit_s=1,
         settings=Settings(),
@@ -74,10 +75,14 @@ def test_at_its_end_the_pilot_is_told_to_go() -> None:
     )
 
     own.watch()
-    control.bell.wait(None)
+    control.bell.wait(0.2)
+    assert not control.is_terminated
+    later_s[0] += LAST_WORDS_S
+    control.kill((0, 0))  # no attempt of its own: it only rings the bells
+    while not control.is_terminated:
+        control.bell.wait(1.0)
 
     assert own.is_over
-    assert control.is_terminated
     assert not control.is_preempted
 
 

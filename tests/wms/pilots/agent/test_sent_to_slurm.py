@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
-from tests.batch_systems.slurm import Slurm
+from tests.batch_systems.slurm import CPUS, Slurm
 from tests.batch_systems.sshd import Sshd
 from tests.wms.pilots.agent.conftest import World, wait_until
 from tests.wms.pilots.directing import sent
+from wms.jobs.models import Job
 from wms.pilots.models import Pilot
+from wms.pilots.services import secret_digest
 from wms.sites.models import Queue
 from wms.sites.selectors import element_of
 
@@ -33,3 +36,49 @@ def test_a_pilot_in_slurm_runs_a_job_and_its_log_is_kept(
     pilot = Pilot.objects.select_related("queue__site").get()
     assert pilot.native_id.endswith("_0")
     assert "pilot" in element_of(pilot.queue).log(pilot.native_id)
+
+
+#: What a payload without a fence can find out about the pilots of its account.
+_LOOK_AROUND = """\
+#!/bin/sh
+export SLURM_CONF={configuration}
+squeue --me -r -h -O ALL
+for id in $(squeue --me -h -o %A); do
+  scontrol show job -d $id
+  scontrol write batch_script $id -
+done
+cat {spool}/*/slurm_script {logs}/*
+for each in /proc/[0-9]*; do
+  cat $each/environ $each/cmdline 2>/dev/null
+done
+true
+"""
+
+
+def test_a_payload_without_a_fence_finds_no_secret_of_a_pilot_that_waits(
+    world: World, settings, tmp_path: Path, own_slurm: Slurm
+) -> None:
+    settings.PILOTAGE = {**settings.PILOTAGE, "PUBLIC_URL": world.server.url}
+    logs = tmp_path / "logs"
+    values = {"log_directory": str(logs), "slurm_conf": str(own_slurm.configuration)}
+    Queue.objects.update(
+        element="slurm", settings=values, cores=CPUS, attenuation=1.0, max_queued_pilots=3
+    )
+    script = _LOOK_AROUND.format(
+        configuration=own_slurm.configuration, spool=own_slurm.folder / "spool", logs=logs
+    )
+    jobs = [world.submit(script, cores=CPUS) for _ in range(3)]
+
+    assert sent() == {"UW/short": 3}
+    wait_until(lambda: _first_done(jobs), "one of the jobs has looked around")
+    found = world.log_of(_first_done(jobs)[0])
+
+    assert "Pilotage pilot: fetches" in found
+    known = set(Pilot.objects.values_list("secret_sha256", flat=True))
+    words = set(re.findall(r"[A-Za-z0-9_-]{43}", found))
+    assert not known & {secret_digest(each) for each in words}
+    own_slurm.run("scancel", "--me")
+
+
+def _first_done(jobs: list[Job]) -> list[Job]:
+    return list(Job.objects.filter(pk__in=[job.pk for job in jobs], state="done")[:1])
