@@ -80,7 +80,7 @@ class Listener:
             socket_connect_timeout=_ANSWER_TIMEOUT_S,
             health_check_interval=_SILENCE_S,
         )
-        with client, client.pubsub() as news:
+        with client, client.pubsub() as news:  # type: ignore[no-untyped-call]
             news.psubscribe(_CHANNEL)
             while True:
                 message = news.get_message(timeout=_SILENCE_S)

@@ -210,7 +210,7 @@ class Agent:
             limits=Limits.of(terms.limits),
             spool=self._spool,
             cgroups=cgroups,
-next_claim=lambda job: self._claims.next_claim(job) if self._claims else None,
+            next_claim=lambda job: self._claims.next_claim(job) if self._claims else None,
             left_s=life.left_s,
             shared=terms.shared_folders,
         )
