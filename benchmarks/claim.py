@@ -278,8 +278,8 @@ def _claims_of_pilots(count: int) -> dict[str, float]:
     from django.utils import timezone
 
     from matching.resources import Resource
+    from wms.pilots.claims import claim_job
     from wms.pilots.models import Pilot as PilotRow
-    from wms.pilots.services import claim_job
     from wms.pilots.states import PilotState
     from wms.sites.models import Queue, Site
 

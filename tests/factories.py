@@ -30,6 +30,7 @@ from wms.jobs import attempts, blobs, messages
 from wms.jobs.models import Job
 from wms.jobs.services import JobSpec, create_workspace, submit_jobs
 from wms.pilots import services as pilots
+from wms.pilots.claims import claim_job
 from wms.pilots.models import Pilot
 from wms.sites.advertising import advertise
 from wms.sites.downtimes import add_downtime
@@ -262,7 +263,7 @@ def claim(by: Pilot, resource: Resource | None = None) -> Claimed | None:
     key = secrets.token_hex(16)
     # A pilot's pause after a claim in vain would be a pause of the test.
     Pilot.objects.filter(pk=by.pk).update(fruitless_at=None)
-    work = pilots.claim_job(by, offered, claim_key=key, now=timezone.now()).work
+    work = claim_job(by, offered, claim_key=key, now=timezone.now()).work
     return None if work is None else Claimed(work.job, work.attempt.number, by)
 
 

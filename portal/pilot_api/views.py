@@ -20,7 +20,7 @@ from wms.core.errors import InvalidInput, NotAuthenticated, NotFound, PilotageEr
 from wms.jobs import attempts, blobs, inputs, streams
 from wms.jobs.messages import live_attempt, taking
 from wms.jobs.models import Attempt, AttemptFile, Stream
-from wms.pilots import logs, services
+from wms.pilots import claims, logs, services
 from wms.pilots.heartbeats import Credential, record_heartbeat
 from wms.pilots.held_claims import claim_and_wait
 from wms.pilots.models import Pilot
@@ -78,8 +78,8 @@ def claim(request: HttpRequest, pilot: Pilot) -> HttpResponse:
     return JsonResponse({**messages.claim_json(answer), "is_held": is_held})
 
 
-def _claimed(pilot: Pilot, asked: messages.Claim) -> services.ClaimAnswer:
-    return services.claim_job(
+def _claimed(pilot: Pilot, asked: messages.Claim) -> claims.ClaimAnswer:
+    return claims.claim_job(
         pilot,
         asked.resource,
         claim_key=asked.key,

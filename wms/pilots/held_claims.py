@@ -9,10 +9,10 @@ from django.utils import timezone
 
 from matching.resources import Resource
 from wms.core.conf import conf
+from wms.pilots.claims import ClaimAnswer, claim_job
 from wms.pilots.models import Pilot
 from wms.pilots.references import AttemptRef
 from wms.pilots.refusals import Until
-from wms.pilots.services import ClaimAnswer, claim_job
 from wms.pilots.waiting_room import ROOM, Place
 
 #: A web server that is to end waits for no claim longer than this.

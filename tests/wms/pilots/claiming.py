@@ -15,10 +15,10 @@ from wms.core.actors import Actor
 from wms.core.models import User
 from wms.jobs.services import JobSpec, create_workspace, submit_jobs
 from wms.pilots import services
+from wms.pilots.claims import ClaimAnswer, claim_job
 from wms.pilots.heartbeats import Beat, Credential, HeartbeatAnswer, record_heartbeat
 from wms.pilots.models import Pilot
 from wms.pilots.references import AttemptRef
-from wms.pilots.services import ClaimAnswer, claim_job
 from wms.sites.models import Queue
 from wms.sites.selectors import queue_offer, with_identity
 

@@ -16,9 +16,10 @@ from wms.jobs.attempts import PayloadEnd, end_attempt, return_job
 from wms.jobs.models import Attempt, Job
 from wms.jobs.services import JobSpec, create_workspace, submit_jobs
 from wms.pilots import monitor, services
+from wms.pilots.claims import ClaimAnswer
 from wms.pilots.models import Pilot
 from wms.pilots.refusals import Until
-from wms.pilots.services import ClaimAnswer, end_pilot
+from wms.pilots.services import end_pilot
 from wms.taskqueues.models import WaitingJob
 
 pytestmark = pytest.mark.django_db

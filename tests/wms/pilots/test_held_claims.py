@@ -12,10 +12,10 @@ from django.db import connections
 
 from tests.wms.pilots.claiming import job_of, running_pilot, submit
 from wms.core.models import User
+from wms.pilots.claims import ClaimAnswer
 from wms.pilots.held_claims import claim_and_wait
 from wms.pilots.models import Pilot
 from wms.pilots.refusals import Until
-from wms.pilots.services import ClaimAnswer
 from wms.pilots.waiting_room import ROOM
 from wms.sites.selectors import queue_offer
 from wms.taskqueues.models import WaitingJob

@@ -21,8 +21,8 @@ from wms.jobs.models import Attempt, Job
 from wms.jobs.services import create_workspace, hold_jobs, submission
 from wms.jobs.specs import JobSpec
 from wms.pilots import suspects
+from wms.pilots.claims import claim_job
 from wms.pilots.models import Pilot
-from wms.pilots.services import claim_job
 from wms.pilots.snapshot import pilots_by_queue
 from wms.pilots.suspect_models import SuspectedNode
 from wms.sites.models import Queue, Site, SiteEvent

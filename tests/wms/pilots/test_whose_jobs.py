@@ -12,8 +12,8 @@ from wms.core.models import User
 from wms.jobs.limits import save_limit
 from wms.jobs.models import Attempt, RunningLimit
 from wms.pilots import services
+from wms.pilots.claims import ClaimAnswer
 from wms.pilots.models import Pilot
-from wms.pilots.services import ClaimAnswer
 from wms.sites.models import Queue
 from wms.taskqueues.models import WaitingJob
 
