@@ -12,11 +12,10 @@ from tests.wms.pilots.directing import attend, direct
 from wms.core.errors import NotAuthenticated
 from wms.jobs.models import Attempt, Job
 from wms.pilots import monitor
-from wms.pilots.claims import claim_job
+from wms.pilots.claims import Work, claim_job
 from wms.pilots.models import Pilot
+from wms.pilots.references import AttemptRef
 from wms.pilots.services import (
-    AttemptRef,
-    Work,
     authenticate_pilot,
     end_pilot,
     register_pilot,
