@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import asdict
+from functools import partial
 from typing import Any, BinaryIO, cast
 from uuid import UUID
 
@@ -14,6 +15,7 @@ from django.utils import timezone
 
 from portal.pilot_api import messages
 from portal.pilot_api.bodies import Fields, read_body
+from portal.pilot_api.connections import is_connected
 from portal.pilot_api.endpoint import credential_of, endpoint, for_attempt, for_pilot
 from wms.core.conf import conf
 from wms.core.errors import InvalidInput, NotAuthenticated, NotFound, PilotageError, TooLarge
@@ -74,6 +76,7 @@ def claim(request: HttpRequest, pilot: Pilot) -> HttpResponse:
         claim_key=asked.key,
         unreported=asked.unreported,
         wait_s=asked.wait_s,
+        is_there=partial(is_connected, request),
     )
     return JsonResponse({**messages.claim_json(answer), "is_held": is_held})
 

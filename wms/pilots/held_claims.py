@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Set
+from collections.abc import Callable, Set
 
 from django.utils import timezone
 
@@ -25,12 +25,14 @@ def claim_and_wait(
     *,
     claim_key: str,
     wait_s: float,
+    is_there: Callable[[], bool] = lambda: True,
     unreported: Set[AttemptRef] = frozenset(),
 ) -> tuple[ClaimAnswer, bool]:
     """As `claim_job`, but wait for a job where waiting may help; tell whether it did in vain.
 
-    A process holds `max_held_claims` at once; the answer to others comes at once. Raises
-    NotAuthenticated when the pilot has ended.
+    A process holds `max_held_claims` at once; the answer to others comes at once. A pilot that is
+    not there any more, as far as `is_there` can tell, is given no job. Raises NotAuthenticated when
+    the pilot has ended.
     """
     until_s = time.monotonic() + min(wait_s, LONGEST_S)
 
@@ -46,6 +48,9 @@ def claim_and_wait(
         if place is None:
             return answer, False
         while _wait(place, answer, until_s):
+            if not is_there():
+                ROOM.pass_on()
+                return answer, False
             answer = ask(True)
             if answer.work is None:
                 ROOM.pass_on()
@@ -54,8 +59,9 @@ def claim_and_wait(
 
 def _wait(place: Place, answer: ClaimAnswer, until_s: float) -> bool:
     """Tell whether to look again, once it is time to."""
+    if answer.until is Until.REST:
+        # However short it would wait: it has not been looked for a job yet.
+        ROOM.wait(place, answer.again_s)
+        return not place.is_sent_away
     left_s = until_s - time.monotonic()
-    if left_s <= 0 or answer.until is Until.OTHER:
-        return False
-    is_called = ROOM.wait(place, min(left_s, answer.again_s) if answer.again_s else left_s)
-    return is_called or (bool(answer.again_s) and time.monotonic() < until_s)
+    return left_s > 0 and answer.until is Until.JOBS and ROOM.wait(place, left_s)

@@ -15,6 +15,7 @@ class Place:
     def __init__(self, news: int) -> None:
         self.news = news
         self.called = threading.Event()
+        self.is_sent_away = False
 
 
 class WaitingRoom:
@@ -28,7 +29,7 @@ class WaitingRoom:
         self._lock = threading.Lock()
         self._places: list[Place] = []
         self._news = 0
-        self._listener = Listener(self.call, self.call_all)
+        self._listener = Listener(self.call, self.send_all_away)
 
     @contextmanager
     def place(self, most: int) -> Iterator[Place | None]:
@@ -47,7 +48,7 @@ class WaitingRoom:
 
     def wait(self, place: Place, timeout_s: float) -> bool:
         """Tell whether the place was called before the time was over."""
-        is_called = place.called.wait(timeout_s)
+        is_called = place.called.wait(timeout_s) and not place.is_sent_away
         place.called.clear()
         return is_called
 
@@ -57,11 +58,12 @@ class WaitingRoom:
             self._news += 1
             self._call_next(jobs)
 
-    def call_all(self) -> None:
+    def send_all_away(self) -> None:
         """Nobody can be called from now on, so nobody waits."""
         with self._lock:
-            self._news += 1
-            self._call_next(len(self._places))
+            for place in self._places:
+                place.is_sent_away = True
+                place.called.set()
 
     def pass_on(self) -> None:
         """Let the next one look who has not, since jobs came last."""
@@ -78,7 +80,7 @@ class WaitingRoom:
         """Who was called and did not look, since its time was over, lets the next one."""
         with self._lock:
             self._places.remove(place)
-            if place.called.is_set():
+            if place.called.is_set() and not place.is_sent_away:
                 self._call_next(1)
 
 

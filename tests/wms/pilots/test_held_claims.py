@@ -131,3 +131,30 @@ def test_who_finds_no_place_is_answered_at_once(make_queue, settings) -> None:
     answer, is_held = _ask(running_pilot(make_queue()))
 
     assert (answer.work, is_held) == (None, False)
+
+
+def test_who_is_gone_when_a_job_comes_is_not_given_it(make_queue, alice: User) -> None:
+    pilot = running_pilot(make_queue())
+    looked = threading.Event()
+
+    def is_there() -> bool:
+        looked.set()
+        return False
+
+    submitting = threading.Thread(target=_submit_when_somebody_waits, args=(alice,))
+    submitting.start()
+    answer, is_held = claim_and_wait(
+        pilot, queue_offer(pilot.queue), claim_key="a" * 32, wait_s=5.0, is_there=is_there
+    )
+    submitting.join()
+
+    assert (answer.work, is_held, looked.is_set()) == (None, False, True)
+    assert WaitingJob.objects.count() == 1
+
+
+def _submit_when_somebody_waits(owner: User) -> None:
+    try:
+        _until(lambda: Pilot.objects.exclude(fruitless_at=None).exists())
+        submit(owner)
+    finally:
+        connections.close_all()

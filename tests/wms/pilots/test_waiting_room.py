@@ -93,8 +93,9 @@ def test_nobody_waits_where_no_news_is_heard(room: WaitingRoom, stack: ExitStack
     places = _places(room, stack, 2)
 
     room._listener.hears = False
-    room.call_all()
+    room.send_all_away()
 
     assert _called(places) == [True, True]
+    assert not any(room.wait(place, 0) for place in places)
     with room.place(3) as place:
         assert place is None

@@ -70,7 +70,8 @@ class Claims:
 
     def rest_s(self) -> float:
         """How long the next claim has to wait after one in vain; below zero when it need not."""
-        return 0.0 if self._may_wait() else self._asks_from - self._control.clock()
+        is_held = self._are_held and self._may_wait()
+        return 0.0 if is_held else self._asks_from - self._control.clock()
 
     def claim(self, patience_s: float) -> Claimed:
         """Claim a job; what was asked with a report before has its answer, or is asked again.

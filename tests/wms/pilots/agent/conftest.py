@@ -27,6 +27,7 @@ from wms.pilots.agent.mission import Mission
 from wms.pilots.bundle import agent_bundle
 from wms.pilots.models import Pilot
 from wms.pilots.services import secret_digest
+from wms.pilots.waiting_room import ROOM
 from wms.sites.models import Queue, Site
 
 SECRET = "a-secret-that-is-good-for-one-registration"
@@ -220,4 +221,7 @@ def world(
         if each.process.poll() is None:
             each.process.kill()
             each.process.wait()
+    # Claims that are held would go on in the next test.
+    ROOM.send_all_away()
+    wait_until(lambda: not ROOM._places, "no claim is held")
     proxy.stop()

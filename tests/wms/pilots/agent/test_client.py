@@ -39,4 +39,4 @@ def test_names_of_the_node_that_are_no_text_are_sent_as_the_server_can_store_the
     )
 
     pilot.refresh_from_db()
-    assert pilot.node == node | {"hostname": "w?n?", "fence": "none"}
+    assert pilot.node == node | {"hostname": "w?n?", "fence": "none", "fence_found": ""}

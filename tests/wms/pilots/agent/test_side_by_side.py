@@ -317,14 +317,13 @@ def test_a_pilot_whose_time_is_over_ends_the_jobs_at_hand_and_takes_no_more(
 
     late_s[0] = 100_000.0
     before = world.server.count("POST", "/claim")
-    wait_until(lambda: world.server.count("POST", "/heartbeat") > 2, "it lives on")
     late = world.submit("#!/bin/sh\ntrue\n")
-    let_go(world, "a", "b")
 
-    life.join(30)
+    life.join()
     assert codes == [0]
     for job in jobs:
-        world.wait_for_state(job, "done")
+        world.wait_for_state(job, "failed")
+    assert set(Attempt.objects.values_list("stopped_by", flat=True)) == {"pilot_time"}
     world.wait_for_state(late, "waiting")
     assert world.server.count("POST", "/claim") <= before + 1
     assert Pilot.objects.get().state == "done"
