@@ -35,6 +35,7 @@ _ALWAYS = {
     "401": "Nobody is logged in, and no good token was sent.",
 }
 _OF_PATHS = {"404": "No such object, or you may not see it."}
+_OF_BODIES = {"413": "The request is larger than allowed, or has too many parts."}
 
 
 def tell_refusals(
@@ -45,8 +46,9 @@ def tell_refusals(
         usual = _ALWAYS | (_OF_PATHS if "{" in path else {})
         for operation in operations.values():
             answers = operation["responses"]
-            for status in usual.keys() - answers.keys():
-                answers[status] = _refusal(usual[status])
+            possible = usual | (_OF_BODIES if "requestBody" in operation else {})
+            for status in possible.keys() - answers.keys():
+                answers[status] = _refusal(possible[status])
             operation["responses"] = dict(sorted(answers.items()))
     return result
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import re
 import socket
 from dataclasses import dataclass
 
+from portal import env
 from portal.embedded.ports import LOOPBACK
 
 _ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_.-]+):([0-9]{1,5})")
@@ -36,7 +36,7 @@ class Listen:
 
 def wanted_listen() -> Listen | None:
     """What PILOTAGE_LISTEN asks for, where it is set. Raises UnusableListen."""
-    text = os.environ.get("PILOTAGE_LISTEN", "").strip()
+    text = env.text("PILOTAGE_LISTEN", "").strip()
     if not text:
         return None
     found = _ADDRESS.fullmatch(text)

@@ -9,8 +9,10 @@ from django.conf import settings
 
 
 def test_the_documented_settings_are_those_that_are_read() -> None:
-    source = Path(settings.BASE_DIR, "portal/settings.py").read_text(encoding="utf-8")
-    document = Path(settings.BASE_DIR, "docs/reference/settings.md").read_text(encoding="utf-8")
+    root = Path(settings.BASE_DIR)
+    readers = ("portal/settings.py", "portal/cli/listening.py")
+    source = "".join((root / path).read_text(encoding="utf-8") for path in readers)
+    document = (root / "docs/reference/settings.md").read_text(encoding="utf-8")
 
     read = set(re.findall(r'env\.\w+\(\s*"([A-Z_]+)"', source))
     documented = set(re.findall(r"^\| `([A-Z_]+)` \|", document, re.MULTILINE))
