@@ -25,8 +25,8 @@ LINKS = 40
 QUICK_LINKS = 10
 IDLE_S = 60.0
 QUICK_IDLE_S = 15.0
-#: The loops of a portal that has just begun, and the pilot's first requests.
-_SETTLING_S = 15.0
+#: Until nothing has happened for so long that the loops take longer turns.
+_SETTLING_S = 60.0
 _LIMIT_S = 600.0
 _POLL_S = 0.2
 _DESCRIPTION = "executable = /bin/true\nqueue\n"
@@ -116,8 +116,9 @@ def _times() -> dict[int, tuple[str, float]]:
 
 def _name(words: list[str]) -> str:
     known = ("gunicorn", "beat", "engine", "scripts", "elements", "worker", "guard_host_pilots")
+    plain = [word for word in words if not word.startswith("--")]
     return next(
-        (name for name in known if any(name in word for word in words)), Path(words[0]).name
+        (name for name in known if any(name in word for word in plain)), Path(words[0]).name
     )
 
 

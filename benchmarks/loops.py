@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import tempfile
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -59,12 +60,8 @@ def measure(is_quick: bool) -> dict[str, Any]:
     number = QUICK_NODES if is_quick else NODES
     with ChildPortal(place) as portal, tempfile.TemporaryDirectory() as folder:
         client = client_of(place, portal, slots=SLOTS)
-        dag = Path(folder) / "short.dag"
-        dag.write_text("".join(f"JOB N{at} short.sub\n" for at in range(number)))
-        dag.with_name("short.sub").write_text(_DESCRIPTION)
-        parts = [Part("dag", dag), Part("file", dag.with_name("short.sub"))]
         began_s = time.monotonic()
-        dag_id = int(client.post_files("dags/", parts, key="benchmark")["id"])
+        dag_id = submit_short_jobs(client, Path(folder), number)
         loops, late_share = _watch(client, dag_id)
         total_s = time.monotonic() - began_s
     base.close_connections()
@@ -79,8 +76,24 @@ def measure(is_quick: bool) -> dict[str, Any]:
     }
 
 
-def client_of(place: Place, portal: ChildPortal, *, slots: int) -> Client:
-    """A client of an operator, on a portal with one queue of this host."""
+def submit_short_jobs(client: Client, folder: Path, number: int) -> int:
+    """Submit a DAG of so many nodes that wait for nothing and do nothing; return its id."""
+    dag = folder / f"short-{number}.dag"
+    dag.write_text("".join(f"JOB N{at} short.sub\n" for at in range(number)))
+    dag.with_name("short.sub").write_text(_DESCRIPTION)
+    parts = [Part("dag", dag), Part("file", dag.with_name("short.sub"))]
+    return int(client.post_files("dags/", parts, key=dag.name)["id"])
+
+
+def client_of(
+    place: Place,
+    portal: ChildPortal,
+    *,
+    slots: int,
+    element: str = "host",
+    settings: Mapping[str, Any] | None = None,
+) -> Client:
+    """Client of an operator, on a portal with one queue: of this host, or as told."""
     base.load_django()
     from portal.cli.demo_site import prepare_operator
     from wms.core.actors import Actor
@@ -88,7 +101,12 @@ def client_of(place: Place, portal: ChildPortal, *, slots: int) -> Client:
 
     actor = Actor.system("benchmark")
     queue = QueueSpec(
-        name="host", element="host", cores=1, max_pilots=slots, max_queued_pilots=slots
+        name=element,
+        element=element,
+        settings=dict(settings or {}),
+        cores=1,
+        max_pilots=slots,
+        max_queued_pilots=slots,
     )
     configure_site(SiteSpec(name="here"), [queue], actor=actor)
     return Client(portal.local_url, prepare_operator(place, actor=actor).token)

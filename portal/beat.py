@@ -1,33 +1,43 @@
-"""Beat's schedule: one entry for each control loop, and of each at most one message at a time."""
+"""Celery's beat for control loops: it asks for the turns of each, one message at most at a time."""
 
 from __future__ import annotations
 
-from datetime import timedelta
+import time
 from typing import Any
 
-from celery.beat import ScheduleEntry, Scheduler
+from celery.beat import Scheduler
 
 from wms.core import loops
+from wms.core.idling import idle_for_s
+
+#: Activity in an idle installation is noticed after so long at the latest.
+_LOOK_S = 1.0
+_SHORTEST_SLEEP_S = 0.05
 
 
 class LoopScheduler(Scheduler):
-    """Wakes each loop once in its period.
+    """Asks for a turn of each loop once in its period, and less often while nothing happens.
 
-    The schedule lives in memory: its periods are seconds, and a file could be torn by a crash.
+    It keeps the times of its own questions only, in memory: periods are seconds, and a file could
+    be torn by a crash. All loops have their first turn at once.
     """
 
     def setup_schedule(self) -> None:
-        """Make the schedule of the registered loops."""
+        """Learn which loops there are."""
         self.app.loader.import_default_modules()
-        for loop in loops.LOOPS.values():
-            self.add(
-                name=loop.name,
-                task=loop.task,
-                schedule=loop.period_s,
-                # Long ago, so that every loop has its first turn at once and is not taken for late.
-                last_run_at=self.app.now() - timedelta(days=1),
-            )
+        self._asked_at_s: dict[str, float] = {}
 
-    def apply_async(self, entry: ScheduleEntry, *_: Any, **__: Any) -> None:
-        """Wake the loop, unless a message that does so waits: on a busy host they pile up not."""
-        loops.wake_loop(entry.task)
+    def tick(self, *_: Any, **__: Any) -> float:
+        """Ask for the turns that are due; return the seconds until the next look."""
+        idle_s, now_s = idle_for_s(), time.monotonic()
+        until_next_s = _LOOK_S
+        for loop in loops.LOOPS.values():
+            asked_at_s = self._asked_at_s.get(loop.name)
+            if asked_at_s is not None:
+                left_s = asked_at_s + loop.due_after_s(idle_s) - now_s
+                if left_s > 0:
+                    until_next_s = min(until_next_s, left_s)
+                    continue
+            self._asked_at_s[loop.name] = now_s
+            loops.ask_loop(loop.task)
+        return max(until_next_s, _SHORTEST_SLEEP_S)

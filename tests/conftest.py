@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import uuid
 from collections.abc import Iterator
 from typing import Any
 
@@ -84,3 +85,10 @@ def browser_type_launch_args(browser_type_launch_args: dict[str, Any]) -> dict[s
     chosen = {"executable_path": found} if found else {}
     flags = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
     return {**browser_type_launch_args, **chosen, "args": flags}
+
+
+@pytest.fixture
+def own_cache(settings) -> None:
+    """An empty cache that no other test knows: several run at once on one Redis."""
+    default = settings.CACHES["default"]
+    settings.CACHES = {"default": {**default, "KEY_PREFIX": f"test-{uuid.uuid4().hex}"}}

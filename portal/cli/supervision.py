@@ -70,23 +70,23 @@ def portal_programs(listen: Listen) -> list[Program]:
     celery = [python, "-m", "celery", "--app", "portal"]
     worker = [
         *celery, "worker", "--concurrency", "4", "--loglevel", "INFO",
-        "--without-gossip", "--without-mingle", "--hostname", "worker@%h",
+        "--without-gossip", "--without-mingle", "--without-heartbeat", "--hostname", "worker@%h",
     ]  # fmt: skip
     # One process: what wakes the engine while it works waits here, and is seen to right after.
     engine = [
         *celery, "worker", "--queues", "engine", "--concurrency", "1", "--loglevel", "INFO",
-        "--without-gossip", "--without-mingle", "--hostname", "engine@%h",
+        "--without-gossip", "--without-mingle", "--without-heartbeat", "--hostname", "engine@%h",
     ]  # fmt: skip
     # How many scripts and placements run at once, the settings say. Those that take longer than
     # the time to stop are ended, and their records tell of it.
     scripts = [
         *celery, "worker", "--queues", "scripts", "--loglevel", "INFO",
-        "--without-gossip", "--without-mingle", "--hostname", "scripts@%h",
+        "--without-gossip", "--without-mingle", "--without-heartbeat", "--hostname", "scripts@%h",
     ]  # fmt: skip
     # Speaks with batch systems; each that is slow keeps one of these processes busy.
     elements = [
         *celery, "worker", "--queues", "elements", "--concurrency", "4", "--loglevel", "INFO",
-        "--without-gossip", "--without-mingle", "--hostname", "elements@%h",
+        "--without-gossip", "--without-mingle", "--without-heartbeat", "--hostname", "elements@%h",
     ]  # fmt: skip
     beat = [*celery, "beat", "--pidfile", "", "--loglevel", "INFO"]
     pilots = [*manage, "guard_host_pilots"]

@@ -1,34 +1,92 @@
 from __future__ import annotations
 
-from typing import Any
+from collections import Counter
+from collections.abc import Iterator
 
+import pytest
+import time_machine
 from celery import current_app
 from celery.signals import before_task_publish
 from django.core.cache import cache
 
 from portal.beat import LoopScheduler
-from wms.core import loops
+from wms.core import idling, loops
+
+pytestmark = pytest.mark.django_db
 
 
-def test_every_loop_has_its_period_in_the_schedule() -> None:
-    scheduler = LoopScheduler(app=current_app)
+class Clock:
+    """Beat, and the clocks that it looks at: all times in seconds."""
 
-    found = {name: entry.schedule.seconds for name, entry in scheduler.schedule.items()}
-    assert found == {loop.name: loop.period_s for loop in loops.LOOPS.values()}
+    def __init__(self, traveller: time_machine.Traveller, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._traveller = traveller
+        self._now_s = 0.0
+        monkeypatch.setattr("portal.beat.time.monotonic", lambda: self._now_s)
+        self.scheduler = LoopScheduler(app=current_app)
+        self.asked: Counter[str] = Counter()
+
+    def run(self, seconds: float) -> Counter[str]:
+        """How often each task was asked for in this time; each is taken up at once."""
+        before = Counter(self.asked)
+        until_s = self._now_s + seconds
+        while self._now_s < until_s:
+            pause_s = self.scheduler.tick()
+            for task in self.asked:
+                cache.delete(f"woken:{task}")
+            self._now_s += pause_s
+            self._traveller.shift(pause_s)
+        return self.asked - before
 
 
-def test_a_turn_of_beat_leaves_no_second_message_of_a_loop() -> None:
-    scheduler = LoopScheduler(app=current_app)
-    entry = scheduler.schedule["notice-sweeper"]
-    cache.delete(f"woken:{entry.task}")
-    sent: list[str] = []
+@pytest.fixture
+def clock(own_cache: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[Clock]:
+    with time_machine.travel("2026-11-23T12:00:00Z", tick=False) as traveller:
+        clock = Clock(traveller, monkeypatch)
 
-    def note(sender: str, **_: Any) -> None:
-        sent.append(sender)
+        def note(sender: str, **_: object) -> None:
+            clock.asked[sender] += 1
 
-    before_task_publish.connect(note)
+        before_task_publish.connect(note)
+        yield clock
+        before_task_publish.disconnect(note)
+
+
+def test_every_loop_has_its_first_turn_at_once(clock: Clock) -> None:
+    assert clock.run(0.01) == Counter(loop.task for loop in loops.LOOPS.values())
+
+
+def test_an_active_installation_keeps_every_period(clock: Clock) -> None:
+    found: Counter[str] = Counter()
+    for _ in range(6):
+        idling.note_activity()
+        found += clock.run(10)
+
+    assert found["wms.pilots.direct"] == pytest.approx(30, abs=1)
+    assert found["wms.dags.negotiate"] == pytest.approx(12, abs=1)
+    assert found["wms.notices.read"] == pytest.approx(6, abs=1)
+
+
+def test_an_idle_installation_takes_longer_turns_except_where_the_clock_matters(
+    clock: Clock,
+) -> None:
+    found = clock.run(60)
+
+    assert found["wms.pilots.direct"] == pytest.approx(6, abs=1)
+    assert found["wms.notices.read"] == pytest.approx(2, abs=1)
+    assert found["wms.pilots.monitor"] == pytest.approx(12, abs=1)
+    assert found["wms.history.sample"] == pytest.approx(6, abs=1)
+
+
+def test_activity_brings_the_periods_back_within_a_second(clock: Clock) -> None:
+    clock.run(25)
+    idling.note_activity()
+
+    assert clock.run(3.5)["wms.pilots.direct"] >= 1
+
+
+def test_beat_leaves_no_second_message_of_a_loop(clock: Clock) -> None:
+    task = loops.LOOPS["notice-sweeper"].task
     for _ in range(3):
-        scheduler.apply_entry(entry)
-    before_task_publish.disconnect(note)
+        LoopScheduler(app=current_app).tick()
 
-    assert sent == [entry.task]
+    assert clock.asked[task] == 1

@@ -7,11 +7,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from django.db import transaction
 from django.db.models import Q, QuerySet
 from structlog.contextvars import get_contextvars
 
 from wms.core.actors import Actor
 from wms.core.errors import NotFound
+from wms.core.idling import note_activity
 from wms.core.models import AuditEntry, AuditKind, Role, User
 from wms.core.policy import has_role
 
@@ -99,6 +101,7 @@ def record_actions(
             )
         )  # fmt: skip
     AuditEntry.objects.bulk_create(entries, batch_size=1000)
+    transaction.on_commit(note_activity)
 
 
 def visible_entries(user: User) -> QuerySet[AuditEntry]:

@@ -18,6 +18,7 @@ from kombu.exceptions import OperationalError
 from kombu.pools import ProducerPool, producers
 from redis.exceptions import RedisError
 
+from wms.core.idling import IDLE_AFTER_S, idle_for_s, idle_period_s, note_activity
 from wms.core.locks import advisory_lock
 from wms.core.models import ControlLoop
 
@@ -34,6 +35,8 @@ class Loop:
     """A periodic task: its name is also its lock; `run_cycle(now)` returns what it did.
 
     One that `rests` pauses after a cycle as long as the cycle took, however often it is woken.
+    A cycle that reports one of `deeds`, all if none is named, keeps the installation active; one
+    that `keeps_period` looks at the clock or at other systems, and does so when all is idle too.
     """
 
     name: str
@@ -41,6 +44,18 @@ class Loop:
     period_s: float
     run_cycle: Callable[[datetime], CycleReport]
     rests: bool = False
+    deeds: tuple[str, ...] = ()
+    keeps_period: bool = False
+
+    def due_after_s(self, idle_s: float) -> float:
+        """Seconds between two turns, in an installation that has been idle for so long."""
+        is_idle = idle_s > IDLE_AFTER_S and not self.keeps_period
+        return idle_period_s(self.period_s) if is_idle else self.period_s
+
+    def has_done_something(self, report: CycleReport) -> bool:
+        """Whether a cycle with this report keeps the installation active."""
+        names = self.deeds or tuple(report)
+        return not self.keeps_period and any(report.get(name) for name in names)
 
 
 LOOPS: dict[str, Loop] = {}
@@ -77,6 +92,8 @@ def run(loop: Loop) -> bool:
             return False
         try:
             report = dict(loop.run_cycle(now))
+            if loop.has_done_something(report):
+                note_activity()
         except Exception as error:
             _store(loop, now, started, error=f"{type(error).__name__}: {error}")
             raise
@@ -106,7 +123,7 @@ def _store(
     error: str = "",
 ) -> None:
     facts: dict[str, Any] = {
-        "period_s": loop.period_s,
+        "period_s": _period_to_come_s(loop),
         "started_at": now,
         "duration_s": time.monotonic() - started,
         "error": error[:2000],
@@ -119,20 +136,33 @@ def _store(
         ControlLoop.objects.get_or_create(name=loop.name, defaults=facts)
 
 
+def _period_to_come_s(loop: Loop) -> float:
+    """Seconds until the next turn at the latest: the installation may have become idle by then."""
+    return loop.due_after_s(idle_for_s() + idle_period_s(loop.period_s))
+
+
 def wake_loop(task: str) -> None:
+    """Ask a worker to run a loop soon, because of an event; see `ask_loop`."""
+    if ask_loop(task):
+        note_activity()
+
+
+def ask_loop(task: str) -> bool:
     """Ask a worker to run a loop soon, unless it was asked and has not begun since.
 
     So a thousand events in a row leave one message, and no loop waits behind the wake-ups of
     another. A mark in the cache tells of the message; it goes when the loop begins, and by itself
     when the message would be dropped: one that is lost delays the next by a period at the most.
+    True when the loop was asked now.
     """
     try:
         is_first = cache.add(_mark(task), 1, timeout=_WAKE_EXPIRES_S)
     except (RedisError, OSError) as error:
         log.warning("task_wake_failed", task=task, error=str(error))
-        return
+        return False
     if is_first:
         wake(task)
+    return is_first
 
 
 def _take_wake_up(task: str) -> None:

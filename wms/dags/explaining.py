@@ -30,6 +30,7 @@ from matching.negotiation import NEWCOMER_PRIORITY, NO_TIME, Bounds, Request
 from matching.places import Offer
 from matching.reasons import why_left
 from wms.accounting import selectors as accounting
+from wms.core.conf import conf
 from wms.core.errors import InvalidInput, NotFound
 from wms.core.heavy import heavy_place
 from wms.core.models import User
@@ -182,8 +183,17 @@ def answer_for_job(
     if job.state == JobState.WAITING:
         needs = Needs.from_dict(job.needs)
         found, after = _needs_explained(needs, changes or Changes(), now)
-        return JobAnswer(found.verdict, found.summary, found, after)
+        return JobAnswer(found.verdict, f"{found.summary}{_avoided(job)}", found, after)
     return _settled(job)
+
+
+def _avoided(job: Job) -> str:
+    """Which worker nodes a job that waits is kept from at first."""
+    if not job.avoided_hosts:
+        return ""
+    hosts = ", ".join(job.avoided_hosts)
+    minutes = conf().retry_patience_s / 60
+    return f" It failed on {hosts}: for {minutes:g} minutes other worker nodes get it first."
 
 
 def _needs_explained(

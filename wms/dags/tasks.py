@@ -21,6 +21,7 @@ NEGOTIATOR = loops.register(
         run_cycle=negotiation.run_cycle,
         # Every submission wakes it: thousands in a row must not keep a worker busy with it alone.
         rests=True,
+        deeds=("matches", "bound"),
     )
 )
 ENGINE = loops.register(

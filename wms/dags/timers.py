@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.db.models import F, Min, Q, QuerySet
 
+from wms.core.idling import SOON_S
 from wms.dags import lifecycle
 from wms.dags.clusters import cluster_jobs
 from wms.dags.ending import stop_inner
@@ -33,7 +34,13 @@ def run_cycle(now: datetime) -> dict[str, Any]:
     deferred = set(due_dags(now))
     waiting = set(dags_waiting_for_room())
     lifecycle.tell_engine(*sorted(timed | deferred | waiting))
-    return {"timers": len(timed), "deferred": len(deferred), "waiting": len(waiting)}
+    soon = now + timedelta(seconds=SOON_S)
+    return {
+        "timers": len(timed),
+        "deferred": len(deferred),
+        "waiting": len(waiting),
+        "soon": _due_timers(soon).exists() or due_dags(soon).exists(),
+    }
 
 
 def _due_timers(now: datetime) -> QuerySet[NodeTimer]:

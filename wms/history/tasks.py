@@ -8,7 +8,13 @@ from wms.core import loops
 from wms.history import sampling
 
 SAMPLER = loops.register(
-    loops.Loop(sampling.LOOP, "wms.history.sample", period_s=10, run_cycle=sampling.run_cycle)
+    loops.Loop(
+        sampling.LOOP,
+        "wms.history.sample",
+        period_s=10,
+        run_cycle=sampling.run_cycle,
+        keeps_period=True,
+    )
 )
 
 

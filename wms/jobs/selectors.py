@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from datetime import datetime
 
 from django.db.models import F, Max, Prefetch, Q, QuerySet, Sum
 
 from wms.core.errors import NotFound
 from wms.core.models import User
 from wms.jobs.models import Attempt, AttemptFile, Job, JobEvent, Stream, WorkspaceFile
+from wms.jobs.states import JobState
 
 
 def visible_jobs(user: User) -> QuerySet[Job]:
@@ -138,3 +140,8 @@ def find_attempt_file(job: Job, *, attempt: int, kind: str, path: str) -> Attemp
     if file is None:
         raise NotFound(f"Attempt {attempt} of job {job.pk} has sent no such file.")
     return file
+
+
+def paused_until(at: datetime) -> QuerySet[Job]:
+    """Rescheduled jobs whose pauses are over by then."""
+    return Job.objects.filter(state=JobState.RECEIVED, not_before__lte=at)

@@ -22,6 +22,7 @@ from wms.core.transitions import Applied
 from wms.jobs import lifecycle, statements
 from wms.jobs.avoiding import avoid_places
 from wms.jobs.models import Attempt, Blob, Job, Workspace, WorkspaceFile
+from wms.jobs.selectors import paused_until
 from wms.jobs.specs import JobSpec
 from wms.jobs.states import QUEUED, WITH_PILOT, JobState
 from wms.jobs.storing import JobWriter
@@ -360,7 +361,7 @@ def requeue_jobs(now: datetime) -> int:
 
     What somebody else has locked is left for the next time.
     """
-    due = Job.objects.filter(state=JobState.RECEIVED, not_before__lte=now).order_by("pk")
+    due = paused_until(now).order_by("pk")
     locked = due.select_for_update(skip_locked=True).values_list("pk", flat=True)
     ids = list(locked[:_REQUEUED_AT_ONCE])
     lifecycle.apply("requeue", ids, actor=_REQUEUER, reason="its pause is over", not_before=None)

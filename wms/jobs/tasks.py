@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from celery import shared_task
 
 from wms.core import loops
+from wms.core.idling import SOON_S
 from wms.jobs import accounting, blobs, periodic, services, streams
+from wms.jobs.selectors import paused_until
 
 
 def _sweep(now: datetime) -> loops.CycleReport:
@@ -32,7 +34,11 @@ PERIODIC = loops.register(
 
 
 def _requeue(now: datetime) -> loops.CycleReport:
-    return {"requeued": services.requeue_jobs(now)}
+    requeued = services.requeue_jobs(now)
+    return {
+        "requeued": requeued,
+        "soon": paused_until(now + timedelta(seconds=SOON_S)).exists(),
+    }
 
 
 REQUEUER = loops.register(

@@ -20,10 +20,22 @@ from wms.pilots import (
 )
 
 DIRECTOR = loops.register(
-    loops.Loop("director", director.DIRECT_TASK, period_s=2, run_cycle=director.run_cycle)
+    loops.Loop(
+        "director",
+        director.DIRECT_TASK,
+        period_s=2,
+        run_cycle=director.run_cycle,
+        deeds=("served",),
+    )
 )
 MONITOR = loops.register(
-    loops.Loop("pilot-monitor", "wms.pilots.monitor", period_s=5, run_cycle=monitor.run_cycle)
+    loops.Loop(
+        "pilot-monitor",
+        "wms.pilots.monitor",
+        period_s=5,
+        run_cycle=monitor.run_cycle,
+        keeps_period=True,
+    )
 )
 
 SUSPECTS = loops.register(

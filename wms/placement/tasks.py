@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from celery import shared_task
 
 from wms.core import loops
+from wms.core.idling import SOON_S
 from wms.placement import running, services
 from wms.placement.conf import placement_conf
 from wms.placement.services import PLACEMENT_TASK
@@ -21,7 +22,8 @@ def _look_after(now: datetime) -> loops.CycleReport:
     due = len(services.due_requests(now))
     if due:
         loops.wake(PLACEMENT_TASK)
-    return {"lost": len(lost), "due": due}
+    soon = services.due_requests(now + timedelta(seconds=SOON_S))
+    return {"lost": len(lost), "due": due, "soon": len(soon)}
 
 
 PLACEMENT = loops.register(

@@ -15,6 +15,8 @@ import structlog
 from django.conf import settings
 from redis.exceptions import RedisError
 
+from wms.core.idling import note_activity
+
 log = structlog.get_logger(__name__)
 _CHANNEL = "pilotage:arrivals"
 _ANSWER_TIMEOUT_S = 1.0
@@ -25,6 +27,7 @@ _PAUSE_S = 1.0
 
 def tell(jobs: int) -> None:
     """Tell all who listen that so many jobs have begun to wait. A broker that is away is logged."""
+    note_activity()
     try:
         _sender().publish(_CHANNEL, jobs)
     except (RedisError, OSError) as error:

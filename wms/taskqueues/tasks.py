@@ -28,6 +28,7 @@ PRIORITIES = loops.register(
         run_cycle=_recompute,
         # Every new TaskQueue wakes it: thousands in a row must not keep a worker busy with it.
         rests=True,
+        deeds=("changed", "folded"),
     )
 )
 SWEEPER = loops.register(

@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -21,7 +22,7 @@ from django.core.cache import cache
 from django.db import connections
 
 from portal.embedded.temporary import running_redis
-from wms.core import loops
+from wms.core import idling, loops
 from wms.core.locks import advisory_lock
 from wms.core.models import ControlLoop
 from wms.dags.lifecycle import ADVANCE_TASK
@@ -254,3 +255,34 @@ def _wake(task: str, redis_url: str, ask: str) -> subprocess.CompletedProcess[st
         timeout=60,
         check=False,
     )
+
+
+@pytest.mark.django_db
+def test_a_cycle_that_did_something_keeps_the_installation_active(own_cache: None) -> None:
+    busy = replace(loop(lambda _: {"looked_at": 0, "done": 1}), deeds=("done",))
+    looking = replace(loop(lambda _: {"looked_at": 7, "done": 0}), deeds=("done",))
+    any_deed = loop(lambda _: {"done": 2})
+    clockwork = replace(any_deed, keeps_period=True)
+
+    for each, is_active in ((busy, True), (looking, False), (any_deed, True), (clockwork, False)):
+        cache.delete("active_at")
+        loops.run(each)
+        assert (idling.idle_for_s() < 5) is is_active
+
+
+@pytest.mark.django_db
+def test_a_loop_tells_the_period_of_its_next_turn_at_the_latest(own_cache: None) -> None:
+    for active_s_ago, period_s in ((0.0, 5.0), (20.0, 15.0), (60.0, 15.0)):
+        cache.set("active_at", time.time() - active_s_ago)
+        loops.run(loop(lambda _: {}))
+        assert ControlLoop.objects.get(name="test-loop").period_s == period_s
+
+
+@pytest.mark.django_db
+def test_an_event_keeps_the_installation_active_and_the_clock_does_not(
+    own_cache: None,
+) -> None:
+    loops.ask_loop("tests.by-the-clock")
+    assert idling.idle_for_s() > 5
+    loops.wake_loop("tests.by-an-event")
+    assert idling.idle_for_s() < 5

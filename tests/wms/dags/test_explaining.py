@@ -224,6 +224,19 @@ def test_a_job_that_waits_is_told_which_queues_could_run_it(submit, make_site, a
     assert told.summary == f"1 job waits. {answer.summary}"
 
 
+def test_a_job_that_avoids_worker_nodes_names_them(submit, make_site, alice: User) -> None:
+    make_site("site-a")
+    match(submit(NODE))
+    job = Job.objects.get()
+    before = answer_for_job(alice, job.pk, now=NOW).summary
+    Job.objects.update(avoided_hosts=["wn07"])
+
+    after = answer_for_job(alice, job.pk, now=NOW).summary
+
+    assert after.startswith(before)
+    assert "wn07" in after.removeprefix(before)
+
+
 def test_a_job_whose_site_was_closed_is_not_now(submit, make_site, alice: User) -> None:
     make_site("site-a")
     match(submit(NODE))

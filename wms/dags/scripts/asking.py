@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 
 from django.db import transaction
-from django.db.models import Count, Q
+from django.db.models import Count, Q, QuerySet
 
 from wms.core.loops import wake
 from wms.dags.decisions import JOB_REMOVED, NO_CODE
@@ -207,7 +207,7 @@ def defers(run: ScriptRun, node: Node) -> int | None:
     return script.defer_s
 
 
-def due_dags(now: datetime) -> Iterable[int]:
+def due_dags(now: datetime) -> QuerySet[ScriptRun, int]:
     """DAGs of which a deferred script may run again."""
     may_begin = Q(dag__state=DagState.RUNNING) | Q(dag__ending__isnull=False)
     goes_on = Q(dag__state__in=(DagState.HALTED, DagState.IDLE)) & ~Q(kind=ScriptKind.PRE)
