@@ -183,11 +183,11 @@ def answer_for_job(
     if job.state == JobState.WAITING:
         needs = Needs.from_dict(job.needs)
         found, after = _needs_explained(needs, changes or Changes(), now)
-        return JobAnswer(found.verdict, f"{found.summary}{_avoided(job)}", found, after)
+        return JobAnswer(found.verdict, f"{found.summary}{_nodes_avoided(job)}", found, after)
     return _settled(job)
 
 
-def _avoided(job: Job) -> str:
+def _nodes_avoided(job: Job) -> str:
     """Which worker nodes a job that waits is kept from at first."""
     if not job.avoided_hosts:
         return ""
