@@ -170,7 +170,7 @@ def test_a_job_that_runs_again_because_its_pilot_failed_is_told_by_the_pilot(
     claimed = factories.claim(factories.pilot())
     assert claimed is not None
     claimed.start()
-    end_pilot(claimed.pilot, reason=reason, detail="disk", now=timezone.now())
+    end_pilot(claimed.pilot, end=reason, detail="disk", now=timezone.now())
 
     run()
 
