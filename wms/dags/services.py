@@ -13,6 +13,7 @@ from wms.core.audit import record_actions
 from wms.core.errors import Conflict, Finding, InvalidInput, NotFound, ReasonRequired
 from wms.core.transitions import Applied
 from wms.dags import lifecycle
+from wms.dags.dag_jobs import jobs_of
 from wms.dags.ending import begin_ending, ending_of_removal
 from wms.dags.inner import inner_dags
 from wms.dags.models import Dag, MatchRecord, Node
@@ -22,10 +23,10 @@ from wms.dags.rescues import Resumption
 from wms.dags.rounds import Round
 from wms.dags.runs import RunRequest, check_options, create_run
 from wms.dags.states import DAG_TERMINAL, DagCause, DagState
-from wms.dags.steering import hold, jobs_of, take_back
+from wms.dags.steering import hold, take_back
 from wms.dags.timers import put_off_timers
 from wms.jobs import services as jobs
-from wms.jobs.models import Job, Workspace
+from wms.jobs.models import Workspace
 from wms.jobs.states import JobCause, JobState
 
 #: A DAG may be kept away from a site for thirty days at the most.
@@ -160,7 +161,8 @@ def remove_dags(dag_ids: Collection[int], *, actor: Actor, reason: str) -> Appli
             begin_ending(round_, ending_of_removal(reason))
             round_.close()
             changed.append(dag.pk)
-    alive = jobs_of(changed, states={JobState.WAITING.value, JobState.HELD.value})
+    left = jobs_of(*changed).filter(state__in=(JobState.WAITING, JobState.HELD))
+    alive = list(left.values_list("pk", flat=True))
     jobs.kill_jobs(
         alive, actor=actor, reason=f"the DAG was removed: {reason}", cause=JobCause.DAG_ENDED
     )
@@ -282,8 +284,8 @@ def refuse_second_run(dag: Dag) -> None:
 
 def _held_with(dag_ids: Collection[int]) -> list[int]:
     """The jobs that are held because their DAGs were; what somebody held by itself stays so."""
-    held = Job.objects.filter(topic=lifecycle.JOB_TOPIC, topic_key__in=dag_ids, state=JobState.HELD)
-    return list(held.filter(state_cause=JobCause.DAG_HELD).values_list("pk", flat=True))
+    held = jobs_of(*dag_ids).filter(state=JobState.HELD, state_cause=JobCause.DAG_HELD)
+    return list(held.values_list("pk", flat=True))
 
 
 def locked_dags(dag_ids: Collection[int], actor: Actor) -> list[Dag]:

@@ -18,6 +18,7 @@ from wms.core.loops import wake_loop
 from wms.core.transitions import Applied
 from wms.dags import lifecycle, moves
 from wms.dags.clusters import cluster_jobs
+from wms.dags.dag_jobs import jobs_of
 from wms.dags.inner import inner_dags
 from wms.dags.models import Dag, MatchRecord, Node
 from wms.dags.rounds import Round, add_counts
@@ -37,15 +38,6 @@ _CAUSES = {
 }
 
 
-def jobs_of(dag_ids: Collection[int], *, states: Collection[str]) -> list[int]:
-    """The jobs of these DAGs that are in one of these states."""
-    return list(
-        Job.objects.filter(
-            topic=lifecycle.JOB_TOPIC, topic_key__in=dag_ids, state__in=states
-        ).values_list("pk", flat=True)
-    )
-
-
 @transaction.atomic
 def hold(
     dag_ids: Collection[int],
@@ -61,8 +53,9 @@ def hold(
     )
     inner = inner_dags(applied.changed)
     lifecycle.apply_to_dags("hold", inner, actor=actor, reason=reason, cause=DagCause.OUTER_DAG)
+    waiting = jobs_of(*applied.changed, *inner).filter(state=JobState.WAITING)
     jobs.hold_jobs(
-        jobs_of([*applied.changed, *inner], states={JobState.WAITING.value}),
+        list(waiting.values_list("pk", flat=True)),
         actor=actor,
         reason=f"{HELD_WITH_DAG}: {reason}",
         cause=JobCause.DAG_HELD,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from wms.dags.lifecycle import JOB_TOPIC
+from wms.dags.dag_jobs import TOLD_OF_JOB, told_dag
 from wms.dags.models import NodeEvent
 from wms.dags.moves import FAILURE_TOPIC as NODE_TOPIC
 from wms.dags.states import NodeCause, NodeKind, NodeState
@@ -28,7 +28,7 @@ KINDS: Mapping[str, Kind] = {
 }
 _JOB_COLUMNS = (
     "pk", "job_id", "event", "actor", "reason", "cause", "created_at", "job__owner_id",
-    "job__owner__username", "job__topic", "job__topic_key",
+    "job__owner__username", *TOLD_OF_JOB,
 )  # fmt: skip
 _NODE_COLUMNS = (
     "pk", "node_id", "from_state", "reason", "cause", "created_at", "node__kind", "dag_id",
@@ -98,7 +98,7 @@ def _read_jobs(event_ids: Collection[int]) -> list[Sighting]:
                 host=tried.host if tried else "",
                 owner=owner,
                 owner_id=owner_id,
-                dag_id=key if topic == JOB_TOPIC else None,
+                dag_id=told_dag(topic, key),
                 guess=Category.SITE if is_of_node else _guess_of_job(cause, tried),
             )
         )
