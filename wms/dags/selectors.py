@@ -37,7 +37,7 @@ _IDLE_TOO_LONG = timedelta(minutes=10)
 #: A failed DAG is brought up for so long.
 _FAILED_LATELY = timedelta(days=1)
 _LIST_COLUMNS = (
-    "name", "owner__username", "site__name", "state", "state_since", "state_reason",
+    "name", "owner__username", "site__name", "state", "state_since", "state_reason", "state_cause",
     "unmatched_reason", "node_count", "done_count", "failed_count", "futile_count",
     "submitted_count", "ready_count", "status", "exit_code", "root_id", "parent_node_id",
     "created_at", "ended_at",
