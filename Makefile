@@ -32,12 +32,13 @@ test-elements: $(VENV)/.development ## Run those that need the machine for thems
 	@$(BIN)/python -m pytest --dist loadfile -m "apart and not scenario" tests/wms/elements $(ARGS) \
 		|| $(if $(ARGS),[ $$? = 5 ],false)
 
-lint: $(VENV)/.development ## Check format, style, types, layers, migrations, and packages for known faults
+lint: $(VENV)/.development ## Check format, style, types, layers, migrations, reasons, packages for known faults
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(NOWHERE) $(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m portal.embedded.temporary $(BIN)/python manage.py makemigrations --check --dry-run
+	$(BIN)/python .ci/check_reasons.py
 	$(BIN)/python .ci/check_advisories.py
 
 lock: $(VENV)/.development ## Renew the requirements files from pyproject.toml (needs uv)

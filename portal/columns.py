@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
 
+from wms.dags.dag_jobs import dag_id_of
 from wms.dags.models import Dag, Node
 from wms.jobs.models import Job
 from wms.placement.models import PlacementRequest
@@ -51,7 +52,7 @@ class JobLine:
     @property
     def dag_id(self) -> int | None:
         """The DAG that it was made for; None for a single job."""
-        return self.job.topic_key if self.dag_name is not None else None
+        return dag_id_of(self.job) if self.dag_name is not None else None
 
     @property
     def dag_name(self) -> str | None:

@@ -34,7 +34,7 @@ from wms.bulk.states import BulkState
 from wms.core.audit import visible_entries
 from wms.core.errors import NotFound
 from wms.core.models import AuditEntry, AuditKind, User
-from wms.dags.models import Dag
+from wms.dags.dag_jobs import dag_of_outer_job
 from wms.dags.node_selectors import nodes_of_requests
 from wms.dags.selectors import listed_dags, nodes_of_jobs
 from wms.dags.states import DagState
@@ -137,7 +137,7 @@ class ListOf:
 
 
 def _jobs(user: User) -> QuerySet[Job]:
-    dags = Dag.objects.filter(pk=OuterRef("topic_key")).values("name")
+    dags = dag_of_outer_job().values("name")
     # With the rows, and not by a question of its own.
     latest = Attempt.objects.filter(job=OuterRef("pk"), number=OuterRef("attempt_number"))
     told = latest.values(told=JSONObject(host="host", pilot_id="pilot_id"))[:1]

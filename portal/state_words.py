@@ -33,6 +33,7 @@ class Entity:
     state_meanings: Mapping[str, str]
     event_meanings: Mapping[str, str]
     notes: Mapping[str, Collection[str]] = field(default_factory=dict)
+    causes: type[TextChoices] | None = None
 
 
 _DAG = Entity(
@@ -42,6 +43,7 @@ _DAG = Entity(
     first=dags.DagState.IDLE,
     terminal=dags.DAG_TERMINAL,
     transitions=dags.DAG_TRANSITIONS,
+    causes=dags.DagCause,
     state_meanings={
         "idle": "stored, and bound to no site",
         "running": "bound to a site; its nodes become jobs",
@@ -76,6 +78,7 @@ _NODE = Entity(
     first=dags.NodeState.WAITING,
     terminal=dags.NODE_TERMINAL,
     transitions=dags.NODE_TRANSITIONS,
+    causes=dags.NodeCause,
     state_meanings={
         "waiting": "a parent is not done, or the DAG has no site",
         "ready": "may be submitted, in the order of the ready queue",
@@ -113,6 +116,7 @@ _JOB = Entity(
     first=jobs.JobState.RECEIVED,
     terminal=jobs.TERMINAL,
     transitions=jobs.TRANSITIONS,
+    causes=jobs.JobCause,
     state_meanings={
         "received": "in no TaskQueue yet: just stored, or it pauses after a place has failed it",
         "waiting": "in the TaskQueue with its needs, for any pilot that fits",

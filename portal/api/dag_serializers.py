@@ -8,7 +8,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from portal.api.serializers import (
-    EVENT_FIELDS,
+    CAUSED_EVENT_FIELDS,
     AmountsByNameField,
     EventSerializer,
     FindingSerializer,
@@ -118,7 +118,7 @@ class DagEventSerializer(EventSerializer):
 
     class Meta:
         model = DagEvent
-        fields = EVENT_FIELDS
+        fields = CAUSED_EVENT_FIELDS
 
 
 class NodeCountsSerializer(serializers.Serializer[Dag]):
@@ -151,7 +151,8 @@ class DagSerializer(serializers.ModelSerializer[Dag]):
     class Meta:
         model = Dag
         fields = [
-            "id", "name", "owner", "state", "state_since", "state_reason", "status", "exit_code",
+            "id", "name", "owner", "state", "state_since", "state_reason", "state_cause", "status",
+            "exit_code",
             "site", "unmatched_reason", "nodes", "root", "created_at", "ended_at",
         ]  # fmt: skip
 

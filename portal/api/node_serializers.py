@@ -8,7 +8,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from portal.api.serializers import (
-    EVENT_FIELDS,
+    CAUSED_EVENT_FIELDS,
     EventSerializer,
     ObjectField,
     ReasonSerializer,
@@ -25,7 +25,7 @@ class NodeEventSerializer(EventSerializer):
 
     class Meta:
         model = NodeEvent
-        fields = ["node", *EVENT_FIELDS]
+        fields = ["node", *CAUSED_EVENT_FIELDS]
 
 
 class NodeSerializer(serializers.ModelSerializer[Node]):
@@ -44,7 +44,8 @@ class NodeSerializer(serializers.ModelSerializer[Node]):
     class Meta:
         model = Node
         fields = [
-            "id", "name", "kind", "state", "state_since", "state_reason", "submit_description",
+            "id", "name", "kind", "state", "state_since", "state_reason", "state_cause",
+            "submit_description",
             "directory", "variables", "parents", "unfinished_parents", "priority", "category",
             "retry_number", "max_retries", "job",
         ]  # fmt: skip

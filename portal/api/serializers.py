@@ -122,6 +122,8 @@ class EventSerializer(serializers.ModelSerializer[EventRecord]):
 
 
 EVENT_FIELDS = ["id", "event", "from_state", "to_state", "actor", "reason", "facts", "created_at"]
+#: Of what has causes: code decides by them, and never by the words of a reason.
+CAUSED_EVENT_FIELDS = [*EVENT_FIELDS, "cause"]
 
 
 class JobEventSerializer(EventSerializer):
@@ -129,7 +131,7 @@ class JobEventSerializer(EventSerializer):
 
     class Meta:
         model = JobEvent
-        fields = EVENT_FIELDS
+        fields = CAUSED_EVENT_FIELDS
 
 
 class PilotEventSerializer(EventSerializer):
@@ -172,8 +174,8 @@ class JobSerializer(serializers.ModelSerializer[Job]):
     class Meta:
         model = Job
         fields = [
-            "id", "name", "owner", "state", "state_since", "state_reason", "cluster_id", "process",
-            "attempt_number", "max_attempts", "not_before", "created_at",
+            "id", "name", "owner", "state", "state_since", "state_reason", "state_cause",
+            "cluster_id", "process", "attempt_number", "max_attempts", "not_before", "created_at",
         ]  # fmt: skip
 
 

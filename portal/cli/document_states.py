@@ -23,6 +23,8 @@ Made from the transition tables in `wms/*/states.py` by `python -m portal.cli.do
 test fails when the two differ. A state changes only by one of these events, which is stored with
 its actor and time in the transaction of the change. Who asks for an event in a state that is not
 in its column *from* changes nothing and is told so. An event to *the same* only notes something.
+A reason is for people, and its words may change; programs go by the cause, which is empty where
+nothing went wrong and nobody acted: `cause` of an event, `state_cause` of what it happened to.
 """
 
 
@@ -55,9 +57,17 @@ def _section(entity: Entity) -> str:
             "| event | from | to | needs reason | meaning |",
             "|---|---|---|---|---|",
             *events,
+            *_causes(entity),
             "",
         ]
     )
+
+
+def _causes(entity: Entity) -> list[str]:
+    if entity.causes is None:
+        return []
+    causes = [f"| `{value}` | {label} |" for value, label in entity.causes.choices]
+    return ["", "| cause | meaning |", "|---|---|", *causes]
 
 
 def _place(entity: Entity, state: str) -> str:

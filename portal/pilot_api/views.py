@@ -247,7 +247,7 @@ def end(request: HttpRequest, pilot: Pilot) -> HttpResponse:
     body = read_body(request)
     services.end_pilot(
         pilot,
-        reason=body.choice("reason", *services.ENDS),
+        end=body.choice("reason", *services.ENDS),
         detail=body.text("detail"),
         totals=messages.read_totals(body),
         now=timezone.now(),

@@ -20,8 +20,8 @@ from wms.bulk.kinds import (
 )
 from wms.core.models import User
 from wms.core.transitions import Applied
-from wms.dags.lifecycle import JOB_TOPIC
-from wms.dags.models import Dag, Node
+from wms.dags.dag_jobs import DAG_ID, OF_DAGS, dag_of_outer_job
+from wms.dags.models import Node
 from wms.dags.node_services import rerun_nodes
 from wms.dags.selectors import nodes_of_jobs
 from wms.dags.states import NODE_TERMINAL, DagState
@@ -31,8 +31,7 @@ from wms.jobs.policy import may_steer
 from wms.jobs.states import NOTES, TERMINAL, TRANSITIONS
 
 _FEW = 50
-_OF_DAG = Q(topic=JOB_TOPIC)
-_HELD_DAG = Exists(Dag.objects.filter(pk=OuterRef("topic_key"), state=DagState.HELD))
+_HELD_DAG = Exists(dag_of_outer_job().filter(state=DagState.HELD))
 _ENDED_NODE = Exists(
     Node.objects.filter(
         job_id=Coalesce(NullIf(OuterRef("cluster_id"), 0), OuterRef("pk")),
@@ -64,9 +63,9 @@ def _rerun(ids: Sequence[int], order: Order) -> Mapping[int, str]:
 
 
 def _effects(jobs: QuerySet[Job]) -> list[str]:
-    of_dags = jobs.filter(_OF_DAG).order_by()
+    of_dags = jobs.filter(OF_DAGS).order_by()
     counted = of_dags.aggregate(
-        dags=Count("topic_key", distinct=True),
+        dags=Count(DAG_ID, distinct=True),
         nodes=Count(Coalesce(NullIf("cluster_id", 0), F("pk")), distinct=True),
     )
     if not counted["nodes"]:
@@ -111,7 +110,7 @@ JOBS = Kind(
             _with(steering.release_jobs),
             [
                 of_state(TRANSITIONS["release"].sources),
-                when(_OF_DAG & Q(_HELD_DAG), "its DAG is held: release that"),
+                when(OF_DAGS & Q(_HELD_DAG), "its DAG is held: release that"),
             ],
             needs_reason=False,
         ),
@@ -135,7 +134,7 @@ JOBS = Kind(
             "The nodes of these jobs run again as new jobs, with everything that depends on them.",
             _rerun,
             [
-                when(~_OF_DAG, "it belongs to no DAG, and a single job cannot run again"),
+                when(~OF_DAGS, "it belongs to no DAG, and a single job cannot run again"),
                 of_state(TERMINAL),
                 when(~Q(_ENDED_NODE), "its node has not ended, or has gone on to another job"),
             ],

@@ -38,9 +38,10 @@ WITH locked AS MATERIALIZED (
     ORDER BY id FOR UPDATE
 ), {moved}written AS (
     INSERT INTO {events}
-        ({subject}, event, from_state, to_state, actor, reason, facts, created_at)
+        ({subject}, event, from_state, to_state, actor, reason{cause}, facts, created_at)
     SELECT id, %(event)s::text, state, coalesce(%(target)s::text, state), %(actor)s::text,
-        %(reason)s::text, coalesce(%(facts)s::jsonb -> id::text, '{{}}'), statement_timestamp()
+        %(reason)s::text{said}, coalesce(%(facts)s::jsonb -> id::text, '{{}}'),
+        statement_timestamp()
     FROM locked ORDER BY id
     RETURNING {subject} AS entity_id, id
 ){told}
@@ -74,7 +75,8 @@ class StateMachine:
 
     `subject` is the event model's foreign key to the entity. Of the events in `announced` the inbox
     hears that the entity names as its `topic`, under its `topic_key`. Of those in `observed` hears
-    the inbox `observers`, whatever the entity.
+    the inbox `observers`, whatever the entity. One that `has_causes` keeps its cause as a value
+    beside the reason, which is for people: `state_cause` of the entity, `cause` of the event.
     """
 
     model: type[models.Model]
@@ -84,6 +86,7 @@ class StateMachine:
     announced: frozenset[str] = frozenset()
     observed: frozenset[str] = frozenset()
     observers: str = ""
+    has_causes: bool = False
 
     def apply(
         self,
@@ -92,6 +95,7 @@ class StateMachine:
         *,
         actor: Actor,
         reason: str = "",
+        cause: str = "",
         facts: Mapping[int, Mapping[str, Any]] | None = None,
         is_announced: bool = True,
         **changes: Any,
@@ -122,6 +126,7 @@ class StateMachine:
             {**given, "target": step.target, "sources": sorted(step.sources)},
             actor=actor,
             reason=reason,
+            cause=cause,
             facts=facts or {},
         )
         changed = [each.entity_id for each in written]
@@ -181,6 +186,7 @@ class StateMachine:
         actor: Actor,
         reason: str,
         facts: Mapping[int, Mapping[str, Any]],
+        cause: str = "",
     ) -> list[Written]:
         told = {str(pk): dict(each) for pk, each in facts.items()}
         if actor.facts:
@@ -190,6 +196,7 @@ class StateMachine:
             "event": event,
             "actor": actor.name,
             "reason": reason,
+            "cause": str(cause),
             "observers": self.observers,
             "facts": json.dumps(told, cls=DjangoJSONEncoder) if told else None,
         }
@@ -217,6 +224,8 @@ def _statement(
     moved = ""
     if changes is not None:
         state = {"state": Parameter("target"), "state_since": Now()}
+        if machine.has_causes:
+            state["state_cause"] = Parameter("cause")
         update = update_statement(
             machine.model._default_manager.all(),
             {**state, "state_reason": Parameter("reason"), **dict(changes)},
@@ -227,6 +236,8 @@ def _statement(
         entities=entities,
         events=machine.event_model._meta.db_table,
         subject=f"{machine.subject}_id",
+        cause=", cause" if machine.has_causes else "",
+        said=", %(cause)s::text" if machine.has_causes else "",
         moved=moved,
         told=told if listeners else "",
         topics="(SELECT array_agg(DISTINCT topic) FROM told)" if listeners else "NULL",

@@ -23,7 +23,7 @@ from wms.dags import lifecycle
 from wms.dags.demand import requests_of
 from wms.dags.models import Dag, MatchRecord
 from wms.dags.references import bounded
-from wms.dags.states import DagState
+from wms.dags.states import DagCause, DagState
 from wms.sites.throttling import note_matches
 
 log = structlog.get_logger(__name__)
@@ -89,7 +89,7 @@ def _hold_faulty(decision: Decision) -> None:
         if leftover.kind is Kind.FAULT:
             faulty[leftover.text].append(dag_id)
     for reason, ids in faulty.items():
-        lifecycle.apply_to_dags("hold", ids, actor=_ACTOR, reason=reason)
+        lifecycle.apply_to_dags("hold", ids, actor=_ACTOR, reason=reason, cause=DagCause.AD)
 
 
 def _note_reasons(decision: Decision) -> None:
@@ -180,7 +180,9 @@ def _surroundings(
             if not isinstance(error, ValueError):
                 log.exception("dag_environment_failed", dag=dag.pk)
             reason = f"matched to {ad.get('Name')}, but its environment cannot be made: {error}"
-            lifecycle.apply_to_dags("hold", [dag.pk], actor=_ACTOR, reason=reason)
+            lifecycle.apply_to_dags(
+                "hold", [dag.pk], actor=_ACTOR, reason=reason, cause=DagCause.AD
+            )
             continue
         found[dag.pk] = _Surroundings(environment, substitutions)
     return found

@@ -16,7 +16,7 @@ from wms.dags.scripts.asking import Wanted, ask, code_of
 from wms.dags.states import NodeKind, ScriptKind
 from wms.jobs import services as jobs
 from wms.jobs.models import Job
-from wms.jobs.states import TERMINAL
+from wms.jobs.states import TERMINAL, JobCause
 
 if TYPE_CHECKING:
     from wms.dags.news import JobNews
@@ -115,7 +115,8 @@ def _fails_fast(node: Node) -> bool:
 
 def _kill_rest(round_: Round, node: Node, *, why: str = "another job of the node failed") -> None:
     alive = cluster_jobs([node.job_id or 0]).exclude(state__in=TERMINAL)
-    jobs.kill_jobs(list(alive.values_list("pk", flat=True)), actor=round_.actor, reason=why)
+    ids = list(alive.values_list("pk", flat=True))
+    jobs.kill_jobs(ids, actor=round_.actor, reason=why, cause=JobCause.NODE)
 
 
 def cluster_jobs(clusters: Iterable[int]) -> Any:

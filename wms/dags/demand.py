@@ -15,7 +15,7 @@ from matching.fairshare import limit_of
 from matching.negotiation import Limit, Request, Share, Usage
 from matching.places import Offer
 from wms.accounting import selectors as accounting
-from wms.dags.lifecycle import JOB_TOPIC
+from wms.dags.dag_jobs import TOLD_OF_JOB, told_dag
 from wms.dags.models import Dag, MatchRecord
 from wms.dags.states import DagState
 from wms.jobs.models import Attempt
@@ -248,16 +248,17 @@ def used_slots() -> dict[tuple[int, int | None], float]:
     rows = list(
         Attempt.objects.filter(outcome="")
         .order_by()
-        .values_list("job__owner_id", "job__topic", "job__topic_key")
+        .values_list("job__owner_id", *TOLD_OF_JOB)
         .annotate(used=Sum("cores"))
     )
-    dags = {key for _, topic, key, _ in rows if topic == JOB_TOPIC}
-    groups = dict(
+    told = (told_dag(topic, key) for _, topic, key, _ in rows)
+    dags = {dag_id for dag_id in told if dag_id is not None}
+    groups: dict[int | None, int | None] = dict(
         Dag.objects.filter(pk__in=dags, accounting_group__isnull=False).values_list(
             "pk", "accounting_group_id"
         )
     )
     used: dict[tuple[int, int | None], float] = defaultdict(float)
     for owner_id, topic, key, count in rows:
-        used[owner_id, groups.get(key) if topic == JOB_TOPIC else None] += count
+        used[owner_id, groups.get(told_dag(topic, key))] += count
     return dict(used)

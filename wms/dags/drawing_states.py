@@ -18,8 +18,8 @@ from django.db import connection
 from django.db.models import OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce, Now
 
+from wms.dags.dag_jobs import jobs_of
 from wms.dags.drawing import Drawing
-from wms.dags.lifecycle import JOB_TOPIC
 from wms.dags.models import Dag, Node, NodeEvent
 from wms.dags.selectors import NodeCounts
 from wms.dags.states import COUNTED_KINDS, NodeState
@@ -152,7 +152,7 @@ def with_jobs(dag: Dag, drawing: Drawing, version: Version, own: OwnStates) -> S
     """The states with submitted nodes drawn as their jobs are; a query if there are such nodes."""
     codes = bytearray(own.codes)
     if _SUBMITTED in codes:
-        telling = _jobs(dag).filter(state__in=TELLING)
+        telling = jobs_of(dag.pk).filter(state__in=TELLING)
         for node_id, code in _looks_by_jobs(telling).items():
             index = drawing.index_of(node_id)
             if index is not None and codes[index] == _SUBMITTED:
@@ -165,7 +165,7 @@ def changes_since(dag: Dag, drawing: Drawing, known: Version) -> Changes:
     version = version_of(dag)
     events = NodeEvent.objects.filter(dag=dag, pk__gt=known.event_id).order_by()
     moved = set(events.values_list("node_id", flat=True).distinct()[: MAX_CHANGES + 1])
-    alive = _jobs(dag).filter(state__in=[*QUEUED, *WITH_PILOT])
+    alive = jobs_of(dag.pk).filter(state__in=[*QUEUED, *WITH_PILOT])
     firsts = _firsts(alive.filter(state_since__gte=known.seen_at - _OVERLAP)[: MAX_CHANGES + 1])
     if len(moved) > MAX_CHANGES or len(firsts) > MAX_CHANGES:
         return Changes(version, None)
@@ -174,7 +174,7 @@ def changes_since(dag: Dag, drawing: Drawing, known: Version) -> Changes:
     under_way = {
         job for state, job in states.values() if job and state == NodeState.SUBMITTED.value
     }
-    telling = _jobs(dag).filter(state__in=TELLING)
+    telling = jobs_of(dag.pk).filter(state__in=TELLING)
     looks = _looks_by_jobs(telling.filter(Q(pk__in=under_way) | Q(cluster_id__in=under_way)))
     codes = {}
     for pk, (state, _) in states.items():
@@ -183,10 +183,6 @@ def changes_since(dag: Dag, drawing: Drawing, known: Version) -> Changes:
             code = DRAWN.index(state)
             codes[index] = looks.get(pk, code) if code == _SUBMITTED else code
     return Changes(version, codes)
-
-
-def _jobs(dag: Dag) -> QuerySet[Job]:
-    return Job.objects.filter(topic=JOB_TOPIC, topic_key=dag.pk).order_by()
 
 
 def _firsts(jobs: QuerySet[Job]) -> set[int]:

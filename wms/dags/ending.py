@@ -22,19 +22,29 @@ from wms.dags.states import (
     COUNTED_KINDS,
     DAG_TERMINAL,
     NODE_IN_FLIGHT,
+    DagCause,
     DagState,
     DagStatus,
+    NodeCause,
     NodeKind,
     NodeState,
     ScriptKind,
     ScriptState,
 )
 from wms.jobs import services as jobs
-from wms.jobs.states import TERMINAL
+from wms.jobs.states import TERMINAL, JobCause
 from wms.placement import services as placement
 
 _FAILURE = 1
 _REMOVED = 2
+
+
+_CAUSES = {
+    DagStatus.NODE_FAILED: DagCause.NODE_FAILED,
+    DagStatus.ABORTED: DagCause.ABORTED,
+    DagStatus.REMOVED: DagCause.REMOVED,
+    DagStatus.HALTED: DagCause.HALTED,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +157,7 @@ def _end(round_: Round, ending: Ending, exit_code: int) -> None:
         [dag.pk],
         actor=round_.actor,
         reason=ending.reason,
+        cause=_CAUSES.get(ending.status, "") if not ending.is_success else "",
         facts={dag.pk: {"status": int(ending.status), "exit_code": exit_code}},
         ended_at=round_.now,
         status=ending.status,
@@ -191,17 +202,20 @@ def _stop_all(round_: Round, ending: Ending, *, with_final: bool) -> None:
     if ending.status == DagStatus.HALTED:
         # Their PRE scripts waited for their turn: nothing of them was run.
         waited = [node.pk for node in nodes if node.state == NodeState.PRE_RUNNING]
-        round_.move("put off", waited, reason=why, ready_rank=round_.number)
+        round_.move(
+            "put off", waited, reason=why, cause=NodeCause.DAG_ENDED, ready_rank=round_.number
+        )
         nodes = [node for node in nodes if node.pk not in set(waited)]
     stopped = [node.pk for node in nodes] + list(ready_services.values_list("pk", flat=True))
-    failed = round_.move("fail", stopped, reason=why)
+    failed = round_.move("fail", stopped, reason=why, cause=NodeCause.DAG_ENDED)
     round_.count(moves.give_up_below(failed, dag_id=dag.pk, actor=round_.actor).counts)
 
 
 def _stop_jobs(round_: Round, nodes: Sequence[Node], why: str) -> None:
     clusters = [node.job_id for node in nodes if node.job_id is not None]
     alive = cluster_jobs(clusters).exclude(state__in=TERMINAL)
-    jobs.kill_jobs(list(alive.values_list("pk", flat=True)), actor=round_.actor, reason=why)
+    ids = list(alive.values_list("pk", flat=True))
+    jobs.kill_jobs(ids, actor=round_.actor, reason=why, cause=JobCause.DAG_ENDED)
     requests = [
         node.progress["request"] for node in nodes if node.progress and "request" in node.progress
     ]

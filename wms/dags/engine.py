@@ -42,18 +42,17 @@ from wms.dags.rounds import ENGINE, Round
 from wms.dags.scripts.asking import grant
 from wms.dags.settling import Verdict, begin, settle, settle_plain
 from wms.dags.starting import start_waiting, submit_beside
-from wms.dags.states import DAG_TERMINAL, DagState, NodeKind, NodeState
+from wms.dags.states import DAG_TERMINAL, DagCause, DagState, NodeKind, NodeState
 from wms.dags.submitting import submit, submit_ready
 from wms.dags.timers import fire_timers
 from wms.jobs import services as jobs
+from wms.jobs.states import JobCause
 
 log = structlog.get_logger(__name__)
 _BATCH = 1000
 #: After so long a cycle begins with no other DAG: it ends before the limit of its task.
 _CYCLE_S = 30.0
 _TOO_LONG = "held for its time"
-#: How the reason begins for which such a DAG is held. Its entries stay until it is released.
-_OUR_FAULT = "the engine"
 
 
 class Advance(Enum):
@@ -70,7 +69,8 @@ def run_cycle(now: datetime) -> dict[str, Any]:
     A DAG with more to do comes again behind the others.
     """
     # A DAG that goes on in its next round comes behind those that have been told of before.
-    faulty = Dag.objects.filter(state=DagState.HELD, state_reason__startswith=_OUR_FAULT)
+    # The entries of a DAG that it cannot go on with stay until that is released.
+    faulty = Dag.objects.filter(state=DagState.HELD, state_cause=DagCause.ENGINE)
     keys = (
         InboxEntry.objects.filter(topic__in=lifecycle.TOPICS)
         .exclude(key__in=list(faulty.values_list("pk", flat=True)))
@@ -101,8 +101,7 @@ def _advance_safely(dag_id: int, now: datetime) -> str:
     except SoftTimeLimitExceeded:
         # Its round took as long as many should: left as it is, it would come first in each cycle.
         log.warning("dag_advance_too_long", dag=dag_id)
-        reason = f"{_OUR_FAULT} takes too long with this DAG: a round of it did not end in time"
-        lifecycle.apply_to_dags("hold", [dag_id], actor=ENGINE, reason=reason)
+        _hold(dag_id, "takes too long with this DAG: a round of it did not end in time")
         return _TOO_LONG
     except OperationalError as error:
         # The database is away, or this was a deadlock: the events stay where they are.
@@ -110,9 +109,13 @@ def _advance_safely(dag_id: int, now: datetime) -> str:
         return "postponed"
     except Exception as error:
         log.exception("dag_advance_failed", dag=dag_id)
-        reason = f"{_OUR_FAULT} cannot go on with this DAG: {type(error).__name__}: {error}"[:1000]
-        lifecycle.apply_to_dags("hold", [dag_id], actor=ENGINE, reason=reason.replace("\0", ""))
+        _hold(dag_id, f"cannot go on with this DAG: {type(error).__name__}: {error}")
         return "held"
+
+
+def _hold(dag_id: int, trouble: str) -> None:
+    reason = f"the engine {trouble}"[:1000].replace("\0", "")
+    lifecycle.apply_to_dags("hold", [dag_id], actor=ENGINE, reason=reason, cause=DagCause.ENGINE)
 
 
 def advance(dag_id: int, *, now: datetime) -> Advance:
@@ -193,7 +196,11 @@ def _take_back_returned(round_: Round, job_ids: list[int]) -> None:
     steering.recall_strays(round_, job_ids)
     if dag.state == DagState.HELD:
         jobs.hold_jobs(
-            job_ids, actor=round_.actor, reason=steering.HELD_WITH_DAG, is_announced=False
+            job_ids,
+            actor=round_.actor,
+            reason=steering.HELD_WITH_DAG,
+            cause=JobCause.DAG_HELD,
+            is_announced=False,
         )
 
 

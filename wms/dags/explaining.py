@@ -26,9 +26,9 @@ from matching.explanation import (
 )
 from matching.misses import Miss, nearest_misses
 from matching.needs import Needs
-from matching.negotiation import NEWCOMER_PRIORITY, NO_TIME, Bounds, Request
+from matching.negotiation import NEWCOMER_PRIORITY, Bounds, Request
 from matching.places import Offer
-from matching.reasons import why_left
+from matching.reasons import Kind, why_left
 from wms.accounting import selectors as accounting
 from wms.core.conf import conf
 from wms.core.errors import InvalidInput, NotFound
@@ -317,7 +317,7 @@ def _in_its_state(dag: Dag, answer: DagAnswer) -> tuple[Verdict, str]:
         return answer.verdict, answer.summary
     last = NegotiationCycle.objects.order_by("-started_at").first()
     is_seen = last is not None and last.started_at >= dag.state_since
-    if not is_seen or dag.unmatched_reason == NO_TIME.text:
+    if not is_seen or dag.unmatched_kind == Kind.UNSEEN:
         return Verdict.NOT_LOOKED_AT, f"No negotiation has looked at it yet. {answer.summary}"
     return Verdict.WAITING, f"Others came first in the last negotiation. {answer.summary}"
 

@@ -13,7 +13,7 @@ from wms.dags.models import Dag, Node
 from wms.dags.rescues import Resumption
 from wms.dags.rounds import Round
 from wms.dags.settling import Verdict, attempt_of
-from wms.dags.states import DAG_TERMINAL, DagState
+from wms.dags.states import DAG_TERMINAL, DagState, NodeCause
 from wms.dags.workspaces import read_file
 from wms.placement import services as placement
 
@@ -129,4 +129,5 @@ def _remember(node: Node, **what: int) -> None:
 
 def _failed_submit(round_: Round, node: Node, reason: str) -> Verdict:
     attempt = attempt_of(round_, node, features_of(node.features))
-    return Verdict(node, after_failed_submit(attempt), f"submit failed: {reason}", has_jobs=False)
+    decision, told = after_failed_submit(attempt), f"submit failed: {reason}"
+    return Verdict(node, decision, told, NodeCause.SUBMISSION, has_jobs=False)

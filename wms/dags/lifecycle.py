@@ -41,6 +41,7 @@ _DAGS = StateMachine(
     transitions=DAG_TRANSITIONS,
     observed=NEWS,
     observers=NEWS_TOPIC,
+    has_causes=True,
 )
 _WAKES_ENGINE = frozenset({"match", "resume", "begin", "halt"})
 _ENDS_MATCH = frozenset({"complete", "fail", "remove"})
@@ -61,6 +62,7 @@ def apply_to_dags(
     *,
     actor: Actor,
     reason: str = "",
+    cause: str = "",
     facts: Mapping[int, Mapping[str, Any]] | None = None,
     **changes: Any,
 ) -> Applied:
@@ -72,7 +74,7 @@ def apply_to_dags(
         # It may have been looking for another site while its last jobs ran.
         changes |= {"unmatched_reason": "", "unmatched_kind": ""}
     applied, written = _DAGS.apply(
-        event, dag_ids, actor=actor, reason=reason, facts=facts, **changes
+        event, dag_ids, actor=actor, reason=reason, cause=cause, facts=facts, **changes
     )
     if event in _WAKES_ENGINE:
         announce(

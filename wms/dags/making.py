@@ -11,12 +11,12 @@ from matching.needs import Needs
 from matching.reasons import each_told
 from matching.resources import offer_refusal
 from matching.substitution import Evaluator
+from wms.dags.dag_jobs import jobs_of
 from wms.dags.demand import requests_of
 from wms.dags.features import PLAIN, Features, features_of
 from wms.dags.former_jobs import avoided_hosts, avoided_sites
 from wms.dags.jobfields import text_length
 from wms.dags.late import LateDescriptions, NoDescription, Parents, WorkspaceFiles
-from wms.dags.lifecycle import JOB_TOPIC
 from wms.dags.models import Dag, SubmitDescription
 from wms.dags.needs import MAX_DIFFERENT_NEEDS
 from wms.dags.ready import ReadyNode
@@ -24,7 +24,6 @@ from wms.dags.references import Evaluate, bounded
 from wms.dags.rendering import CannotRender, Identity, NodeContext, Renderer, Surroundings
 from wms.dags.scripts.asking import status_now
 from wms.dags.submitfile import SubmitFile, from_dict
-from wms.jobs.models import Job
 from wms.jobs.specs import JobSpec
 from wms.sites.selectors import offered_resource, queues_of
 from wms.taskqueues.models import TaskQueue, WaitingJob
@@ -93,7 +92,7 @@ def _has_too_different_needs(dag: Dag) -> bool:
     owners = TaskQueue.objects.filter(owner=dag.owner, owner_group=group)
     if owners.count() <= MAX_DIFFERENT_NEEDS:
         return False
-    job_ids = Job.objects.filter(topic=JOB_TOPIC, topic_key=dag.pk).values("pk")
+    job_ids = jobs_of(dag.pk).values("pk")
     its = WaitingJob.objects.filter(job_id__in=job_ids).values("task_queue_id").distinct()
     return its.count() > MAX_DIFFERENT_NEEDS
 

@@ -19,20 +19,27 @@ from psycopg.types.json import Jsonb
 from wms.core.actors import Actor
 from wms.core.errors import ReasonRequired
 from wms.core.statements import whole_numbers
-from wms.dags.states import COUNTED_KINDS, NODE_TRANSITIONS, NodeKind, NodeState
+from wms.dags.states import (
+    COUNTED_KINDS,
+    NODE_TRANSITIONS,
+    NodeCause,
+    NodeKind,
+    NodeState,
+)
 
 # `was` is told by the statement where a node can come from one state only; else by its old row.
 _MOVE = """
 WITH moved AS (
     UPDATE dags_node AS node
-    SET state = %(target)s, state_since = statement_timestamp(), state_reason = %(reason)s{changes}
+    SET state = %(target)s, state_since = statement_timestamp(), state_reason = %(reason)s,
+        state_cause = %(cause)s{changes}
     FROM {given}
     WHERE node.id = given.id AND node.dag_id = ANY(%(dags)s) AND {from_state}
     RETURNING node.id, node.dag_id, {was} AS was, node.kind, node.category{returned}
 ), logged AS (
     INSERT INTO dags_nodeevent
-        (dag_id, node_id, event, from_state, to_state, actor, reason, facts, created_at)
-    SELECT dag_id, id, %(event)s, was, %(target)s, %(actor)s, %(reason)s, {facts},
+        (dag_id, node_id, event, from_state, to_state, actor, reason, cause, facts, created_at)
+    SELECT dag_id, id, %(event)s, was, %(target)s, %(actor)s, %(reason)s, %(cause)s, {facts},
            statement_timestamp()
     FROM moved
     {returning}
@@ -154,6 +161,7 @@ def send(
     dag_id: int | Collection[int],
     actor: Actor,
     reason: str = "",
+    cause: str = "",
     source: str | None = None,
     each: Each | None = None,
     facts: Mapping[str, Any] | None = None,
@@ -180,6 +188,7 @@ def send(
         "target": step.target,
         "actor": actor.name,
         "reason": reason,
+        "cause": str(cause),
         "topic": FAILURE_TOPIC,
         "facts": Jsonb({**actor.facts, **(facts or {})}),
         **{f"set_{name}": _value(value) for name, value in changes.items()},
@@ -301,4 +310,5 @@ def give_up_below(failed: Collection[int], *, dag_id: int, actor: Actor) -> Move
         dag_id=dag_id,
         actor=actor,
         reason="an ancestor of the node has failed",
+        cause=NodeCause.ANCESTOR,
     )

@@ -20,7 +20,7 @@ from wms.dags.models import Dag, Node, ScriptRun
 from wms.dags.rounds import Round, nodes_by_id
 from wms.dags.scripts.asking import ask_again, defers
 from wms.dags.settling import PlainEnds, Verdict, attempt_of
-from wms.dags.states import DagState, NodeKind, NodeState, ScriptKind
+from wms.dags.states import DagState, NodeCause, NodeKind, NodeState, ScriptKind
 from wms.placement.models import PlacementRequest
 
 #: So many entries are read in one round; the rest is for the next.
@@ -166,7 +166,7 @@ def _submitted(round_: Round, clusters: Iterable[int]) -> QuerySet[Node]:
 
 def _verdict_of_job(round_: Round, node: Node, ends: ClusterEnds) -> Verdict:
     attempt = attempt_of(round_, node, features_of(node.features))
-    return Verdict(node, after_job(attempt, ends.code), ends.reason)
+    return Verdict(node, after_job(attempt, ends.code), ends.reason, NodeCause.JOB)
 
 
 def verdicts_of_scripts(round_: Round, run_ids: Sequence[int]) -> list[Verdict]:
@@ -203,7 +203,8 @@ def _verdict_of_script(round_: Round, run: ScriptRun, node: Node) -> Verdict:
     decision = decide(attempt, code)
     why = run.failure or f"exit code {code}"
     reason = f"{run.kind.upper()} script: {why}" if code or run.failure else ""
-    return Verdict(node, decision, reason, has_jobs=run.kind == ScriptKind.POST)
+    has_jobs = run.kind == ScriptKind.POST
+    return Verdict(node, decision, reason, NodeCause.SCRIPT, has_jobs=has_jobs)
 
 
 def verdicts_of_inner(round_: Round, dag_ids: Sequence[int]) -> list[Verdict]:
@@ -224,7 +225,7 @@ def verdicts_of_inner(round_: Round, dag_ids: Sequence[int]) -> list[Verdict]:
             code = JOB_REMOVED
         attempt = attempt_of(round_, node, features_of(node.features))
         reason = f"the inner DAG {inner.pk} ended with {code}: {inner.state_reason}" if code else ""
-        verdicts.append(Verdict(node, after_job(attempt, code), reason))
+        verdicts.append(Verdict(node, after_job(attempt, code), reason, NodeCause.INNER_DAG))
     return verdicts
 
 
@@ -243,9 +244,8 @@ def verdicts_of_requests(round_: Round, request_ids: Sequence[int]) -> list[Verd
         request = requests[(node.progress or {})["request"]]
         code = _code_of_request(request)
         attempt = attempt_of(round_, node, features_of(node.features))
-        verdicts.append(
-            Verdict(node, after_job(attempt, code), request.state_reason if code else "")
-        )
+        reason = request.state_reason if code else ""
+        verdicts.append(Verdict(node, after_job(attempt, code), reason, NodeCause.REQUEST))
     return verdicts
 
 

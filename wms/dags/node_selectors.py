@@ -12,7 +12,8 @@ from django.db.models import Q, QuerySet, Value
 
 from wms.core.errors import NotFound
 from wms.core.models import User
-from wms.dags.lifecycle import DATA_TOPIC, JOB_TOPIC
+from wms.dags.dag_jobs import jobs_of
+from wms.dags.lifecycle import DATA_TOPIC
 from wms.dags.models import Dag, Edge, Node, NodeEvent, ScriptRun
 from wms.dags.selectors import DETAILS, find_dag, visible_dags
 from wms.dags.waiting import NodeRef
@@ -102,9 +103,8 @@ def jobs_of_node(node: Node) -> QuerySet[Job]:
     if node.job_id is not None:
         firsts.append(node.job_id)
     return (
-        Job.objects.filter(
-            Q(pk__in=firsts) | Q(cluster_id__in=firsts), topic=JOB_TOPIC, topic_key=node.dag_id
-        )
+        jobs_of(node.dag_id)
+        .filter(Q(pk__in=firsts) | Q(cluster_id__in=firsts))
         .select_related("owner")
         .order_by("-pk")
     )

@@ -20,7 +20,15 @@ from wms.dags.models import Dag, Edge, Node
 from wms.dags.rounds import Round
 from wms.dags.services import locked_dags, refuse_second_run
 from wms.dags.settling import finish
-from wms.dags.states import COUNTED_KINDS, DAG_TERMINAL, NODE_TERMINAL, NodeKind, NodeState
+from wms.dags.states import (
+    COUNTED_KINDS,
+    DAG_TERMINAL,
+    NODE_TERMINAL,
+    DagCause,
+    NodeCause,
+    NodeKind,
+    NodeState,
+)
 
 #: So many nodes are steered by one request.
 MAX_NODES = 10_000
@@ -89,7 +97,9 @@ def rerun_nodes(
         _reopen(round_, actor, reason)
     inner = Node.objects.filter(pk__in=below, kind=NodeKind.SUBDAG, state=NodeState.DONE)
     done_inner = list(inner.values_list("pk", flat=True))
-    moved = round_.move("rerun", below, reason=reason, retry_number=0, progress=None)
+    moved = round_.move(
+        "rerun", below, reason=reason, cause=NodeCause.PERSON, retry_number=0, progress=None
+    )
     # An inner DAG that was done runs again from its beginning, one that failed from its rescue.
     Node.objects.filter(pk__in=done_inner).update(progress={"is_fresh": True})
     _count_anew(round_, moved)
@@ -114,7 +124,8 @@ def mark_nodes(
     states = [NodeState.WAITING, NodeState.READY]
     states += [NodeState.FAILED, NodeState.FUTILE] if as_done else []
     chosen = _named(dag, names, {state.value for state in states}, "is not one that can be marked")
-    moved = round_.move("mark done" if as_done else "mark failed", chosen, reason=reason)
+    event = "mark done" if as_done else "mark failed"
+    moved = round_.move(event, chosen, reason=reason, cause=NodeCause.PERSON)
     if as_done:
         _revive_below(round_, moved, reason)
         _recount(_children(moved))
@@ -255,12 +266,15 @@ def _reopen(round_: Round, actor: Actor, reason: str) -> None:
         raise Conflict(f"DAG {dag.pk} is inside of another one, which has gone on: rerun its node.")
     refuse_second_run(dag)
     beside = [node.pk for nodes in round_.beside().values() for node in nodes]
-    round_.move("rerun", beside, reason=reason, retry_number=0, progress=None)
+    round_.move(
+        "rerun", beside, reason=reason, cause=NodeCause.PERSON, retry_number=0, progress=None
+    )
     lifecycle.apply_to_dags(
         "reopen",
         [dag.pk],
         actor=actor,
         reason=reason,
+        cause=DagCause.PERSON,
         status=0,
         exit_code=None,
         ended_at=None,
@@ -293,7 +307,8 @@ def _revive_below(round_: Round, done: Collection[int], reason: str) -> None:
         cursor.execute(_WITH_DESCENDANTS, [list(done)])
         below = {row[0] for row in cursor.fetchall()} - set(done)
     futile = Node.objects.filter(pk__in=below, state=NodeState.FUTILE)
-    revived = round_.move("rerun", list(futile.values_list("pk", flat=True)), reason=reason)
+    ids = list(futile.values_list("pk", flat=True))
+    revived = round_.move("rerun", ids, reason=reason, cause=NodeCause.PERSON)
     _count_anew(round_, revived)
 
 

@@ -21,7 +21,7 @@ from wms.dags import steering
 from wms.dags.figures import Stay, stays_of
 from wms.dags.models import Dag, MatchmakingPolicy, MatchRecord
 from wms.dags.policies import matchmaking_policy
-from wms.dags.states import DagState
+from wms.dags.states import DagCause, DagState
 
 log = structlog.get_logger(__name__)
 _ACTOR = Actor.system("rematcher")
@@ -95,6 +95,7 @@ def _hold_slow(dag_ids: Sequence[int]) -> None:
         [dag.pk for dag in running.select_for_update(of=("self",))],
         actor=_ACTOR,
         reason=f"its periodic_rematch takes longer than {SLOW_S:g} s to evaluate",
+        cause=DagCause.POLICY,
     )
 
 
@@ -172,6 +173,7 @@ def _hold(expression: str, policy: MatchmakingPolicy, batch: Sequence[_Fired]) -
         actor=_ACTOR,
         reason=f"the policy for rematches is true, but {rematches} by policy is the most that a "
         f"DAG gets: {expression}",
+        cause=DagCause.POLICY,
         facts=_facts(expression, batch),
     )
     return len(applied.changed)

@@ -26,7 +26,7 @@ from django.db.models import (
 from matching.reasons import Kind
 from wms.core.errors import NotFound
 from wms.core.models import User
-from wms.dags.lifecycle import JOB_TOPIC
+from wms.dags.dag_jobs import DAG_ID, dag_id_of, jobs_of
 from wms.dags.models import Dag, DagEvent, Edge, MatchRecord, Node, NodeEvent
 from wms.dags.states import COUNTED_KINDS, DagState, NodeState
 from wms.jobs.models import Job, WorkspaceFile
@@ -37,7 +37,7 @@ _IDLE_TOO_LONG = timedelta(minutes=10)
 #: A failed DAG is brought up for so long.
 _FAILED_LATELY = timedelta(days=1)
 _LIST_COLUMNS = (
-    "name", "owner__username", "site__name", "state", "state_since", "state_reason",
+    "name", "owner__username", "site__name", "state", "state_since", "state_reason", "state_cause",
     "unmatched_reason", "node_count", "done_count", "failed_count", "futile_count",
     "submitted_count", "ready_count", "status", "exit_code", "root_id", "parent_node_id",
     "created_at", "ended_at",
@@ -150,7 +150,7 @@ def nodes_of(dag: Dag) -> QuerySet[Node]:
 
 def nodes_of_jobs(jobs: Collection[Job]) -> dict[int, Node]:
     """The node that each of these jobs serves now, with its DAG; jobs without one are absent."""
-    clusters = {job.pk: job.cluster_id or job.pk for job in jobs if job.topic == JOB_TOPIC}
+    clusters = {job.pk: job.cluster_id or job.pk for job in jobs if dag_id_of(job)}
     nodes = Node.objects.filter(job_id__in=set(clusters.values())).select_related("dag")
     columns = ("name", "ordinal", "job_id", "dag__name", "dag__state")
     found = {node.job_id: node for node in nodes.only(*columns)}
@@ -159,7 +159,7 @@ def nodes_of_jobs(jobs: Collection[Job]) -> dict[int, Node]:
 
 def dags_of_jobs(jobs: Collection[Job]) -> dict[int, Dag]:
     """The DAG that each of these jobs was made for, by the job's id; single jobs are absent."""
-    keys = {job.pk: job.topic_key for job in jobs if job.topic == JOB_TOPIC}
+    keys = {job.pk: dag_id for job in jobs if (dag_id := dag_id_of(job)) is not None}
     dags = Dag.objects.filter(pk__in=set(keys.values())).only("name", "state").in_bulk()
     return {pk: dags[key] for pk, key in keys.items() if key in dags}
 
@@ -275,12 +275,10 @@ class JobCounts:
 
 def unfinished_jobs(dag_ids: Collection[int]) -> dict[int, JobCounts]:
     """How many unfinished jobs each of these DAGs has; a DAG without any is absent."""
-    jobs = Job.objects.filter(
-        topic=JOB_TOPIC, topic_key__in=dag_ids, state__in=[*QUEUED, *WITH_PILOT]
-    )
+    jobs = jobs_of(*dag_ids).filter(state__in=[*QUEUED, *WITH_PILOT])
     counted = (
         jobs.order_by()
-        .values_list("topic_key")
+        .values_list(DAG_ID)
         .annotate(
             queued=Count("pk", filter=Q(state__in=QUEUED)),
             running=Count("pk", filter=Q(state__in=WITH_PILOT)),

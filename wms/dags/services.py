@@ -13,6 +13,7 @@ from wms.core.audit import record_actions
 from wms.core.errors import Conflict, Finding, InvalidInput, NotFound, ReasonRequired
 from wms.core.transitions import Applied
 from wms.dags import lifecycle
+from wms.dags.dag_jobs import jobs_of
 from wms.dags.ending import begin_ending, ending_of_removal
 from wms.dags.inner import inner_dags
 from wms.dags.models import Dag, MatchRecord, Node
@@ -21,12 +22,12 @@ from wms.dags.policy import require_steering
 from wms.dags.rescues import Resumption
 from wms.dags.rounds import Round
 from wms.dags.runs import RunRequest, check_options, create_run
-from wms.dags.states import DAG_TERMINAL, DagState
-from wms.dags.steering import HELD_WITH_DAG, hold, jobs_of, take_back
+from wms.dags.states import DAG_TERMINAL, DagCause, DagState
+from wms.dags.steering import hold, take_back
 from wms.dags.timers import put_off_timers
 from wms.jobs import services as jobs
-from wms.jobs.models import Job, Workspace
-from wms.jobs.states import JobState
+from wms.jobs.models import Workspace
+from wms.jobs.states import JobCause, JobState
 
 #: A DAG may be kept away from a site for thirty days at the most.
 MAX_AVOID_S = 30 * 86_400
@@ -44,7 +45,7 @@ def hold_dags(dag_ids: Collection[int], *, actor: Actor, reason: str) -> Applied
     Raises NotFound, NotPermitted, ReasonRequired.
     """
     dags = locked_dags(dag_ids, actor)
-    applied = hold([dag.pk for dag in dags], actor=actor, reason=reason)
+    applied = hold([dag.pk for dag in dags], actor=actor, reason=reason, cause=DagCause.PERSON)
     _audit("hold DAG", applied, actor, reason)
     return applied
 
@@ -58,9 +59,12 @@ def halt_dags(dag_ids: Collection[int], *, actor: Actor, reason: str) -> Applied
     NotFound, NotPermitted, ReasonRequired.
     """
     dags = locked_dags(dag_ids, actor)
-    applied = lifecycle.apply_to_dags("halt", [dag.pk for dag in dags], actor=actor, reason=reason)
+    ids = [dag.pk for dag in dags]
+    applied = lifecycle.apply_to_dags(
+        "halt", ids, actor=actor, reason=reason, cause=DagCause.PERSON
+    )
     inner = inner_dags(applied.changed)
-    lifecycle.apply_to_dags("halt", inner, actor=actor, reason=reason)
+    lifecycle.apply_to_dags("halt", inner, actor=actor, reason=reason, cause=DagCause.OUTER_DAG)
     _audit("halt DAG", applied, actor, reason)
     return applied
 
@@ -79,7 +83,9 @@ def release_dags(dag_ids: Collection[int], *, actor: Actor, reason: str = "") ->
     bound = [dag.pk for dag in [*dags, *inner] if dag.site_id is not None or dag.is_followed]
     free = sorted({dag.pk for dag in [*dags, *inner]}.difference(bound))
     resumed, released = (
-        lifecycle.apply_to_dags(event, ids, actor=actor, reason=reason, policy_rematch_count=0)
+        lifecycle.apply_to_dags(
+            event, ids, actor=actor, reason=reason, cause=DagCause.PERSON, policy_rematch_count=0
+        )
         for event, ids in (("resume", bound), ("release", free))
     )
     jobs.release_jobs(_held_with(resumed.changed), actor=actor)
@@ -144,7 +150,9 @@ def remove_dags(dag_ids: Collection[int], *, actor: Actor, reason: str) -> Appli
     changed = []
     held = [dag for dag in dags if dag.state == DagState.HELD and dag.site_id is not None]
     # What is held runs nothing, not even FINAL.
-    lifecycle.apply_to_dags("resume", [dag.pk for dag in held], actor=actor, reason=reason)
+    lifecycle.apply_to_dags(
+        "resume", [dag.pk for dag in held], actor=actor, reason=reason, cause=DagCause.PERSON
+    )
     for dag in dags:
         # It may have been inside of one that was removed just now.
         dag.refresh_from_db(fields=["state", "ending", "round_number"])
@@ -153,8 +161,11 @@ def remove_dags(dag_ids: Collection[int], *, actor: Actor, reason: str) -> Appli
             begin_ending(round_, ending_of_removal(reason))
             round_.close()
             changed.append(dag.pk)
-    alive = jobs_of(changed, states={JobState.WAITING.value, JobState.HELD.value})
-    jobs.kill_jobs(alive, actor=actor, reason=f"the DAG was removed: {reason}")
+    left = jobs_of(*changed).filter(state__in=(JobState.WAITING, JobState.HELD))
+    alive = list(left.values_list("pk", flat=True))
+    jobs.kill_jobs(
+        alive, actor=actor, reason=f"the DAG was removed: {reason}", cause=JobCause.DAG_ENDED
+    )
     applied = Applied(changed, sorted({dag.pk for dag in dags}.difference(changed)))
     _audit("remove DAG", applied, actor, reason)
     return applied
@@ -273,8 +284,8 @@ def refuse_second_run(dag: Dag) -> None:
 
 def _held_with(dag_ids: Collection[int]) -> list[int]:
     """The jobs that are held because their DAGs were; what somebody held by itself stays so."""
-    held = Job.objects.filter(topic=lifecycle.JOB_TOPIC, topic_key__in=dag_ids, state=JobState.HELD)
-    return list(held.filter(state_reason__startswith=HELD_WITH_DAG).values_list("pk", flat=True))
+    held = jobs_of(*dag_ids).filter(state=JobState.HELD, state_cause=JobCause.DAG_HELD)
+    return list(held.values_list("pk", flat=True))
 
 
 def locked_dags(dag_ids: Collection[int], actor: Actor) -> list[Dag]:

@@ -13,7 +13,7 @@ from wms.dags.models import Node, NodeEvent, Rescue
 from wms.dags.rescues import write_save_point
 from wms.dags.rounds import Round, nodes_by_id
 from wms.dags.scripts.asking import Wanted, ask
-from wms.dags.states import DagState, NodeState, ScriptKind
+from wms.dags.states import DagState, NodeCause, NodeState, ScriptKind
 
 #: The nodes of an endless chain that run nothing would keep the engine with one DAG.
 _MOST_STEPS = 200
@@ -26,6 +26,7 @@ class Verdict:
     node: Node
     decision: Decision
     reason: str = ""
+    cause: str = ""
     has_jobs: bool = True
 
 
@@ -75,9 +76,9 @@ def settle_plain(round_: Round, ends: PlainEnds) -> list[int]:
     """Carry out what becomes of plain nodes; returns special ones that are ready now."""
     round_.move("succeed", ends.done, source=NodeState.SUBMITTED.value)
     for reason, ids in ends.retried.items():
-        _retry(round_, ids, reason)
+        _retry(round_, ids, reason, NodeCause.JOB)
     for reason, ids in ends.failed.items():
-        round_.move("fail", ids, reason=reason or "the job failed")
+        round_.move("fail", ids, reason=reason or "the job failed", cause=NodeCause.JOB)
     return finish(round_, ends.done, [pk for ids in ends.failed.values() for pk in ids])
 
 
@@ -149,22 +150,22 @@ def _abort_among(verdicts: Sequence[Verdict]) -> Verdict | None:
 
 def _carry_out(round_: Round, verdicts: Sequence[Verdict]) -> list[int]:
     """Apply the verdicts; returns special nodes that are ready now."""
-    by_next: dict[tuple[Next, str], list[Verdict]] = defaultdict(list)
+    by_next: dict[tuple[Next, str, str], list[Verdict]] = defaultdict(list)
     for verdict in verdicts:
-        by_next[verdict.decision.next, verdict.reason].append(verdict)
+        by_next[verdict.decision.next, verdict.reason, verdict.cause].append(verdict)
     done: list[int] = []
     failed: list[int] = []
     ready: list[int] = []
-    for (step, reason), group in by_next.items():
+    for (step, reason, cause), group in by_next.items():
         ids = [verdict.node.pk for verdict in group]
         if step is Next.SUCCEED:
-            done += round_.move("succeed", ids, reason=reason)
+            done += round_.move("succeed", ids, reason=reason, cause=cause if reason else "")
         elif step is Next.SKIP:
-            done += round_.move("skip", ids, reason=reason or "PRE_SKIP")
+            done += round_.move("skip", ids, reason=reason or "PRE_SKIP", cause=cause)
         elif step is Next.FAIL:
-            failed += round_.move("fail", ids, reason=reason or "the node failed")
+            failed += round_.move("fail", ids, reason=reason or "the node failed", cause=cause)
         elif step is Next.RETRY:
-            ready += _retry(round_, ids, reason)
+            ready += _retry(round_, ids, reason, cause)
         elif step is Next.SUBMIT:
             ready += _pass_pre(round_, group)
         else:
@@ -172,12 +173,13 @@ def _carry_out(round_: Round, verdicts: Sequence[Verdict]) -> list[int]:
     return ready + finish(round_, done, failed)
 
 
-def _retry(round_: Round, ids: Collection[int], reason: str) -> list[int]:
+def _retry(round_: Round, ids: Collection[int], reason: str, cause: str) -> list[int]:
     is_first = round_.options.retry_node_first
     return round_.move(
         "retry",
         ids,
         reason=reason or "the node failed",
+        cause=cause,
         expressions={"retry_number": "node.retry_number + 1"},
         progress=None,
         ready_rank=round_.front_rank() if is_first else round_.number,

@@ -19,6 +19,22 @@ class DagState(models.TextChoices):
     REMOVED = "removed", "removed"
 
 
+class DagCause(models.TextChoices):
+    """Why a DAG came into its state, for code; the reason says it to people."""
+
+    PERSON = "person", "somebody wanted it"
+    OUTER_DAG = "outer_dag", "it was done to the DAG around it"
+    ENGINE = "engine", "the engine cannot go on with it"
+    AD = "ad", "its ad or environment cannot be made"
+    SUBMISSION = "submission", "a node of it cannot be submitted"
+    POLICY = "policy", "the policy for rematches"
+    LOG = "log", "the log that it follows makes no sense"
+    NODE_FAILED = "node_failed", "nodes failed"
+    ABORTED = "aborted", "ABORT-DAG-ON"
+    REMOVED = "removed", "it was removed"
+    HALTED = "halted", "it was halted and is drained"
+
+
 class DagStatus(models.IntegerChoices):
     """How a DAG fares, in DAGMan's codes (`$DAG_STATUS`)."""
 
@@ -74,6 +90,20 @@ class NodeState(models.TextChoices):
     DONE = "done", "done"
     FAILED = "failed", "failed"
     FUTILE = "futile", "futile"
+
+
+class NodeCause(models.TextChoices):
+    """Why a node came into its state, for code; the reason says it to people."""
+
+    PERSON = "person", "somebody wanted it"
+    JOB = "job", "its jobs"
+    SCRIPT = "script", "its PRE or POST script"
+    INNER_DAG = "inner_dag", "its inner DAG"
+    REQUEST = "request", "its placement request"
+    SUBMISSION = "submission", "it cannot be submitted"
+    ANCESTOR = "ancestor", "an ancestor failed"
+    DAG_ENDED = "dag_ended", "its DAG ends"
+    DAG_LEFT = "dag_left", "its DAG leaves the site"
 
 
 _D = DagState

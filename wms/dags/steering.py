@@ -18,26 +18,24 @@ from wms.core.loops import wake_loop
 from wms.core.transitions import Applied
 from wms.dags import lifecycle, moves
 from wms.dags.clusters import cluster_jobs
+from wms.dags.dag_jobs import jobs_of
 from wms.dags.inner import inner_dags
 from wms.dags.models import Dag, MatchRecord, Node
 from wms.dags.rounds import Round, add_counts
-from wms.dags.states import NodeState
+from wms.dags.states import DagCause, NodeCause, NodeState
 from wms.jobs import services as jobs
 from wms.jobs.models import Job
-from wms.jobs.states import QUEUED, TERMINAL, JobState
+from wms.jobs.states import QUEUED, TERMINAL, JobCause, JobState
 
 _ALIVE = frozenset(JobState.values) - TERMINAL
-#: How the reason begins for which the jobs of a held DAG are held.
+#: What people read of the jobs of a held DAG.
 HELD_WITH_DAG = "the DAG is held"
-
-
-def jobs_of(dag_ids: Collection[int], *, states: Collection[str]) -> list[int]:
-    """The jobs of these DAGs that are in one of these states."""
-    return list(
-        Job.objects.filter(
-            topic=lifecycle.JOB_TOPIC, topic_key__in=dag_ids, state__in=states
-        ).values_list("pk", flat=True)
-    )
+#: Why a DAG was taken from its site, by how its stay there ended.
+_CAUSES = {
+    MatchRecord.End.REMATCH: DagCause.PERSON,
+    MatchRecord.End.POLICY: DagCause.POLICY,
+    MatchRecord.End.UNFIT: DagCause.SUBMISSION,
+}
 
 
 @transaction.atomic
@@ -46,16 +44,21 @@ def hold(
     *,
     actor: Actor,
     reason: str,
+    cause: DagCause,
     facts: Mapping[int, Mapping[str, Any]] | None = None,
 ) -> Applied:
     """Hold DAGs, whose rows the caller has locked, and their waiting jobs; what runs goes on."""
-    applied = lifecycle.apply_to_dags("hold", dag_ids, actor=actor, reason=reason, facts=facts)
+    applied = lifecycle.apply_to_dags(
+        "hold", dag_ids, actor=actor, reason=reason, cause=cause, facts=facts
+    )
     inner = inner_dags(applied.changed)
-    lifecycle.apply_to_dags("hold", inner, actor=actor, reason=reason)
+    lifecycle.apply_to_dags("hold", inner, actor=actor, reason=reason, cause=DagCause.OUTER_DAG)
+    waiting = jobs_of(*applied.changed, *inner).filter(state=JobState.WAITING)
     jobs.hold_jobs(
-        jobs_of([*applied.changed, *inner], states={JobState.WAITING.value}),
+        list(waiting.values_list("pk", flat=True)),
         actor=actor,
         reason=f"{HELD_WITH_DAG}: {reason}",
+        cause=JobCause.DAG_HELD,
         is_announced=False,
     )
     return applied
@@ -85,6 +88,7 @@ def take_back(
         [dag.pk for dag in dags if dag.site is not None],
         actor=actor,
         reason=reason,
+        cause=_CAUSES[end],
         facts={
             dag.pk: {
                 "site": dag.site.name if dag.site else "",
@@ -100,7 +104,9 @@ def take_back(
     )
     lifecycle.end_matches(applied.changed, end=end, reason=reason, avoid_s=avoid_s)
     inner = inner_dags(applied.changed)
-    lifecycle.apply_to_dags("rematch", inner, actor=actor, reason=reason, **lifecycle.UNBOUND)
+    lifecycle.apply_to_dags(
+        "rematch", inner, actor=actor, reason=reason, cause=DagCause.OUTER_DAG, **lifecycle.UNBOUND
+    )
     why = f"the DAG leaves its site: {reason}"
     taken = [dag for dag in dags if dag.pk in set(applied.changed)]
     _recall_nodes([*taken, *_locked(inner)], lets_finish=lets_finish, actor=actor, why=why)
@@ -126,7 +132,7 @@ def recall_strays(round_: Round, job_ids: Collection[int]) -> None:
     clusters = {cluster for _, cluster in strays}
     why = "the DAG has left the job's site"
     alive = cluster_jobs(clusters).filter(state__in=_ALIVE).values_list("pk", flat=True)
-    jobs.kill_jobs(list(alive), actor=round_.actor, reason=why)
+    jobs.kill_jobs(list(alive), actor=round_.actor, reason=why, cause=JobCause.DAG_LEFT)
     for moved in _recall([dag], clusters, actor=round_.actor, why=why):
         round_.count(moved.counts)
 
@@ -142,7 +148,7 @@ def _recall_nodes(dags: Sequence[Dag], *, lets_finish: bool, actor: Actor, why: 
     kept = {c or pk for pk, c, state in rows if lets_finish and state not in QUEUED}
     to_kill = [pk for pk, cluster, _ in rows if (cluster or pk) not in kept]
     kill = jobs.kill_queued_jobs if lets_finish else jobs.kill_jobs
-    killed = set(kill(to_kill, actor=actor, reason=why).changed)
+    killed = set(kill(to_kill, actor=actor, reason=why, cause=JobCause.DAG_LEFT).changed)
     clusters = {cluster or pk for pk, cluster, _ in rows if pk in killed}
     counts: dict[int, Counter[str]] = defaultdict(Counter)
     for moved in _recall(dags, clusters, actor=actor, why=why):
@@ -170,7 +176,14 @@ def _recall(
     ids = [dag.pk for dag in dags]
     return [
         moves.move(
-            "recall", chosen, dag_id=ids, actor=actor, reason=why, progress=progress, ready_rank=0
+            "recall",
+            chosen,
+            dag_id=ids,
+            actor=actor,
+            reason=why,
+            cause=NodeCause.DAG_LEFT,
+            progress=progress,
+            ready_rank=0,
         )
         for chosen, progress in ((kept, {"pre": 0}), (found.keys() - kept, None))
     ]

@@ -22,7 +22,7 @@ from wms.dags.policies import matchmaking_policy
 from wms.dags.ready import ReadyNode, ready_nodes
 from wms.dags.rounds import Round, is_provisioned, nodes_by_id
 from wms.dags.settling import Verdict, attempt_of, begin
-from wms.dags.states import NodeKind, ScriptKind
+from wms.dags.states import DagCause, NodeCause, NodeKind, ScriptKind
 from wms.dags.throttles import room_of, take_ready
 from wms.jobs import services as jobs
 from wms.pilots.director import DIRECT_TASK
@@ -210,7 +210,8 @@ def _set_timers(round_: Round, nodes: Sequence[ReadyNode]) -> None:
 def _failed_submit(round_: Round, node: Node, fault: Fault) -> Verdict:
     attempt = attempt_of(round_, node, features_of(node.features))
     reason = f"submit failed: {fault.reason}"
-    return Verdict(node, after_failed_submit(attempt), reason, has_jobs=False)
+    decision = after_failed_submit(attempt)
+    return Verdict(node, decision, reason, NodeCause.SUBMISSION, has_jobs=False)
 
 
 def _stop(round_: Round, fault: Fault, *, has_begun: bool) -> None:
@@ -222,7 +223,9 @@ def _stop(round_: Round, fault: Fault, *, has_begun: bool) -> None:
     dag, reason, policy = round_.dag, fault.reason, matchmaking_policy()
     begun = has_begun or dag.done_count or dag.failed_count or dag.submitted_count
     if begun or dag.parent_node_id is not None:
-        lifecycle.apply_to_dags("hold", [dag.pk], actor=round_.actor, reason=reason)
+        lifecycle.apply_to_dags(
+            "hold", [dag.pk], actor=round_.actor, reason=reason, cause=DagCause.SUBMISSION
+        )
     elif fault.is_of_site and dag.policy_rematch_count < policy.max_rematches:
         steering.take_back(
             [dag],
@@ -234,8 +237,9 @@ def _stop(round_: Round, fault: Fault, *, has_begun: bool) -> None:
         )
     else:
         lifecycle.apply_to_dags(
-            "hold", [dag.pk], actor=round_.actor, reason=reason, **lifecycle.UNBOUND
-        )
+            "hold", [dag.pk], actor=round_.actor, reason=reason, cause=DagCause.SUBMISSION,
+            **lifecycle.UNBOUND,
+        )  # fmt: skip
         lifecycle.end_matches([dag.pk], end=MatchRecord.End.HOLD, reason=reason)
     round_.close()
     dag.refresh_from_db()

@@ -9,13 +9,12 @@ from django.db.models import F, Q, QuerySet, Sum
 from django.db.models.functions import Coalesce
 
 from wms.dags import moves
+from wms.dags.dag_jobs import jobs_of
 from wms.dags.language.spec import RunOptions
-from wms.dags.lifecycle import JOB_TOPIC
 from wms.dags.models import Dag, Node, SharedLimit
 from wms.dags.ready import ReadyNode, ready_nodes
 from wms.dags.rounds import Round
 from wms.dags.states import COUNTED_KINDS, DAG_ACTIVE, NodeKind, NodeState
-from wms.jobs.models import Job
 
 _IDLE_JOBS = ("received", "waiting", "matched", "held")
 
@@ -145,7 +144,7 @@ def dags_waiting_for_room() -> list[int]:
 
 def _idle_jobs(dag: Dag) -> int:
     """Jobs of the DAG's nodes that neither run nor have ended; held ones count."""
-    return Job.objects.filter(topic=JOB_TOPIC, topic_key=dag.pk, state__in=_IDLE_JOBS).count()
+    return jobs_of(dag.pk).filter(state__in=_IDLE_JOBS).count()
 
 
 def _submitted_under(limit: SharedLimit) -> int:

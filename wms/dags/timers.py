@@ -20,10 +20,9 @@ from wms.dags.states import DAG_TERMINAL, DagState, NodeState
 from wms.dags.throttles import dags_waiting_for_room
 from wms.jobs import services as jobs
 from wms.jobs.models import Attempt
-from wms.jobs.states import TERMINAL
+from wms.jobs.states import TERMINAL, JobCause
 from wms.placement import services as placement
 
-_NOT_STARTED = "it did not start"
 #: So many timers are looked at in one round; the rest is for the next.
 _MOST = 500
 
@@ -80,36 +79,36 @@ def fire_timers(round_: Round) -> bool:
         .order_by("due_at", "pk")[:_MOST]
     )
     NodeTimer.objects.filter(pk__in=[timer.pk for timer in due]).delete()
-    late: dict[str, list[Node]] = defaultdict(list)
+    late: dict[tuple[str, int], list[Node]] = defaultdict(list)
     for timer in due:
         is_current = timer.retry_number == timer.node.retry_number
         if timer.node.state == NodeState.SUBMITTED and is_current:
-            late[_reason_of(timer)].append(timer.node)
-    for reason, nodes in sorted(late.items()):
-        _end_jobs(round_, [node for node in nodes if node.job_id is not None], reason)
-        _end_others(round_, nodes, reason)
+            late[timer.kind, timer.limit_s].append(timer.node)
+    for (kind, limit_s), nodes in sorted(late.items()):
+        with_jobs = [node for node in nodes if node.job_id is not None]
+        if kind == NodeTimer.Kind.QUEUE:
+            reason = f"it did not start within {limit_s} s (TIMEOUT QUEUE)"
+            _end_jobs(round_, with_jobs, reason, only_waiting=True)
+        else:
+            # Inner DAGs and placements begin at once: only how long they run is limited.
+            reason = f"it did not end within {limit_s} s (TIMEOUT RUN)"
+            _end_jobs(round_, with_jobs, reason)
+            _end_others(round_, nodes, reason)
     return len(due) == _MOST
 
 
-def _reason_of(timer: NodeTimer) -> str:
-    if timer.kind == NodeTimer.Kind.QUEUE:
-        return f"{_NOT_STARTED} within {timer.limit_s} s (TIMEOUT QUEUE)"
-    return f"it did not end within {timer.limit_s} s (TIMEOUT RUN)"
-
-
-def _end_jobs(round_: Round, nodes: Sequence[Node], reason: str) -> None:
+def _end_jobs(
+    round_: Round, nodes: Sequence[Node], reason: str, *, only_waiting: bool = False
+) -> None:
     jobs_ = cluster_jobs([node.job_id or 0 for node in nodes]).exclude(state__in=TERMINAL)
-    if reason.startswith(_NOT_STARTED):
+    if only_waiting:
         begun = Attempt.objects.filter(job__in=jobs_, started_at__isnull=False)
         jobs_ = jobs_.exclude(pk__in=begun.values("job_id"))
     ids = list(jobs_.order_by("pk").values_list("pk", flat=True))
-    jobs.kill_jobs(ids, actor=round_.actor, reason=reason)
+    jobs.kill_jobs(ids, actor=round_.actor, reason=reason, cause=JobCause.TIMEOUT)
 
 
 def _end_others(round_: Round, nodes: Sequence[Node], reason: str) -> None:
-    """Inner DAGs and placements begin at once: only how long they run is limited."""
-    if reason.startswith(_NOT_STARTED):
-        return
     progress = [node.progress or {} for node in nodes]
     requests = [each["request"] for each in progress if "request" in each]
     if requests:

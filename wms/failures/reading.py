@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from wms.dags.lifecycle import JOB_TOPIC
+from wms.dags.dag_jobs import TOLD_OF_JOB, told_dag
 from wms.dags.models import NodeEvent
 from wms.dags.moves import FAILURE_TOPIC as NODE_TOPIC
-from wms.dags.states import NodeKind, NodeState
+from wms.dags.states import NodeCause, NodeKind, NodeState
 from wms.failures.models import Category, Kind
 from wms.jobs.lifecycle import FAILURE_TOPIC as FAILED_JOBS
 from wms.jobs.models import Attempt, JobEvent
+from wms.jobs.states import JobCause
 from wms.pilots.lifecycle import FAILURE_TOPIC as PILOT_TOPIC
-from wms.pilots.lifecycle import FAILURES as FAILURES_OF_PILOTS
 from wms.pilots.models import PilotEvent
 from wms.pilots.suspects import Suspicions
 
@@ -27,12 +27,12 @@ KINDS: Mapping[str, Kind] = {
     PILOT_TOPIC: Kind.PILOT,
 }
 _JOB_COLUMNS = (
-    "pk", "job_id", "event", "actor", "reason", "created_at", "job__owner_id",
-    "job__owner__username", "job__topic", "job__topic_key",
+    "pk", "job_id", "event", "actor", "reason", "cause", "created_at", "job__owner_id",
+    "job__owner__username", *TOLD_OF_JOB,
 )  # fmt: skip
 _NODE_COLUMNS = (
-    "pk", "node_id", "from_state", "reason", "created_at", "node__kind", "dag_id", "dag__owner_id",
-    "dag__owner__username", "dag__site__name",
+    "pk", "node_id", "from_state", "reason", "cause", "created_at", "node__kind", "dag_id",
+    "dag__owner_id", "dag__owner__username", "dag__site__name",
 )  # fmt: skip
 _PILOT_COLUMNS = (
     "pk", "pilot_id", "event", "reason", "created_at", "pilot__owner_id", "pilot__owner__username",
@@ -63,7 +63,7 @@ class Sighting:
 
 
 def read_events(kind: Kind, event_ids: Collection[int]) -> list[Sighting]:
-    """The failures that these events tell of, in at most four queries.
+    """The failures that these events tell of, in at most three queries.
 
     Events that are none are left out: holds by people, ends of nodes that follow from the end of a
     job, which is told by the job, and jobs that run again because their pilot failed, which is told
@@ -75,20 +75,16 @@ def read_events(kind: Kind, event_ids: Collection[int]) -> list[Sighting]:
 def _read_jobs(event_ids: Collection[int]) -> list[Sighting]:
     rows = list(JobEvent.objects.filter(pk__in=event_ids).values_list(*_JOB_COLUMNS))
     attempts = _attempts_of({row[1] for row in rows})
-    told = _failures_of_pilots(
-        attempt.pilot_id
-        for _, job_id, event, _, reason, at, *_ in rows
-        if _is_of_pilot(event, reason) and (attempt := _attempt_at(attempts[job_id], at))
-    )
     suspicions = Suspicions({each.host for of_job in attempts.values() for each in of_job})
     sightings = []
-    for pk, job_id, event, actor, reason, at, owner_id, owner, topic, key in rows:
+    for pk, job_id, event, actor, reason, cause, at, owner_id, owner, topic, key in rows:
         # Names of people have no colon.
         if event == "hold" and ":" not in actor:
             continue
-        tried = _attempt_at(attempts[job_id], at)
-        if tried and _is_of_pilot(event, reason) and _is_among(reason, told[tried.pilot_id]):
+        # One that fails with its pilot is told anyway.
+        if event == "reschedule" and cause == JobCause.PILOT_FAILED:
             continue
+        tried = _attempt_at(attempts[job_id], at)
         # Beside what the payload does wrong by itself: a group of its own, for the site.
         is_of_node = tried is not None and suspicions.has(tried.site_name, tried.host, at)
         sightings.append(
@@ -102,31 +98,11 @@ def _read_jobs(event_ids: Collection[int]) -> list[Sighting]:
                 host=tried.host if tried else "",
                 owner=owner,
                 owner_id=owner_id,
-                dag_id=key if topic == JOB_TOPIC else None,
-                guess=Category.SITE if is_of_node else _guess_of_job(reason, tried),
+                dag_id=told_dag(topic, key),
+                guess=Category.SITE if is_of_node else _guess_of_job(cause, tried),
             )
         )
     return sightings
-
-
-def _is_of_pilot(event: str, reason: str) -> bool:
-    """Whether a job may run again for what became of its pilot; one that fails is told anyway."""
-    return event == "reschedule" and reason.startswith("the pilot ")
-
-
-def _failures_of_pilots(pilot_ids: Iterable[int]) -> dict[int, list[str]]:
-    """Why these pilots failed."""
-    found: dict[int, list[str]] = defaultdict(list)
-    if ids := set(pilot_ids):
-        events = PilotEvent.objects.filter(pilot_id__in=ids, event__in=FAILURES_OF_PILOTS)
-        for pilot_id, reason in events.values_list("pilot_id", "reason"):
-            found[pilot_id].append(reason)
-    return found
-
-
-def _is_among(message: str, reasons: Iterable[str]) -> bool:
-    """Whether a message tells of one of these reasons."""
-    return any(reason and reason in message for reason in reasons)
 
 
 def _attempts_of(job_ids: Collection[int]) -> dict[int, list[Attempt]]:
@@ -143,8 +119,8 @@ def _attempt_at(attempts: Iterable[Attempt], at: datetime) -> Attempt | None:
     return next((attempt for attempt in attempts if attempt.matched_at <= at), None)
 
 
-def _guess_of_job(reason: str, tried: Attempt | None) -> Category:
-    if "file" in reason and ("missing" in reason or "not exist" in reason or "receive" in reason):
+def _guess_of_job(cause: str, tried: Attempt | None) -> Category:
+    if cause in {JobCause.INPUTS, JobCause.OUTPUTS}:
         return Category.DATA
     if tried is None:
         return Category.UNKNOWN
@@ -170,18 +146,18 @@ def _read_nodes(event_ids: Collection[int]) -> list[Sighting]:
             owner=owner,
             owner_id=owner_id,
             dag_id=dag_id,
-            guess=_guess_of_node(reason, kind),
+            guess=_guess_of_node(cause, kind),
         )
-        for pk, node_id, was, reason, at, kind, dag_id, owner_id, owner, site in rows
+        for pk, node_id, was, reason, cause, at, kind, dag_id, owner_id, owner, site in rows
         # Of what runs for a node the jobs and the inner nodes tell themselves.
         if was != NodeState.SUBMITTED or kind == NodeKind.DATA
     ]
 
 
-def _guess_of_node(reason: str, kind: str) -> Category:
+def _guess_of_node(cause: str, kind: str) -> Category:
     if kind == NodeKind.DATA:
         return Category.DATA
-    return Category.PAYLOAD if " script" in reason else Category.UNKNOWN
+    return Category.PAYLOAD if cause == NodeCause.SCRIPT else Category.UNKNOWN
 
 
 def _read_pilots(event_ids: Collection[int]) -> list[Sighting]:

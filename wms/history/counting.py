@@ -60,7 +60,7 @@ LEFT JOIN LATERAL (
         WHEN outcome = 'killed' OR stopped_by <> '' THEN 'stopped'
         WHEN signal IS NOT NULL THEN 'signal'
         WHEN exit_code <> 0 THEN 'exit_code'
-        WHEN reason LIKE 'output files %%' THEN 'output_missing'
+        WHEN event.cause = 'outputs' THEN 'output_missing'
         ELSE 'other' END AS why
     FROM jobs_attempt
     WHERE job_id = event.job_id AND matched_at <= event.created_at

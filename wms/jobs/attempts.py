@@ -30,7 +30,7 @@ from wms.jobs.pilot_time import needs_of_more_time
 from wms.jobs.places import misplaced, names_told
 from wms.jobs.publishing import not_received, publish
 from wms.jobs.services import MOST_FREE_ATTEMPTS, hold_jobs, reschedule_jobs
-from wms.jobs.states import WITH_PILOT, JobState
+from wms.jobs.states import WITH_PILOT, JobCause, JobState
 from wms.jobs.verdicts import (
     MOST_PAYLOAD_FAILURES,
     Ending,
@@ -82,6 +82,13 @@ class PayloadEnd:
         if self.missing_outputs:
             return f"output files are missing: {names_told(self.missing_outputs)}"
         return ""
+
+    def cause(self, success_code: int = 0) -> JobCause:
+        """The cause of that failure."""
+        if self.stopped_by == _StoppedBy.PILOT_TIME:
+            return JobCause.PILOT_TIME
+        is_own = self.reason or self.signal is not None or self.exit_code != success_code
+        return JobCause.PAYLOAD if is_own else JobCause.OUTPUTS
 
 
 def start_attempt(job_id: int, number: int, *, pilot_id: int, actor: Actor, now: datetime) -> None:
@@ -175,7 +182,7 @@ def _end(
     _note_start(job, actor)
     if _goes_elsewhere(job, attempt, end, actor=actor, now=now):
         return
-    failure = end.failure(success_code(job)) or not_received(job, attempt) or misplaced(job)
+    failure, cause = _failure(job, attempt, end)
     ad = JobAd(job, attempt, now, Ending(end.exit_code, end.signal))
     is_held = ad.says("on_exit_hold")
     again = "" if is_held else _why_again(job, ad, end, failure)
@@ -188,21 +195,36 @@ def _end(
         _give_attempt_back(job_id)
     if is_held:
         reason = f"{_ON_EXIT_HOLD}: {failure}" if failure else _ON_EXIT_HOLD
-        hold_jobs([job_id], actor=actor, reason=reason, facts=facts)
+        hold_jobs([job_id], actor=actor, reason=reason, cause=JobCause.EXPRESSION, facts=facts)
     elif again:
-        _run_again(job, reason=again, host=attempt.host if failure else "", actor=actor)
+        host = attempt.host if failure else ""
+        _run_again(job, reason=again, cause=cause, host=host, actor=actor)
     elif failure:
-        lifecycle.apply("fail", [job_id], actor=actor, reason=failure, facts=facts)
+        lifecycle.apply("fail", [job_id], actor=actor, reason=failure, cause=cause, facts=facts)
     else:
         lifecycle.apply("complete", [job_id], actor=actor, facts=facts)
 
 
-def _run_again(job: Job, *, reason: str, host: str, actor: Actor) -> None:
+def _failure(job: Job, attempt: Attempt, end: PayloadEnd) -> tuple[str, JobCause]:
+    """Why the job counts as failed, in words, and the cause of it or of whatever else is done."""
+    code = success_code(job)
+    if failure := end.failure(code):
+        return failure, end.cause(code)
+    if failure := not_received(job, attempt):
+        return failure, JobCause.OUTPUTS
+    if failure := misplaced(job):
+        return failure, JobCause.UNRUNNABLE
+    return "", JobCause.EXPRESSION
+
+
+def _run_again(job: Job, *, reason: str, cause: JobCause, host: str, actor: Actor) -> None:
     """Let the payload be run once more, on another host than the one that has failed it, if any."""
     Job.objects.filter(pk=job.pk).update(payload_failures=F("payload_failures") + 1)
     avoid_host(job, host)
     outcome = Attempt.Outcome.FAILED
-    reschedule_jobs([job.pk], outcome=outcome, actor=actor, reason=reason, is_at_fault=False)
+    reschedule_jobs(
+        [job.pk], outcome=outcome, actor=actor, reason=reason, cause=cause, is_at_fault=False
+    )
 
 
 def _note_start(job: Job, actor: Actor) -> None:
@@ -242,6 +264,7 @@ def _interrupted(job: Job, end: PayloadEnd, *, actor: Actor) -> None:
         outcome=Attempt.Outcome.LOST,
         actor=actor,
         reason=f"{who}: {end.reason}" if end.reason else who,
+        cause=JobCause.PREEMPTED if is_preempted else JobCause.NOT_RUN,
         is_at_fault=not is_preempted,
     )
 
@@ -254,6 +277,7 @@ def _rerun_longer(job: Job, end: PayloadEnd, needs: Needs, *, actor: Actor) -> N
         outcome=Attempt.Outcome.LOST,
         actor=actor,
         reason=f"{end.reason}; from now on it asks for {needs.cpu_time_s} s",
+        cause=JobCause.PILOT_TIME,
         is_at_fault=False,
     )
 
@@ -339,5 +363,10 @@ def return_job(
         if is_preempted and number < MOST_FREE_ATTEMPTS:
             _give_attempt_back(job_id)
         reschedule_jobs(
-            [job_id], outcome=outcome, actor=actor, reason=reason, is_at_fault=not is_preempted
+            [job_id],
+            outcome=outcome,
+            actor=actor,
+            reason=reason,
+            cause=JobCause.PREEMPTED if is_preempted else JobCause.NOT_RUN,
+            is_at_fault=not is_preempted,
         )

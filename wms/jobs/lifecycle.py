@@ -25,6 +25,7 @@ _MACHINE = StateMachine(
     announced=ANNOUNCED,
     observed=FAILURES,
     observers=FAILURE_TOPIC,
+    has_causes=True,
 )
 
 
@@ -34,6 +35,7 @@ def apply(
     *,
     actor: Actor,
     reason: str = "",
+    cause: str = "",
     facts: Mapping[int, Mapping[str, Any]] | None = None,
     is_announced: bool = True,
     **changes: Any,
@@ -48,6 +50,7 @@ def apply(
         job_ids,
         actor=actor,
         reason=reason,
+        cause=cause,
         facts=facts,
         is_announced=is_announced,
         **changes,

@@ -14,7 +14,7 @@ from wms.core.unstorable import PERMANENT_ERRORS, UNSTORABLE_VALUES, told
 from wms.jobs import lifecycle, statements
 from wms.jobs.models import Attempt, Job, JobEvent
 from wms.jobs.services import close_attempts, reschedule_jobs
-from wms.jobs.states import WITH_PILOT
+from wms.jobs.states import WITH_PILOT, JobCause
 
 log = structlog.get_logger(__name__)
 _NO_ATTEMPT = "This pilot has no attempt {number} of job {job}."
@@ -109,11 +109,13 @@ def _end_unstorable(
     job, attempt = locked_attempt(job_id, number, pilot_id=pilot_id)
     if attempt.outcome or job.attempt_number != number or job.state not in WITH_PILOT:
         return
+    cause = JobCause.UNSTORABLE
     if is_own_fault:
-        lifecycle.apply("fail", [job_id], actor=actor, reason=reason)
+        lifecycle.apply("fail", [job_id], actor=actor, reason=reason, cause=cause)
         close_attempts([job_id], outcome=Attempt.Outcome.FAILED, reason=reason)
     else:
-        reschedule_jobs([job_id], outcome=Attempt.Outcome.LOST, actor=actor, reason=reason)
+        outcome = Attempt.Outcome.LOST
+        reschedule_jobs([job_id], outcome=outcome, actor=actor, reason=reason, cause=cause)
 
 
 @transaction.atomic

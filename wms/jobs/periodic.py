@@ -12,10 +12,11 @@ from wms.core.actors import Actor
 from wms.jobs import services
 from wms.jobs.models import Job
 from wms.jobs.selectors import latest_attempts
-from wms.jobs.states import TERMINAL, JobState
+from wms.jobs.states import TERMINAL, JobCause, JobState
 from wms.jobs.verdicts import JobAd
 
 _ACTOR = Actor.system("periodic-expressions")
+_CAUSE = JobCause.EXPRESSION
 #: A cycle looks at jobs for so long; the next one goes on behind the last of them.
 LIMIT_S = 15.0
 _BATCH = 1000
@@ -72,8 +73,11 @@ def _verdict(ad: JobAd, *, is_held: bool) -> str:
 def _carry_out(verdict: str, ids: Sequence[int], reason: str, report: dict[str, Any]) -> None:
     """What has changed since the jobs were read is passed over."""
     if verdict == "hold":
-        report["held"] += len(services.hold_jobs(ids, actor=_ACTOR, reason=reason).changed)
+        applied = services.hold_jobs(ids, actor=_ACTOR, reason=reason, cause=_CAUSE)
+        report["held"] += len(applied.changed)
     elif verdict == "release":
-        report["released"] += len(services.release_jobs(ids, actor=_ACTOR, reason=reason).changed)
+        applied = services.release_jobs(ids, actor=_ACTOR, reason=reason, cause=_CAUSE)
+        report["released"] += len(applied.changed)
     else:
-        report["removed"] += len(services.kill_jobs(ids, actor=_ACTOR, reason=reason).changed)
+        applied = services.kill_jobs(ids, actor=_ACTOR, reason=reason, cause=_CAUSE)
+        report["removed"] += len(applied.changed)

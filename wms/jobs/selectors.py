@@ -22,8 +22,8 @@ def listed_jobs(user: User) -> QuerySet[Job]:
     """Visible jobs with what a line of a list shows, latest first."""
     columns = (
         "name", "owner__username", "workspace_id", "state", "state_since", "state_reason",
-        "attempt_number", "max_attempts", "priority", "site_name", "not_before", "topic",
-        "topic_key", "cluster_id", "process", "created_at",
+        "state_cause", "attempt_number", "max_attempts", "priority", "site_name", "not_before",
+        "topic", "topic_key", "cluster_id", "process", "created_at",
     )  # fmt: skip
     return visible_jobs(user).select_related("owner").only(*columns).order_by("-pk")
 

@@ -24,7 +24,7 @@ from wms.jobs.avoiding import avoid_places
 from wms.jobs.models import Attempt, Blob, Job, Workspace, WorkspaceFile
 from wms.jobs.selectors import paused_until
 from wms.jobs.specs import JobSpec
-from wms.jobs.states import QUEUED, WITH_PILOT, JobState
+from wms.jobs.states import QUEUED, WITH_PILOT, JobCause, JobState
 from wms.jobs.storing import JobWriter
 from wms.taskqueues import services as taskqueues
 
@@ -143,6 +143,7 @@ def hold_jobs(
     *,
     actor: Actor,
     reason: str,
+    cause: str = "",
     is_announced: bool = True,
     facts: Mapping[int, Mapping[str, Any]] | None = None,
 ) -> Applied:
@@ -161,6 +162,7 @@ def hold_jobs(
         job_ids,
         actor=actor,
         reason=reason,
+        cause=cause,
         facts=facts,
         is_announced=is_announced,
         hold_count=F("hold_count") + int(is_announced),
@@ -187,18 +189,20 @@ def _stop_attempts(job_ids: Collection[int], *, reason: str) -> None:
 
 
 @transaction.atomic
-def release_jobs(job_ids: Collection[int], *, actor: Actor, reason: str = "") -> Applied:
+def release_jobs(
+    job_ids: Collection[int], *, actor: Actor, reason: str = "", cause: str = ""
+) -> Applied:
     """Put held jobs back into their TaskQueues."""
-    applied = lifecycle.apply("release", job_ids, actor=actor, reason=reason)
+    applied = lifecycle.apply("release", job_ids, actor=actor, reason=reason, cause=cause)
     enqueue_again(applied.changed)
     return applied
 
 
 @transaction.atomic
-def kill_jobs(job_ids: Collection[int], *, actor: Actor, reason: str) -> Applied:
+def kill_jobs(job_ids: Collection[int], *, actor: Actor, reason: str, cause: str = "") -> Applied:
     """End jobs for good; a running payload is stopped when its pilot reports next."""
     taskqueues.withdraw(job_ids)
-    applied = lifecycle.apply("kill", job_ids, actor=actor, reason=reason)
+    applied = lifecycle.apply("kill", job_ids, actor=actor, reason=reason, cause=cause)
     # Once more, now that the jobs are locked: one may have been rescheduled in between.
     taskqueues.withdraw(applied.changed, are_locked=True)
     close_attempts(
@@ -211,12 +215,14 @@ def kill_jobs(job_ids: Collection[int], *, actor: Actor, reason: str) -> Applied
 
 
 @transaction.atomic
-def kill_queued_jobs(job_ids: Collection[int], *, actor: Actor, reason: str) -> Applied:
+def kill_queued_jobs(
+    job_ids: Collection[int], *, actor: Actor, reason: str, cause: str = ""
+) -> Applied:
     """End those jobs that no pilot has, and leave the others to their pilots."""
     taskqueues.withdraw(job_ids)
     queued = Job.objects.filter(pk__in=job_ids, state__in=QUEUED).order_by("pk")
     locked = list(queued.select_for_update().values_list("pk", flat=True))
-    return kill_jobs(locked, actor=actor, reason=reason)
+    return kill_jobs(locked, actor=actor, reason=reason, cause=cause)
 
 
 def close_attempts(
@@ -230,7 +236,7 @@ def close_attempts(
 
 
 @transaction.atomic
-def fail_unrunnable(attempt: Attempt, *, actor: Actor, reason: str) -> None:
+def fail_unrunnable(attempt: Attempt, *, actor: Actor, reason: str, cause: JobCause) -> None:
     """End a job that no pilot can run, because of its own description.
 
     Nothing happens when the job has gone on to another attempt meanwhile.
@@ -238,14 +244,15 @@ def fail_unrunnable(attempt: Attempt, *, actor: Actor, reason: str) -> None:
     job = Job.objects.select_for_update().get(pk=attempt.job_id)
     if job.attempt_number != attempt.number:
         return
-    applied = lifecycle.apply("fail", [attempt.job_id], actor=actor, reason=reason)
+    applied = lifecycle.apply("fail", [attempt.job_id], actor=actor, reason=reason, cause=cause)
     close_attempts(applied.changed, outcome=Attempt.Outcome.FAILED, reason=reason)
 
 
 @transaction.atomic
 def stall_jobs_of_pilots(pilot_ids: Collection[int], *, actor: Actor, reason: str) -> Applied:
     """Mark the jobs of pilots that stopped reporting; a heartbeat brings them back."""
-    return lifecycle.apply("stall", _locked_jobs(pilot_ids), actor=actor, reason=reason)
+    jobs = _locked_jobs(pilot_ids)
+    return lifecycle.apply("stall", jobs, actor=actor, reason=reason, cause=JobCause.PILOT_STALLED)
 
 
 @transaction.atomic
@@ -261,6 +268,7 @@ def reschedule_jobs_of_pilots(
     outcome: Attempt.Outcome,
     actor: Actor,
     reason: str,
+    cause: str = "",
     is_at_fault: bool = True,
 ) -> Applied:
     """Run the jobs of pilots that are gone elsewhere, or fail those whose attempts are used up."""
@@ -269,6 +277,7 @@ def reschedule_jobs_of_pilots(
         outcome=outcome,
         actor=actor,
         reason=reason,
+        cause=cause,
         is_at_fault=is_at_fault,
     )
 
@@ -290,10 +299,13 @@ def give_up_jobs_of_pilots(pilot_ids: Collection[int], *, actor: Actor, reason: 
     The settings say which: a job that must not run twice at the same time is rather failed, since
     a pilot that is cut off may go on with it.
     """
-    lost = Attempt.Outcome.LOST
+    lost, cause = Attempt.Outcome.LOST, JobCause.PILOT_FAILED
     if not conf().are_stalled_jobs_failed:
-        return reschedule_jobs_of_pilots(pilot_ids, outcome=lost, actor=actor, reason=reason)
-    failed = lifecycle.apply("fail", _locked_jobs(pilot_ids), actor=actor, reason=reason)
+        return reschedule_jobs_of_pilots(
+            pilot_ids, outcome=lost, actor=actor, reason=reason, cause=cause
+        )
+    jobs = _locked_jobs(pilot_ids)
+    failed = lifecycle.apply("fail", jobs, actor=actor, reason=reason, cause=cause)
     close_attempts(failed.changed, outcome=lost, reason=reason)
     return failed
 
@@ -305,6 +317,7 @@ def reschedule_jobs(
     outcome: Attempt.Outcome,
     actor: Actor,
     reason: str,
+    cause: str = "",
     is_at_fault: bool = True,
 ) -> Applied:
     """Close the open attempts; jobs with attempts left wait again, the others fail.
@@ -317,20 +330,20 @@ def reschedule_jobs(
     jobs = list(locked.only("attempt_number", "max_attempts"))
     exhausted = [job.pk for job in jobs if job.attempt_number >= job.max_attempts]
     failed = lifecycle.apply(
-        "fail", exhausted, actor=actor, reason=f"{reason}; all attempts are used up"
+        "fail", exhausted, actor=actor, reason=f"{reason}; all attempts are used up", cause=cause
     )
     again = [job for job in jobs if job.attempt_number < job.max_attempts]
     if is_at_fault:
         avoid_places([job.pk for job in again])
     applied = Applied(skipped=sorted(set(job_ids) - {job.pk for job in jobs}))
     for pause_s, ids in _by_pause(again, is_at_fault=is_at_fault).items():
-        part = _send_back(ids, pause_s, actor=actor, reason=reason)
+        part = _send_back(ids, pause_s, actor=actor, reason=reason, cause=cause)
         applied.changed.extend(part.changed)
         applied.skipped.extend(part.skipped)
     close_attempts(failed.changed + applied.changed, outcome=outcome, reason=reason)
     at_once = Job.objects.filter(pk__in=applied.changed, not_before=None)
     ready = list(at_once.values_list("pk", flat=True))
-    lifecycle.apply("requeue", ready, actor=actor, reason=reason)
+    lifecycle.apply("requeue", ready, actor=actor, reason=reason, cause=cause)
     enqueue_again(ready)
     return applied
 
@@ -343,14 +356,19 @@ def _by_pause(jobs: Collection[Job], *, is_at_fault: bool) -> dict[float, list[i
     return ids
 
 
-def _send_back(job_ids: list[int], pause_s: float, *, actor: Actor, reason: str) -> Applied:
+def _send_back(
+    job_ids: list[int], pause_s: float, *, actor: Actor, reason: str, cause: str
+) -> Applied:
     if not pause_s:
-        return lifecycle.apply("reschedule", job_ids, actor=actor, reason=reason, not_before=None)
+        return lifecycle.apply(
+            "reschedule", job_ids, actor=actor, reason=reason, cause=cause, not_before=None
+        )
     return lifecycle.apply(
         "reschedule",
         job_ids,
         actor=actor,
         reason=f"{reason}; it pauses for {pause_s:g} s",
+        cause=cause,
         not_before=ExpressionWrapper(Now() + timedelta(seconds=pause_s), DateTimeField()),
     )
 

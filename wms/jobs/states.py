@@ -23,6 +23,30 @@ class JobState(models.TextChoices):
     KILLED = "killed", "killed"
 
 
+class JobCause(models.TextChoices):
+    """Why a job came into its state, for code; the reason says it to people."""
+
+    PERSON = "person", "somebody wanted it"
+    EXPRESSION = "expression", "an expression of its own"
+    PAYLOAD = "payload", "its payload failed"
+    INPUTS = "inputs", "input files are missing"
+    OUTPUTS = "outputs", "output files did not come"
+    UNRUNNABLE = "unrunnable", "it cannot be run as it is described"
+    UNSTORABLE = "unstorable", "what its pilot told of it cannot be stored"
+    NOT_RUN = "not_run", "its pilot could not run it"
+    PILOT_TIME = "pilot_time", "its pilot had too little time"
+    PREEMPTED = "preempted", "the batch system took its slot back"
+    PILOT_STALLED = "pilot_stalled", "its pilot fell silent"
+    PILOT_FAILED = "pilot_failed", "its pilot failed"
+    PILOT_ENDED = "pilot_ended", "its pilot ended"
+    PILOT_REMOVED = "pilot_removed", "its pilot was removed"
+    DAG_HELD = "dag_held", "its DAG is held"
+    DAG_ENDED = "dag_ended", "its DAG ends"
+    DAG_LEFT = "dag_left", "its DAG leaves the site"
+    NODE = "node", "its node has no use for it any more"
+    TIMEOUT = "timeout", "the time of its node was up"
+
+
 _S = JobState
 TERMINAL = frozenset({_S.DONE.value, _S.FAILED.value, _S.KILLED.value})
 #: States in which the job's current attempt belongs to a pilot.

@@ -17,7 +17,7 @@ from wms.core.transitions import Applied
 from wms.jobs import lifecycle, services
 from wms.jobs.models import Attempt, Job, JobEvent
 from wms.jobs.policy import require_steering
-from wms.jobs.states import NOTES
+from wms.jobs.states import NOTES, JobCause
 from wms.taskqueues.services import withdraw
 
 #: The greatest priority of a job; the least is 0.
@@ -25,6 +25,7 @@ MAX_PRIORITY = len(JOB_WEIGHTS) - 1
 
 #: An answer to a heartbeat may be lost: the wish stands in so many of them.
 _BEATS_ASKED = 4
+_PERSON = JobCause.PERSON
 
 
 def steerable_job(job_id: int, *, actor: Actor) -> Job:
@@ -43,7 +44,7 @@ def hold_jobs(job_ids: Collection[int], *, actor: Actor, reason: str) -> Applied
     Jobs that have ended or are held are skipped. Raises NotFound, NotPermitted, ReasonRequired.
     """
     _check(job_ids, actor)
-    applied = services.hold_jobs(job_ids, actor=actor, reason=reason.strip())
+    applied = services.hold_jobs(job_ids, actor=actor, reason=reason.strip(), cause=_PERSON)
     return _audited("hold job", applied, actor, reason)
 
 
@@ -51,7 +52,7 @@ def hold_jobs(job_ids: Collection[int], *, actor: Actor, reason: str) -> Applied
 def release_jobs(job_ids: Collection[int], *, actor: Actor, reason: str = "") -> Applied:
     """Let held jobs wait in their TaskQueues again. Raises NotFound, NotPermitted."""
     _check(job_ids, actor)
-    applied = services.release_jobs(job_ids, actor=actor, reason=reason.strip())
+    applied = services.release_jobs(job_ids, actor=actor, reason=reason.strip(), cause=_PERSON)
     return _audited("release job", applied, actor, reason)
 
 
@@ -62,7 +63,7 @@ def kill_jobs(job_ids: Collection[int], *, actor: Actor, reason: str) -> Applied
     Jobs that have ended are skipped. Raises NotFound, NotPermitted, ReasonRequired.
     """
     _check(job_ids, actor)
-    applied = services.kill_jobs(job_ids, actor=actor, reason=reason.strip())
+    applied = services.kill_jobs(job_ids, actor=actor, reason=reason.strip(), cause=_PERSON)
     return _audited("kill job", applied, actor, reason)
 
 
@@ -119,7 +120,7 @@ def kill_job(job_id: int, *, actor: Actor, reason: str, seen: str = "") -> Job:
     job = steerable_job(job_id, actor=actor)
     if not reason.strip():
         raise ReasonRequired("kill")
-    if not services.kill_jobs([job_id], actor=actor, reason=reason).changed:
+    if not services.kill_jobs([job_id], actor=actor, reason=reason, cause=_PERSON).changed:
         job.refresh_from_db()
         raise Conflict(f"Job {job_id} has ended: it is {job.state}.")
     # Told by the event, not looked at before: the job's TaskQueue is locked before the job is.

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -25,6 +26,7 @@ from wms.elements.protocol import BatchState, Element
 from wms.elements.protocol import PilotState as BatchPilot
 from wms.jobs import services as jobs
 from wms.jobs.models import Attempt
+from wms.jobs.states import JobCause
 from wms.pilots import lifecycle
 from wms.pilots.contacts import Kind, note_failure, note_success
 from wms.pilots.faults import Watch, end_of_time_noted, faults_contained
@@ -306,7 +308,11 @@ def _declare_ended(pilot: Pilot, batch: BatchPilot, now: datetime) -> None:
     event = "abort" if pilot.state in PENDING else "fail"
     applied = lifecycle.apply(event, [pilot.pk], actor=_ACTOR, reason=reason, ended_at=now)
     jobs.reschedule_jobs_of_pilots(
-        applied.changed, outcome=Attempt.Outcome.LOST, actor=_ACTOR, reason=f"the pilot {reason}"
+        applied.changed,
+        outcome=Attempt.Outcome.LOST,
+        actor=_ACTOR,
+        reason=f"the pilot {reason}",
+        cause=JobCause.PILOT_FAILED,
     )
 
 
@@ -331,12 +337,11 @@ def _remove_stuck(
     queue: Queue, pilots: Iterable[Pilot], states: Mapping[str, BatchPilot], now: datetime
 ) -> int:
     """Cancel pilots that are held, or have waited or been silent for too long."""
-    reasons = {pilot.pk: _stuck(queue, pilot, states[pilot.native_id], now) for pilot in pilots}
-    removed = 0
-    for reason in sorted(set(filter(None, reasons.values()))):
-        ids = [pk for pk, why in reasons.items() if why == reason]
-        removed += withdraw(queue, ids, reason=reason, now=now)
-    return removed
+    stuck: dict[str, list[int]] = defaultdict(list)
+    for pilot in pilots:
+        if reason := _stuck(queue, pilot, states[pilot.native_id], now):
+            stuck[reason].append(pilot.pk)
+    return sum(withdraw(queue, ids, reason=reason, now=now) for reason, ids in stuck.items())
 
 
 def _stuck(queue: Queue, pilot: Pilot, batch: BatchPilot, now: datetime) -> str:

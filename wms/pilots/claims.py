@@ -20,6 +20,7 @@ from wms.jobs.inputs import input_blobs, missing_inputs
 from wms.jobs.limits import Gate
 from wms.jobs.models import Attempt, Blob, Job
 from wms.jobs.places import misplaced, names_told
+from wms.jobs.states import JobCause
 from wms.pilots import suspects
 from wms.pilots.models import Pilot
 from wms.pilots.references import AttemptRef
@@ -199,7 +200,8 @@ def _answer(pilot: Pilot, attempt: Attempt) -> ClaimAnswer:
     absent = f"input files do not exist: {names_told(missing)}" if missing else ""
     # Before it runs: afterwards its results would have no place.
     if reason := absent or misplaced(job):
-        jobs.fail_unrunnable(attempt, actor=pilot_actor(pilot), reason=reason)
+        cause = JobCause.INPUTS if absent else JobCause.UNRUNNABLE
+        jobs.fail_unrunnable(attempt, actor=pilot_actor(pilot), reason=reason, cause=cause)
         return ClaimAnswer(reason=f"job {job.pk} cannot be run: {reason}")
     ref = AttemptRef(job.pk, attempt.number)
     return ClaimAnswer(

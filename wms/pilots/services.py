@@ -19,6 +19,7 @@ from wms.core.errors import NotAuthenticated
 from wms.core.prepared import Parameter, PreparedQuery
 from wms.jobs import services as jobs
 from wms.jobs.models import Attempt
+from wms.jobs.states import JobCause
 from wms.pilots import lifecycle
 from wms.pilots.models import Pilot
 from wms.pilots.references import AttemptRef
@@ -176,23 +177,24 @@ def attempt_token(pilot: Pilot, attempt: AttemptRef) -> str:
 def end_pilot(
     pilot: Pilot,
     *,
-    reason: str,
+    end: str,
     detail: str,
     now: datetime,
     totals: Mapping[str, float] | None = None,
 ) -> None:
     """The pilot says goodbye; what it still had waits again. Repeating it changes nothing.
 
-    `totals` is what it tells of its life: cores, and seconds in all and for its checks. What a
-    pre-empted pilot still had costs its jobs none of their attempts.
+    `end` is one of `ENDS`, `detail` says it to people. `totals` is what it tells of its life:
+    cores, and seconds in all and for its checks. What a pre-empted pilot still had costs its jobs
+    none of their attempts.
     """
     actor = pilot_actor(pilot)
-    why = f"{reason}: {detail}" if detail else reason
-    event = "fail" if reason in _FAILED_ENDS else "end"
+    why = f"{end}: {detail}" if detail else end
+    event = "fail" if end in _FAILED_ENDS else "end"
     applied = lifecycle.apply(event, [pilot.pk], actor=actor, reason=why, ended_at=now)
     if applied.changed:
         Pilot.objects.filter(pk=pilot.pk).update(totals=dict(totals or {}))
-    is_preempted = reason == "preempted"
+    is_preempted = end == "preempted"
     if is_preempted:
         jobs.spare_attempts_of_pilots([pilot.pk])
     jobs.reschedule_jobs_of_pilots(
@@ -200,5 +202,13 @@ def end_pilot(
         outcome=Attempt.Outcome.LOST,
         actor=actor,
         reason=f"the pilot ended ({why})",
+        cause=_cause_of(end, is_told=bool(applied.changed)),
         is_at_fault=not is_preempted,
     )
+
+
+def _cause_of(end: str, *, is_told: bool) -> JobCause:
+    """Why the jobs of a pilot that said goodbye run again; `is_told`: its own event tells it."""
+    if end == "preempted":
+        return JobCause.PREEMPTED
+    return JobCause.PILOT_FAILED if is_told and end in _FAILED_ENDS else JobCause.PILOT_ENDED

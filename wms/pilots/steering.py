@@ -16,6 +16,7 @@ from wms.core.loops import wake
 from wms.core.stale import refuse_stale
 from wms.jobs import services as jobs
 from wms.jobs.models import Attempt, Job
+from wms.jobs.states import JobCause
 from wms.jobs.steering import open_attempt
 from wms.pilots import lifecycle
 from wms.pilots.attendant import ATTEND_TASK
@@ -69,6 +70,7 @@ def remove_pilot(uuid: UUID, *, actor: Actor, reason: str) -> Pilot:
         outcome=Attempt.Outcome.LOST,
         actor=actor,
         reason=f"its pilot was removed: {why}",
+        cause=JobCause.PILOT_REMOVED,
         is_at_fault=False,
     )
     record_action("remove pilot", target=f"pilot {pilot.pk}", actor=actor, reason=why)

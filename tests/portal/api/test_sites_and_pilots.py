@@ -88,7 +88,7 @@ def test_a_pilot_tells_what_of_its_slot_is_free(alice: APIClient, people: Simple
     assert alice.get(f"{address}attempts/").json()["results"][0]["cores"] == 3
     Queue.objects.update(cores=2)
     assert alice.get(address).json()["slot"]["free"]["cores"] == 0
-    end_pilot(pilot, reason="idle", detail="", now=timezone.now())
+    end_pilot(pilot, end="idle", detail="", now=timezone.now())
     assert alice.get(address).json()["slot"]["free"] == {"cores": 0, "memory_mb": 0, "gpus": 0}
 
 

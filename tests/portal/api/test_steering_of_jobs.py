@@ -42,6 +42,8 @@ def test_a_job_is_killed(claimed: factories.Claimed) -> None:
     answer = call("POST", path, "alice", {"reason": "wrong"})
 
     assert (answer.status_code, answer.json()["state"]) == (200, "killed")
+    shown = call("GET", f"jobs/{claimed.job.pk}/", "alice").json()
+    assert shown["state_cause"] == shown["events"][0]["cause"] == "person"
     assert call("POST", path, "alice", {"reason": "again"}).status_code == 409
     assert Attempt.objects.get().stopped_by == "server"
 

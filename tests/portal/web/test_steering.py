@@ -131,7 +131,7 @@ def test_a_pilot_without_a_fence_is_a_warning(claimed: factories.Claimed) -> Non
 def test_the_accounts_of_an_ended_pilot_are_shown(claimed: factories.Claimed) -> None:
     claimed.end()
     totals = {"cores": 1, "lifetime_s": 3.0, "validation_s": 0.3}
-    end_pilot(claimed.pilot, reason="idle", detail="", totals=totals, now=timezone.now())
+    end_pilot(claimed.pilot, end="idle", detail="", totals=totals, now=timezone.now())
     account_attempts()
     account_pilots()
 

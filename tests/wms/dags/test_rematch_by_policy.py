@@ -21,6 +21,7 @@ from wms.dags import rematching, steering
 from wms.dags.figures import stays_of
 from wms.dags.models import Dag, DagEvent, MatchmakingPolicy, MatchRecord
 from wms.dags.services import release_dags, rematch_dags
+from wms.dags.states import DagCause
 from wms.jobs.models import Job
 from wms.pilots.models import Pilot
 from wms.sites.models import Site
@@ -245,7 +246,8 @@ def test_the_queries_do_not_grow_with_the_dags(matched, django_assert_max_num_qu
 def test_steering_holds_dags_with_their_waiting_jobs(matched) -> None:
     dag = matched()
 
-    steering.hold([dag.pk], actor=Actor.system("test"), reason="wait")
+    why = {"reason": "wait", "cause": DagCause.POLICY}
+    steering.hold([dag.pk], actor=Actor.system("test"), **why)
 
     assert set(Job.objects.values_list("state", flat=True)) == {"held"}
 

@@ -14,6 +14,7 @@ from tests import factories
 from wms.core.actors import Actor
 from wms.core.models import InboxEntry, User
 from wms.dags import moves
+from wms.dags.states import NodeCause
 from wms.failures import grouping
 from wms.failures.counting import start_of
 from wms.failures.models import Category, Failure, FailureBin, FailureGroup, FailureRule
@@ -170,11 +171,37 @@ def test_a_job_that_runs_again_because_its_pilot_failed_is_told_by_the_pilot(
     claimed = factories.claim(factories.pilot())
     assert claimed is not None
     claimed.start()
-    end_pilot(claimed.pilot, reason=reason, detail="disk", now=timezone.now())
+    end_pilot(claimed.pilot, end=reason, detail="disk", now=timezone.now())
 
     run()
 
     assert dict(FailureGroup.objects.values_list("kind", "text")) == causes
+
+
+def test_a_job_that_a_pilot_gave_back_is_told_whatever_the_words_of_both(alice: User) -> None:
+    factories.job(alice)
+    claimed = factories.claim(factories.pilot())
+    assert claimed is not None
+    claimed.give_back("the pilot has no room: disk")
+    pilots.apply("fail", [claimed.pilot.pk], actor=SYSTEM, reason="disk")
+
+    run()
+
+    assert set(FailureGroup.objects.values_list("kind", flat=True)) == {"job", "pilot"}
+
+
+def test_what_a_failure_looks_like_is_told_by_its_cause(alice: User) -> None:
+    dag = factories.running_dag(alice, node_count=2)
+    by_script, with_dag = dag.nodes.order_by("ordinal")
+    dag.nodes.update(state="pre_running")
+    for node, cause in ((by_script, NodeCause.SCRIPT), (with_dag, NodeCause.DAG_ENDED)):
+        reason = f"{cause}: its PRE script: exit code 1"
+        moves.move("fail", [node.pk], dag_id=dag.pk, actor=SYSTEM, reason=reason, cause=cause)
+
+    run()
+
+    guesses = {each.subject_id: each.group.category for each in Failure.objects.all()}
+    assert guesses == {by_script.pk: Category.PAYLOAD, with_dag.pk: Category.UNKNOWN}
 
 
 def test_a_node_whose_script_fails_is_told_and_one_whose_job_fails_is_not(alice: User) -> None:

@@ -19,6 +19,7 @@ from wms.history.counting import COUNTED_MINUTES, WAITING, count, count_up_to_no
 from wms.history.models import Bin
 from wms.history.selectors import read_series, read_spread
 from wms.history.services import Counted, store_counts
+from wms.jobs.attempts import PayloadEnd, end_attempt
 from wms.jobs.models import JobEvent
 from wms.jobs.services import kill_jobs
 
@@ -146,6 +147,25 @@ def test_what_became_of_jobs_is_counted_from_their_events(ended_jobs: datetime) 
     site = JobEvent.objects.get(event="fail").job.attempts.get().site_name
     assert found["failures.exit_code"] == found[f"failures@{site}"] == 1
     assert found[f"throughput.done@{site}"] == 1
+
+
+def test_missing_outputs_are_counted_by_the_cause_and_not_by_what_a_pilot_says(
+    alice: User,
+) -> None:
+    said = PayloadEnd(None, reason="output files vanish")
+    lacking = PayloadEnd(0, missing_outputs=("out.txt",))
+    began = datetime.now(UTC) - MINUTE
+    worker = factories.pilot()
+    for end in (said, lacking):
+        factories.job(alice)
+        claimed = factories.claim(worker)
+        assert claimed is not None
+        about = {"pilot_id": worker.pk, "actor": factories.SYSTEM, "now": datetime.now(UTC)}
+        end_attempt(claimed.job.pk, claimed.number, end=end, **about)
+
+    found = sums(count(began, datetime.now(UTC) + MINUTE))
+
+    assert (found["failures.other"], found["failures.output_missing"]) == (1, 1)
 
 
 def test_how_long_jobs_waited_is_told_of_the_minute_in_which_they_started(

@@ -36,6 +36,7 @@ from wms.jobs.services import (
     stall_jobs_of_pilots,
     submit_jobs,
 )
+from wms.jobs.states import JobCause
 from wms.taskqueues import services as taskqueues
 from wms.taskqueues.models import WaitingJob
 from wms.taskqueues.services import claim
@@ -282,7 +283,7 @@ def test_an_old_attempt_that_cannot_be_run_does_not_fail_the_new_one(job: Job) -
     reschedule_jobs_of_pilots([1], outcome=LOST, actor=PILOT, reason="lost")
     take(2)
 
-    fail_unrunnable(old, actor=PILOT, reason="input files do not exist")
+    fail_unrunnable(old, actor=PILOT, reason="input files do not exist", cause=JobCause.INPUTS)
 
     job.refresh_from_db()
     assert job.state == "matched"

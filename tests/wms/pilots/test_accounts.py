@@ -57,7 +57,7 @@ def test_no_payload_has_its_cores_longer_than_its_pilot_was_seen_to_have_the_job
     pilot: Pilot, alice: User
 ) -> None:
     run(pilot, alice, wall_s=2**31 - 1)
-    end_pilot(pilot, reason="idle", detail="", now=NOW)
+    end_pilot(pilot, end="idle", detail="", now=NOW)
 
     account(had_for_s=240.0)
 
@@ -75,7 +75,7 @@ def test_a_life_is_accounted_once_by_site_user_and_day(
     run(pilot, alice, wall_s=100.0)
     run(pilot, charlie, wall_s=50.0, exit_code=1)
     totals = {"cores": 4, "lifetime_s": 200.0, "validation_s": 10.0}
-    end_pilot(pilot, reason="idle", detail="", totals=totals, now=NOW)
+    end_pilot(pilot, end="idle", detail="", totals=totals, now=NOW)
 
     account()
 
@@ -122,7 +122,7 @@ def test_a_pilot_that_died_is_accounted_up_to_its_last_heartbeat(pilot: Pilot, a
 
 def test_no_pilot_is_believed_more_cores_or_a_longer_life_than_it_had(pilot: Pilot) -> None:
     totals = {"cores": 4000, "lifetime_s": 10.0**9, "validation_s": 10.0**9}
-    end_pilot(pilot, reason="idle", detail="", totals=totals, now=NOW)
+    end_pilot(pilot, end="idle", detail="", totals=totals, now=NOW)
 
     account()
 

@@ -81,7 +81,7 @@ def test_a_pilot_that_was_heard_a_moment_ago_may_still_say_goodbye(
 
     attend(now + timedelta(seconds=2))
     assert fresh(pilot).state == "running"
-    end_pilot(fresh(pilot), reason="idle", detail="", now=now)
+    end_pilot(fresh(pilot), end="idle", detail="", now=now)
 
     assert fresh(pilot).state == "done"
 
@@ -155,7 +155,7 @@ def test_a_pilot_that_never_called_in_is_aborted(make_queue, add_jobs, elements,
 def test_the_batch_system_forgets_a_pilot_a_day_after_its_end(
     pilot: Pilot, elements, now: datetime
 ) -> None:
-    end_pilot(pilot, reason="idle", detail="", now=now)
+    end_pilot(pilot, end="idle", detail="", now=now)
 
     attend(now + timedelta(hours=23))
     assert not Pilot.objects.get().is_forgotten
@@ -236,7 +236,7 @@ def test_ends_that_are_known_explain_a_smaller_answer(
     direct(now)
     attend(now)
     for pilot in Pilot.objects.all():
-        end_pilot(called_in(pilot, now), reason="idle", detail="", now=now + timedelta(seconds=1))
+        end_pilot(called_in(pilot, now), end="idle", detail="", now=now + timedelta(seconds=1))
         del elements["site-a"].states[pilot.native_id]
     add_jobs(1)
     direct(now + timedelta(seconds=2))

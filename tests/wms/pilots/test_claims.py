@@ -271,7 +271,7 @@ def test_a_job_whose_pilot_dies_before_it_starts_waits_at_its_old_place(
     ids = add_jobs(11)
     assert job_of(ask(dying)) in ids[:10]
 
-    end_pilot(dying, reason="terminated", detail="", now=NOW)
+    end_pilot(dying, end="terminated", detail="", now=NOW)
 
     waiting = WaitingJob.objects.order_by("job_id").values_list("job_id", flat=True)
     assert list(waiting) == ids
@@ -299,7 +299,7 @@ def test_all_jobs_of_a_pilot_that_falls_silent_wait_again(make_queue, add_jobs) 
 def test_a_pilot_that_has_ended_gets_nothing(make_queue, add_jobs) -> None:
     pilot = running_pilot(make_queue())
     add_jobs(1)
-    end_pilot(pilot, reason="idle", detail="", now=NOW)
+    end_pilot(pilot, end="idle", detail="", now=NOW)
 
     assert ask(pilot).reason == "the pilot has ended"
     with pytest.raises(NotAuthenticated):

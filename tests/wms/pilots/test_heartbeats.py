@@ -154,7 +154,7 @@ def test_a_wrong_token_moves_nothing(pilot: Pilot) -> None:
 
 def test_the_token_of_a_pilot_ends_a_short_time_after_it(pilot: Pilot, ref: AttemptRef) -> None:
     """What it still sends in this time is answered as ever; what it runs is to be stopped."""
-    end_pilot(pilot, reason="lifetime", detail="", now=NOW)
+    end_pilot(pilot, end="lifetime", detail="", now=NOW)
     last = NOW + TOKEN_GRACE - timedelta(seconds=1)
     over = NOW + TOKEN_GRACE
 
@@ -184,7 +184,7 @@ def test_a_pilot_that_was_silent_for_hours_is_welcome_as_long_as_it_is_not_given
 
 def test_a_pre_empted_pilot_costs_its_jobs_no_attempt(pilot: Pilot, ref: AttemptRef) -> None:
     for _ in range(2):
-        end_pilot(pilot, reason="preempted", detail="SIGTERM", now=NOW)
+        end_pilot(pilot, end="preempted", detail="SIGTERM", now=NOW)
 
     attempt = Attempt.objects.select_related("job").get()
     assert (attempt.job.state, attempt.job.max_attempts) == ("waiting", 6)

@@ -177,8 +177,8 @@ def test_a_heartbeat_is_answered_with_the_attempts_to_stop(pilot: Pilot, now: da
 def test_a_pilot_that_says_goodbye_gives_its_job_back(pilot: Pilot, now: datetime) -> None:
     claimed(pilot, now)
 
-    end_pilot(fresh(pilot), reason="terminated", detail="SIGTERM", now=now)
-    end_pilot(fresh(pilot), reason="terminated", detail="SIGTERM", now=now)
+    end_pilot(fresh(pilot), end="terminated", detail="SIGTERM", now=now)
+    end_pilot(fresh(pilot), end="terminated", detail="SIGTERM", now=now)
 
     assert Job.objects.get().state == "waiting"
     assert fresh(pilot).state_reason == "terminated: SIGTERM"

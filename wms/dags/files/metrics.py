@@ -12,10 +12,9 @@ from typing import Any
 import rustworkx
 from django.db.models import Count
 
-from wms.dags.lifecycle import JOB_TOPIC
+from wms.dags.dag_jobs import jobs_of
 from wms.dags.models import Dag, DagEvent, Edge, Node
 from wms.dags.states import DAG_TERMINAL, NodeKind, NodeState
-from wms.jobs.models import Job
 from wms.jobs.states import JobState
 
 _BEGINNINGS = ("match", "begin")
@@ -115,7 +114,7 @@ def _second_version(counts: Counter[tuple[str, str]]) -> dict[str, Any]:
 
 
 def _job_counts(dag: Dag) -> dict[str, int]:
-    rows = Job.objects.filter(topic=JOB_TOPIC, topic_key=dag.pk).order_by().values_list("state")
+    rows = jobs_of(dag.pk).order_by().values_list("state")
     counts = Counter(dict(rows.annotate(Count("pk"))))
     return {
         "jobs_submitted": counts.total(),

@@ -9,10 +9,9 @@ from typing import Any, NamedTuple, TypeAlias
 from django.db import connection
 from django.db.models import F
 
-from wms.dags.lifecycle import JOB_TOPIC
+from wms.dags.dag_jobs import job_events_of
 from wms.dags.models import Dag, DagEvent, NodeEvent, ScriptRun
 from wms.dags.states import NODE_TERMINAL, NodeState, ScriptKind, ScriptState
-from wms.jobs.models import JobEvent
 
 _CHUNK = 2000
 _BEGINNINGS = ("match", "begin")
@@ -152,7 +151,7 @@ def _nodes(dag: Dag) -> Iterator[Change]:
 
 def _jobs(dag: Dag) -> Iterator[Change]:
     rows = (
-        JobEvent.objects.filter(job__topic=JOB_TOPIC, job__topic_key=dag.pk)
+        job_events_of(dag.pk)
         .order_by("created_at", "pk")
         .values_list(
             "created_at", "event", "from_state", "job_id", "job__cluster_id", "job__process",

@@ -37,7 +37,7 @@ from wms.dags.rescue_names import rescue_path
 from wms.dags.rescues import Resumption
 from wms.dags.rounds import Round
 from wms.dags.runs import RunRequest, store_run
-from wms.dags.states import DAG_TERMINAL, DagState, DagStatus
+from wms.dags.states import DAG_TERMINAL, DagCause, DagState, DagStatus
 from wms.jobs.blobs import store_bytes
 from wms.jobs.services import create_workspace
 
@@ -338,6 +338,7 @@ def _go_on(round_: Round, projection: Projection, fault: str) -> None:
         [dag.pk],
         actor=round_.actor,
         reason=f"the log of the run makes no sense: {fault}",
+        cause=DagCause.LOG,
         status=DagStatus.ERROR,
         exit_code=_FAILURE,
         ended_at=round_.now,

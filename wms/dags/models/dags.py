@@ -10,7 +10,7 @@ from django.db.models.functions import Now
 from wms.accounting.models import AccountingGroup
 from wms.core.models import EventRecord
 from wms.dags.language.origin import Origin
-from wms.dags.states import DagState, DagStatus
+from wms.dags.states import DagCause, DagState, DagStatus
 from wms.jobs.models import Workspace
 from wms.jobs.paths import MAX_PATH_BYTES
 from wms.sites.models import Site
@@ -75,6 +75,14 @@ class Dag(models.Model):
     state = models.CharField(max_length=16, choices=DagState, default=DagState.IDLE)
     state_since = models.DateTimeField(db_default=Now())
     state_reason = models.TextField(blank=True)
+    state_cause = models.CharField(
+        max_length=16,
+        choices=DagCause,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="Why it came into its state; empty where nothing went wrong and nobody acted.",
+    )
     ad_attributes = models.JSONField(
         default=dict,
         help_text="Expressions of the DAG's own ad by name, Requirements and Rank among them.",
@@ -258,6 +266,7 @@ class DagEvent(EventRecord):
     """One change of a DAG as a whole."""
 
     dag = models.ForeignKey(Dag, on_delete=models.CASCADE, related_name="events")
+    cause = models.CharField(max_length=16, choices=DagCause, blank=True, default="", db_default="")
 
     class Meta:
         indexes = [models.Index(fields=["dag", "id"], name="dagevent_by_dag")]

@@ -7,7 +7,7 @@ from django.db.models.functions import Now
 
 from wms.core.models import EventRecord
 from wms.dags.models.dags import Dag
-from wms.dags.states import NodeKind, NodeState
+from wms.dags.states import NodeCause, NodeKind, NodeState
 from wms.jobs.models import Job
 from wms.jobs.paths import MAX_PATH_BYTES
 
@@ -65,6 +65,14 @@ class Node(models.Model):
     state = models.CharField(max_length=16, choices=NodeState, default=NodeState.WAITING)
     state_since = models.DateTimeField(db_default=Now())
     state_reason = models.TextField(blank=True)
+    state_cause = models.CharField(
+        max_length=16,
+        choices=NodeCause,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="Why it came into its state; empty where nothing went wrong and nobody acted.",
+    )
     ready_rank = models.BigIntegerField(
         null=True, help_text="Place in the ready queue among equal priorities, while it is ready."
     )
@@ -171,6 +179,9 @@ class NodeEvent(EventRecord):
     )
     node = models.ForeignKey(
         Node, on_delete=models.CASCADE, related_name="events", db_index=False, db_constraint=False
+    )
+    cause = models.CharField(
+        max_length=16, choices=NodeCause, blank=True, default="", db_default=""
     )
 
     class Meta:

@@ -11,7 +11,7 @@ from typing import Any
 from django.db.models import F
 
 from wms.core.actors import Actor
-from wms.dags.lifecycle import JOB_TOPIC
+from wms.dags.dag_jobs import jobs_of
 from wms.dags.models import Node
 from wms.dags.node_services import tell_provisioned
 from wms.dags.simulation.behaviour import US_PER_S, Result
@@ -116,9 +116,8 @@ class BatchSystem:
 
     def _waiting(self, room: int) -> list[_Waiting]:
         rows = list(
-            Job.objects.filter(
-                topic=JOB_TOPIC, topic_key__in=self._world.dag_ids, state=JobState.WAITING
-            )
+            jobs_of(*self._world.dag_ids)
+            .filter(state=JobState.WAITING)
             .order_by("pk")
             .values_list("pk", "cluster_id", "process", "attempt_number", "arguments")[:room]
         )

@@ -11,7 +11,7 @@ from django.db.models.functions import Now
 from wms.core.models import EventRecord
 from wms.jobs.models.contents import Workspace
 from wms.jobs.paths import MAX_PATH_BYTES
-from wms.jobs.states import JobState
+from wms.jobs.states import JobCause, JobState
 
 
 class Job(models.Model):
@@ -29,6 +29,14 @@ class Job(models.Model):
     state = models.CharField(max_length=16, choices=JobState, default=JobState.RECEIVED)
     state_since = models.DateTimeField(db_default=Now())
     state_reason = models.TextField(blank=True)
+    state_cause = models.CharField(
+        max_length=16,
+        choices=JobCause,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="Why it came into its state; empty where nothing went wrong and nobody acted.",
+    )
     executable = models.CharField(max_length=1024)
     arguments = ArrayField(models.TextField(), default=list)
     environment = models.JSONField(default=dict)
@@ -173,6 +181,7 @@ class JobEvent(EventRecord):
     job = models.ForeignKey(
         Job, on_delete=models.CASCADE, related_name="events", db_constraint=False
     )
+    cause = models.CharField(max_length=16, choices=JobCause, blank=True, default="", db_default="")
 
     class Meta:
         indexes = [

@@ -62,13 +62,13 @@ log = logging.getLogger("pilot")
 class End:
     """Why the pilot ends."""
 
-    reason: str
+    kind: str
     detail: str = ""
 
     @property
     def exit_code(self) -> int:
         """The code the batch system sees."""
-        return _EXIT_CODES.get(self.reason, EXIT_OK)
+        return _EXIT_CODES.get(self.kind, EXIT_OK)
 
 
 class Agent:
@@ -335,14 +335,14 @@ class Agent:
         return End("idle") if decision.shutdown else None
 
     def _say_goodbye(self, end: End) -> int:
-        log.info("the pilot ends: %s %s", end.reason, end.detail)
+        log.info("the pilot ends: %s %s", end.kind, end.detail)
         self._shipper.ship()
         totals = {
             "cores": self._slot.cores,
             "lifetime_s": round(self._control.clock() - self._started, 3),
             "validation_s": round(self._validation.seconds, 3),
         }
-        body = {"reason": end.reason, "detail": end.detail[:1000], "totals": totals}
+        body = {"reason": end.kind, "detail": end.detail[:1000], "totals": totals}
         try:
             self._client.call("end", body, patience_s=_GOODBYE_PATIENCE_S)
         except (Unavailable, Unauthorised, Rejected, BadAnswer) as error:

@@ -1,0 +1,140 @@
+"""Causes are values: whatever words people find for their reasons, nothing is decided by them."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from importlib import import_module
+from types import SimpleNamespace
+
+import pytest
+from django.apps import apps
+from django.db import DataError, connection
+
+from tests.wms.dags.driving import NOW, advance, claim_one, end, match, run_one, states
+from wms.core.actors import Actor
+from wms.core.models import User
+from wms.dags import engine, lifecycle, timers
+from wms.dags.models import Dag, DagEvent, NodeEvent
+from wms.dags.services import hold_dags, release_dags
+from wms.dags.states import DagCause, NodeCause
+from wms.jobs import steering
+from wms.jobs.models import Job, JobEvent
+from wms.jobs.states import JobCause
+
+NODE = "JOB A step.sub"
+
+
+@pytest.fixture(autouse=True)
+def _site(make_site) -> None:
+    make_site("site-a")
+
+
+def test_events_of_a_dag_that_a_person_held_are_read_whatever_the_words(
+    submit, alice: User
+) -> None:
+    dag = match(submit(NODE))
+    running = claim_one()
+    assert running is not None
+    hold_dags([dag.pk], actor=Actor.person(alice), reason="the engine room floods")
+
+    end(running)
+    engine.run_cycle(NOW)
+
+    assert states(dag) == {"A": "done"}
+
+
+def test_events_of_a_dag_that_the_engine_cannot_go_on_with_wait_for_its_release(
+    submit, alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dag = match(submit(NODE))
+    with monkeypatch.context() as patched:
+        patched.setattr(engine, "_act", _broken)
+        run_one("A")
+        engine.run_cycle(NOW)
+    engine.run_cycle(NOW)
+
+    dag.refresh_from_db()
+    assert (dag.state, dag.state_cause) == ("held", DagCause.ENGINE)
+    assert DagEvent.objects.get(event="hold").cause == DagCause.ENGINE
+    assert states(dag) == {"A": "submitted"}
+
+    release_dags([dag.pk], actor=Actor.person(alice))
+
+    assert advance(dag).state == "completed"
+    assert dag.state_cause == ""
+
+
+def _broken(*_: object) -> bool:
+    raise DataError("value too long")
+
+
+def test_a_job_that_a_person_held_stays_so_when_its_dag_is_released_whatever_the_words(
+    submit, alice: User
+) -> None:
+    dag = match(submit(f"{NODE}\nJOB B step.sub"))
+    by_hand = Job.objects.get(name="A")
+    actor = Actor.person(alice)
+    steering.hold_jobs([by_hand.pk], actor=actor, reason="the DAG is held up by the customs")
+    hold_dags([dag.pk], actor=actor, reason="wait")
+    with_dag = Job.objects.get(name="B")
+    assert with_dag.state_cause == JobCause.DAG_HELD
+
+    release_dags([dag.pk], actor=actor)
+
+    by_hand.refresh_from_db()
+    with_dag.refresh_from_db()
+    assert (by_hand.state, by_hand.state_cause) == ("held", JobCause.PERSON)
+    assert with_dag.state == "waiting"
+
+
+@pytest.mark.parametrize("limit", ["QUEUE", "RUN"])
+def test_a_job_whose_node_has_a_time_that_is_up_tells_it_as_its_cause(submit, limit: str) -> None:
+    match(submit(f"{NODE}\nTIMEOUT A {limit} 60"))
+
+    timers.run_cycle(NOW + timedelta(seconds=61))
+    engine.run_cycle(NOW + timedelta(seconds=61))
+
+    killed = JobEvent.objects.get(event="kill")
+    assert (killed.cause, killed.job.state_cause) == (JobCause.TIMEOUT, JobCause.TIMEOUT)
+
+
+def test_nodes_tell_why_they_failed_and_their_dag_why_it_ended(submit) -> None:
+    dag = match(submit(f"{NODE}\nJOB B step.sub\nPARENT A CHILD B"))
+
+    run_one("A", 1)
+    advance(dag)
+
+    assert dag.state_cause == DagCause.NODE_FAILED
+    assert dict(dag.nodes.values_list("name", "state_cause")) == {
+        "A": NodeCause.JOB,
+        "B": NodeCause.ANCESTOR,
+    }
+
+
+def test_what_is_held_from_before_gets_its_cause_from_its_words_and_its_author(
+    submit, alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    faulty, by_hand = match(submit(NODE)), match(submit(NODE))
+    monkeypatch.setattr(engine, "advance", lambda *_, **__: _broken())
+    reason = "the engine cannot go on with this DAG: says Alice"
+    hold_dags([by_hand.pk], actor=Actor.person(alice), reason=reason)
+    lifecycle.tell_engine(faulty.pk)
+    engine.run_cycle(NOW)
+    failed = faulty.nodes.get()
+    NodeEvent.objects.create(
+        dag=faulty, node=failed, event="fail", actor="x", reason="PRE script: exit code 1"
+    )
+    for rows in (Dag.objects, Job.objects):
+        rows.update(state_cause="")
+    for events in (DagEvent.objects, JobEvent.objects):
+        events.update(cause="")
+
+    for app, migration in (("jobs", "0018_causes"), ("dags", "0014_causes")):
+        fill = import_module(f"wms.{app}.migrations.{migration}").fill
+        fill(apps, SimpleNamespace(connection=connection))
+
+    held = dict(Dag.objects.filter(state="held").values_list("pk", "state_cause"))
+    assert held == {faulty.pk: DagCause.ENGINE, by_hand.pk: ""}
+    assert Job.objects.get(state="held").state_cause == JobCause.DAG_HELD
+    assert JobEvent.objects.get(event="hold").cause == JobCause.DAG_HELD
+    assert NodeEvent.objects.get(event="fail").cause == NodeCause.SCRIPT
