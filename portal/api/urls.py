@@ -207,7 +207,7 @@ urlpatterns = [
     path("history/", history.History.as_view(), name="history"),
     path("history/panes/", history.PaneList.as_view(), name="history-panes"),
     re_path(
-        r"^history/panes/(?P<panel>[a-z]+)\.(?P<form>json|csv)$",
+        r"^history/panes/(?P<panel>[a-z]+)\.(?P<form>json|csv|figure\.json|html)$",
         history.PaneData.as_view(),
         name="history-pane",
     ),

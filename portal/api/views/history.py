@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from django.http import HttpResponse
@@ -16,10 +16,22 @@ from rest_framework.views import APIView
 from matching.rings import ARCHIVES
 from portal.api.history_serializers import HistorySerializer, PaneDataSerializer, PaneSerializer
 from portal.api.views.base import AcceptsAnything, refusals
-from portal.history.drawing import as_json, read_pane, write_csv
+from portal.history.drawing import Drawn, as_json, read_pane, read_to_draw, write_csv
+from portal.history.figures import figure_of
+from portal.history.marks import marks_of
+from portal.history.palettes import Scheme
 from portal.history.panes import find_pane, panes
-from portal.history.windows import RANGES, USUAL_RANGE, WindowForm, window_of
+from portal.history.reports import report_of
+from portal.history.windows import (
+    FUNCTIONS,
+    MOST_POINTS,
+    RANGES,
+    USUAL_RANGE,
+    FigureForm,
+    window_of,
+)
 from wms.core.errors import Finding, InvalidInput
+from wms.core.models import User
 from wms.history.selectors import read_series
 
 _ARCHIVES = [archive.name for archive in ARCHIVES]
@@ -40,7 +52,20 @@ _WINDOW = [
         description="The archive whose bins are told; `auto` is the finest that reaches back.",
     ),
     OpenApiParameter(
-        "function", OpenApiTypes.STR, description="Of the page; all functions are told here."
+        "function", OpenApiTypes.STR, enum=list(FUNCTIONS), default="avg",
+        description="What figures draw of a level; files of values tell all functions.",
+    ),
+    OpenApiParameter(
+        "points", OpenApiTypes.INT, default=MOST_POINTS,
+        description="At most so many bins of a line are drawn in a figure.",
+    ),
+    OpenApiParameter(
+        "template", OpenApiTypes.STR, enum=[each.value for each in Scheme],
+        default=Scheme.LIGHT.value, description="The colours of a figure.",
+    ),
+    OpenApiParameter(
+        "zone", OpenApiTypes.STR, default="UTC",
+        description="The time zone of a figure, such as `Europe/Zurich`.",
     ),
 ]  # fmt: skip
 
@@ -96,7 +121,7 @@ class PaneList(APIView):
 
 
 class PaneData(APIView):
-    """The figures of one pane, as JSON or as a CSV file."""
+    """One pane: its values as JSON or CSV, its figure as JSON of Plotly or as a page of its own."""
 
     content_negotiation_class = AcceptsAnything
 
@@ -106,6 +131,7 @@ class PaneData(APIView):
         responses={
             (200, "application/json"): PaneDataSerializer,
             (200, "text/csv"): OpenApiResponse(OpenApiTypes.STR),
+            (200, "text/html"): OpenApiResponse(OpenApiTypes.STR),
             **refusals(400, 404),
         },
     )
@@ -113,16 +139,44 @@ class PaneData(APIView):
         """Answer with a value for each bin of the window, oldest first; gaps stay gaps."""
         pane = find_pane(panel)
         _refuse_unknown(request, [each.name for each in _WINDOW])
-        window = window_of(WindowForm(request.query_params, now=timezone.now()))
-        drawn = read_pane(pane, window, is_whole=True)
-        answer: Any
-        if form == "csv":
-            answer = HttpResponse(content_type="text/csv; charset=utf-8")
-            write_csv(answer, drawn)
+        asked = FigureForm(request.query_params, now=timezone.now())
+        window = window_of(asked)
+        if form in _FILES:
+            drawn = read_pane(pane, window, is_whole=True)
+            answer = _FILES[form](drawn)
         else:
-            answer = Response(as_json(drawn))
+            drawn = read_to_draw(pane, window)
+            answer = _FIGURES[form](drawn, request.user, asked.cleaned_data)
         answer["Content-Disposition"] = f'attachment; filename="{drawn.file_stem}.{form}"'
         return answer
+
+
+def _as_csv(drawn: Drawn) -> HttpResponse:
+    answer = HttpResponse(content_type="text/csv; charset=utf-8")
+    write_csv(answer, drawn)
+    return answer
+
+
+def _as_json(drawn: Drawn) -> HttpResponse:
+    return Response(as_json(drawn))
+
+
+def _as_figure(drawn: Drawn, user: User, asked: Mapping[str, Any]) -> HttpResponse:
+    figure = figure_of(
+        drawn, marks_of(drawn, user).told, scheme=asked["template"], zone=asked["zone"]
+    )
+    return HttpResponse(figure.to_json(), content_type="application/json")
+
+
+def _as_report(drawn: Drawn, user: User, asked: Mapping[str, Any]) -> HttpResponse:
+    return HttpResponse(
+        report_of(drawn, marks_of(drawn, user), scheme=asked["template"], zone=asked["zone"])
+    )
+
+
+#: By what stands behind the point of a name: files of values, and of what is drawn.
+_FILES = {"csv": _as_csv, "json": _as_json}
+_FIGURES = {"figure.json": _as_figure, "html": _as_report}
 
 
 def _unknown(request: Request, known: Collection[str]) -> list[Finding]:
