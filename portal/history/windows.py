@@ -18,6 +18,8 @@ from wms.core.errors import Finding, InvalidInput
 
 #: At most so many points of a series are drawn; a narrow chart asks for fewer.
 MOST_POINTS = 1500
+#: So many of a figure that leaves the pages, if nothing is said: one for two pixels of a sheet.
+USUAL_POINTS = 500
 _DAY = timedelta(days=1)
 #: The ranges that have a button.
 RANGES = {
@@ -135,6 +137,10 @@ class FigureForm(WindowForm):
         error_messages={"invalid_choice": f"Choose one of {', '.join(Scheme)}."},
     )
     zone = forms.CharField(required=False)
+
+    def clean_points(self) -> int:
+        """How many points of a line are drawn."""
+        return self.cleaned_data["points"] or USUAL_POINTS
 
     def clean_template(self) -> Scheme:
         """Light, if nothing is said: reports are printed."""

@@ -35,7 +35,7 @@ _WINDOW = """(box) => {
 _IS_DRAWN_IN = """(surface) => [...document.querySelectorAll("[data-chart-plot]")].every(
   (plot) => plot._fullLayout?.paper_bgcolor === surface)"""
 _COLOURS = """() => document.querySelector("#panel-jobs [data-chart-plot]")
-  ._fullData.map((trace) => trace.line.color)"""
+  ._fullData.map((trace) => trace.line?.color)"""
 _FIRST_TIME = "(box) => box.pilotageData.figure.data.find((trace) => trace.name).x0"
 
 

@@ -24,8 +24,8 @@ from portal.history.panes import find_pane, panes
 from portal.history.reports import report_of
 from portal.history.windows import (
     FUNCTIONS,
-    MOST_POINTS,
     RANGES,
+    USUAL_POINTS,
     USUAL_RANGE,
     FigureForm,
     window_of,
@@ -56,8 +56,8 @@ _WINDOW = [
         description="What figures draw of a level; files of values tell all functions.",
     ),
     OpenApiParameter(
-        "points", OpenApiTypes.INT, default=MOST_POINTS,
-        description="At most so many bins of a line are drawn in a figure.",
+        "points", OpenApiTypes.INT, default=USUAL_POINTS,
+        description="At most so many points of a line are drawn in a figure, up to 1,500.",
     ),
     OpenApiParameter(
         "template", OpenApiTypes.STR, enum=[each.value for each in Scheme],

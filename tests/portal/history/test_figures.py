@@ -245,6 +245,7 @@ def test_the_library_of_the_pages_is_that_of_the_package() -> None:
 def test_processes_that_draw_nothing_do_not_load_plotly() -> None:
     code = (
         "import django, sys; django.setup(); import portal.celery, portal.urls; "
+        "from wms.core.loops import known_loops; known_loops(); "
         "sys.exit(1 if 'plotly' in sys.modules else 0)"
     )
     environment = os.environ | {"DJANGO_SETTINGS_MODULE": "portal.settings"}
