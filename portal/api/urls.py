@@ -207,8 +207,13 @@ urlpatterns = [
     path("history/", history.History.as_view(), name="history"),
     path("history/panes/", history.PaneList.as_view(), name="history-panes"),
     re_path(
-        r"^history/panes/(?P<panel>[a-z]+)\.(?P<form>json|csv|figure\.json|html)$",
+        r"^history/panes/(?P<panel>[a-z]+)\.(?P<form>json|csv)$",
         history.PaneData.as_view(),
         name="history-pane",
+    ),
+    re_path(
+        r"^history/panes/(?P<panel>[a-z]+)\.(?P<form>figure\.json|html)$",
+        history.PaneFigure.as_view(),
+        name="history-figure",
     ),
 ]

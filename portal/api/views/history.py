@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from typing import Any
 
 from django.http import HttpResponse
@@ -28,10 +28,10 @@ from portal.history.windows import (
     USUAL_POINTS,
     USUAL_RANGE,
     FigureForm,
+    WindowForm,
     window_of,
 )
 from wms.core.errors import Finding, InvalidInput
-from wms.core.models import User
 from wms.history.selectors import read_series
 
 _ARCHIVES = [archive.name for archive in ARCHIVES]
@@ -55,17 +55,19 @@ _WINDOW = [
         "function", OpenApiTypes.STR, enum=list(FUNCTIONS), default="avg",
         description="What figures draw of a level; files of values tell all functions.",
     ),
+]  # fmt: skip
+_LOOK = [
     OpenApiParameter(
         "points", OpenApiTypes.INT, default=USUAL_POINTS,
-        description="At most so many points of a line are drawn in a figure, up to 1,500.",
+        description="At most so many points of a line are drawn, up to 1,500.",
     ),
     OpenApiParameter(
         "template", OpenApiTypes.STR, enum=[each.value for each in Scheme],
-        default=Scheme.LIGHT.value, description="The colours of a figure.",
+        default=Scheme.LIGHT.value, description="The colours.",
     ),
     OpenApiParameter(
         "zone", OpenApiTypes.STR, default="UTC",
-        description="The time zone of a figure, such as `Europe/Zurich`.",
+        description="In whose time, such as `Europe/Zurich`.",
     ),
 ]  # fmt: skip
 
@@ -121,7 +123,7 @@ class PaneList(APIView):
 
 
 class PaneData(APIView):
-    """One pane: its values as JSON or CSV, its figure as JSON of Plotly or as a page of its own."""
+    """The values of one pane, as JSON or as a CSV file."""
 
     content_negotiation_class = AcceptsAnything
 
@@ -131,7 +133,6 @@ class PaneData(APIView):
         responses={
             (200, "application/json"): PaneDataSerializer,
             (200, "text/csv"): OpenApiResponse(OpenApiTypes.STR),
-            (200, "text/html"): OpenApiResponse(OpenApiTypes.STR),
             **refusals(400, 404),
         },
     )
@@ -139,44 +140,53 @@ class PaneData(APIView):
         """Answer with a value for each bin of the window, oldest first; gaps stay gaps."""
         pane = find_pane(panel)
         _refuse_unknown(request, [each.name for each in _WINDOW])
-        asked = FigureForm(request.query_params, now=timezone.now())
-        window = window_of(asked)
-        if form in _FILES:
-            drawn = read_pane(pane, window, is_whole=True)
-            answer = _FILES[form](drawn)
+        window = window_of(WindowForm(request.query_params, now=timezone.now()))
+        drawn = read_pane(pane, window, is_whole=True)
+        answer: Any
+        if form == "csv":
+            answer = HttpResponse(content_type="text/csv; charset=utf-8")
+            write_csv(answer, drawn)
         else:
-            drawn = read_to_draw(pane, window)
-            answer = _FIGURES[form](drawn, request.user, asked.cleaned_data)
-        answer["Content-Disposition"] = f'attachment; filename="{drawn.file_stem}.{form}"'
-        return answer
+            answer = Response(as_json(drawn))
+        return _named(answer, drawn, form)
 
 
-def _as_csv(drawn: Drawn) -> HttpResponse:
-    answer = HttpResponse(content_type="text/csv; charset=utf-8")
-    write_csv(answer, drawn)
+class PaneFigure(APIView):
+    """The figure of one pane, for Plotly or as a page that draws by itself."""
+
+    content_negotiation_class = AcceptsAnything
+
+    @extend_schema(
+        summary="Take the figure of a pane",
+        parameters=[*_WINDOW, *_LOOK],
+        responses={
+            (200, "application/json"): OpenApiResponse(
+                OpenApiTypes.OBJECT, description="As `plotly.io.from_json` reads it."
+            ),
+            (200, "text/html"): OpenApiResponse(OpenApiTypes.STR),
+            **refusals(400, 404),
+        },
+    )
+    def get(self, request: Request, panel: str, form: str) -> HttpResponse:
+        """Answer with what the page draws, in the asked colours and time."""
+        pane = find_pane(panel)
+        _refuse_unknown(request, [each.name for each in (*_WINDOW, *_LOOK)])
+        asked = FigureForm(request.query_params, now=timezone.now())
+        drawn = read_to_draw(pane, window_of(asked))
+        marks = marks_of(drawn, request.user)
+        scheme, zone = asked.cleaned_data["template"], asked.cleaned_data["zone"]
+        if form == "html":
+            answer = HttpResponse(report_of(drawn, marks, scheme=scheme, zone=zone))
+        else:
+            figure = figure_of(drawn, marks.told, scheme=scheme, zone=zone)
+            answer = HttpResponse(figure.to_json(), content_type="application/json")
+        return _named(answer, drawn, form)
+
+
+def _named(answer: HttpResponse, drawn: Drawn, form: str) -> HttpResponse:
+    """The answer as a file whose name tells what is in it."""
+    answer["Content-Disposition"] = f'attachment; filename="{drawn.file_stem}.{form}"'
     return answer
-
-
-def _as_json(drawn: Drawn) -> HttpResponse:
-    return Response(as_json(drawn))
-
-
-def _as_figure(drawn: Drawn, user: User, asked: Mapping[str, Any]) -> HttpResponse:
-    figure = figure_of(
-        drawn, marks_of(drawn, user).told, scheme=asked["template"], zone=asked["zone"]
-    )
-    return HttpResponse(figure.to_json(), content_type="application/json")
-
-
-def _as_report(drawn: Drawn, user: User, asked: Mapping[str, Any]) -> HttpResponse:
-    return HttpResponse(
-        report_of(drawn, marks_of(drawn, user), scheme=asked["template"], zone=asked["zone"])
-    )
-
-
-#: By what stands behind the point of a name: files of values, and of what is drawn.
-_FILES = {"csv": _as_csv, "json": _as_json}
-_FIGURES = {"figure.json": _as_figure, "html": _as_report}
 
 
 def _unknown(request: Request, known: Collection[str]) -> list[Finding]:
