@@ -212,8 +212,13 @@ urlpatterns = [
         name="history-pane",
     ),
     re_path(
-        r"^history/panes/(?P<panel>[a-z]+)\.(?P<form>figure\.json|html)$",
+        r"^history/panes/(?P<panel>[a-z]+)\.figure\.json$",
         history.PaneFigure.as_view(),
         name="history-figure",
+    ),
+    re_path(
+        r"^history/panes/(?P<panel>[a-z]+)\.html$",
+        history.PaneReport.as_view(),
+        name="history-report",
     ),
 ]

@@ -76,7 +76,6 @@ class World:
         special = {
             ("web:attempt-file", "path"): "stdout",
             ("web:dag-picture", "path"): "figure.svg",
-            ("api:history-figure", "form"): "figure.json",
             ("web:pilot", "pilot_id"): self.pilot.pk,
             ("web:steer-site", "event"): "ban",
             ("web:steer-error", "event"): "mute",

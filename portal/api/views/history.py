@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any
+from datetime import tzinfo
+from typing import Any, TypedDict
 
 from django.http import HttpResponse
 from django.utils import timezone
@@ -32,6 +33,7 @@ from portal.history.windows import (
     window_of,
 )
 from wms.core.errors import Finding, InvalidInput
+from wms.history.annotations import Annotations
 from wms.history.selectors import read_series
 
 _ARCHIVES = [archive.name for archive in ARCHIVES]
@@ -152,7 +154,7 @@ class PaneData(APIView):
 
 
 class PaneFigure(APIView):
-    """The figure of one pane, for Plotly or as a page that draws by itself."""
+    """The figure of one pane, for Plotly."""
 
     content_negotiation_class = AcceptsAnything
 
@@ -163,24 +165,51 @@ class PaneFigure(APIView):
             (200, "application/json"): OpenApiResponse(
                 OpenApiTypes.OBJECT, description="As `plotly.io.from_json` reads it."
             ),
+            **refusals(400, 404),
+        },
+    )
+    def get(self, request: Request, panel: str) -> HttpResponse:
+        """Answer with what the page draws, in the asked colours and time."""
+        drawn, marks, look = _drawing(request, panel)
+        figure = figure_of(drawn, marks.told, **look)
+        answer = HttpResponse(figure.to_json(), content_type="application/json")
+        return _named(answer, drawn, "figure.json")
+
+
+class PaneReport(APIView):
+    """The figure of one pane as a page that draws by itself."""
+
+    content_negotiation_class = AcceptsAnything
+
+    @extend_schema(
+        summary="Take the figure of a pane as an HTML file",
+        parameters=[*_WINDOW, *_LOOK],
+        responses={
             (200, "text/html"): OpenApiResponse(OpenApiTypes.STR),
             **refusals(400, 404),
         },
     )
-    def get(self, request: Request, panel: str, form: str) -> HttpResponse:
-        """Answer with what the page draws, in the asked colours and time."""
-        pane = find_pane(panel)
-        _refuse_unknown(request, [each.name for each in (*_WINDOW, *_LOOK)])
-        asked = FigureForm(request.query_params, now=timezone.now())
-        drawn = read_to_draw(pane, window_of(asked))
-        marks = marks_of(drawn, request.user)
-        scheme, zone = asked.cleaned_data["template"], asked.cleaned_data["zone"]
-        if form == "html":
-            answer = HttpResponse(report_of(drawn, marks, scheme=scheme, zone=zone))
-        else:
-            figure = figure_of(drawn, marks.told, scheme=scheme, zone=zone)
-            answer = HttpResponse(figure.to_json(), content_type="application/json")
-        return _named(answer, drawn, form)
+    def get(self, request: Request, panel: str) -> HttpResponse:
+        """Answer with the figure, its sentence, what is marked, and the library that draws it."""
+        drawn, marks, look = _drawing(request, panel)
+        return _named(HttpResponse(report_of(drawn, marks, **look)), drawn, "html")
+
+
+class _Look(TypedDict):
+    """How a figure is to look."""
+
+    scheme: Scheme
+    zone: tzinfo
+
+
+def _drawing(request: Request, panel: str) -> tuple[Drawn, Annotations, _Look]:
+    """What is asked to be drawn. Raises NotFound, InvalidInput."""
+    pane = find_pane(panel)
+    _refuse_unknown(request, [each.name for each in (*_WINDOW, *_LOOK)])
+    asked = FigureForm(request.query_params, now=timezone.now())
+    drawn = read_to_draw(pane, window_of(asked))
+    look = _Look(scheme=asked.cleaned_data["template"], zone=asked.cleaned_data["zone"])
+    return drawn, marks_of(drawn, request.user), look
 
 
 def _named(answer: HttpResponse, drawn: Drawn, form: str) -> HttpResponse:
