@@ -184,7 +184,10 @@ def _histories() -> Iterator[str]:
     for pane in ("jobs", "pilots", "throughput", "waiting"):
         yield f"/history/{pane}.json?range=1d"
     yield f"/history/pressure.json?range=1w&site={site}"
+    yield "/history/jobs.json?range=1m"
     yield "/history/jobs.json?range=1y"
+    yield "/api/v1/history/panes/jobs.figure.json?range=1m"
+    yield "/api/v1/history/panes/jobs.html?range=1m"
     yield "/api/v1/lists/jobs.csv?state=failed"
     yield "/api/v1/lists/jobs.csv"
 

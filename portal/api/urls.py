@@ -211,4 +211,14 @@ urlpatterns = [
         history.PaneData.as_view(),
         name="history-pane",
     ),
+    re_path(
+        r"^history/panes/(?P<panel>[a-z]+)\.figure\.json$",
+        history.PaneFigure.as_view(),
+        name="history-figure",
+    ),
+    re_path(
+        r"^history/panes/(?P<panel>[a-z]+)\.html$",
+        history.PaneReport.as_view(),
+        name="history-report",
+    ),
 ]

@@ -19,6 +19,8 @@ Column = Sequence[float | None]
 
 #: What is counted in a bin is stored up to so long after its end.
 _SETTLES = timedelta(seconds=30)
+#: A pane of more lines than this leaves out those that were zero all the time.
+_FEW_LINES = 5
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"))
 _LEVEL: Mapping[str, Callable[[Point], float]] = {
     "avg": attrgetter("average"),
@@ -45,6 +47,12 @@ class DrawnLine:
     low: float
     high: float
 
+    @property
+    def first_bin(self) -> int | None:
+        """The place of the first bin with a value, if there is one."""
+        values = next(iter(self.columns.values()))
+        return next((at for at, value in enumerate(values) if value is not None), None)
+
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
@@ -60,6 +68,16 @@ class Drawn:
     def bin_words(self) -> str:
         """The width of a bin, as in `5 min`."""
         return step_words(self.resolution.step_s)
+
+    @property
+    def shown(self) -> list[tuple[int, DrawnLine]]:
+        """The lines with anything to show, each with its place among all."""
+        can_be_zero = len(self.lines) <= _FEW_LINES
+        return [
+            (place, each)
+            for place, each in enumerate(self.lines)
+            if each.high or (can_be_zero and each.first_bin is not None)
+        ]
 
     @property
     def file_stem(self) -> str:
@@ -108,6 +126,12 @@ def read_pane(
         for line in pane.lines_at(window.site)
     ]
     return Drawn(pane, window, resolution, starts, lines)
+
+
+def read_to_draw(pane: Pane, window: Window) -> Drawn:
+    """The pane with the columns that its figure draws: of a mean the maximum, too. One query."""
+    columns = ("avg", "max") if window.function == "avg" else (window.function,)
+    return read_pane(pane, window, columns=columns)
 
 
 def _points(

@@ -5,17 +5,21 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from typing import Any
 
 from django import forms
 from django.utils.dateparse import parse_date, parse_datetime
 
 from matching.rings import ARCHIVES, Resolution, archive_named, resolution_for
+from portal.history.palettes import Scheme
+from portal.personal.zones import zone_named
 from wms.core.errors import Finding, InvalidInput
 
 #: At most so many points of a series are drawn; a narrow chart asks for fewer.
 MOST_POINTS = 1500
+#: So many of a figure that leaves the pages, if nothing is said: one for two pixels of a sheet.
+USUAL_POINTS = 500
 _DAY = timedelta(days=1)
 #: The ranges that have a button.
 RANGES = {
@@ -122,6 +126,33 @@ class WindowForm(forms.Form):
             self.add_error("to", "The end must be a minute or more after the beginning.")
         elif until - since > LONGEST or until <= self.now - LONGEST:
             self.add_error("from", "More than five years are not kept.")
+
+
+class FigureForm(WindowForm):
+    """The same, and how a figure that leaves the pages is to look."""
+
+    template = forms.ChoiceField(
+        choices=[(scheme.value, scheme.value) for scheme in Scheme],
+        required=False,
+        error_messages={"invalid_choice": f"Choose one of {', '.join(Scheme)}."},
+    )
+    zone = forms.CharField(required=False)
+
+    def clean_points(self) -> int:
+        """How many points of a line are drawn."""
+        return self.cleaned_data["points"] or USUAL_POINTS
+
+    def clean_template(self) -> Scheme:
+        """Light, if nothing is said: reports are printed."""
+        return Scheme(self.cleaned_data["template"] or Scheme.LIGHT)
+
+    def clean_zone(self) -> tzinfo:
+        """The zone in which times are told, UTC if nothing is said."""
+        name: str = self.cleaned_data["zone"]
+        zone = zone_named(name) if name else UTC
+        if zone is None:
+            raise forms.ValidationError("This is no name of a time zone.")
+        return zone
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ not Django's current time zone, by which forms would read what people type.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -17,6 +18,7 @@ from portal.personal.models import Preferences
 
 #: The browser's own zone: pages say UTC, and a script turns that into it.
 BROWSER = "browser"
+_NAME = re.compile(r"[A-Za-z0-9_+-]+(/[A-Za-z0-9_+-]+)*")
 _current: ContextVar[str] = ContextVar("zone", default="UTC")
 
 
@@ -43,10 +45,15 @@ def in_words(moment: datetime) -> tuple[str, str]:
     return f"{local:%Y-%m-%d %H:%M:%S}", local.tzname() or "UTC"
 
 
-def _zone(name: str) -> tzinfo:
-    if name in {"UTC", BROWSER}:
-        return UTC
+def zone_named(name: str) -> ZoneInfo | None:
+    """The zone of this name, by any of the names that it has: a browser may say an old one."""
+    if not _NAME.fullmatch(name):
+        return None
     try:
         return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError):
-        return UTC
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        return None
+
+
+def _zone(name: str) -> tzinfo:
+    return UTC if name in {"UTC", BROWSER} else zone_named(name) or UTC

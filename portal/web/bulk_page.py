@@ -9,8 +9,8 @@ from typing import Any
 from django.http import HttpRequest, QueryDict
 from django.urls import reverse
 
+from portal.looks import look_of
 from portal.web.list_bar import query_of
-from portal.web.looks import look_of
 from portal.web.paging import stretch_of
 from wms.bulk.kinds import Argument, ArgumentType, Kind
 from wms.bulk.models import BulkOperation

@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
+from dataclasses import dataclass
+from datetime import UTC, datetime, tzinfo
 from typing import Any
 
-from portal.history.drawing import Drawn, DrawnLine, read_pane, stamp
+from portal.history.drawing import DrawnLine, read_pane, read_to_draw
+from portal.history.figures import figure_of, styles_of, template_of
+from portal.history.marks import marks_of
+from portal.history.palettes import Scheme
 from portal.history.panes import FIXED, Kind, Pane
 from portal.history.windows import FUNCTIONS, Window
-from portal.web.chart_words import sentence_of
-from portal.web.looks import LOOKS, look_of
+from portal.history.words import sentence_of
 from wms.core.models import User
-from wms.history.annotations import Annotation, annotations_between
 
 #: At most so many lines of a table are shown; the rest is in the file.
 TABLE_ROWS = 60
-#: Lines that are no states, beside which they would have the same tone, or have one by their place.
-_OWN_TONES = {"requested": "wait", "granted": "next", "submitted": "next", "started": "go"}
-_TONES = ("go", "good", "warn", "next", "bad", "wait", "off")
-#: A pane of more lines than this leaves out those that were zero all the time.
-_FEW_LINES = 5
+#: A page tells title, unit and lines beside the drawing.
+_ON_PAGE = {"title": None, "showlegend": False, "margin": {"l": 48, "r": 14, "t": 20, "b": 36}}
 
 
 #: What other pages show charts of.
@@ -48,83 +46,31 @@ class ChartTable:
     has_spread: bool
 
 
-def legend_of(drawn: Drawn) -> str:
-    """What a point is: the function, and the width of its bin."""
-    if drawn.pane.kind == Kind.COUNT:
-        return f"sum in {drawn.bin_words}"
-    if drawn.pane.kind == Kind.SPREAD:
-        return f"of those that started in {drawn.bin_words}"
-    return f"{FUNCTIONS[drawn.window.function]} of {drawn.bin_words}"
+def chart_data(
+    pane: Pane, window: Window, user: User, *, zone: tzinfo = UTC, is_fitted: bool = False
+) -> dict[str, Any]:
+    """What the script draws: the figure, what of it is otherwise on a page, and its templates.
 
-
-def chart_data(pane: Pane, window: Window, user: User) -> dict[str, Any]:
-    """What the script draws. Two queries."""
-    columns = ("avg", "max") if window.function == "avg" else (window.function,)
-    drawn = read_pane(pane, window, columns=columns)
-    shown = _shown(drawn)
-    marks = annotations_between(user, since=window.since, until=window.until, site=window.site)
+    Two queries.
+    """
+    drawn = read_to_draw(pane, window)
+    figure = figure_of(
+        drawn, marks_of(drawn, user).told, zone=zone, is_fitted=is_fitted
+    ).to_plotly_json()
+    del figure["layout"]["template"]
+    styles = styles_of(drawn)
     return {
-        "name": pane.name,
-        "title": pane.title,
-        "unit": pane.unit,
-        "kind": pane.kind.value,
-        "site": window.site if drawn.is_at_site else "",
-        "legend": legend_of(drawn),
-        "summary": sentence_of(drawn, [each for each in shown if not each.line.is_folded]),
-        "file": drawn.file_stem,
-        "from": stamp(window.since.timestamp()),
-        "to": stamp(window.until.timestamp()),
-        "step_s": drawn.resolution.step_s,
-        "first": drawn.starts[0] if drawn.starts else 0,
-        "bins": len(drawn.starts),
-        "lines": [
-            {
-                "name": each.line.name,
-                "label": each.line.label,
-                "tone": _tone(each, place),
-                "place": place,
-                "is_folded": each.line.is_folded,
-                **_drawn_columns(each),
-            }
-            for place, each in enumerate(drawn.lines)
-            if each in shown
-        ],
-        "marks": [_mark(each) for each in marks.told],
+        "figure": figure,
+        "on_page": _ON_PAGE,
+        "templates": {scheme.value: template_of(scheme, styles) for scheme in Scheme},
+        "summary": sentence_of(drawn),
     }
-
-
-def _drawn_columns(line: DrawnLine) -> dict[str, Any]:
-    value, *rest = line.columns.values()
-    return {"value": value, "top": rest[0]} if rest else {"value": value}
-
-
-def _tone(line: DrawnLine, place: int) -> str:
-    name = line.line.name
-    if name in LOOKS:
-        return look_of(name).tone
-    return _OWN_TONES.get(name) or _TONES[place % len(_TONES)]
-
-
-def _mark(mark: Annotation) -> dict[str, Any]:
-    until = mark.until and stamp(mark.until.timestamp())
-    return asdict(mark) | {"at": stamp(mark.at.timestamp()), "until": until}
-
-
-def _shown(drawn: Drawn) -> list[DrawnLine]:
-    """The lines with anything to show."""
-    can_be_zero = len(drawn.lines) <= _FEW_LINES
-    return [
-        each
-        for each in drawn.lines
-        if each.high
-        or (can_be_zero and any(value is not None for value in next(iter(each.columns.values()))))
-    ]
 
 
 def chart_table(pane: Pane, window: Window) -> ChartTable:
     """The latest bins for readers of tables, latest first. One query."""
     drawn = read_pane(pane, window)
-    shown = _shown(drawn)
+    shown = [line for _, line in drawn.shown]
     filled = [
         (
             datetime.fromtimestamp(start, UTC),

@@ -10,11 +10,11 @@ from django.http import HttpRequest, QueryDict
 from django.urls import reverse
 
 from portal.drawings import drawing_of
+from portal.looks import WORDS, look_of
 from portal.web.dag_levels import level_map
 from portal.web.dag_reading import DagReading
 from portal.web.graph_folding import Element, NodeFact, folded, folds_of
 from portal.web.graph_scene import Scene, Ways, scene_of
-from portal.web.looks import WORDS, look_of
 from portal.web.state_bars import STACKED_CODES
 from wms.core.errors import NotFound
 from wms.dags.drawing import Drawing

@@ -9,10 +9,10 @@ from django.http import HttpRequest, QueryDict
 from django.utils import timezone
 
 from portal.drawings import drawing_of
+from portal.looks import LOOKS
 from portal.web.dag_levels import level_map
 from portal.web.dag_reading import DagReading
 from portal.web.downloads import is_picture
-from portal.web.looks import LOOKS
 from portal.web.paging import page_of
 from portal.web.runs import facts_of, records_of
 from wms.dags.node_selectors import script_runs_of_dag

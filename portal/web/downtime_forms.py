@@ -6,15 +6,14 @@ the browser" a script fills it in, without which it is UTC.
 
 from __future__ import annotations
 
-import re
 from datetime import UTC, datetime, timedelta
 from typing import Any
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from zoneinfo import ZoneInfo
 
 from django import forms
 
 from portal.personal.models import Preferences
-from portal.personal.zones import BROWSER
+from portal.personal.zones import BROWSER, zone_named
 from portal.web.forms import ReasonForm
 from wms.core.errors import Finding, InvalidInput
 from wms.sites.downtimes import MAX_LEAD_TIME, DowntimeTerms
@@ -22,17 +21,6 @@ from wms.sites.models import Downtime
 
 _NO_TIME = "Give a time such as 2026-11-20 17:30."
 _TYPED = "%Y-%m-%dT%H:%M"
-_ZONE = re.compile(r"[A-Za-z0-9_+-]+(/[A-Za-z0-9_+-]+)*")
-
-
-def _zone(name: str) -> ZoneInfo | None:
-    # A browser may name its zone by any of the names that it has.
-    if not _ZONE.fullmatch(name):
-        return None
-    try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        return None
 
 
 class DowntimeForm(ReasonForm):
@@ -56,7 +44,7 @@ class DowntimeForm(ReasonForm):
         """Read both times in the zone of the form."""
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data
         name = cleaned.get("zone") or "UTC"
-        zone = _zone(name)
+        zone = zone_named(name)
         if zone is None:
             self.add_error("zone", f"There is no time zone {name[:60]!r}.")
             return cleaned

@@ -8,8 +8,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
+from portal.looks import WORDS, look_of
 from portal.web.graph_folding import Element, NodeFact
-from portal.web.looks import WORDS, look_of
 from portal.web.state_bars import Stretch, in_words, stretches_of
 from wms.dags.drawing import placed
 from wms.dags.drawing_states import DRAWN

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from portal.web.looks import WORDS, look_of
+from portal.looks import WORDS, look_of
 from wms.dags.drawing_states import DRAWN
 
 #: From the bottom of a column, or the left of a row, on: what is done first, what waits last.

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from matching.explanation import Verdict
 from matching.reasons import Stand
-from portal.web.looks import Look
+from portal.looks import Look
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,6 @@
 (function () {
   "use strict";
   const SHORTEST_MS = 60000;
-  const MARGIN_LEFT = 48;
 
   async function show(address) {
     await htmx.ajax("GET", address, { target: "#history", select: "#history", swap: "outerHTML" });
@@ -64,11 +63,13 @@
     for (const box of document.querySelectorAll("#history [data-linked]")) {
       const plot = box.querySelector("[data-chart-plot]");
       if (!box.pilotageData || !plot.clientWidth) continue;
-      const [from, to] = [box.pilotageData.from, box.pilotageData.to].map(Date.parse);
+      const { figure, on_page: onPage } = box.pilotageData;
+      const { l: left, r: right } = onPage.margin;
+      const [from, to] = [figure.layout.meta.from, figure.layout.meta.to].map(Date.parse);
       const share = x === null || box === event.target ? -1 : (x - from) / (to - from);
       const cursor = cursorOf(plot);
       cursor.hidden = share < 0 || share > 1;
-      cursor.style.left = `${plot.offsetLeft + MARGIN_LEFT + share * (plot.clientWidth - MARGIN_LEFT - 14)}px`;
+      cursor.style.left = `${plot.offsetLeft + left + share * (plot.clientWidth - left - right)}px`;
       cursor.style.top = `${plot.offsetTop + 20}px`;
       cursor.style.height = `${plot.clientHeight - 56}px`;
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Callable, Iterator
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
@@ -13,21 +13,30 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from django.urls import reverse
 from django.utils import timezone
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import BrowserContext, Locator, Page, expect
 from pytest_django.live_server_helper import LiveServer
 
+from portal.history.palettes import PALETTES, Scheme
 from tests import factories
 from tests.e2e import past
 from tests.e2e.conftest import Complaints
-from tests.e2e.looking import AXE, IS_SETTLED
+from tests.e2e.looking import AXE, IS_SETTLED, SHOTS
 from wms.core.models import User
 
 Login = Callable[[User], None]
 #: What a chart holds: from when to when, the bins, and their width.
 _WINDOW = """(box) => {
-  const {from, to, bins, step_s} = box.pilotageData;
+  const {from, to, bins, step_s} = box.pilotageData.figure.layout.meta;
   return {hours: (Date.parse(to) - Date.parse(from)) / 3600e3, bins, step_s};
 }"""
+
+
+#: Whether all charts have this ground.
+_IS_DRAWN_IN = """(surface) => [...document.querySelectorAll("[data-chart-plot]")].every(
+  (plot) => plot._fullLayout?.paper_bgcolor === surface)"""
+_COLOURS = """() => document.querySelector("#panel-jobs [data-chart-plot]")
+  ._fullData.map((trace) => trace.line?.color)"""
+_FIRST_TIME = "(box) => box.pilotageData.figure.data.find((trace) => trace.name).x0"
 
 
 @pytest.fixture
@@ -43,6 +52,10 @@ def week(page: Page, live_server: LiveServer, login: Login) -> Iterator[Page]:
     yield page
     # An answer that is still on its way would be a failure of the next test.
     page.wait_for_function(IS_SETTLED)
+
+
+def _time(text: str) -> datetime:
+    return datetime.fromisoformat(text).replace(tzinfo=UTC)
 
 
 def drawn(box: Locator) -> Locator:
@@ -114,7 +127,7 @@ def test_a_line_is_folded_by_its_button_and_the_table_unfolds(
 ) -> None:
     box = drawn(week.locator("#panel-jobs"))
     running = box.get_by_role("button", name="running")
-    lines = "(plot) => plot.data.filter((trace) => trace.name).map((trace) => trace.name)"
+    lines = "(plot) => plot.data.filter((t) => t.name && t.visible === true).map((t) => t.name)"
     plot = box.locator("[data-chart-plot]")
     assert "running" in plot.evaluate(lines)
     assert "done" not in plot.evaluate(lines)
@@ -155,8 +168,8 @@ def test_the_cursor_is_shown_in_all_charts(week: Page, complaints: Complaints) -
 def test_gaps_are_not_bridged(week: Page, complaints: Complaints) -> None:
     box = drawn(week.locator("#panel-jobs"))
 
-    values = box.evaluate("(box) => box.pilotageData.lines[0].value")
-    width_min = box.evaluate("(box) => box.pilotageData.step_s / 60")
+    values = box.evaluate("(box) => box.pilotageData.figure.data.find((trace) => trace.name).y")
+    width_min = box.evaluate("(box) => box.pilotageData.figure.layout.meta.step_s / 60")
     # The last bin may have begun after the last sample.
     gaps = [at for at, value in enumerate(values[:-1]) if value is None]
 
@@ -186,6 +199,66 @@ def test_no_chart_can_be_sent_away_and_the_page_asks_its_own_server_only(
     assert {f"{urlsplit(url).scheme}://{urlsplit(url).netloc}" for url in asked} == {
         live_server.url
     }
+
+
+def test_a_chart_has_the_colours_of_the_page_and_on_paper_those_of_paper(
+    week: Page, complaints: Complaints
+) -> None:
+    drawn(week.locator("#panel-jobs"))
+
+    for scheme, medium, expected in (
+        ("light", "screen", Scheme.LIGHT),
+        ("dark", "screen", Scheme.DARK),
+        ("dark", "print", Scheme.LIGHT),
+    ):
+        week.emulate_media(color_scheme=scheme, media=medium)  # type: ignore[arg-type]
+        if medium == "print":
+            week.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+        week.wait_for_function(_IS_DRAWN_IN, arg=PALETTES[expected].surface)
+        assert PALETTES[expected].fills["go"] in week.evaluate(_COLOURS)
+
+
+def test_the_times_of_a_chart_are_those_of_the_reader(week: Page, complaints: Complaints) -> None:
+    box = drawn(week.locator("#panel-jobs"))
+    before = box.evaluate(_FIRST_TIME)
+
+    week.evaluate("document.documentElement.dataset.zone = 'browser'")
+    week.get_by_role("link", name="1 d", exact=True).click()
+
+    expect(box.locator("[data-chart-note]")).to_contain_text(re.compile(r"UTC\+[12]\."))
+    after = drawn(box).evaluate(_FIRST_TIME)
+    assert timedelta(hours=1) <= _time(after) - _time(before) <= timedelta(hours=2, minutes=10)
+
+
+def test_a_report_draws_without_portal_and_network(
+    week: Page, context: BrowserContext, complaints: Complaints, tmp_path: Path
+) -> None:
+    box = drawn(week.locator("#panel-jobs"))
+    with week.expect_download() as download:
+        box.get_by_role("link", name="HTML").click()
+    file = tmp_path / download.value.suggested_filename
+    download.value.save_as(file)
+    week.wait_for_function(IS_SETTLED)
+
+    asked: list[str] = []
+    context.set_offline(True)
+    report = context.new_page()
+    report.on("request", lambda request: asked.append(request.url))
+    faults: list[str] = []
+    report.on("pageerror", lambda error: faults.append(str(error)))
+    report.goto(file.as_uri())
+
+    expect(report.get_by_role("heading", level=1)).to_have_text("Jobs by state")
+    expect(report.locator(".scatterlayer .trace").first).to_be_visible()
+    expect(report.locator(".legendtext").first).to_be_visible()
+    expect(report.locator(".gtitle")).to_have_text("Jobs by state")
+    assert (faults, asked) == ([], [file.as_uri()])
+    SHOTS.mkdir(parents=True, exist_ok=True)
+    report.screenshot(path=SHOTS / "history-report.png", full_page=True)
+    found = Axe().run(report, options=AXE).response["violations"]
+    assert [(each["id"], each["nodes"][0]["html"][:200]) for each in found] == []
+    report.close()
+    context.set_offline(False)
 
 
 def test_a_bad_range_is_told_at_its_field_without_leaving_the_page(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any
+from datetime import tzinfo
+from typing import Any, TypedDict
 
 from django.http import HttpResponse
 from django.utils import timezone
@@ -16,10 +17,23 @@ from rest_framework.views import APIView
 from matching.rings import ARCHIVES
 from portal.api.history_serializers import HistorySerializer, PaneDataSerializer, PaneSerializer
 from portal.api.views.base import AcceptsAnything, refusals
-from portal.history.drawing import as_json, read_pane, write_csv
+from portal.history.drawing import Drawn, as_json, read_pane, read_to_draw, write_csv
+from portal.history.figures import figure_of
+from portal.history.marks import marks_of
+from portal.history.palettes import Scheme
 from portal.history.panes import find_pane, panes
-from portal.history.windows import RANGES, USUAL_RANGE, WindowForm, window_of
+from portal.history.reports import report_of
+from portal.history.windows import (
+    FUNCTIONS,
+    RANGES,
+    USUAL_POINTS,
+    USUAL_RANGE,
+    FigureForm,
+    WindowForm,
+    window_of,
+)
 from wms.core.errors import Finding, InvalidInput
+from wms.history.annotations import Annotations
 from wms.history.selectors import read_series
 
 _ARCHIVES = [archive.name for archive in ARCHIVES]
@@ -40,7 +54,22 @@ _WINDOW = [
         description="The archive whose bins are told; `auto` is the finest that reaches back.",
     ),
     OpenApiParameter(
-        "function", OpenApiTypes.STR, description="Of the page; all functions are told here."
+        "function", OpenApiTypes.STR, enum=list(FUNCTIONS), default="avg",
+        description="What figures draw of a level; files of values tell all functions.",
+    ),
+]  # fmt: skip
+_LOOK = [
+    OpenApiParameter(
+        "points", OpenApiTypes.INT, default=USUAL_POINTS,
+        description="At most so many points of a line are drawn, up to 1,500.",
+    ),
+    OpenApiParameter(
+        "template", OpenApiTypes.STR, enum=[each.value for each in Scheme],
+        default=Scheme.LIGHT.value, description="The colours.",
+    ),
+    OpenApiParameter(
+        "zone", OpenApiTypes.STR, default="UTC",
+        description="In whose time, such as `Europe/Zurich`.",
     ),
 ]  # fmt: skip
 
@@ -96,7 +125,7 @@ class PaneList(APIView):
 
 
 class PaneData(APIView):
-    """The figures of one pane, as JSON or as a CSV file."""
+    """The values of one pane, as JSON or as a CSV file."""
 
     content_negotiation_class = AcceptsAnything
 
@@ -121,8 +150,72 @@ class PaneData(APIView):
             write_csv(answer, drawn)
         else:
             answer = Response(as_json(drawn))
-        answer["Content-Disposition"] = f'attachment; filename="{drawn.file_stem}.{form}"'
-        return answer
+        return _named(answer, drawn, form)
+
+
+class PaneFigure(APIView):
+    """The figure of one pane, for Plotly."""
+
+    content_negotiation_class = AcceptsAnything
+
+    @extend_schema(
+        summary="Take the figure of a pane",
+        parameters=[*_WINDOW, *_LOOK],
+        responses={
+            (200, "application/json"): OpenApiResponse(
+                OpenApiTypes.OBJECT, description="As `plotly.io.from_json` reads it."
+            ),
+            **refusals(400, 404),
+        },
+    )
+    def get(self, request: Request, panel: str) -> HttpResponse:
+        """Answer with what the page draws, in the asked colours and time."""
+        drawn, marks, look = _drawing(request, panel)
+        figure = figure_of(drawn, marks.told, **look)
+        answer = HttpResponse(figure.to_json(), content_type="application/json")
+        return _named(answer, drawn, "figure.json")
+
+
+class PaneReport(APIView):
+    """The figure of one pane as a page that draws by itself."""
+
+    content_negotiation_class = AcceptsAnything
+
+    @extend_schema(
+        summary="Take the figure of a pane as an HTML file",
+        parameters=[*_WINDOW, *_LOOK],
+        responses={
+            (200, "text/html"): OpenApiResponse(OpenApiTypes.STR),
+            **refusals(400, 404),
+        },
+    )
+    def get(self, request: Request, panel: str) -> HttpResponse:
+        """Answer with the figure, its sentence, what is marked, and the library that draws it."""
+        drawn, marks, look = _drawing(request, panel)
+        return _named(HttpResponse(report_of(drawn, marks, **look)), drawn, "html")
+
+
+class _Look(TypedDict):
+    """How a figure is to look."""
+
+    scheme: Scheme
+    zone: tzinfo
+
+
+def _drawing(request: Request, panel: str) -> tuple[Drawn, Annotations, _Look]:
+    """What is asked to be drawn. Raises NotFound, InvalidInput."""
+    pane = find_pane(panel)
+    _refuse_unknown(request, [each.name for each in (*_WINDOW, *_LOOK)])
+    asked = FigureForm(request.query_params, now=timezone.now())
+    drawn = read_to_draw(pane, window_of(asked))
+    look = _Look(scheme=asked.cleaned_data["template"], zone=asked.cleaned_data["zone"])
+    return drawn, marks_of(drawn, request.user), look
+
+
+def _named(answer: HttpResponse, drawn: Drawn, form: str) -> HttpResponse:
+    """The answer as a file whose name tells what is in it."""
+    answer["Content-Disposition"] = f'attachment; filename="{drawn.file_stem}.{form}"'
+    return answer
 
 
 def _unknown(request: Request, known: Collection[str]) -> list[Finding]:

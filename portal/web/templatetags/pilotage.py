@@ -13,9 +13,9 @@ from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from portal.looks import WORDS, look_of, meaning_of
 from portal.personal.zones import in_words
 from portal.sizes import size
-from portal.web.looks import WORDS, look_of, meaning_of
 from wms.core.counting import Count
 
 register = template.Library()

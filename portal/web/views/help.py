@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
+from portal.looks import MEANINGS
 from portal.state_words import ENTITIES, Entity
-from portal.web.looks import MEANINGS
 from portal.web.pages import page, render_page
 
 #: What has states that follow from something else than a table of transitions.

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from datetime import UTC
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.utils import timezone
 from django.utils.cache import patch_vary_headers
+from django.views.decorators.gzip import gzip_page
 from django.views.decorators.http import require_safe
 
 from matching.rings import ARCHIVES
 from portal.history.panes import find_pane, panes
 from portal.history.windows import FUNCTIONS, WindowForm, window_of
+from portal.personal.zones import zone_named
 from portal.web.charts import chart_data, chart_table
 from portal.web.pages import page
 from portal.web.timeline import Timeline
@@ -59,11 +62,16 @@ def _check_site(form: WindowForm, known: list[str]) -> None:
 
 
 @require_safe
+@gzip_page
 @page
 def history_data(request: HttpRequest, panel: str) -> HttpResponse:
-    """What the script draws of one pane."""
+    """What the script draws of one pane, in the time of `zone`; with `fit` what there is of it."""
+    pane = find_pane(panel)
     window = window_of(WindowForm(request.GET, now=timezone.now()))
-    return JsonResponse(chart_data(find_pane(panel), window, request.user))
+    # Of a zone that only the browser knows it is UTC that is drawn, and told.
+    zone = zone_named(request.GET.get("zone", "")) or UTC
+    is_fitted = "fit" in request.GET
+    return JsonResponse(chart_data(pane, window, request.user, zone=zone, is_fitted=is_fitted))
 
 
 @require_safe

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import csv
-import io
+import io as streams
 import re
 from datetime import datetime, timedelta
 from types import SimpleNamespace
 
 import pytest
 from django.utils import timezone
+from plotly import io
 from rest_framework.test import APIClient
 
+from portal.history.palettes import PALETTES, Scheme
+from portal.history.panes import panes
 from tests import factories
+from tests.e2e import past
 from wms.history.services import store_samples
+from wms.sites.services import ban_site
 
 URL = "/api/v1/history/"
 
@@ -70,7 +75,7 @@ def test_a_script_takes_a_pane_away_as_csv_with_a_token(
     assert answer.headers["Content-Type"] == "text/csv; charset=utf-8"
     name = answer.headers["Content-Disposition"]
     assert re.search(r'filename="pilotage-pilots-UW-\d{8}T\d{4}Z-\d{8}T\d{4}Z-1min\.csv"', name)
-    rows = list(csv.DictReader(io.StringIO(answer.content.decode())))
+    rows = list(csv.DictReader(streams.StringIO(answer.content.decode())))
     assert 59 <= len(rows) <= 61
     (row,) = (row for row in rows if row["start"] == f"{minute:%Y-%m-%dT%H:%M:%SZ}")
     assert row == {
@@ -102,8 +107,11 @@ def test_the_panes_are_listed_with_their_units(alice: APIClient) -> None:
 
 @pytest.mark.parametrize(
     ("query", "field"),
-    [("?range=2d", "range"), ("?from=never", "from"), ("?until=2026-11-20", "until")],
-)
+    [
+        ("?range=2d", "range"), ("?from=never", "from"), ("?until=2026-11-20", "until"),
+        ("?template=pink", "template"), ("?zone=Europe/Nowhere", "zone"), ("?points=3", "points"),
+    ],
+)  # fmt: skip
 def test_a_window_that_is_none_is_refused_with_its_field(
     alice: APIClient, query: str, field: str
 ) -> None:
@@ -111,6 +119,50 @@ def test_a_window_that_is_none_is_refused_with_its_field(
 
     assert answer.status_code == 400
     assert [finding["field"] for finding in answer.json()["findings"]] == [field]
+
+
+def test_a_figure_opens_in_a_notebook(alice: APIClient, minute: datetime) -> None:
+    query = "?range=1h&site=UW&template=dark&zone=Europe/Zurich&function=max"
+
+    answer = alice.get(f"/api/v1/history/panes/pilots.figure.json{query}")
+
+    assert answer.headers["Content-Type"] == "application/json"
+    assert re.search(
+        r'filename="pilotage-pilots-UW-[\dTZ-]+-1min\.figure\.json"',
+        answer.headers["Content-Disposition"],
+    )
+    figure = io.from_json(answer.content.decode())
+    values = {trace.name: {each for each in trace.y if each is not None} for trace in figure.data}
+    assert values == {"queued": {0.5}, "running": {5}}
+    assert figure.layout.template.layout.paper_bgcolor == PALETTES[Scheme.DARK].surface
+    assert figure.layout.title.text == "Pilots by state at UW"
+    assert figure.layout.meta["zone"] in {"UTC+1", "UTC+2"}
+
+
+@pytest.mark.parametrize("pane", panes())
+def test_the_figure_of_every_pane_is_valid(alice: APIClient, pane: str) -> None:
+    past.fill(timezone.now(), ["UW"], back=timedelta(days=2))
+
+    figure = io.from_json(alice.get(f"/api/v1/history/panes/{pane}.figure.json").content.decode())
+
+    assert any(value is not None for trace in figure.data for value in trace.y)
+
+
+def test_a_report_is_one_file_that_cannot_be_broken_out_of(
+    alice: APIClient, minute: datetime, people: SimpleNamespace
+) -> None:
+    factories.site("UW")
+    ban_site("UW", actor=factories.SYSTEM, reason="</script><img src=x onerror=alert(1)>")
+
+    answer = alice.get("/api/v1/history/panes/pilots.html?range=1h&site=UW")
+
+    text = answer.content.decode()
+    assert answer.headers["Content-Type"].startswith("text/html")
+    assert answer.headers["Content-Disposition"].startswith("attachment; ")
+    assert not re.search(r"<(?:script|link|img)\b[^>]*(?:src|href)=", text)
+    assert "onerror=alert(1)>" not in text
+    assert "onerror=alert(1)&gt;" in text
+    assert text.count("</script>") == 2
 
 
 def test_an_unknown_pane_is_not_found(alice: APIClient) -> None:

@@ -9,8 +9,8 @@ from django.utils.html import strip_tags
 
 from portal.cli.document_states import DOCUMENT
 from portal.lists import LISTS
+from portal.looks import MEANINGS
 from portal.state_words import ENTITIES, Entity
-from portal.web.looks import MEANINGS
 
 STATES, HELP = reverse("web:help-states"), reverse("web:help")
 

@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from portal.history.panes import find_pane, panes
 from portal.history.windows import MOST_POINTS, RANGES
-from portal.web.chart_words import trend_of
+from portal.history.words import trend_of
 from tests import factories
 from tests.wms.history.test_counts import spread
 from wms.history.counting import COUNTED_MINUTES
@@ -34,8 +34,15 @@ def data(client: Client, pane: str, query: str = "") -> dict[str, Any]:
     return found
 
 
+def meta(found: dict[str, Any]) -> dict[str, Any]:
+    """What the figure tells of itself."""
+    told: dict[str, Any] = found["figure"]["layout"]["meta"]
+    return told
+
+
 def lines(found: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    return {line["name"]: line for line in found["lines"]}
+    """The traces that are lines, and no bands, by name."""
+    return {trace["legendgroup"]: trace for trace in found["figure"]["data"] if "name" in trace}
 
 
 @pytest.fixture
@@ -54,8 +61,8 @@ def test_a_chart_has_the_same_figures_as_its_files_and_its_table(
     export = alice.get("/api/v1/history/panes/jobs.json?range=1h").json()
     table = alice.get("/history/jobs/?range=1h").content.decode()
 
-    assert [each for each in found["value"] if each is not None] == [4]
-    assert [each for each in found["top"] if each is not None] == [6]
+    assert [each for each in found["y"] if each is not None] == [4]
+    assert [each for each in found["customdata"] if each is not None] == [6]
     (running,) = (line for line in export["lines"] if line["name"] == "running")
     at = export["start"].index(f"{minute:%Y-%m-%dT%H:%M:%SZ}")
     assert [running[name][at] for name in ("avg", "min", "max", "last")] == [4, 2, 6, 6]
@@ -70,7 +77,7 @@ def test_a_table_has_the_figures_of_the_function_that_the_chart_draws(
         store_samples({"jobs.running": value}, now=minute + timedelta(seconds=second))
 
     query = f"?range=1h&function={function}"
-    drawn = lines(data(alice, "jobs", query))["running"]["value"]
+    drawn = lines(data(alice, "jobs", query))["running"]["y"]
     ((_, cells),) = alice.get(f"/history/jobs/{query}").context["table"].rows
 
     assert [each for each in drawn if each is not None] == [figure]
@@ -100,17 +107,17 @@ def test_a_gap_stays_a_gap_and_a_counted_minute_without_anything_is_zero(
 
     found = data(alice, "throughput", "?range=1h")
 
-    at = (int(minute.timestamp()) - found["first"]) // 60
-    assert lines(found)["submitted"]["value"][at - 3 : at] == [4, None, 0]
-    assert lines(found)["done"]["value"][at - 3 : at] == [2, None, 0]
-    assert "sum in 1 min" in found["legend"]
+    at = (minute - datetime.fromisoformat(meta(found)["first"])) // MINUTE
+    assert lines(found)["submitted"]["y"][at - 3 : at] == [4, None, 0]
+    assert lines(found)["done"]["y"][at - 3 : at] == [2, None, 0]
+    assert meta(found)["function"] == "sum in 1 min"
 
 
 def test_counts_of_a_bin_that_is_not_over_are_not_drawn(alice: Client) -> None:
     now = timezone.now()
     store_counts([Counted.number(COUNTED_MINUTES, now.replace(second=0, microsecond=0), 4)])
 
-    assert data(alice, "throughput")["lines"] == []
+    assert lines(data(alice, "throughput")) == {}
 
 
 def test_waiting_times_are_percentiles_of_the_jobs_that_started(
@@ -121,7 +128,7 @@ def test_waiting_times_are_percentiles_of_the_jobs_that_started(
 
     found = lines(data(alice, "waiting", "?range=1h"))
 
-    values = {name: max(v for v in line["value"] if v is not None) for name, line in found.items()}
+    values = {name: max(v for v in line["y"] if v is not None) for name, line in found.items()}
     assert values["median"] == pytest.approx(10, rel=0.1)
     assert values["p90"] == pytest.approx(10, rel=0.1)
     assert values["p99"] == pytest.approx(500, rel=0.1)
@@ -129,7 +136,7 @@ def test_waiting_times_are_percentiles_of_the_jobs_that_started(
 
 @pytest.mark.parametrize("name", RANGES)
 def test_no_range_has_more_points_than_can_be_read(alice: Client, name: str) -> None:
-    found = data(alice, "jobs", f"?range={name}")
+    found = meta(data(alice, "jobs", f"?range={name}"))
 
     assert 0 < found["bins"] <= MOST_POINTS
 
@@ -138,12 +145,15 @@ def test_a_narrow_window_is_told_in_finer_bins_than_a_wide_one(alice: Client) ->
     now = datetime.now(UTC)
     since, until = now - timedelta(hours=5), now - timedelta(hours=3)
 
-    narrow = data(alice, "jobs", f"?from={since:%Y-%m-%dT%H:%M}&to={until:%Y-%m-%dT%H:%M}")
+    def told(query: str) -> dict[str, Any]:
+        return meta(data(alice, "jobs", query))
+
+    narrow = told(f"?from={since:%Y-%m-%dT%H:%M}&to={until:%Y-%m-%dT%H:%M}")
 
     assert (narrow["step_s"], narrow["bins"]) in {(60, 120), (60, 121)}
-    assert data(alice, "jobs", "?range=1w")["step_s"] == 600
-    assert data(alice, "jobs", "?range=1m")["step_s"] == 3600
-    assert data(alice, "jobs", "?range=1w&resolution=1h")["step_s"] == 3600
+    assert told("?range=1w")["step_s"] == 600
+    assert told("?range=1m")["step_s"] == 3600
+    assert told("?range=1w&resolution=1h")["step_s"] == 3600
 
 
 def test_a_function_can_be_chosen_and_the_legend_names_it_with_the_bin(
@@ -154,7 +164,9 @@ def test_a_function_can_be_chosen_and_the_legend_names_it_with_the_bin(
 
     def told(function: str) -> tuple[str, float]:
         found = data(alice, "jobs", f"?range=1h&function={function}")
-        return found["legend"], max(v for v in lines(found)["running"]["value"] if v is not None)
+        return meta(found)["function"], max(
+            v for v in lines(found)["running"]["y"] if v is not None
+        )
 
     assert told("avg") == ("mean and max of 1 min", 6)
     assert told("min") == ("minimum of 1 min", 3)
@@ -172,10 +184,11 @@ def test_requested_granted_and_running_pilots_of_a_site_are_three_lines(
     found = data(alice, "pressure", "?range=1h&site=UW")
 
     tops = {
-        name: max(v for v in line["top"] if v is not None) for name, line in lines(found).items()
+        name: max(v for v in line["customdata"] if v is not None)
+        for name, line in lines(found).items()
     }
     assert tops == {"requested": 40, "granted": 3, "running": 0}
-    assert found["site"] == "UW"
+    assert meta(found)["site"] == "UW"
 
 
 def test_a_pane_asks_two_queries(alice: Client, minute: datetime) -> None:
@@ -197,10 +210,12 @@ def test_marks_of_the_window_are_told_to_the_script_and_listed_on_the_page(
     factories.site("UW")
     ban_site("UW", actor=factories.SYSTEM, reason="disk <full>")
 
-    words = [mark["words"] for mark in data(alice, "jobs")["marks"]]
+    layout = data(alice, "jobs")["figure"]["layout"]
     page = alice.get(PAGE).content.decode()
 
-    assert "UW: banned: disk <full>" in words
+    (flag,) = layout["annotations"]
+    assert flag["hovertext"].endswith("<br>UW: banned: disk &lt;full>")
+    assert flag["text"] == f"1\N{EN DASH}{len(layout['shapes'])}"
     assert "UW: banned: disk &lt;full&gt;" in page
 
 
@@ -227,7 +242,7 @@ def test_a_trend_is_told_of_enough_values(values: list[float], trend: str) -> No
 def test_a_chart_without_samples_says_so(alice: Client) -> None:
     found = data(alice, "jobs")
 
-    assert found["lines"] == []
+    assert found["figure"]["data"] == []
     assert found["summary"] == "Nothing was sampled in this range."
 
 
@@ -361,4 +376,5 @@ def test_what_the_script_is_told_is_small(alice: Client, minute: datetime) -> No
 
     found = data(alice, "jobs", "?range=1d")
 
-    assert len(json.dumps(found)) < 30 * MOST_POINTS * len(found["lines"])
+    # Three values of a line, and twice a time and a value of its band.
+    assert len(json.dumps(found["figure"])) < 100 * MOST_POINTS * len(lines(found))

@@ -4,8 +4,8 @@ import pytest
 
 from matching.explanation import Verdict
 from matching.reasons import Stand
+from portal.looks import LOOKS
 from portal.web.explained import cut
-from portal.web.looks import LOOKS
 from portal.web.verdicts import DAGS, JOB_VERDICTS, SITES, VERDICTS
 
 

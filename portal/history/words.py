@@ -1,4 +1,4 @@
-"""A chart in one sentence: where its lines are, between what they were, where they go."""
+"""A pane in words: what its points are, and in one sentence where its lines are and go."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from datetime import timedelta
 
 from portal.history.drawing import Column, Drawn, DrawnLine
 from portal.history.panes import Kind
+from portal.history.windows import FUNCTIONS
 
 #: So many lines are told of, those with the most in them first.
 _TOLD = 3
@@ -15,8 +16,18 @@ _CHANGE = 0.1
 _FEWEST = 6
 
 
-def sentence_of(drawn: Drawn, lines: Sequence[DrawnLine]) -> str:
-    """Current value, minimum, maximum and trend of the largest lines."""
+def legend_of(drawn: Drawn) -> str:
+    """What a point is: the function, and the width of its bin."""
+    if drawn.pane.kind == Kind.COUNT:
+        return f"sum in {drawn.bin_words}"
+    if drawn.pane.kind == Kind.SPREAD:
+        return f"of those that started in {drawn.bin_words}"
+    return f"{FUNCTIONS[drawn.window.function]} of {drawn.bin_words}"
+
+
+def sentence_of(drawn: Drawn) -> str:
+    """Current value, minimum, maximum and trend of the largest lines that are not folded."""
+    lines = [line for _, line in drawn.shown if not line.line.is_folded]
     told = sorted(lines, key=lambda line: -max(_values(line), default=0.0))
     told = [line for line in told if _values(line)]
     if not told:

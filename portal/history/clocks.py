@@ -1,0 +1,43 @@
+"""The clock of a figure: plotly.js knows no zones, so times are written as one shows them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
+
+from portal.history.windows import Window
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """A constant distance from UTC: that of a zone at the end of a window."""
+
+    offset_s: int
+
+    @classmethod
+    def of(cls, zone: tzinfo, window: Window) -> Clock:
+        """The clock that a zone has when the window ends."""
+        offset = window.until.astimezone(zone).utcoffset() or timedelta()
+        # Some zones of long ago were seconds away; times are told in whole minutes.
+        return cls(round(offset.total_seconds() / 60) * 60)
+
+    @property
+    def name(self) -> str:
+        """As in `UTC`, `UTC+1`, `UTC-3:30`."""
+        if not self.offset_s:
+            return "UTC"
+        hours, minutes = divmod(abs(self.offset_s) // 60, 60)
+        rest = f":{minutes:02}" if minutes else ""
+        return f"UTC{'-' if self.offset_s < 0 else '+'}{hours}{rest}"
+
+    def written(self, moment_s: float) -> str:
+        """A moment, in seconds of the Unix epoch, as a figure has it: without a zone."""
+        return self.all_written([moment_s])[0]
+
+    def all_written(self, moments_s: Iterable[float]) -> list[str]:
+        """The same for many."""
+        zone = UTC if not self.offset_s else timezone(timedelta(seconds=self.offset_s))
+        return [
+            datetime.fromtimestamp(each, zone).strftime("%Y-%m-%d %H:%M:%S") for each in moments_s
+        ]

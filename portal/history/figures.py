@@ -1,0 +1,277 @@
+"""The figure of a pane: what page, API, notebook and report draw.
+
+Plotly is imported where the first figure is made: some 30 MB and 0.1 s, which processes that draw
+nothing do not pay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, tzinfo
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from portal.history.clocks import Clock
+from portal.history.drawing import Column, Drawn, DrawnLine, stamp
+from portal.history.marks import flags_of, shapes_of
+from portal.history.palettes import FONT, PALETTES, Palette, Scheme, faded
+from portal.history.panes import Kind
+from portal.history.words import legend_of
+from portal.looks import LOOKS, look_of
+from wms.history.annotations import Annotation
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
+#: Lines of like tones and dashes still have other markers: 6 and 6 meet after 36 lines.
+_DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
+_SYMBOLS = ("circle", "square", "diamond", "triangle-up", "triangle-down", "cross")
+#: Lines that are no states, beside which they would have the same tone, or have one by their place.
+_OWN_TONES = {"requested": "wait", "granted": "next", "submitted": "next", "started": "go"}
+_TONES = ("go", "good", "warn", "next", "bad", "wait", "off")
+#: Times on the axis are written as on the pages: the day stands below the first hour of it.
+_TICKS = [
+    {"dtickrange": [None, 60_000], "value": "%H:%M:%S\n%Y-%m-%d"},
+    {"dtickrange": [60_000, 86_400_000], "value": "%H:%M\n%Y-%m-%d"},
+    {"dtickrange": [86_400_000, "M1"], "value": "%-d %b\n%Y"},
+    {"dtickrange": ["M1", "M12"], "value": "%b\n%Y"},
+    {"dtickrange": ["M12", None], "value": "%Y"},
+]
+#: A point stands for about two pixels; nobody sees a figure in more than that.
+_PX_OF_POINT, _MOST_PX = 2, 1000
+_NARROW_PX = 500
+_BAND, _FIELD = 0.22, 0.14
+#: A fitted figure shows so many bins at least.
+_FEWEST_BINS = 10
+
+Styles = tuple[tuple[str, bool], ...]
+
+
+def figure_of(
+    drawn: Drawn,
+    marks: Sequence[Annotation],
+    *,
+    scheme: Scheme = Scheme.LIGHT,
+    zone: tzinfo = UTC,
+    is_fitted: bool = False,
+) -> Figure:
+    """The figure of what is drawn, complete in itself.
+
+    A line is a trace, with gaps where there is no value; before a mean comes the band up to its
+    maximum. Both have the line's name as `legendgroup`. Colours come from the template alone, so
+    that another one changes all of them. `layout.meta` tells what is drawn. A fitted figure begins
+    with its first value instead of the window.
+    """
+    from plotly import graph_objects
+
+    clock = Clock.of(zone, drawn.window)
+    return graph_objects.Figure(
+        # Every value of a long trace would be looked at, for three times as long as all else takes;
+        # the tests validate the figure of each pane instead.
+        _validate=False,
+        data=list(_traces(drawn, clock)),
+        layout=_layout(drawn, marks, clock, is_fitted=is_fitted)
+        | {"template": template_of(scheme, styles_of(drawn))},
+    )
+
+
+def styles_of(drawn: Drawn) -> Styles:
+    """For each trace of the figure its tone, and whether it is a band."""
+    return tuple(
+        (tone_of(line, place), is_band)
+        for place, line in drawn.shown
+        for is_band in ((True, False) if _has_band(line) else (False,))
+    )
+
+
+def tone_of(line: DrawnLine, place: int) -> str:
+    """The tone of the state that a line tells of, or one by its place."""
+    name = line.line.name
+    if name in LOOKS:
+        return look_of(name).tone
+    return _OWN_TONES.get(name) or _TONES[place % len(_TONES)]
+
+
+@lru_cache(maxsize=128)
+def template_of(scheme: Scheme, styles: Styles) -> Mapping[str, Any]:
+    """The template of a scheme for figures with traces of these styles: all of their colours."""
+    palette = PALETTES[scheme]
+    axis = {
+        "gridcolor": palette.line, "linecolor": palette.line_strong,
+        "tickcolor": palette.line_strong, "zeroline": False,
+    }  # fmt: skip
+    label = {
+        "bgcolor": palette.raised, "bordercolor": palette.line_strong,
+        "font": {"color": palette.ink},
+    }  # fmt: skip
+    return {
+        "data": {"scatter": [_style(palette, *style) for style in styles]},
+        "layout": {
+            "paper_bgcolor": palette.surface,
+            "plot_bgcolor": palette.surface,
+            "font": {"family": FONT, "size": 12, "color": palette.ink_2},
+            "title": {"font": {"size": 15, "color": palette.ink}},
+            "hoverlabel": label,
+            "xaxis": axis,
+            "yaxis": axis,
+            "shapedefaults": {
+                "line": {"color": palette.ink_3},
+                "fillcolor": faded(palette.fills["warn"], _FIELD),
+            },
+            "annotationdefaults": {
+                "font": {"size": 10, "color": palette.ink_2}, "bgcolor": palette.surface,
+                "bordercolor": palette.line_strong, "hoverlabel": label,
+            },
+        },
+    }  # fmt: skip
+
+
+def _style(palette: Palette, tone: str, is_band: bool) -> dict[str, Any]:
+    colour = palette.fills[tone]
+    if is_band:
+        return {"fillcolor": faded(colour, _BAND)}
+    return {"line": {"color": colour}, "marker": {"color": colour}}
+
+
+def _has_band(line: DrawnLine) -> bool:
+    return len(line.columns) > 1
+
+
+def _traces(drawn: Drawn, clock: Clock) -> Iterator[Any]:
+    times = clock.all_written(drawn.starts) if any(map(_has_band, drawn.lines)) else []
+    for place, line in drawn.shown:
+        state = {
+            "type": "scatter",
+            "legendgroup": line.line.name,
+            "visible": "legendonly" if line.line.is_folded else True,
+        }
+        value, *rest = line.columns.values()
+        if rest:
+            x, y = _band(times, value, rest[0])
+            yield state | {
+                "x": x, "y": y, "mode": "lines", "fill": "toself", "line": {"width": 0},
+                "hoverinfo": "skip", "showlegend": False,
+            }  # fmt: skip
+        yield state | _line(drawn, clock, line, place)
+
+
+def _line(drawn: Drawn, clock: Clock, line: DrawnLine, place: int) -> dict[str, Any]:
+    value, *rest = line.columns.values()
+    unit = " s" if drawn.pane.unit == "s" else ""
+    trace: dict[str, Any] = {
+        "x0": clock.written(drawn.starts[0]),
+        "dx": 1000 * drawn.resolution.step_s,
+        "y": value,
+        "name": line.line.label,
+        "mode": "lines+markers",
+        "connectgaps": False,
+        "line": {
+            "width": 1.75,
+            "dash": _DASHES[place % len(_DASHES)],
+            "shape": "hvh" if drawn.pane.kind == Kind.COUNT else "linear",
+        },
+        "marker": {
+            "symbol": _SYMBOLS[(place + place // len(_DASHES)) % len(_SYMBOLS)],
+            "size": 6.5,
+            "maxdisplayed": 12,
+        },
+        "hovertemplate": f"%{{y:,.4~g}}{unit}",
+    }
+    if rest:
+        trace["customdata"] = rest[0]
+        trace["hovertemplate"] += f", max %{{customdata:,.4~g}}{unit}"
+    return trace
+
+
+def _band(
+    times: Sequence[str], low: Column, high: Column
+) -> tuple[list[str | None], list[float | None]]:
+    """One closed outline for each stretch without a gap: fills between lines would bridge gaps."""
+    x: list[str | None] = []
+    y: list[float | None] = []
+    start = 0
+    for at in range(len(low) + 1):
+        if at < len(low) and low[at] is not None:
+            continue
+        if at > start:
+            if x:
+                x.append(None)
+                y.append(None)
+            x += [*times[start:at], *reversed(times[start:at])]
+            y += [*high[start:at], *reversed(low[start:at])]
+        start = at + 1
+    return x, y
+
+
+def _layout(
+    drawn: Drawn, marks: Sequence[Annotation], clock: Clock, *, is_fitted: bool
+) -> dict[str, Any]:
+    pane, window = drawn.pane, drawn.window
+    width_px = min(_PX_OF_POINT * window.points, _MOST_PX)
+    is_narrow = width_px <= _NARROW_PX
+    peak = max((each.high for _, each in drawn.shown), default=0)
+    legend = legend_of(drawn)
+    place = f" at {window.site}" if drawn.is_at_site else ""
+    return {
+        "title": {
+            "text": f"{pane.title}{place}",
+            "subtitle": {"text": f"{legend[0].upper()}{legend[1:]}, {pane.unit}, {clock.name}"},
+        },
+        "margin": {"l": 56, "r": 20, "t": 80, "b": 44},
+        "showlegend": True,
+        "hovermode": "x unified",
+        "dragmode": False if is_narrow else "zoom",
+        # What a reader has zoomed into stays while the same bins are drawn anew.
+        "uirevision": f"{window.since:%Y-%m-%d}/{drawn.resolution.step_s}",
+        "xaxis": {
+            "type": "date",
+            "range": [
+                clock.written(each)
+                for each in (_fitted_start(drawn) if is_fitted else window.since.timestamp(),
+                             window.until.timestamp())
+            ],
+            "hoverformat": f"%Y-%m-%d %H:%M {clock.name}",
+            "tickangle": 0,
+            "nticks": 4 if is_narrow else 8,
+            "tickformatstops": _TICKS,
+        },
+        "yaxis": {
+            "rangemode": "tozero", "tickformat": "~g" if peak < 10 else "~s",
+            "fixedrange": True, "nticks": 6,
+        },
+        "shapes": shapes_of(marks, clock),
+        "annotations": flags_of(marks, clock, window, width_px),
+        "meta": _meta(drawn, clock),
+    }  # fmt: skip
+
+
+def _meta(drawn: Drawn, clock: Clock) -> dict[str, Any]:
+    """What is drawn, for programs. Times of the figure are `offset_s` later than those of UTC."""
+    window = drawn.window
+    return {
+        "pane": drawn.pane.name,
+        "title": drawn.pane.title,
+        "unit": drawn.pane.unit,
+        "kind": drawn.pane.kind.value,
+        "site": window.site if drawn.is_at_site else "",
+        "from": stamp(window.since.timestamp()),
+        "to": stamp(window.until.timestamp()),
+        "archive": drawn.resolution.archive.name,
+        "step_s": drawn.resolution.step_s,
+        "bins": len(drawn.starts),
+        "first": stamp(drawn.starts[0]) if drawn.starts else None,
+        "function": legend_of(drawn),
+        "zone": clock.name,
+        "offset_s": clock.offset_s,
+        "file": drawn.file_stem,
+    }
+
+
+def _fitted_start(drawn: Drawn) -> float:
+    """When the first value begins: a portal that runs for an hour is not drawn as an empty day."""
+    window, step_s = drawn.window, drawn.resolution.step_s
+    end_s = window.until.timestamp()
+    firsts = (each.first_bin for _, each in drawn.shown)
+    first = min((each for each in firsts if each is not None), default=None)
+    oldest_s = end_s if first is None else drawn.starts[first]
+    return max(min(oldest_s, end_s - _FEWEST_BINS * step_s), window.since.timestamp())
