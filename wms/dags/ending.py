@@ -15,7 +15,7 @@ from wms.dags.inner import inner_dags
 from wms.dags.lifecycle import INNER_TOPIC
 from wms.dags.models import Dag, Node, NodeTimer, ScriptRun
 from wms.dags.rescues import write_rescue_of
-from wms.dags.rounds import Round, is_provisioned
+from wms.dags.rounds import Round
 from wms.dags.scripts.service import cancel_runs
 from wms.dags.settling import Verdict
 from wms.dags.states import (
@@ -29,6 +29,7 @@ from wms.dags.states import (
     ScriptKind,
     ScriptState,
 )
+from wms.dags.work import not_provisioned, requests_of_nodes
 from wms.jobs import services as jobs
 from wms.jobs.states import TERMINAL
 from wms.placement import services as placement
@@ -180,7 +181,7 @@ def _stop_all(round_: Round, ending: Ending, *, with_final: bool) -> None:
     under_way = Node.objects.filter(dag=dag, state__in=NODE_IN_FLIGHT)
     if not with_final:
         under_way = under_way.exclude(kind=NodeKind.FINAL)
-    nodes = list(under_way.only("pk", "job_id", "progress", "kind", "state"))
+    nodes = list(under_way.only("pk", "job_id", "kind", "state"))
     ready_services = Node.objects.filter(dag=dag, kind=NodeKind.SERVICE, state=NodeState.READY)
     cancel_runs(dag.pk, reason=why, now=round_.now)
     if nodes:
@@ -202,9 +203,7 @@ def _stop_jobs(round_: Round, nodes: Sequence[Node], why: str) -> None:
     clusters = [node.job_id for node in nodes if node.job_id is not None]
     alive = cluster_jobs(clusters).exclude(state__in=TERMINAL)
     jobs.kill_jobs(list(alive.values_list("pk", flat=True)), actor=round_.actor, reason=why)
-    requests = [
-        node.progress["request"] for node in nodes if node.progress and "request" in node.progress
-    ]
+    requests = requests_of_nodes(nodes)
     if requests:
         placement.remove_requests(requests, actor=round_.actor, reason=why)
 
@@ -240,10 +239,8 @@ def _ending_of_provisioner(round_: Round) -> Ending | None:
     dag = round_.dag
     if _is_under_way(dag):
         return None
-    failed = Node.objects.filter(
-        Q(state__in=(NodeState.DONE, NodeState.FAILED)), dag=dag, kind=NodeKind.PROVISIONER
-    ).first()
-    if failed is None or is_provisioned(failed):
+    failed = not_provisioned(dag).filter(state__in=(NodeState.DONE, NodeState.FAILED)).first()
+    if failed is None:
         return None
     reason = f"the provisioner {failed.name} ended before it was ready: {failed.state_reason}"
     return Ending(DagStatus.NODE_FAILED, _FAILURE, reason, "fail")

@@ -36,9 +36,13 @@ WITH moved AS (
            statement_timestamp()
     FROM moved
     {returning}
-){announced}
+){announced}{forgotten}
 SELECT id, dag_id, was, kind, category FROM moved
 """
+# What was under way has ended with it.
+_FORGOTTEN = """, forgotten AS (
+    DELETE FROM dags_nodework AS work USING moved WHERE work.node_id = moved.id
+)"""
 # Who looks for the causes of failures hears of the events, in the same statement.
 _ANNOUNCED = """, announced AS (
     INSERT INTO core_inboxentry (topic, key, event_id) SELECT %(topic)s, 0, id FROM logged
@@ -158,14 +162,15 @@ def send(
     each: Each | None = None,
     facts: Mapping[str, Any] | None = None,
     expressions: Mapping[str, str] | None = None,
+    forgets: bool = False,
     **changes: Any,
 ) -> Sent:
     """Begin to move the nodes that are in a source state of `event`, with one event for each.
 
     Inside of `wms.core.statements.sent_ahead` it does not wait for the server. `source` narrows the
     source states to one, which is faster. `changes` are columns that all of them get; `expressions`
-    likewise, as SQL of the code's own. The caller holds the lock of the DAG's row, or of all of
-    these, and adds the counts to it. Raises ReasonRequired.
+    likewise, as SQL of the code's own. With `forgets` their `NodeWork` is deleted. The caller holds
+    the lock of the DAG's row, or of all of these, and adds the counts to it. Raises ReasonRequired.
     """
     step = NODE_TRANSITIONS[event]
     if step.needs_reason and not reason.strip():
@@ -207,6 +212,7 @@ def send(
         facts=told,
         returning="RETURNING id" if event in FAILURES else "",
         announced=_ANNOUNCED if event in FAILURES else "",
+        forgotten=_FORGOTTEN if forgets else "",
     )
     cursor = connection.cursor()
     cursor.execute(statement, {**values, "source": source})

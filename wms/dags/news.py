@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from django.db import connection
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 
 from wms.core.statements import whole_numbers
 from wms.dags import lifecycle
@@ -20,7 +20,8 @@ from wms.dags.models import Dag, Node, ScriptRun
 from wms.dags.rounds import Round, nodes_by_id
 from wms.dags.scripts.asking import ask_again, defers
 from wms.dags.settling import PlainEnds, Verdict, attempt_of
-from wms.dags.states import DagState, NodeKind, NodeState, ScriptKind
+from wms.dags.states import DagState, NodeState, ScriptKind
+from wms.dags.work import work_of, write_work
 from wms.placement.models import PlacementRequest
 
 #: So many entries are read in one round; the rest is for the next.
@@ -36,10 +37,6 @@ WHERE id IN (
 )
 RETURNING id, topic, event_id
 """
-
-# What needs no look at its features and its progress, with one job. What a provisioner has said
-# counts more than its end, and both may be told in one round.
-_PLAIN = Q(features__isnull=True, progress__isnull=True) & ~Q(kind=NodeKind.PROVISIONER)
 
 # One statement for thousands of events, with the plain nodes that they concern. By hand because the
 # ORM cannot join a node of this DAG only, and takes longer to write the list than to run it. OFFSET
@@ -57,8 +54,7 @@ JOIN jobs_job AS job ON job.id = event.job_id
 LEFT JOIN LATERAL (
     SELECT * FROM dags_node WHERE dags_node.job_id = event.job_id OFFSET 0
 ) AS node ON node.dag_id = %(dag)s
-    AND node.state = 'submitted' AND node.features IS NULL AND node.progress IS NULL
-    AND node.kind <> 'provisioner'
+    AND node.state = 'submitted' AND node.is_plain
 WHERE event.id = ANY(%(ids)s::bigint[])
 ORDER BY event.id
 """
@@ -148,7 +144,7 @@ def verdicts_of_jobs(round_: Round, events: Iterable[JobNews]) -> list[Verdict]:
         note_holds(round_, _submitted(round_, holds), holds)
     note_updates(round_, _submitted(round_, updates), updates)
     verdicts = []
-    for node in _submitted(round_, ends).exclude(_PLAIN):
+    for node in _submitted(round_, ends).exclude(is_plain=True):
         found = note_ends(round_, node, ends[node.job_id or 0])
         if found is not None:
             verdicts.append(_verdict_of_job(round_, node, found))
@@ -159,9 +155,8 @@ def _submitted(round_: Round, clusters: Iterable[int]) -> QuerySet[Node]:
     wanted = list(clusters)
     if not wanted:
         return Node.objects.none()
-    return Node.objects.filter(
-        dag=round_.dag, state=NodeState.SUBMITTED, job_id__in=wanted
-    ).order_by("ordinal")
+    submitted = Node.objects.filter(dag=round_.dag, state=NodeState.SUBMITTED, job_id__in=wanted)
+    return submitted.select_related("work").order_by("ordinal")
 
 
 def _verdict_of_job(round_: Round, node: Node, ends: ClusterEnds) -> Verdict:
@@ -175,7 +170,7 @@ def verdicts_of_scripts(round_: Round, run_ids: Sequence[int]) -> list[Verdict]:
         return []
     runs = list(ScriptRun.objects.filter(pk__in=run_ids).order_by("ended_at", "pk"))
     nodes = nodes_by_id({run.node_id for run in runs})
-    verdicts = []
+    verdicts, pre_ended = [], []
     for run in runs:
         node = nodes[run.node_id]
         if run.kind == ScriptKind.HOLD or not _is_current(run, node):
@@ -183,8 +178,13 @@ def verdicts_of_scripts(round_: Round, run_ids: Sequence[int]) -> list[Verdict]:
         defer_s = defers(run, node)
         if defer_s is not None:
             ask_again(round_, run, defer_s)
-        else:
-            verdicts.append(_verdict_of_script(round_, run, node))
+            continue
+        verdicts.append(_verdict_of_script(round_, run, node))
+        if run.kind == ScriptKind.PRE:
+            work_of(node).pre_code = run.exit_code or 0
+            pre_ended.append(work_of(node))
+    # A POST script is told of it, and nobody runs PRE again in this attempt.
+    write_work(pre_ended, "pre_code")
     return verdicts
 
 
@@ -196,9 +196,6 @@ def _is_current(run: ScriptRun, node: Node) -> bool:
 def _verdict_of_script(round_: Round, run: ScriptRun, node: Node) -> Verdict:
     attempt = attempt_of(round_, node, features_of(node.features))
     code = run.exit_code or 0
-    if run.kind == ScriptKind.PRE:
-        # A POST script that runs all the same is told of it.
-        node.progress = {**(node.progress or {}), "pre": code}
     decide = after_pre if run.kind == ScriptKind.PRE else after_post
     decision = decide(attempt, code)
     why = run.failure or f"exit code {code}"
@@ -214,10 +211,12 @@ def verdicts_of_inner(round_: Round, dag_ids: Sequence[int]) -> list[Verdict]:
     verdicts: list[Verdict] = []
     if not dag_ids:
         return verdicts
-    for inner in Dag.objects.filter(pk__in=dag_ids).select_related("parent_node").order_by("pk"):
+    ended = Dag.objects.filter(pk__in=dag_ids).select_related("parent_node__work")
+    for inner in ended.order_by("pk"):
         node = inner.parent_node
-        is_current = (node.progress or {}).get("inner") == inner.pk if node is not None else False
-        if node is None or node.state != NodeState.SUBMITTED or not is_current:
+        if node is None or node.state != NodeState.SUBMITTED:
+            continue
+        if work_of(node).inner_dag_id != inner.pk:
             continue
         code = inner.exit_code if inner.exit_code is not None else 1
         if inner.state == DagState.REMOVED:
@@ -236,11 +235,11 @@ def verdicts_of_requests(round_: Round, request_ids: Sequence[int]) -> list[Verd
     if not requests:
         return []
     nodes = Node.objects.filter(
-        dag=round_.dag, state=NodeState.SUBMITTED, progress__request__in=list(requests)
+        dag=round_.dag, state=NodeState.SUBMITTED, work__request__in=list(requests)
     )
     verdicts = []
-    for node in nodes.order_by("ordinal"):
-        request = requests[(node.progress or {})["request"]]
+    for node in nodes.select_related("work").order_by("ordinal"):
+        request = requests[node.work.request_id or 0]
         code = _code_of_request(request)
         attempt = attempt_of(round_, node, features_of(node.features))
         verdicts.append(

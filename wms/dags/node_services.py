@@ -16,11 +16,12 @@ from wms.core.transitions import Applied
 from wms.dags import lifecycle, moves
 from wms.dags.clusters import note_provisioned
 from wms.dags.language.bounds import MAX_RETRIES, MAX_VARIABLES
-from wms.dags.models import Dag, Edge, Node
+from wms.dags.models import Dag, Edge, Node, NodeWork
 from wms.dags.rounds import Round
 from wms.dags.services import locked_dags, refuse_second_run
 from wms.dags.settling import finish
 from wms.dags.states import COUNTED_KINDS, DAG_TERMINAL, NODE_TERMINAL, NodeKind, NodeState
+from wms.dags.work import write_work
 
 #: So many nodes are steered by one request.
 MAX_NODES = 10_000
@@ -89,9 +90,9 @@ def rerun_nodes(
         _reopen(round_, actor, reason)
     inner = Node.objects.filter(pk__in=below, kind=NodeKind.SUBDAG, state=NodeState.DONE)
     done_inner = list(inner.values_list("pk", flat=True))
-    moved = round_.move("rerun", below, reason=reason, retry_number=0, progress=None)
+    moved = round_.move("rerun", below, reason=reason, retry_number=0, forgets=True)
     # An inner DAG that was done runs again from its beginning, one that failed from its rescue.
-    Node.objects.filter(pk__in=done_inner).update(progress={"is_fresh": True})
+    write_work([NodeWork(node_id=pk, is_fresh=True) for pk in done_inner], "is_fresh")
     _count_anew(round_, moved)
     round_.close()
     lifecycle.tell_to_begin(dag.pk)
@@ -176,7 +177,7 @@ def tell_provisioned(dag_id: int, names: Collection[str], *, actor: Actor, reaso
     dag, round_ = _begin(dag_id, actor, reason)
     nodes = Node.objects.filter(
         dag=dag, name__in=names, kind=NodeKind.PROVISIONER, state=NodeState.SUBMITTED
-    )
+    ).select_related("work")
     found = {node.name: node for node in nodes}
     faults = [
         Finding(f"{name} is no provisioner that runs", field="nodes")
@@ -255,7 +256,7 @@ def _reopen(round_: Round, actor: Actor, reason: str) -> None:
         raise Conflict(f"DAG {dag.pk} is inside of another one, which has gone on: rerun its node.")
     refuse_second_run(dag)
     beside = [node.pk for nodes in round_.beside().values() for node in nodes]
-    round_.move("rerun", beside, reason=reason, retry_number=0, progress=None)
+    round_.move("rerun", beside, reason=reason, retry_number=0, forgets=True)
     lifecycle.apply_to_dags(
         "reopen",
         [dag.pk],

@@ -79,7 +79,8 @@ class Round:
         """The nodes that stand beside the others, by kind: FINAL, SERVICE, PROVISIONER."""
         kinds = (NodeKind.FINAL, NodeKind.SERVICE, NodeKind.PROVISIONER)
         found: dict[str, list[Node]] = {}
-        for node in Node.objects.filter(dag=self.dag, kind__in=kinds).order_by("ordinal"):
+        nodes = Node.objects.filter(dag=self.dag, kind__in=kinds).select_related("work")
+        for node in nodes.order_by("ordinal"):
             found.setdefault(node.kind, []).append(node)
         return found
 
@@ -108,13 +109,8 @@ def add_counts(dag: Dag, counts: Mapping[str, int]) -> None:
 
 
 def nodes_by_id(node_ids: Iterable[int]) -> dict[int, Node]:
-    """These nodes, by id."""
-    return {node.pk: node for node in Node.objects.filter(pk__in=list(node_ids))}
-
-
-def is_provisioned(node: Node) -> bool:
-    """Whether a provisioner has said that it is ready."""
-    return bool((node.progress or {}).get("is_provisioned"))
+    """These nodes with their work, by id."""
+    return Node.objects.select_related("work").in_bulk(list(node_ids))
 
 
 def alive(nodes: Iterable[Node], *states: NodeState) -> list[Node]:

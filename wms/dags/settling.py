@@ -14,6 +14,7 @@ from wms.dags.rescues import write_save_point
 from wms.dags.rounds import Round, nodes_by_id
 from wms.dags.scripts.asking import Wanted, ask
 from wms.dags.states import DagState, NodeState, ScriptKind
+from wms.dags.work import work_of
 
 #: The nodes of an endless chain that run nothing would keep the engine with one DAG.
 _MOST_STEPS = 200
@@ -75,7 +76,7 @@ def settle_plain(round_: Round, ends: PlainEnds) -> list[int]:
     """Carry out what becomes of plain nodes; returns special ones that are ready now."""
     round_.move("succeed", ends.done, source=NodeState.SUBMITTED.value)
     for reason, ids in ends.retried.items():
-        _retry(round_, ids, reason)
+        _retry(round_, ids, reason, forgets=False)
     for reason, ids in ends.failed.items():
         round_.move("fail", ids, reason=reason or "the job failed")
     return finish(round_, ends.done, [pk for ids in ends.failed.values() for pk in ids])
@@ -115,7 +116,7 @@ def begin(round_: Round, node_ids: Iterable[int]) -> list[Verdict]:
         features = features_of(node.features)
         if features.save_point is not None and _starts_first(node):
             write_save_point(round_.dag, node, features.save_point)
-        if features.script(ScriptKind.PRE) is not None and "pre" not in (node.progress or {}):
+        if features.script(ScriptKind.PRE) is not None and work_of(node).pre_code is None:
             with_pre.append(node)
         elif features.is_noop:
             attempt = attempt_of(round_, node, features)
@@ -164,7 +165,7 @@ def _carry_out(round_: Round, verdicts: Sequence[Verdict]) -> list[int]:
         elif step is Next.FAIL:
             failed += round_.move("fail", ids, reason=reason or "the node failed")
         elif step is Next.RETRY:
-            ready += _retry(round_, ids, reason)
+            ready += _retry(round_, ids, reason, forgets=True)
         elif step is Next.SUBMIT:
             ready += _pass_pre(round_, group)
         else:
@@ -172,14 +173,14 @@ def _carry_out(round_: Round, verdicts: Sequence[Verdict]) -> list[int]:
     return ready + finish(round_, done, failed)
 
 
-def _retry(round_: Round, ids: Collection[int], reason: str) -> list[int]:
+def _retry(round_: Round, ids: Collection[int], reason: str, *, forgets: bool) -> list[int]:
     is_first = round_.options.retry_node_first
     return round_.move(
         "retry",
         ids,
         reason=reason or "the node failed",
         expressions={"retry_number": "node.retry_number + 1"},
-        progress=None,
+        forgets=forgets,
         ready_rank=round_.front_rank() if is_first else round_.number,
     )
 
@@ -188,7 +189,7 @@ def _pass_pre(round_: Round, verdicts: Sequence[Verdict]) -> list[int]:
     """PRE ended well: the node waits for its turn behind those that are ready."""
     ids = [verdict.node.pk for verdict in verdicts]
     rank = round_.front_rank() if round_.options.depth_first else round_.number
-    return round_.move("pass pre", ids, progress={"pre": 0}, ready_rank=rank)
+    return round_.move("pass pre", ids, ready_rank=rank)
 
 
 def _run_post(round_: Round, verdicts: Sequence[Verdict]) -> None:

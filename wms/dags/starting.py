@@ -5,10 +5,11 @@ from __future__ import annotations
 from wms.dags import lifecycle
 from wms.dags.models import Node
 from wms.dags.ready import ready_nodes
-from wms.dags.rounds import Round, is_provisioned
+from wms.dags.rounds import Round
 from wms.dags.settling import Verdict, begin, settle
 from wms.dags.states import COUNTED_KINDS, NodeKind, NodeState
 from wms.dags.submitting import submit
+from wms.dags.work import work_of
 
 _FIRST = -(2**40)
 #: So many nodes are made ready in one round; the rest follows in the next.
@@ -25,7 +26,7 @@ def start_waiting(round_: Round) -> list[Verdict]:
     provisioner = beside.get(NodeKind.PROVISIONER, [])
     if provisioner:
         _start_beside(round_, provisioner)
-        if not all(map(is_provisioned, provisioner)):
+        if not all(work_of(node).is_provisioned for node in provisioner):
             return []
     _start_beside(round_, beside.get(NodeKind.SERVICE, []))
     roots = (

@@ -5,7 +5,6 @@ What is done to a DAG is done to the DAGs inside of it as well.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -19,9 +18,10 @@ from wms.core.transitions import Applied
 from wms.dags import lifecycle, moves
 from wms.dags.clusters import cluster_jobs
 from wms.dags.inner import inner_dags
-from wms.dags.models import Dag, MatchRecord, Node
+from wms.dags.models import Dag, MatchRecord, Node, NodeWork
 from wms.dags.rounds import Round, add_counts
 from wms.dags.states import NodeState
+from wms.dags.work import write_work
 from wms.jobs import services as jobs
 from wms.jobs.models import Job
 from wms.jobs.states import QUEUED, TERMINAL, JobState
@@ -127,8 +127,7 @@ def recall_strays(round_: Round, job_ids: Collection[int]) -> None:
     why = "the DAG has left the job's site"
     alive = cluster_jobs(clusters).filter(state__in=_ALIVE).values_list("pk", flat=True)
     jobs.kill_jobs(list(alive), actor=round_.actor, reason=why)
-    for moved in _recall([dag], clusters, actor=round_.actor, why=why):
-        round_.count(moved.counts)
+    round_.count(_recall([dag], clusters, actor=round_.actor, why=why).counts)
 
 
 def _recall_nodes(dags: Sequence[Dag], *, lets_finish: bool, actor: Actor, why: str) -> None:
@@ -144,11 +143,8 @@ def _recall_nodes(dags: Sequence[Dag], *, lets_finish: bool, actor: Actor, why: 
     kill = jobs.kill_queued_jobs if lets_finish else jobs.kill_jobs
     killed = set(kill(to_kill, actor=actor, reason=why).changed)
     clusters = {cluster or pk for pk, cluster, _ in rows if pk in killed}
-    counts: dict[int, Counter[str]] = defaultdict(Counter)
-    for moved in _recall(dags, clusters, actor=actor, why=why):
-        for dag_id, steps in moved.by_dag.items():
-            counts[dag_id].update(steps)
-    changed = [dag for dag in dags if counts[dag.pk]]
+    counts = _recall(dags, clusters, actor=actor, why=why).by_dag
+    changed = [dag for dag in dags if dag.pk in counts]
     for dag in changed:
         add_counts(dag, counts[dag.pk])
     columns = ["submitted_count", "ready_count", "category_counts"]
@@ -160,20 +156,22 @@ def _submitted(dags: Iterable[Dag]) -> QuerySet[Node]:
     return Node.objects.filter(dag_id__in=ids, state=NodeState.SUBMITTED, job__isnull=False)
 
 
-def _recall(
-    dags: Sequence[Dag], clusters: Iterable[int], *, actor: Actor, why: str
-) -> list[moves.Moved]:
+def _recall(dags: Sequence[Dag], clusters: Iterable[int], *, actor: Actor, why: str) -> moves.Moved:
     """Make the nodes of killed clusters ready again; what their PRE scripts gave stays known."""
     nodes = _submitted(dags).filter(job_id__in=list(clusters))
-    found = dict(nodes.values_list("pk", "progress"))
-    kept = {pk for pk, progress in found.items() if progress and "pre" in progress}
-    ids = [dag.pk for dag in dags]
-    return [
-        moves.move(
-            "recall", chosen, dag_id=ids, actor=actor, reason=why, progress=progress, ready_rank=0
-        )
-        for chosen, progress in ((kept, {"pre": 0}), (found.keys() - kept, None))
-    ]
+    found = dict(nodes.values_list("pk", "work__pre_code"))
+    moved = moves.move(
+        "recall",
+        found,
+        dag_id=[dag.pk for dag in dags],
+        actor=actor,
+        reason=why,
+        forgets=True,
+        ready_rank=0,
+    )
+    kept = [NodeWork(node_id=pk, pre_code=found[pk]) for pk in moved.ids]
+    write_work([work for work in kept if work.pre_code is not None], "pre_code")
+    return moved
 
 
 def _locked(dag_ids: Collection[int]) -> list[Dag]:

@@ -16,14 +16,15 @@ from wms.dags.decisions import after_failed_submit
 from wms.dags.features import features_of
 from wms.dags.inner import start_inner, start_request
 from wms.dags.making import LIMIT_S, Fault, make_specs
-from wms.dags.models import MatchRecord, Node, NodeTimer
+from wms.dags.models import MatchRecord, Node, NodeTimer, NodeWork
 from wms.dags.moves import Each, Sent
 from wms.dags.policies import matchmaking_policy
 from wms.dags.ready import ReadyNode, ready_nodes
-from wms.dags.rounds import Round, is_provisioned, nodes_by_id
+from wms.dags.rounds import Round, nodes_by_id
 from wms.dags.settling import Verdict, attempt_of, begin
 from wms.dags.states import NodeKind, ScriptKind
 from wms.dags.throttles import room_of, take_ready
+from wms.dags.work import not_provisioned, write_work
 from wms.jobs import services as jobs
 from wms.pilots.director import DIRECT_TASK
 
@@ -75,8 +76,7 @@ def submit(round_: Round, nodes: Sequence[ReadyNode]) -> tuple[list[Verdict], bo
 
 def waits_for_provisioner(round_: Round) -> bool:
     """Whether a provisioner has not yet said that it is ready."""
-    provisioners = Node.objects.filter(dag=round_.dag, kind=NodeKind.PROVISIONER)
-    return any(not is_provisioned(node) for node in provisioners)
+    return not_provisioned(round_.dag).exists()
 
 
 def _start_others(round_: Round, node_ids: Sequence[int]) -> tuple[list[Verdict], bool]:
@@ -87,7 +87,9 @@ def _start_others(round_: Round, node_ids: Sequence[int]) -> tuple[list[Verdict]
     verdicts: list[Verdict] = []
     started = 0
     until_s = time.monotonic() + LIMIT_S
-    nodes = Node.objects.prefetch_related("submit_description").in_bulk(node_ids)
+    nodes = (
+        Node.objects.select_related("work").prefetch_related("submit_description").in_bulk(node_ids)
+    )
     for node in (nodes[pk] for pk in node_ids):
         if started and time.monotonic() > until_s:
             break
@@ -114,7 +116,7 @@ def _not_yet_begun(
 def _has_more_before(node: ReadyNode) -> bool:
     features = features_of(node.features)
     has_pre = features.script(ScriptKind.PRE) is not None
-    return features.is_noop or (has_pre and "pre" not in (node.progress or {}))
+    return features.is_noop or (has_pre and node.pre_code is None)
 
 
 class _Submitted:
@@ -123,7 +125,7 @@ class _Submitted:
     def __init__(self, round_: Round) -> None:
         self.nodes: list[ReadyNode] = []
         self._round = round_
-        self._lists: list[Node] = []
+        self._lists: list[NodeWork] = []
         self._batch: dict[int, int] = {}
         self._sent: list[Sent] = []
 
@@ -132,8 +134,8 @@ class _Submitted:
         self.nodes.append(node)
         self._batch[node.pk] = job_ids[0]
         if len(job_ids) > 1:
-            progress = {**(node.progress or {}), "total": len(job_ids), "left": len(job_ids)}
-            self._lists.append(Node(pk=node.pk, progress=progress))
+            count = len(job_ids)
+            self._lists.append(NodeWork(node_id=node.pk, job_count=count, jobs_left=count))
         if len(self._batch) >= _MOVED_AT_ONCE:
             self.send()
 
@@ -148,7 +150,7 @@ class _Submitted:
         """Count those that moved, and write what else their submission means."""
         for sent in self._sent:
             self._round.take(sent)
-        Node.objects.bulk_update(self._lists, ["progress"], batch_size=500)
+        write_work(self._lists, "job_count", "jobs_left")
         _set_timers(self._round, self.nodes)
 
 
