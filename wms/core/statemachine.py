@@ -15,7 +15,7 @@ from django.db.models.functions import Now
 from wms.core.actors import Actor
 from wms.core.errors import ReasonRequired
 from wms.core.inbox import knock
-from wms.core.models import EventRecord
+from wms.core.models import EventRecord, InboxEntry
 from wms.core.prepared import Parameter, update_statement
 from wms.core.statements import one_line, prepared_rows, whole_numbers
 from wms.core.transitions import Applied, TransitionTable
@@ -48,16 +48,16 @@ SELECT entity_id, id, {topics} FROM written ORDER BY entity_id
 """
 _MOVED = "moved AS ({update} FROM locked WHERE {entities}.id = locked.id), "
 _TOLD = """, told AS (
-    INSERT INTO core_inboxentry (topic, key, event_id)
+    INSERT INTO core_inboxentry (topic, key, kind, subject_id)
     {listeners}
     RETURNING topic
 )"""
 # The topic of an entity never changes.
 _SUBMITTERS = """
-SELECT e.topic, e.topic_key, written.id
+SELECT e.topic, e.topic_key, %(kind)s::text, written.id
 FROM written JOIN {entities} AS e ON e.id = written.entity_id WHERE e.topic <> ''
 """
-_OBSERVERS = "SELECT %(observers)s::text, 0, written.id FROM written"
+_OBSERVERS = "SELECT %(observers)s::text, 0, %(kind)s::text, written.id FROM written"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class StateMachine:
 
     `subject` is the event model's foreign key to the entity. Of the events in `announced` the inbox
     hears that the entity names as its `topic`, under its `topic_key`. Of those in `observed` hears
-    the inbox `observers`, whatever the entity.
+    the inbox `observers`, whatever the entity. To both they are of this `kind`.
     """
 
     model: type[models.Model]
@@ -84,6 +84,7 @@ class StateMachine:
     announced: frozenset[str] = frozenset()
     observed: frozenset[str] = frozenset()
     observers: str = ""
+    kind: InboxEntry.Kind | None = None
 
     def apply(
         self,
@@ -191,6 +192,7 @@ class StateMachine:
             "actor": actor.name,
             "reason": reason,
             "observers": self.observers,
+            "kind": self.kind,
             "facts": json.dumps(told, cls=DjangoJSONEncoder) if told else None,
         }
         rows = prepared_rows(statement, {**common, **values})

@@ -157,7 +157,8 @@ def _end(round_: Round, ending: Ending, exit_code: int) -> None:
     dag.refresh_from_db()
     if dag.parent_node_id is not None:
         outer = Node.objects.values_list("dag_id", flat=True).get(pk=dag.parent_node_id)
-        announce([InboxEntry(topic=INNER_TOPIC, key=outer, event_id=dag.pk)])
+        kind = InboxEntry.Kind.DAG
+        announce([InboxEntry(topic=INNER_TOPIC, key=outer, kind=kind, subject_id=dag.pk)])
 
 
 def _start_final(round_: Round, final: Node) -> bool:

@@ -45,7 +45,8 @@ _FORGOTTEN = """, forgotten AS (
 )"""
 # Who looks for the causes of failures hears of the events, in the same statement.
 _ANNOUNCED = """, announced AS (
-    INSERT INTO core_inboxentry (topic, key, event_id) SELECT %(topic)s, 0, id FROM logged
+    INSERT INTO core_inboxentry (topic, key, kind, subject_id)
+    SELECT %(topic)s, 0, 'node event', id FROM logged
 )"""
 _IDS = "unnest(%(ids)s::bigint[]) AS given(id)"
 _IDS_AND_VALUES = "unnest(%(ids)s::bigint[], %(values)s::{type}[]) AS given(id, value)"

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from django.db import connection
 from django.db.models import QuerySet
 
+from wms.core.models import InboxEntry
 from wms.core.statements import whole_numbers
 from wms.dags import lifecycle
 from wms.dags.clusters import ClusterEnds, note_ends, note_holds, note_updates
@@ -26,8 +27,7 @@ from wms.placement.models import PlacementRequest
 
 #: So many entries are read in one round; the rest is for the next.
 MOST_ENTRIES = 5000
-#: What the engine may be told by a control entry besides the event of the DAG.
-GO_ON = 0
+_KIND = InboxEntry.Kind
 _ENDS = frozenset({"complete", "fail", "kill"})
 
 _TAKE = """
@@ -35,7 +35,7 @@ DELETE FROM core_inboxentry
 WHERE id IN (
     SELECT id FROM core_inboxentry WHERE topic = ANY(%s) AND key = %s ORDER BY id LIMIT %s
 )
-RETURNING id, topic, event_id
+RETURNING id, kind, subject_id
 """
 
 # One statement for thousands of events, with the plain nodes that they concern. By hand because the
@@ -62,7 +62,7 @@ ORDER BY event.id
 
 @dataclass(slots=True)
 class News:
-    """The entries of one round by topic; whether the DAG was woken, and told to begin nodes."""
+    """The entries of one round by kind; whether the DAG was woken, and told to begin nodes."""
 
     job_events: list[int] = field(default_factory=list)
     script_runs: list[int] = field(default_factory=list)
@@ -89,18 +89,18 @@ def take_news(dag_id: int) -> News:
         cursor.execute(_TAKE, [list(lifecycle.TOPICS), dag_id, MOST_ENTRIES])
         rows = sorted(cursor.fetchall())
     news = News(has_more=len(rows) == MOST_ENTRIES)
-    by_topic = {
-        lifecycle.JOB_TOPIC: news.job_events,
-        lifecycle.SCRIPT_TOPIC: news.script_runs,
-        lifecycle.INNER_TOPIC: news.inner_dags,
-        lifecycle.DATA_TOPIC: news.requests,
+    subjects = {
+        _KIND.JOB_EVENT: news.job_events,
+        _KIND.SCRIPT_RUN: news.script_runs,
+        _KIND.DAG: news.inner_dags,
+        _KIND.REQUEST: news.requests,
     }
-    for _, topic, event_id in rows:
-        if topic in by_topic:
-            by_topic[topic].append(event_id)
+    for _, kind, subject_id in rows:
+        if kind in subjects:
+            subjects[kind].append(subject_id)
         else:
             news.is_woken = True
-            news.is_told = news.is_told or event_id != GO_ON
+            news.is_told = news.is_told or kind == _KIND.BEGIN
     return news
 
 

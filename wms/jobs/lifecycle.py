@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from wms.core.actors import Actor
+from wms.core.models import InboxEntry
 from wms.core.statemachine import StateMachine
 from wms.core.transitions import Applied
 from wms.jobs.models import Job, JobEvent
@@ -25,6 +26,7 @@ _MACHINE = StateMachine(
     announced=ANNOUNCED,
     observed=FAILURES,
     observers=FAILURE_TOPIC,
+    kind=InboxEntry.Kind.JOB_EVENT,
 )
 
 
