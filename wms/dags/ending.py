@@ -9,7 +9,7 @@ from django.db.models import Q
 
 from wms.core.inbox import announce
 from wms.core.models import InboxEntry
-from wms.dags import lifecycle, moves
+from wms.dags import lifecycle
 from wms.dags.clusters import cluster_jobs
 from wms.dags.inner import inner_dags
 from wms.dags.lifecycle import INNER_TOPIC
@@ -86,7 +86,6 @@ def begin_ending(round_: Round, ending: Ending) -> None:
     # Removed once more while FINAL runs, it does not wait for that.
     is_impatient = dag.ending is not None
     _stop_all(round_, ending, with_final=is_impatient)
-    round_.close()
     rescue = None if ending.is_success else write_rescue_of(dag)
     dag.ending = {
         "status": int(ending.status),
@@ -123,7 +122,6 @@ def go_on_ending(round_: Round) -> None:
         f"{ending.reason}; {reason}" if ending.reason else reason,
         "remove" if ending.event == "remove" else "fail",
     )
-    round_.close()
     write_rescue_of(dag)
     _end(round_, failed, failed.exit_code)
 
@@ -141,20 +139,19 @@ def _end_after_final(round_: Round, ending: Ending) -> None:
 
 def _end(round_: Round, ending: Ending, exit_code: int) -> None:
     dag = round_.dag
-    round_.close()
     NodeTimer.objects.filter(dag=dag).delete()
-    lifecycle.apply_to_dags(
-        ending.event,
-        [dag.pk],
-        actor=round_.actor,
-        reason=ending.reason,
-        facts={dag.pk: {"status": int(ending.status), "exit_code": exit_code}},
-        ended_at=round_.now,
-        status=ending.status,
-        exit_code=exit_code,
-        ending=None,
-    )
-    dag.refresh_from_db()
+    with round_.handed_over():
+        lifecycle.apply_to_dags(
+            ending.event,
+            [dag.pk],
+            actor=round_.actor,
+            reason=ending.reason,
+            facts={dag.pk: {"status": int(ending.status), "exit_code": exit_code}},
+            ended_at=round_.now,
+            status=ending.status,
+            exit_code=exit_code,
+            ending=None,
+        )
     if dag.parent_node_id is not None:
         outer = Node.objects.values_list("dag_id", flat=True).get(pk=dag.parent_node_id)
         kind = InboxEntry.Kind.DAG
@@ -197,7 +194,7 @@ def _stop_all(round_: Round, ending: Ending, *, with_final: bool) -> None:
         nodes = [node for node in nodes if node.pk not in set(waited)]
     stopped = [node.pk for node in nodes] + list(ready_services.values_list("pk", flat=True))
     failed = round_.move("fail", stopped, reason=why)
-    round_.count(moves.give_up_below(failed, dag_id=dag.pk, actor=round_.actor).counts)
+    round_.give_up_below(failed)
 
 
 def _stop_jobs(round_: Round, nodes: Sequence[Node], why: str) -> None:
@@ -223,7 +220,8 @@ def stop_inner(round_: Round, dag_ids: Sequence[int], why: str) -> None:
         inner = locked[dag_id]
         inner.refresh_from_db(fields=["state", "ending"])
         if inner.state not in DAG_TERMINAL:
-            begin_ending(Round(inner, round_.now, round_.actor), ending_of_removal(why))
+            with Round(inner, round_.now, round_.actor) as of_inner:
+                begin_ending(of_inner, ending_of_removal(why))
 
 
 def _is_under_way(dag: Dag) -> bool:

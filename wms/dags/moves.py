@@ -137,6 +137,8 @@ class Moved:
     ids: list[int]
     counts: Counter[str]
     by_dag: Mapping[int, Counter[str]] = field(default_factory=dict)
+    #: Whether some that stand beside the others, which nothing counts, are ready now.
+    is_beside_ready: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,17 +240,20 @@ def _value(value: Any) -> Any:
 
 def _counted(rows: Sequence[tuple[Any, ...]], target: str) -> Moved:
     by_dag: dict[int, Counter[str]] = defaultdict(Counter)
+    is_beside_ready = False
     for (dag_id, was, kind, category), number in Counter(row[1:] for row in rows).items():
         if kind in COUNTED_KINDS:
             for name in _counters_of(was, kind, category):
                 by_dag[dag_id][name] -= number
             for name in _counters_of(target, kind, category):
                 by_dag[dag_id][name] += number
+        elif target == NodeState.READY:
+            is_beside_ready = True
     counts: Counter[str] = Counter()
     for each in by_dag.values():
         # Not a sum of counters, which would drop what falls.
         counts.update(each)
-    return Moved([row[0] for row in rows], counts, by_dag)
+    return Moved([row[0] for row in rows], counts, by_dag, is_beside_ready)
 
 
 def _counters_of(state: str, kind: str, category: str) -> list[str]:
@@ -268,6 +273,7 @@ class Released:
     ids: list[int]
     special: list[int]
     counts: Counter[str]
+    is_beside_ready: bool = False
 
 
 def count_down(

@@ -20,7 +20,7 @@ from wms.dags.features import features_of
 from wms.dags.models import Dag, Node, ScriptRun
 from wms.dags.rounds import Round, nodes_by_id
 from wms.dags.scripts.asking import ask_again, defers
-from wms.dags.settling import PlainEnds, Verdict, attempt_of
+from wms.dags.settling import PlainEnds, Verdict, attempt_of, begin, settle_plain
 from wms.dags.states import DagState, NodeState, ScriptKind
 from wms.dags.work import work_of, write_work
 from wms.placement.models import PlacementRequest
@@ -62,7 +62,10 @@ ORDER BY event.id
 
 @dataclass(slots=True)
 class News:
-    """The entries of one round by kind; whether the DAG was woken, and told to begin nodes."""
+    """The entries of one round by kind; whether the DAG was woken, and told to begin nodes.
+
+    `returned` are jobs that came back to their TaskQueues, once the news were taken in.
+    """
 
     job_events: list[int] = field(default_factory=list)
     script_runs: list[int] = field(default_factory=list)
@@ -71,6 +74,7 @@ class News:
     is_told: bool = False
     is_woken: bool = False
     has_more: bool = False
+    returned: list[int] = field(default_factory=list)
 
 
 class JobNews(NamedTuple):
@@ -104,7 +108,21 @@ def take_news(dag_id: int) -> News:
     return news
 
 
-def read_job_events(round_: Round, event_ids: Sequence[int]) -> tuple[PlainEnds, list[JobNews]]:
+def take_in(round_: Round, news: News) -> list[Verdict]:
+    """Settle the ends of plain nodes, and tell what becomes of the others that the news concern."""
+    plain, events = _read_job_events(round_, news.job_events)
+    news.returned = [event.job_id for event in events if event.event == "reschedule"]
+    special = settle_plain(round_, plain)
+    return [
+        *_verdicts_of_jobs(round_, events),
+        *_verdicts_of_scripts(round_, news.script_runs),
+        *_verdicts_of_inner(round_, news.inner_dags),
+        *_verdicts_of_requests(round_, news.requests),
+        *begin(round_, special),
+    ]
+
+
+def _read_job_events(round_: Round, event_ids: Sequence[int]) -> tuple[PlainEnds, list[JobNews]]:
     """What becomes of the plain nodes whose jobs ended, and all other events, in their order.
 
     An event of a job that its node has done with concerns nobody; so below.
@@ -128,7 +146,7 @@ def read_job_events(round_: Round, event_ids: Sequence[int]) -> tuple[PlainEnds,
     return plain, others
 
 
-def verdicts_of_jobs(round_: Round, events: Iterable[JobNews]) -> list[Verdict]:
+def _verdicts_of_jobs(round_: Round, events: Iterable[JobNews]) -> list[Verdict]:
     """What becomes of the other nodes whose jobs ended; their holds are counted.
 
     A provisioner whose job said that it is ready lets the others begin.
@@ -164,7 +182,7 @@ def _verdict_of_job(round_: Round, node: Node, ends: ClusterEnds) -> Verdict:
     return Verdict(node, after_job(attempt, ends.code), ends.reason)
 
 
-def verdicts_of_scripts(round_: Round, run_ids: Sequence[int]) -> list[Verdict]:
+def _verdicts_of_scripts(round_: Round, run_ids: Sequence[int]) -> list[Verdict]:
     """What becomes of the nodes whose scripts ended; one that said "not yet" is run again."""
     if not run_ids:
         return []
@@ -203,7 +221,7 @@ def _verdict_of_script(round_: Round, run: ScriptRun, node: Node) -> Verdict:
     return Verdict(node, decision, reason, has_jobs=run.kind == ScriptKind.POST)
 
 
-def verdicts_of_inner(round_: Round, dag_ids: Sequence[int]) -> list[Verdict]:
+def _verdicts_of_inner(round_: Round, dag_ids: Sequence[int]) -> list[Verdict]:
     """What becomes of the nodes whose inner DAGs ended: their exit code is the node's.
 
     One that was removed is like a job that was, whatever its FINAL node gave.
@@ -227,7 +245,7 @@ def verdicts_of_inner(round_: Round, dag_ids: Sequence[int]) -> list[Verdict]:
     return verdicts
 
 
-def verdicts_of_requests(round_: Round, request_ids: Sequence[int]) -> list[Verdict]:
+def _verdicts_of_requests(round_: Round, request_ids: Sequence[int]) -> list[Verdict]:
     """What becomes of the nodes whose placement requests ended."""
     requests = {
         request.pk: request for request in PlacementRequest.objects.filter(pk__in=request_ids)

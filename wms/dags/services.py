@@ -149,9 +149,8 @@ def remove_dags(dag_ids: Collection[int], *, actor: Actor, reason: str) -> Appli
         # It may have been inside of one that was removed just now.
         dag.refresh_from_db(fields=["state", "ending", "round_number"])
         if dag.state not in DAG_TERMINAL:
-            round_ = Round(dag, timezone.now(), actor)
-            begin_ending(round_, ending_of_removal(reason))
-            round_.close()
+            with Round(dag, timezone.now(), actor) as round_:
+                begin_ending(round_, ending_of_removal(reason))
             changed.append(dag.pk)
     alive = jobs_of(changed, states={JobState.WAITING.value, JobState.HELD.value})
     jobs.kill_jobs(alive, actor=actor, reason=f"the DAG was removed: {reason}")

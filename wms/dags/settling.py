@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from wms.dags import moves
+from wms.dags import lifecycle
 from wms.dags.decisions import Attempt, Decision, Next, after_job
 from wms.dags.features import Features, features_of
 from wms.dags.models import Node, NodeEvent, Rescue
@@ -31,14 +31,6 @@ class Verdict:
 
 
 @dataclass(slots=True)
-class Settled:
-    """What a round has found: how the DAG is aborted, and nodes that have to be begun later."""
-
-    abort: Verdict | None = None
-    left: list[int] = field(default_factory=list)
-
-
-@dataclass(slots=True)
 class PlainEnds:
     """Nodes with one job and no features whose jobs ended: thousands at a time."""
 
@@ -57,19 +49,20 @@ def attempt_of(round_: Round, node: Node, features: Features) -> Attempt:
     )
 
 
-def settle(round_: Round, verdicts: Sequence[Verdict]) -> Settled:
-    """Carry the verdicts out, and what follows from them, until nothing follows any more."""
-    settled = Settled()
+def settle(round_: Round, verdicts: Sequence[Verdict]) -> None:
+    """Carry the verdicts out, and what follows from them, until nothing follows any more.
+
+    One of them may abort the DAG, if it is not ending already: then nothing follows, and the round
+    is told. What a long chain leaves is begun in the next round.
+    """
     for _ in range(_MOST_STEPS):
-        if not verdicts:
-            return settled
-        settled.abort = settled.abort or _abort_among(verdicts)
+        if not round_.is_aside:
+            round_.aborted_by = round_.aborted_by or _abort_among(verdicts)
         released = _carry_out(round_, verdicts)
-        if settled.abort is not None:
-            return settled
-        verdicts = begin(round_, released)
-    settled.left = [verdict.node.pk for verdict in verdicts]
-    return settled
+        verdicts = begin(round_, released) if round_.aborted_by is None else []
+        if not verdicts:
+            return
+    lifecycle.tell_to_begin(round_.dag.pk)
 
 
 def settle_plain(round_: Round, ends: PlainEnds) -> list[int]:
@@ -90,13 +83,8 @@ def finish(round_: Round, done: Collection[int], failed: Collection[int]) -> lis
     rank = round_.front_rank() if round_.options.depth_first else round_.number
     special: list[int] = []
     for parents, only_weak in ((done, False), (failed, True)):
-        released = moves.count_down(
-            parents, dag_id=round_.dag.pk, actor=round_.actor, rank=rank, only_weak=only_weak
-        )
-        round_.count(released.counts)
-        special += released.special
-    given_up = moves.give_up_below(failed, dag_id=round_.dag.pk, actor=round_.actor)
-    round_.count(given_up.counts)
+        special += round_.release(parents, rank=rank, only_weak=only_weak)
+    round_.give_up_below(failed)
     return special
 
 
