@@ -24,6 +24,7 @@ from wms.dags.states import (
     NODE_IN_FLIGHT,
     DagState,
     DagStatus,
+    EndingEvent,
     NodeKind,
     NodeState,
     ScriptKind,
@@ -45,13 +46,12 @@ class Ending:
     status: DagStatus
     exit_code: int
     reason: str
-    #: The event that ends it: complete, fail, remove.
-    event: str
+    event: EndingEvent
 
     @property
     def is_success(self) -> bool:
         """Whether there is nothing to be rescued."""
-        return self.event == "complete"
+        return self.event is EndingEvent.COMPLETE
 
 
 def ending_of_abort(verdict: Verdict) -> Ending:
@@ -59,24 +59,24 @@ def ending_of_abort(verdict: Verdict) -> Ending:
     code = verdict.decision.aborts_with or 0
     reason = f"ABORT-DAG-ON: node {verdict.node.name} ended with {verdict.decision.code}"
     if code == 0:
-        return Ending(DagStatus.OK, 0, reason, "complete")
-    return Ending(DagStatus.ABORTED, code, reason, "fail")
+        return Ending(DagStatus.OK, 0, reason, EndingEvent.COMPLETE)
+    return Ending(DagStatus.ABORTED, code, reason, EndingEvent.FAIL)
 
 
 def ending_of_removal(reason: str) -> Ending:
     """Somebody removes the DAG."""
-    return Ending(DagStatus.REMOVED, _REMOVED, reason, "remove")
+    return Ending(DagStatus.REMOVED, _REMOVED, reason, EndingEvent.REMOVE)
 
 
 def ending_now(round_: Round) -> Ending | None:
     """How the DAG ends if nothing is left that could go on; None while something is."""
     dag = round_.dag
     if dag.done_count == dag.node_count:
-        return Ending(DagStatus.OK, 0, "", "complete")
+        return Ending(DagStatus.OK, 0, "", EndingEvent.COMPLETE)
     if dag.done_count + dag.failed_count + dag.futile_count == dag.node_count:
-        return Ending(DagStatus.NODE_FAILED, _FAILURE, _reason_of_failure(dag), "fail")
+        return Ending(DagStatus.NODE_FAILED, _FAILURE, _reason_of_failure(dag), EndingEvent.FAIL)
     if dag.state == DagState.HALTED and dag.site_id is not None and not _is_under_way(dag):
-        return Ending(DagStatus.HALTED, _FAILURE, f"halted: {dag.state_reason}", "fail")
+        return Ending(DagStatus.HALTED, _FAILURE, f"halted: {dag.state_reason}", EndingEvent.FAIL)
     return _ending_of_provisioner(round_)
 
 
@@ -84,21 +84,38 @@ def begin_ending(round_: Round, ending: Ending) -> None:
     """Stop what runs, write the rescue, and let FINAL run; without one the DAG ends now."""
     dag = round_.dag
     # Removed once more while FINAL runs, it does not wait for that.
-    is_impatient = dag.ending is not None
+    is_impatient = dag.is_ending
     _stop_all(round_, ending, with_final=is_impatient)
     rescue = None if ending.is_success else write_rescue_of(dag)
-    dag.ending = {
-        "status": int(ending.status),
-        "exit_code": ending.exit_code,
-        "reason": ending.reason,
-        "event": ending.event,
-        "rescue": rescue.number if rescue is not None else None,
-    }
-    Dag.objects.filter(pk=dag.pk).update(ending=dag.ending)
+    note_ending(dag, ending, rescue.number if rescue is not None else None)
     final = round_.beside().get(NodeKind.FINAL, [])
     if final and not is_impatient and _start_final(round_, final[0]):
         return
     _end(round_, ending, ending.exit_code)
+
+
+def note_ending(dag: Dag, ending: Ending, rescue_number: int | None) -> None:
+    """Note how a DAG will end; only its FINAL node runs from now on."""
+    dag.ending_event = ending.event.value
+    dag.ending_status = int(ending.status)
+    dag.ending_code = ending.exit_code
+    dag.ending_reason = ending.reason
+    dag.ending_rescue = rescue_number
+    dag.save(
+        update_fields=[
+            "ending_event",
+            "ending_status",
+            "ending_code",
+            "ending_reason",
+            "ending_rescue",
+        ]
+    )
+
+
+def noted_ending(dag: Dag) -> Ending:
+    """How a DAG that is ending will end."""
+    status = DagStatus(dag.ending_status)
+    return Ending(status, dag.ending_code, dag.ending_reason, EndingEvent(dag.ending_event))
 
 
 def go_on_ending(round_: Round) -> None:
@@ -108,19 +125,19 @@ def go_on_ending(round_: Round) -> None:
     """
     dag = round_.dag
     final = round_.beside().get(NodeKind.FINAL, [])
-    known = dag.ending or {}
-    ending = Ending(DagStatus(known["status"]), known["exit_code"], known["reason"], known["event"])
+    ending = noted_ending(dag)
     if any(node.state not in (NodeState.DONE, NodeState.FAILED) for node in final):
         return
     if all(node.state == NodeState.DONE for node in final):
         _end_after_final(round_, ending)
         return
     reason = f"the FINAL node failed: {final[0].state_reason}"
+    is_removed = ending.event is EndingEvent.REMOVE
     failed = Ending(
         ending.status or DagStatus.NODE_FAILED,
-        _FAILURE if ending.event != "remove" else _REMOVED,
+        _REMOVED if is_removed else _FAILURE,
         f"{ending.reason}; {reason}" if ending.reason else reason,
-        "remove" if ending.event == "remove" else "fail",
+        EndingEvent.REMOVE if is_removed else EndingEvent.FAIL,
     )
     write_rescue_of(dag)
     _end(round_, failed, failed.exit_code)
@@ -133,7 +150,8 @@ def _end_after_final(round_: Round, ending: Ending) -> None:
         return
     reason = f"{ending.reason}; the FINAL node succeeded"
     # What somebody removed stays so.
-    event = ending.event if ending.event == "remove" else "complete"
+    is_removed = ending.event is EndingEvent.REMOVE
+    event = ending.event if is_removed else EndingEvent.COMPLETE
     _end(round_, Ending(ending.status, 0, reason, event), 0)
 
 
@@ -150,7 +168,7 @@ def _end(round_: Round, ending: Ending, exit_code: int) -> None:
             ended_at=round_.now,
             status=ending.status,
             exit_code=exit_code,
-            ending=None,
+            ending_event="",
         )
     if dag.parent_node_id is not None:
         outer = Node.objects.values_list("dag_id", flat=True).get(pk=dag.parent_node_id)
@@ -166,7 +184,7 @@ def _start_final(round_: Round, final: Node) -> bool:
     dag = round_.dag
     if final.state != NodeState.WAITING or dag.state in DAG_TERMINAL:
         return False
-    if dag.site_id is None and (dag.ending or {})["event"] == "remove":
+    if dag.site_id is None and dag.ending_event == EndingEvent.REMOVE:
         return False
     round_.move("make ready", [final.pk], ready_rank=round_.number)
     lifecycle.tell_to_begin(dag.pk)
@@ -218,7 +236,7 @@ def stop_inner(round_: Round, dag_ids: Sequence[int], why: str) -> None:
     }
     for dag_id in reversed(dag_ids):
         inner = locked[dag_id]
-        inner.refresh_from_db(fields=["state", "ending"])
+        inner.refresh_from_db(fields=["state", "ending_event"])
         if inner.state not in DAG_TERMINAL:
             with Round(inner, round_.now, round_.actor) as of_inner:
                 begin_ending(of_inner, ending_of_removal(why))
@@ -242,7 +260,7 @@ def _ending_of_provisioner(round_: Round) -> Ending | None:
     if failed is None:
         return None
     reason = f"the provisioner {failed.name} ended before it was ready: {failed.state_reason}"
-    return Ending(DagStatus.NODE_FAILED, _FAILURE, reason, "fail")
+    return Ending(DagStatus.NODE_FAILED, _FAILURE, reason, EndingEvent.FAIL)
 
 
 def _reason_of_failure(dag: Dag) -> str:

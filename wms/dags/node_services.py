@@ -203,7 +203,7 @@ def _steered(dag_id: int, actor: Actor, reason: str) -> Iterator[Round]:
         raise ReasonRequired("change of a node")
     if dag.is_followed:
         raise Conflict(f"DAG {dag.pk} follows the log of another engine, which steers its nodes.")
-    if dag.ending is not None:
+    if dag.is_ending:
         raise Conflict(f"DAG {dag.pk} is ending: its FINAL node runs.")
     with Round(dag, timezone.now(), actor) as round_:
         yield round_

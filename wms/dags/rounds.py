@@ -65,7 +65,7 @@ class Round:
     @property
     def is_aside(self) -> bool:
         """Whether only the FINAL node runs any more."""
-        return self.dag.ending is not None
+        return self.dag.is_ending
 
     def front_rank(self) -> int:
         """A place before everything that is ready."""

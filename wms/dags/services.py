@@ -147,7 +147,7 @@ def remove_dags(dag_ids: Collection[int], *, actor: Actor, reason: str) -> Appli
     lifecycle.apply_to_dags("resume", [dag.pk for dag in held], actor=actor, reason=reason)
     for dag in dags:
         # It may have been inside of one that was removed just now.
-        dag.refresh_from_db(fields=["state", "ending", "round_number"])
+        dag.refresh_from_db(fields=["state", "ending_event", "round_number"])
         if dag.state not in DAG_TERMINAL:
             with Round(dag, timezone.now(), actor) as round_:
                 begin_ending(round_, ending_of_removal(reason))

@@ -19,6 +19,14 @@ class DagState(models.TextChoices):
     REMOVED = "removed", "removed"
 
 
+class EndingEvent(models.TextChoices):
+    """The event that a DAG will end by."""
+
+    COMPLETE = "complete", "complete"
+    FAIL = "fail", "fail"
+    REMOVE = "remove", "remove"
+
+
 class DagStatus(models.IntegerChoices):
     """How a DAG fares, in DAGMan's codes (`$DAG_STATUS`)."""
 

@@ -114,7 +114,7 @@ def _of_dag(dag: Dag) -> list[Obstacle]:
         return [Obstacle("site", f"the DAG has no site: {why}", dag=dag.pk)]
     if dag.state in (DagState.HELD, DagState.HALTED):
         return [Obstacle("dag", f"the DAG is {dag.state}: {dag.state_reason}", dag=dag.pk)]
-    if dag.ending is not None:
+    if dag.is_ending:
         return [Obstacle("dag", "the DAG is ending: only its FINAL node runs", dag=dag.pk)]
     return []
 

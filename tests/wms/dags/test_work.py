@@ -101,6 +101,8 @@ def test_what_earlier_versions_kept_as_json_becomes_rows(submit) -> None:
             '{"pre": 0, "total": 5, "left": 2, "failed": 1, "code": 3, "reason": "no", "holds": 4}'
         )
         cursor.execute("UPDATE dags_node SET progress = %s WHERE name = 'B'", [known])
+        ending = '{"event": "fail", "status": 3, "exit_code": 7, "reason": "no", "rescue": 2}'
+        cursor.execute("UPDATE dags_dag SET ending = %s", [ending])
 
         MigrationExecutor(connection).migrate([after])
 
@@ -109,3 +111,6 @@ def test_what_earlier_versions_kept_as_json_becomes_rows(submit) -> None:
     assert (work.job_count, work.jobs_left, work.jobs_failed) == (5, 2, 1)
     assert (work.failure_code, work.failure_reason, work.hold_count) == (3, "no", 4)
     assert _plain(dag) == {"A"}
+    dag.refresh_from_db()
+    assert (dag.is_ending, dag.ending_event, dag.ending_status) == (True, "fail", 3)
+    assert (dag.ending_code, dag.ending_reason, dag.ending_rescue) == (7, "no", 2)

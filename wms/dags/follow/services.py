@@ -238,7 +238,7 @@ def _project(dag: Dag, log: FollowedLog, events: list[LogEvent]) -> Projection:
         nodes=_nodes(dag, events, clusters.values()),
         clusters=clusters,
         allow=log.allow_events,
-        is_aside=dag.ending is not None,
+        is_aside=dag.is_ending,
     )
     for event in events:
         if not projection.take(event):
@@ -339,5 +339,5 @@ def _go_on(round_: Round, projection: Projection, fault: str) -> None:
             status=DagStatus.ERROR,
             exit_code=_FAILURE,
             ended_at=round_.now,
-            ending=None,
+            ending_event="",
         )

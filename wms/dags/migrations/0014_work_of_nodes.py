@@ -1,4 +1,4 @@
-"""What nodes have under way, in columns: from the JSON of each node to a row for few of them."""
+"""What nodes have under way and how DAGs end, in columns instead of JSON."""
 
 import django.db.models.deletion
 from django.db import migrations, models
@@ -36,6 +36,20 @@ SET progress = jsonb_strip_nulls(jsonb_build_object(
     'holds', nullif(work.hold_count, 0), 'is_provisioned', nullif(work.is_provisioned, false),
     'is_fresh', nullif(work.is_fresh, false)))
 FROM dags_nodework AS work WHERE work.node_id = node.id
+"""
+
+_ENDING = """
+UPDATE dags_dag SET
+    ending_event = ending ->> 'event', ending_status = (ending ->> 'status')::int,
+    ending_code = (ending ->> 'exit_code')::int, ending_reason = ending ->> 'reason',
+    ending_rescue = (ending ->> 'rescue')::int
+WHERE ending IS NOT NULL AND jsonb_typeof(ending) = 'object'
+"""
+_ENDING_AS_JSON = """
+UPDATE dags_dag SET ending = jsonb_build_object(
+    'event', ending_event, 'status', ending_status, 'exit_code', ending_code,
+    'reason', ending_reason, 'rescue', ending_rescue)
+WHERE ending_event <> ''
 """
 
 
@@ -155,5 +169,65 @@ class Migration(migrations.Migration):
         migrations.RemoveField(
             model_name="node",
             name="progress",
+        ),
+        migrations.AddField(
+            model_name="dag",
+            name="ending_code",
+            field=models.SmallIntegerField(db_default=0, default=0),
+        ),
+        migrations.AddField(
+            model_name="dag",
+            name="ending_event",
+            field=models.CharField(
+                blank=True,
+                choices=[("complete", "complete"), ("fail", "fail"), ("remove", "remove")],
+                db_default="",
+                default="",
+                help_text="How the DAG ends, once that is known, while its FINAL node runs.",
+                max_length=8,
+            ),
+        ),
+        migrations.AddField(
+            model_name="dag",
+            name="ending_reason",
+            field=models.TextField(blank=True, db_default="", default=""),
+        ),
+        migrations.AddField(
+            model_name="dag",
+            name="ending_rescue",
+            field=models.PositiveSmallIntegerField(
+                blank=True,
+                help_text="The number of the rescue that was written for this end.",
+                null=True,
+            ),
+        ),
+        migrations.AddField(
+            model_name="dag",
+            name="ending_status",
+            field=models.PositiveSmallIntegerField(
+                choices=[
+                    (0, "OK"),
+                    (1, "engine error"),
+                    (2, "node failed"),
+                    (3, "aborted"),
+                    (4, "removed"),
+                    (5, "cycle"),
+                    (6, "halted"),
+                ],
+                db_default=0,
+                default=0,
+            ),
+        ),
+        migrations.RunSQL(_ENDING, _ENDING_AS_JSON),
+        migrations.RemoveField(
+            model_name="dag",
+            name="ending",
+        ),
+        migrations.AddConstraint(
+            model_name="dag",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("ending_event__in", ["", "complete", "fail", "remove"])),
+                name="dag_ending_known",
+            ),
         ),
     ]

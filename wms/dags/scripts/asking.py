@@ -141,8 +141,8 @@ def dag_values(dag: Dag) -> dict[str, str]:
 
 def status_now(dag: Dag) -> int:
     """The status that a DAG shows while it goes on, or with which it is ending."""
-    if dag.ending is not None:
-        return int(dag.ending["status"])
+    if dag.is_ending:
+        return dag.ending_status
     return int(DagStatus.NODE_FAILED if dag.failed_count else DagStatus.OK)
 
 
@@ -209,7 +209,7 @@ def defers(run: ScriptRun, node: Node) -> int | None:
 
 def due_dags(now: datetime) -> Iterable[int]:
     """DAGs of which a deferred script may run again."""
-    may_begin = Q(dag__state=DagState.RUNNING) | Q(dag__ending__isnull=False)
+    may_begin = Q(dag__state=DagState.RUNNING) | ~Q(dag__ending_event="")
     goes_on = Q(dag__state__in=(DagState.HALTED, DagState.IDLE)) & ~Q(kind=ScriptKind.PRE)
     return (
         ScriptRun.objects.filter(may_begin | goes_on, state=ScriptState.WAITING, due_at__lte=now)
