@@ -192,7 +192,7 @@ class DagDetailSerializer(DagSerializer):
 
     def get_is_ending(self, dag: Dag) -> bool:
         """Tell whether its end is known."""
-        return dag.ending is not None
+        return dag.is_ending
 
 
 class WorkspaceFileSerializer(serializers.ModelSerializer[WorkspaceFile]):

@@ -14,7 +14,7 @@ from portal.api.serializers import (
     ReasonSerializer,
     TextsByNameField,
 )
-from wms.dags.models import Node, NodeEvent, ScriptRun
+from wms.dags.models import Node, NodeEvent, NodeWork, ScriptRun
 from wms.dags.node_services import MAX_NODES
 
 
@@ -77,15 +77,32 @@ class ObstacleSerializer(serializers.Serializer[Any]):
     request = serializers.IntegerField(allow_null=True)
 
 
+class NodeWorkSerializer(serializers.ModelSerializer[NodeWork]):
+    """What a node has under way beyond one job."""
+
+    inner_dag = serializers.IntegerField(source="inner_dag_id", read_only=True, allow_null=True)
+    request = serializers.IntegerField(source="request_id", read_only=True, allow_null=True)
+
+    class Meta:
+        model = NodeWork
+        fields = [
+            "pre_code", "inner_dag", "request", "job_count", "jobs_left", "jobs_failed",
+            "failure_code", "failure_reason", "hold_count", "is_provisioned", "is_fresh",
+        ]  # fmt: skip
+
+
 class NodeDetailSerializer(NodeSerializer):
     """A node with what modifies it, and what it waits for."""
 
     features = ObjectField(read_only=True, allow_null=True, help_text="Scripts and other rules.")
-    progress = ObjectField(read_only=True, allow_null=True, help_text="Of what is under way.")
+    work = NodeWorkSerializer(
+        read_only=True, allow_null=True, default=None,
+        help_text="Beyond one job: scripts, lists of jobs, inner DAGs; null where it has none.",
+    )  # fmt: skip
     waits_for = serializers.SerializerMethodField()
 
     class Meta(NodeSerializer.Meta):
-        fields = [*NodeSerializer.Meta.fields, "features", "progress", "waits_for"]
+        fields = [*NodeSerializer.Meta.fields, "features", "work", "waits_for"]
 
     @extend_schema_field(ObstacleSerializer(many=True))
     def get_waits_for(self, node: Node) -> list[dict[str, Any]]:

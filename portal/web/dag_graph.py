@@ -132,7 +132,7 @@ def _facts(dag: Dag, drawing: Drawing, only: Sequence[int] | None = None) -> dic
     if only is not None:
         rows = rows.filter(pk__in=[drawing.id_of(node) for node in only])
     facts = {}
-    columns = ("pk", "name", "kind", "progress__inner")
+    columns = ("pk", "name", "kind", "work__inner_dag")
     for pk, name, kind, inner in rows.order_by("pk").values_list(*columns):
         index = drawing.index_of(pk)
         if index is not None:

@@ -99,7 +99,7 @@ NODE_STEERINGS = {
 
 def node_steerings(user: User, dag: Dag) -> list[NodeSteering]:
     """What the user can do with nodes of the DAG, whatever their states."""
-    if not may_steer(user, dag) or dag.ending is not None:
+    if not may_steer(user, dag) or dag.is_ending:
         return []
     ended = dag.state in DAG_TERMINAL
     return [each for each in NODE_STEERINGS.values() if not (ended and each.needs_open_dag)]

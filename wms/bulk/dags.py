@@ -179,7 +179,7 @@ DAGS = Kind(
             [
                 when(Q(failed_count=0), "no node of it has failed"),
                 _FOLLOWED,
-                when(Q(ending__isnull=False), "it is ending: its FINAL node runs"),
+                when(~Q(ending_event=""), "it is ending: its FINAL node runs"),
                 when(
                     Q(parent_node__isnull=False, state__in=DAG_TERMINAL),
                     "it is inside of another DAG: rerun the node there",

@@ -66,23 +66,47 @@ class EventRecord(models.Model):
 
 
 class InboxEntry(models.Model):
-    """An event that a higher app has not read yet.
+    """What a higher app has not read yet: its kind, and the subject that this kind tells of.
 
     Written with the event and deleted by its reader, in the transaction that acts on it: an event
     whose transaction commits late is never missed, and none is acted on twice.
     """
 
-    topic = models.CharField(max_length=16)
+    class Kind(models.TextChoices):
+        """What the entry tells of: of what the subject is the id."""
+
+        JOB_EVENT = "job event", "an event of a job"
+        NODE_EVENT = "node event", "an event of a node"
+        PILOT_EVENT = "pilot event", "an event of a pilot"
+        DAG_EVENT = "dag event", "an event of a DAG"
+        SITE_EVENT = "site event", "an event of a site"
+        GROUP_EVENT = "group event", "an event of a failure group"
+        SCRIPT_RUN = "script run", "a script run that has ended"
+        REQUEST = "request", "a placement request that has ended"
+        DAG = "dag", "a DAG"
+        GROUP = "group", "a failure group"
+        LOOK = "look", "nothing: look again"
+        BEGIN = "begin", "nothing: look again, and for what could begin"
+
+    topic = models.CharField(max_length=16, help_text="Who reads it.")
     key = models.BigIntegerField(
         help_text="Groups entries that are read together, e.g. a DAG's id."
     )
-    event_id = models.BigIntegerField()
+    kind = models.CharField(max_length=16, choices=Kind)
+    subject_id = models.BigIntegerField(null=True)
 
     class Meta:
         indexes = [models.Index(fields=["topic", "key"], name="inbox_topic_key")]
+        constraints = [
+            models.CheckConstraint(
+                condition=models.Q(kind__in=["look", "begin"], subject_id__isnull=True)
+                | (~models.Q(kind__in=["look", "begin"]) & models.Q(subject_id__isnull=False)),
+                name="inbox_kind_has_its_subject",
+            ),
+        ]
 
     def __str__(self) -> str:
-        return f"{self.topic}/{self.key}: event {self.event_id}"
+        return f"{self.topic}/{self.key}: {self.kind} {self.subject_id or ''}"
 
 
 class ControlLoop(models.Model):

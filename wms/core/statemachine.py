@@ -15,7 +15,7 @@ from django.db.models.functions import Now
 from wms.core.actors import Actor
 from wms.core.errors import ReasonRequired
 from wms.core.inbox import knock
-from wms.core.models import EventRecord
+from wms.core.models import EventRecord, InboxEntry
 from wms.core.prepared import Parameter, update_statement
 from wms.core.statements import one_line, prepared_rows, whole_numbers
 from wms.core.transitions import Applied, TransitionTable
@@ -49,16 +49,16 @@ SELECT entity_id, id, {topics} FROM written ORDER BY entity_id
 """
 _MOVED = "moved AS ({update} FROM locked WHERE {entities}.id = locked.id), "
 _TOLD = """, told AS (
-    INSERT INTO core_inboxentry (topic, key, event_id)
+    INSERT INTO core_inboxentry (topic, key, kind, subject_id)
     {listeners}
     RETURNING topic
 )"""
 # The topic of an entity never changes.
 _SUBMITTERS = """
-SELECT e.topic, e.topic_key, written.id
+SELECT e.topic, e.topic_key, %(kind)s::text, written.id
 FROM written JOIN {entities} AS e ON e.id = written.entity_id WHERE e.topic <> ''
 """
-_OBSERVERS = "SELECT %(observers)s::text, 0, written.id FROM written"
+_OBSERVERS = "SELECT %(observers)s::text, 0, %(kind)s::text, written.id FROM written"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +75,9 @@ class StateMachine:
 
     `subject` is the event model's foreign key to the entity. Of the events in `announced` the inbox
     hears that the entity names as its `topic`, under its `topic_key`. Of those in `observed` hears
-    the inbox `observers`, whatever the entity. One that `has_causes` keeps its cause as a value
-    beside the reason, which is for people: `state_cause` of the entity, `cause` of the event.
+    the inbox `observers`, whatever the entity. To both they are of this `kind`. One that
+    `has_causes` keeps its cause as a value beside the reason, which is for people: `state_cause`
+    of the entity, `cause` of the event.
     """
 
     model: type[models.Model]
@@ -87,6 +88,7 @@ class StateMachine:
     observed: frozenset[str] = frozenset()
     observers: str = ""
     has_causes: bool = False
+    kind: InboxEntry.Kind | None = None
 
     def apply(
         self,
@@ -198,6 +200,7 @@ class StateMachine:
             "reason": reason,
             "cause": str(cause),
             "observers": self.observers,
+            "kind": self.kind,
             "facts": json.dumps(told, cls=DjangoJSONEncoder) if told else None,
         }
         rows = prepared_rows(statement, {**common, **values})

@@ -10,10 +10,11 @@ from django.db.models import Q, QuerySet
 
 from wms.dags import lifecycle
 from wms.dags.features import features_of
-from wms.dags.models import Dag, Node
+from wms.dags.models import Dag, Node, NodeWork
 from wms.dags.rounds import Round
 from wms.dags.scripts.asking import Wanted, ask, code_of
 from wms.dags.states import NodeKind, ScriptKind
+from wms.dags.work import work_of, write_work
 from wms.jobs import services as jobs
 from wms.jobs.models import Job
 from wms.jobs.states import TERMINAL, JobCause
@@ -39,38 +40,38 @@ def note_ends(round_: Round, node: Node, ends: Sequence[JobNews]) -> ClusterEnds
 
     With the first failure beyond the node's tolerance the other jobs are killed, or may end.
     """
-    progress: dict[str, Any] = dict(node.progress or {})
-    progress["left"] = progress.get("left", progress.get("total", 1)) - len(ends)
+    work = work_of(node)
+    left = work.jobs_left - len(ends)
     failures = [event for event in ends if event.event != "complete"]
-    if failures:
-        first = failures[0]
-        progress.setdefault("code", code_of(first.event, first.facts))
-        progress.setdefault("reason", first.reason)
-        progress["failed"] = progress.get("failed", 0) + len(failures)
-    is_lost = progress.get("failed", 0) > _tolerated(node, progress)
-    if progress["left"] > 0:
+    if failures and work.failure_code is None:
+        work.failure_code = code_of(failures[0].event, failures[0].facts)
+        work.failure_reason = failures[0].reason
+    work.jobs_failed += len(failures)
+    is_lost = work.jobs_failed > _tolerated(node, work)
+    if left > 0:
         if is_lost and _fails_fast(node):
             _kill_rest(round_, node)
-        Node.objects.filter(pk=node.pk).update(progress=progress)
+        work.jobs_left = left
+        write_work([work], "jobs_left", "jobs_failed", "failure_code", "failure_reason")
         return None
-    return ClusterEnds(progress["code"], progress["reason"]) if is_lost else ClusterEnds(0)
+    return ClusterEnds(work.failure_code or 0, work.failure_reason) if is_lost else ClusterEnds(0)
 
 
 def note_holds(
     round_: Round, nodes: Iterable[Node], holds: Mapping[int, Sequence[JobNews]]
 ) -> None:
     """Count the holds of the nodes' jobs: run the HOLD scripts, and end jobs held too often."""
-    wanted = []
+    wanted, works = [], []
     for node in nodes:
-        progress = dict(node.progress or {})
-        progress["holds"] = progress.get("holds", 0) + len(holds[node.job_id or 0])
-        node.progress = progress
-        Node.objects.filter(pk=node.pk).update(progress=progress)
+        work = work_of(node)
+        work.hold_count += len(holds[node.job_id or 0])
+        works.append(work)
         if features_of(node.features).script(ScriptKind.HOLD) is not None:
             wanted += [Wanted(node, ScriptKind.HOLD) for _ in holds[node.job_id or 0]]
         limit = round_.options.max_job_holds
-        if limit and progress["holds"] >= limit:
-            _kill_rest(round_, node, why=f"its jobs were held {progress['holds']} times")
+        if limit and work.hold_count >= limit:
+            _kill_rest(round_, node, why=f"its jobs were held {work.hold_count} times")
+    write_work(works, "hold_count")
     ask(round_, wanted)
 
 
@@ -89,9 +90,10 @@ def note_updates(
 
 def note_provisioned(dag: Dag, provisioners: Collection[Node]) -> None:
     """Note that these are ready: with the last of them the DAG's other nodes may begin."""
-    for node in provisioners:
-        node.progress = {**(node.progress or {}), "is_provisioned": True}
-    Node.objects.bulk_update(provisioners, ["progress"])
+    works = [work_of(node) for node in provisioners]
+    for work in works:
+        work.is_provisioned = True
+    write_work(works, "is_provisioned")
     lifecycle.tell_to_begin(dag.pk)
 
 
@@ -100,12 +102,11 @@ def _says_ready(facts: Mapping[str, Any]) -> bool:
     return any(name.lower() == _STATE and value == _READY for name, value in facts.items())
 
 
-def _tolerated(node: Node, progress: Mapping[str, Any]) -> int:
+def _tolerated(node: Node, work: NodeWork) -> int:
     rule = features_of(node.features).tolerance
     if rule is None:
         return 0
-    total = int(progress.get("total", 1))
-    return total * rule.limit // 100 if rule.is_percent else rule.limit
+    return work.job_count * rule.limit // 100 if rule.is_percent else rule.limit
 
 
 def _fails_fast(node: Node) -> bool:

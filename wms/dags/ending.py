@@ -9,13 +9,13 @@ from django.db.models import Q
 
 from wms.core.inbox import announce
 from wms.core.models import InboxEntry
-from wms.dags import lifecycle, moves
+from wms.dags import lifecycle
 from wms.dags.clusters import cluster_jobs
 from wms.dags.inner import inner_dags
 from wms.dags.lifecycle import INNER_TOPIC
 from wms.dags.models import Dag, Node, NodeTimer, ScriptRun
 from wms.dags.rescues import write_rescue_of
-from wms.dags.rounds import Round, is_provisioned
+from wms.dags.rounds import Round
 from wms.dags.scripts.service import cancel_runs
 from wms.dags.settling import Verdict
 from wms.dags.states import (
@@ -25,12 +25,14 @@ from wms.dags.states import (
     DagCause,
     DagState,
     DagStatus,
+    EndingEvent,
     NodeCause,
     NodeKind,
     NodeState,
     ScriptKind,
     ScriptState,
 )
+from wms.dags.work import not_provisioned, requests_of_nodes
 from wms.jobs import services as jobs
 from wms.jobs.states import TERMINAL, JobCause
 from wms.placement import services as placement
@@ -54,13 +56,12 @@ class Ending:
     status: DagStatus
     exit_code: int
     reason: str
-    #: The event that ends it: complete, fail, remove.
-    event: str
+    event: EndingEvent
 
     @property
     def is_success(self) -> bool:
         """Whether there is nothing to be rescued."""
-        return self.event == "complete"
+        return self.event is EndingEvent.COMPLETE
 
 
 def ending_of_abort(verdict: Verdict) -> Ending:
@@ -68,24 +69,24 @@ def ending_of_abort(verdict: Verdict) -> Ending:
     code = verdict.decision.aborts_with or 0
     reason = f"ABORT-DAG-ON: node {verdict.node.name} ended with {verdict.decision.code}"
     if code == 0:
-        return Ending(DagStatus.OK, 0, reason, "complete")
-    return Ending(DagStatus.ABORTED, code, reason, "fail")
+        return Ending(DagStatus.OK, 0, reason, EndingEvent.COMPLETE)
+    return Ending(DagStatus.ABORTED, code, reason, EndingEvent.FAIL)
 
 
 def ending_of_removal(reason: str) -> Ending:
     """Somebody removes the DAG."""
-    return Ending(DagStatus.REMOVED, _REMOVED, reason, "remove")
+    return Ending(DagStatus.REMOVED, _REMOVED, reason, EndingEvent.REMOVE)
 
 
 def ending_now(round_: Round) -> Ending | None:
     """How the DAG ends if nothing is left that could go on; None while something is."""
     dag = round_.dag
     if dag.done_count == dag.node_count:
-        return Ending(DagStatus.OK, 0, "", "complete")
+        return Ending(DagStatus.OK, 0, "", EndingEvent.COMPLETE)
     if dag.done_count + dag.failed_count + dag.futile_count == dag.node_count:
-        return Ending(DagStatus.NODE_FAILED, _FAILURE, _reason_of_failure(dag), "fail")
+        return Ending(DagStatus.NODE_FAILED, _FAILURE, _reason_of_failure(dag), EndingEvent.FAIL)
     if dag.state == DagState.HALTED and dag.site_id is not None and not _is_under_way(dag):
-        return Ending(DagStatus.HALTED, _FAILURE, f"halted: {dag.state_reason}", "fail")
+        return Ending(DagStatus.HALTED, _FAILURE, f"halted: {dag.state_reason}", EndingEvent.FAIL)
     return _ending_of_provisioner(round_)
 
 
@@ -93,22 +94,38 @@ def begin_ending(round_: Round, ending: Ending) -> None:
     """Stop what runs, write the rescue, and let FINAL run; without one the DAG ends now."""
     dag = round_.dag
     # Removed once more while FINAL runs, it does not wait for that.
-    is_impatient = dag.ending is not None
+    is_impatient = dag.is_ending
     _stop_all(round_, ending, with_final=is_impatient)
-    round_.close()
     rescue = None if ending.is_success else write_rescue_of(dag)
-    dag.ending = {
-        "status": int(ending.status),
-        "exit_code": ending.exit_code,
-        "reason": ending.reason,
-        "event": ending.event,
-        "rescue": rescue.number if rescue is not None else None,
-    }
-    Dag.objects.filter(pk=dag.pk).update(ending=dag.ending)
+    note_ending(dag, ending, rescue.number if rescue is not None else None)
     final = round_.beside().get(NodeKind.FINAL, [])
     if final and not is_impatient and _start_final(round_, final[0]):
         return
     _end(round_, ending, ending.exit_code)
+
+
+def note_ending(dag: Dag, ending: Ending, rescue_number: int | None) -> None:
+    """Note how a DAG will end; only its FINAL node runs from now on."""
+    dag.ending_event = ending.event.value
+    dag.ending_status = int(ending.status)
+    dag.ending_code = ending.exit_code
+    dag.ending_reason = ending.reason
+    dag.ending_rescue = rescue_number
+    dag.save(
+        update_fields=[
+            "ending_event",
+            "ending_status",
+            "ending_code",
+            "ending_reason",
+            "ending_rescue",
+        ]
+    )
+
+
+def noted_ending(dag: Dag) -> Ending:
+    """How a DAG that is ending will end."""
+    status = DagStatus(dag.ending_status)
+    return Ending(status, dag.ending_code, dag.ending_reason, EndingEvent(dag.ending_event))
 
 
 def go_on_ending(round_: Round) -> None:
@@ -118,21 +135,20 @@ def go_on_ending(round_: Round) -> None:
     """
     dag = round_.dag
     final = round_.beside().get(NodeKind.FINAL, [])
-    known = dag.ending or {}
-    ending = Ending(DagStatus(known["status"]), known["exit_code"], known["reason"], known["event"])
+    ending = noted_ending(dag)
     if any(node.state not in (NodeState.DONE, NodeState.FAILED) for node in final):
         return
     if all(node.state == NodeState.DONE for node in final):
         _end_after_final(round_, ending)
         return
     reason = f"the FINAL node failed: {final[0].state_reason}"
+    is_removed = ending.event is EndingEvent.REMOVE
     failed = Ending(
         ending.status or DagStatus.NODE_FAILED,
-        _FAILURE if ending.event != "remove" else _REMOVED,
+        _REMOVED if is_removed else _FAILURE,
         f"{ending.reason}; {reason}" if ending.reason else reason,
-        "remove" if ending.event == "remove" else "fail",
+        EndingEvent.REMOVE if is_removed else EndingEvent.FAIL,
     )
-    round_.close()
     write_rescue_of(dag)
     _end(round_, failed, failed.exit_code)
 
@@ -144,30 +160,31 @@ def _end_after_final(round_: Round, ending: Ending) -> None:
         return
     reason = f"{ending.reason}; the FINAL node succeeded"
     # What somebody removed stays so.
-    event = ending.event if ending.event == "remove" else "complete"
+    is_removed = ending.event is EndingEvent.REMOVE
+    event = ending.event if is_removed else EndingEvent.COMPLETE
     _end(round_, Ending(ending.status, 0, reason, event), 0)
 
 
 def _end(round_: Round, ending: Ending, exit_code: int) -> None:
     dag = round_.dag
-    round_.close()
     NodeTimer.objects.filter(dag=dag).delete()
-    lifecycle.apply_to_dags(
-        ending.event,
-        [dag.pk],
-        actor=round_.actor,
-        reason=ending.reason,
-        cause=_CAUSES.get(ending.status, "") if not ending.is_success else "",
-        facts={dag.pk: {"status": int(ending.status), "exit_code": exit_code}},
-        ended_at=round_.now,
-        status=ending.status,
-        exit_code=exit_code,
-        ending=None,
-    )
-    dag.refresh_from_db()
+    with round_.handed_over():
+        lifecycle.apply_to_dags(
+            ending.event,
+            [dag.pk],
+            actor=round_.actor,
+            reason=ending.reason,
+            cause=_CAUSES.get(ending.status, "") if not ending.is_success else "",
+            facts={dag.pk: {"status": int(ending.status), "exit_code": exit_code}},
+            ended_at=round_.now,
+            status=ending.status,
+            exit_code=exit_code,
+            ending_event="",
+        )
     if dag.parent_node_id is not None:
         outer = Node.objects.values_list("dag_id", flat=True).get(pk=dag.parent_node_id)
-        announce([InboxEntry(topic=INNER_TOPIC, key=outer, event_id=dag.pk)])
+        kind = InboxEntry.Kind.DAG
+        announce([InboxEntry(topic=INNER_TOPIC, key=outer, kind=kind, subject_id=dag.pk)])
 
 
 def _start_final(round_: Round, final: Node) -> bool:
@@ -178,7 +195,7 @@ def _start_final(round_: Round, final: Node) -> bool:
     dag = round_.dag
     if final.state != NodeState.WAITING or dag.state in DAG_TERMINAL:
         return False
-    if dag.site_id is None and (dag.ending or {})["event"] == "remove":
+    if dag.site_id is None and dag.ending_event == EndingEvent.REMOVE:
         return False
     round_.move("make ready", [final.pk], ready_rank=round_.number)
     lifecycle.tell_to_begin(dag.pk)
@@ -191,7 +208,7 @@ def _stop_all(round_: Round, ending: Ending, *, with_final: bool) -> None:
     under_way = Node.objects.filter(dag=dag, state__in=NODE_IN_FLIGHT)
     if not with_final:
         under_way = under_way.exclude(kind=NodeKind.FINAL)
-    nodes = list(under_way.only("pk", "job_id", "progress", "kind", "state"))
+    nodes = list(under_way.only("pk", "job_id", "kind", "state"))
     ready_services = Node.objects.filter(dag=dag, kind=NodeKind.SERVICE, state=NodeState.READY)
     cancel_runs(dag.pk, reason=why, now=round_.now)
     if nodes:
@@ -208,7 +225,7 @@ def _stop_all(round_: Round, ending: Ending, *, with_final: bool) -> None:
         nodes = [node for node in nodes if node.pk not in set(waited)]
     stopped = [node.pk for node in nodes] + list(ready_services.values_list("pk", flat=True))
     failed = round_.move("fail", stopped, reason=why, cause=NodeCause.DAG_ENDED)
-    round_.count(moves.give_up_below(failed, dag_id=dag.pk, actor=round_.actor).counts)
+    round_.give_up_below(failed)
 
 
 def _stop_jobs(round_: Round, nodes: Sequence[Node], why: str) -> None:
@@ -216,9 +233,7 @@ def _stop_jobs(round_: Round, nodes: Sequence[Node], why: str) -> None:
     alive = cluster_jobs(clusters).exclude(state__in=TERMINAL)
     ids = list(alive.values_list("pk", flat=True))
     jobs.kill_jobs(ids, actor=round_.actor, reason=why, cause=JobCause.DAG_ENDED)
-    requests = [
-        node.progress["request"] for node in nodes if node.progress and "request" in node.progress
-    ]
+    requests = requests_of_nodes(nodes)
     if requests:
         placement.remove_requests(requests, actor=round_.actor, reason=why)
 
@@ -235,9 +250,10 @@ def stop_inner(round_: Round, dag_ids: Sequence[int], why: str) -> None:
     }
     for dag_id in reversed(dag_ids):
         inner = locked[dag_id]
-        inner.refresh_from_db(fields=["state", "ending"])
+        inner.refresh_from_db(fields=["state", "ending_event"])
         if inner.state not in DAG_TERMINAL:
-            begin_ending(Round(inner, round_.now, round_.actor), ending_of_removal(why))
+            with Round(inner, round_.now, round_.actor) as of_inner:
+                begin_ending(of_inner, ending_of_removal(why))
 
 
 def _is_under_way(dag: Dag) -> bool:
@@ -254,13 +270,11 @@ def _ending_of_provisioner(round_: Round) -> Ending | None:
     dag = round_.dag
     if _is_under_way(dag):
         return None
-    failed = Node.objects.filter(
-        Q(state__in=(NodeState.DONE, NodeState.FAILED)), dag=dag, kind=NodeKind.PROVISIONER
-    ).first()
-    if failed is None or is_provisioned(failed):
+    failed = not_provisioned(dag).filter(state__in=(NodeState.DONE, NodeState.FAILED)).first()
+    if failed is None:
         return None
     reason = f"the provisioner {failed.name} ended before it was ready: {failed.state_reason}"
-    return Ending(DagStatus.NODE_FAILED, _FAILURE, reason, "fail")
+    return Ending(DagStatus.NODE_FAILED, _FAILURE, reason, EndingEvent.FAIL)
 
 
 def _reason_of_failure(dag: Dag) -> str:

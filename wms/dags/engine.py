@@ -26,24 +26,14 @@ from wms.dags.ending import (
     ending_of_abort,
     go_on_ending,
 )
-from wms.dags.inner import go_on_at_site
-from wms.dags.models import Dag, Node
-from wms.dags.news import (
-    News,
-    read_job_events,
-    take_news,
-    verdicts_of_inner,
-    verdicts_of_jobs,
-    verdicts_of_requests,
-    verdicts_of_scripts,
-)
-from wms.dags.ready import ready_nodes
+from wms.dags.models import Dag
+from wms.dags.news import News, take_in, take_news
 from wms.dags.rounds import ENGINE, Round
 from wms.dags.scripts.asking import grant
-from wms.dags.settling import Verdict, begin, settle, settle_plain
-from wms.dags.starting import start_waiting, submit_beside
-from wms.dags.states import DAG_TERMINAL, DagCause, DagState, NodeKind, NodeState
-from wms.dags.submitting import submit, submit_ready
+from wms.dags.settling import may_begin, settle
+from wms.dags.starting import start_waiting
+from wms.dags.states import DAG_TERMINAL, DagCause, DagState
+from wms.dags.submitting import submit_ready
 from wms.dags.timers import fire_timers
 from wms.jobs import services as jobs
 from wms.jobs.states import JobCause
@@ -133,68 +123,41 @@ def advance(dag_id: int, *, now: datetime) -> Advance:
         if dag.is_followed:
             # Another engine runs it; what happens there is told by its log.
             return Advance.DONE
-        round_ = Round(dag, now)
-        has_more = _act(round_, news) or news.has_more
-        round_.close()
+        with Round(dag, now) as round_:
+            has_more = _act(round_, news) or news.has_more
         if has_more:
             lifecycle.tell_engine(dag_id)
     return Advance.MORE if has_more else Advance.DONE
 
 
 def _act(round_: Round, news: News) -> bool:
-    """Move the DAG on by its news; whether more could be done at once."""
-    abort = _take_in(round_, news)
-    dag = round_.dag
-    if dag.state in DAG_TERMINAL:
+    """The steps of a round, in their order; whether more could be done at once."""
+    settle(round_, take_in(round_, news))
+    if round_.dag.state in DAG_TERMINAL:
         return False
+    _take_back_returned(round_, news.returned)
     has_more = news.is_woken and fire_timers(round_)
-    if abort is not None and not round_.is_aside:
-        begin_ending(round_, ending_of_abort(abort))
-        return False
-    if round_.is_aside:
-        has_more = _run_final(round_) or has_more
-    elif dag.state == DagState.RUNNING:
-        goes_on, abort = _go_on(round_, news)
-        has_more = has_more or goes_on
-    if abort is not None:
-        begin_ending(round_, ending_of_abort(abort))
+    if round_.aborted_by is None and news.is_told and may_begin(round_):
+        settle(round_, start_waiting(round_))
+    if round_.aborted_by is None and may_begin(round_):
+        verdicts, is_cut = submit_ready(round_)
+        settle(round_, verdicts)
+        # What could not be submitted may have freed others, which the next round looks at.
+        has_more = has_more or is_cut or bool(verdicts)
+    if round_.aborted_by is not None:
+        begin_ending(round_, ending_of_abort(round_.aborted_by))
         return False
     grant(round_)
     _conclude(round_)
     return has_more
 
 
-def _conclude(round_: Round) -> None:
-    """End the DAG when every node has ended: everything that could run has run."""
-    if round_.is_aside:
-        go_on_ending(round_)
-    elif (ending := ending_now(round_)) is not None:
-        begin_ending(round_, ending)
-
-
-def _take_in(round_: Round, news: News) -> Verdict | None:
-    """Settle what ended; the verdict that aborts the DAG, if one does."""
-    plain, events = read_job_events(round_, news.job_events)
-    _take_back_returned(round_, [event.job_id for event in events if event.event == "reschedule"])
-    special = settle_plain(round_, plain)
-    verdicts = verdicts_of_jobs(round_, events)
-    verdicts += verdicts_of_scripts(round_, news.script_runs)
-    verdicts += verdicts_of_inner(round_, news.inner_dags)
-    verdicts += verdicts_of_requests(round_, news.requests)
-    verdicts += begin(round_, special)
-    settled = settle(round_, verdicts)
-    if settled.left:
-        lifecycle.tell_to_begin(round_.dag.pk)
-    return settled.abort
-
-
 def _take_back_returned(round_: Round, job_ids: list[int]) -> None:
     """Jobs that came back to their TaskQueues after the DAG left their site, or was held."""
-    dag = round_.dag
-    if not job_ids or dag.state in DAG_TERMINAL:
+    if not job_ids:
         return
     steering.recall_strays(round_, job_ids)
-    if dag.state == DagState.HELD:
+    if round_.dag.state == DagState.HELD:
         jobs.hold_jobs(
             job_ids,
             actor=round_.actor,
@@ -204,29 +167,9 @@ def _take_back_returned(round_: Round, job_ids: list[int]) -> None:
         )
 
 
-def _go_on(round_: Round, news: News) -> tuple[bool, Verdict | None]:
-    """Begin and submit what may be; whether more could be, and the verdict that aborts the DAG."""
-    if news.is_told:
-        go_on_at_site(round_)
-        settled = settle(round_, start_waiting(round_))
-        if settled.abort is not None:
-            return False, settled.abort
-    if news.script_runs:
-        submit_beside(round_)
-    verdicts, has_more = submit_ready(round_)
-    settled = settle(round_, verdicts)
-    # What could not be submitted may have freed others, which the next round looks at.
-    return has_more or bool(verdicts), settled.abort
-
-
-def _run_final(round_: Round) -> bool:
-    """Run the FINAL node of a DAG that is ending."""
-    final = round_.beside().get(NodeKind.FINAL, [])
-    ready = [node for node in final if node.state == NodeState.READY]
-    if not ready or round_.dag.state not in (DagState.RUNNING, DagState.HALTED):
-        return False
-    settled = settle(round_, begin(round_, [node.pk for node in ready]))
-    left = Node.objects.filter(pk__in=[node.pk for node in ready], state=NodeState.READY)
-    verdicts, _ = submit(round_, ready_nodes(left))
-    settle(round_, verdicts)
-    return bool(settled.left)
+def _conclude(round_: Round) -> None:
+    """End the DAG when every node has ended: everything that could run has run."""
+    if round_.is_aside:
+        go_on_ending(round_)
+    elif (ending := ending_now(round_)) is not None:
+        begin_ending(round_, ending)

@@ -14,6 +14,7 @@ from wms.dags.rescues import Resumption
 from wms.dags.rounds import Round
 from wms.dags.settling import Verdict, attempt_of
 from wms.dags.states import DAG_TERMINAL, DagState, NodeCause
+from wms.dags.work import work_of, write_work
 from wms.dags.workspaces import read_file
 from wms.placement import services as placement
 
@@ -43,7 +44,7 @@ def start_inner(round_: Round, node: Node) -> Verdict | None:
                 origin=replace(outer.origin, directory=node.directory),
                 options={**outer.options, "priority": node.priority},
                 parent_node=node,
-                resumption=Resumption(takes_newest=not (node.progress or {}).get("is_fresh")),
+                resumption=Resumption(takes_newest=not work_of(node).is_fresh),
                 allow_missing_files=True,
             ),
             actor=round_.actor,
@@ -52,7 +53,8 @@ def start_inner(round_: Round, node: Node) -> Verdict | None:
         return _failed_submit(round_, node, f"{features.source}: {error}")
     bind_inner(outer, [inner.pk], round_)
     round_.move("submit", [node.pk], facts={"inner": inner.pk}, job_id=None)
-    _remember(node, inner=inner.pk)
+    work_of(node).inner_dag = inner
+    write_work([work_of(node)], "inner_dag")
     return None
 
 
@@ -78,7 +80,8 @@ def start_request(round_: Round, node: Node) -> Verdict | None:
     except PilotageError as error:
         return _failed_submit(round_, node, str(error))
     round_.move("submit", [node.pk], facts={"request": request_id}, job_id=None)
-    _remember(node, request=request_id)
+    work_of(node).request_id = request_id
+    write_work([work_of(node)], "request")
     return None
 
 
@@ -121,10 +124,6 @@ def _request_text(dag: Dag, node: Node) -> str:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InvalidInput.of("not UTF-8 text", file=source) from error
-
-
-def _remember(node: Node, **what: int) -> None:
-    Node.objects.filter(pk=node.pk).update(progress={**(node.progress or {}), **what})
 
 
 def _failed_submit(round_: Round, node: Node, reason: str) -> Verdict:

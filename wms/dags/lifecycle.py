@@ -42,6 +42,7 @@ _DAGS = StateMachine(
     observed=NEWS,
     observers=NEWS_TOPIC,
     has_causes=True,
+    kind=InboxEntry.Kind.DAG_EVENT,
 )
 _WAKES_ENGINE = frozenset({"match", "resume", "begin", "halt"})
 _ENDS_MATCH = frozenset({"complete", "fail", "remove"})
@@ -73,14 +74,11 @@ def apply_to_dags(
     if event in _ENDS_MATCH:
         # It may have been looking for another site while its last jobs ran.
         changes |= {"unmatched_reason": "", "unmatched_kind": ""}
-    applied, written = _DAGS.apply(
+    applied, _ = _DAGS.apply(
         event, dag_ids, actor=actor, reason=reason, cause=cause, facts=facts, **changes
     )
     if event in _WAKES_ENGINE:
-        announce(
-            InboxEntry(topic=CONTROL_TOPIC, key=each.entity_id, event_id=each.event_id)
-            for each in written
-        )
+        tell_to_begin(*applied.changed)
     if event in _ENDS_MATCH:
         end_matches(applied.changed, end=MatchRecord.End(event), reason=reason)
     return applied
@@ -98,9 +96,13 @@ def end_matches(
 
 def tell_engine(*dag_ids: int) -> None:
     """Have the engine look at DAGs again, after this transaction."""
-    announce(InboxEntry(topic=CONTROL_TOPIC, key=dag_id, event_id=0) for dag_id in dag_ids)
+    _tell(InboxEntry.Kind.LOOK, dag_ids)
 
 
 def tell_to_begin(*dag_ids: int) -> None:
     """Likewise, and look for nodes that could begin: what there is to begin has changed."""
-    announce(InboxEntry(topic=CONTROL_TOPIC, key=dag_id, event_id=1) for dag_id in dag_ids)
+    _tell(InboxEntry.Kind.BEGIN, dag_ids)
+
+
+def _tell(kind: InboxEntry.Kind, dag_ids: Collection[int]) -> None:
+    announce(InboxEntry(topic=CONTROL_TOPIC, key=dag_id, kind=kind) for dag_id in dag_ids)

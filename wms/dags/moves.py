@@ -43,12 +43,17 @@ WITH moved AS (
            statement_timestamp()
     FROM moved
     {returning}
-){announced}
+){announced}{forgotten}
 SELECT id, dag_id, was, kind, category FROM moved
 """
+# What was under way has ended with it.
+_FORGOTTEN = """, forgotten AS (
+    DELETE FROM dags_nodework AS work USING moved WHERE work.node_id = moved.id
+)"""
 # Who looks for the causes of failures hears of the events, in the same statement.
 _ANNOUNCED = """, announced AS (
-    INSERT INTO core_inboxentry (topic, key, event_id) SELECT %(topic)s, 0, id FROM logged
+    INSERT INTO core_inboxentry (topic, key, kind, subject_id)
+    SELECT %(topic)s, 0, 'node event', id FROM logged
 )"""
 _IDS = "unnest(%(ids)s::bigint[]) AS given(id)"
 _IDS_AND_VALUES = "unnest(%(ids)s::bigint[], %(values)s::{type}[]) AS given(id, value)"
@@ -139,6 +144,8 @@ class Moved:
     ids: list[int]
     counts: Counter[str]
     by_dag: Mapping[int, Counter[str]] = field(default_factory=dict)
+    #: Whether some that stand beside the others, which nothing counts, are ready now.
+    is_beside_ready: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,14 +173,15 @@ def send(
     each: Each | None = None,
     facts: Mapping[str, Any] | None = None,
     expressions: Mapping[str, str] | None = None,
+    forgets: bool = False,
     **changes: Any,
 ) -> Sent:
     """Begin to move the nodes that are in a source state of `event`, with one event for each.
 
     Inside of `wms.core.statements.sent_ahead` it does not wait for the server. `source` narrows the
     source states to one, which is faster. `changes` are columns that all of them get; `expressions`
-    likewise, as SQL of the code's own. The caller holds the lock of the DAG's row, or of all of
-    these, and adds the counts to it. Raises ReasonRequired.
+    likewise, as SQL of the code's own. With `forgets` their `NodeWork` is deleted. The caller holds
+    the lock of the DAG's row, or of all of these, and adds the counts to it. Raises ReasonRequired.
     """
     step = NODE_TRANSITIONS[event]
     if step.needs_reason and not reason.strip():
@@ -216,6 +224,7 @@ def send(
         facts=told,
         returning="RETURNING id" if event in FAILURES else "",
         announced=_ANNOUNCED if event in FAILURES else "",
+        forgotten=_FORGOTTEN if forgets else "",
     )
     cursor = connection.cursor()
     cursor.execute(statement, {**values, "source": source})
@@ -240,17 +249,20 @@ def _value(value: Any) -> Any:
 
 def _counted(rows: Sequence[tuple[Any, ...]], target: str) -> Moved:
     by_dag: dict[int, Counter[str]] = defaultdict(Counter)
+    is_beside_ready = False
     for (dag_id, was, kind, category), number in Counter(row[1:] for row in rows).items():
         if kind in COUNTED_KINDS:
             for name in _counters_of(was, kind, category):
                 by_dag[dag_id][name] -= number
             for name in _counters_of(target, kind, category):
                 by_dag[dag_id][name] += number
+        elif target == NodeState.READY:
+            is_beside_ready = True
     counts: Counter[str] = Counter()
     for each in by_dag.values():
         # Not a sum of counters, which would drop what falls.
         counts.update(each)
-    return Moved([row[0] for row in rows], counts, by_dag)
+    return Moved([row[0] for row in rows], counts, by_dag, is_beside_ready)
 
 
 def _counters_of(state: str, kind: str, category: str) -> list[str]:
@@ -270,6 +282,7 @@ class Released:
     ids: list[int]
     special: list[int]
     counts: Counter[str]
+    is_beside_ready: bool = False
 
 
 def count_down(

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from django.db import connection
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 
+from wms.core.models import InboxEntry
 from wms.core.statements import whole_numbers
 from wms.dags import lifecycle
 from wms.dags.clusters import ClusterEnds, note_ends, note_holds, note_updates
@@ -19,14 +20,14 @@ from wms.dags.features import features_of
 from wms.dags.models import Dag, Node, ScriptRun
 from wms.dags.rounds import Round, nodes_by_id
 from wms.dags.scripts.asking import ask_again, defers
-from wms.dags.settling import PlainEnds, Verdict, attempt_of
-from wms.dags.states import DagState, NodeCause, NodeKind, NodeState, ScriptKind
+from wms.dags.settling import PlainEnds, Verdict, attempt_of, begin, settle_plain
+from wms.dags.states import DagState, NodeCause, NodeState, ScriptKind
+from wms.dags.work import work_of, write_work
 from wms.placement.models import PlacementRequest
 
 #: So many entries are read in one round; the rest is for the next.
 MOST_ENTRIES = 5000
-#: What the engine may be told by a control entry besides the event of the DAG.
-GO_ON = 0
+_KIND = InboxEntry.Kind
 _ENDS = frozenset({"complete", "fail", "kill"})
 
 _TAKE = """
@@ -34,12 +35,8 @@ DELETE FROM core_inboxentry
 WHERE id IN (
     SELECT id FROM core_inboxentry WHERE topic = ANY(%s) AND key = %s ORDER BY id LIMIT %s
 )
-RETURNING id, topic, event_id
+RETURNING id, kind, subject_id
 """
-
-# What needs no look at its features and its progress, with one job. What a provisioner has said
-# counts more than its end, and both may be told in one round.
-_PLAIN = Q(features__isnull=True, progress__isnull=True) & ~Q(kind=NodeKind.PROVISIONER)
 
 # One statement for thousands of events, with the plain nodes that they concern. By hand because the
 # ORM cannot join a node of this DAG only, and takes longer to write the list than to run it. OFFSET
@@ -57,8 +54,7 @@ JOIN jobs_job AS job ON job.id = event.job_id
 LEFT JOIN LATERAL (
     SELECT * FROM dags_node WHERE dags_node.job_id = event.job_id OFFSET 0
 ) AS node ON node.dag_id = %(dag)s
-    AND node.state = 'submitted' AND node.features IS NULL AND node.progress IS NULL
-    AND node.kind <> 'provisioner'
+    AND node.state = 'submitted' AND node.is_plain
 WHERE event.id = ANY(%(ids)s::bigint[])
 ORDER BY event.id
 """
@@ -66,7 +62,10 @@ ORDER BY event.id
 
 @dataclass(slots=True)
 class News:
-    """The entries of one round by topic; whether the DAG was woken, and told to begin nodes."""
+    """The entries of one round by kind; whether the DAG was woken, and told to begin nodes.
+
+    `returned` are jobs that came back to their TaskQueues, once the news were taken in.
+    """
 
     job_events: list[int] = field(default_factory=list)
     script_runs: list[int] = field(default_factory=list)
@@ -75,6 +74,7 @@ class News:
     is_told: bool = False
     is_woken: bool = False
     has_more: bool = False
+    returned: list[int] = field(default_factory=list)
 
 
 class JobNews(NamedTuple):
@@ -93,22 +93,36 @@ def take_news(dag_id: int) -> News:
         cursor.execute(_TAKE, [list(lifecycle.TOPICS), dag_id, MOST_ENTRIES])
         rows = sorted(cursor.fetchall())
     news = News(has_more=len(rows) == MOST_ENTRIES)
-    by_topic = {
-        lifecycle.JOB_TOPIC: news.job_events,
-        lifecycle.SCRIPT_TOPIC: news.script_runs,
-        lifecycle.INNER_TOPIC: news.inner_dags,
-        lifecycle.DATA_TOPIC: news.requests,
+    subjects = {
+        _KIND.JOB_EVENT: news.job_events,
+        _KIND.SCRIPT_RUN: news.script_runs,
+        _KIND.DAG: news.inner_dags,
+        _KIND.REQUEST: news.requests,
     }
-    for _, topic, event_id in rows:
-        if topic in by_topic:
-            by_topic[topic].append(event_id)
+    for _, kind, subject_id in rows:
+        if kind in subjects:
+            subjects[kind].append(subject_id)
         else:
             news.is_woken = True
-            news.is_told = news.is_told or event_id != GO_ON
+            news.is_told = news.is_told or kind == _KIND.BEGIN
     return news
 
 
-def read_job_events(round_: Round, event_ids: Sequence[int]) -> tuple[PlainEnds, list[JobNews]]:
+def take_in(round_: Round, news: News) -> list[Verdict]:
+    """Settle the ends of plain nodes, and tell what becomes of the others that the news concern."""
+    plain, events = _read_job_events(round_, news.job_events)
+    news.returned = [event.job_id for event in events if event.event == "reschedule"]
+    special = settle_plain(round_, plain)
+    return [
+        *_verdicts_of_jobs(round_, events),
+        *_verdicts_of_scripts(round_, news.script_runs),
+        *_verdicts_of_inner(round_, news.inner_dags),
+        *_verdicts_of_requests(round_, news.requests),
+        *begin(round_, special),
+    ]
+
+
+def _read_job_events(round_: Round, event_ids: Sequence[int]) -> tuple[PlainEnds, list[JobNews]]:
     """What becomes of the plain nodes whose jobs ended, and all other events, in their order.
 
     An event of a job that its node has done with concerns nobody; so below.
@@ -132,7 +146,7 @@ def read_job_events(round_: Round, event_ids: Sequence[int]) -> tuple[PlainEnds,
     return plain, others
 
 
-def verdicts_of_jobs(round_: Round, events: Iterable[JobNews]) -> list[Verdict]:
+def _verdicts_of_jobs(round_: Round, events: Iterable[JobNews]) -> list[Verdict]:
     """What becomes of the other nodes whose jobs ended; their holds are counted.
 
     A provisioner whose job said that it is ready lets the others begin.
@@ -148,7 +162,7 @@ def verdicts_of_jobs(round_: Round, events: Iterable[JobNews]) -> list[Verdict]:
         note_holds(round_, _submitted(round_, holds), holds)
     note_updates(round_, _submitted(round_, updates), updates)
     verdicts = []
-    for node in _submitted(round_, ends).exclude(_PLAIN):
+    for node in _submitted(round_, ends).exclude(is_plain=True):
         found = note_ends(round_, node, ends[node.job_id or 0])
         if found is not None:
             verdicts.append(_verdict_of_job(round_, node, found))
@@ -159,9 +173,8 @@ def _submitted(round_: Round, clusters: Iterable[int]) -> QuerySet[Node]:
     wanted = list(clusters)
     if not wanted:
         return Node.objects.none()
-    return Node.objects.filter(
-        dag=round_.dag, state=NodeState.SUBMITTED, job_id__in=wanted
-    ).order_by("ordinal")
+    submitted = Node.objects.filter(dag=round_.dag, state=NodeState.SUBMITTED, job_id__in=wanted)
+    return submitted.select_related("work").order_by("ordinal")
 
 
 def _verdict_of_job(round_: Round, node: Node, ends: ClusterEnds) -> Verdict:
@@ -169,13 +182,13 @@ def _verdict_of_job(round_: Round, node: Node, ends: ClusterEnds) -> Verdict:
     return Verdict(node, after_job(attempt, ends.code), ends.reason, NodeCause.JOB)
 
 
-def verdicts_of_scripts(round_: Round, run_ids: Sequence[int]) -> list[Verdict]:
+def _verdicts_of_scripts(round_: Round, run_ids: Sequence[int]) -> list[Verdict]:
     """What becomes of the nodes whose scripts ended; one that said "not yet" is run again."""
     if not run_ids:
         return []
     runs = list(ScriptRun.objects.filter(pk__in=run_ids).order_by("ended_at", "pk"))
     nodes = nodes_by_id({run.node_id for run in runs})
-    verdicts = []
+    verdicts, pre_ended = [], []
     for run in runs:
         node = nodes[run.node_id]
         if run.kind == ScriptKind.HOLD or not _is_current(run, node):
@@ -183,8 +196,13 @@ def verdicts_of_scripts(round_: Round, run_ids: Sequence[int]) -> list[Verdict]:
         defer_s = defers(run, node)
         if defer_s is not None:
             ask_again(round_, run, defer_s)
-        else:
-            verdicts.append(_verdict_of_script(round_, run, node))
+            continue
+        verdicts.append(_verdict_of_script(round_, run, node))
+        if run.kind == ScriptKind.PRE:
+            work_of(node).pre_code = run.exit_code or 0
+            pre_ended.append(work_of(node))
+    # A POST script is told of it, and nobody runs PRE again in this attempt.
+    write_work(pre_ended, "pre_code")
     return verdicts
 
 
@@ -196,9 +214,6 @@ def _is_current(run: ScriptRun, node: Node) -> bool:
 def _verdict_of_script(round_: Round, run: ScriptRun, node: Node) -> Verdict:
     attempt = attempt_of(round_, node, features_of(node.features))
     code = run.exit_code or 0
-    if run.kind == ScriptKind.PRE:
-        # A POST script that runs all the same is told of it.
-        node.progress = {**(node.progress or {}), "pre": code}
     decide = after_pre if run.kind == ScriptKind.PRE else after_post
     decision = decide(attempt, code)
     why = run.failure or f"exit code {code}"
@@ -207,7 +222,7 @@ def _verdict_of_script(round_: Round, run: ScriptRun, node: Node) -> Verdict:
     return Verdict(node, decision, reason, NodeCause.SCRIPT, has_jobs=has_jobs)
 
 
-def verdicts_of_inner(round_: Round, dag_ids: Sequence[int]) -> list[Verdict]:
+def _verdicts_of_inner(round_: Round, dag_ids: Sequence[int]) -> list[Verdict]:
     """What becomes of the nodes whose inner DAGs ended: their exit code is the node's.
 
     One that was removed is like a job that was, whatever its FINAL node gave.
@@ -215,10 +230,12 @@ def verdicts_of_inner(round_: Round, dag_ids: Sequence[int]) -> list[Verdict]:
     verdicts: list[Verdict] = []
     if not dag_ids:
         return verdicts
-    for inner in Dag.objects.filter(pk__in=dag_ids).select_related("parent_node").order_by("pk"):
+    ended = Dag.objects.filter(pk__in=dag_ids).select_related("parent_node__work")
+    for inner in ended.order_by("pk"):
         node = inner.parent_node
-        is_current = (node.progress or {}).get("inner") == inner.pk if node is not None else False
-        if node is None or node.state != NodeState.SUBMITTED or not is_current:
+        if node is None or node.state != NodeState.SUBMITTED:
+            continue
+        if work_of(node).inner_dag_id != inner.pk:
             continue
         code = inner.exit_code if inner.exit_code is not None else 1
         if inner.state == DagState.REMOVED:
@@ -229,7 +246,7 @@ def verdicts_of_inner(round_: Round, dag_ids: Sequence[int]) -> list[Verdict]:
     return verdicts
 
 
-def verdicts_of_requests(round_: Round, request_ids: Sequence[int]) -> list[Verdict]:
+def _verdicts_of_requests(round_: Round, request_ids: Sequence[int]) -> list[Verdict]:
     """What becomes of the nodes whose placement requests ended."""
     requests = {
         request.pk: request for request in PlacementRequest.objects.filter(pk__in=request_ids)
@@ -237,11 +254,11 @@ def verdicts_of_requests(round_: Round, request_ids: Sequence[int]) -> list[Verd
     if not requests:
         return []
     nodes = Node.objects.filter(
-        dag=round_.dag, state=NodeState.SUBMITTED, progress__request__in=list(requests)
+        dag=round_.dag, state=NodeState.SUBMITTED, work__request__in=list(requests)
     )
     verdicts = []
-    for node in nodes.order_by("ordinal"):
-        request = requests[(node.progress or {})["request"]]
+    for node in nodes.select_related("work").order_by("ordinal"):
+        request = requests[node.work.request_id or 0]
         code = _code_of_request(request)
         attempt = attempt_of(round_, node, features_of(node.features))
         reason = request.state_reason if code else ""

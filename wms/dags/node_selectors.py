@@ -52,7 +52,7 @@ def find_node(user: User, dag_id: int, node_id: int) -> Node:
     """One node of a visible DAG, with both; one query. Raises NotFound."""
     nodes = Node.objects.filter(dag__in=visible_dags(user), dag_id=dag_id, pk=node_id)
     with_dag = (f"dag__{name}" for name in DETAILS)
-    node = nodes.select_related("submit_description", "job", *with_dag).first()
+    node = nodes.select_related("submit_description", "job", "work", *with_dag).first()
     if node is None:
         find_dag(user, dag_id)
         raise NotFound(f"DAG {dag_id} has no node {node_id}.")

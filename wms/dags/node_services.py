@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 
 from django.db import connection, transaction
 from django.utils import timezone
@@ -13,10 +14,10 @@ from wms.core.actors import Actor
 from wms.core.audit import record_action
 from wms.core.errors import Conflict, Finding, InvalidInput, ReasonRequired
 from wms.core.transitions import Applied
-from wms.dags import lifecycle, moves
+from wms.dags import lifecycle
 from wms.dags.clusters import note_provisioned
 from wms.dags.language.bounds import MAX_RETRIES, MAX_VARIABLES
-from wms.dags.models import Dag, Edge, Node
+from wms.dags.models import Dag, Edge, Node, NodeWork
 from wms.dags.rounds import Round
 from wms.dags.services import locked_dags, refuse_second_run
 from wms.dags.settling import finish
@@ -29,6 +30,7 @@ from wms.dags.states import (
     NodeKind,
     NodeState,
 )
+from wms.dags.work import write_work
 
 #: So many nodes are steered by one request.
 MAX_NODES = 10_000
@@ -85,28 +87,28 @@ def rerun_nodes(
     opened again, and looks for a site. Nodes that are under way go on; they are skipped. The ids in
     the result are nodes. Raises NotFound, NotPermitted, ReasonRequired, InvalidInput, Conflict.
     """
-    dag, round_ = _begin(dag_id, actor, reason)
-    chosen = _named(dag, names, NODE_TERMINAL, "has not ended")
-    with connection.cursor() as cursor:
-        cursor.execute(_WITH_DESCENDANTS, [chosen])
-        below = [row[0] for row in cursor.fetchall()]
-    if not with_descendants:
-        futile = Node.objects.filter(pk__in=below, state=NodeState.FUTILE)
-        below = [*chosen, *futile.values_list("pk", flat=True)]
-    if dag.state in DAG_TERMINAL:
-        _reopen(round_, actor, reason)
-    inner = Node.objects.filter(pk__in=below, kind=NodeKind.SUBDAG, state=NodeState.DONE)
-    done_inner = list(inner.values_list("pk", flat=True))
-    moved = round_.move(
-        "rerun", below, reason=reason, cause=NodeCause.PERSON, retry_number=0, progress=None
-    )
-    # An inner DAG that was done runs again from its beginning, one that failed from its rescue.
-    Node.objects.filter(pk__in=done_inner).update(progress={"is_fresh": True})
-    _count_anew(round_, moved)
-    round_.close()
-    lifecycle.tell_to_begin(dag.pk)
-    _audit("rerun node", dag, names, actor, reason)
-    return Applied(moved, sorted(set(below).difference(moved)))
+    with _steered(dag_id, actor, reason) as round_:
+        dag = round_.dag
+        chosen = _named(dag, names, NODE_TERMINAL, "has not ended")
+        with connection.cursor() as cursor:
+            cursor.execute(_WITH_DESCENDANTS, [chosen])
+            below = [row[0] for row in cursor.fetchall()]
+        if not with_descendants:
+            futile = Node.objects.filter(pk__in=below, state=NodeState.FUTILE)
+            below = [*chosen, *futile.values_list("pk", flat=True)]
+        if dag.state in DAG_TERMINAL:
+            _reopen(round_, actor, reason)
+        inner = Node.objects.filter(pk__in=below, kind=NodeKind.SUBDAG, state=NodeState.DONE)
+        done_inner = list(inner.values_list("pk", flat=True))
+        moved = round_.move(
+            "rerun", below, reason=reason, cause=NodeCause.PERSON, retry_number=0, forgets=True
+        )
+        # An inner DAG that was done runs again from its beginning, one that failed from its rescue.
+        write_work([NodeWork(node_id=pk, is_fresh=True) for pk in done_inner], "is_fresh")
+        _count_anew(round_, moved)
+        lifecycle.tell_to_begin(dag.pk)
+        _audit("rerun node", dag, names, actor, reason)
+        return Applied(moved, sorted(set(below).difference(moved)))
 
 
 @transaction.atomic
@@ -118,23 +120,25 @@ def mark_nodes(
     Nodes that are under way cannot be marked. The ids in the result are nodes. Raises NotFound,
     NotPermitted, ReasonRequired, InvalidInput, Conflict.
     """
-    dag, round_ = _begin(dag_id, actor, reason)
-    if dag.state in DAG_TERMINAL:
-        raise Conflict(f"DAG {dag.pk} has ended: rerun nodes of it, or rescue it.")
-    states = [NodeState.WAITING, NodeState.READY]
-    states += [NodeState.FAILED, NodeState.FUTILE] if as_done else []
-    chosen = _named(dag, names, {state.value for state in states}, "is not one that can be marked")
-    event = "mark done" if as_done else "mark failed"
-    moved = round_.move(event, chosen, reason=reason, cause=NodeCause.PERSON)
-    if as_done:
-        _revive_below(round_, moved, reason)
-        _recount(_children(moved))
-    else:
-        finish(round_, [], moved)
-    round_.close()
-    lifecycle.tell_to_begin(dag.pk)
-    _audit("mark node done" if as_done else "mark node failed", dag, names, actor, reason)
-    return Applied(moved, sorted(set(chosen).difference(moved)))
+    with _steered(dag_id, actor, reason) as round_:
+        dag = round_.dag
+        if dag.state in DAG_TERMINAL:
+            raise Conflict(f"DAG {dag.pk} has ended: rerun nodes of it, or rescue it.")
+        states = [NodeState.WAITING, NodeState.READY]
+        states += [NodeState.FAILED, NodeState.FUTILE] if as_done else []
+        chosen = _named(
+            dag, names, {state.value for state in states}, "is not one that can be marked"
+        )
+        event = "mark done" if as_done else "mark failed"
+        moved = round_.move(event, chosen, reason=reason, cause=NodeCause.PERSON)
+        if as_done:
+            _revive_below(round_, moved, reason)
+            _recount(_children(moved))
+        else:
+            finish(round_, [], moved)
+        lifecycle.tell_to_begin(dag.pk)
+        _audit("mark node done" if as_done else "mark node failed", dag, names, actor, reason)
+        return Applied(moved, sorted(set(chosen).difference(moved)))
 
 
 @transaction.atomic
@@ -153,29 +157,29 @@ def change_nodes(
     VARS are added to those that the nodes have, and win over them. Raises NotFound, NotPermitted,
     ReasonRequired, InvalidInput, Conflict.
     """
-    dag, round_ = _begin(dag_id, actor, reason)
-    if dag.state in DAG_TERMINAL:
-        raise Conflict(f"DAG {dag.pk} has ended: rerun nodes of it first, or rescue it.")
-    _check_values(variables or {}, priority, max_retries)
-    if len(names) * sum(map(len, (variables or {}).values())) > _MOST_TEXT:
-        message = f"at most {_MOST_TEXT} characters for all nodes together"
-        raise InvalidInput.of(message, field="variables")
-    chosen = _named(
-        dag, names, {state.value for state in _NOT_YET_RUN}, "has been submitted already"
-    )
-    nodes = list(Node.objects.filter(pk__in=chosen))
-    for node in nodes:
-        node.variables = {**node.variables, **(variables or {})}
-        if len(node.variables) > MAX_VARIABLES:
-            message = f"node {node.name} would have more than {MAX_VARIABLES} variables"
+    with _steered(dag_id, actor, reason) as round_:
+        dag = round_.dag
+        if dag.state in DAG_TERMINAL:
+            raise Conflict(f"DAG {dag.pk} has ended: rerun nodes of it first, or rescue it.")
+        _check_values(variables or {}, priority, max_retries)
+        if len(names) * sum(map(len, (variables or {}).values())) > _MOST_TEXT:
+            message = f"at most {_MOST_TEXT} characters for all nodes together"
             raise InvalidInput.of(message, field="variables")
-        node.priority = node.priority if priority is None else priority
-        node.max_retries = node.max_retries if max_retries is None else max_retries
-    Node.objects.bulk_update(nodes, ["variables", "priority", "max_retries"], batch_size=500)
-    round_.close()
-    lifecycle.tell_engine(dag.pk)
-    _audit("change node", dag, names, actor, reason)
-    return Applied(chosen)
+        chosen = _named(
+            dag, names, {state.value for state in _NOT_YET_RUN}, "has been submitted already"
+        )
+        nodes = list(Node.objects.filter(pk__in=chosen))
+        for node in nodes:
+            node.variables = {**node.variables, **(variables or {})}
+            if len(node.variables) > MAX_VARIABLES:
+                message = f"node {node.name} would have more than {MAX_VARIABLES} variables"
+                raise InvalidInput.of(message, field="variables")
+            node.priority = node.priority if priority is None else priority
+            node.max_retries = node.max_retries if max_retries is None else max_retries
+        Node.objects.bulk_update(nodes, ["variables", "priority", "max_retries"], batch_size=500)
+        lifecycle.tell_engine(dag.pk)
+        _audit("change node", dag, names, actor, reason)
+        return Applied(chosen)
 
 
 @transaction.atomic
@@ -184,33 +188,36 @@ def tell_provisioned(dag_id: int, names: Collection[str], *, actor: Actor, reaso
 
     The ids in the result are nodes. Raises NotFound, NotPermitted, ReasonRequired, InvalidInput.
     """
-    dag, round_ = _begin(dag_id, actor, reason)
-    nodes = Node.objects.filter(
-        dag=dag, name__in=names, kind=NodeKind.PROVISIONER, state=NodeState.SUBMITTED
-    )
-    found = {node.name: node for node in nodes}
-    faults = [
-        Finding(f"{name} is no provisioner that runs", field="nodes")
-        for name in dict.fromkeys(names)
-        if name not in found
-    ]
-    if faults:
-        raise InvalidInput(faults[:200])
-    note_provisioned(dag, found.values())
-    round_.close()
-    _audit("tell node provisioned", dag, names, actor, reason)
-    return Applied([node.pk for node in found.values()])
+    with _steered(dag_id, actor, reason) as round_:
+        dag = round_.dag
+        nodes = Node.objects.filter(
+            dag=dag, name__in=names, kind=NodeKind.PROVISIONER, state=NodeState.SUBMITTED
+        ).select_related("work")
+        found = {node.name: node for node in nodes}
+        faults = [
+            Finding(f"{name} is no provisioner that runs", field="nodes")
+            for name in dict.fromkeys(names)
+            if name not in found
+        ]
+        if faults:
+            raise InvalidInput(faults[:200])
+        note_provisioned(dag, found.values())
+        _audit("tell node provisioned", dag, names, actor, reason)
+        return Applied([node.pk for node in found.values()])
 
 
-def _begin(dag_id: int, actor: Actor, reason: str) -> tuple[Dag, Round]:
+@contextmanager
+def _steered(dag_id: int, actor: Actor, reason: str) -> Iterator[Round]:
+    """A round with a DAG that somebody steers. Raises NotFound, NotPermitted, Conflict."""
     [dag] = locked_dags([dag_id], actor)
     if not reason.strip():
         raise ReasonRequired("change of a node")
     if dag.is_followed:
         raise Conflict(f"DAG {dag.pk} follows the log of another engine, which steers its nodes.")
-    if dag.ending is not None:
+    if dag.is_ending:
         raise Conflict(f"DAG {dag.pk} is ending: its FINAL node runs.")
-    return dag, Round(dag, timezone.now(), actor)
+    with Round(dag, timezone.now(), actor) as round_:
+        yield round_
 
 
 def _named(dag: Dag, names: Collection[str], states: Collection[str], why: str) -> list[int]:
@@ -267,19 +274,20 @@ def _reopen(round_: Round, actor: Actor, reason: str) -> None:
     refuse_second_run(dag)
     beside = [node.pk for nodes in round_.beside().values() for node in nodes]
     round_.move(
-        "rerun", beside, reason=reason, cause=NodeCause.PERSON, retry_number=0, progress=None
+        "rerun", beside, reason=reason, cause=NodeCause.PERSON, retry_number=0, forgets=True
     )
-    lifecycle.apply_to_dags(
-        "reopen",
-        [dag.pk],
-        actor=actor,
-        reason=reason,
-        cause=DagCause.PERSON,
-        status=0,
-        exit_code=None,
-        ended_at=None,
-        **lifecycle.UNBOUND,
-    )
+    with round_.handed_over():
+        lifecycle.apply_to_dags(
+            "reopen",
+            [dag.pk],
+            actor=actor,
+            reason=reason,
+            cause=DagCause.PERSON,
+            status=0,
+            exit_code=None,
+            ended_at=None,
+            **lifecycle.UNBOUND,
+        )
 
 
 def _count_anew(round_: Round, moved: Collection[int]) -> None:
@@ -288,8 +296,7 @@ def _count_anew(round_: Round, moved: Collection[int]) -> None:
     with connection.cursor() as cursor:
         cursor.execute(_LOST_PARENTS, [list(moved)])
         lost = [row[0] for row in cursor.fetchall()]
-    given_up = moves.give_up_below(lost, dag_id=round_.dag.pk, actor=round_.actor)
-    round_.count(given_up.counts)
+    round_.give_up_below(lost)
 
 
 def _children(node_ids: Collection[int]) -> list[int]:

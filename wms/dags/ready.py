@@ -10,7 +10,7 @@ from wms.dags.models import Node
 
 
 class ReadyNode(NamedTuple):
-    """What submitting a node depends on; the fields are those of `Node`."""
+    """What submitting a node depends on; the fields are those of `Node`, the last of its work."""
 
     pk: int
     name: str
@@ -21,9 +21,12 @@ class ReadyNode(NamedTuple):
     features: dict[str, Any] | None
     category: str
     retry_number: int
-    progress: dict[str, Any] | None
+    pre_code: int | None
+
+
+_COLUMNS = (*ReadyNode._fields[:-1], "work__pre_code")
 
 
 def ready_nodes(nodes: QuerySet[Node]) -> list[ReadyNode]:
     """These nodes, in their order. One query."""
-    return [ReadyNode(*row) for row in nodes.values_list(*ReadyNode._fields)]
+    return [ReadyNode(*row) for row in nodes.values_list(*_COLUMNS)]

@@ -100,7 +100,7 @@ def _hold_slow(dag_ids: Sequence[int]) -> None:
 
 
 def _judged(policy: MatchmakingPolicy) -> QuerySet[Dag]:
-    running = Dag.objects.filter(state=DagState.RUNNING, parent_node=None, ending__isnull=True)
+    running = Dag.objects.filter(state=DagState.RUNNING, parent_node=None, ending_event="")
     if not policy.rematch_expression:
         running = running.exclude(rematch_expression="")
     return running.order_by("pk")

@@ -148,7 +148,7 @@ def write_rescue_of(dag: Dag) -> Rescue | None:
     if greatest == 0:
         return None
     numbers = rescue_numbers(dag.workspace, dag.dag_files)
-    begun = dag.ending.get("rescue") if dag.ending else None
+    begun = dag.ending_rescue if dag.is_ending else None
     number = begun or min(max(numbers, default=0) + 1, greatest)
     path = rescue_path(dag.dag_files, number)
     return _write(dag, path, number, Header(rescue_stem(dag.dag_files), timezone.now()))

@@ -1,13 +1,14 @@
-"""One round of the engine with one DAG: its locked row, the counters, and how nodes are moved."""
+"""One round with one DAG: its locked row, the counters, and how nodes are moved."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.db.models import F
 
@@ -15,9 +16,13 @@ from wms.core.actors import Actor
 from wms.dags import moves
 from wms.dags.language.spec import RunOptions
 from wms.dags.models import Dag, Node
-from wms.dags.states import NodeKind, NodeState
+from wms.dags.states import NodeKind
+
+if TYPE_CHECKING:
+    from wms.dags.settling import Verdict
 
 ENGINE = Actor.system("dag-engine")
+_COUNTERS = ("ready_count", "submitted_count", "done_count", "failed_count", "futile_count")
 
 
 def options_of(dag: Dag) -> RunOptions:
@@ -27,20 +32,30 @@ def options_of(dag: Dag) -> RunOptions:
 
 @dataclass
 class Round:
-    """A DAG whose row the caller has locked, and what changes of it until `close`.
+    """A DAG whose row the caller has locked, and what changes of it: `with Round(...) as round_`.
 
-    Nodes are moved through it, so that the DAG's counters follow them.
+    Nodes are moved through it, so that the DAG's counters follow them: in memory at once, in its
+    row when the round is left. `aborted_by` is the verdict that aborts the DAG, once there is one;
+    `looks_beside` tells that nodes beside the others may be ready to be submitted.
     """
 
     dag: Dag
     now: datetime
     actor: Actor = ENGINE
-    counts: Counter[str] = field(default_factory=Counter)
-    number: int = 0
+    number: int = field(init=False)
+    aborted_by: Verdict | None = field(default=None, init=False)
+    looks_beside: bool = field(default=False, init=False)
+    _steps: Counter[str] = field(default_factory=Counter, init=False)
+    _is_new: bool = field(default=True, init=False)
 
-    def __post_init__(self) -> None:
+    def __enter__(self) -> Round:
         self.dag.round_number += 1
         self.number = self.dag.round_number
+        return self
+
+    def __exit__(self, error: object, *_: object) -> None:
+        if error is None:
+            self._write()
 
     @cached_property
     def options(self) -> RunOptions:
@@ -50,7 +65,7 @@ class Round:
     @property
     def is_aside(self) -> bool:
         """Whether only the FINAL node runs any more."""
-        return self.dag.ending is not None
+        return self.dag.is_ending
 
     def front_rank(self) -> int:
         """A place before everything that is ready."""
@@ -59,7 +74,7 @@ class Round:
     def move(self, event: str, node_ids: Collection[int], **options: Any) -> list[int]:
         """Move nodes by an event, see `moves.move`; returns those that moved."""
         moved = moves.move(event, node_ids, dag_id=self.dag.pk, actor=self.actor, **options)
-        self.count(moved.counts)
+        self._count(moved)
         return moved.ids
 
     def send(self, event: str, node_ids: Collection[int], **options: Any) -> moves.Sent:
@@ -68,37 +83,71 @@ class Round:
 
     def take(self, sent: moves.Sent) -> None:
         """Wait for the end of a move that was sent."""
-        self.count(sent.moved().counts)
+        self._count(sent.moved())
 
-    def count(self, counts: Counter[str]) -> None:
-        """Let the DAG's counters change by so much."""
-        add_counts(self.dag, counts)
-        self.counts.update(counts)
+    def release(
+        self, parents: Collection[int], *, rank: int, only_weak: bool = False
+    ) -> Sequence[int]:
+        """Tell the children that these have ended, see `moves.count_down`; the special ones of
+        those that are ready."""
+        released = moves.count_down(
+            parents, dag_id=self.dag.pk, actor=self.actor, rank=rank, only_weak=only_weak
+        )
+        self._count(released)
+        return released.special
+
+    def give_up_below(self, failed: Collection[int]) -> None:
+        """Make futile what cannot run because these nodes failed for good."""
+        self._count(moves.give_up_below(failed, dag_id=self.dag.pk, actor=self.actor))
 
     def beside(self) -> dict[str, list[Node]]:
         """The nodes that stand beside the others, by kind: FINAL, SERVICE, PROVISIONER."""
         kinds = (NodeKind.FINAL, NodeKind.SERVICE, NodeKind.PROVISIONER)
         found: dict[str, list[Node]] = {}
-        for node in Node.objects.filter(dag=self.dag, kind__in=kinds).order_by("ordinal"):
+        nodes = Node.objects.filter(dag=self.dag, kind__in=kinds).select_related("work")
+        for node in nodes.order_by("ordinal"):
             found.setdefault(node.kind, []).append(node)
         return found
 
-    def close(self) -> None:
-        """Write the counters and the number of the round."""
-        categories = {name for name in self.counts if name.startswith(moves.CATEGORY)}
-        steps: dict[str, Any] = {
-            name: F(name) + step
-            for name, step in self.counts.items()
-            if step and name not in categories
-        }
-        if categories:
-            steps["category_counts"] = self.dag.category_counts
-        Dag.objects.filter(pk=self.dag.pk).update(round_number=self.number, **steps)
-        self.counts.clear()
+    @contextmanager
+    def handed_over(self) -> Iterator[None]:
+        """Inside, others change the DAG's row: it is written before, and read again after."""
+        self._write()
+        yield
+        self.dag.refresh_from_db()
+
+    def _count(self, moved: moves.Moved | moves.Released) -> None:
+        _add_counts(self.dag, moved.counts)
+        self._steps.update(moved.counts)
+        self.looks_beside = self.looks_beside or moved.is_beside_ready
+
+    def _write(self) -> None:
+        steps: dict[str, Any] = {name: F(name) + self._steps[name] for name in _COUNTERS}
+        changes = {name: step for name, step in steps.items() if self._steps[name]}
+        if any(name.startswith(moves.CATEGORY) for name in self._steps):
+            changes["category_counts"] = self.dag.category_counts
+        if changes or self._is_new:
+            Dag.objects.filter(pk=self.dag.pk).update(round_number=self.number, **changes)
+        self._steps.clear()
+        self._is_new = False
 
 
-def add_counts(dag: Dag, counts: Mapping[str, int]) -> None:
-    """Let the counters of a DAG's row in memory change by so much."""
+def move_in_each(
+    dags: Sequence[Dag], event: str, node_ids: Collection[int], *, actor: Actor, **options: Any
+) -> list[int]:
+    """Move nodes of several DAGs, locked and in no round, by one event; their counters follow.
+
+    Returns the nodes that moved. Two statements, however many DAGs they are.
+    """
+    moved = moves.move(event, node_ids, dag_id=[dag.pk for dag in dags], actor=actor, **options)
+    changed = [dag for dag in dags if dag.pk in moved.by_dag]
+    for dag in changed:
+        _add_counts(dag, moved.by_dag[dag.pk])
+    Dag.objects.bulk_update(changed, [*_COUNTERS, "category_counts"], batch_size=500)
+    return moved.ids
+
+
+def _add_counts(dag: Dag, counts: Mapping[str, int]) -> None:
     for name, step in counts.items():
         if name.startswith(moves.CATEGORY):
             category = name.removeprefix(moves.CATEGORY)
@@ -108,16 +157,5 @@ def add_counts(dag: Dag, counts: Mapping[str, int]) -> None:
 
 
 def nodes_by_id(node_ids: Iterable[int]) -> dict[int, Node]:
-    """These nodes, by id."""
-    return {node.pk: node for node in Node.objects.filter(pk__in=list(node_ids))}
-
-
-def is_provisioned(node: Node) -> bool:
-    """Whether a provisioner has said that it is ready."""
-    return bool((node.progress or {}).get("is_provisioned"))
-
-
-def alive(nodes: Iterable[Node], *states: NodeState) -> list[Node]:
-    """Those nodes that are in one of these states."""
-    wanted = {state.value for state in states}
-    return [node for node in nodes if node.state in wanted]
+    """These nodes with their work, by id."""
+    return Node.objects.select_related("work").in_bulk(list(node_ids))

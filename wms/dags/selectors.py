@@ -138,11 +138,12 @@ def nodes_of(dag: Dag) -> QuerySet[Node]:
     """The nodes of a DAG in the order of its file, with their first jobs."""
     return (
         Node.objects.filter(dag=dag)
-        .select_related("job")
+        .select_related("job", "work")
         .only(
             "name", "kind", "ordinal", "priority", "category", "state", "state_since",
-            "state_reason", "max_retries", "retry_number", "progress", "job__state",
-            "job__state_since", "job__attempt_number",
+            "state_reason", "max_retries", "retry_number", "job__state",
+            "job__state_since", "job__attempt_number", "work__job_count", "work__jobs_left",
+            "work__inner_dag", "work__request",
         )
         .order_by("ordinal")
     )  # fmt: skip

@@ -155,11 +155,10 @@ def remove_dags(dag_ids: Collection[int], *, actor: Actor, reason: str) -> Appli
     )
     for dag in dags:
         # It may have been inside of one that was removed just now.
-        dag.refresh_from_db(fields=["state", "ending", "round_number"])
+        dag.refresh_from_db(fields=["state", "ending_event", "round_number"])
         if dag.state not in DAG_TERMINAL:
-            round_ = Round(dag, timezone.now(), actor)
-            begin_ending(round_, ending_of_removal(reason))
-            round_.close()
+            with Round(dag, timezone.now(), actor) as round_:
+                begin_ending(round_, ending_of_removal(reason))
             changed.append(dag.pk)
     left = jobs_of(*changed).filter(state__in=(JobState.WAITING, JobState.HELD))
     alive = list(left.values_list("pk", flat=True))

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from wms.dags import moves
+from wms.dags import lifecycle
 from wms.dags.decisions import Attempt, Decision, Next, after_job
 from wms.dags.features import Features, features_of
 from wms.dags.models import Node, NodeEvent, Rescue
@@ -14,6 +14,7 @@ from wms.dags.rescues import write_save_point
 from wms.dags.rounds import Round, nodes_by_id
 from wms.dags.scripts.asking import Wanted, ask
 from wms.dags.states import DagState, NodeCause, NodeState, ScriptKind
+from wms.dags.work import work_of
 
 #: The nodes of an endless chain that run nothing would keep the engine with one DAG.
 _MOST_STEPS = 200
@@ -28,14 +29,6 @@ class Verdict:
     reason: str = ""
     cause: str = ""
     has_jobs: bool = True
-
-
-@dataclass(slots=True)
-class Settled:
-    """What a round has found: how the DAG is aborted, and nodes that have to be begun later."""
-
-    abort: Verdict | None = None
-    left: list[int] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -57,26 +50,27 @@ def attempt_of(round_: Round, node: Node, features: Features) -> Attempt:
     )
 
 
-def settle(round_: Round, verdicts: Sequence[Verdict]) -> Settled:
-    """Carry the verdicts out, and what follows from them, until nothing follows any more."""
-    settled = Settled()
+def settle(round_: Round, verdicts: Sequence[Verdict]) -> None:
+    """Carry the verdicts out, and what follows from them, until nothing follows any more.
+
+    One of them may abort the DAG, if it is not ending already: then nothing follows, and the round
+    is told. What a long chain leaves is begun in the next round.
+    """
     for _ in range(_MOST_STEPS):
-        if not verdicts:
-            return settled
-        settled.abort = settled.abort or _abort_among(verdicts)
+        if not round_.is_aside:
+            round_.aborted_by = round_.aborted_by or _abort_among(verdicts)
         released = _carry_out(round_, verdicts)
-        if settled.abort is not None:
-            return settled
-        verdicts = begin(round_, released)
-    settled.left = [verdict.node.pk for verdict in verdicts]
-    return settled
+        verdicts = begin(round_, released) if round_.aborted_by is None else []
+        if not verdicts:
+            return
+    lifecycle.tell_to_begin(round_.dag.pk)
 
 
 def settle_plain(round_: Round, ends: PlainEnds) -> list[int]:
     """Carry out what becomes of plain nodes; returns special ones that are ready now."""
     round_.move("succeed", ends.done, source=NodeState.SUBMITTED.value)
     for reason, ids in ends.retried.items():
-        _retry(round_, ids, reason, NodeCause.JOB)
+        _retry(round_, ids, reason, NodeCause.JOB, forgets=False)
     for reason, ids in ends.failed.items():
         round_.move("fail", ids, reason=reason or "the job failed", cause=NodeCause.JOB)
     return finish(round_, ends.done, [pk for ids in ends.failed.values() for pk in ids])
@@ -90,13 +84,8 @@ def finish(round_: Round, done: Collection[int], failed: Collection[int]) -> lis
     rank = round_.front_rank() if round_.options.depth_first else round_.number
     special: list[int] = []
     for parents, only_weak in ((done, False), (failed, True)):
-        released = moves.count_down(
-            parents, dag_id=round_.dag.pk, actor=round_.actor, rank=rank, only_weak=only_weak
-        )
-        round_.count(released.counts)
-        special += released.special
-    given_up = moves.give_up_below(failed, dag_id=round_.dag.pk, actor=round_.actor)
-    round_.count(given_up.counts)
+        special += round_.release(parents, rank=rank, only_weak=only_weak)
+    round_.give_up_below(failed)
     return special
 
 
@@ -116,7 +105,7 @@ def begin(round_: Round, node_ids: Iterable[int]) -> list[Verdict]:
         features = features_of(node.features)
         if features.save_point is not None and _starts_first(node):
             write_save_point(round_.dag, node, features.save_point)
-        if features.script(ScriptKind.PRE) is not None and "pre" not in (node.progress or {}):
+        if features.script(ScriptKind.PRE) is not None and work_of(node).pre_code is None:
             with_pre.append(node)
         elif features.is_noop:
             attempt = attempt_of(round_, node, features)
@@ -165,7 +154,7 @@ def _carry_out(round_: Round, verdicts: Sequence[Verdict]) -> list[int]:
         elif step is Next.FAIL:
             failed += round_.move("fail", ids, reason=reason or "the node failed", cause=cause)
         elif step is Next.RETRY:
-            ready += _retry(round_, ids, reason, cause)
+            ready += _retry(round_, ids, reason, cause, forgets=True)
         elif step is Next.SUBMIT:
             ready += _pass_pre(round_, group)
         else:
@@ -173,7 +162,9 @@ def _carry_out(round_: Round, verdicts: Sequence[Verdict]) -> list[int]:
     return ready + finish(round_, done, failed)
 
 
-def _retry(round_: Round, ids: Collection[int], reason: str, cause: str) -> list[int]:
+def _retry(
+    round_: Round, ids: Collection[int], reason: str, cause: str, *, forgets: bool
+) -> list[int]:
     is_first = round_.options.retry_node_first
     return round_.move(
         "retry",
@@ -181,7 +172,7 @@ def _retry(round_: Round, ids: Collection[int], reason: str, cause: str) -> list
         reason=reason or "the node failed",
         cause=cause,
         expressions={"retry_number": "node.retry_number + 1"},
-        progress=None,
+        forgets=forgets,
         ready_rank=round_.front_rank() if is_first else round_.number,
     )
 
@@ -190,7 +181,7 @@ def _pass_pre(round_: Round, verdicts: Sequence[Verdict]) -> list[int]:
     """PRE ended well: the node waits for its turn behind those that are ready."""
     ids = [verdict.node.pk for verdict in verdicts]
     rank = round_.front_rank() if round_.options.depth_first else round_.number
-    return round_.move("pass pre", ids, progress={"pre": 0}, ready_rank=rank)
+    return round_.move("pass pre", ids, ready_rank=rank)
 
 
 def _run_post(round_: Round, verdicts: Sequence[Verdict]) -> None:

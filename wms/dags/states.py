@@ -35,6 +35,14 @@ class DagCause(models.TextChoices):
     HALTED = "halted", "it was halted and is drained"
 
 
+class EndingEvent(models.TextChoices):
+    """The event that a DAG will end by."""
+
+    COMPLETE = "complete", "complete"
+    FAIL = "fail", "fail"
+    REMOVE = "remove", "remove"
+
+
 class DagStatus(models.IntegerChoices):
     """How a DAG fares, in DAGMan's codes (`$DAG_STATUS`)."""
 

@@ -5,8 +5,7 @@ What is done to a DAG is done to the DAGs inside of it as well.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -16,13 +15,14 @@ from django.db.models import F, QuerySet
 from wms.core.actors import Actor
 from wms.core.loops import wake_loop
 from wms.core.transitions import Applied
-from wms.dags import lifecycle, moves
+from wms.dags import lifecycle
 from wms.dags.clusters import cluster_jobs
 from wms.dags.dag_jobs import jobs_of
 from wms.dags.inner import inner_dags
-from wms.dags.models import Dag, MatchRecord, Node
-from wms.dags.rounds import Round, add_counts
+from wms.dags.models import Dag, MatchRecord, Node, NodeWork
+from wms.dags.rounds import Round, move_in_each
 from wms.dags.states import DagCause, NodeCause, NodeState
+from wms.dags.work import write_work
 from wms.jobs import services as jobs
 from wms.jobs.models import Job
 from wms.jobs.states import QUEUED, TERMINAL, JobCause, JobState
@@ -133,8 +133,7 @@ def recall_strays(round_: Round, job_ids: Collection[int]) -> None:
     why = "the DAG has left the job's site"
     alive = cluster_jobs(clusters).filter(state__in=_ALIVE).values_list("pk", flat=True)
     jobs.kill_jobs(list(alive), actor=round_.actor, reason=why, cause=JobCause.DAG_LEFT)
-    for moved in _recall([dag], clusters, actor=round_.actor, why=why):
-        round_.count(moved.counts)
+    _recall(_submitted([dag]), clusters, why=why, move=round_.move)
 
 
 def _recall_nodes(dags: Sequence[Dag], *, lets_finish: bool, actor: Actor, why: str) -> None:
@@ -150,15 +149,7 @@ def _recall_nodes(dags: Sequence[Dag], *, lets_finish: bool, actor: Actor, why: 
     kill = jobs.kill_queued_jobs if lets_finish else jobs.kill_jobs
     killed = set(kill(to_kill, actor=actor, reason=why, cause=JobCause.DAG_LEFT).changed)
     clusters = {cluster or pk for pk, cluster, _ in rows if pk in killed}
-    counts: dict[int, Counter[str]] = defaultdict(Counter)
-    for moved in _recall(dags, clusters, actor=actor, why=why):
-        for dag_id, steps in moved.by_dag.items():
-            counts[dag_id].update(steps)
-    changed = [dag for dag in dags if counts[dag.pk]]
-    for dag in changed:
-        add_counts(dag, counts[dag.pk])
-    columns = ["submitted_count", "ready_count", "category_counts"]
-    Dag.objects.bulk_update(changed, columns, batch_size=500)
+    _recall(nodes, clusters, why=why, move=partial(move_in_each, dags, actor=actor))
 
 
 def _submitted(dags: Iterable[Dag]) -> QuerySet[Node]:
@@ -167,26 +158,13 @@ def _submitted(dags: Iterable[Dag]) -> QuerySet[Node]:
 
 
 def _recall(
-    dags: Sequence[Dag], clusters: Iterable[int], *, actor: Actor, why: str
-) -> list[moves.Moved]:
+    nodes: QuerySet[Node], clusters: Collection[int], *, why: str, move: Callable[..., list[int]]
+) -> None:
     """Make the nodes of killed clusters ready again; what their PRE scripts gave stays known."""
-    nodes = _submitted(dags).filter(job_id__in=list(clusters))
-    found = dict(nodes.values_list("pk", "progress"))
-    kept = {pk for pk, progress in found.items() if progress and "pre" in progress}
-    ids = [dag.pk for dag in dags]
-    return [
-        moves.move(
-            "recall",
-            chosen,
-            dag_id=ids,
-            actor=actor,
-            reason=why,
-            cause=NodeCause.DAG_LEFT,
-            progress=progress,
-            ready_rank=0,
-        )
-        for chosen, progress in ((kept, {"pre": 0}), (found.keys() - kept, None))
-    ]
+    found = dict(nodes.filter(job_id__in=list(clusters)).values_list("pk", "work__pre_code"))
+    moved = move("recall", found, reason=why, cause=NodeCause.DAG_LEFT, forgets=True, ready_rank=0)
+    kept = [NodeWork(node_id=pk, pre_code=found[pk]) for pk in moved]
+    write_work([work for work in kept if work.pre_code is not None], "pre_code")
 
 
 def _locked(dag_ids: Collection[int]) -> list[Dag]:

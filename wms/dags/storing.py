@@ -15,12 +15,13 @@ from wms.dags.language.spec import DagSpec, NodeSpec
 from wms.dags.models import Dag, SubmitDescription
 from wms.dags.states import COUNTED_KINDS, NodeKind
 from wms.dags.submitfile import SubmitFile
+from wms.dags.work import begins_plain
 
 _NEW_IDS = "SELECT nextval('dags_node_id_seq') FROM generate_series(1, %s)"
 _COPY_NODES = """
 COPY dags_node (id, dag_id, name, kind, ordinal, submit_description_id, directory, variables,
     features, priority, category, state, state_reason, unfinished_parents, max_retries,
-    retry_number)
+    retry_number, is_plain)
 FROM STDIN
 """
 _COPY_ARCS = "COPY dags_edge (parent_id, child_id, is_weak) FROM STDIN"
@@ -53,7 +54,8 @@ def store_nodes(
                 copy.write_row(
                     (ids[place], dag.pk, node.name, node.kind.value, place + 1, row.description,
                      node.directory, row.variables, row.features, node.priority + priority,
-                     node.category, "waiting", "", unfinished[place], row.max_retries, 0)
+                     node.category, "waiting", "", unfinished[place], row.max_retries, 0,
+                     begins_plain(node.kind, row.features))
                 )  # fmt: skip
         with cursor.copy(_COPY_ARCS) as copy:
             for arc in spec.arcs:

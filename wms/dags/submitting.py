@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from functools import partial
 
@@ -16,14 +16,15 @@ from wms.dags.decisions import after_failed_submit
 from wms.dags.features import features_of
 from wms.dags.inner import start_inner, start_request
 from wms.dags.making import LIMIT_S, Fault, make_specs
-from wms.dags.models import MatchRecord, Node, NodeTimer
+from wms.dags.models import MatchRecord, Node, NodeTimer, NodeWork
 from wms.dags.moves import Each, Sent
 from wms.dags.policies import matchmaking_policy
 from wms.dags.ready import ReadyNode, ready_nodes
-from wms.dags.rounds import Round, is_provisioned, nodes_by_id
+from wms.dags.rounds import Round, nodes_by_id
 from wms.dags.settling import Verdict, attempt_of, begin
-from wms.dags.states import DagCause, NodeCause, NodeKind, ScriptKind
+from wms.dags.states import COUNTED_KINDS, DagCause, NodeCause, NodeKind, NodeState, ScriptKind
 from wms.dags.throttles import room_of, take_ready
+from wms.dags.work import not_provisioned, write_work
 from wms.jobs import services as jobs
 from wms.pilots.director import DIRECT_TASK
 
@@ -34,49 +35,60 @@ _MOVED_AT_ONCE = 125
 
 
 def submit_ready(round_: Round) -> tuple[list[Verdict], bool]:
-    """Submit the ready nodes that there is room for, in their order.
+    """Submit the ready nodes that there is room for, in their order; first those beside them.
 
-    Returns verdicts about those that cannot be, and whether more could follow at once.
+    Returns verdicts about those that cannot be, and whether more could follow at once. A fault of
+    the DAG as a whole holds it; what was submitted before goes on.
     """
-    if not round_.dag.ready_count or waits_for_provisioner(round_):
+    nodes, is_full = _next(round_)
+    if not nodes:
         return [], False
-    # Shared limits count what the rows say, this DAG's own among them.
-    round_.close()
-    room = room_of(round_, most=BATCH)
-    if room.nodes == 0 and room.data_nodes == 0:
-        return [], False
-    nodes = take_ready(round_, room)
-    verdicts, is_cut = submit(round_, nodes)
-    return verdicts, is_cut or len(nodes) >= BATCH
-
-
-def submit(round_: Round, nodes: Sequence[ReadyNode]) -> tuple[list[Verdict], bool]:
-    """Submit these ready nodes. Returns verdicts about those that cannot be, and whether some are
-    left because making their jobs took long.
-
-    A fault of the DAG as a whole holds it; what was submitted before goes on.
-    """
     waiting, verdicts = _not_yet_begun(round_, nodes)
-    others = [node.pk for node in waiting if node.kind in _STARTERS]
-    failed, is_cut = _start_others(round_, others)
-    verdicts += failed
+    failed, is_cut = _start_others(round_, [node.pk for node in waiting if node.kind in _STARTERS])
     with_jobs = [node for node in waiting if node.kind not in _STARTERS]
     submitted, faults = _submit_jobs(round_, with_jobs)
-    failed_nodes = nodes_by_id({node.pk for node, fault in faults if fault.is_lasting})
-    for node, fault in faults:
-        if fault.is_lasting:
-            verdicts.append(_failed_submit(round_, failed_nodes[node.pk], fault))
-        else:
-            _stop(round_, fault, has_begun=submitted > 0)
-    is_stopped = any(not fault.is_lasting for _, fault in faults)
-    is_cut = is_cut or submitted + len(faults) < len(with_jobs)
-    return verdicts, is_cut and not is_stopped
+    verdicts += [*failed, *_failed_submits(round_, faults)]
+    of_dag = [fault for _, fault in faults if not fault.is_lasting]
+    for fault in of_dag:
+        has_begun = any(node.kind in COUNTED_KINDS for node in submitted)
+        _stop(round_, fault, has_begun=has_begun)
+    is_cut = is_full or is_cut or len(submitted) + len(faults) < len(with_jobs)
+    return verdicts, is_cut and not of_dag
 
 
-def waits_for_provisioner(round_: Round) -> bool:
-    """Whether a provisioner has not yet said that it is ready."""
-    provisioners = Node.objects.filter(dag=round_.dag, kind=NodeKind.PROVISIONER)
-    return any(not is_provisioned(node) for node in provisioners)
+def _next(round_: Round) -> tuple[list[ReadyNode], bool]:
+    """The ready nodes that are to be submitted now, and whether a round has no room for more."""
+    counted = 0 if round_.is_aside else round_.dag.ready_count
+    if not counted and not round_.looks_beside:
+        return [], False
+    is_provisioned = round_.is_aside or not not_provisioned(round_.dag).exists()
+    beside = _ready_beside(round_, is_provisioned) if round_.looks_beside else []
+    if not counted or not is_provisioned:
+        return beside, False
+    room = room_of(round_, most=BATCH)
+    if room.nodes == 0 and room.data_nodes == 0:
+        return beside, False
+    nodes = take_ready(round_, room)
+    return beside + nodes, len(nodes) >= BATCH
+
+
+def _ready_beside(round_: Round, is_provisioned: bool) -> list[ReadyNode]:
+    """FINAL of a DAG that is ending; else the provisioner, and services once it is ready."""
+    kinds = [NodeKind.FINAL] if round_.is_aside else [NodeKind.PROVISIONER]
+    kinds += [NodeKind.SERVICE] if is_provisioned and not round_.is_aside else []
+    ready = Node.objects.filter(dag=round_.dag, state=NodeState.READY, kind__in=kinds)
+    return ready_nodes(ready.order_by("kind", "ordinal"))
+
+
+def _failed_submits(round_: Round, faults: Sequence[tuple[ReadyNode, Fault]]) -> Iterator[Verdict]:
+    """Verdicts about the nodes that no other site can run either."""
+    lasting = [(node.pk, fault.reason) for node, fault in faults if fault.is_lasting]
+    nodes = nodes_by_id(pk for pk, _ in lasting)
+    for pk, reason in lasting:
+        attempt = attempt_of(round_, nodes[pk], features_of(nodes[pk].features))
+        decision = after_failed_submit(attempt)
+        told = f"submit failed: {reason}"
+        yield Verdict(nodes[pk], decision, told, NodeCause.SUBMISSION, has_jobs=False)
 
 
 def _start_others(round_: Round, node_ids: Sequence[int]) -> tuple[list[Verdict], bool]:
@@ -87,7 +99,9 @@ def _start_others(round_: Round, node_ids: Sequence[int]) -> tuple[list[Verdict]
     verdicts: list[Verdict] = []
     started = 0
     until_s = time.monotonic() + LIMIT_S
-    nodes = Node.objects.prefetch_related("submit_description").in_bulk(node_ids)
+    nodes = (
+        Node.objects.select_related("work").prefetch_related("submit_description").in_bulk(node_ids)
+    )
     for node in (nodes[pk] for pk in node_ids):
         if started and time.monotonic() > until_s:
             break
@@ -114,7 +128,7 @@ def _not_yet_begun(
 def _has_more_before(node: ReadyNode) -> bool:
     features = features_of(node.features)
     has_pre = features.script(ScriptKind.PRE) is not None
-    return features.is_noop or (has_pre and "pre" not in (node.progress or {}))
+    return features.is_noop or (has_pre and node.pre_code is None)
 
 
 class _Submitted:
@@ -123,7 +137,7 @@ class _Submitted:
     def __init__(self, round_: Round) -> None:
         self.nodes: list[ReadyNode] = []
         self._round = round_
-        self._lists: list[Node] = []
+        self._lists: list[NodeWork] = []
         self._batch: dict[int, int] = {}
         self._sent: list[Sent] = []
 
@@ -132,8 +146,8 @@ class _Submitted:
         self.nodes.append(node)
         self._batch[node.pk] = job_ids[0]
         if len(job_ids) > 1:
-            progress = {**(node.progress or {}), "total": len(job_ids), "left": len(job_ids)}
-            self._lists.append(Node(pk=node.pk, progress=progress))
+            count = len(job_ids)
+            self._lists.append(NodeWork(node_id=node.pk, job_count=count, jobs_left=count))
         if len(self._batch) >= _MOVED_AT_ONCE:
             self.send()
 
@@ -148,16 +162,16 @@ class _Submitted:
         """Count those that moved, and write what else their submission means."""
         for sent in self._sent:
             self._round.take(sent)
-        Node.objects.bulk_update(self._lists, ["progress"], batch_size=500)
+        write_work(self._lists, "job_count", "jobs_left")
         _set_timers(self._round, self.nodes)
 
 
 def _submit_jobs(
     round_: Round, nodes: Sequence[ReadyNode]
-) -> tuple[int, list[tuple[ReadyNode, Fault]]]:
-    """Submit the jobs of as many nodes as there is time for: how many nodes, and which cannot."""
+) -> tuple[list[ReadyNode], list[tuple[ReadyNode, Fault]]]:
+    """Submit the jobs of as many nodes as there is time for; returns these, and which cannot be."""
     if not nodes:
-        return 0, []
+        return [], []
     faults: list[tuple[ReadyNode, Fault]] = []
     submitted = _Submitted(round_)
     with jobs.submission(
@@ -177,7 +191,7 @@ def _submit_jobs(
     submitted.close()
     if submitted.nodes:
         transaction.on_commit(partial(wake_loop, DIRECT_TASK))
-    return len(submitted.nodes), faults
+    return submitted.nodes, faults
 
 
 def _set_timers(round_: Round, nodes: Sequence[ReadyNode]) -> None:
@@ -207,13 +221,6 @@ def _set_timers(round_: Round, nodes: Sequence[ReadyNode]) -> None:
     NodeTimer.objects.bulk_create(timers, batch_size=1000)
 
 
-def _failed_submit(round_: Round, node: Node, fault: Fault) -> Verdict:
-    attempt = attempt_of(round_, node, features_of(node.features))
-    reason = f"submit failed: {fault.reason}"
-    decision = after_failed_submit(attempt)
-    return Verdict(node, decision, reason, NodeCause.SUBMISSION, has_jobs=False)
-
-
 def _stop(round_: Round, fault: Fault, *, has_begun: bool) -> None:
     """Hold a DAG of which a node cannot be submitted.
 
@@ -222,24 +229,23 @@ def _stop(round_: Round, fault: Fault, *, has_begun: bool) -> None:
     """
     dag, reason, policy = round_.dag, fault.reason, matchmaking_policy()
     begun = has_begun or dag.done_count or dag.failed_count or dag.submitted_count
-    if begun or dag.parent_node_id is not None:
-        lifecycle.apply_to_dags(
-            "hold", [dag.pk], actor=round_.actor, reason=reason, cause=DagCause.SUBMISSION
-        )
-    elif fault.is_of_site and dag.policy_rematch_count < policy.max_rematches:
-        steering.take_back(
-            [dag],
-            end=MatchRecord.End.UNFIT,
-            actor=round_.actor,
-            reason=reason,
-            avoid_s=policy.avoid_s,
-            policy_rematch_count=F("policy_rematch_count") + 1,
-        )
-    else:
-        lifecycle.apply_to_dags(
-            "hold", [dag.pk], actor=round_.actor, reason=reason, cause=DagCause.SUBMISSION,
-            **lifecycle.UNBOUND,
-        )  # fmt: skip
-        lifecycle.end_matches([dag.pk], end=MatchRecord.End.HOLD, reason=reason)
-    round_.close()
-    dag.refresh_from_db()
+    with round_.handed_over():
+        if begun or dag.parent_node_id is not None:
+            lifecycle.apply_to_dags(
+                "hold", [dag.pk], actor=round_.actor, reason=reason, cause=DagCause.SUBMISSION
+            )
+        elif fault.is_of_site and dag.policy_rematch_count < policy.max_rematches:
+            steering.take_back(
+                [dag],
+                end=MatchRecord.End.UNFIT,
+                actor=round_.actor,
+                reason=reason,
+                avoid_s=policy.avoid_s,
+                policy_rematch_count=F("policy_rematch_count") + 1,
+            )
+        else:
+            lifecycle.apply_to_dags(
+                "hold", [dag.pk], actor=round_.actor, reason=reason, cause=DagCause.SUBMISSION,
+                **lifecycle.UNBOUND,
+            )  # fmt: skip
+            lifecycle.end_matches([dag.pk], end=MatchRecord.End.HOLD, reason=reason)

@@ -55,7 +55,7 @@ def room_of(round_: Round, *, most: int) -> Room:
     """The room for nodes of a DAG in this round. Locks the shared limits that concern it."""
     shared = limits_of(round_.dag).select_for_update(of=("self",))
     # Counted when all of them are locked, and not by the statement that waited for the locks.
-    used = [(limit, _submitted_under(limit)) for limit in list(shared)]
+    used = [(limit, _submitted_under(limit, round_.dag)) for limit in list(shared)]
     return room_under(round_.dag, round_.options, used, most=most)
 
 
@@ -147,19 +147,19 @@ def _idle_jobs(dag: Dag) -> int:
     return jobs_of(dag.pk).filter(state__in=_IDLE_JOBS).count()
 
 
-def _submitted_under(limit: SharedLimit) -> int:
-    """What is submitted under a limit now."""
+def _submitted_under(limit: SharedLimit, own: Dag) -> int:
+    """What is submitted under a limit now: of other DAGs by their rows, of the own by its round."""
     # Held and halted DAGs have nodes under way as well, and so have those that left their site.
-    dags = Dag.objects.filter(state__in=[*DAG_ACTIVE, "idle"])
+    dags = Dag.objects.filter(state__in=[*DAG_ACTIVE, "idle"]).exclude(pk=own.pk)
     if limit.owner_id is not None:
         dags = dags.filter(owner_id=limit.owner_id)
     if limit.site_id is not None:
         dags = dags.filter(site_id=limit.site_id)
     if limit.category:
         under_way = dags.filter(submitted_count__gt=0).values_list("category_counts", flat=True)
-        return sum(counts.get(limit.category, 0) for counts in under_way)
+        return sum(counts.get(limit.category, 0) for counts in [own.category_counts, *under_way])
     total: int = dags.aggregate(total=Coalesce(Sum("submitted_count"), 0))["total"]
-    return total
+    return total + own.submitted_count
 
 
 def _narrow_shared(room: Room, limit: SharedLimit, submitted: int) -> None:

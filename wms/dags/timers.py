@@ -18,6 +18,7 @@ from wms.dags.rounds import Round
 from wms.dags.scripts.asking import due_dags
 from wms.dags.states import DAG_TERMINAL, DagState, NodeState
 from wms.dags.throttles import dags_waiting_for_room
+from wms.dags.work import inner_of_nodes, requests_of_nodes
 from wms.jobs import services as jobs
 from wms.jobs.models import Attempt
 from wms.jobs.states import TERMINAL, JobCause
@@ -109,10 +110,9 @@ def _end_jobs(
 
 
 def _end_others(round_: Round, nodes: Sequence[Node], reason: str) -> None:
-    progress = [node.progress or {} for node in nodes]
-    requests = [each["request"] for each in progress if "request" in each]
+    requests = requests_of_nodes(nodes)
     if requests:
         placement.remove_requests(requests, actor=round_.actor, reason=reason)
-    inner = sorted(each["inner"] for each in progress if "inner" in each)
+    inner = inner_of_nodes(nodes)
     if inner:
         stop_inner(round_, inner, reason)

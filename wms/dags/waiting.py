@@ -12,7 +12,7 @@ from django.db.models import Count, Q, QuerySet
 
 from wms.dags.clusters import cluster_jobs
 from wms.dags.models import Dag, Edge, Node, ScriptRun, SharedLimit
-from wms.dags.rounds import is_provisioned, options_of
+from wms.dags.rounds import options_of
 from wms.dags.shared_limits import with_submitted
 from wms.dags.states import (
     COUNTED_KINDS,
@@ -24,6 +24,7 @@ from wms.dags.states import (
     ScriptState,
 )
 from wms.dags.throttles import Room, limits_of, room_under
+from wms.dags.work import not_provisioned, work_of
 from wms.placement.models import PlacementRequest
 
 _MANY = 2**31
@@ -113,7 +114,7 @@ def _of_dag(dag: Dag) -> list[Obstacle]:
         return [Obstacle("site", f"the DAG has no site: {why}", dag=dag.pk)]
     if dag.state in (DagState.HELD, DagState.HALTED):
         return [Obstacle("dag", f"the DAG is {dag.state}: {dag.state_reason}", dag=dag.pk)]
-    if dag.ending is not None:
+    if dag.is_ending:
         return [Obstacle("dag", "the DAG is ending: only its FINAL node runs", dag=dag.pk)]
     return []
 
@@ -128,13 +129,8 @@ def _before_ready(node: Node) -> list[Obstacle]:
         count = node.unfinished_parents
         message = f"{count} parent{'' if count == 1 else 's'} must end first"
         return [Obstacle("parents", message, nodes=parents)]
-    provisioners = [
-        each
-        for each in Node.objects.filter(dag=node.dag, kind=NodeKind.PROVISIONER)
-        if not is_provisioned(each)
-    ]
-    if provisioners:
-        refs = tuple(NodeRef(each.pk, each.name, each.state) for each in provisioners)
+    refs = _refs(not_provisioned(node.dag))
+    if refs:
         return [Obstacle("provisioner", "the provisioner is not ready yet", nodes=refs)]
     return [Obstacle("turn", "the engine has not looked at it yet")]
 
@@ -195,16 +191,16 @@ def _slots(dag: Dag, kind: ScriptKind) -> int:
 
 
 def _submitted(node: Node) -> list[Obstacle]:
-    progress = node.progress or {}
-    if "inner" in progress:
-        inner = Dag.objects.filter(pk=progress["inner"]).first()
+    work = work_of(node)
+    if work.inner_dag_id is not None:
+        inner = Dag.objects.filter(pk=work.inner_dag_id).first()
         state = inner.state if inner is not None else "gone"
-        return [Obstacle("inner dag", f"its inner DAG is {state}", dag=progress["inner"])]
-    if "request" in progress:
-        request = PlacementRequest.objects.filter(pk=progress["request"]).first()
+        return [Obstacle("inner dag", f"its inner DAG is {state}", dag=work.inner_dag_id)]
+    if work.request_id is not None:
+        request = PlacementRequest.objects.filter(pk=work.request_id).first()
         state = request.state if request is not None else "gone"
         message = f"its placement request is {state}"
-        return [Obstacle("request", message, request=progress["request"])]
+        return [Obstacle("request", message, request=work.request_id)]
     if node.job_id is None:
         return []
     states = cluster_jobs([node.job_id]).values_list("state").annotate(Count("pk")).order_by()

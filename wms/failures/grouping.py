@@ -64,7 +64,7 @@ def group_announced(now: datetime) -> int:
         return 0
     by_topic: dict[str, set[int]] = defaultdict(set)
     for entry in entries:
-        by_topic[entry.topic].add(entry.event_id)
+        by_topic[entry.topic].add(entry.subject_id or 0)
     sightings = [
         sighting
         for topic, ids in sorted(by_topic.items())
@@ -112,9 +112,14 @@ def _store(sightings: Sequence[Sighting], book: RuleBook, now: datetime) -> None
 def _announce(new_groups: Collection[int], sightings: Iterable[Sighting]) -> None:
     """Tell of new causes, and once in a batch of each DAG that has failures."""
     dags = {each.dag_id for each in sightings if each.dag_id is not None}
+    told = (
+        (NEW_TOPIC, InboxEntry.Kind.GROUP, new_groups),
+        (FAILING_TOPIC, InboxEntry.Kind.DAG, dags),
+    )
     announce(
-        [InboxEntry(topic=NEW_TOPIC, key=pk, event_id=0) for pk in sorted(new_groups)]
-        + [InboxEntry(topic=FAILING_TOPIC, key=pk, event_id=0) for pk in sorted(dags)]
+        InboxEntry(topic=topic, key=pk, kind=kind, subject_id=pk)
+        for topic, kind, subjects in told
+        for pk in sorted(subjects)
     )
 
 

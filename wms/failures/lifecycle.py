@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from wms.core.models import InboxEntry
 from wms.core.statemachine import StateMachine
 from wms.failures.models import FailureGroup, FailureGroupEvent
 from wms.failures.states import TRANSITIONS
@@ -19,4 +20,5 @@ MACHINE = StateMachine(
     transitions=TRANSITIONS,
     observed=frozenset({"regress"}),
     observers=REGRESSED_TOPIC,
+    kind=InboxEntry.Kind.GROUP_EVENT,
 )

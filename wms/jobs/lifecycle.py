@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from wms.core.actors import Actor
+from wms.core.models import InboxEntry
 from wms.core.statemachine import StateMachine
 from wms.core.transitions import Applied
 from wms.jobs.models import Job, JobEvent
@@ -26,6 +27,7 @@ _MACHINE = StateMachine(
     observed=FAILURES,
     observers=FAILURE_TOPIC,
     has_causes=True,
+    kind=InboxEntry.Kind.JOB_EVENT,
 )
 
 

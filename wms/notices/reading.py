@@ -102,7 +102,7 @@ _DAG_NEWS: Mapping[str, _DagNews] = {
 
 def _read_dags(entries: Collection[InboxEntry], now: datetime) -> list[Happening]:
     events = DagEvent.objects.filter(
-        pk__in=[entry.event_id for entry in entries], event__in=list(_DAG_NEWS)
+        pk__in=[entry.subject_id for entry in entries], event__in=list(_DAG_NEWS)
     )
     return [_of_dag_event(event) for event in events.select_related("dag").order_by("pk")]
 
@@ -123,7 +123,7 @@ def _of_dag_event(event: DagEvent) -> Happening:
 
 def _read_failing(entries: Collection[InboxEntry], now: datetime) -> list[Happening]:
     """DAGs that have failed nodes and go on; what has ended is told by its end."""
-    dags = Dag.objects.filter(pk__in={entry.key for entry in entries}, failed_count__gt=0)
+    dags = Dag.objects.filter(pk__in={entry.subject_id for entry in entries}, failed_count__gt=0)
     going_on = list(dags.exclude(state__in=DAG_TERMINAL).order_by("pk"))
     reopened = dict(
         DagEvent.objects.filter(dag__in=going_on, event="reopen")
@@ -166,14 +166,14 @@ def _of_owner(dag: Dag, rule: Rule, *, but: str = "") -> Audience:
 
 def _read_new_groups(entries: Collection[InboxEntry], now: datetime) -> list[Happening]:
     return _of_groups(
-        {entry.key: f"failure-group:{entry.key}:new" for entry in entries},
+        {entry.subject_id or 0: f"failure-group:{entry.subject_id}:new" for entry in entries},
         _KIND.NEW_CAUSE,
         "A new cause of failures",
     )
 
 
 def _read_regressed(entries: Collection[InboxEntry], now: datetime) -> list[Happening]:
-    events = FailureGroupEvent.objects.filter(pk__in=[entry.event_id for entry in entries])
+    events = FailureGroupEvent.objects.filter(pk__in=[entry.subject_id for entry in entries])
     keys = {event.group_id: f"failure-group-event:{event.pk}" for event in events}
     return _of_groups(keys, _KIND.REGRESSED, "A cause of failures is back")
 
@@ -211,7 +211,7 @@ _SITE_NEWS: Mapping[str, tuple[Notice.Kind, str]] = {
 
 def _read_sites(entries: Collection[InboxEntry], now: datetime) -> list[Happening]:
     events = SiteEvent.objects.filter(
-        pk__in=[entry.event_id for entry in entries], event__in=list(_SITE_NEWS)
+        pk__in=[entry.subject_id for entry in entries], event__in=list(_SITE_NEWS)
     )
     return [
         Happening(

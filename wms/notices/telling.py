@@ -96,7 +96,8 @@ def _read_one_by_one(entry_ids: Sequence[int], now: datetime) -> int:
         except _NOT_ITS_FAULT:
             raise
         except Exception:
-            log.exception("notice_not_made", entry=entry.values("topic", "key", "event_id").first())
+            told = entry.values("topic", "key", "kind", "subject_id").first()
+            log.exception("notice_not_made", entry=told)
             entry.delete()
     return len(entry_ids)
 

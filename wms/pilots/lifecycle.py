@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from wms.core.actors import Actor
+from wms.core.models import InboxEntry
 from wms.core.statemachine import StateMachine
 from wms.core.transitions import Applied
 from wms.pilots.models import Pilot, PilotEvent
@@ -22,6 +23,7 @@ _MACHINE = StateMachine(
     transitions=TRANSITIONS,
     observed=FAILURES,
     observers=FAILURE_TOPIC,
+    kind=InboxEntry.Kind.PILOT_EVENT,
 )
 
 

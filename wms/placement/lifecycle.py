@@ -42,7 +42,7 @@ def apply(
     if event in ANNOUNCED:
         listeners = PlacementRequest.objects.filter(pk__in=applied.changed).exclude(topic="")
         announce(
-            InboxEntry(topic=topic, key=key, event_id=pk)
+            InboxEntry(topic=topic, key=key, kind=InboxEntry.Kind.REQUEST, subject_id=pk)
             for pk, topic, key in listeners.values_list("pk", "topic", "topic_key")
         )
     return applied

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from wms.core.models import InboxEntry
 from wms.core.statemachine import StateMachine
 from wms.sites.models import Site, SiteEvent
 from wms.sites.states import TRANSITIONS
@@ -16,4 +17,5 @@ SITES = StateMachine(
     transitions=TRANSITIONS,
     observed=frozenset(TRANSITIONS),
     observers=NEWS_TOPIC,
+    kind=InboxEntry.Kind.SITE_EVENT,
 )

@@ -172,7 +172,8 @@ def note_at_site(
     row = SiteEvent.objects.create(
         site=site, event=event, actor=actor.name, reason=reason, facts=dict(facts), created_at=at
     )
-    announce([InboxEntry(topic=lifecycle.NEWS_TOPIC, key=site.pk, event_id=row.pk)])
+    kind = InboxEntry.Kind.SITE_EVENT
+    announce([InboxEntry(topic=lifecycle.NEWS_TOPIC, key=site.pk, kind=kind, subject_id=row.pk)])
 
 
 def _named(model: type[_Row], key: str, name: str, field_name: str) -> _Row | None:

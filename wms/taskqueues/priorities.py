@@ -22,7 +22,7 @@ from wms.taskqueues.waiting import fold_tally
 #: The inbox that hears of TaskQueues that appeared or went, and the task that reads it.
 TOPIC = "task-queues"
 RECOMPUTE_TASK = "wms.taskqueues.recompute"
-_CHANGE = partial(InboxEntry, topic=TOPIC, key=0, event_id=0)
+_CHANGE = partial(InboxEntry, topic=TOPIC, key=0, kind=InboxEntry.Kind.LOOK)
 #: Priorities follow the jobs that came and went at least this often.
 _PERIOD = timedelta(minutes=2)
 

@@ -9,6 +9,7 @@ from tests.wms.dags.driving import (
     assert_log_agrees,
     claim_of,
     end,
+    end_script,
     match,
     run_all,
     run_one,
@@ -18,6 +19,7 @@ from wms.core.actors import Actor
 from wms.dags import engine, runs
 from wms.dags.inner import MAX_DEPTH
 from wms.dags.models import Dag, Node, Rescue
+from wms.dags.node_services import rerun_nodes
 from wms.dags.services import (
     halt_dags,
     hold_dags,
@@ -187,3 +189,27 @@ def test_an_inner_dag_is_read_for_a_shorter_time_than_another(submit, monkeypatc
 
     assert states(dag) == {"S": "failed"}
     assert "longer than -1 s" in Node.objects.get(dag=dag).state_reason
+
+
+def test_a_done_inner_dag_that_runs_again_begins_anew_though_pre_runs_before_it(submit) -> None:
+    text = "SUBDAG EXTERNAL S inner.dag\nSCRIPT PRE S pre.sh\nRETRY S 1\nJOB Z step.sub"
+    dag = match(submit(text, files={"inner.dag": INNER, "pre.sh": "#!/bin/sh\n"}))
+    end_script(dag, "S", "pre")
+    advance(advance(dag))
+    run_one("X")
+    advance(dag)
+    run_one("Y", 1)
+    advance(advance(dag))
+    end_script(dag, "S", "pre")
+    advance(advance(dag))
+    run_one("Y")
+    advance(advance(dag))
+    assert states(dag) == {"S": "done", "Z": "submitted"}
+
+    rerun_nodes(dag.pk, ["S"], **WHY)
+    advance(dag)
+    end_script(dag, "S", "pre")
+    advance(advance(dag))
+
+    assert _inner(dag).rescue_number == 0
+    assert states(_inner(dag)) == {"X": "submitted", "Y": "waiting"}

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from tests import factories
 from wms.core.actors import Actor
-from wms.dags.models import Dag, Node, ScriptRun
+from wms.dags.models import Dag, Node, NodeWork, ScriptRun
 from wms.dags.services import change_limits, halt_dags, hold_dags
 from wms.dags.waiting import Obstacle, obstacles_of, room_now
 
@@ -120,15 +120,18 @@ def test_what_has_ended_waits_for_nothing(people: SimpleNamespace, state: str) -
 
 
 @pytest.mark.parametrize(
-    ("progress", "kind", "words"),
+    ("work", "kind", "words"),
     [
-        ({"inner": 4711}, "inner dag", "gone"),
-        ({"request": 4711}, "request", "gone"),
+        ({"inner_dag_id": 4711}, "inner dag", "gone"),
+        ({"request_id": 4711}, "request", "gone"),
     ],
 )
 def test_what_else_a_node_runs_is_named(
-    people: SimpleNamespace, progress: dict[str, int], kind: str, words: str
+    people: SimpleNamespace, work: dict[str, int], kind: str, words: str
 ) -> None:
-    [told] = _told(factories.running_dag(people.alice), "A1", progress=progress)
+    dag = factories.running_dag(people.alice)
+    NodeWork.objects.create(node=dag.nodes.get(name="A1"), **work)
+
+    [told] = _told(dag, "A1")
 
     assert (told.kind, words in told.message) == (kind, True)

@@ -86,7 +86,8 @@ def test_the_same_failure_announced_twice_counts_once(
     entry = InboxEntry.objects.get(topic="failed-jobs")
     run()
 
-    InboxEntry.objects.create(topic=entry.topic, key=0, event_id=entry.event_id)
+    entry.pk = None
+    entry.save(force_insert=True)
     run()
 
     assert FailureGroup.objects.get().total == Failure.objects.count() == 1

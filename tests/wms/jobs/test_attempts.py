@@ -361,7 +361,7 @@ def test_what_a_payload_tells_is_merged_into_its_job_and_told_once(job: Job) -> 
     assert updates(job) == [{"phase": "two", "Left": 3}, {"Left": 2}]
     events = JobEvent.objects.filter(job=job, event="update").order_by("pk")
     heard = InboxEntry.objects.filter(topic="dag-jobs", key=7).order_by("pk")
-    assert list(heard.values_list("event_id", flat=True)) == [event.pk for event in events]
+    assert list(heard.values_list("subject_id", flat=True)) == [event.pk for event in events]
     assert {(event.from_state, event.to_state) for event in events} == {("matched", "matched")}
 
 

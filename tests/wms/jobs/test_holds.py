@@ -74,7 +74,7 @@ def test_a_hold_is_told_to_whoever_submitted_the_job_and_counted(job: Job) -> No
     hold(job)
 
     entry = InboxEntry.objects.get(topic="dag-jobs")
-    assert JobEvent.objects.get(pk=entry.event_id).event == "hold"
+    assert JobEvent.objects.get(pk=entry.subject_id).event == "hold"
     assert job.hold_count == 1
 
 

@@ -60,7 +60,7 @@ def test_who_submitted_a_job_is_told_the_event_that_was_written(make_jobs) -> No
 
     event = JobEvent.objects.get(job_id=told, event="kill")
     entries = InboxEntry.objects.filter(topic="test")
-    assert list(entries.values_list("key", "event_id")) == [(7, event.pk)]
+    assert list(entries.values_list("key", "subject_id")) == [(7, event.pk)]
 
 
 def test_a_reason_that_is_missing_spoils_no_transaction(make_jobs) -> None:

@@ -102,7 +102,7 @@ def test_a_node_is_suspected_with_its_figures_and_an_event_of_its_site(suspected
     assert event.reason == (
         "worker node wn1: 8 of 8 payloads failed there, elsewhere at UW 0 of 10 of the same kinds"
     )
-    assert InboxEntry.objects.filter(topic="site-news", event_id=event.pk).exists()
+    assert InboxEntry.objects.filter(topic="site-news", subject_id=event.pk).exists()
 
 
 def test_a_node_is_found_out_while_the_long_payloads_of_the_others_go_on(on, jobs) -> None:

@@ -71,7 +71,7 @@ def test_a_success_completes_the_request_and_is_announced(alice):
     assert (request.state, request.ended_at) == ("completed", NOW)
     assert request.attempts.get().exit_code == 0
     entry = InboxEntry.objects.get()
-    assert (entry.topic, entry.key, entry.event_id) == ("dag-data", 7, pk)
+    assert (entry.topic, entry.key, entry.subject_id) == ("dag-data", 7, pk)
 
 
 def test_an_end_is_written_once(alice):
@@ -121,7 +121,7 @@ def test_the_last_attempt_fails_the_request_with_the_reason(alice):
     request = request_of(pk)
     assert request.state == "failed"
     assert request.state_reason == "attempt 2 was the last: no module"
-    assert InboxEntry.objects.get().event_id == pk
+    assert InboxEntry.objects.get().subject_id == pk
     assert services.start_attempt(pk, NOW + timedelta(days=1)) is None
 
 
@@ -136,7 +136,7 @@ def test_a_removed_request_takes_no_end_any_more(alice):
     assert not services.renew_lease(started, now=NOW)
     assert not services.end_attempt(pk, exit_code=0, now=NOW)
     assert request_of(pk).attempts.get().exit_code == services.REMOVED_CODE
-    assert InboxEntry.objects.get().event_id == pk
+    assert InboxEntry.objects.get().subject_id == pk
 
 
 def test_removing_again_skips_and_needs_a_reason(alice):

@@ -114,7 +114,7 @@ def _head(dag: Dag, now: datetime, counts: tuple[Any, ...]) -> str:
 def _dag_status(dag: Dag) -> tuple[int, str, str]:
     """The code of the whole DAG, which is that of a node, its name, and the word in brackets."""
     if dag.state not in DAG_TERMINAL:
-        ending = int((dag.ending or {}).get("status", DagStatus.OK))
+        ending = dag.ending_status if dag.is_ending else DagStatus.OK
         note = _NOTES.get(ending, "held" if dag.state == DagState.HELD else "")
         return *_CODES[NodeState.SUBMITTED.value], note
     has_succeeded = dag.state == DagState.COMPLETED if dag.exit_code is None else not dag.exit_code

@@ -6,9 +6,16 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 from wms.dags.decisions import Decision
-from wms.dags.ending import Ending, begin_ending, ending_now, go_on_ending
+from wms.dags.ending import (
+    Ending,
+    begin_ending,
+    ending_now,
+    go_on_ending,
+    note_ending,
+    noted_ending,
+)
 from wms.dags.follow.projection import Step
-from wms.dags.models import Dag, Edge, Node
+from wms.dags.models import Edge, Node
 from wms.dags.rounds import Round
 from wms.dags.settling import finish
 from wms.dags.states import (
@@ -16,6 +23,7 @@ from wms.dags.states import (
     NODE_IN_FLIGHT,
     NODE_TERMINAL,
     DagStatus,
+    EndingEvent,
     NodeKind,
     NodeState,
 )
@@ -126,18 +134,18 @@ def start_roots(round_: Round) -> None:
 def conclude(round_: Round, abort: tuple[str, Decision] | None) -> None:
     """End the DAG if the log has told the end of all that could run, FINAL included."""
     dag = round_.dag
-    if dag.ending is None:
+    if not dag.is_ending:
         ending = _ending_of_abort(*abort) if abort is not None else ending_now(round_)
         if ending is None:
             return
-        _note(dag, ending)
+        note_ending(dag, ending, None)
     if Node.objects.filter(
         dag=dag, state__in=NODE_IN_FLIGHT, kind__in=[*COUNTED_KINDS, NodeKind.FINAL]
     ).exists():
         return
     final = round_.beside().get(NodeKind.FINAL, [])
     if not final:
-        begin_ending(round_, _noted(dag))
+        begin_ending(round_, noted_ending(dag))
     elif all(node.state in NODE_TERMINAL for node in final):
         go_on_ending(round_)
 
@@ -145,21 +153,5 @@ def conclude(round_: Round, abort: tuple[str, Decision] | None) -> None:
 def _ending_of_abort(name: str, decision: Decision) -> Ending:
     reason = f"ABORT-DAG-ON: node {name} ended with {decision.code}"
     if not decision.aborts_with:
-        return Ending(DagStatus.OK, 0, reason, "complete")
-    return Ending(DagStatus.ABORTED, decision.aborts_with, reason, "fail")
-
-
-def _note(dag: Dag, ending: Ending) -> None:
-    dag.ending = {
-        "status": int(ending.status),
-        "exit_code": ending.exit_code,
-        "reason": ending.reason,
-        "event": ending.event,
-        "rescue": None,
-    }
-    Dag.objects.filter(pk=dag.pk).update(ending=dag.ending)
-
-
-def _noted(dag: Dag) -> Ending:
-    known = dag.ending or {}
-    return Ending(DagStatus(known["status"]), known["exit_code"], known["reason"], known["event"])
+        return Ending(DagStatus.OK, 0, reason, EndingEvent.COMPLETE)
+    return Ending(DagStatus.ABORTED, decision.aborts_with, reason, EndingEvent.FAIL)

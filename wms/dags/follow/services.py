@@ -92,9 +92,8 @@ def follow_log(
         "begin", [dag.pk], actor=actor, reason=f"followed by {name}", is_followed=True
     )
     dag.refresh_from_db()
-    round_ = Round(dag, now, actor)
-    start_roots(round_)
-    round_.close()
+    with Round(dag, now, actor) as round_:
+        start_roots(round_)
     record_action("follow DAG", target=f"DAG {dag.pk}", actor=actor, facts={"log": name})
     return FollowedLog.objects.create(
         dag=dag, name=name, allow_events=allow_events, time_zone=time_zone
@@ -184,11 +183,11 @@ def take_in(dag_id: int, chunk: bytes, *, offset: int, actor: Actor, now: dateti
     reading = _read(log, fresh, now)
     if reading.used == 0 and len(fresh) == MAX_CHUNK_BYTES:
         raise Conflict(f"No event ends within {MAX_CHUNK_BYTES} bytes.")
-    round_ = Round(dag, now, actor)
-    projection = _project(dag, log, reading.events)
-    fault = apply_steps(round_, projection.steps) or projection.fault
-    _store(log, projection, reading, fault, now)
-    _go_on(round_, projection, fault)
+    with Round(dag, now, actor) as round_:
+        projection = _project(dag, log, reading.events)
+        fault = apply_steps(round_, projection.steps) or projection.fault
+        _store(log, projection, reading, fault, now)
+        _go_on(round_, projection, fault)
     dag.refresh_from_db(fields=["state"])
     if dag.state in DAG_TERMINAL:
         _check_finally(log)
@@ -239,7 +238,7 @@ def _project(dag: Dag, log: FollowedLog, events: list[LogEvent]) -> Projection:
         nodes=_nodes(dag, events, clusters.values()),
         clusters=clusters,
         allow=log.allow_events,
-        is_aside=dag.ending is not None,
+        is_aside=dag.is_ending,
     )
     for event in events:
         if not projection.take(event):
@@ -330,17 +329,16 @@ def _go_on(round_: Round, projection: Projection, fault: str) -> None:
     dag = round_.dag
     if not fault:
         conclude(round_, projection.abort)
-        round_.close()
         return
-    round_.close()
-    lifecycle.apply_to_dags(
-        "fail",
-        [dag.pk],
-        actor=round_.actor,
-        reason=f"the log of the run makes no sense: {fault}",
-        cause=DagCause.LOG,
-        status=DagStatus.ERROR,
-        exit_code=_FAILURE,
-        ended_at=round_.now,
-        ending=None,
-    )
+    with round_.handed_over():
+        lifecycle.apply_to_dags(
+            "fail",
+            [dag.pk],
+            actor=round_.actor,
+            reason=f"the log of the run makes no sense: {fault}",
+            cause=DagCause.LOG,
+            status=DagStatus.ERROR,
+            exit_code=_FAILURE,
+            ended_at=round_.now,
+            ending_event="",
+        )

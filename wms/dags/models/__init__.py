@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from wms.dags.models.dags import Dag, DagEvent, MatchRecord
 from wms.dags.models.follow import FollowedCluster, FollowedLog, FollowedProcess
-from wms.dags.models.nodes import Edge, Node, NodeEvent, NodeTimer, SubmitDescription
+from wms.dags.models.nodes import Edge, Node, NodeEvent, NodeTimer, NodeWork, SubmitDescription
 from wms.dags.models.policies import MatchmakingPolicy, NegotiationCycle
 from wms.dags.models.runs import Rescue, ScriptRun, SharedLimit
 
@@ -21,6 +21,7 @@ __all__ = [
     "Node",
     "NodeEvent",
     "NodeTimer",
+    "NodeWork",
     "Rescue",
     "ScriptRun",
     "SharedLimit",

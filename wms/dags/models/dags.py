@@ -10,7 +10,7 @@ from django.db.models.functions import Now
 from wms.accounting.models import AccountingGroup
 from wms.core.models import EventRecord
 from wms.dags.language.origin import Origin
-from wms.dags.states import DagCause, DagState, DagStatus
+from wms.dags.states import DagCause, DagState, DagStatus, EndingEvent
 from wms.jobs.models import Workspace
 from wms.jobs.paths import MAX_PATH_BYTES
 from wms.sites.models import Site
@@ -164,10 +164,21 @@ class Dag(models.Model):
         choices=DagStatus, default=DagStatus.OK, db_default=DagStatus.OK.value
     )
     exit_code = models.SmallIntegerField(null=True, blank=True)
-    ending = models.JSONField(
-        null=True,
+    ending_event = models.CharField(
+        max_length=8,
+        choices=EndingEvent,
         blank=True,
+        default="",
+        db_default="",
         help_text="How the DAG ends, once that is known, while its FINAL node runs.",
+    )
+    ending_status = models.PositiveSmallIntegerField(
+        choices=DagStatus, default=DagStatus.OK, db_default=DagStatus.OK.value
+    )
+    ending_code = models.SmallIntegerField(default=0, db_default=0)
+    ending_reason = models.TextField(blank=True, default="", db_default="")
+    ending_rescue = models.PositiveSmallIntegerField(
+        null=True, blank=True, help_text="The number of the rescue that was written for this end."
     )
     node_count = models.PositiveIntegerField(default=0)
     done_count = models.PositiveIntegerField(default=0)
@@ -208,11 +219,20 @@ class Dag(models.Model):
                 condition=~models.Q(state="held") | ~models.Q(state_reason=""),
                 name="dag_held_has_reason",
             ),
+            models.CheckConstraint(
+                condition=models.Q(ending_event__in=["", *EndingEvent.values]),
+                name="dag_ending_known",
+            ),
             models.UniqueConstraint(fields=["owner", "idempotency_key"], name="dag_submitted_once"),
         ]
 
     def __str__(self) -> str:
         return f"{self.name} ({self.pk})"
+
+    @property
+    def is_ending(self) -> bool:
+        """Whether its end is known, and only its FINAL node runs any more."""
+        return self.ending_event != ""
 
     @property
     def origin(self) -> Origin:

@@ -10,6 +10,7 @@ from wms.dags.models.dags import Dag
 from wms.dags.states import NodeCause, NodeKind, NodeState
 from wms.jobs.models import Job
 from wms.jobs.paths import MAX_PATH_BYTES
+from wms.placement.models import PlacementRequest
 
 
 class SubmitDescription(models.Model):
@@ -88,10 +89,10 @@ class Node(models.Model):
         db_constraint=False,
         help_text="The first job of its latest cluster.",
     )
-    progress = models.JSONField(
-        null=True,
-        blank=True,
-        help_text="Of what is under way: jobs left and failed of a list, holds, the PRE's code.",
+    is_plain = models.BooleanField(
+        default=False,
+        db_default=False,
+        help_text="All that becomes of it follows from its one job's end: see wms.dags.work.",
     )
 
     class Meta:
@@ -120,6 +121,71 @@ class Node(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+class NodeWork(models.Model):
+    """What a node has under way beyond one job: scripts, lists of jobs, inner DAGs, placements.
+
+    Nodes without such have no row; it is written, read and forgotten in `wms.dags.work` alone.
+    """
+
+    node = models.OneToOneField(
+        Node, primary_key=True, on_delete=models.CASCADE, related_name="work", db_constraint=False
+    )
+    pre_code = models.IntegerField(null=True, help_text="What PRE gave in this attempt.")
+    inner_dag = models.ForeignKey(
+        Dag,
+        null=True,
+        # One that is gone is told so.
+        on_delete=models.DO_NOTHING,
+        related_name="+",
+        db_index=False,
+        db_constraint=False,
+        help_text="The DAG inside of it.",
+    )
+    request = models.ForeignKey(
+        PlacementRequest,
+        null=True,
+        on_delete=models.DO_NOTHING,
+        related_name="+",
+        db_index=False,
+        db_constraint=False,
+        help_text="The placement that it runs.",
+    )
+    job_count = models.PositiveIntegerField(default=1, help_text="Of its list of jobs.")
+    jobs_left = models.PositiveIntegerField(default=1, help_text="That have not ended.")
+    jobs_failed = models.PositiveIntegerField(default=0)
+    failure_code = models.IntegerField(null=True, help_text="Of the first job that failed.")
+    failure_reason = models.TextField(blank=True, default="")
+    hold_count = models.PositiveIntegerField(default=0, help_text="How often its jobs were held.")
+    is_provisioned = models.BooleanField(
+        default=False, help_text="A provisioner that has said that it is ready."
+    )
+    is_fresh = models.BooleanField(
+        default=False, help_text="Its inner DAG begins anew, and from no rescue."
+    )
+
+    class Meta:
+        indexes = [
+            models.Index(
+                fields=["request"],
+                condition=models.Q(request__isnull=False),
+                name="node_by_request",
+            ),
+        ]
+        constraints = [
+            models.CheckConstraint(
+                condition=models.Q(inner_dag=None) | models.Q(request=None),
+                name="node_runs_one_thing",
+            ),
+            models.CheckConstraint(
+                condition=models.Q(jobs_left__lte=models.F("job_count")),
+                name="node_has_no_more_jobs_left_than_all",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"work of node {self.node_id}"
 
 
 class NodeTimer(models.Model):

@@ -19,6 +19,7 @@ from wms.dags.rounds import Round
 from wms.dags.scripts.macros import JobEnds, filled_in
 from wms.dags.scripts.service import SCRIPTS_TASK
 from wms.dags.states import DagState, DagStatus, ScriptKind, ScriptState
+from wms.dags.work import work_of
 from wms.jobs.models import JobEvent
 
 _NO_PRE = -1
@@ -140,8 +141,8 @@ def dag_values(dag: Dag) -> dict[str, str]:
 
 def status_now(dag: Dag) -> int:
     """The status that a DAG shows while it goes on, or with which it is ending."""
-    if dag.ending is not None:
-        return int(dag.ending["status"])
+    if dag.is_ending:
+        return dag.ending_status
     return int(DagStatus.NODE_FAILED if dag.failed_count else DagStatus.OK)
 
 
@@ -154,15 +155,14 @@ def _node_values(node: Node, wanted: Wanted) -> dict[str, str]:
     }
     if wanted.kind is ScriptKind.PRE:
         return values
-    progress = node.progress or {}
+    work = work_of(node)
     cluster = node.job_id if wanted.has_jobs else None
-    last = progress.get("total", 1) - 1
     return values | {
-        "JOBID": f"{cluster}.{last}" if cluster else "-1.-1",
+        "JOBID": f"{cluster}.{work.job_count - 1}" if cluster else "-1.-1",
         "CLUSTERID": str(cluster or -1),
         "RETURN": str(wanted.code),
         "SUCCESS": str(wanted.code == 0),
-        "PRE_SCRIPT_RETURN": str(progress.get("pre", _NO_PRE)),
+        "PRE_SCRIPT_RETURN": str(_NO_PRE if work.pre_code is None else work.pre_code),
     }
 
 
@@ -209,7 +209,7 @@ def defers(run: ScriptRun, node: Node) -> int | None:
 
 def due_dags(now: datetime) -> QuerySet[ScriptRun, int]:
     """DAGs of which a deferred script may run again."""
-    may_begin = Q(dag__state=DagState.RUNNING) | Q(dag__ending__isnull=False)
+    may_begin = Q(dag__state=DagState.RUNNING) | ~Q(dag__ending_event="")
     goes_on = Q(dag__state__in=(DagState.HALTED, DagState.IDLE)) & ~Q(kind=ScriptKind.PRE)
     return (
         ScriptRun.objects.filter(may_begin | goes_on, state=ScriptState.WAITING, due_at__lte=now)

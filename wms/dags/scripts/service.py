@@ -172,4 +172,7 @@ def _end(
 
 
 def _announce(runs: Collection[ScriptRun]) -> None:
-    announce(InboxEntry(topic=SCRIPT_TOPIC, key=run.dag_id, event_id=run.pk) for run in runs)
+    kind = InboxEntry.Kind.SCRIPT_RUN
+    announce(
+        InboxEntry(topic=SCRIPT_TOPIC, key=run.dag_id, kind=kind, subject_id=run.pk) for run in runs
+    )

@@ -75,7 +75,7 @@ class PlacementService:
         node = Node.objects.only("name", "dag_id").get(
             dag_id__in=self._world.dag_ids,
             state=NodeState.SUBMITTED,
-            progress__request=request_id,
+            work__request=request_id,
         )
         return node.name, node.dag_id
 

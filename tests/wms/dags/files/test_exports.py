@@ -167,7 +167,10 @@ def test_what_was_under_way_when_the_dag_was_removed_has_failed(alice: User) -> 
     [
         ({"state": "idle"}, '3; /* "STATUS_SUBMITTED ()" */'),
         ({"state": "held", "state_reason": "x"}, '3; /* "STATUS_SUBMITTED (held)" */'),
-        ({"state": "halted", "ending": {"status": 3}}, '3; /* "STATUS_SUBMITTED (aborted)" */'),
+        (
+            {"state": "halted", "ending_event": "fail", "ending_status": 3},
+            '3; /* "STATUS_SUBMITTED (aborted)" */',
+        ),
         ({"state": "completed"}, '5; /* "STATUS_DONE (success)" */'),
         ({"state": "failed", "status": 2}, '6; /* "STATUS_ERROR (failed)" */'),
         ({"state": "failed", "status": 3}, '6; /* "STATUS_ERROR (aborted)" */'),

@@ -37,7 +37,7 @@ def test_its_end_is_announced_once(works, ask, dag):
 
     assert run.exit_code == 3
     entry = InboxEntry.objects.get()
-    assert (entry.topic, entry.key, entry.event_id) == ("dag-scripts", dag.pk, run.pk)
+    assert (entry.topic, entry.key, entry.subject_id) == ("dag-scripts", dag.pk, run.pk)
 
 
 def test_a_signal_is_told_from_an_exit_code(any_fence, ask):

@@ -67,7 +67,7 @@ def test_a_started_run_of_a_lost_service_ends_without_a_code_of_its_own(ask, dag
     ended = as_it_is(run)
     assert (ended.state, ended.exit_code) == ("ended", -1003)
     assert "was lost" in ended.failure
-    assert InboxEntry.objects.get().event_id == run.pk
+    assert InboxEntry.objects.get().subject_id == run.pk
     assert not service.end_run(run.pk, taken.lease, exit_code=0, now=NOW)
     assert InboxEntry.objects.count() == 1
 
@@ -132,7 +132,7 @@ def test_chosen_runs_are_cancelled_and_the_engine_is_told_if_wanted(ask):
     service.cancel_runs(run_ids=[chosen.pk], reason="enough", now=NOW, is_announced=True)
 
     assert as_it_is(other).state == "granted"
-    assert InboxEntry.objects.get().event_id == chosen.pk
+    assert InboxEntry.objects.get().subject_id == chosen.pk
 
 
 def blob(text: str) -> str:
