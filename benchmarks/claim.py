@@ -252,7 +252,7 @@ def _measure_jobs(count: int, claims_of_pilots: int) -> dict[str, Any]:
     from matching.needs import Needs
     from wms.core.actors import Actor
     from wms.core.models import User
-    from wms.jobs.services import JobSpec, create_workspace, submit_jobs
+    from wms.jobs.operations import JobSpec, create_workspace, submit_jobs
 
     owner, _ = User.objects.get_or_create(username="submitter")
     specs = [
@@ -278,8 +278,8 @@ def _claims_of_pilots(count: int) -> dict[str, float]:
     from django.utils import timezone
 
     from matching.resources import Resource
-    from wms.pilots.claims import claim_job
     from wms.pilots.models import Pilot as PilotRow
+    from wms.pilots.protocol.claims import claim_job
     from wms.pilots.states import PilotState
     from wms.sites.models import Queue, Site
 

@@ -104,8 +104,8 @@ def dag_text(scenario: Scenario) -> str:
 def _store(scenario: Scenario) -> tuple[int, dict[str, Any]]:
     """Parse, check and store a DAG in an empty database."""
     base.load_django()
-    from wms.dags.checking import check_dag
-    from wms.dags.runs import RunRequest, store_run
+    from wms.dags.submission.checking import check_dag
+    from wms.dags.submission.runs import RunRequest, store_run
 
     owner = _prepare()
     files = {
@@ -138,7 +138,7 @@ def _advance(dag_id: int) -> dict[str, Any]:
     from django.utils import timezone
 
     from wms.core.models import InboxEntry
-    from wms.dags.engine import advance
+    from wms.dags.engine.cycle import advance
     from wms.dags.models import Dag
 
     _vacuum()
@@ -238,8 +238,8 @@ def _actor() -> Any:
 
 
 def _workspace(owner: Any) -> Any:
-    from wms.jobs.blobs import store_bytes
-    from wms.jobs.services import create_workspace
+    from wms.jobs.content.blobs import store_bytes
+    from wms.jobs.operations import create_workspace
 
     return create_workspace(owner, {"n.sub": store_bytes(_SUBMIT_FILE.encode())})
 
@@ -281,8 +281,8 @@ def _measure_latency(load: Load) -> dict[str, Any]:
 
 
 def _chain(owner: Any, length: int) -> int:
-    from wms.dags.checking import check_dag
-    from wms.dags.runs import RunRequest, store_run
+    from wms.dags.submission.checking import check_dag
+    from wms.dags.submission.runs import RunRequest, store_run
 
     lines = [f'JOB n{number} n.sub\nVARS n{number} number="{number}"' for number in range(length)]
     lines += [f"PARENT n{number - 1} CHILD n{number}" for number in range(1, length)]

@@ -136,7 +136,7 @@ def _measure(scenario: Scenario) -> dict[str, Any]:
     from django.utils import timezone
 
     from wms.dags.models import NegotiationCycle
-    from wms.dags.negotiation import run_cycle
+    from wms.dags.negotiation.cycle import run_cycle
 
     run_cycle(timezone.now())
     cycles: list[NegotiationCycle] = []

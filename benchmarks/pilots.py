@@ -120,10 +120,10 @@ def _prepare(size: Size) -> list[tuple[str, str]]:
     from wms.core.accounts import ensure_account
     from wms.core.actors import Actor
     from wms.core.models import Role
-    from wms.jobs.services import create_workspace, submit_jobs
+    from wms.jobs.operations import create_workspace, submit_jobs
     from wms.jobs.specs import JobSpec
     from wms.pilots.models import Pilot
-    from wms.pilots.services import secret_digest
+    from wms.pilots.protocol.registration import secret_digest
     from wms.sites.models import Queue
     from wms.sites.services import QueueSpec, SiteSpec, configure_site
 

@@ -102,9 +102,9 @@ def _submit(number: int) -> None:
     from wms.core.actors import Actor
     from wms.core.loops import wake
     from wms.core.models import Role
-    from wms.jobs.services import create_workspace, submit_jobs
+    from wms.jobs.operations import create_workspace, submit_jobs
     from wms.jobs.specs import JobSpec
-    from wms.pilots.director import DIRECT_TASK
+    from wms.pilots.pressure.director import DIRECT_TASK
     from wms.sites.services import QueueSpec, SiteSpec, configure_site
 
     actor = Actor.system("benchmark")
@@ -133,7 +133,7 @@ def _wait_for_jobs() -> None:
 
 def _starts(number: int) -> list[float]:
     """When each payload ran, by its own clock, in their order."""
-    from wms.jobs import blobs
+    from wms.jobs.content import blobs
     from wms.jobs.models import AttemptFile
 
     starts = []

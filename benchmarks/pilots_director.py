@@ -70,7 +70,7 @@ def _measure(size: Size) -> dict[str, Any]:
     from django.test.utils import CaptureQueriesContext
     from django.utils import timezone
 
-    from wms.pilots import director
+    from wms.pilots.pressure import director
     from wms.pilots.pressure_models import PressureRequest
 
     durations = []

@@ -36,7 +36,7 @@ def _submitter() -> Any:
     from wms.core.accounts import ensure_account
     from wms.core.actors import Actor
     from wms.core.models import Role
-    from wms.jobs.services import create_workspace, submit_jobs
+    from wms.jobs.operations import create_workspace, submit_jobs
     from wms.jobs.specs import JobSpec
     from wms.sites.services import QueueSpec, SiteSpec, configure_site
 
@@ -60,7 +60,7 @@ def _time(submit: Any, number: int) -> float:
     """The seconds from the submission to the last end."""
     from wms.core.loops import wake_loop
     from wms.jobs.models import Job
-    from wms.pilots.director import DIRECT_TASK
+    from wms.pilots.pressure.director import DIRECT_TASK
 
     began_s = time.monotonic()
     ids = submit(number)

@@ -9,7 +9,7 @@ from celery import Celery
 from celery.signals import task_postrun, task_prerun
 from django.db import close_old_connections
 
-import portal.broker  # noqa: F401 - puts its transport in the place of Celery's
+import portal.config.broker  # noqa: F401 - puts its transport in the place of Celery's
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
 

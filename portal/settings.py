@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from portal import env, logs
-from portal.redis_urls import broker_url
+from portal.config import env
+from portal.config import logging_setup as logs
+from portal.config.redis_urls import broker_url
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 VAR_DIR = Path(env.text("PILOTAGE_VAR", str(BASE_DIR / "var"))).resolve()
@@ -53,19 +54,19 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
-    "portal.request_ids.NamedRequests",
-    "portal.errors.ErrorPages",
-    "portal.guessing.GuessedPasswords",
+    "portal.middleware.request_ids.NamedRequests",
+    "portal.middleware.errors.ErrorPages",
+    "portal.middleware.login_throttle.GuessedPasswords",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
-    "portal.entries.StorableAddresses",
-    "portal.limits.PrivateAnswers",
+    "portal.middleware.entries.StorableAddresses",
+    "portal.middleware.limits.PrivateAnswers",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
-    "portal.limits.BoundedRequests",
-    "portal.entries.StorableForms",
+    "portal.middleware.limits.BoundedRequests",
+    "portal.middleware.entries.StorableForms",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "csp.middleware.CSPMiddleware",
@@ -122,7 +123,7 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 REDIS_URL = env.text("REDIS_URL", run_file=RUN_DIR / "redis.url")
 CACHES = {
     "default": {
-        "BACKEND": "portal.caching.PlainCache",
+        "BACKEND": "portal.config.caching.PlainCache",
         "LOCATION": REDIS_URL,
         "KEY_PREFIX": "pilotage",
         # Nobody waits long for what can be made anew, or for a mark.
@@ -165,7 +166,7 @@ WHITENOISE_MANIFEST_STRICT = False
 DATA_UPLOAD_MAX_NUMBER_FILES = 500
 DATA_UPLOAD_MAX_MEMORY_SIZE = 4 * 1024 * 1024
 
-CSRF_FAILURE_VIEW = "portal.errors.csrf_failure"
+CSRF_FAILURE_VIEW = "portal.middleware.errors.csrf_failure"
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = "Lax"
 SESSION_COOKIE_SECURE = PUBLIC_URL.startswith("https:")
@@ -247,7 +248,7 @@ SPECTACULAR_SETTINGS = {
 # Celery: tasks are short and idempotent, all state is in PostgreSQL, and a message that is lost
 # only delays work until the next periodic sweep.
 CELERY_BROKER_URL = broker_url(REDIS_URL)
-CELERY_BEAT_SCHEDULER = "portal.beat:LoopScheduler"
+CELERY_BEAT_SCHEDULER = "portal.config.beat:LoopScheduler"
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_BROKER_CONNECTION_MAX_RETRIES = None
 CELERY_BROKER_TRANSPORT_OPTIONS = {

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from django.urls import include, path, register_converter
 
-from portal import health
 from portal.admin.site import site as admin_site
-from portal.storable import Int8
+from portal.middleware.storable import Int8
+from portal.shared import health
 
 register_converter(Int8, "int8")
 
-handler400 = "portal.errors.bad_request"
-handler403 = "portal.errors.forbidden"
-handler404 = "portal.errors.not_found"
-handler500 = "portal.errors.server_error"
+handler400 = "portal.middleware.errors.bad_request"
+handler403 = "portal.middleware.errors.forbidden"
+handler404 = "portal.middleware.errors.not_found"
+handler500 = "portal.middleware.errors.server_error"
 
 urlpatterns = [
     path("health/live", health.live, name="health-live"),

@@ -23,15 +23,17 @@ from wms.core.accounts import ensure_account
 from wms.core.actors import Actor
 from wms.core.models import Role, User
 from wms.core.tokens import create_token
-from wms.dags import engine, negotiation
+from wms.dags.engine import cycle as engine
 from wms.dags.models import Dag
-from wms.dags.submission import DagSubmission, submit_dag
-from wms.jobs import attempts, blobs, messages
+from wms.dags.negotiation import cycle as negotiation
+from wms.dags.submission.submit import DagSubmission, submit_dag
+from wms.jobs import attempts, messages
+from wms.jobs.content import blobs
 from wms.jobs.models import Job
-from wms.jobs.services import JobSpec, create_workspace, submit_jobs
-from wms.pilots import services as pilots
-from wms.pilots.claims import claim_job
+from wms.jobs.operations import JobSpec, create_workspace, submit_jobs
 from wms.pilots.models import Pilot
+from wms.pilots.protocol import registration as pilots
+from wms.pilots.protocol.claims import claim_job
 from wms.sites.advertising import advertise
 from wms.sites.downtimes import add_downtime
 from wms.sites.models import Advertisement, Downtime, Queue, Site

@@ -8,6 +8,7 @@ from examples.load.flows import DONE, FAILED, FUTILE, READY, STATES, Flow, total
 from examples.load.places import ACTOR, Place
 from examples.load.rows import NULL, Table, moment, new_ids, stamp
 from wms.core.models import User
+from wms.dags.description.submit_file import parse_submit_file
 from wms.dags.models import (
     Dag,
     DagEvent,
@@ -17,8 +18,7 @@ from wms.dags.models import (
     NodeEvent,
     SubmitDescription,
 )
-from wms.dags.submitfile import parse_submit_file
-from wms.jobs.blobs import store_bytes
+from wms.jobs.content.blobs import store_bytes
 from wms.jobs.models import Workspace, WorkspaceFile
 
 _SUBMIT_FILE = """\

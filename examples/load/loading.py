@@ -17,13 +17,13 @@ from examples.load.lives import Common, Jobs, needs_of
 from examples.load.places import close_some, keep_ads_alive, make_accounts, make_places
 from examples.load.rows import moment
 from examples.load.scale import Scale
-from wms.dags.demand import loads_by_site
 from wms.dags.models import Dag
+from wms.dags.negotiation.requests import loads_by_site
 from wms.failures.counting import remove_old_bins
 from wms.failures.grouping import group_announced
 from wms.jobs.models import Job
-from wms.pilots.director import plan_requests
 from wms.pilots.models import Pilot
+from wms.pilots.pressure.director import plan_requests
 from wms.sites.ads import publish_ads
 from wms.sites.models import Site
 from wms.taskqueues.priorities import recompute

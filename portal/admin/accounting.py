@@ -23,9 +23,9 @@ from wms.accounting.services import (
     save_limit,
     save_submitter,
 )
+from wms.core.database.saving import check_row
 from wms.core.errors import Conflict
 from wms.core.models import User
-from wms.core.saving import check_row
 
 _EFFECTIVE_PRIORITY = F("real_priority") * F("factor")
 

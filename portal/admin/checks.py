@@ -10,8 +10,8 @@ from django.http import HttpRequest
 from portal.admin.forms import CheckedForm
 from portal.admin.roles import RoleAdmin, actor_of
 from wms.core.models import Role
-from wms.pilots.checks import check_node_check, save_node_check
 from wms.pilots.models import NodeCheck
+from wms.pilots.program.checks import check_node_check, save_node_check
 
 
 class NodeCheckForm(CheckedForm):

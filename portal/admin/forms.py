@@ -14,9 +14,9 @@ from django.forms.fields import InvalidJSONInput
 
 from portal.admin.examples import with_examples
 from portal.admin.targets import changes_of_row
-from portal.storable import faults_of_json
+from portal.middleware.storable import faults_of_json
+from wms.core.database.saving import lock_stored, marks_of
 from wms.core.errors import Finding, InvalidInput, PilotageError
-from wms.core.saving import lock_stored, marks_of
 
 #: Of a value that is shown in a sentence.
 _LONGEST_SHOWN = 300

@@ -7,7 +7,7 @@ from django import forms
 from portal.admin.forms import CheckedForm
 from portal.admin.policies import PolicyAdmin
 from wms.dags.models import MatchmakingPolicy
-from wms.dags.policies import check_policy, matchmaking_policy, save_policy
+from wms.dags.services.policies import check_policy, matchmaking_policy, save_policy
 
 
 class MatchmakingPolicyForm(CheckedForm):

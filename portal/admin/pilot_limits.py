@@ -10,7 +10,7 @@ from django.http import HttpRequest
 from portal.admin.accounting import OwnLimitsAdmin, deletion_reason
 from portal.admin.forms import CheckedForm
 from portal.admin.roles import actor_of
-from wms.pilots.limits import check_limit, delete_limit, save_limit
+from wms.pilots.pressure.pilot_limits import check_limit, delete_limit, save_limit
 from wms.pilots.pressure_models import PilotLimit
 
 

@@ -14,7 +14,7 @@ from django.template.response import TemplateResponse
 from portal.admin.roles import role_of
 from portal.selftest.findings import Finding, Level, troubles
 from portal.selftest.registry import run_all
-from portal.web.pages import refusal
+from portal.web.shared.pages import refusal
 from wms.core.errors import NotPermitted
 from wms.core.models import Role
 

@@ -23,8 +23,8 @@ from portal.admin.roles import role_of, sites_of_user
 from portal.admin.self_test import self_test
 from portal.admin.sites import DowntimeAdmin, QueueAdmin, SiteAdmin
 from portal.admin.task_queues import RunningLimitAdmin, TaskQueueAdmin, TaskQueuePolicyAdmin
-from portal.passwords import OwnPasswordForm
-from portal.web.pages import refusal
+from portal.shared.passwords import OwnPasswordForm
+from portal.web.shared.pages import refusal
 from wms.accounting.models import AccountingGroup, ConcurrencyLimit, Submitter
 from wms.core.errors import NotPermitted
 from wms.core.models import ApiToken, AuditEntry, Role, User

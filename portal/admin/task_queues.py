@@ -16,7 +16,7 @@ from portal.admin.accounting import OwnLimitsAdmin, deletion_reason
 from portal.admin.forms import CheckedForm
 from portal.admin.policies import PolicyAdmin
 from portal.admin.roles import RoleAdmin, actor_of
-from portal.web.needs import words_of
+from portal.web.jobs.needs import words_of
 from wms.core.models import User
 from wms.jobs.limits import check_limit, delete_limit, save_limit, visible_limits
 from wms.jobs.models import RunningLimit

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from wms.dags.checking import CheckedDag
+from wms.dags.submission.checking import CheckedDag
 
 _WIDTHS_TOLD = 1000
 

@@ -6,7 +6,7 @@ import posixpath
 
 from django.http import FileResponse
 
-from wms.jobs.blobs import open_blob
+from wms.jobs.content.blobs import open_blob
 from wms.jobs.models import Blob
 
 #: What is shown of a log unless all of it is asked for.

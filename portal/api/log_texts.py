@@ -11,8 +11,8 @@ from rest_framework import serializers
 from rest_framework.request import Request
 
 from portal.api.downloads import TAIL_BYTES
-from portal.readable_logs import Log
-from wms.jobs.texts import part_after, part_before
+from portal.shared.readable_logs import Log
+from wms.jobs.output.texts import part_after, part_before
 
 #: One answer has at most so much.
 MAX_BYTES = 1024 * 1024

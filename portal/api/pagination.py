@@ -11,8 +11,8 @@ from rest_framework.pagination import Cursor, CursorPagination
 from rest_framework.request import Request
 from rest_framework.utils.urls import replace_query_param
 
-from portal.list_filter import SORT, ListFilter
-from wms.core.counting import EXACT_UP_TO, count_up_to
+from portal.lists.base_filter import SORT, ListFilter
+from wms.core.database.counting import EXACT_UP_TO, count_up_to
 
 _BACK = "back:"
 _NO_CURSOR = "is not a cursor of this list"

@@ -7,7 +7,7 @@ from typing import IO, Any
 
 from rest_framework.parsers import JSONParser
 
-from portal.storable import faults_of_json
+from portal.middleware.storable import faults_of_json
 from wms.core.errors import InvalidInput
 
 

@@ -19,9 +19,9 @@ from rest_framework.response import Response
 from rest_framework.views import set_rollback
 
 from portal.api.checked import told_of
-from portal.problem_details import CONTENT_TYPE, problem_body
+from portal.shared.problem_details import CONTENT_TYPE, problem_body
 from wms.core.errors import Finding, InvalidInput, NotAuthenticated, PilotageError
-from wms.dags.checking import FaultyDag
+from wms.dags.submission.checking import FaultyDag
 
 _ADVICE: Mapping[type[exceptions.APIException], str] = {
     exceptions.NotAuthenticated: " Send a token: `Authorization: Token <token>`.",

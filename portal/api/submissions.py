@@ -9,15 +9,15 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 from rest_framework.request import Request
 
-from portal.api.dag_serializers import DagDetailSerializer
-from portal.api.serializers import FindingSerializer
-from portal.submissions import Sent, read_options, submission_of
-from portal.uploads import uploads
+from portal.api.shapes.common import FindingSerializer
+from portal.api.shapes.dags import DagDetailSerializer
+from portal.middleware.uploads import uploads
+from portal.shared.submissions import Sent, read_options, submission_of
 from wms.core.errors import Finding, InvalidInput
 from wms.dags.language.origin import read_origin
 from wms.dags.models import Dag
-from wms.dags.rescues import read_resumption
-from wms.dags.submission import DagSubmission, submission_warnings
+from wms.dags.rescue.rescue_files import read_resumption
+from wms.dags.submission.submit import DagSubmission, submission_warnings
 
 _FILES = ("dag", "description", "file", "archive")
 _ORIGIN = ("directory", "root", "use_dag_dir")

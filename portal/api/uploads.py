@@ -9,7 +9,7 @@ from django.http import HttpRequest
 from rest_framework.parsers import BaseParser, DataAndFiles, MultiPartParser
 
 from matching.classads import MAX_AD_BYTES
-from portal.storable import faults_of_form
+from portal.middleware.storable import faults_of_form
 from wms.core.errors import InvalidInput, TooLarge
 
 

@@ -19,9 +19,9 @@ from urllib.request import ProxyHandler, Request, build_opener
 
 from portal.cli.place import BASE, Place
 from portal.cli.steps import Patience, Stalled, Steps
+from portal.config.env import text, words
+from portal.config.instance import instance_of
 from portal.embedded.ports import LOOPBACK
-from portal.env import text, words
-from portal.instance import instance_of
 
 #: So long no step of a start may take; the start as a whole takes as long as it takes.
 STEP_LIMIT_S = 300

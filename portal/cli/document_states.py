@@ -12,7 +12,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 from portal.cli.place import BASE
-from portal.state_words import ENTITIES, Entity
+from portal.shared.state_words import ENTITIES, Entity
 
 DOCUMENT = BASE / "docs" / "reference" / "states.md"
 

@@ -6,7 +6,7 @@ import re
 import socket
 from dataclasses import dataclass
 
-from portal import env
+from portal.config import env
 from portal.embedded.ports import LOOPBACK
 
 _ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_.-]+):([0-9]{1,5})")

@@ -17,7 +17,7 @@ from portal.history.marks import flags_of, shapes_of
 from portal.history.palettes import FONT, PALETTES, Palette, Scheme, faded
 from portal.history.panes import Kind
 from portal.history.words import legend_of
-from portal.looks import LOOKS, look_of
+from portal.shared.looks import LOOKS, look_of
 from wms.history.annotations import Annotation
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import Any
 from django.contrib.auth.backends import ModelBackend
 from django.http import HttpRequest
 
-from portal.guessing import counted_guess
+from portal.middleware.login_throttle import counted_guess
 from wms.core.models import User
 from wms.notices.selectors import with_unread
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from django.db import IntegrityError, transaction
 
-from portal.lists import find_list
+from portal.lists.registry import find_list
 from portal.personal.models import Preferences, SavedFilter
 from portal.personal.policy import require_change, require_sharing
 from portal.personal.selectors import find_filter

@@ -13,9 +13,9 @@ from django.utils import timezone
 from django.views.decorators.csrf import csrf_exempt
 
 from wms.core.errors import InvalidInput, NotAuthenticated, PilotageError
-from wms.jobs.streams import PieceMissing
-from wms.pilots.references import AttemptRef
-from wms.pilots.services import authenticate_pilot
+from wms.jobs.output.streams import PieceMissing
+from wms.pilots.protocol.references import AttemptRef
+from wms.pilots.protocol.registration import authenticate_pilot
 
 View = Callable[..., HttpResponseBase]
 

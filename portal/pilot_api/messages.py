@@ -11,10 +11,10 @@ from matching.resources import NODE_NUMBERS, NODE_TEXTS, Resource
 from portal.pilot_api.bodies import MAX_AMOUNT, Fields
 from wms.jobs.attempts import PayloadEnd
 from wms.jobs.models import Attempt
-from wms.pilots.claims import ClaimAnswer
-from wms.pilots.heartbeats import Beat, HeartbeatAnswer
 from wms.pilots.models import Pilot
-from wms.pilots.references import AttemptRef
+from wms.pilots.protocol.claims import ClaimAnswer
+from wms.pilots.protocol.heartbeats import Beat, HeartbeatAnswer
+from wms.pilots.protocol.references import AttemptRef
 from wms.sites.selectors import queue_offer, with_identity
 
 #: What a payload uses, as far as its pilot can tell; in seconds and MB.

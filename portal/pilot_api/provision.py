@@ -11,9 +11,9 @@ from django.utils import timezone
 from portal.pilot_api.bodies import Fields, read_body
 from portal.pilot_api.endpoint import endpoint, for_pilot
 from wms.core.errors import NotAuthenticated
-from wms.pilots.checks import CheckResult, record_checks, report_unfit
-from wms.pilots.manifest import file_content, manifest_content
 from wms.pilots.models import Pilot
+from wms.pilots.program.checks import CheckResult, record_checks, report_unfit
+from wms.pilots.program.manifest import file_content, manifest_content
 
 _REASON_LENGTH = 1000
 

@@ -19,13 +19,16 @@ from portal.pilot_api.connections import is_connected
 from portal.pilot_api.endpoint import credential_of, endpoint, for_attempt, for_pilot
 from wms.core.conf import conf
 from wms.core.errors import InvalidInput, NotAuthenticated, NotFound, PilotageError, TooLarge
-from wms.jobs import attempts, blobs, inputs, streams
+from wms.jobs import attempts
+from wms.jobs.content import blobs, inputs
 from wms.jobs.messages import live_attempt, taking
 from wms.jobs.models import Attempt, AttemptFile, Stream
-from wms.pilots import claims, logs, services
-from wms.pilots.heartbeats import Credential, record_heartbeat
-from wms.pilots.held_claims import claim_and_wait
+from wms.jobs.output import streams
 from wms.pilots.models import Pilot
+from wms.pilots.protocol import claims, logs
+from wms.pilots.protocol import registration as services
+from wms.pilots.protocol.heartbeats import Credential, record_heartbeat
+from wms.pilots.protocol.held_claims import claim_and_wait
 
 log = structlog.get_logger(__name__)
 

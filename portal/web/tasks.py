@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from celery import shared_task
 
-from portal.drawings import draw_ahead
+from portal.shared.drawings import draw_ahead
 from wms.core import loops
 
 DRAWER = loops.register(

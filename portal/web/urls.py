@@ -5,38 +5,36 @@ from __future__ import annotations
 from django.contrib.auth.views import LoginView, LogoutView
 from django.urls import path
 
-from portal.web.views import (
-    account,
-    audit,
-    bulk,
-    dag_graph,
-    dags,
-    dashboard,
-    downtimes,
-    efficiency,
-    errors,
-    explain,
-    failure_rules,
-    files,
-    help,
-    history,
-    jobs,
-    lists,
-    logs,
-    negotiation,
-    nodes,
-    notices,
-    personal,
-    pilots,
-    placements,
-    queues,
-    runs,
-    shares,
-    sites,
-    submission,
-    suspects,
-    task_queues,
-)
+from portal.web.account import notice_views as notices
+from portal.web.account import personal_views as personal
+from portal.web.account import views as account
+from portal.web.bulk import views as bulk
+from portal.web.dags import run_views as runs
+from portal.web.dags import submission_views as submission
+from portal.web.dags import views as dags
+from portal.web.dashboard import help_views as help
+from portal.web.dashboard import views as dashboard
+from portal.web.explain import views as explain
+from portal.web.failures import rule_views as failure_rules
+from portal.web.failures import views as errors
+from portal.web.graph import views as dag_graph
+from portal.web.history import views as history
+from portal.web.jobs import views as jobs
+from portal.web.lists import views as lists
+from portal.web.logs import file_views as files
+from portal.web.logs import views as logs
+from portal.web.matching import share_views as shares
+from portal.web.matching import task_queue_views as task_queues
+from portal.web.matching import views as negotiation
+from portal.web.nodes import views as nodes
+from portal.web.pilots import placement_views as placements
+from portal.web.pilots import views as pilots
+from portal.web.records import efficiency_views as efficiency
+from portal.web.records import views as audit
+from portal.web.sites import downtime_views as downtimes
+from portal.web.sites import queue_views as queues
+from portal.web.sites import suspect_views as suspects
+from portal.web.sites import views as sites
 
 app_name = "web"
 urlpatterns = [

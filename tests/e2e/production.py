@@ -21,17 +21,17 @@ from wms.bulk.services import Confirmation, Selection, confirm, freeze
 from wms.core.actors import Actor
 from wms.core.loops import LOOPS
 from wms.core.models import ControlLoop, User
+from wms.dags.engine.shared_limits import save_shared_limit
 from wms.dags.models import Dag, Node, SharedLimit
 from wms.dags.scripts import service as scripts
-from wms.dags.services import hold_dags
-from wms.dags.shared_limits import save_shared_limit
-from wms.dags.submission import DagSubmission, submit_dag
+from wms.dags.services.dags import hold_dags
+from wms.dags.submission.submit import DagSubmission, submit_dag
 from wms.failures import grouping
 from wms.jobs.limits import save_limit
 from wms.jobs.models import Job, RunningLimit
-from wms.jobs.services import JobSpec, create_workspace, submit_jobs
-from wms.pilots import monitor
+from wms.jobs.operations import JobSpec, create_workspace, submit_jobs
 from wms.pilots.models import Pilot
+from wms.pilots.monitoring import monitor
 from wms.pilots.suspect_models import SuspectedNode
 from wms.placement.models import PlacementRequest
 from wms.placement.services import end_attempt, start_attempt

@@ -17,7 +17,7 @@ from wms.bulk.models import BulkItem, BulkOperation
 from wms.core.actors import Actor
 from wms.core.models import User
 from wms.dags.models import Dag
-from wms.dags.services import remove_dags
+from wms.dags.services.dags import remove_dags
 from wms.jobs.models import Job
 
 

@@ -12,7 +12,7 @@ from django.urls import reverse
 from playwright.sync_api import Page, expect
 from pytest_django.live_server_helper import LiveServer
 
-from portal.web import dag_graph
+from portal.web.graph import layout as dag_graph
 from tests import factories
 from tests.e2e.conftest import NARROW, WIDE, Complaints
 from wms.core.models import User

@@ -11,12 +11,12 @@ from django.utils import timezone
 from playwright.sync_api import Browser, Page, expect
 from pytest_django.live_server_helper import LiveServer
 
-from portal.web.log_pages import FOLLOW_S
+from portal.web.logs.viewer import FOLLOW_S
 from tests import factories
 from tests.e2e.conftest import NARROW, Complaints
 from wms.core.models import User
 from wms.jobs.models import Attempt, Stream
-from wms.jobs.streams import append_to_stream
+from wms.jobs.output.streams import append_to_stream
 
 Login = Callable[[User], None]
 _TURN_MS = 1000 * FOLLOW_S + 100

@@ -17,7 +17,7 @@ from tests.e2e.conftest import Complaints
 from wms.core.actors import Actor
 from wms.core.models import User
 from wms.dags.models import Dag
-from wms.dags.submission import DagSubmission, submit_dag
+from wms.dags.submission.submit import DagSubmission, submit_dag
 
 Login = Callable[[User], None]
 

@@ -17,7 +17,7 @@ from tests.e2e.production import Production
 from wms.core.actors import Actor
 from wms.core.models import User
 from wms.dags.models import Dag
-from wms.dags.services import hold_dags
+from wms.dags.services.dags import hold_dags
 
 Login = Callable[[User], None]
 

@@ -7,7 +7,7 @@ from datetime import timedelta
 from django.urls import reverse
 from django.utils import timezone
 
-from portal.web.account_page import TABS
+from portal.web.account.page import TABS
 from tests.e2e.production import Production
 from wms.core.actors import Actor
 from wms.core.models import ControlLoop

@@ -7,7 +7,7 @@ from django.test import RequestFactory
 from django.urls import reverse
 
 from portal.admin.site import site as admin_site
-from portal.web.dag_page import TABS
+from portal.web.dags.page import TABS
 from tests.e2e.production import Production, bulk_operations
 from tests.e2e.told import account_pages
 from wms.core.models import AuditEntry

@@ -18,8 +18,8 @@ from examples.load.places import SHIFTER
 from examples.load.scale import Scale
 from tests import factories
 from wms.core.models import InboxEntry, User
+from wms.dags.engine.rebuild import rebuild_dag
 from wms.dags.models import Dag, Edge, Node
-from wms.dags.rebuild import rebuild_dag
 from wms.failures.models import Failure, FailureBin, FailureGroup
 from wms.history.models import Bin
 from wms.jobs.models import Attempt, Job, JobEvent

@@ -16,19 +16,19 @@ from wms.core.models import User
 from wms.dags.lifecycle import DATA_TOPIC
 from wms.dags.models import Dag, Node, ScriptRun
 from wms.failures import grouping
-from wms.jobs.blobs import store_bytes
+from wms.jobs.content.blobs import store_bytes
 from wms.jobs.models import Job
-from wms.jobs.streams import append_to_stream
+from wms.jobs.output.streams import append_to_stream
 from wms.notices.models import Channel, Delivery, Notice
 from wms.notices.services import add_channel, subscribe
-from wms.pilots.checks import save_node_check
-from wms.pilots.contacts import note_failure
-from wms.pilots.director import plan_requests
 from wms.pilots.lifecycle import apply as apply_to_pilots
-from wms.pilots.limits import save_limit as save_limit_on_pilots
-from wms.pilots.logs import append_to_log
 from wms.pilots.models import NodeCheck, Pilot, PilotCheck
+from wms.pilots.pressure.backoff import note_failure
+from wms.pilots.pressure.director import plan_requests
+from wms.pilots.pressure.pilot_limits import save_limit as save_limit_on_pilots
 from wms.pilots.pressure_models import ElementContact, PilotLimit, PressureRecord
+from wms.pilots.program.checks import save_node_check
+from wms.pilots.protocol.logs import append_to_log
 from wms.pilots.suspect_models import SuspectedNode
 from wms.placement.models import PlacementRequest
 from wms.placement.services import submit_request

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from matching.patience import Patience
-from portal import archives
-from portal.archives import unpack
+from portal.shared import archives
+from portal.shared.archives import unpack
 from wms.core.errors import InvalidInput, TooLarge
 
 ENDLESS = Patience(None, 0)

@@ -9,7 +9,7 @@ from celery import current_app
 from celery.signals import before_task_publish
 from django.core.cache import cache
 
-from portal.beat import LoopScheduler
+from portal.config.beat import LoopScheduler
 from wms.core import idling, loops
 
 pytestmark = pytest.mark.django_db
@@ -21,7 +21,7 @@ class Clock:
     def __init__(self, traveller: time_machine.Traveller, monkeypatch: pytest.MonkeyPatch) -> None:
         self._traveller = traveller
         self._now_s = 0.0
-        monkeypatch.setattr("portal.beat.time.monotonic", lambda: self._now_s)
+        monkeypatch.setattr("portal.config.beat.time.monotonic", lambda: self._now_s)
         self.scheduler = LoopScheduler(app=current_app)
         self.asked: Counter[str] = Counter()
 

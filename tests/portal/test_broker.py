@@ -19,16 +19,16 @@ from django.conf import settings
 from kombu import Connection, Exchange, Queue
 from redis.exceptions import LockNotOwnedError
 
-from portal.broker import PlainClient, Transport, refresh_binding, sweep_bindings
 from portal.celery import app
+from portal.config.broker import PlainClient, Transport, refresh_binding, sweep_bindings
+from portal.config.redis_urls import broker_url
 from portal.embedded.temporary import TemporaryServers
-from portal.redis_urls import broker_url
 
 ROOT = Path(__file__).resolve().parents[2]
 _TAKES_AND_DIES = """
 import os, signal, sys
 from kombu import Connection, Exchange, Queue
-import portal.broker
+import portal.config.broker
 queue = Queue("abandoned", Exchange("abandoned"), routing_key="abandoned")
 assert queue(Connection(sys.argv[1]).channel()).get() is not None
 os.kill(os.getpid(), signal.SIGKILL)

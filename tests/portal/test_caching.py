@@ -12,7 +12,7 @@ from django.conf import settings
 from django.core.cache import cache
 from redis.exceptions import RedisError
 
-from portal import drawings
+from portal.shared import drawings
 from tests import factories
 
 

@@ -9,7 +9,7 @@ import pytest
 from django.db import connection
 
 from tests.statements import carried_out_by
-from wms.core.statements import prepared_rows
+from wms.core.database.statements import prepared_rows
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

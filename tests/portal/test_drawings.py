@@ -11,15 +11,15 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
-from portal import drawings
-from portal.drawings import counts_of, drawing_of, ends_by, states_of
+from portal.shared import drawings
+from portal.shared.drawings import counts_of, drawing_of, ends_by, states_of
 from tests import factories
-from wms.dags.drawing_states import DRAWN, version_of
 from wms.dags.models import Dag
+from wms.dags.reading.drawing_states import DRAWN, version_of
 
 _NOBODY = {
     "default": {
-        "BACKEND": "portal.caching.PlainCache",
+        "BACKEND": "portal.config.caching.PlainCache",
         "LOCATION": "redis://127.0.0.1:1/0",
     }
 }

@@ -14,8 +14,8 @@ from django.test import Client, RequestFactory
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portal.errors import server_error
-from portal.storable import MAX_INT8, faults_of_json
+from portal.middleware.errors import server_error
+from portal.middleware.storable import MAX_INT8, faults_of_json
 from tests import factories
 from tests.portal.pilot_api.pilot_client import ENDED, PilotClient
 from wms.accounting.models import AccountingGroup

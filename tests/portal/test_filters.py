@@ -8,14 +8,14 @@ from types import SimpleNamespace
 import pytest
 from django.http import QueryDict
 
-from portal.filters import PilotFilter
-from portal.job_filter import JobFilter
-from portal.lists import LISTS, apply_filter, find_list
+from portal.lists.filters import PilotFilter
+from portal.lists.job_filter import JobFilter
+from portal.lists.registry import LISTS, apply_filter, find_list
 from tests import factories
 from wms.core.errors import InvalidInput, NotFound
 from wms.core.models import AuditEntry
 from wms.dags.models import Dag
-from wms.dags.services import hold_dags
+from wms.dags.services.dags import hold_dags
 from wms.jobs.models import Job
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -182,7 +182,7 @@ def test_jobs_are_found_by_the_site_of_their_latest_attempt(people: SimpleNamesp
 def test_names_of_jobs_are_looked_for_in_the_latest_ones_and_that_is_said(
     people: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("portal.job_filter.SEARCHED_JOBS", 1)
+    monkeypatch.setattr("portal.lists.job_filter.SEARCHED_JOBS", 1)
     dag = factories.running_dag(people.alice, node_count=3)
     latest = Job.objects.order_by("-pk").first()
     assert latest is not None
@@ -198,7 +198,7 @@ def test_names_of_jobs_are_looked_for_in_the_latest_ones_and_that_is_said(
 def test_jobs_are_found_by_their_reason_however_old_they_are(
     people: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("portal.job_filter.SEARCHED_JOBS", 1)
+    monkeypatch.setattr("portal.lists.job_filter.SEARCHED_JOBS", 1)
     factories.running_dag(people.alice, node_count=3)
     first, second, _ = Job.objects.order_by("pk")
     Job.objects.filter(pk=first.pk).update(state_reason="Disk full, on node 7")

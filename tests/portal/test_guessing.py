@@ -10,9 +10,9 @@ import pytest
 from django.core.cache import cache
 from django.test import Client, RequestFactory
 
-from portal import guessing
 from portal.embedded.ports import free_ports
-from portal.guessing import FAILURES_PER_ACCOUNT, TooManyGuesses, counted_guess
+from portal.middleware import login_throttle as guessing
+from portal.middleware.login_throttle import FAILURES_PER_ACCOUNT, TooManyGuesses, counted_guess
 from tests import factories
 from wms.core.models import User
 

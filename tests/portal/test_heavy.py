@@ -10,7 +10,7 @@ from django.db import close_old_connections, connection
 from django.http import StreamingHttpResponse
 from django.test import Client
 
-from portal.heavy import sent_from_a_place
+from portal.middleware.heavy import sent_from_a_place
 from tests import factories
 from wms.core.models import Role, User
 from wms.failures.models import FailureRule

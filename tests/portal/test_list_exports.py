@@ -12,14 +12,15 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from portal import list_exports, lists
-from portal.lists import LISTS
+from portal.lists import exports as list_exports
+from portal.lists import registry as lists
+from portal.lists.registry import LISTS
 from portal.personal.services import save_preferences
 from tests import factories
 from wms.bulk.services import Selection, freeze
 from wms.core.actors import Actor
 from wms.dags.models import Dag
-from wms.dags.services import hold_dags
+from wms.dags.services.dags import hold_dags
 
 
 @pytest.fixture

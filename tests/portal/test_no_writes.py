@@ -13,7 +13,7 @@ PORTAL = Path(settings.BASE_DIR, "portal")
 #: What people keep of the portal itself has its services there.
 SERVICES = PORTAL / "personal" / "services.py"
 #: What it removes are keys of the broker.
-BROKER = PORTAL / "broker.py"
+BROKER = PORTAL / "config" / "broker.py"
 #: Methods that write wherever they are called.
 WRITES = frozenset(
     {

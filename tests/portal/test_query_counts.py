@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from django.test import Client
 
-from portal.web import dag_page
+from portal.web.dags import page as dag_page
 from tests.portal.routes import Route, routes
 from tests.portal.world import World, grown, small_world
 from tests.query_counts import compare_growth, compare_with_baseline, statements_of

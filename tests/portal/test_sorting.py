@@ -14,10 +14,10 @@ from django.test.utils import CaptureQueriesContext
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from portal.job_filter import JobFilter
-from portal.list_filter import ListFilter
-from portal.lists import LISTS, find_list
-from portal.sorting import Border, Order
+from portal.lists.base_filter import ListFilter
+from portal.lists.job_filter import JobFilter
+from portal.lists.registry import LISTS, find_list
+from portal.lists.sorting import Border, Order
 from tests import factories
 from wms.dags.models import Dag
 from wms.jobs.models import Job, Workspace
@@ -178,7 +178,7 @@ def test_the_order_of_a_list_is_kept_with_a_filter_and_chooses_no_rows(
 def test_what_no_index_has_in_order_is_sorted_among_the_latest(
     people: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("portal.list_filter.EXACT_UP_TO", 2)
+    monkeypatch.setattr("portal.lists.base_filter.EXACT_UP_TO", 2)
     factories.running_dag(people.alice, node_count=4)
     oldest, *_, late, latest = Job.objects.order_by("pk")
     Job.objects.filter(pk__in=[oldest.pk, late.pk]).update(priority=9)
@@ -221,7 +221,7 @@ def test_jobs_of_all_states_by_their_last_change_are_read_from_one_end_of_an_ind
 def test_names_that_begin_so_are_found_however_old_their_jobs_are(
     people: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("portal.job_filter.SEARCHED_JOBS", 1)
+    monkeypatch.setattr("portal.lists.job_filter.SEARCHED_JOBS", 1)
     old = factories.job(people.alice, name="fit_1%")
     factories.job(people.alice, name="fit_10")
     factories.job(people.alice, name="afit_1%")
@@ -239,8 +239,8 @@ def test_names_that_begin_so_are_found_however_old_their_jobs_are(
 def test_a_beginning_that_many_names_have_is_looked_for_in_the_latest_jobs_and_that_is_said(
     people: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("portal.job_filter.SEARCHED_JOBS", 2)
-    monkeypatch.setattr("portal.job_filter.BEGINNINGS", 2)
+    monkeypatch.setattr("portal.lists.job_filter.SEARCHED_JOBS", 2)
+    monkeypatch.setattr("portal.lists.job_filter.BEGINNINGS", 2)
     dag = factories.running_dag(people.alice, node_count=3)
 
     found = asked("jobs", people, "begins=A")

@@ -31,16 +31,16 @@ from wms.accounting.models import AccountingGroup, ConcurrencyLimit, Submitter
 from wms.bulk.models import BulkOperation
 from wms.core.audit import record_action
 from wms.core.models import ApiToken, AuditEntry
+from wms.dags.engine.shared_limits import save_shared_limit
 from wms.dags.models import Dag, NegotiationCycle, Node, ScriptRun, SharedLimit
-from wms.dags.shared_limits import save_shared_limit
 from wms.failures.models import FailureGroup, FailureRule
 from wms.jobs.limits import save_limit
 from wms.jobs.models import Job, RunningLimit
 from wms.notices.models import Channel, Subscription
-from wms.pilots.bundle import agent_bundle
-from wms.pilots.manifest import store_manifest
 from wms.pilots.models import NodeCheck, Pilot
 from wms.pilots.pressure_models import PilotLimit
+from wms.pilots.program.bundle import agent_bundle
+from wms.pilots.program.manifest import store_manifest
 from wms.pilots.suspect_models import SuspectedNode
 from wms.placement.models import PlacementRequest
 from wms.sites.models import Downtime, Queue, Site

@@ -25,7 +25,7 @@ from portal.cli.listening import Listen
 from portal.cli.place import BASE
 from portal.cli.supervision import web_command
 from portal.embedded.ports import LOOPBACK, free_ports
-from portal.guessing import FAILURES_PER_ACCOUNT
+from portal.middleware.login_throttle import FAILURES_PER_ACCOUNT
 from tests import factories
 
 pytestmark = [pytest.mark.scenario, pytest.mark.django_db(transaction=True)]

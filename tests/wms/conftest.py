@@ -11,7 +11,7 @@ from django.conf import settings as django_settings
 from wms.core.actors import Actor
 from wms.core.models import Role, User
 from wms.dags.models import Dag
-from wms.dags.submission import DagSubmission, submit_dag
+from wms.dags.submission.submit import DagSubmission, submit_dag
 from wms.sites.models import Site
 from wms.sites.services import QueueSpec, SiteSpec, configure_site
 

@@ -12,10 +12,10 @@ from matching.fairshare import BEST_PRIORITY, decayed_priority
 from wms.accounting.models import AccountingGroup, ConcurrencyLimit, Submitter
 from wms.core.actors import Actor
 from wms.core.audit import record_action
+from wms.core.database.saving import check_row, check_same_name, save_audited
 from wms.core.errors import Conflict, InvalidInput
 from wms.core.models import Role, User
 from wms.core.policy import require_role
-from wms.core.saving import check_row, check_same_name, save_audited
 
 # One statement for all submitters; the numbers come from `decayed_priority`, so that the formula
 # stands in one place.

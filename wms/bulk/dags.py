@@ -19,11 +19,11 @@ from wms.bulk.kinds import (
 )
 from wms.core.models import User
 from wms.core.transitions import Applied
-from wms.dags import services
 from wms.dags.models import Dag, Node
-from wms.dags.node_services import rerun_nodes
 from wms.dags.policy import may_steer
-from wms.dags.selectors import unfinished_jobs
+from wms.dags.reading.selectors import unfinished_jobs
+from wms.dags.services import dags as services
+from wms.dags.services.nodes import rerun_nodes
 from wms.dags.states import COUNTED_KINDS, DAG_TERMINAL, DAG_TRANSITIONS, DagState, NodeState
 
 #: The jobs of so many DAGs are counted for a preview.

@@ -20,12 +20,12 @@ from wms.bulk.kinds import (
 )
 from wms.core.models import User
 from wms.core.transitions import Applied
-from wms.dags.dag_jobs import DAG_ID, OF_DAGS, dag_of_outer_job
 from wms.dags.models import Node
-from wms.dags.node_services import rerun_nodes
-from wms.dags.selectors import nodes_of_jobs
+from wms.dags.reading.dag_jobs import DAG_ID, OF_DAGS, dag_of_outer_job
+from wms.dags.reading.selectors import nodes_of_jobs
+from wms.dags.services.nodes import rerun_nodes
 from wms.dags.states import NODE_TERMINAL, DagState
-from wms.jobs import steering
+from wms.jobs import services as steering
 from wms.jobs.models import Job
 from wms.jobs.policy import may_steer
 from wms.jobs.states import NOTES, TERMINAL, TRANSITIONS

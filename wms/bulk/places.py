@@ -15,8 +15,8 @@ from wms.dags.states import DAG_ACTIVE
 from wms.jobs.models import Attempt
 from wms.pilots.models import Pilot
 from wms.pilots.policy import may_steer as may_steer_pilots
+from wms.pilots.services import drain_pilot, remove_pilot
 from wms.pilots.states import ALIVE
-from wms.pilots.steering import drain_pilot, remove_pilot
 from wms.placement.models import PlacementRequest
 from wms.placement.policy import may_steer as may_steer_request
 from wms.placement.services import remove_requests

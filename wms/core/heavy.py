@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from enum import StrEnum
 
 from wms.core.conf import conf
+from wms.core.database.locks import one_of_advisory_locks
 from wms.core.errors import Busy
-from wms.core.locks import one_of_advisory_locks
 from wms.core.models import User
 
 

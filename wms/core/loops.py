@@ -18,8 +18,8 @@ from kombu.exceptions import OperationalError
 from kombu.pools import ProducerPool, producers
 from redis.exceptions import RedisError
 
+from wms.core.database.locks import advisory_lock
 from wms.core.idling import IDLE_AFTER_S, idle_for_s, idle_period_s, note_activity
-from wms.core.locks import advisory_lock
 from wms.core.models import ControlLoop
 
 log = structlog.get_logger(__name__)

@@ -13,11 +13,11 @@ from django.db import connection, models
 from django.db.models.functions import Now
 
 from wms.core.actors import Actor
+from wms.core.database.prepared import Parameter, update_statement
+from wms.core.database.statements import one_line, prepared_rows, whole_numbers
 from wms.core.errors import ReasonRequired
 from wms.core.inbox import knock
 from wms.core.models import EventRecord, InboxEntry
-from wms.core.prepared import Parameter, update_statement
-from wms.core.statements import one_line, prepared_rows, whole_numbers
 from wms.core.transitions import Applied, TransitionTable
 
 _BEGIN = """

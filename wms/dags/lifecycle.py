@@ -1,4 +1,4 @@
-"""The one place where a DAG changes its state; that of its nodes is `wms.dags.moves`."""
+"""The one place where a DAG changes its state; for nodes it is `wms.dags.engine.transitions`."""
 
 from __future__ import annotations
 

@@ -6,8 +6,11 @@ from celery import shared_task
 
 from wms.core import loops
 from wms.core.conf import conf
-from wms.dags import engine, negotiation, rebuild, rematching, timers
+from wms.dags.engine import cycle as engine
+from wms.dags.engine import rebuild, timers
 from wms.dags.lifecycle import ADVANCE_TASK, NEGOTIATE_TASK
+from wms.dags.negotiation import cycle as negotiation
+from wms.dags.negotiation import rematch as rematching
 from wms.dags.scripts import tasks as script_tasks
 
 #: Celery looks for tasks in this module: those of the scripts belong to it.

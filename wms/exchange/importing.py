@@ -18,7 +18,7 @@ from django.db import IntegrityError, models, transaction
 from wms.core.actors import Actor
 from wms.core.audit import record_action
 from wms.core.errors import Conflict, Finding, InvalidInput, PilotageError
-from wms.dags.shared_limits import save_shared_limit
+from wms.dags.engine.shared_limits import save_shared_limit
 from wms.exchange.fields import (
     NAMES_OF,
     PILOT_LIMIT,
@@ -31,7 +31,7 @@ from wms.exchange.fields import (
 from wms.exchange.reading import Entry, read_document
 from wms.exchange.writing import written
 from wms.jobs.limits import save_limit
-from wms.pilots.limits import save_limit as save_pilot_limit
+from wms.pilots.pressure.pilot_limits import save_limit as save_pilot_limit
 from wms.pilots.pressure_models import PilotLimit
 from wms.sites.models import Site
 from wms.sites.policy import require_configuring_some

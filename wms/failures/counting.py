@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from django.db import connection
 from django.db.backends.utils import CursorWrapper
 
-from wms.core.statements import whole_numbers
+from wms.core.database.statements import whole_numbers
 from wms.failures.models import FailureBin
 
 Span = FailureBin.Span

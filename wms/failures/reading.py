@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from wms.dags.dag_jobs import TOLD_OF_JOB, told_dag
+from wms.dags.engine.transitions import FAILURE_TOPIC as NODE_TOPIC
 from wms.dags.models import NodeEvent
-from wms.dags.moves import FAILURE_TOPIC as NODE_TOPIC
+from wms.dags.reading.dag_jobs import TOLD_OF_JOB, told_dag
 from wms.dags.states import NodeCause, NodeKind, NodeState
 from wms.failures.models import Category, Kind
 from wms.jobs.lifecycle import FAILURE_TOPIC as FAILED_JOBS
@@ -18,7 +18,7 @@ from wms.jobs.models import Attempt, JobEvent
 from wms.jobs.states import JobCause
 from wms.pilots.lifecycle import FAILURE_TOPIC as PILOT_TOPIC
 from wms.pilots.models import PilotEvent
-from wms.pilots.suspects import Suspicions
+from wms.pilots.monitoring.suspects import Suspicions
 
 #: The inboxes of failures, by what failed.
 KINDS: Mapping[str, Kind] = {

@@ -9,8 +9,8 @@ from django.db.models.functions import Now
 
 from wms.core.actors import Actor
 from wms.core.audit import record_action, record_actions
+from wms.core.database.saving import check_row, save_audited
 from wms.core.errors import Conflict, InvalidInput, NotFound, ReasonRequired
-from wms.core.saving import check_row, save_audited
 from wms.core.transitions import Applied
 from wms.failures.lifecycle import MACHINE
 from wms.failures.models import Category, Failure, FailureGroup, FailureRule, RuleBook

@@ -11,8 +11,8 @@ from django.db.models import Count, Sum
 
 from wms.core.loops import last_report
 from wms.core.models import ControlLoop
-from wms.dags.cycles import latest_cycle
 from wms.dags.models import Dag
+from wms.dags.negotiation.records import latest_cycle
 from wms.dags.states import DagState
 from wms.history.counting import count_up_to_now
 from wms.history.services import store_samples

@@ -16,6 +16,9 @@ from wms.core.actors import Actor
 from wms.core.errors import InvalidInput
 from wms.jobs import lifecycle, statements
 from wms.jobs.avoiding import avoid_host
+from wms.jobs.content.paths import checked_path
+from wms.jobs.content.places import misplaced, names_told
+from wms.jobs.content.publishing import not_received, publish
 from wms.jobs.messages import (
     AttemptSuperseded,
     find_attempt,
@@ -25,11 +28,8 @@ from wms.jobs.messages import (
     taking,
 )
 from wms.jobs.models import Attempt, AttemptFile, Blob, Job
-from wms.jobs.paths import checked_path
+from wms.jobs.operations import MOST_FREE_ATTEMPTS, hold_jobs, reschedule_jobs
 from wms.jobs.pilot_time import needs_of_more_time
-from wms.jobs.places import misplaced, names_told
-from wms.jobs.publishing import not_received, publish
-from wms.jobs.services import MOST_FREE_ATTEMPTS, hold_jobs, reschedule_jobs
 from wms.jobs.states import WITH_PILOT, JobCause, JobState
 from wms.jobs.verdicts import (
     MOST_PAYLOAD_FAILURES,

@@ -22,10 +22,10 @@ from matching.resources import JobKind
 from wms.accounting.models import AccountingGroup
 from wms.core.actors import Actor
 from wms.core.audit import record_action
+from wms.core.database.saving import check_row, save_audited
+from wms.core.database.statements import one_line, prepared_rows
 from wms.core.errors import InvalidInput
 from wms.core.models import User
-from wms.core.saving import check_row, save_audited
-from wms.core.statements import one_line, prepared_rows
 from wms.jobs.models import Attempt, RunningLimit
 from wms.sites.policy import require_configuring, sites_of
 

@@ -9,11 +9,11 @@ import structlog
 from django.db import transaction
 
 from wms.core.actors import Actor
+from wms.core.database.unstorable import PERMANENT_ERRORS, UNSTORABLE_VALUES, told
 from wms.core.errors import Conflict, NotFound
-from wms.core.unstorable import PERMANENT_ERRORS, UNSTORABLE_VALUES, told
 from wms.jobs import lifecycle, statements
 from wms.jobs.models import Attempt, Job, JobEvent
-from wms.jobs.services import close_attempts, reschedule_jobs
+from wms.jobs.operations import close_attempts, reschedule_jobs
 from wms.jobs.states import WITH_PILOT, JobCause
 
 log = structlog.get_logger(__name__)

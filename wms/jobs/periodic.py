@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from wms.core.actors import Actor
-from wms.jobs import services
+from wms.jobs import operations as services
 from wms.jobs.models import Job
 from wms.jobs.selectors import latest_attempts
 from wms.jobs.states import TERMINAL, JobCause, JobState

@@ -1,416 +1,157 @@
-"""What can be done with jobs: submit, bind to a pilot, hold, release, kill, reschedule."""
+"""What people do with jobs: hold, release, end, prioritise them, and ask for what they print."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection
 from datetime import datetime, timedelta
-from typing import Any
 
 from django.db import transaction
-from django.db.models import Case, DateTimeField, ExpressionWrapper, F, Value, When
-from django.db.models.functions import Now
 
-from matching.needs import Needs
-from matching.rescheduling import pause_after_s
+from matching.draws import JOB_WEIGHTS
 from wms.core.actors import Actor
+from wms.core.audit import record_action, record_actions
 from wms.core.conf import conf
-from wms.core.models import User
-from wms.core.statements import sent_ahead
+from wms.core.errors import Conflict, InvalidInput, NotFound, ReasonRequired
+from wms.core.stale import refuse_stale
 from wms.core.transitions import Applied
-from wms.jobs import lifecycle, statements
-from wms.jobs.avoiding import avoid_places
-from wms.jobs.models import Attempt, Blob, Job, Workspace, WorkspaceFile
-from wms.jobs.selectors import paused_until
-from wms.jobs.specs import JobSpec
-from wms.jobs.states import QUEUED, WITH_PILOT, JobCause, JobState
-from wms.jobs.storing import JobWriter
-from wms.taskqueues import services as taskqueues
+from wms.jobs import lifecycle
+from wms.jobs import operations as services
+from wms.jobs.models import Attempt, Job, JobEvent
+from wms.jobs.policy import require_steering
+from wms.jobs.states import NOTES, JobCause
+from wms.taskqueues.services import withdraw
 
-_REQUEUER = Actor.system("rescheduled-jobs")
-_REQUEUED_AT_ONCE = 1000
-#: A job that was pre-empted so often pays for the next time with one of its attempts.
-MOST_FREE_ATTEMPTS = 1000
+#: The greatest priority of a job; the least is 0.
+MAX_PRIORITY = len(JOB_WEIGHTS) - 1
 
-
-def create_workspace(owner: User, files: Mapping[str, Blob]) -> Workspace:
-    """A new workspace that contains these files."""
-    workspace = Workspace.objects.create(owner=owner)
-    WorkspaceFile.objects.bulk_create(
-        [WorkspaceFile(workspace=workspace, path=path, blob=blob) for path, blob in files.items()],
-        batch_size=1000,
-    )
-    return workspace
+#: An answer to a heartbeat may be lost: the wish stands in so many of them.
+_BEATS_ASKED = 4
+_PERSON = JobCause.PERSON
 
 
-@contextmanager
-def submission(
-    *,
-    owner: User,
-    workspace: Workspace,
-    actor: Actor,
-    topic: str = "",
-    topic_key: int = 0,
-    expected: int = 1,
-) -> Iterator[Callable[[Sequence[JobSpec]], list[int]]]:
-    """Submit jobs that are stored while the next are being made; one block in a transaction.
+def steerable_job(job_id: int, *, actor: Actor) -> Job:
+    """The job, if the actor may steer it. Raises NotFound and NotPermitted."""
+    job = Job.objects.filter(pk=job_id).first()
+    if job is None:
+        raise NotFound(f"There is no job {job_id}.")
+    require_steering(actor, job)
+    return job
 
-    Gives a function that takes the jobs of one cluster and returns their ids, which rise with every
-    call. At the end all are in their TaskQueues. The end of each job is announced to the inbox of
-    `topic` under `topic_key`. `expected` is about how many jobs will come.
+
+@transaction.atomic
+def hold_jobs(job_ids: Collection[int], *, actor: Actor, reason: str) -> Applied:
+    """Keep jobs from running until they are released; a running payload is stopped.
+
+    Jobs that have ended or are held are skipped. Raises NotFound, NotPermitted, ReasonRequired.
     """
-    entries: list[taskqueues.Entry] = []
-    with transaction.atomic():
-        writer = JobWriter(
-            owner=owner,
-            workspace=workspace,
-            actor=actor,
-            topic=topic,
-            topic_key=topic_key,
-            expected=expected,
-        )
-
-        def add(specs: Sequence[JobSpec]) -> list[int]:
-            ids = writer.write(specs)
-            entries.extend(
-                taskqueues.Entry(pk, spec.needs, spec.priority, spec.avoided_hosts)
-                for pk, spec in zip(ids, specs, strict=True)
-            )
-            return ids
-
-        with sent_ahead():
-            yield add
-            writer.flush()
-        taskqueues.enqueue(entries)
+    _check(job_ids, actor)
+    applied = services.hold_jobs(job_ids, actor=actor, reason=reason.strip(), cause=_PERSON)
+    return _audited("hold job", applied, actor, reason)
 
 
-def submit_jobs(
-    specs: Sequence[JobSpec], *, owner: User, workspace: Workspace, actor: Actor
-) -> list[int]:
-    """Submit jobs, each a cluster of its own; their ids in the order of the specs."""
-    with submission(owner=owner, workspace=workspace, actor=actor, expected=len(specs)) as add:
-        return [job_id for spec in specs for job_id in add([spec])]
+@transaction.atomic
+def release_jobs(job_ids: Collection[int], *, actor: Actor, reason: str = "") -> Applied:
+    """Let held jobs wait in their TaskQueues again. Raises NotFound, NotPermitted."""
+    _check(job_ids, actor)
+    applied = services.release_jobs(job_ids, actor=actor, reason=reason.strip(), cause=_PERSON)
+    return _audited("release job", applied, actor, reason)
 
 
-@transaction.atomic(savepoint=False)
-def bind_to_pilot(
-    claimed: taskqueues.Claimed,
-    *,
-    pilot_id: int,
-    site_name: str,
-    host: str,
-    free_cores: int,
-    actor: Actor,
-    claim_key: str = "",
-) -> Attempt | None:
-    """Begin a new attempt of a job that was just claimed; None when it is waiting no longer.
+@transaction.atomic
+def kill_jobs(job_ids: Collection[int], *, actor: Actor, reason: str) -> Applied:
+    """End jobs for good; nodes of DAGs whose jobs they are count as failed.
 
-    It holds what it needs of its pilot until its end, and as many of the free cores as it can use.
+    Jobs that have ended are skipped. Raises NotFound, NotPermitted, ReasonRequired.
     """
-    job_id, needs = claimed.job_id, claimed.needs
-    applied = lifecycle.apply(
-        "match",
-        [job_id],
-        actor=actor,
-        facts={job_id: {"pilot_id": pilot_id, "site": site_name, "host": host}},
-        attempt_number=F("attempt_number") + 1,
-        site_name=site_name,
-    )
-    if not applied.changed:
-        return None
-    [job] = statements.JOB.rows(job_id=job_id)
-    attempt = Attempt(
-        job=job,
-        number=job.attempt_number,
-        pilot_id=pilot_id,
-        site_name=site_name,
-        host=host,
-        claim_key=claim_key,
-        job_type=needs.job_type,
-        owner_group=needs.owner_group,
-        cores=max(needs.cores, min(needs.max_cores, free_cores)),
-        memory_mb=needs.memory_mb,
-        gpus=needs.gpus,
-    )
-    statements.NEW_ATTEMPT.insert(attempt)
+    _check(job_ids, actor)
+    applied = services.kill_jobs(job_ids, actor=actor, reason=reason.strip(), cause=_PERSON)
+    return _audited("kill job", applied, actor, reason)
+
+
+@transaction.atomic
+def prioritise_jobs(
+    job_ids: Collection[int], *, priority: int, actor: Actor, reason: str
+) -> Applied:
+    """Let jobs be drawn from their TaskQueues more often or more rarely than others.
+
+    Of jobs that a pilot has it counts if they wait again. Jobs that have ended are skipped. Raises
+    NotFound, NotPermitted, ReasonRequired, InvalidInput.
+    """
+    _check(job_ids, actor)
+    if not reason.strip():
+        raise ReasonRequired("prioritise")
+    if not 0 <= priority <= MAX_PRIORITY:
+        raise InvalidInput.of(f"must be from 0 to {MAX_PRIORITY}", field="priority")
+    withdraw(job_ids)
+    open_jobs = Job.objects.filter(pk__in=job_ids, state__in=NOTES["prioritise"]).order_by("pk")
+    old = dict(open_jobs.select_for_update().values_list("pk", "priority"))
+    # Once more, now that the jobs are locked: one may have been rescheduled in between.
+    withdraw(old, are_locked=True)
+    facts = {pk: {"priority": [was, priority], "reason": reason.strip()} for pk, was in old.items()}
+    lifecycle.note("prioritise", facts, actor=actor)
+    Job.objects.filter(pk__in=old).update(priority=priority)
+    services.enqueue_again(old)
+    return _audited("prioritise job", Applied(list(old), sorted(set(job_ids) - set(old))), actor,
+                    reason)  # fmt: skip
+
+
+def _check(job_ids: Collection[int], actor: Actor) -> None:
+    jobs = {job.pk: job for job in Job.objects.filter(pk__in=job_ids).only("owner_id")}
+    missing = sorted(set(job_ids) - jobs.keys())
+    if missing:
+        raise NotFound(f"There is no job {', '.join(map(str, missing))}.")
+    for job in jobs.values():
+        require_steering(actor, job)
+
+
+def _audited(action: str, applied: Applied, actor: Actor, reason: str) -> Applied:
+    targets = [f"job {pk}" for pk in applied.changed]
+    record_actions(action, targets=targets, actor=actor, reason=reason)
+    return applied
+
+
+@transaction.atomic
+def kill_job(job_id: int, *, actor: Actor, reason: str, seen: str = "") -> Job:
+    """End a job for good; its pilot is told in the answer to its next heartbeat.
+
+    A node of a DAG whose job it is counts as failed. `seen`, where given, is the state in which the
+    actor saw the job: it must have been killed in that. Raises NotFound, NotPermitted,
+    ReasonRequired, and Conflict when the job has ended or was not in that state.
+    """
+    job = steerable_job(job_id, actor=actor)
+    if not reason.strip():
+        raise ReasonRequired("kill")
+    if not services.kill_jobs([job_id], actor=actor, reason=reason, cause=_PERSON).changed:
+        job.refresh_from_db()
+        raise Conflict(f"Job {job_id} has ended: it is {job.state}.")
+    # Told by the event, not looked at before: the job's TaskQueue is locked before the job is.
+    kills = JobEvent.objects.filter(job=job_id, event="kill").order_by("-pk")
+    refuse_stale(seen, kills.values_list("from_state", flat=True)[0], what=f"job {job_id}")
+    record_action("kill job", target=f"job {job_id}", actor=actor, reason=reason)
+    job.refresh_from_db()
+    return job
+
+
+@transaction.atomic
+def peek_at_job(job_id: int, *, actor: Actor, now: datetime, seen: str = "") -> Attempt:
+    """Ask the pilot of a job to send at once what the payload has printed up to now.
+
+    It changes nothing that others change, so `seen`, where given, is compared without a lock.
+    Raises NotFound, NotPermitted, and Conflict when no pilot has the job or its state is another.
+    """
+    job = steerable_job(job_id, actor=actor)
+    refuse_stale(seen, job.state, what=f"job {job_id}")
+    attempt = open_attempt(job_id)
+    beats = timedelta(seconds=_BEATS_ASKED * conf().agent_heartbeat_s)
+    attempt.peek_until = now + beats
+    attempt.save(update_fields=["peek_until"])
+    record_action("peek at job", target=f"job {job_id}", actor=actor)
     return attempt
 
 
-@transaction.atomic
-def hold_jobs(
-    job_ids: Collection[int],
-    *,
-    actor: Actor,
-    reason: str,
-    cause: str = "",
-    is_announced: bool = True,
-    facts: Mapping[int, Mapping[str, Any]] | None = None,
-) -> Applied:
-    """Keep jobs from running until they are released; a running payload is stopped.
-
-    It is stopped when its pilot reports next, and begins anew after the release. Whoever submitted
-    the jobs hears of it and it is counted, unless it is not to be announced.
-    """
-    taskqueues.withdraw(job_ids)
-    # All locked in id order first, as everybody does: the hold, and what is done to the attempts
-    # of those that have a pilot, see them in one state.
-    locked = Job.objects.filter(pk__in=job_ids).order_by("pk").select_for_update()
-    with_pilot = list(locked.filter(state__in=WITH_PILOT).values_list("pk", flat=True))
-    applied = lifecycle.apply(
-        "hold",
-        job_ids,
-        actor=actor,
-        reason=reason,
-        cause=cause,
-        facts=facts,
-        is_announced=is_announced,
-        hold_count=F("hold_count") + int(is_announced),
-    )
-    # Once more, now that the jobs are locked: one may have been rescheduled in between.
-    taskqueues.withdraw(applied.changed, are_locked=True)
-    _stop_attempts(with_pilot, reason=reason)
-    return applied
-
-
-def _stop_attempts(job_ids: Collection[int], *, reason: str) -> None:
-    """Close the open attempts of jobs that are to run again later: it costs them none of theirs."""
-    if not job_ids:
-        return
-    stopped = Attempt.objects.filter(job_id__in=job_ids, outcome="")
-    Job.objects.filter(pk__in=stopped.values("job_id")).update(max_attempts=F("max_attempts") + 1)
-    begun = Case(
-        When(started_at=None, then=Value(Attempt.Outcome.NOT_RUN.value)),
-        default=Value(Attempt.Outcome.KILLED.value),
-    )
-    stopped.update(
-        outcome=begun, reason=reason, ended_at=Now(), stopped_by=Attempt.StoppedBy.SERVER
-    )
-
-
-@transaction.atomic
-def release_jobs(
-    job_ids: Collection[int], *, actor: Actor, reason: str = "", cause: str = ""
-) -> Applied:
-    """Put held jobs back into their TaskQueues."""
-    applied = lifecycle.apply("release", job_ids, actor=actor, reason=reason, cause=cause)
-    enqueue_again(applied.changed)
-    return applied
-
-
-@transaction.atomic
-def kill_jobs(job_ids: Collection[int], *, actor: Actor, reason: str, cause: str = "") -> Applied:
-    """End jobs for good; a running payload is stopped when its pilot reports next."""
-    taskqueues.withdraw(job_ids)
-    applied = lifecycle.apply("kill", job_ids, actor=actor, reason=reason, cause=cause)
-    # Once more, now that the jobs are locked: one may have been rescheduled in between.
-    taskqueues.withdraw(applied.changed, are_locked=True)
-    close_attempts(
-        applied.changed,
-        outcome=Attempt.Outcome.KILLED,
-        reason=reason,
-        stopped_by=Attempt.StoppedBy.SERVER,
-    )
-    return applied
-
-
-@transaction.atomic
-def kill_queued_jobs(
-    job_ids: Collection[int], *, actor: Actor, reason: str, cause: str = ""
-) -> Applied:
-    """End those jobs that no pilot has, and leave the others to their pilots."""
-    taskqueues.withdraw(job_ids)
-    queued = Job.objects.filter(pk__in=job_ids, state__in=QUEUED).order_by("pk")
-    locked = list(queued.select_for_update().values_list("pk", flat=True))
-    return kill_jobs(locked, actor=actor, reason=reason, cause=cause)
-
-
-def close_attempts(
-    job_ids: Collection[int], *, outcome: Attempt.Outcome, reason: str, stopped_by: str = ""
-) -> None:
-    """Mark the open attempts of these jobs as ended; a later message about them is refused."""
-    by = {"stopped_by": stopped_by} if stopped_by else {}
-    Attempt.objects.filter(job_id__in=job_ids, outcome="").update(
-        outcome=outcome, reason=reason, ended_at=Now(), **by
-    )
-
-
-@transaction.atomic
-def fail_unrunnable(attempt: Attempt, *, actor: Actor, reason: str, cause: JobCause) -> None:
-    """End a job that no pilot can run, because of its own description.
-
-    Nothing happens when the job has gone on to another attempt meanwhile.
-    """
-    job = Job.objects.select_for_update().get(pk=attempt.job_id)
-    if job.attempt_number != attempt.number:
-        return
-    applied = lifecycle.apply("fail", [attempt.job_id], actor=actor, reason=reason, cause=cause)
-    close_attempts(applied.changed, outcome=Attempt.Outcome.FAILED, reason=reason)
-
-
-@transaction.atomic
-def stall_jobs_of_pilots(pilot_ids: Collection[int], *, actor: Actor, reason: str) -> Applied:
-    """Mark the jobs of pilots that stopped reporting; a heartbeat brings them back."""
-    jobs = _locked_jobs(pilot_ids)
-    return lifecycle.apply("stall", jobs, actor=actor, reason=reason, cause=JobCause.PILOT_STALLED)
-
-
-@transaction.atomic
-def recover_jobs_of_pilot(pilot_id: int, *, actor: Actor) -> Applied:
-    """Welcome the jobs of a pilot that reports again."""
-    return lifecycle.apply("recover", _locked_jobs([pilot_id]), actor=actor)
-
-
-@transaction.atomic
-def reschedule_jobs_of_pilots(
-    pilot_ids: Collection[int],
-    *,
-    outcome: Attempt.Outcome,
-    actor: Actor,
-    reason: str,
-    cause: str = "",
-    is_at_fault: bool = True,
-) -> Applied:
-    """Run the jobs of pilots that are gone elsewhere, or fail those whose attempts are used up."""
-    return reschedule_jobs(
-        _locked_jobs(pilot_ids),
-        outcome=outcome,
-        actor=actor,
-        reason=reason,
-        cause=cause,
-        is_at_fault=is_at_fault,
-    )
-
-
-@transaction.atomic
-def spare_attempts_of_pilots(pilot_ids: Collection[int]) -> None:
-    """Let the open attempts of these pilots cost their jobs none of theirs: they were pre-empted.
-
-    After very many attempts they cost one, so that no job is tried without end.
-    """
-    jobs = Job.objects.filter(pk__in=_locked_jobs(pilot_ids), attempt_number__lt=MOST_FREE_ATTEMPTS)
-    jobs.update(max_attempts=F("max_attempts") + 1)
-
-
-@transaction.atomic
-def give_up_jobs_of_pilots(pilot_ids: Collection[int], *, actor: Actor, reason: str) -> Applied:
-    """Take the jobs of pilots that stayed silent from them: to run elsewhere, or failed.
-
-    The settings say which: a job that must not run twice at the same time is rather failed, since
-    a pilot that is cut off may go on with it.
-    """
-    lost, cause = Attempt.Outcome.LOST, JobCause.PILOT_FAILED
-    if not conf().are_stalled_jobs_failed:
-        return reschedule_jobs_of_pilots(
-            pilot_ids, outcome=lost, actor=actor, reason=reason, cause=cause
-        )
-    jobs = _locked_jobs(pilot_ids)
-    failed = lifecycle.apply("fail", jobs, actor=actor, reason=reason, cause=cause)
-    close_attempts(failed.changed, outcome=lost, reason=reason)
-    return failed
-
-
-@transaction.atomic
-def reschedule_jobs(
-    job_ids: Collection[int],
-    *,
-    outcome: Attempt.Outcome,
-    actor: Actor,
-    reason: str,
-    cause: str = "",
-    is_at_fault: bool = True,
-) -> Applied:
-    """Close the open attempts; jobs with attempts left wait again, the others fail.
-
-    Where the place of the attempt `is_at_fault`, a job pauses first, longer from time to time, and
-    may keep away from the place; else it waits again at once.
-    """
-    # All at once and in id order, as everybody locks jobs; two groups in turn could deadlock.
-    locked = Job.objects.filter(pk__in=job_ids).order_by("pk").select_for_update()
-    jobs = list(locked.only("attempt_number", "max_attempts"))
-    exhausted = [job.pk for job in jobs if job.attempt_number >= job.max_attempts]
-    failed = lifecycle.apply(
-        "fail", exhausted, actor=actor, reason=f"{reason}; all attempts are used up", cause=cause
-    )
-    again = [job for job in jobs if job.attempt_number < job.max_attempts]
-    if is_at_fault:
-        avoid_places([job.pk for job in again])
-    applied = Applied(skipped=sorted(set(job_ids) - {job.pk for job in jobs}))
-    for pause_s, ids in _by_pause(again, is_at_fault=is_at_fault).items():
-        part = _send_back(ids, pause_s, actor=actor, reason=reason, cause=cause)
-        applied.changed.extend(part.changed)
-        applied.skipped.extend(part.skipped)
-    close_attempts(failed.changed + applied.changed, outcome=outcome, reason=reason)
-    at_once = Job.objects.filter(pk__in=applied.changed, not_before=None)
-    ready = list(at_once.values_list("pk", flat=True))
-    lifecycle.apply("requeue", ready, actor=actor, reason=reason, cause=cause)
-    enqueue_again(ready)
-    return applied
-
-
-def _by_pause(jobs: Collection[Job], *, is_at_fault: bool) -> dict[float, list[int]]:
-    pauses_s = conf().reschedule_pauses_s if is_at_fault else ()
-    ids: dict[float, list[int]] = defaultdict(list)
-    for job in jobs:
-        ids[pause_after_s(job.attempt_number, pauses_s)].append(job.pk)
-    return ids
-
-
-def _send_back(
-    job_ids: list[int], pause_s: float, *, actor: Actor, reason: str, cause: str
-) -> Applied:
-    if not pause_s:
-        return lifecycle.apply(
-            "reschedule", job_ids, actor=actor, reason=reason, cause=cause, not_before=None
-        )
-    return lifecycle.apply(
-        "reschedule",
-        job_ids,
-        actor=actor,
-        reason=f"{reason}; it pauses for {pause_s:g} s",
-        cause=cause,
-        not_before=ExpressionWrapper(Now() + timedelta(seconds=pause_s), DateTimeField()),
-    )
-
-
-@transaction.atomic
-def requeue_jobs(now: datetime) -> int:
-    """Put rescheduled jobs whose pauses are over back into their TaskQueues; how many, of a batch.
-
-    What somebody else has locked is left for the next time.
-    """
-    due = paused_until(now).order_by("pk")
-    locked = due.select_for_update(skip_locked=True).values_list("pk", flat=True)
-    ids = list(locked[:_REQUEUED_AT_ONCE])
-    lifecycle.apply("requeue", ids, actor=_REQUEUER, reason="its pause is over", not_before=None)
-    enqueue_again(ids)
-    return len(ids)
-
-
-def _locked_jobs(pilot_ids: Collection[int]) -> list[int]:
-    """The jobs that these pilots have, locked: none of them can go on to another pilot meanwhile.
-
-    Asked again under the lock, because one may have gone on just before it.
-    """
-    jobs = Job.objects.filter(pk__in=_open_jobs(pilot_ids)).order_by("pk").select_for_update()
-    locked = set(jobs.values_list("pk", flat=True))
-    return sorted(locked.intersection(_open_jobs(pilot_ids)))
-
-
-def _open_jobs(pilot_ids: Collection[int]) -> list[int]:
-    return list(
-        Attempt.objects.filter(pilot_id__in=pilot_ids, outcome="").values_list("job_id", flat=True)
-    )
-
-
-def enqueue_again(job_ids: Collection[int]) -> None:
-    """Put those of the jobs that wait into their TaskQueues. Once a transaction, as `enqueue`."""
-    waiting = Job.objects.filter(pk__in=job_ids, state=JobState.WAITING)
-    taskqueues.enqueue(
-        [
-            taskqueues.Entry(pk, Needs.from_dict(needs), priority, tuple(hosts))
-            for pk, needs, priority, hosts in waiting.values_list(
-                "pk", "needs", "priority", "avoided_hosts"
-            )
-        ]
-    )
+def open_attempt(job_id: int) -> Attempt:
+    """The attempt that is in a pilot now. Raises Conflict when there is none."""
+    attempt = Attempt.objects.filter(job_id=job_id, outcome="").first()
+    if attempt is None:
+        raise Conflict(f"No pilot has job {job_id} now.")
+    return attempt

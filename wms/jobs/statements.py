@@ -6,7 +6,7 @@ from django.contrib.postgres.expressions import ArraySubquery
 from django.db.models import BooleanField, F, Func, OuterRef, QuerySet
 from django.db.models.functions import Coalesce, JSONObject
 
-from wms.core.prepared import Parameter, PreparedInsert, PreparedQuery, PreparedUpdate
+from wms.core.database.prepared import Parameter, PreparedInsert, PreparedQuery, PreparedUpdate
 from wms.jobs.models import Attempt, AttemptFile, Job, WorkspaceFile
 
 

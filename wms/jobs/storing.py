@@ -53,8 +53,8 @@ class JobWriter:
     """Writes new jobs in state waiting, with their first events.
 
     The statements are sent without waiting for them when it is used inside
-    `wms.core.statements.sent_ahead`. `expected` is about how many jobs will come. The caller has
-    opened a transaction.
+    `wms.core.database.statements.sent_ahead`. `expected` is about how many jobs will come. The
+    caller has opened a transaction.
     """
 
     def __init__(

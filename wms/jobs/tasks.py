@@ -8,7 +8,10 @@ from celery import shared_task
 
 from wms.core import loops
 from wms.core.idling import SOON_S
-from wms.jobs import accounting, blobs, periodic, services, streams
+from wms.jobs import accounting, periodic
+from wms.jobs import operations as services
+from wms.jobs.content import blobs
+from wms.jobs.output import streams
 from wms.jobs.selectors import paused_until
 
 

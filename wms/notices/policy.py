@@ -14,7 +14,7 @@ from wms.core.actors import Actor
 from wms.core.errors import NotPermitted
 from wms.core.models import Role, User
 from wms.core.policy import has_role
-from wms.dags.selectors import visible_dags
+from wms.dags.reading.selectors import visible_dags
 from wms.failures.selectors import visible_groups
 from wms.notices.models import Rule, SubjectKind
 from wms.sites.selectors import visible_sites

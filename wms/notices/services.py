@@ -17,7 +17,7 @@ from wms.core.audit import record_action
 from wms.core.errors import Conflict, InvalidInput, NotFound, TooMany
 from wms.core.loops import wake_loop
 from wms.core.models import User
-from wms.dags.selectors import find_dag
+from wms.dags.reading.selectors import find_dag
 from wms.notices.addresses import parsed
 from wms.notices.conf import conf
 from wms.notices.models import Channel, Delivery, Notice, Rule, Subscription

@@ -12,7 +12,7 @@ class PilotsConfig(AppConfig):
 
     def ready(self) -> None:
         """Have queues checked for what only pilots know of."""
-        from wms.pilots.check_settings import check_queue_checks
+        from wms.pilots.program.check_settings import check_queue_checks
         from wms.sites.queue_checks import register_queue_check
 
         register_queue_check(check_queue_checks)

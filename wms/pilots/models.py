@@ -137,7 +137,7 @@ class PilotEvent(EventRecord):
 class PilotLog(models.Model):
     """What a pilot has logged up to now, sent piece by piece; kept when the pilot dies.
 
-    The bytes are in a file; only the first `size_bytes` of it count. See `wms.jobs.streams`.
+    The bytes are in a file; only the first `size_bytes` of it count. See `wms.jobs.output.streams`.
     """
 
     pilot = models.OneToOneField(

@@ -10,15 +10,15 @@ from uuid import UUID
 from django.db.models import Count, QuerySet
 from django.db.models.functions import Now
 
+from wms.core.database.locks import advisory_lock
 from wms.core.errors import NotFound
-from wms.core.locks import advisory_lock
 from wms.core.models import User
 from wms.elements.protocol import ElementError
-from wms.jobs.streams import tail_of
-from wms.pilots.contacts import told
-from wms.pilots.logs import log_text
+from wms.jobs.output.streams import tail_of
 from wms.pilots.models import Pilot, PilotEvent, PilotLog
+from wms.pilots.pressure.backoff import told
 from wms.pilots.pressure_models import ElementContact
+from wms.pilots.protocol.logs import log_text
 from wms.pilots.states import ALIVE, PilotState
 from wms.sites.selectors import element_of
 

@@ -1,214 +1,103 @@
-"""The beginning and the end of a pilot, as it tells them, and its credential."""
+"""What people tell pilots: to take no more jobs, or to go."""
 
 from __future__ import annotations
 
-import hashlib
-import hmac
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
-from typing import Any
+from functools import partial
 from uuid import UUID
 
 from django.db import transaction
-from django.utils.crypto import salted_hmac
+from django.db.models import Q
+from django.db.models.functions import Now
 
 from wms.core.actors import Actor
-from wms.core.conf import conf
-from wms.core.errors import NotAuthenticated
-from wms.core.prepared import Parameter, PreparedQuery
-from wms.jobs import services as jobs
-from wms.jobs.models import Attempt
+from wms.core.audit import record_action
+from wms.core.errors import Conflict, NotFound, ReasonRequired
+from wms.core.loops import wake
+from wms.core.stale import refuse_stale
+from wms.jobs import operations as jobs
+from wms.jobs.models import Attempt, Job
+from wms.jobs.services import open_attempt
 from wms.jobs.states import JobCause
 from wms.pilots import lifecycle
 from wms.pilots.models import Pilot
-from wms.pilots.references import AttemptRef
-from wms.pilots.states import TERMINAL, TOKEN_GRACE
-from wms.sites.models import Queue
-from wms.sites.settling import settle_fence
-
-#: Why pilots end by themselves; the last two are failures.
-ENDS = ("idle", "drained", "lifetime", "terminated", "preempted", "unfit", "error")
-_FAILED_ENDS = frozenset({"unfit", "error"})
-
-# With all that it can offer, and nothing else: every request of a pilot begins with it.
-_BY_UUID = PreparedQuery(
-    lambda: Pilot.objects.filter(uuid=Parameter("uuid"))
-    .select_related("queue__site", "owner", "owner_group")
-    .only(
-        "uuid", "state", "token_sha256", "node", "ended_at",
-        *(f"queue__{name}" for name in (
-            "name", "element", "cores", "memory_mb", "gpus", "wall_time_s", "platform", "setup",
-            "submit_pool", "tags", "required_tags", "site__name",
-        )),
-        "owner__username", "owner__is_active", "owner_group__name", "owner_group__has_job_sharing",
-    )
-)  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class Terms:
-    """What a pilot is told when it registers; times in seconds."""
-
-    heartbeat_s: float
-    poll_s: float
-    idle_limit_s: float
-    lifetime_s: float
-    fence: str
-    network: str
-    limits: Mapping[str, float]
-    hold_after_failure_s: int
-    shared_folders: Sequence[Mapping[str, Any]]
-
-
-def secret_digest(secret: str) -> str:
-    """How secrets and tokens are stored. They are random and long, so a plain hash is enough."""
-    return hashlib.sha256(secret.encode()).hexdigest()
-
-
-def pilot_actor(pilot: Pilot) -> Actor:
-    """The author of what this pilot does."""
-    return Actor.pilot(str(pilot.uuid))
+from wms.pilots.monitoring.batch_poller import ATTEND_TASK
+from wms.pilots.policy import require_steering
+from wms.pilots.states import ALIVE
 
 
 @transaction.atomic
-def register_pilot(
-    uuid: UUID, *, secret: str, token: str, node: Mapping[str, Any], now: datetime
-) -> Terms:
-    """Accept a pilot by its one-time secret; `token` is its credential from now on.
+def drain_pilot(uuid: UUID, *, actor: Actor, reason: str) -> Pilot:
+    """Let a pilot take no more jobs, and end after those at hand; one that waits ends at its start.
 
-    Asking again with the same token is answered again, because the first answer may have been
-    lost; with another token the secret is used up. Raises NotAuthenticated.
+    Raises NotFound, NotPermitted, ReasonRequired, and Conflict when it has ended or drains already.
     """
-    pilot = (
-        Pilot.objects.select_for_update(of=("self",))
-        .select_related("queue__site")
-        .filter(uuid=uuid)
-        .first()
-    )
-    if pilot is None or not hmac.compare_digest(pilot.secret_sha256, secret_digest(secret)):
-        raise NotAuthenticated
-    if pilot.token_sha256:
-        if pilot.state in TERMINAL or not hmac.compare_digest(
-            pilot.token_sha256, secret_digest(token)
-        ):
-            raise NotAuthenticated
-    else:
-        applied = lifecycle.apply(
-            "register",
-            [pilot.pk],
-            actor=pilot_actor(pilot),
-            token_sha256=secret_digest(token),
-            node=_with_fence(node, pilot),
-            registered_at=now,
-            heartbeat_at=now,
-        )
-        if not applied.changed:
-            raise NotAuthenticated
-    return _terms(pilot.queue)
+    require_steering(actor, "drain pilots")
+    return _drain(Q(uuid=uuid), f"pilot {uuid}", actor=actor, reason=reason)
 
 
-def _with_fence(node: Mapping[str, Any], pilot: Pilot) -> dict[str, Any]:
-    """The node's facts, with the fence that payloads get, and with the one that works there.
+@transaction.atomic
+def stop_after_job(job_id: int, *, actor: Actor, reason: str, seen: str = "") -> Pilot:
+    """Let the pilot that has this job take no more, and end after those at hand.
 
-    A pilot on whose node the queue's fence does not work runs no payload.
+    `seen`, where given, is the state in which the actor saw the job. Raises NotFound, NotPermitted,
+    ReasonRequired, and Conflict when no pilot has the job, it drains already, or the job is in
+    another state.
     """
-    found = str(node.get("fence", ""))
-    if found:
-        settle_fence(pilot.queue, found, actor=pilot_actor(pilot))
-    fence = pilot.queue.effective_fence or found
-    return {**node, "fence": fence, "fence_found": found} if fence else dict(node)
-
-
-def _terms(queue: Queue) -> Terms:
-    settings = conf()
-    own = {"wall_s": queue.wall_time_s, "memory_mb": queue.memory_mb}
-    limits = {name: limit for name, limit in own.items() if limit} | queue.payload_limits
-    return Terms(
-        heartbeat_s=settings.agent_heartbeat_s,
-        poll_s=settings.agent_poll_s,
-        idle_limit_s=settings.agent_idle_limit_s,
-        lifetime_s=float(queue.wall_time_s),
-        fence=queue.effective_fence or Queue.Fence.AUTO,
-        network=queue.network,
-        limits=limits,
-        hold_after_failure_s=queue.hold_after_failure_s,
-        shared_folders=queue.shared_folders,
-    )
-
-
-def authenticate_pilot(
-    uuid: UUID, token: str, *, attempt: AttemptRef | None = None, now: datetime
-) -> Pilot:
-    """The pilot that holds this token, with all that it can offer. Raises NotAuthenticated.
-
-    What is about one attempt may also carry the token of that attempt. Both end with the pilot,
-    `TOKEN_GRACE` after it.
-    """
-    pilot = _BY_UUID.first(uuid=uuid)
-    if pilot is None or not pilot.token_sha256:
-        raise NotAuthenticated
-    if pilot.ended_at is not None and pilot.ended_at <= now - TOKEN_GRACE:
-        raise NotAuthenticated
-    # As bytes: what came in the header may have any characters.
-    if attempt is None or not hmac.compare_digest(
-        attempt_token(pilot, attempt).encode(), token.encode()
-    ):
-        require_own_token(pilot, token)
+    require_steering(actor, "drain pilots")
+    if not Job.objects.filter(pk=job_id).exists():
+        raise NotFound(f"There is no job {job_id}.")
+    pilot_id = open_attempt(job_id).pilot_id
+    pilot = _drain(Q(pk=pilot_id), f"the pilot of job {job_id}", actor=actor, reason=reason)
+    # Once the pilot is locked, as it is when it says what became of its jobs.
+    refuse_stale(seen, Job.objects.get(pk=job_id).state, what=f"job {job_id}")
     return pilot
 
 
-def require_own_token(pilot: Pilot, token: str) -> None:
-    """Raise NotAuthenticated unless this is the pilot's token, and not that of an attempt."""
-    if not hmac.compare_digest(pilot.token_sha256, secret_digest(token)):
-        raise NotAuthenticated
-
-
-def attempt_token(pilot: Pilot, attempt: AttemptRef) -> str:
-    """The credential for what concerns this attempt only: a payload's side of the pilot gets it.
-
-    It is derived and not stored, so that a claim whose answer was lost is given the same again.
-    """
-    about = f"{pilot.token_sha256} {attempt.job_id} {attempt.number}"
-    return salted_hmac("wms.pilots.attempt", about, algorithm="sha256").hexdigest()
-
-
 @transaction.atomic
-def end_pilot(
-    pilot: Pilot,
-    *,
-    end: str,
-    detail: str,
-    now: datetime,
-    totals: Mapping[str, float] | None = None,
-) -> None:
-    """The pilot says goodbye; what it still had waits again. Repeating it changes nothing.
+def remove_pilot(uuid: UUID, *, actor: Actor, reason: str) -> Pilot:
+    """End a pilot at once: its jobs wait again, at no cost to them, and the batch system is told.
 
-    `end` is one of `ENDS`, `detail` says it to people. `totals` is what it tells of its life:
-    cores, and seconds in all and for its checks. What a pre-empted pilot still had costs its jobs
-    none of their attempts.
+    The pilot itself hears it with its next heartbeat; a batch system that does not hear is told
+    again. Raises NotFound, NotPermitted, ReasonRequired, and Conflict when it has ended.
     """
-    actor = pilot_actor(pilot)
-    why = f"{end}: {detail}" if detail else end
-    event = "fail" if end in _FAILED_ENDS else "end"
-    applied = lifecycle.apply(event, [pilot.pk], actor=actor, reason=why, ended_at=now)
-    if applied.changed:
-        Pilot.objects.filter(pk=pilot.pk).update(totals=dict(totals or {}))
-    is_preempted = end == "preempted"
-    if is_preempted:
-        jobs.spare_attempts_of_pilots([pilot.pk])
+    require_steering(actor, "remove pilots")
+    pilot = _locked(Q(uuid=uuid), f"pilot {uuid}", reason=reason, event="remove")
+    why = reason.strip()
+    lifecycle.apply("remove", [pilot.pk], actor=actor, reason=why, ended_at=Now())
+    jobs.spare_attempts_of_pilots([pilot.pk])
     jobs.reschedule_jobs_of_pilots(
         [pilot.pk],
         outcome=Attempt.Outcome.LOST,
         actor=actor,
-        reason=f"the pilot ended ({why})",
-        cause=_cause_of(end, is_told=bool(applied.changed)),
-        is_at_fault=not is_preempted,
+        reason=f"its pilot was removed: {why}",
+        cause=JobCause.PILOT_REMOVED,
+        is_at_fault=False,
     )
+    record_action("remove pilot", target=f"pilot {pilot.pk}", actor=actor, reason=why)
+    transaction.on_commit(partial(wake, ATTEND_TASK, pilot.queue_id))
+    pilot.refresh_from_db()
+    return pilot
 
 
-def _cause_of(end: str, *, is_told: bool) -> JobCause:
-    """Why the jobs of a pilot that said goodbye run again; `is_told`: its own event tells it."""
-    if end == "preempted":
-        return JobCause.PREEMPTED
-    return JobCause.PILOT_FAILED if is_told and end in _FAILED_ENDS else JobCause.PILOT_ENDED
+def _locked(which: Q, named: str, *, reason: str, event: str) -> Pilot:
+    """The living pilot, locked. Raises ReasonRequired, NotFound and Conflict."""
+    if not reason.strip():
+        raise ReasonRequired(event)
+    pilot = Pilot.objects.select_for_update().filter(which).first()
+    if pilot is None:
+        raise NotFound(f"There is no {named}.")
+    if pilot.state not in ALIVE:
+        raise Conflict(f"The pilot has ended: it is {pilot.state}.")
+    return pilot
+
+
+def _drain(which: Q, named: str, *, actor: Actor, reason: str) -> Pilot:
+    pilot = _locked(which, named, reason=reason, event="drain")
+    reason = reason.strip()
+    if pilot.drain_reason:
+        raise Conflict(f"The pilot is to take no more jobs already: {pilot.drain_reason}")
+    pilot.drain_reason = reason
+    pilot.save(update_fields=["drain_reason"])
+    lifecycle.note("drain", {pilot.pk: {"reason": reason}}, actor=actor)
+    record_action("drain pilot", target=f"pilot {pilot.pk}", actor=actor, reason=reason)
+    return pilot

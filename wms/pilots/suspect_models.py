@@ -13,7 +13,7 @@ class SuspectedNode(models.Model):
     """A worker node that is, or was, suspected of failing jobs by itself.
 
     While it is, its pilots get single jobs as trials, and none that has failed elsewhere. What ran
-    before its end counts no more against it. See `wms.pilots.suspects`.
+    before its end counts no more against it. See `wms.pilots.monitoring.suspects`.
     """
 
     site = models.ForeignKey(Site, on_delete=models.CASCADE, related_name="suspected_nodes")

@@ -8,16 +8,12 @@ from celery import shared_task
 from django.utils import timezone
 
 from wms.core import loops
-from wms.pilots import (
-    accounts,
-    attendant,
-    checks,
-    director,
-    logs,
-    monitor,
-    submitter,
-    suspects,
-)
+from wms.pilots.monitoring import accounting as accounts
+from wms.pilots.monitoring import batch_poller as attendant
+from wms.pilots.monitoring import monitor, suspects
+from wms.pilots.pressure import director, submitter
+from wms.pilots.program import checks
+from wms.pilots.protocol import logs
 
 DIRECTOR = loops.register(
     loops.Loop(

@@ -8,8 +8,8 @@ from django.db import models
 from django.db.models.functions import Now
 
 from wms.core.models import EventRecord
+from wms.jobs.content.paths import MAX_PATH_BYTES
 from wms.jobs.models import Workspace
-from wms.jobs.paths import MAX_PATH_BYTES
 from wms.placement.states import RequestState
 
 

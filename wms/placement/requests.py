@@ -13,7 +13,7 @@ from matching.adcost import check_cost
 from matching.adformats import parse_ad
 from matching.classads import AdError, build_ad, literal_values
 from wms.core.errors import Finding, InvalidInput
-from wms.jobs.paths import checked_path
+from wms.jobs.content.paths import checked_path
 
 #: The longest address.
 MAX_URL: Final = 2048

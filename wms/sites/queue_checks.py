@@ -7,8 +7,8 @@ from collections.abc import Callable
 from pathlib import PurePosixPath
 
 from matching.needs import MOST
+from wms.core.database.saving import check_row
 from wms.core.errors import InvalidInput
-from wms.core.saving import check_row
 from wms.elements.protocol import BadSettings
 from wms.sites.models import Queue
 from wms.sites.selectors import element_of

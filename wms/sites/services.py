@@ -12,11 +12,11 @@ from django.db import models, transaction
 from wms.accounting.models import AccountingGroup
 from wms.core.actors import Actor
 from wms.core.audit import record_action
+from wms.core.database.saving import check_row, check_same_name
 from wms.core.errors import Conflict, InvalidInput
 from wms.core.inbox import announce
 from wms.core.models import InboxEntry, Role, User
 from wms.core.policy import has_role
-from wms.core.saving import check_row, check_same_name
 from wms.sites import lifecycle
 from wms.sites.ads import check_site
 from wms.sites.models import Queue, Site, SiteEvent

@@ -13,7 +13,7 @@ from typing import Any
 from matching.draws import Law
 from matching.needs import Needs
 from matching.resources import JobKind, Resource
-from wms.core.statements import one_line, prepared_rows
+from wms.core.database.statements import one_line, prepared_rows
 from wms.taskqueues.waiting import ANYONE, TAKING_OF_CHOSEN, Taken, Taker
 
 #: Conditions that have no parameter of their name.

@@ -7,10 +7,10 @@ from itertools import pairwise
 from django.db import transaction
 
 from wms.core.actors import Actor
+from wms.core.database.saving import check_row, save_audited
 from wms.core.errors import InvalidInput
 from wms.core.models import Role
 from wms.core.policy import require_role
-from wms.core.saving import check_row, save_audited
 from wms.taskqueues.models import TaskQueuePolicy
 
 

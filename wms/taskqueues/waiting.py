@@ -10,7 +10,7 @@ from typing import Any
 from django.db import connection
 
 from matching.draws import JOB_WEIGHTS, Law
-from wms.core.statements import one_line, prepared_rows, whole_numbers
+from wms.core.database.statements import one_line, prepared_rows, whole_numbers
 
 # Jobs that wait already are neither moved nor counted again.
 _JOIN = """

@@ -9,16 +9,16 @@ from django.db.models import QuerySet
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from portal.api.accounting_serializers import (
+from portal.api.pagination import ByName, NewestFirst
+from portal.api.shapes.accounting import (
     GroupSerializer,
     LimitSerializer,
     SubmitterSerializer,
 )
-from portal.api.pagination import ByName, NewestFirst
 from portal.api.views.base import ListView, caller
 from wms.accounting import selectors
 from wms.accounting.models import AccountingGroup, ConcurrencyLimit, Submitter
-from wms.dags.usage import uses_by_limit
+from wms.dags.negotiation.usage import uses_by_limit
 
 
 class _ByPlace(NewestFirst):

@@ -13,7 +13,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from matching.classads import MAX_AD_BYTES
-from portal.api import site_serializers
+from portal.api.shapes import sites as site_serializers
 from portal.api.uploads import AdText, JsonAdText, refuse_large_body
 from portal.api.views.base import caller, refusals
 from wms.core.actors import Actor

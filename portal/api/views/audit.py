@@ -5,9 +5,9 @@ from __future__ import annotations
 from django.db.models import QuerySet
 from drf_spectacular.utils import extend_schema
 
-from portal.api.serializers import AuditEntrySerializer
+from portal.api.shapes.common import AuditEntrySerializer
 from portal.api.views.base import ListView, caller, refusals
-from portal.audit_filters import AuditFilter
+from portal.lists.audit_filters import AuditFilter
 from wms.core.audit import visible_entries
 from wms.core.models import AuditEntry
 

@@ -14,7 +14,7 @@ from rest_framework.serializers import CharField
 
 from portal.api.filtering import StrictFilters
 from portal.api.problems import CONTENT_TYPE
-from portal.api.serializers import ProblemSerializer, ReasonSerializer
+from portal.api.shapes.common import ProblemSerializer, ReasonSerializer
 from wms.core.models import User
 
 _REFUSALS = {

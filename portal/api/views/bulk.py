@@ -14,16 +14,16 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from portal.api.bulk_serializers import (
+from portal.api.pagination import NewestFirst
+from portal.api.shapes.bulk import (
     BulkItemSerializer,
     BulkOperationSerializer,
     BulkPreviewSerializer,
     StartBulkSerializer,
 )
-from portal.api.pagination import NewestFirst
 from portal.api.views.base import ListView, caller, refusals
-from portal.bulk_filters import BulkFilter
-from portal.selection import by_filter, named, operation_of, operation_token, still_matching
+from portal.lists.bulk_filters import BulkFilter
+from portal.lists.selection import by_filter, named, operation_of, operation_token, still_matching
 from wms.bulk import services
 from wms.bulk.models import BulkItem, BulkOperation
 from wms.bulk.preview import preview_of

@@ -15,27 +15,27 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from portal.api import dag_serializers as serializers
 from portal.api.checked import told_of
 from portal.api.downloads import send_blob
 from portal.api.problems import CONTENT_TYPE
+from portal.api.shapes import dags as serializers
 from portal.api.submissions import SubmittedDagSerializer, read_submission
 from portal.api.uploads import FormUpload, refuse_large_body
 from portal.api.views.base import AcceptsAnything, ListView, caller, refusals
-from portal.exports import send_export
-from portal.filters import DagFilter
-from portal.heavy import sent_from_a_place
-from portal.uploads import keep_names
+from portal.lists.filters import DagFilter
+from portal.middleware.heavy import sent_from_a_place
+from portal.middleware.uploads import keep_names
+from portal.shared.dag_files import send_export
 from wms.core.actors import Actor
 from wms.core.conf import conf
 from wms.core.heavy import heavy_place
 from wms.core.models import Role
 from wms.core.policy import require_role
-from wms.dags import selectors
-from wms.dags.files.exports import EXPORTS, export_name
+from wms.dags.exports.catalogue import EXPORTS, export_name
 from wms.dags.models import Dag, DagEvent, Rescue
-from wms.dags.run_selectors import rescues_of
-from wms.dags.submission import check_submission, submit_dag
+from wms.dags.reading import selectors
+from wms.dags.reading.run_selectors import rescues_of
+from wms.dags.submission.submit import check_submission, submit_dag
 from wms.jobs.models import WorkspaceFile
 from wms.jobs.selectors import files_of_workspace, find_workspace_file
 

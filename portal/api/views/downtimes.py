@@ -10,9 +10,9 @@ from rest_framework.generics import RetrieveAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from portal.api import site_serializers
+from portal.api.shapes import sites as site_serializers
 from portal.api.views.base import ListView, caller, refusals
-from portal.downtime_filters import DowntimeFilter
+from portal.lists.downtime_filters import DowntimeFilter
 from wms.core.actors import Actor
 from wms.sites.calendar import find_downtime, listed_downtimes
 from wms.sites.downtimes import (

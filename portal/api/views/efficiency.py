@@ -14,7 +14,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from portal.api.views.base import caller, refusals
-from portal.efficiency import DEFAULT_DAYS, MAX_DAYS, read_question
+from portal.shared.efficiency import DEFAULT_DAYS, MAX_DAYS, read_question
 from wms.accounting.core_seconds import UseBy, UseLine
 
 

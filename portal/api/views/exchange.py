@@ -16,7 +16,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from portal.api.serializers import FindingSerializer
+from portal.api.shapes.common import FindingSerializer
 from portal.api.uploads import refuse_large_body
 from portal.api.views.base import caller, refusals
 from wms.core.actors import Actor

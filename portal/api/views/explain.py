@@ -10,7 +10,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from portal.api.explanation_serializers import (
+from portal.api.shapes.explanations import (
     DagAnswerSerializer,
     JobAnswerSerializer,
     QuestionSerializer,
@@ -18,8 +18,8 @@ from portal.api.explanation_serializers import (
 )
 from portal.api.views.base import caller, refusals
 from wms.core.models import User
-from wms.dags import explaining
-from wms.dags.what_if import Changes
+from wms.explain import answers as explaining
+from wms.explain.what_if import Changes
 
 
 class Explain(APIView):

@@ -13,14 +13,14 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from portal.api.failure_serializers import (
+from portal.api.shapes.common import ReasonSerializer
+from portal.api.shapes.failures import (
     CategoriseSerializer,
     FailureGroupDetailSerializer,
     FailureGroupSerializer,
 )
-from portal.api.serializers import ReasonSerializer
 from portal.api.views.base import ListView, caller, refusals
-from portal.failure_filters import FailureGroupFilter
+from portal.lists.failure_filters import FailureGroupFilter
 from wms.core.actors import Actor
 from wms.core.errors import Conflict
 from wms.core.models import User

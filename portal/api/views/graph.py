@@ -13,9 +13,9 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from portal.api.views.base import caller, refusals
-from portal.drawings import drawing_of, states_of
-from wms.dags.drawing_states import DRAWN, changes_since, read_version
-from wms.dags.selectors import find_dag
+from portal.shared.drawings import drawing_of, states_of
+from wms.dags.reading.drawing_states import DRAWN, changes_since, read_version
+from wms.dags.reading.selectors import find_dag
 
 
 class GraphSerializer(serializers.Serializer[Any]):

@@ -15,7 +15,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from matching.rings import ARCHIVES
-from portal.api.history_serializers import HistorySerializer, PaneDataSerializer, PaneSerializer
+from portal.api.shapes.history import HistorySerializer, PaneDataSerializer, PaneSerializer
 from portal.api.views.base import AcceptsAnything, refusals
 from portal.history.drawing import Drawn, as_json, read_pane, read_to_draw, write_csv
 from portal.history.figures import figure_of

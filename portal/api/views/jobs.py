@@ -15,22 +15,22 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from portal.api import serializers
 from portal.api.downloads import send_blob
 from portal.api.log_texts import PLACE_PARAMETERS, send_part
+from portal.api.shapes import common as serializers
 from portal.api.views.base import AcceptsAnything, ListView, caller, reason_of, refusals, wants_all
-from portal.growing import send_growing
-from portal.job_filter import JobFilter
-from portal.readable_logs import attempt_of, log_of_attempt
+from portal.lists.job_filter import JobFilter
+from portal.shared.piecewise import send_growing
+from portal.shared.readable_logs import attempt_of, log_of_attempt
 from wms.core.actors import Actor
 from wms.core.errors import NotFound
-from wms.dags.selectors import dags_of_jobs
+from wms.dags.reading.selectors import dags_of_jobs
 from wms.jobs import selectors
 from wms.jobs.models import AttemptFile, Job
-from wms.jobs.steering import kill_job, peek_at_job
-from wms.jobs.streams import stream_text
+from wms.jobs.output.streams import stream_text
+from wms.jobs.services import kill_job, peek_at_job
 from wms.pilots.selectors import pilots_of_attempts
-from wms.pilots.steering import stop_after_job
+from wms.pilots.services import stop_after_job
 
 
 class JobList(ListView):

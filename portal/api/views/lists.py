@@ -14,15 +14,15 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from portal.api.filter_serializers import (
+from portal.api.shapes.filters import (
     FilterChangeSerializer,
     SavedFilterSerializer,
     SaveFilterSerializer,
 )
 from portal.api.views.base import AcceptsAnything, caller, refusals
-from portal.heavy import sent_from_a_place
-from portal.list_exports import send_list
-from portal.lists import LISTS, find_list
+from portal.lists.exports import send_list
+from portal.lists.registry import LISTS, find_list
+from portal.middleware.heavy import sent_from_a_place
 from portal.personal.models import SavedFilter
 from portal.personal.selectors import find_filter, visible_filters
 from portal.personal.services import change_filter, remove_filter, save_filter

@@ -6,15 +6,15 @@ from django.db.models import QuerySet
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from portal.api.match_serializers import (
+from portal.api.shapes.matches import (
     MatchRecordSerializer,
     RematchSerializer,
 )
 from portal.api.views.base import ListView, caller
 from portal.api.views.steering import Steering, steering_schema
-from wms.dags import selectors
 from wms.dags.models import MatchRecord
-from wms.dags.services import rematch_dags
+from wms.dags.reading import selectors
+from wms.dags.services.dags import rematch_dags
 
 
 class MatchList(ListView):

@@ -14,21 +14,21 @@ from rest_framework.response import Response
 from rest_framework.serializers import Serializer
 from rest_framework.views import APIView
 
-from portal.api import node_serializers as shapes
 from portal.api.downloads import send_blob
 from portal.api.log_texts import PLACE_PARAMETERS, send_part
 from portal.api.pagination import InFileOrder
-from portal.api.serializers import JobSerializer
+from portal.api.shapes import nodes as shapes
+from portal.api.shapes.common import JobSerializer
 from portal.api.views.base import AcceptsAnything, ListView, caller, refusals, wants_all
-from portal.filters import NodeFilter, ScriptRunFilter
-from portal.readable_logs import log_of_script
+from portal.lists.filters import NodeFilter, ScriptRunFilter
+from portal.shared.readable_logs import log_of_script
 from wms.core.actors import Actor
 from wms.core.errors import NotFound
 from wms.core.transitions import Applied
-from wms.dags import node_selectors, selectors
 from wms.dags.models import Node, NodeEvent, ScriptRun
-from wms.dags.node_services import change_nodes, mark_nodes, rerun_nodes
-from wms.dags.waiting import obstacles_of
+from wms.dags.reading import node_selectors, selectors
+from wms.dags.reading.obstacles import obstacles_of
+from wms.dags.services.nodes import change_nodes, mark_nodes, rerun_nodes
 from wms.jobs.models import Job
 
 

@@ -14,7 +14,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from portal.api.notice_serializers import (
+from portal.api.shapes.notices import (
     MarkedSerializer,
     MarkReadSerializer,
     NoticeSerializer,

@@ -14,9 +14,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from portal.api import serializers
 from portal.api.log_texts import PLACE_PARAMETERS, send_part
-from portal.api.site_serializers import SuspectedNodeSerializer
+from portal.api.shapes import common as serializers
+from portal.api.shapes.sites import SuspectedNodeSerializer
 from portal.api.views.base import (
     AcceptsAnything,
     ListView,
@@ -25,19 +25,19 @@ from portal.api.views.base import (
     refusals,
     wants_all,
 )
-from portal.filters import PilotFilter
-from portal.growing import send_growing
-from portal.readable_logs import stored_log_of_pilot
+from portal.lists.filters import PilotFilter
+from portal.shared.piecewise import send_growing
+from portal.shared.readable_logs import stored_log_of_pilot
 from wms.core.actors import Actor
 from wms.jobs.models import Attempt
 from wms.jobs.selectors import attempts_of_pilot
 from wms.pilots import selectors
-from wms.pilots.checks import FAILURES_TOLD_FOR, checks_of_pilot, failed_checks_at
-from wms.pilots.logs import log_text
 from wms.pilots.models import Pilot, PilotCheck, PilotEvent
-from wms.pilots.steering import drain_pilot, remove_pilot
+from wms.pilots.monitoring.suspects import clear_node, find_suspect, suspects_at
+from wms.pilots.program.checks import FAILURES_TOLD_FOR, checks_of_pilot, failed_checks_at
+from wms.pilots.protocol.logs import log_text
+from wms.pilots.services import drain_pilot, remove_pilot
 from wms.pilots.suspect_models import SuspectedNode
-from wms.pilots.suspects import clear_node, find_suspect, suspects_at
 from wms.sites.selectors import find_visible_site
 
 

@@ -8,13 +8,13 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from portal.api.placement_serializers import PlacementDetailSerializer, PlacementRequestSerializer
-from portal.api.serializers import ReasonSerializer
+from portal.api.shapes.common import ReasonSerializer
+from portal.api.shapes.placements import PlacementDetailSerializer, PlacementRequestSerializer
 from portal.api.views.base import ListView, caller, refusals
-from portal.filters import PlacementFilter
+from portal.lists.filters import PlacementFilter
 from wms.core.actors import Actor
 from wms.core.errors import Conflict
-from wms.dags.node_selectors import nodes_of_requests
+from wms.dags.reading.node_selectors import nodes_of_requests
 from wms.placement.models import PlacementRequest
 from wms.placement.selectors import find_request, listed_requests
 from wms.placement.services import remove_requests

@@ -10,10 +10,10 @@ from rest_framework.generics import GenericAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from portal.api import pressure_serializers
+from portal.api.shapes import pressure as pressure_serializers
 from portal.api.views.base import ListView, caller, refusals
+from wms.pilots.pressure.selectors import find_pressure, records_of
 from wms.pilots.pressure_models import PressureRecord
-from wms.pilots.pressure_selectors import find_pressure, records_of
 
 
 class QueuePressure(GenericAPIView[Any]):

@@ -9,7 +9,7 @@ from rest_framework.generics import RetrieveAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from portal.api.task_queue_serializers import RunningLimitSerializer
+from portal.api.shapes.task_queues import RunningLimitSerializer
 from portal.api.views.base import WHY, ListView, caller, refusals, why_of
 from wms.core.actors import Actor
 from wms.jobs.limits import delete_limit, save_limit, visible_limits

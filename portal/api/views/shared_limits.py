@@ -9,11 +9,15 @@ from rest_framework.generics import RetrieveAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from portal.api.placement_serializers import SharedLimitSerializer
+from portal.api.shapes.placements import SharedLimitSerializer
 from portal.api.views.base import WHY, ListView, caller, refusals, why_of
 from wms.core.actors import Actor
+from wms.dags.engine.shared_limits import (
+    delete_shared_limit,
+    save_shared_limit,
+    visible_shared_limits,
+)
 from wms.dags.models import SharedLimit
-from wms.dags.shared_limits import delete_shared_limit, save_shared_limit, visible_shared_limits
 
 
 def _answer(request: Request, limit: SharedLimit) -> dict[str, object]:

@@ -13,10 +13,11 @@ from rest_framework.generics import GenericAPIView, RetrieveAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from portal.api import serializers, site_serializers
 from portal.api.pagination import ByName
+from portal.api.shapes import common as serializers
+from portal.api.shapes import sites as site_serializers
 from portal.api.views.base import ListView, caller, refusals
-from portal.filters import NamedSiteFilter
+from portal.lists.filters import NamedSiteFilter
 from wms.core.actors import Actor
 from wms.sites import services
 from wms.sites.models import Site, SiteEvent

@@ -11,18 +11,19 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from portal.api import dag_serializers as shapes
 from portal.api.problems import CONTENT_TYPE
-from portal.api.serializers import ReasonSerializer
+from portal.api.shapes import dags as shapes
+from portal.api.shapes.common import ReasonSerializer
 from portal.api.submissions import SubmittedDagSerializer
 from portal.api.views.base import caller, refusals
 from wms.core.actors import Actor
 from wms.core.errors import Conflict, InvalidInput
 from wms.core.transitions import Applied
-from wms.dags import run_selectors, selectors, services
 from wms.dags.models import Dag
-from wms.dags.rescues import read_resumption
-from wms.dags.waiting import room_now
+from wms.dags.reading import run_selectors, selectors
+from wms.dags.reading.obstacles import room_now
+from wms.dags.rescue.rescue_files import read_resumption
+from wms.dags.services import dags as services
 
 
 class Steering(APIView):

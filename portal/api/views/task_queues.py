@@ -14,15 +14,15 @@ from rest_framework.utils.urls import replace_query_param
 from rest_framework.views import APIView
 
 from portal.api.pagination import NewestFirst
-from portal.api.task_queue_serializers import (
+from portal.api.shapes.task_queues import (
     TaskQueueDetailSerializer,
     TaskQueuePolicySerializer,
     TaskQueueSerializer,
 )
 from portal.api.views.base import ListView, caller, refusals
-from portal.filters import TaskQueueFilter
+from portal.lists.filters import TaskQueueFilter
 from wms.core.actors import Actor
-from wms.dags.explaining import answer_for_demand
+from wms.explain.answers import answer_for_demand
 from wms.taskqueues import listing
 from wms.taskqueues.listing import Border, Order, TaskQueueLine
 from wms.taskqueues.models import TaskQueue

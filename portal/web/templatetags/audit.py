@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 from django import template
 from django.urls import NoReverseMatch, reverse
 
-from portal.web.views.audit import facts_of
+from portal.web.records.views import facts_of
 from wms.core.models import AuditEntry, AuditKind
 
 register = template.Library()

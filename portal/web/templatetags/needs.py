@@ -5,7 +5,7 @@ from __future__ import annotations
 from django import template
 
 from matching.needs import Needs
-from portal.web.needs import words_of
+from portal.web.jobs.needs import words_of
 
 register = template.Library()
 

@@ -13,10 +13,10 @@ from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from portal.looks import WORDS, look_of, meaning_of
 from portal.personal.zones import in_words
-from portal.sizes import size
-from wms.core.counting import Count
+from portal.shared.looks import WORDS, look_of, meaning_of
+from portal.shared.sizes import size
+from wms.core.database.counting import Count
 
 register = template.Library()
 

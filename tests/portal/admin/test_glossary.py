@@ -14,7 +14,7 @@ from portal.admin.glossary import FORMS, fields_of, render
 from portal.admin.site import site as administration
 from tests import factories
 from wms.dags.models import MatchmakingPolicy
-from wms.dags.policies import check_policy
+from wms.dags.services.policies import check_policy
 from wms.sites.ads import check_site
 from wms.sites.models import Site
 

@@ -15,7 +15,7 @@ from wms.bulk.models import BulkOperation
 from wms.core.actors import Actor
 from wms.core.models import User
 from wms.dags.models import Dag
-from wms.dags.services import remove_dags
+from wms.dags.services.dags import remove_dags
 
 BULK = "/api/v1/bulk/"
 AsUser = Callable[[User], APIClient]

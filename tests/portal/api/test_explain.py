@@ -10,8 +10,8 @@ from rest_framework.test import APIClient
 
 from tests import factories
 from wms.core.actors import Actor
-from wms.dags.demand import loads_by_site
-from wms.dags.services import rematch_dags
+from wms.dags.negotiation.requests import loads_by_site
+from wms.dags.services.dags import rematch_dags
 from wms.jobs.models import Job
 from wms.sites.ads import publish_ads
 

@@ -9,10 +9,10 @@ from rest_framework.test import APIClient
 from portal.api.log_texts import MAX_BYTES
 from tests import factories
 from wms.dags.models import ScriptRun
-from wms.jobs.blobs import store_bytes
+from wms.jobs.content.blobs import store_bytes
 from wms.jobs.models import Stream
-from wms.jobs.streams import append_to_stream
-from wms.pilots.logs import append_to_log
+from wms.jobs.output.streams import append_to_stream
+from wms.pilots.protocol.logs import append_to_log
 
 pytestmark = pytest.mark.django_db
 

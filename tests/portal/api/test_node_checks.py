@@ -8,10 +8,10 @@ from datetime import timedelta
 from django.utils import timezone
 from rest_framework.test import APIClient
 
-from portal.api.serializers import CHECKS_SHOWN
+from portal.api.shapes.common import CHECKS_SHOWN
 from tests import factories
-from wms.pilots.checks import MOST_RESULTS, CheckResult, record_checks
 from wms.pilots.models import Pilot, PilotCheck
+from wms.pilots.program.checks import MOST_RESULTS, CheckResult, record_checks
 
 
 def found(key: str, *, reason: str = "", name: str = "disk") -> CheckResult:

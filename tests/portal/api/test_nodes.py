@@ -11,7 +11,7 @@ from rest_framework.test import APIClient
 from tests import factories
 from wms.core.models import AuditEntry
 from wms.dags.models import Dag, Node, ScriptRun
-from wms.jobs.blobs import store_bytes
+from wms.jobs.content.blobs import store_bytes
 
 URL = "/api/v1/dags/"
 

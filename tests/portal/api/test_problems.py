@@ -6,7 +6,7 @@ import pytest
 from django.test import Client, RequestFactory
 from rest_framework.test import APIClient
 
-from portal.errors import server_error
+from portal.middleware.errors import server_error
 
 
 @pytest.mark.parametrize(

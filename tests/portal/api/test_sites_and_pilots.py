@@ -11,7 +11,7 @@ from rest_framework.test import APIClient
 from tests import factories
 from wms.jobs.models import Attempt
 from wms.pilots.models import Pilot
-from wms.pilots.services import end_pilot
+from wms.pilots.protocol.registration import end_pilot
 from wms.sites.models import Queue
 
 

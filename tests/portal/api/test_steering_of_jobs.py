@@ -7,9 +7,9 @@ from django.utils import timezone
 from tests import factories
 from wms.accounting.core_seconds import CoreSeconds, Use, add_uses
 from wms.jobs.models import Attempt, Job
-from wms.jobs.streams import append_to_stream
-from wms.pilots.logs import append_to_log
+from wms.jobs.output.streams import append_to_stream
 from wms.pilots.models import Pilot
+from wms.pilots.protocol.logs import append_to_log
 
 pytestmark = pytest.mark.django_db
 

@@ -17,7 +17,7 @@ from rest_framework.test import APIClient
 from tests import factories
 from wms.core.models import AuditEntry, User
 from wms.dags.models import Dag
-from wms.jobs.blobs import open_blob
+from wms.jobs.content.blobs import open_blob
 from wms.jobs.models import Blob, Workspace, WorkspaceFile
 
 URL = "/api/v1/dags/"

@@ -11,7 +11,7 @@ from pytest_django.live_server_helper import LiveServer
 
 from portal.cli.child import ChildPortal, answering
 from portal.cli.place import Place
-from portal.instance import instance_of
+from portal.config.instance import instance_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -9,10 +9,10 @@ from django.core.management import CommandError, call_command
 from django.utils import timezone
 
 from portal.cli.management.commands.log import followed
-from portal.readable_logs import attempt_of, log_of_attempt
+from portal.shared.readable_logs import attempt_of, log_of_attempt
 from tests import factories
 from wms.jobs.models import Stream
-from wms.jobs.streams import append_to_stream
+from wms.jobs.output.streams import append_to_stream
 
 pytestmark = pytest.mark.django_db
 

@@ -10,9 +10,10 @@ from matching.needs import Needs
 from tests.portal.pilot_api.pilot_client import SECRET, PilotClient
 from wms.core.actors import Actor
 from wms.core.models import User
-from wms.jobs import blobs, services
+from wms.jobs import operations as services
+from wms.jobs.content import blobs
 from wms.pilots.models import Pilot
-from wms.pilots.services import secret_digest
+from wms.pilots.protocol.registration import secret_digest
 from wms.sites.models import Queue, Site
 
 

@@ -18,7 +18,8 @@ from matching.needs import Needs
 from tests.portal.pilot_api.pilot_client import SECRET, PilotClient
 from wms.core.actors import Actor
 from wms.core.models import User
-from wms.jobs import blobs, services
+from wms.jobs import operations as services
+from wms.jobs.content import blobs
 from wms.jobs.models import Job, WorkspaceFile
 from wms.pilots.models import Pilot
 

@@ -19,11 +19,11 @@ from wms.accounting.core_seconds import UseBy, use_lines
 from wms.core.models import User
 from wms.jobs.accounting import account_attempts
 from wms.jobs.models import Attempt, Job, JobEvent, Stream, WorkspaceFile
-from wms.jobs.streams import stream_text
-from wms.jobs.texts import chunks_of
-from wms.pilots.accounts import account_pilots
-from wms.pilots.logs import log_text
+from wms.jobs.output.streams import stream_text
+from wms.jobs.output.texts import chunks_of
 from wms.pilots.models import Pilot, PilotLog
+from wms.pilots.monitoring.accounting import account_pilots
+from wms.pilots.protocol.logs import log_text
 
 pytestmark = pytest.mark.django_db
 

@@ -12,9 +12,9 @@ from django.test import Client
 from tests.portal.pilot_api.pilot_client import SECRET, PilotClient
 from wms.core.actors import Actor
 from wms.core.models import User
-from wms.pilots.checks import save_node_check
-from wms.pilots.manifest import store_manifest
 from wms.pilots.models import NodeCheck, PilotCheck, PilotEvent
+from wms.pilots.program.checks import save_node_check
+from wms.pilots.program.manifest import store_manifest
 from wms.sites.models import Queue
 
 pytestmark = pytest.mark.django_db

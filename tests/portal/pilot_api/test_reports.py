@@ -9,10 +9,10 @@ import pytest
 
 from tests.portal.pilot_api.pilot_client import ENDED, SECRET, PilotClient
 from wms.core.actors import Actor
-from wms.jobs import services
+from wms.jobs import operations as services
 from wms.jobs.models import Attempt, AttemptFile
 from wms.pilots.models import Pilot
-from wms.pilots.services import secret_digest
+from wms.pilots.protocol.registration import secret_digest
 from wms.sites.models import Queue
 
 pytestmark = pytest.mark.django_db

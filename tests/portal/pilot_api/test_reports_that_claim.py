@@ -10,7 +10,7 @@ from django.db import connection
 
 from tests.portal.pilot_api.pilot_client import ENDED, OFFER, PilotClient
 from wms.core.actors import Actor
-from wms.jobs import services
+from wms.jobs import operations as services
 from wms.jobs.models import Attempt, Job, JobEvent
 from wms.pilots.models import Pilot
 

@@ -10,7 +10,7 @@ from tests.portal.pilot_api.pilot_client import NODE, SECRET, PilotClient
 from wms.core.actors import Actor
 from wms.core.models import AuditEntry
 from wms.pilots.models import Pilot
-from wms.pilots.services import secret_digest
+from wms.pilots.protocol.registration import secret_digest
 from wms.sites.models import Queue, SiteEvent
 from wms.sites.services import save_queue
 

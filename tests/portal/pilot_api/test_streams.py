@@ -4,10 +4,10 @@ import pytest
 
 from tests.portal.pilot_api.pilot_client import ENDED, PilotClient
 from wms.jobs.models import Attempt, Stream
-from wms.jobs.streams import MAX_PIECE_BYTES, stream_text
-from wms.jobs.texts import chunks_of
-from wms.pilots.logs import log_text
+from wms.jobs.output.streams import MAX_PIECE_BYTES, stream_text
+from wms.jobs.output.texts import chunks_of
 from wms.pilots.models import Pilot, PilotLog
+from wms.pilots.protocol.logs import log_text
 
 pytestmark = pytest.mark.django_db
 

@@ -14,7 +14,7 @@ from tests import factories
 from wms.core.actors import Actor
 from wms.core.audit import object_of, record_action, visible_entries
 from wms.core.models import AuditEntry, User
-from wms.dags.services import hold_dags
+from wms.dags.services.dags import hold_dags
 from wms.sites.services import ban_site
 
 AUDIT = reverse("web:audit")

@@ -18,7 +18,7 @@ from wms.core.actors import Actor
 from wms.core.models import User
 from wms.dags.models import Dag
 from wms.jobs.models import Job
-from wms.jobs.steering import hold_jobs
+from wms.jobs.services import hold_jobs
 
 Browser = Callable[[User], Client]
 

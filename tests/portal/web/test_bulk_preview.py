@@ -14,7 +14,7 @@ from wms.bulk.models import BulkOperation
 from wms.core.actors import Actor
 from wms.core.models import User
 from wms.dags.models import Dag
-from wms.dags.services import hold_dags, remove_dags
+from wms.dags.services.dags import hold_dags, remove_dags
 
 Browser = Callable[[User], Client]
 

@@ -13,7 +13,7 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from portal import selection
+from portal.lists import selection
 from tests import factories
 from tests.portal.web.choosing import all_of, choose, confirm, token_of
 from tests.wms.bulk.conftest import finish, outcomes

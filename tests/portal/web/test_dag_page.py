@@ -9,12 +9,12 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from portal.web import node_table
-from portal.web.dag_page import TABS
+from portal.web.dags.page import TABS
+from portal.web.nodes import table as node_table
 from tests import factories
 from tests.query_counts import statements_of
-from wms.dags.drawing_states import DRAWN
 from wms.dags.models import Dag, Edge, Node
+from wms.dags.reading.drawing_states import DRAWN
 
 
 @pytest.fixture

@@ -11,21 +11,21 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from portal.site_lines import site_lines
-from portal.site_strip import strip_lines
+from portal.shared.site_lines import site_lines
+from portal.shared.site_strip import strip_lines
 from tests import factories
 from tests.query_counts import statements_of
 from wms.core.actors import Actor
 from wms.core.models import ControlLoop, User
 from wms.dags.models import Dag
-from wms.dags.services import hold_dags
+from wms.dags.services.dags import hold_dags
 from wms.failures import grouping
 from wms.failures.models import FailureGroup
 from wms.failures.services import mute_groups
-from wms.jobs.services import hold_jobs
-from wms.pilots.contacts import note_failure
-from wms.pilots.director import plan_requests
+from wms.jobs.operations import hold_jobs
 from wms.pilots.models import PilotCheck
+from wms.pilots.pressure.backoff import note_failure
+from wms.pilots.pressure.director import plan_requests
 from wms.pilots.pressure_models import ElementContact, PressureRequest
 from wms.sites.downtimes import add_downtime
 from wms.sites.models import Queue

@@ -14,7 +14,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from portal.personal.services import save_preferences
-from portal.web.downtime_calendar import rows_of, stretch_of
+from portal.web.sites.downtime_calendar import rows_of, stretch_of
 from tests import factories
 from wms.core.actors import Actor
 from wms.core.models import AuditEntry, User

@@ -12,7 +12,7 @@ from django.db import OperationalError, connection
 from django.test import Client, RequestFactory
 from django.urls import reverse
 
-from portal import errors
+from portal.middleware import errors
 from tests import factories
 from wms.core.models import User
 

@@ -13,10 +13,10 @@ from django.utils import timezone
 from tests import factories
 from tests.query_counts import statements_of
 from wms.core.actors import Actor
-from wms.dags.demand import loads_by_site
 from wms.dags.models import Dag
-from wms.dags.services import rematch_dags
-from wms.dags.submission import DagSubmission, submit_dag
+from wms.dags.negotiation.requests import loads_by_site
+from wms.dags.services.dags import rematch_dags
+from wms.dags.submission.submit import DagSubmission, submit_dag
 from wms.jobs.models import Job
 from wms.sites.ads import publish_ads
 from wms.sites.services import ban_site

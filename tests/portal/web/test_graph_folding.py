@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from array import array
 
-from portal.web.graph_folding import NodeFact, folded, folds_of
-from wms.dags.drawing import Drawing, placed
+from portal.web.graph.folding import NodeFact, folded, folds_of
+from wms.dags.reading.drawing import Drawing, placed
 
 
 def _drawing(names: list[str], arcs: list[tuple[int, int]]) -> Drawing:

@@ -11,10 +11,10 @@ from django.urls import reverse
 from django.utils import timezone
 
 from tests import factories
-from wms.jobs.lines import WINDOW_BYTES
 from wms.jobs.models import Stream
-from wms.jobs.streams import append_to_stream
-from wms.jobs.texts import PiecedText
+from wms.jobs.output.lines import WINDOW_BYTES
+from wms.jobs.output.streams import append_to_stream
+from wms.jobs.output.texts import PiecedText
 from wms.pilots.agent.sandbox import bounded_log
 
 pytestmark = pytest.mark.django_db

@@ -8,9 +8,9 @@ from django.urls import reverse
 from django.utils.html import strip_tags
 
 from portal.cli.document_states import DOCUMENT
-from portal.lists import LISTS
-from portal.looks import MEANINGS
-from portal.state_words import ENTITIES, Entity
+from portal.lists.registry import LISTS
+from portal.shared.looks import MEANINGS
+from portal.shared.state_words import ENTITIES, Entity
 
 STATES, HELP = reverse("web:help-states"), reverse("web:help")
 

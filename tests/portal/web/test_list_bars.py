@@ -15,12 +15,12 @@ from portal.personal.models import Preferences, SavedFilter
 from portal.personal.services import save_filter, save_preferences, set_default_filter
 from portal.web.templatetags.pilotage import about
 from tests import factories
-from wms.core import counting
 from wms.core.actors import Actor
-from wms.core.counting import Count
+from wms.core.database import counting
+from wms.core.database.counting import Count
 from wms.core.models import User
 from wms.dags.models import Dag
-from wms.dags.services import hold_dags
+from wms.dags.services.dags import hold_dags
 
 DAGS = reverse("web:dags")
 LIVE = {"headers": {"HX-Request": "true", "HX-Target": "live"}}

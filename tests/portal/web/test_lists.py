@@ -6,12 +6,12 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from portal.web.paging import PAGE_SIZE
+from portal.web.lists.paging import PAGE_SIZE
 from tests import factories
 from wms.core.actors import Actor
-from wms.core.counting import Count
+from wms.core.database.counting import Count
 from wms.dags.models import Dag
-from wms.dags.services import hold_dags
+from wms.dags.services.dags import hold_dags
 
 
 def _listing(client: Client, address: str):

@@ -14,14 +14,14 @@ from django.utils import timezone
 
 from tests import factories
 from wms.dags.models import ScriptRun
-from wms.jobs import lines
-from wms.jobs.blobs import blob_path, store_bytes
-from wms.jobs.lines import WINDOW_BYTES
+from wms.jobs.content.blobs import blob_path, store_bytes
 from wms.jobs.models import Attempt, AttemptFile, Stream
-from wms.jobs.services import reschedule_jobs
-from wms.jobs.streams import append_to_stream, stream_path
-from wms.jobs.texts import StoredText
-from wms.pilots.logs import append_to_log
+from wms.jobs.operations import reschedule_jobs
+from wms.jobs.output import lines
+from wms.jobs.output.lines import WINDOW_BYTES
+from wms.jobs.output.streams import append_to_stream, stream_path
+from wms.jobs.output.texts import StoredText
+from wms.pilots.protocol.logs import append_to_log
 
 pytestmark = pytest.mark.django_db
 
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture(autouse=True)
 def _time_to_count(monkeypatch: pytest.MonkeyPatch) -> None:
     """However busy the machine is, lines are counted before a page is made."""
-    monkeypatch.setattr("portal.readable_logs._COUNTING_S", 60.0)
+    monkeypatch.setattr("portal.shared.readable_logs._COUNTING_S", 60.0)
 
 
 def _address(claimed: factories.Claimed, kind: str = "stdout") -> str:
@@ -210,7 +210,7 @@ def test_a_search_that_stops_says_where_and_leads_on(
     claimed: factories.Claimed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _long_file(claimed, 300_000)
-    monkeypatch.setattr("portal.web.log_pages.SEARCH_BYTES", 1)
+    monkeypatch.setattr("portal.web.logs.viewer.SEARCH_BYTES", 1)
 
     client, address = _client(), _address(claimed)
     page = client.get(address, {"q": "line 299999"})
@@ -225,10 +225,10 @@ def test_numbers_that_took_too_long_are_counted_by_later_requests(
     claimed: factories.Claimed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _long_file(claimed, 300_001)
-    monkeypatch.setattr("portal.readable_logs._COUNTING_S", -1.0)
+    monkeypatch.setattr("portal.shared.readable_logs._COUNTING_S", -1.0)
 
     uncounted = _get(claimed)
-    monkeypatch.setattr("portal.readable_logs._COUNTING_S", 10.0)
+    monkeypatch.setattr("portal.shared.readable_logs._COUNTING_S", 10.0)
     start = uncounted.context["window"].start
     counted = _client().get(_address(claimed), {"part": 1, "count": 1, "from": start})
 

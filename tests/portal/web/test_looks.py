@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from django.contrib.staticfiles import finders
 
-from portal.looks import LOOKS, MEANINGS
+from portal.shared.looks import LOOKS, MEANINGS
 from portal.web.templatetags import pilotage
 from wms.core.selectors import LoopHealth
 from wms.dags.states import DagState, NodeState, ScriptState

@@ -9,7 +9,7 @@ from django.test import Client
 from django.urls import reverse
 
 from matching.needs import Needs
-from portal.web.needs import facts_of, offer_of, reserved_for, words_of
+from portal.web.jobs.needs import facts_of, offer_of, reserved_for, words_of
 from tests import factories
 from wms.accounting.models import AccountingGroup
 from wms.core.models import User

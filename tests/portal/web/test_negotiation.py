@@ -9,8 +9,8 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from portal.web.negotiations import cycle_lines
-from portal.web.paging import PAGE_SIZE
+from portal.web.lists.paging import PAGE_SIZE
+from portal.web.matching.records import cycle_lines
 from tests import factories
 from wms.dags.models import NegotiationCycle
 from wms.history.services import store_samples

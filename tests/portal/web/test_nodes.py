@@ -12,7 +12,7 @@ from django.urls import reverse
 from tests import factories
 from wms.core.models import User
 from wms.dags.models import Dag, Node, NodeEvent, ScriptRun
-from wms.jobs.blobs import store_bytes
+from wms.jobs.content.blobs import store_bytes
 
 
 @pytest.fixture

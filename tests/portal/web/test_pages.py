@@ -9,7 +9,7 @@ from django.test import Client, RequestFactory
 from django.urls import reverse
 from django.utils import timezone
 
-from portal.errors import server_error
+from portal.middleware.errors import server_error
 from tests import factories
 from wms.core.models import ControlLoop
 

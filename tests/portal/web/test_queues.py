@@ -12,8 +12,8 @@ from django.utils import timezone
 
 from tests import factories
 from wms.core.models import User
-from wms.pilots.contacts import note_failure
-from wms.pilots.director import plan_requests
+from wms.pilots.pressure.backoff import note_failure
+from wms.pilots.pressure.director import plan_requests
 from wms.pilots.pressure_models import ElementContact
 from wms.sites.models import Queue, Site
 

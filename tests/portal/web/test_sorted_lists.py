@@ -12,8 +12,8 @@ from django.test import Client
 from django.urls import reverse
 from rest_framework.test import APIClient
 
+from portal.lists.selection import all_shown
 from portal.personal.models import SavedFilter
-from portal.selection import all_shown
 from tests import factories
 from wms.jobs.models import Job
 
@@ -111,7 +111,7 @@ def test_an_order_that_there_is_not_is_told_and_no_list_is_shown(
 def test_a_list_that_is_sorted_in_part_says_so_on_the_page_and_in_the_file(
     alice: Client, jobs: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in ("portal.list_filter", "portal.web.listing", "portal.list_exports",
+    for module in ("portal.lists.base_filter", "portal.web.lists.listing", "portal.lists.exports",
                    "portal.api.pagination"):  # fmt: skip
         monkeypatch.setattr(f"{module}.EXACT_UP_TO", 40)
 
@@ -169,7 +169,7 @@ def test_a_cursor_of_another_order_is_refused_by_the_api(
 def test_sites_are_sorted_by_what_they_do_and_walked_by_it(
     alice: Client, people: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("portal.web.views.lists._SITES_SHOWN", 2)
+    monkeypatch.setattr("portal.web.lists.views._SITES_SHOWN", 2)
     sites = [factories.site(name) for name in ("B", "C", "A")]
     factories.pilot(sites[1].queues.get())
     address = reverse("web:sites")

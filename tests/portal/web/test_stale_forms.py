@@ -18,11 +18,11 @@ from tests.portal.world import World, small_world
 from wms.core.actors import Actor
 from wms.core.models import User
 from wms.dags.models import Dag, Node
-from wms.dags.node_services import change_nodes
-from wms.dags.services import change_limits, hold_dags, release_dags, remove_dags, rescue_dag
+from wms.dags.services.dags import change_limits, hold_dags, release_dags, remove_dags, rescue_dag
+from wms.dags.services.nodes import change_nodes
 from wms.failures.models import FailureGroup
 from wms.failures.services import mute_groups
-from wms.jobs.services import hold_jobs
+from wms.jobs.operations import hold_jobs
 from wms.sites.services import ban_site
 
 BrowserOf = Callable[[User], Client]

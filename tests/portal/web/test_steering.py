@@ -11,11 +11,11 @@ from wms.accounting.core_seconds import CoreSeconds, Use, add_uses
 from wms.core.models import AuditEntry
 from wms.jobs.accounting import account_attempts
 from wms.jobs.models import Attempt, Job
-from wms.jobs.streams import append_to_stream
-from wms.pilots.accounts import account_pilots
-from wms.pilots.logs import append_to_log
+from wms.jobs.output.streams import append_to_stream
 from wms.pilots.models import Pilot
-from wms.pilots.services import end_pilot
+from wms.pilots.monitoring.accounting import account_pilots
+from wms.pilots.protocol.logs import append_to_log
+from wms.pilots.protocol.registration import end_pilot
 
 pytestmark = pytest.mark.django_db
 

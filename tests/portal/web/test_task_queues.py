@@ -9,11 +9,11 @@ from django.test import Client
 from django.urls import reverse
 
 from matching.needs import Needs
-from portal.web.views import task_queues
+from portal.web.matching import task_queue_views as task_queues
 from tests import factories
 from wms.accounting.models import AccountingGroup
 from wms.accounting.services import save_group
-from wms.core.counting import Count
+from wms.core.database.counting import Count
 from wms.taskqueues import priorities
 from wms.taskqueues.models import TaskQueue
 from wms.taskqueues.services import Entry, enqueue, remove_empty, withdraw

@@ -21,11 +21,11 @@ from tests.portal.furnishing import failures
 from tests.portal.web.test_stale_forms import forms_of
 from wms.core.actors import Actor
 from wms.dags.models import Node
-from wms.dags.node_services import change_nodes
-from wms.dags.services import change_limits, hold_dags, remove_dags, rescue_dag
+from wms.dags.services.dags import change_limits, hold_dags, remove_dags, rescue_dag
+from wms.dags.services.nodes import change_nodes
 from wms.failures.models import FailureGroup
 from wms.failures.services import categorise_groups, mute_groups
-from wms.jobs.services import hold_jobs
+from wms.jobs.operations import hold_jobs
 from wms.pilots.lifecycle import apply as apply_to_pilots
 from wms.sites.services import ban_site
 

@@ -4,9 +4,9 @@ import pytest
 
 from matching.explanation import Verdict
 from matching.reasons import Stand
-from portal.looks import LOOKS
-from portal.web.explained import cut
-from portal.web.verdicts import DAGS, JOB_VERDICTS, SITES, VERDICTS
+from portal.shared.looks import LOOKS
+from portal.web.explain.answers import cut
+from portal.web.explain.verdicts import DAGS, JOB_VERDICTS, SITES, VERDICTS
 
 
 @pytest.mark.parametrize(

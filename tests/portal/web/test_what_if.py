@@ -12,7 +12,7 @@ from django.utils import timezone
 from tests import factories
 from tests.query_counts import statements_of
 from wms.core.models import AuditEntry
-from wms.dags.demand import loads_by_site
+from wms.dags.negotiation.requests import loads_by_site
 from wms.jobs.models import Job
 from wms.sites.ads import publish_ads
 from wms.sites.models import Queue

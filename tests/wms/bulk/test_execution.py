@@ -19,7 +19,7 @@ from wms.bulk.services import stop
 from wms.core.actors import Actor
 from wms.core.models import AuditEntry, Role, User
 from wms.dags.models import Dag, DagEvent, NodeEvent
-from wms.dags.services import hold_dags, remove_dags
+from wms.dags.services.dags import hold_dags, remove_dags
 from wms.jobs.models import Job, JobEvent
 from wms.sites.models import Site, SiteEvent
 

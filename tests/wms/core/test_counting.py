@@ -10,10 +10,10 @@ from django.db.models import F
 from django.test.utils import CaptureQueriesContext
 
 from tests import factories
-from wms.core import counting
-from wms.core.counting import Count, count_up_to, counts_by_state, summarise
+from wms.core.database import counting
+from wms.core.database.counting import Count, count_up_to, counts_by_state, summarise
 from wms.dags.models import Dag
-from wms.dags.services import hold_dags
+from wms.dags.services.dags import hold_dags
 from wms.dags.states import DagState
 
 

@@ -23,7 +23,7 @@ from django.db import connections
 
 from portal.embedded.temporary import running_redis
 from wms.core import idling, loops
-from wms.core.locks import advisory_lock
+from wms.core.database.locks import advisory_lock
 from wms.core.models import ControlLoop
 from wms.dags.lifecycle import ADVANCE_TASK
 
@@ -93,7 +93,7 @@ def test_a_loop_that_fails_tells_so_and_keeps_its_last_report() -> None:
 def test_a_lock_ends_with_the_process_that_holds_it() -> None:
     program = (
         "import django, os; django.setup()\n"
-        "from wms.core.locks import advisory_lock\n"
+        "from wms.core.database.locks import advisory_lock\n"
         "from django.db import connection\n"
         f"connection.settings_dict['NAME'] = {connections['default'].settings_dict['NAME']!r}\n"
         "with advisory_lock('x') as held:\n"

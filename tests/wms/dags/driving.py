@@ -9,14 +9,16 @@ from django.db import transaction
 from matching.resources import Resource
 from wms.core.actors import Actor
 from wms.core.models import InboxEntry
-from wms.dags import engine, negotiation, timers
+from wms.dags.engine import cycle as engine
+from wms.dags.engine import timers
+from wms.dags.engine.rebuild import rebuild_dag
 from wms.dags.lifecycle import TOPICS
 from wms.dags.models import Dag, Node, ScriptRun
-from wms.dags.rebuild import rebuild_dag
+from wms.dags.negotiation import cycle as negotiation
 from wms.dags.scripts.service import end_run
 from wms.jobs.attempts import PayloadEnd, end_attempt
 from wms.jobs.models import Attempt, Job
-from wms.jobs.services import bind_to_pilot
+from wms.jobs.operations import bind_to_pilot
 from wms.taskqueues.services import claim
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)

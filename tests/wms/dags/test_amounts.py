@@ -8,9 +8,9 @@ import pytest
 
 from tests.wms.dags.test_rendering import render
 from wms.core.errors import Finding, InvalidInput
-from wms.dags.rendering import CannotRender, Identity, NodeContext, Renderer
-from wms.dags.submission import submission_warnings
-from wms.dags.submitfile import parse_submit_file
+from wms.dags.description.rendering import CannotRender, Identity, NodeContext, Renderer
+from wms.dags.description.submit_file import parse_submit_file
+from wms.dags.submission.submit import submission_warnings
 from wms.jobs.specs import JobSpec
 
 

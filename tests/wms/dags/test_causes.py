@@ -13,11 +13,13 @@ from django.db import DataError, connection
 from tests.wms.dags.driving import NOW, advance, claim_one, end, match, run_one, states
 from wms.core.actors import Actor
 from wms.core.models import User
-from wms.dags import engine, lifecycle, timers
+from wms.dags import lifecycle
+from wms.dags.engine import cycle as engine
+from wms.dags.engine import timers
 from wms.dags.models import Dag, DagEvent, NodeEvent
-from wms.dags.services import hold_dags, release_dags
+from wms.dags.services.dags import hold_dags, release_dags
 from wms.dags.states import DagCause, NodeCause
-from wms.jobs import steering
+from wms.jobs import services as steering
 from wms.jobs.models import Job, JobEvent
 from wms.jobs.states import JobCause
 

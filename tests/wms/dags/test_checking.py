@@ -7,9 +7,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from wms.dags import checking
-from wms.dags.checking import CheckedDag, check_dag
 from wms.dags.language.origin import Origin
+from wms.dags.submission import checking
+from wms.dags.submission.checking import CheckedDag, check_dag
 
 SUB = "executable = /bin/true\nqueue\n"
 REQUEST = '[ dap_type = "transfer"; src_url = "file:///x"; dest_url = "file:///y" ]'

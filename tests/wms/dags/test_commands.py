@@ -6,8 +6,8 @@ import pytest
 
 from tests.wms.dags.test_rendering import render
 from wms.core.errors import InvalidInput
-from wms.dags.commands import command_warning
-from wms.dags.submission import submission_warnings
+from wms.dags.description.commands import command_warning
+from wms.dags.submission.submit import submission_warnings
 
 
 def told(submit, *lines: str) -> list[str]:

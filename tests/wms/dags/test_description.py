@@ -9,9 +9,9 @@ from wms.accounting.services import save_group
 from wms.core.actors import Actor
 from wms.core.errors import Finding, InvalidInput
 from wms.core.models import User
-from wms.dags.demand import requests_of
-from wms.dags.description import read_description
 from wms.dags.models import Dag
+from wms.dags.negotiation.requests import requests_of
+from wms.dags.submission.dag_description import read_description
 
 
 @pytest.fixture

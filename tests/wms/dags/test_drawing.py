@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from tests import factories
 from wms.core.actors import Actor
-from wms.dags.drawing import draw, placed, unpacked
-from wms.dags.submission import DagSubmission, submit_dag
+from wms.dags.reading.drawing import draw, placed, unpacked
+from wms.dags.submission.submit import DagSubmission, submit_dag
 
 _ARCS = st.integers(1, 12).flatmap(
     lambda count: st.tuples(

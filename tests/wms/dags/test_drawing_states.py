@@ -6,9 +6,10 @@ import pytest
 
 from tests import factories
 from wms.core.actors import Actor
-from wms.dags import drawing_states
-from wms.dags.drawing import Drawing, draw
-from wms.dags.drawing_states import (
+from wms.dags.models import Dag, Node
+from wms.dags.reading import drawing_states
+from wms.dags.reading.drawing import Drawing, draw
+from wms.dags.reading.drawing_states import (
     DRAWN,
     Changes,
     States,
@@ -17,9 +18,8 @@ from wms.dags.drawing_states import (
     read_version,
     states_of_nodes,
 )
-from wms.dags.models import Dag, Node
-from wms.dags.node_services import rerun_nodes
-from wms.dags.selectors import counts_by_state, levels_of
+from wms.dags.reading.selectors import counts_by_state, levels_of
+from wms.dags.services.nodes import rerun_nodes
 from wms.dags.states import NodeKind
 
 

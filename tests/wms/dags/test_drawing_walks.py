@@ -4,10 +4,10 @@ from array import array
 
 import pytest
 
-from wms.dags import drawing_walks
-from wms.dags.drawing import Drawing, placed
-from wms.dags.drawing_states import DRAWN
-from wms.dags.drawing_walks import blocking_most, ends_of, longest_path, neighbours_of
+from wms.dags.reading import drawing_walks
+from wms.dags.reading.drawing import Drawing, placed
+from wms.dags.reading.drawing_states import DRAWN
+from wms.dags.reading.drawing_walks import blocking_most, ends_of, longest_path, neighbours_of
 
 #: Node 0 before 1 and 2, both before 3; node 4 alone.
 _ARCS = [(0, 1), (0, 2), (1, 3), (2, 3)]

@@ -22,11 +22,11 @@ from tests.wms.dags.driving import (
 from wms.core.actors import Actor
 from wms.core.errors import Conflict
 from wms.core.models import InboxEntry
-from wms.dags import engine, timers
+from wms.dags.engine import cycle as engine
+from wms.dags.engine import timers
 from wms.dags.lifecycle import TOPICS
 from wms.dags.models import Dag, NodeTimer, Rescue
-from wms.dags.node_services import mark_nodes, rerun_nodes, tell_provisioned
-from wms.dags.services import (
+from wms.dags.services.dags import (
     change_limits,
     halt_dags,
     hold_dags,
@@ -35,6 +35,7 @@ from wms.dags.services import (
     remove_dags,
     rescue_dag,
 )
+from wms.dags.services.nodes import mark_nodes, rerun_nodes, tell_provisioned
 from wms.jobs.models import Job
 
 WHY = {"actor": Actor.system("test"), "reason": "test"}

@@ -17,11 +17,11 @@ from tests.wms.dags.driving import (
     states,
 )
 from wms.core.models import InboxEntry
-from wms.dags import engine
+from wms.dags.engine import cycle as engine
+from wms.dags.engine.round import ENGINE
 from wms.dags.models import Node, NodeEvent
-from wms.dags.rounds import ENGINE
 from wms.jobs.models import Attempt, Job
-from wms.jobs.services import reschedule_jobs
+from wms.jobs.operations import reschedule_jobs
 
 DIAMOND = "\n".join(
     [*(f"JOB {name} step.sub" for name in "ABCD"), "PARENT A CHILD B C", "PARENT B C CHILD D"]

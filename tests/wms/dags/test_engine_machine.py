@@ -17,13 +17,13 @@ from tests import factories
 from tests.wms.dags.model import ModelNode, dags, outcome
 from wms.core.actors import Actor
 from wms.core.models import InboxEntry
-from wms.dags import engine
+from wms.dags.engine import cycle as engine
+from wms.dags.engine.rebuild import rebuild_dag
 from wms.dags.models import Node, ScriptRun
-from wms.dags.rebuild import rebuild_dag
 from wms.dags.scripts.service import end_run
-from wms.dags.services import change_limits, hold_dags, release_dags
+from wms.dags.services.dags import change_limits, hold_dags, release_dags
 from wms.dags.states import DAG_TERMINAL
-from wms.dags.submission import DagSubmission, submit_dag
+from wms.dags.submission.submit import DagSubmission, submit_dag
 from wms.jobs import lifecycle
 from wms.jobs.models import Job
 from wms.jobs.states import TERMINAL

@@ -16,8 +16,11 @@ from wms.core.actors import Actor
 from wms.core.errors import Busy, InvalidInput, NotFound
 from wms.core.heavy import heavy_place
 from wms.core.models import User
-from wms.dags import explaining, negotiation
-from wms.dags.explaining import (
+from wms.dags.models import Dag, MatchRecord
+from wms.dags.negotiation import cycle as negotiation
+from wms.dags.services.dags import hold_dags
+from wms.explain import answers as explaining
+from wms.explain.answers import (
     Turn,
     answer_for_ad,
     answer_for_dag,
@@ -25,9 +28,7 @@ from wms.dags.explaining import (
     answer_for_site,
     answer_for_task_queue,
 )
-from wms.dags.models import Dag, MatchRecord
-from wms.dags.services import hold_dags
-from wms.dags.what_if import Changes
+from wms.explain.what_if import Changes
 from wms.jobs.models import Job
 from wms.sites.ads import publish_ads
 from wms.taskqueues.models import TaskQueue

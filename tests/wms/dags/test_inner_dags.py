@@ -16,11 +16,10 @@ from tests.wms.dags.driving import (
     states,
 )
 from wms.core.actors import Actor
-from wms.dags import engine, runs
-from wms.dags.inner import MAX_DEPTH
+from wms.dags.engine import cycle as engine
+from wms.dags.engine.inner_nodes import MAX_DEPTH
 from wms.dags.models import Dag, Node, Rescue
-from wms.dags.node_services import rerun_nodes
-from wms.dags.services import (
+from wms.dags.services.dags import (
     halt_dags,
     hold_dags,
     release_dags,
@@ -28,6 +27,8 @@ from wms.dags.services import (
     remove_dags,
     rescue_dag,
 )
+from wms.dags.services.nodes import rerun_nodes
+from wms.dags.submission import runs
 from wms.jobs.models import Job
 
 SYSTEM = Actor.system("test")

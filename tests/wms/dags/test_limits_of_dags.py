@@ -19,9 +19,10 @@ from tests.wms.dags.driving import (
 )
 from wms.core.actors import Actor
 from wms.core.errors import Conflict, InvalidInput
-from wms.dags import engine, timers
+from wms.dags.engine import cycle as engine
+from wms.dags.engine import timers
 from wms.dags.models import Dag, NodeTimer, SharedLimit
-from wms.dags.services import change_limits
+from wms.dags.services.dags import change_limits
 from wms.jobs.models import Job
 
 SYSTEM = Actor.system("test")

@@ -12,16 +12,22 @@ from tests.wms.dags.driving import advance, claim_of, end, end_script, match, ru
 from wms.core.actors import Actor
 from wms.core.errors import InvalidInput
 from wms.core.models import User
+from wms.dags.description.rendering import (
+    CannotRender,
+    Identity,
+    NodeContext,
+    Renderer,
+    Surroundings,
+)
+from wms.dags.description.submit_file import parse_submit_file
 from wms.dags.models import Dag, Rescue
-from wms.dags.rendering import CannotRender, Identity, NodeContext, Renderer, Surroundings
-from wms.dags.rescues import Resumption
-from wms.dags.services import rescue_dag
-from wms.dags.submitfile import parse_submit_file
+from wms.dags.rescue.rescue_files import Resumption
+from wms.dags.services.dags import rescue_dag
 from wms.jobs.attempts import add_attempt_file
-from wms.jobs.blobs import store_bytes
+from wms.jobs.content.blobs import store_bytes
+from wms.jobs.content.paths import MAX_NAME_BYTES, MAX_PATH_BYTES
+from wms.jobs.content.places import place_of
 from wms.jobs.models import Attempt, Job, WorkspaceFile
-from wms.jobs.paths import MAX_NAME_BYTES, MAX_PATH_BYTES
-from wms.jobs.places import place_of
 from wms.jobs.specs import CLUSTER_MARK, JobSpec
 
 #: The longest name, also of one that is set aside as `.rescue001.old`.

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 import pytest
 
 from tests.wms.dags.driving import advance, claim_of, end, match, states
-from wms.dags import making
-from wms.dags.making import Fault, make_specs
+from wms.dags.engine import job_factory as making
+from wms.dags.engine.job_factory import Fault, make_specs
+from wms.dags.engine.ready_nodes import ready_nodes
 from wms.dags.models import Dag, Node
-from wms.dags.ready import ready_nodes
-from wms.jobs.blobs import store_bytes
+from wms.jobs.content.blobs import store_bytes
 from wms.jobs.models import Job, WorkspaceFile
 from wms.jobs.specs import JobSpec
 

@@ -8,7 +8,7 @@ from tests.wms.dags.driving import NOW, match
 from wms.core.actors import Actor
 from wms.core.models import User
 from wms.dags.models import MatchRecord
-from wms.dags.services import hold_dags, remove_dags
+from wms.dags.services.dags import hold_dags, remove_dags
 
 
 def test_dags_bound_before_matches_were_recorded_get_an_open_record(

@@ -8,9 +8,9 @@ import pytest
 
 from matching.needs import BadNeeds, Needs
 from wms.core.errors import Finding, InvalidInput
-from wms.dags import node_checks
+from wms.dags.description.needs import _evaluated, _read_again, read_needs
 from wms.dags.models import Dag
-from wms.dags.needs import _evaluated, _read_again, read_needs
+from wms.dags.submission import node_checks
 
 
 def read(

@@ -12,7 +12,7 @@ from wms.accounting.services import save_group
 from wms.core.actors import Actor
 from wms.core.models import User
 from wms.dags.models import Dag, MatchRecord
-from wms.dags.submission import submission_warnings
+from wms.dags.submission.submit import submission_warnings
 from wms.jobs.models import Job
 from wms.sites.models import Queue, Site
 from wms.taskqueues.models import TaskQueue, TaskQueuePolicy, WaitingJob

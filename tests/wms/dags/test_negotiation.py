@@ -10,11 +10,12 @@ from matching.negotiation import decide
 from tests.wms.dags.driving import NOW, assert_log_agrees, match, run_one
 from wms.core.actors import Actor
 from wms.core.models import User
-from wms.dags import demand, negotiation
-from wms.dags.binding import carry_out
 from wms.dags.models import Dag, MatchmakingPolicy, MatchRecord
-from wms.dags.selectors import needing_attention
-from wms.dags.services import hold_dags, release_dags
+from wms.dags.negotiation import cycle as negotiation
+from wms.dags.negotiation import requests as demand
+from wms.dags.negotiation.binding import carry_out
+from wms.dags.reading.selectors import needing_attention
+from wms.dags.services.dags import hold_dags, release_dags
 from wms.sites.ads import publish_ads, published_ad
 from wms.sites.models import Site, SiteAd
 from wms.sites.services import SiteSpec, configure_site

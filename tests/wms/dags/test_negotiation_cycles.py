@@ -8,9 +8,11 @@ import pytest
 
 from matching.negotiation import decide
 from tests.wms.dags.driving import NOW, match
-from wms.dags import binding, demand, negotiation
-from wms.dags.binding import carry_out
 from wms.dags.models import Dag, MatchRecord, NegotiationCycle
+from wms.dags.negotiation import binding
+from wms.dags.negotiation import cycle as negotiation
+from wms.dags.negotiation import requests as demand
+from wms.dags.negotiation.binding import carry_out
 from wms.sites.ads import publish_ads
 from wms.sites.models import SiteThrottle
 

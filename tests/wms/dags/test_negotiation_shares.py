@@ -7,8 +7,9 @@ from datetime import timedelta
 from tests.wms.dags.driving import NOW, advance, claim_one, match, run_one
 from wms.accounting.models import AccountingGroup, ConcurrencyLimit, Submitter
 from wms.core.models import User
-from wms.dags import demand, negotiation
 from wms.dags.models import Dag
+from wms.dags.negotiation import cycle as negotiation
+from wms.dags.negotiation import requests as demand
 from wms.jobs.models import Attempt
 from wms.sites.ads import Load, published_ad
 from wms.sites.models import SiteAd

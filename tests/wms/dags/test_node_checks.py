@@ -8,12 +8,12 @@ import pytest
 
 from matching.patience import Patience
 from wms.core.errors import Finding
-from wms.dags import node_checks
+from wms.dags.description.submit_file import SubmitFile, parse_submit_file
 from wms.dags.language.parser import parse_dag
 from wms.dags.language.spec import DagSpec, NodeSpec, Place, Variable
-from wms.dags.node_checks import check_nodes
 from wms.dags.states import NodeKind
-from wms.dags.submitfile import SubmitFile, parse_submit_file
+from wms.dags.submission import node_checks
+from wms.dags.submission.node_checks import check_nodes
 
 PLAIN = "executable = job.sh\nqueue\n"
 

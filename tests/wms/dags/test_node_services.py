@@ -9,8 +9,8 @@ from wms.core.actors import Actor
 from wms.core.errors import Conflict, InvalidInput, NotPermitted, ReasonRequired
 from wms.core.models import AuditEntry
 from wms.dags.models import Node
-from wms.dags.node_services import change_nodes, mark_nodes, rerun_nodes
-from wms.dags.services import remove_dags
+from wms.dags.services.dags import remove_dags
+from wms.dags.services.nodes import change_nodes, mark_nodes, rerun_nodes
 from wms.jobs.models import Job
 
 CHAIN = """\

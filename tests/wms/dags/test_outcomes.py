@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from matching.throttle import Outcomes
 from wms.core.models import User
 from wms.dags.models import MatchRecord
-from wms.dags.outcomes import site_outcomes
+from wms.dags.negotiation.site_performance import site_outcomes
 from wms.pilots.models import Pilot
 from wms.sites.models import Site
 

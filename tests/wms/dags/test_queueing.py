@@ -10,8 +10,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from matching.macros import Budget, MacroError
-from wms.dags.queueing import MAX_JOBS, BadQueue
-from wms.dags.submitfile import SubmitFile, from_dict, parse_submit_file
+from wms.dags.description.queue_statement import MAX_JOBS, BadQueue
+from wms.dags.description.submit_file import SubmitFile, from_dict, parse_submit_file
 
 
 class Folder:

@@ -14,7 +14,7 @@ from tests.wms.dags.rematching import finish, half_done, lose, move_to
 from wms.core.actors import Actor
 from wms.core.models import User
 from wms.dags.models import Node
-from wms.dags.services import hold_dags, release_dags, rematch_dags, remove_dags
+from wms.dags.services.dags import hold_dags, release_dags, rematch_dags, remove_dags
 from wms.jobs.messages import AttemptSuperseded
 from wms.jobs.models import Job
 from wms.taskqueues.models import WaitingJob

@@ -17,10 +17,11 @@ from tests.wms.dags.driving import (
     states,
 )
 from wms.core.actors import Actor
-from wms.dags import rematching, steering
-from wms.dags.figures import stays_of
+from wms.dags import operations as steering
 from wms.dags.models import Dag, DagEvent, MatchmakingPolicy, MatchRecord
-from wms.dags.services import release_dags, rematch_dags
+from wms.dags.negotiation import rematch as rematching
+from wms.dags.negotiation.stay_figures import stays_of
+from wms.dags.services.dags import release_dags, rematch_dags
 from wms.dags.states import DagCause
 from wms.jobs.models import Job
 from wms.pilots.models import Pilot

@@ -18,9 +18,10 @@ from tests.wms.dags.rematching import DIAMOND, at_once, finish, half_done, move_
 from wms.core.actors import Actor
 from wms.core.errors import InvalidInput, NotPermitted, ReasonRequired
 from wms.core.models import AuditEntry, User
-from wms.dags import engine, negotiation
+from wms.dags.engine import cycle as engine
 from wms.dags.models import Dag, DagEvent, MatchmakingPolicy, MatchRecord
-from wms.dags.services import hold_dags, release_dags, rematch_dags, remove_dags
+from wms.dags.negotiation import cycle as negotiation
+from wms.dags.services.dags import hold_dags, release_dags, rematch_dags, remove_dags
 from wms.jobs.models import Attempt, Job
 from wms.taskqueues.models import WaitingJob
 

@@ -10,10 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.wms.dags.test_queueing import Folder
-from wms.dags import rendering
-from wms.dags.queueing import MAX_JOBS
-from wms.dags.rendering import CannotRender, Identity, NodeContext, Renderer, Surroundings
-from wms.dags.submitfile import from_dict, parse_submit_file
+from wms.dags.description import rendering
+from wms.dags.description.queue_statement import MAX_JOBS
+from wms.dags.description.rendering import (
+    CannotRender,
+    Identity,
+    NodeContext,
+    Renderer,
+    Surroundings,
+)
+from wms.dags.description.submit_file import from_dict, parse_submit_file
 from wms.jobs.specs import CLUSTER_MARK, JobSpec
 
 

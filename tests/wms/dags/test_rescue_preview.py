@@ -5,8 +5,8 @@ import pytest
 from tests import factories
 from wms.core.errors import InvalidInput
 from wms.dags.models import Dag
-from wms.dags.rescue_preview import preview_of
-from wms.dags.rescues import BY_DEFAULT, Resumption
+from wms.dags.rescue.preview import preview_of
+from wms.dags.rescue.rescue_files import BY_DEFAULT, Resumption
 
 
 @pytest.fixture

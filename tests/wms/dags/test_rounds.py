@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.wms.dags.driving import NOW, assert_log_agrees, match
+from wms.dags.engine.round import ENGINE, Round, move_in_each
 from wms.dags.models import Dag, Node
-from wms.dags.rounds import ENGINE, Round, move_in_each
 
 pytestmark = pytest.mark.django_db
 

@@ -9,8 +9,8 @@ import pytest
 
 from tests.wms.dags.driving import NOW, advance, claim_one, end, match
 from wms.core.actors import Actor
-from wms.dags import negotiation
 from wms.dags.models import Dag, MatchRecord
+from wms.dags.negotiation import cycle as negotiation
 from wms.pilots.models import Pilot
 from wms.sites.advertising import advertise
 from wms.sites.downtimes import add_downtime

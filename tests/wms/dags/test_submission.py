@@ -11,8 +11,8 @@ from wms.core.actors import Actor
 from wms.core.errors import InvalidInput, NotPermitted
 from wms.core.models import AuditEntry, Role, User
 from wms.dags.models import Dag, Edge, Node
-from wms.dags.runs import check_options
-from wms.dags.submission import DagSubmission, submit_dag
+from wms.dags.submission.runs import check_options
+from wms.dags.submission.submit import DagSubmission, submit_dag
 from wms.jobs.models import Blob, Workspace
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "montecarlo"

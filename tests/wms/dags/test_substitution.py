@@ -8,12 +8,12 @@ from matching.substitution import Own
 from tests.wms.dags.driving import advance, assert_log_agrees, match, run_one, states
 from tests.wms.dags.test_needs_of_jobs import in_group
 from wms.core.errors import InvalidInput
-from wms.dags import references
+from wms.dags.description import bounded_references as references
+from wms.dags.description.submit_file import parse_submit_file
+from wms.dags.description.unknown_references import unknown_references
 from wms.dags.language.parser import parse_dag
 from wms.dags.models import Dag
-from wms.dags.submission import submission_warnings
-from wms.dags.submitfile import parse_submit_file
-from wms.dags.unknown_references import unknown_references
+from wms.dags.submission.submit import submission_warnings
 from wms.jobs.models import Job
 
 

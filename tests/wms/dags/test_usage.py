@@ -9,7 +9,7 @@ from tests import factories
 from wms.accounting.models import AccountingGroup
 from wms.accounting.services import save_group
 from wms.dags.models import Dag
-from wms.dags.usage import DagCounts, dags_by_submitter, places_in_use
+from wms.dags.negotiation.usage import DagCounts, dags_by_submitter, places_in_use
 from wms.sites.models import Site
 from wms.sites.services import ban_site
 

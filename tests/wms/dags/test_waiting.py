@@ -13,8 +13,8 @@ from django.utils import timezone
 from tests import factories
 from wms.core.actors import Actor
 from wms.dags.models import Dag, Node, NodeWork, ScriptRun
-from wms.dags.services import change_limits, halt_dags, hold_dags
-from wms.dags.waiting import Obstacle, obstacles_of, room_now
+from wms.dags.reading.obstacles import Obstacle, obstacles_of, room_now
+from wms.dags.services.dags import change_limits, halt_dags, hold_dags
 
 
 @pytest.fixture

@@ -13,12 +13,14 @@ from hypothesis import strategies as st
 
 from tests.wms.dags.driving import assert_log_agrees, claim_one, end
 from wms.core.actors import Actor
-from wms.dags import engine, negotiation, rematching
+from wms.dags.engine import cycle as engine
 from wms.dags.models import Dag, MatchRecord, Node
-from wms.dags.services import hold_dags, release_dags, rematch_dags
+from wms.dags.negotiation import cycle as negotiation
+from wms.dags.negotiation import rematch as rematching
+from wms.dags.services.dags import hold_dags, release_dags, rematch_dags
 from wms.dags.states import DAG_TERMINAL
 from wms.jobs.models import Attempt, Job
-from wms.jobs.services import reschedule_jobs
+from wms.jobs.operations import reschedule_jobs
 from wms.jobs.states import TERMINAL
 from wms.sites.models import Site
 from wms.taskqueues.models import WaitingJob

@@ -8,13 +8,13 @@ import pytest
 
 from matching.needs import Needs
 from wms.core.errors import InvalidInput
+from wms.dags.description.submit_file import MAX_COMMANDS, parse_submit_file
 from wms.dags.language.bounds import MAX_FINDINGS
 from wms.dags.language.parser import parse_dag
 from wms.dags.language.spec import DagSpec, NodeSpec, Place
 from wms.dags.models import Dag
 from wms.dags.states import NodeKind
-from wms.dags.submitfile import MAX_COMMANDS, parse_submit_file
-from wms.dags.warnings import warnings_of
+from wms.dags.submission.warnings import warnings_of
 from wms.sites.words import OfferedWords
 
 NOTHING = OfferedWords(

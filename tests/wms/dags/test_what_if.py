@@ -10,9 +10,9 @@ from matching.negotiation import Usage
 from matching.places import Offer
 from tests.matching.matchmaking import NOW, dag_ads, match, offer, request, site_ads
 from wms.core.models import User
-from wms.dags.explaining import answer_for_dag, answer_for_site
 from wms.dags.models import Dag
-from wms.dags.what_if import Changes, changed_offers
+from wms.explain.answers import answer_for_dag, answer_for_site
+from wms.explain.what_if import Changes, changed_offers
 from wms.sites.ads import publish_ads
 from wms.sites.models import Site
 

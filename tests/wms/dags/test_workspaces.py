@@ -5,12 +5,14 @@ import re
 import pytest
 
 from wms.core.errors import InvalidInput
-from wms.dags import inner, rescues, workspaces
+from wms.dags.engine import inner_nodes as inner
 from wms.dags.models import Dag, Node
-from wms.dags.workspaces import read_file
-from wms.jobs.blobs import store_bytes
+from wms.dags.rescue import rescue_files as rescues
+from wms.dags.submission import workspaces
+from wms.dags.submission.workspaces import read_file
+from wms.jobs.content.blobs import store_bytes
 from wms.jobs.models import Blob, Workspace
-from wms.jobs.services import create_workspace
+from wms.jobs.operations import create_workspace
 
 pytestmark = pytest.mark.django_db
 

@@ -13,7 +13,7 @@ from django.utils import timezone
 from tests import factories
 from wms.core.actors import Actor
 from wms.core.models import InboxEntry, User
-from wms.dags import moves
+from wms.dags.engine import transitions as moves
 from wms.dags.states import NodeCause
 from wms.failures import grouping
 from wms.failures.counting import start_of
@@ -21,10 +21,10 @@ from wms.failures.models import Category, Failure, FailureBin, FailureGroup, Fai
 from wms.failures.rules import locked_rule_book
 from wms.failures.selectors import Window, bins_in, failures_in
 from wms.failures.services import delete_rule, resolve_groups, save_rule
-from wms.jobs import services as jobs
+from wms.jobs import operations as jobs
 from wms.jobs.models import Job
 from wms.pilots import lifecycle as pilots
-from wms.pilots.services import end_pilot
+from wms.pilots.protocol.registration import end_pilot
 
 SYSTEM = Actor.system("test")
 

@@ -21,7 +21,7 @@ from wms.history.selectors import read_series, read_spread
 from wms.history.services import Counted, store_counts
 from wms.jobs.attempts import PayloadEnd, end_attempt
 from wms.jobs.models import JobEvent
-from wms.jobs.services import kill_jobs
+from wms.jobs.operations import kill_jobs
 
 pytestmark = pytest.mark.django_db
 NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)

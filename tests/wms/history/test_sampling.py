@@ -15,7 +15,7 @@ from wms.history.models import Series
 from wms.history.sampling import run_cycle
 from wms.history.selectors import read_series
 from wms.history.tasks import SAMPLER
-from wms.pilots.director import plan_requests
+from wms.pilots.pressure.director import plan_requests
 from wms.pilots.pressure_models import PressureRequest
 from wms.sites.services import ban_site
 

@@ -11,7 +11,7 @@ from matching.resources import Resource
 from wms.core.actors import Actor
 from wms.core.errors import InvalidInput, NotFound
 from wms.core.models import InboxEntry, User
-from wms.jobs import services
+from wms.jobs import operations as services
 from wms.jobs.attempts import (
     MOST_ATTRIBUTES,
     PayloadEnd,
@@ -21,11 +21,11 @@ from wms.jobs.attempts import (
     return_job,
     start_attempt,
 )
-from wms.jobs.blobs import store_bytes
-from wms.jobs.inputs import input_blobs
+from wms.jobs.content.blobs import store_bytes
+from wms.jobs.content.inputs import input_blobs
 from wms.jobs.messages import AttemptSuperseded, live_attempt
 from wms.jobs.models import Attempt, Job, JobEvent, WorkspaceFile
-from wms.jobs.services import (
+from wms.jobs.operations import (
     JobSpec,
     bind_to_pilot,
     create_workspace,

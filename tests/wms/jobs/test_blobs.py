@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from wms.core.conf import conf
 from wms.core.errors import InvalidInput, NotFound, TooLarge
-from wms.jobs.blobs import (
+from wms.jobs.content.blobs import (
     blob_path,
     open_blob,
     read_tail,

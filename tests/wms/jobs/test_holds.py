@@ -10,7 +10,7 @@ from wms.core.models import InboxEntry
 from wms.jobs.attempts import start_attempt
 from wms.jobs.messages import AttemptSuperseded
 from wms.jobs.models import Attempt, Job, JobEvent
-from wms.jobs.services import hold_jobs, release_jobs, reschedule_jobs
+from wms.jobs.operations import hold_jobs, release_jobs, reschedule_jobs
 from wms.taskqueues.models import WaitingJob
 
 __all__ = ["job"]

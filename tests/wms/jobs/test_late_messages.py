@@ -11,7 +11,8 @@ from matching.needs import Needs
 from matching.resources import Resource
 from wms.core.actors import Actor
 from wms.core.models import User
-from wms.jobs import attempts, services
+from wms.jobs import attempts
+from wms.jobs import operations as services
 from wms.jobs.attempts import PayloadEnd
 from wms.jobs.messages import AttemptSuperseded
 from wms.jobs.models import Attempt, Job, JobEvent

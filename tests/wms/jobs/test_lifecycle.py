@@ -16,7 +16,7 @@ from wms.core.errors import ReasonRequired
 from wms.core.models import InboxEntry, User
 from wms.jobs import lifecycle
 from wms.jobs.models import Job, JobEvent, Workspace
-from wms.jobs.services import create_workspace, submission
+from wms.jobs.operations import create_workspace, submission
 from wms.jobs.specs import JobSpec
 
 SYSTEM = Actor.system("test")

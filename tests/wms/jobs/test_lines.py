@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from matching.patience import Patience
 from wms.core.errors import NotFound
-from wms.jobs import lines
-from wms.jobs.lines import (
+from wms.jobs.output import lines
+from wms.jobs.output.lines import (
     BLOCK_BYTES,
     WINDOW_BYTES,
     LineCounts,
@@ -25,7 +25,7 @@ from wms.jobs.lines import (
     window_around,
     window_before,
 )
-from wms.jobs.texts import Gap, PiecedText, ShortText, Span, StoredText
+from wms.jobs.output.texts import Gap, PiecedText, ShortText, Span, StoredText
 
 ENDLESS = Patience(None, 1.0)
 

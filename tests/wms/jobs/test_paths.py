@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from wms.core.errors import InvalidInput
 from wms.core.models import User
-from wms.jobs.blobs import store_bytes
+from wms.jobs.content.blobs import store_bytes
+from wms.jobs.content.paths import MAX_NAME_BYTES, MAX_PATH_BYTES, checked_path, path_in
 from wms.jobs.models import Workspace, WorkspaceFile
-from wms.jobs.paths import MAX_NAME_BYTES, MAX_PATH_BYTES, checked_path, path_in
 
 #: A directory of the greatest length, and what is left below it.
 DEEP = "/".join(["d" * 255] * 4)

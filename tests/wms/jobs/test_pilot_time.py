@@ -13,7 +13,7 @@ from matching.needs import Needs
 from matching.resources import Resource
 from wms.core.actors import Actor
 from wms.core.models import User
-from wms.jobs import services
+from wms.jobs import operations as services
 from wms.jobs.attempts import PayloadEnd, end_attempt
 from wms.jobs.models import Attempt, Job
 from wms.jobs.specs import JobSpec

@@ -14,13 +14,13 @@ from matching.resources import Resource
 from wms.core.actors import Actor
 from wms.core.errors import NotFound
 from wms.core.models import User
-from wms.jobs import services, streams
+from wms.jobs import operations as services
 from wms.jobs.attempts import add_attempt_file
-from wms.jobs.blobs import store_bytes
+from wms.jobs.content.blobs import store_bytes
 from wms.jobs.models import Attempt, Stream
-from wms.jobs.segments import HALF_BYTES, MOST_GAPS, SEGMENT_BYTES, with_gap
-from wms.jobs.specs import JobSpec
-from wms.jobs.streams import (
+from wms.jobs.output import streams
+from wms.jobs.output.segments import HALF_BYTES, MOST_GAPS, SEGMENT_BYTES, with_gap
+from wms.jobs.output.streams import (
     MAX_PIECE_BYTES,
     PieceMissing,
     append_to_stream,
@@ -28,7 +28,8 @@ from wms.jobs.streams import (
     stream_text,
     tail_of,
 )
-from wms.jobs.texts import Gap, StoredText, chunks_of
+from wms.jobs.output.texts import Gap, StoredText, chunks_of
+from wms.jobs.specs import JobSpec
 from wms.taskqueues.services import claim
 
 NOW = timezone.now()

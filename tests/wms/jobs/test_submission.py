@@ -15,7 +15,7 @@ from wms.core.actors import Actor
 from wms.core.models import User
 from wms.jobs import storing
 from wms.jobs.models import Job, JobEvent
-from wms.jobs.services import create_workspace, submission
+from wms.jobs.operations import create_workspace, submission
 from wms.jobs.specs import JobSpec
 from wms.taskqueues.models import Tally, TaskQueue, WaitingJob
 

@@ -14,7 +14,7 @@ from wms.core.loops import last_report
 from wms.jobs import periodic
 from wms.jobs.attempts import start_attempt
 from wms.jobs.models import Attempt, Job, JobEvent, WorkspaceFile
-from wms.jobs.services import hold_jobs
+from wms.jobs.operations import hold_jobs
 from wms.jobs.tasks import PERIODIC, evaluate
 from wms.taskqueues.models import WaitingJob
 

@@ -13,12 +13,12 @@ from django.db import connections
 from matching.needs import Needs
 from wms.core.actors import Actor
 from wms.core.models import User
-from wms.jobs.services import JobSpec, create_workspace, submit_jobs
-from wms.pilots import services
-from wms.pilots.claims import ClaimAnswer, claim_job
-from wms.pilots.heartbeats import Beat, Credential, HeartbeatAnswer, record_heartbeat
+from wms.jobs.operations import JobSpec, create_workspace, submit_jobs
 from wms.pilots.models import Pilot
-from wms.pilots.references import AttemptRef
+from wms.pilots.protocol import registration as services
+from wms.pilots.protocol.claims import ClaimAnswer, claim_job
+from wms.pilots.protocol.heartbeats import Beat, Credential, HeartbeatAnswer, record_heartbeat
+from wms.pilots.protocol.references import AttemptRef
 from wms.sites.models import Queue
 from wms.sites.selectors import queue_offer, with_identity
 

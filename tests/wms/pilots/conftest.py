@@ -10,7 +10,7 @@ from tests.wms.pilots.fake_element import FakeElement
 from wms.core.actors import Actor
 from wms.core.models import User
 from wms.elements.registry import ELEMENTS
-from wms.jobs.services import JobSpec, create_workspace, submit_jobs
+from wms.jobs.operations import JobSpec, create_workspace, submit_jobs
 from wms.sites.models import Queue
 from wms.sites.services import QueueSpec, SiteSpec, configure_site
 

@@ -6,8 +6,9 @@ from datetime import datetime
 
 from django.utils import timezone
 
-from wms.pilots import attendant, director, submitter
 from wms.pilots.models import Pilot
+from wms.pilots.monitoring import batch_poller as attendant
+from wms.pilots.pressure import director, submitter
 from wms.pilots.pressure_models import PressureRequest
 from wms.sites.models import Queue
 

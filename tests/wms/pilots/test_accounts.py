@@ -10,14 +10,14 @@ from wms.accounting.core_seconds import UseBy, use_lines
 from wms.accounting.models import DailyUse
 from wms.core.actors import Actor
 from wms.core.models import User
-from wms.jobs import services as jobs
+from wms.jobs import operations as jobs
 from wms.jobs.accounting import account_attempts
 from wms.jobs.attempts import PayloadEnd, end_attempt
 from wms.jobs.models import Attempt
-from wms.pilots.accounts import account_pilots
 from wms.pilots.models import Pilot
-from wms.pilots.references import AttemptRef
-from wms.pilots.services import end_pilot, pilot_actor
+from wms.pilots.monitoring.accounting import account_pilots
+from wms.pilots.protocol.references import AttemptRef
+from wms.pilots.protocol.registration import end_pilot, pilot_actor
 
 TODAY = NOW.date()
 

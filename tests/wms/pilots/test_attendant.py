@@ -15,11 +15,11 @@ from tests.wms.pilots.directing import attend, direct
 from tests.wms.pilots.fake_element import FakeElement
 from wms.elements.protocol import BatchState, PilotState, Unreachable
 from wms.jobs.models import Job
-from wms.pilots import monitor
-from wms.pilots.claims import Work, claim_job
 from wms.pilots.models import Pilot
+from wms.pilots.monitoring import monitor
 from wms.pilots.pressure_models import ElementContact
-from wms.pilots.services import (
+from wms.pilots.protocol.claims import Work, claim_job
+from wms.pilots.protocol.registration import (
     authenticate_pilot,
     end_pilot,
     register_pilot,

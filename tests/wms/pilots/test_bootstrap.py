@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 
-from wms.pilots.bootstrap import pilot_secret, render_script
+from wms.pilots.program.bootstrap import pilot_secret, render_script
 
 PILOT, SECRET = "00000000-0000-4000-8000-000000000000", "secret-of-it"
 #: A stand-in for the agent that tells what it was given, and what others could see of it.

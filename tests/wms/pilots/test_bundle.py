@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from wms.pilots import agent
-from wms.pilots.bundle import agent_bundle
+from wms.pilots.program.bundle import agent_bundle
 
 FOLDER = Path(agent.__file__).parent
 SOURCES = sorted(FOLDER.rglob("*.py"))

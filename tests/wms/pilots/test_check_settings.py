@@ -13,9 +13,9 @@ from wms.accounting.models import AccountingGroup
 from wms.core.actors import Actor
 from wms.core.errors import InvalidInput
 from wms.core.models import Role, User
-from wms.pilots.checks import save_node_check
-from wms.pilots.manifest import manifest_content, store_manifest
 from wms.pilots.models import NodeCheck
+from wms.pilots.program.checks import save_node_check
+from wms.pilots.program.manifest import manifest_content, store_manifest
 from wms.sites.models import Queue, Site
 from wms.sites.services import save_queue
 

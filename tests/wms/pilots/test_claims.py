@@ -14,12 +14,13 @@ from wms.core.errors import NotAuthenticated
 from wms.core.models import User
 from wms.jobs.attempts import PayloadEnd, end_attempt, return_job
 from wms.jobs.models import Attempt, Job
-from wms.jobs.services import JobSpec, create_workspace, submit_jobs
-from wms.pilots import monitor, services
-from wms.pilots.claims import ClaimAnswer
+from wms.jobs.operations import JobSpec, create_workspace, submit_jobs
 from wms.pilots.models import Pilot
-from wms.pilots.refusals import Until
-from wms.pilots.services import end_pilot
+from wms.pilots.monitoring import monitor
+from wms.pilots.protocol import registration as services
+from wms.pilots.protocol.claims import ClaimAnswer
+from wms.pilots.protocol.refusals import Until
+from wms.pilots.protocol.registration import end_pilot
 from wms.taskqueues.models import WaitingJob
 
 pytestmark = pytest.mark.django_db

@@ -12,7 +12,7 @@ from wms.accounting.models import AccountingGroup
 from wms.core.actors import Actor
 from wms.core.models import User
 from wms.jobs.models import Attempt
-from wms.jobs.services import JobSpec, create_workspace, submit_jobs
+from wms.jobs.operations import JobSpec, create_workspace, submit_jobs
 from wms.pilots.models import Pilot
 from wms.sites.models import Queue
 

@@ -12,9 +12,9 @@ from tests.wms.pilots.fake_element import FakeElement
 from wms.accounting.models import AccountingGroup
 from wms.core.actors import Actor
 from wms.jobs.models import RunningLimit
-from wms.jobs.services import kill_jobs
-from wms.pilots import director, submitter
+from wms.jobs.operations import kill_jobs
 from wms.pilots.models import Pilot
+from wms.pilots.pressure import director, submitter
 from wms.pilots.pressure_models import PilotLimit, PressureRecord, PressureRequest
 from wms.sites.models import Downtime, Queue, Site
 from wms.sites.services import ban_site, drain_site

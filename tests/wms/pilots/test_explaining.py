@@ -12,9 +12,9 @@ from matching.needs import Needs
 from tests import factories
 from wms.core.actors import Actor
 from wms.core.models import User
+from wms.explain.needs import NeedsExplanation, explain_needs
 from wms.jobs.limits import save_limit
 from wms.jobs.models import RunningLimit
-from wms.pilots.explaining import NeedsExplanation, explain_needs
 from wms.pilots.models import Pilot
 from wms.sites.models import Queue, Site
 

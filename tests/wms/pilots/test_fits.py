@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from matching.needs import Needs
 from matching.resources import JobKind, Resource, offer_refusal
-from wms.pilots import fits
-from wms.pilots.fits import Fits, grouped_jobs, largest_first, why_none_fits
+from wms.pilots.pressure import fitting as fits
+from wms.pilots.pressure.fitting import Fits, grouped_jobs, largest_first, why_none_fits
 from wms.taskqueues.selectors import Demand
 
 WORDS = {

@@ -9,15 +9,15 @@ from tests.wms.pilots.claiming import NOW, ask, beat, running_pilot, submit
 from wms.core.actors import Actor
 from wms.core.errors import Conflict, NotAuthenticated, NotFound, NotPermitted, ReasonRequired
 from wms.core.models import AuditEntry, User
-from wms.jobs import services as jobs
+from wms.jobs import operations as jobs
 from wms.jobs.models import Attempt, JobEvent
-from wms.jobs.steering import peek_at_job
-from wms.pilots import monitor
+from wms.jobs.services import peek_at_job
 from wms.pilots.models import Pilot, PilotEvent
-from wms.pilots.references import AttemptRef
-from wms.pilots.services import attempt_token, authenticate_pilot, end_pilot
+from wms.pilots.monitoring import monitor
+from wms.pilots.protocol.references import AttemptRef
+from wms.pilots.protocol.registration import attempt_token, authenticate_pilot, end_pilot
+from wms.pilots.services import drain_pilot, remove_pilot, stop_after_job
 from wms.pilots.states import TOKEN_GRACE
-from wms.pilots.steering import drain_pilot, remove_pilot, stop_after_job
 
 
 @pytest.fixture

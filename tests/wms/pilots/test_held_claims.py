@@ -12,11 +12,11 @@ from django.db import connections
 
 from tests.wms.pilots.claiming import job_of, running_pilot, submit
 from wms.core.models import User
-from wms.pilots.claims import ClaimAnswer
-from wms.pilots.held_claims import claim_and_wait
 from wms.pilots.models import Pilot
-from wms.pilots.refusals import Until
-from wms.pilots.waiting_room import ROOM
+from wms.pilots.protocol.claims import ClaimAnswer
+from wms.pilots.protocol.held_claims import claim_and_wait
+from wms.pilots.protocol.refusals import Until
+from wms.pilots.protocol.waiting_room import ROOM
 from wms.sites.selectors import queue_offer
 from wms.taskqueues.models import WaitingJob
 

@@ -11,8 +11,8 @@ from django.utils import timezone
 
 from tests.wms.pilots.fake_element import FakeElement
 from wms.elements.protocol import Unreachable
-from wms.pilots.contacts import Kind, note_failure
 from wms.pilots.models import Pilot
+from wms.pilots.pressure.backoff import Kind, note_failure
 from wms.pilots.selectors import log_tail
 from wms.sites.models import Queue
 

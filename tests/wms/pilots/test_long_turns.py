@@ -15,8 +15,9 @@ from tests.wms.pilots.fake_element import FakeElement
 from wms.core.actors import Actor
 from wms.core.models import User
 from wms.elements.protocol import PilotState, Unreachable
-from wms.pilots import attendant, director, submitter
 from wms.pilots.models import Pilot
+from wms.pilots.monitoring import batch_poller as attendant
+from wms.pilots.pressure import director, submitter
 from wms.pilots.pressure_models import ElementContact, PilotLimit, PressureRequest
 from wms.sites.models import Queue
 from wms.sites.services import QueueSpec, SiteSpec, configure_site

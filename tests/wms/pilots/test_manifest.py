@@ -14,10 +14,10 @@ from wms.accounting.models import AccountingGroup
 from wms.core.actors import Actor
 from wms.core.errors import NotPermitted
 from wms.core.models import User
-from wms.pilots.bundle import agent_bundle
-from wms.pilots.checks import CheckResult, record_checks, save_node_check, sweep_checks
-from wms.pilots.manifest import file_content, manifest_content, store_manifest
 from wms.pilots.models import NodeCheck, Pilot, PilotFile, PilotManifest
+from wms.pilots.program.bundle import agent_bundle
+from wms.pilots.program.checks import CheckResult, record_checks, save_node_check, sweep_checks
+from wms.pilots.program.manifest import file_content, manifest_content, store_manifest
 from wms.sites.models import Queue
 
 pytestmark = pytest.mark.django_db

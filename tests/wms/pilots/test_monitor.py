@@ -11,11 +11,11 @@ from tests.wms.pilots.claiming import beat
 from tests.wms.pilots.directing import attend, direct
 from wms.core.errors import NotAuthenticated
 from wms.jobs.models import Attempt, Job
-from wms.pilots import monitor
-from wms.pilots.claims import Work, claim_job
 from wms.pilots.models import Pilot
-from wms.pilots.references import AttemptRef
-from wms.pilots.services import (
+from wms.pilots.monitoring import monitor
+from wms.pilots.protocol.claims import Work, claim_job
+from wms.pilots.protocol.references import AttemptRef
+from wms.pilots.protocol.registration import (
     authenticate_pilot,
     end_pilot,
     register_pilot,

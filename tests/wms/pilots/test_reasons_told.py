@@ -11,10 +11,10 @@ from django.utils import timezone
 from tests.wms.pilots.directing import direct
 from wms.core.models import User
 from wms.elements.protocol import Unreachable
-from wms.pilots import director
 from wms.pilots.models import Pilot
+from wms.pilots.pressure import director
+from wms.pilots.pressure.selectors import find_pressure
 from wms.pilots.pressure_models import ElementContact
-from wms.pilots.pressure_selectors import find_pressure
 
 
 def test_a_back_off_is_told_once_and_not_after_it_is_over(

@@ -11,11 +11,11 @@ from django.utils import timezone
 from tests.wms.pilots.directing import attend, direct, reasons_of, sent
 from wms.core.actors import Actor
 from wms.elements.protocol import BatchState, PilotState, Refused, Unreachable
-from wms.jobs.services import kill_jobs
-from wms.pilots import director, submitter
+from wms.jobs.operations import kill_jobs
 from wms.pilots.models import Pilot
+from wms.pilots.pressure import director, submitter
 from wms.pilots.pressure_models import ElementContact
-from wms.pilots.services import register_pilot, secret_digest
+from wms.pilots.protocol.registration import register_pilot, secret_digest
 
 SYSTEM = Actor.system("test")
 

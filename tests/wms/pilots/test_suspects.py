@@ -13,17 +13,17 @@ from tests import factories
 from wms.core.actors import Actor
 from wms.core.errors import Conflict, NotFound, NotPermitted, ReasonRequired
 from wms.core.models import AuditEntry, InboxEntry, User
-from wms.dags import engine
+from wms.dags.engine import cycle as engine
 from wms.dags.models import Node
 from wms.failures import grouping
 from wms.failures.models import FailureGroup
 from wms.jobs.models import Attempt, Job
-from wms.jobs.services import create_workspace, hold_jobs, submission
+from wms.jobs.operations import create_workspace, hold_jobs, submission
 from wms.jobs.specs import JobSpec
-from wms.pilots import suspects
-from wms.pilots.claims import claim_job
 from wms.pilots.models import Pilot
-from wms.pilots.snapshot import pilots_by_queue
+from wms.pilots.monitoring import suspects
+from wms.pilots.pressure.snapshot import pilots_by_queue
+from wms.pilots.protocol.claims import claim_job
 from wms.pilots.suspect_models import SuspectedNode
 from wms.sites.models import Queue, Site, SiteEvent
 from wms.sites.selectors import offered_resource

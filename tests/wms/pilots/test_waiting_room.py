@@ -7,7 +7,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from wms.pilots.waiting_room import Place, WaitingRoom
+from wms.pilots.protocol.waiting_room import Place, WaitingRoom
 
 
 @pytest.fixture

@@ -13,11 +13,17 @@ from matching.explanation import Verdict
 from matching.needs import Needs
 from wms.core.errors import InvalidInput
 from wms.core.models import User
-from wms.dags.explaining import answer_for_site, answer_for_task_queue
-from wms.dags.what_if import Changes
+from wms.explain.answers import answer_for_site, answer_for_task_queue
+from wms.explain.needs import explain_needs
+from wms.explain.queue_changes import (
+    NEEDS,
+    QueueChanges,
+    changed_needs,
+    jobs_for_site,
+    queue_changes,
+)
+from wms.explain.what_if import Changes
 from wms.jobs.models import Job
-from wms.pilots.explaining import explain_needs
-from wms.pilots.what_if import NEEDS, QueueChanges, changed_needs, jobs_for_site, queue_changes
 from wms.sites.models import Queue, Site
 from wms.taskqueues.models import TaskQueue
 from wms.taskqueues.services import Entry, enqueue
@@ -110,7 +116,7 @@ def test_a_site_tells_how_many_waiting_jobs_its_queues_could_run(
 def test_only_so_many_task_queues_are_looked_at_and_it_says_so(
     site_a: Site, alice: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("wms.pilots.what_if.TASK_QUEUES_LOOKED_AT", 1)
+    monkeypatch.setattr("wms.explain.queue_changes.TASK_QUEUES_LOOKED_AT", 1)
     _waiting(3, memory_mb=1000)
     _waiting(4, first=2 * 10**9, memory_mb=8000)
 

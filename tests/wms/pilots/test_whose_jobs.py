@@ -11,9 +11,9 @@ from wms.accounting.models import AccountingGroup
 from wms.core.models import User
 from wms.jobs.limits import save_limit
 from wms.jobs.models import Attempt, RunningLimit
-from wms.pilots import services
-from wms.pilots.claims import ClaimAnswer
 from wms.pilots.models import Pilot
+from wms.pilots.protocol import registration as services
+from wms.pilots.protocol.claims import ClaimAnswer
 from wms.sites.models import Queue
 from wms.taskqueues.models import WaitingJob
 

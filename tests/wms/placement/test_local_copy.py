@@ -10,9 +10,9 @@ import pytest
 from django.utils import timezone
 
 from tests.factories import SYSTEM
-from wms.jobs.blobs import blob_path, open_blob, store_bytes
+from wms.jobs.content.blobs import blob_path, open_blob, store_bytes
 from wms.jobs.models import WorkspaceFile
-from wms.jobs.services import create_workspace
+from wms.jobs.operations import create_workspace
 from wms.placement import running, services
 from wms.placement.conf import placement_conf
 from wms.placement.models import PlacementAttempt, PlacementRequest

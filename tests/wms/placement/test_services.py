@@ -9,7 +9,7 @@ from tests.factories import SYSTEM
 from wms.core.actors import Actor
 from wms.core.errors import InvalidInput, NotPermitted, ReasonRequired
 from wms.core.models import AuditEntry, InboxEntry
-from wms.jobs.services import create_workspace
+from wms.jobs.operations import create_workspace
 from wms.placement import services
 from wms.placement.models import PlacementAttempt, PlacementEvent, PlacementRequest
 

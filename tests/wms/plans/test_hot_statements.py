@@ -18,8 +18,9 @@ from matching.resources import Resource
 from tests.wms.dags.driving import NOW
 from wms.core.actors import Actor
 from wms.core.models import User
-from wms.dags import binding, moves
+from wms.dags.engine import transitions as moves
 from wms.dags.models import Dag, SubmitDescription
+from wms.dags.negotiation import binding
 from wms.history import counting
 from wms.history import services as history
 from wms.history.models import Series

@@ -13,7 +13,7 @@ from wms.core.errors import Conflict, InvalidInput, NotPermitted
 from wms.core.models import AuditEntry, Role, User
 from wms.jobs.limits import delete_limit, save_limit
 from wms.jobs.models import RunningLimit
-from wms.pilots.limits import save_limit as save_pilot_limit
+from wms.pilots.pressure.pilot_limits import save_limit as save_pilot_limit
 from wms.pilots.pressure_models import PilotLimit
 from wms.sites.advertising import advertise, invalidate
 from wms.sites.downtimes import add_downtime, cancel_downtimes, save_downtime

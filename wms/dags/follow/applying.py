@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
-from wms.dags.decisions import Decision
-from wms.dags.ending import (
+from wms.dags.engine.decisions import Decision
+from wms.dags.engine.ending import (
     Ending,
     begin_ending,
     ending_now,
@@ -14,10 +14,10 @@ from wms.dags.ending import (
     note_ending,
     noted_ending,
 )
+from wms.dags.engine.round import Round
+from wms.dags.engine.settling import finish
 from wms.dags.follow.projection import Step
 from wms.dags.models import Edge, Node
-from wms.dags.rounds import Round
-from wms.dags.settling import finish
 from wms.dags.states import (
     COUNTED_KINDS,
     NODE_IN_FLIGHT,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from wms.dags.decisions import (
+from wms.dags.engine.decisions import (
     JOB_REMOVED,
     NO_CODE,
     Attempt,
@@ -18,7 +18,7 @@ from wms.dags.decisions import (
     after_job,
     after_post,
 )
-from wms.dags.features import Features
+from wms.dags.engine.node_features import Features
 from wms.dags.follow import reader
 from wms.dags.follow.badevents import Answer, Counts, EventKind, judge
 from wms.dags.follow.reader import LogEvent

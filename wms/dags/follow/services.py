@@ -17,8 +17,8 @@ from wms.core.errors import Conflict, InvalidInput, NotFound, TooLarge
 from wms.core.models import Role, User
 from wms.core.policy import require_role
 from wms.dags import lifecycle
-from wms.dags.checking import check_dag
-from wms.dags.features import features_of
+from wms.dags.engine.node_features import features_of
+from wms.dags.engine.round import Round
 from wms.dags.follow.applying import apply_steps, conclude, start_roots
 from wms.dags.follow.badevents import DEFAULT, Answer, Counts, judge_at_end
 from wms.dags.follow.named import NamedFiles
@@ -33,13 +33,13 @@ from wms.dags.follow.reader import LogEvent, NotAnEventLog, Reading, read_events
 from wms.dags.language.origin import TOP, Origin
 from wms.dags.models import Dag, FollowedCluster, FollowedLog, FollowedProcess, Node
 from wms.dags.policy import require_steering
-from wms.dags.rescue_names import rescue_path
-from wms.dags.rescues import Resumption
-from wms.dags.rounds import Round
-from wms.dags.runs import RunRequest, store_run
+from wms.dags.rescue.names import rescue_path
+from wms.dags.rescue.rescue_files import Resumption
 from wms.dags.states import DAG_TERMINAL, DagCause, DagState, DagStatus
-from wms.jobs.blobs import store_bytes
-from wms.jobs.services import create_workspace
+from wms.dags.submission.checking import check_dag
+from wms.dags.submission.runs import RunRequest, store_run
+from wms.jobs.content.blobs import store_bytes
+from wms.jobs.operations import create_workspace
 
 #: So much may be sent at once; an event cannot be longer.
 MAX_CHUNK_BYTES = 1024 * 1024

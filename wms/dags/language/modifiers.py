@@ -12,7 +12,7 @@ from wms.dags.language.lexer import keyword, unquote
 from wms.dags.language.numbers import LARGEST, exit_code, whole
 from wms.dags.language.reading import Here
 from wms.dags.language.spec import AbortRule, Retry, TimeLimits, Tolerance
-from wms.dags.rescue_names import aside_fault
+from wms.dags.rescue.names import aside_fault
 
 _CHANGE = re.compile(r"(\+?[A-Za-z_][A-Za-z0-9_.]*)(\*?=)(.+)\Z", re.DOTALL)
 _FACTOR = re.compile(r"[0-9]{1,6}(?:\.[0-9]{1,6})?\Z")

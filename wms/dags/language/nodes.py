@@ -8,7 +8,7 @@ from wms.dags.language.lexer import keyword
 from wms.dags.language.reading import ALL_NODES, Here
 from wms.dags.language.spec import InlineDescription, NodeSpec, Place
 from wms.dags.states import NodeKind
-from wms.jobs.paths import MAX_PATH_BYTES
+from wms.jobs.content.paths import MAX_PATH_BYTES
 
 _RESERVED = frozenset({"PARENT", "CHILD", ALL_NODES})
 _JOB = NodeKind.JOB

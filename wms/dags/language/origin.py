@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from wms.core.errors import Finding, InvalidInput
 from wms.dags.language.faults import Fault
-from wms.jobs.paths import checked_path
+from wms.jobs.content.paths import checked_path
 
 MAX_ROOT_LENGTH = 1000
 _SHOWN = 200

@@ -24,7 +24,7 @@ from wms.dags.language.reading import Here, Reader, Reading, Scope
 from wms.dags.language.shape import measure
 from wms.dags.language.sources import settle_sources
 from wms.dags.language.spec import DagSpec, Place
-from wms.dags.rescue_names import rescue_fault
+from wms.dags.rescue.names import rescue_fault
 
 _Command = Callable[[Here, str], None]
 _FIRST: dict[str, _Command] = {

@@ -23,7 +23,7 @@ from wms.dags.language.lexer import SourceText
 from wms.dags.language.origin import Origin
 from wms.dags.language.spec import DagSpec, NodeSpec, Place, Retry
 from wms.dags.states import NodeKind
-from wms.jobs.paths import checked_path
+from wms.jobs.content.paths import checked_path
 
 #: The name of a variable as it is written, and in lower case.
 Key = tuple[str, str]

@@ -16,7 +16,7 @@ from wms.dags.language.numbers import whole
 from wms.dags.language.reading import Here
 from wms.dags.language.spec import ScriptSpec
 from wms.dags.states import ScriptKind
-from wms.jobs.paths import MAX_PATH_BYTES
+from wms.jobs.content.paths import MAX_PATH_BYTES
 
 _KINDS = {kind.name: kind for kind in ScriptKind}
 _STREAMS: dict[str, Literal["STDOUT", "STDERR", "ALL"]] = {

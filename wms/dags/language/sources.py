@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from wms.dags.language.faults import Fault
 from wms.dags.language.reading import Reading
 from wms.dags.language.spec import NodeSpec
-from wms.dags.rescue_names import rescue_fault
+from wms.dags.rescue.names import rescue_fault
 from wms.dags.states import NodeKind
 
 _WITHOUT_DESCRIPTION = frozenset({NodeKind.SUBDAG, NodeKind.DATA})

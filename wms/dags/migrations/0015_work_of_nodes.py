@@ -66,7 +66,7 @@ class Migration(migrations.Migration):
             field=models.BooleanField(
                 db_default=False,
                 default=False,
-                help_text="All that becomes of it follows from its one job's end: see wms.dags.work.",
+                help_text="All that becomes of it follows from its one job's end: see engine.node_work.",
             ),
         ),
         migrations.CreateModel(

@@ -11,8 +11,8 @@ from wms.accounting.models import AccountingGroup
 from wms.core.models import EventRecord
 from wms.dags.language.origin import Origin
 from wms.dags.states import DagCause, DagState, DagStatus, EndingEvent
+from wms.jobs.content.paths import MAX_PATH_BYTES
 from wms.jobs.models import Workspace
-from wms.jobs.paths import MAX_PATH_BYTES
 from wms.sites.models import Site
 
 

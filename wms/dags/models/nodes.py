@@ -8,8 +8,8 @@ from django.db.models.functions import Now
 from wms.core.models import EventRecord
 from wms.dags.models.dags import Dag
 from wms.dags.states import NodeCause, NodeKind, NodeState
+from wms.jobs.content.paths import MAX_PATH_BYTES
 from wms.jobs.models import Job
-from wms.jobs.paths import MAX_PATH_BYTES
 from wms.placement.models import PlacementRequest
 
 
@@ -32,7 +32,8 @@ class SubmitDescription(models.Model):
 class Node(models.Model):
     """One node of a DAG: one cluster of jobs, inner DAG or placement at a time, retried.
 
-    What few nodes have is in `features`, so that rows stay small: see `wms.dags.features`.
+    What few nodes have is in `features`, so that rows stay small: see
+    `wms.dags.engine.node_features`.
     """
 
     dag = models.ForeignKey(
@@ -92,7 +93,7 @@ class Node(models.Model):
     is_plain = models.BooleanField(
         default=False,
         db_default=False,
-        help_text="All that becomes of it follows from its one job's end: see wms.dags.work.",
+        help_text="All that becomes of it follows from its one job's end: see engine.node_work.",
     )
 
     class Meta:
@@ -126,7 +127,8 @@ class Node(models.Model):
 class NodeWork(models.Model):
     """What a node has under way beyond one job: scripts, lists of jobs, inner DAGs, placements.
 
-    Nodes without such have no row; it is written, read and forgotten in `wms.dags.work` alone.
+    Nodes without such have no row; it is written, read and forgotten in
+    `wms.dags.engine.node_work` alone.
     """
 
     node = models.OneToOneField(

@@ -10,8 +10,8 @@ from django.db.models.functions import Now
 from wms.dags.models.dags import Dag
 from wms.dags.models.nodes import Node
 from wms.dags.states import ScriptKind, ScriptState
+from wms.jobs.content.paths import MAX_PATH_BYTES
 from wms.jobs.models import Blob, Workspace
-from wms.jobs.paths import MAX_PATH_BYTES
 from wms.sites.models import Site
 
 

@@ -12,14 +12,14 @@ from django.db import transaction
 from django.db.models import Count, Q, QuerySet
 
 from wms.core.loops import wake
-from wms.dags.decisions import JOB_REMOVED, NO_CODE
-from wms.dags.features import Script, features_of
+from wms.dags.engine.decisions import JOB_REMOVED, NO_CODE
+from wms.dags.engine.node_features import Script, features_of
+from wms.dags.engine.node_work import work_of
+from wms.dags.engine.round import Round
 from wms.dags.models import Dag, Node, ScriptRun
-from wms.dags.rounds import Round
 from wms.dags.scripts.macros import JobEnds, filled_in
 from wms.dags.scripts.service import SCRIPTS_TASK
 from wms.dags.states import DagState, DagStatus, ScriptKind, ScriptState
-from wms.dags.work import work_of
 from wms.jobs.models import JobEvent
 
 _NO_PRE = -1

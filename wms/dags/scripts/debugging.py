@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from wms.core.errors import InvalidInput
-from wms.dags.features import Script
+from wms.dags.engine.node_features import Script
 from wms.dags.models import ScriptRun
 from wms.dags.scripts.process import STDERR, STDOUT, Ended
-from wms.jobs.paths import path_in
+from wms.jobs.content.paths import path_in
 
 _STREAMS = {"STDOUT": STDOUT, "STDERR": STDERR}
 

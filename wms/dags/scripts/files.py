@@ -33,9 +33,9 @@ from wms.dags.scripts.trees import (
     opened,
     remove_tree,
 )
-from wms.jobs.blobs import open_blob, store_stream
+from wms.jobs.content.blobs import open_blob, store_stream
+from wms.jobs.content.paths import checked_path
 from wms.jobs.models import Blob, WorkspaceFile
-from wms.jobs.paths import checked_path
 
 #: A script that leaves more entries than this below its workspace has failed.
 MOST_ENTRIES: Final = 1_000_000

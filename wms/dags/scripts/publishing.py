@@ -15,7 +15,7 @@ from datetime import datetime
 
 from django.db.models.functions import Collate
 
-from wms.jobs.blobs import open_blob, store_blob, store_bytes
+from wms.jobs.content.blobs import open_blob, store_blob, store_bytes
 from wms.jobs.models import Blob, Workspace, WorkspaceFile
 
 #: A file to which outputs are appended keeps so much of its end: its content is stored anew with

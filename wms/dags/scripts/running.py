@@ -11,10 +11,10 @@ import structlog
 from django.db import InterfaceError, OperationalError, connection
 from django.utils import timezone
 
+from wms.core.database.unstorable import PERMANENT_ERRORS, told
 from wms.core.errors import InvalidInput, PilotageError
 from wms.core.loops import wake
-from wms.core.unstorable import PERMANENT_ERRORS, told
-from wms.dags.features import Script, features_of
+from wms.dags.engine.node_features import Script, features_of
 from wms.dags.models import ScriptRun
 from wms.dags.scripts import service
 from wms.dags.scripts.conf import ScriptConf, script_conf

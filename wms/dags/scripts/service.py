@@ -17,12 +17,12 @@ from django.db.models import Q, QuerySet
 
 from wms.core.inbox import announce
 from wms.core.models import InboxEntry
-from wms.dags.decisions import JOB_REMOVED, NO_CODE
+from wms.dags.engine.decisions import JOB_REMOVED, NO_CODE
 from wms.dags.lifecycle import SCRIPT_TOPIC
 from wms.dags.models import ScriptRun
 from wms.dags.scripts.publishing import NO_CHANGES, Changes, publish
 from wms.dags.states import ScriptState
-from wms.jobs.blobs import store_bytes
+from wms.jobs.content.blobs import store_bytes
 
 #: The task that runs what is granted.
 SCRIPTS_TASK: Final = "wms.dags.scripts.run"

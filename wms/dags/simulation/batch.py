@@ -11,15 +11,15 @@ from typing import Any
 from django.db.models import F
 
 from wms.core.actors import Actor
-from wms.dags.dag_jobs import jobs_of
 from wms.dags.models import Node
-from wms.dags.node_services import tell_provisioned
+from wms.dags.reading.dag_jobs import jobs_of
+from wms.dags.services.nodes import tell_provisioned
 from wms.dags.simulation.behaviour import US_PER_S, Result
 from wms.dags.simulation.record import Run
 from wms.dags.simulation.world import STEERING, World
 from wms.dags.states import NodeKind
 from wms.jobs import lifecycle
-from wms.jobs import services as jobs
+from wms.jobs import operations as jobs
 from wms.jobs.models import Attempt, Job
 from wms.jobs.states import JobState
 from wms.taskqueues import services as taskqueues

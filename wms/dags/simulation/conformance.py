@@ -9,15 +9,15 @@ from dataclasses import dataclass, field
 import structlog
 from django.db import transaction
 
-from wms.dags.rebuild import rebuild_dag
-from wms.dags.runs import RunRequest
+from wms.dags.engine.rebuild import rebuild_dag
 from wms.dags.simulation.cases import DAG_NAME, Case, Step
 from wms.dags.simulation.comparing import differences
 from wms.dags.simulation.outcomes import Outcome
 from wms.dags.simulation.submitting import submit_and_run
 from wms.dags.simulation.supplying import supplied_files
 from wms.dags.simulation.surroundings import Surroundings, make_surroundings
-from wms.dags.workspaces import put_file
+from wms.dags.submission.runs import RunRequest
+from wms.dags.submission.workspaces import put_file
 from wms.jobs.models import Workspace
 
 log = structlog.get_logger(__name__)

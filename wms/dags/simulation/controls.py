@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from wms.dags import services
+from wms.dags.services import dags as services
 from wms.dags.simulation.behaviour import US_PER_S
 from wms.dags.simulation.options import Trigger
 from wms.dags.simulation.record import Run

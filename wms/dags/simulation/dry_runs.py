@@ -12,7 +12,6 @@ from django.db import transaction
 from wms.core.errors import Finding, InvalidInput
 from wms.dags.language.origin import TOP, Origin
 from wms.dags.models import Dag, Edge, Node
-from wms.dags.runs import RunRequest
 from wms.dags.simulation.behaviour import US_PER_S, Behaviour, Usual, names_in, read_behaviour
 from wms.dags.simulation.critical import Leg, Span, critical_path
 from wms.dags.simulation.folder import Folder, contents
@@ -23,6 +22,7 @@ from wms.dags.simulation.sites import SiteGiven, read_site, with_stand_ins
 from wms.dags.simulation.submitting import submit_and_run
 from wms.dags.simulation.surroundings import make_surroundings
 from wms.dags.states import COUNTED_KINDS, NodeKind
+from wms.dags.submission.runs import RunRequest
 
 #: What is taken where nothing was said.
 USUAL = Usual(job_s=60, script_s=1, try_s=10, service_s=60)

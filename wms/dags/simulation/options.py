@@ -11,7 +11,7 @@ from typing import Any
 
 from wms.core.errors import Finding, InvalidInput
 from wms.dags.language.spec import RunOptions
-from wms.dags.rescues import BY_DEFAULT, Resumption, read_resumption
+from wms.dags.rescue.rescue_files import BY_DEFAULT, Resumption, read_resumption
 
 #: Those of the engine, and other names that cases have for them.
 _SYNONYMS = {

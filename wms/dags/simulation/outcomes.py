@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from wms.core.errors import Finding
-from wms.dags.files.exports import EXPORTS, export, export_name
-from wms.dags.files.rescue import parse_rescue
+from wms.dags.exports.catalogue import EXPORTS, export, export_name
 from wms.dags.models import Dag, DagEvent, Node, Rescue
+from wms.dags.rescue.text import parse_rescue
 from wms.dags.simulation.behaviour import US_PER_S
 from wms.dags.simulation.record import Record
 from wms.dags.simulation.world import World
 from wms.dags.states import DAG_TERMINAL, DagState, DagStatus, NodeState
-from wms.dags.workspaces import read_file
+from wms.dags.submission.workspaces import read_file
 from wms.jobs.models import Workspace, WorkspaceFile
 
 _STATES = {

@@ -8,7 +8,9 @@ from typing import Any
 
 from django.db import transaction
 
-from wms.dags import engine, lifecycle, timers
+from wms.dags import lifecycle
+from wms.dags.engine import cycle as engine
+from wms.dags.engine import timers
 from wms.dags.models import Dag
 from wms.dags.simulation.batch import BatchSystem
 from wms.dags.simulation.behaviour import Behaviour

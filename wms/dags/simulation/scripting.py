@@ -7,7 +7,7 @@ import posixpath
 import shutil
 from functools import partial
 
-from wms.dags.features import features_of
+from wms.dags.engine.node_features import features_of
 from wms.dags.models import ScriptRun
 from wms.dags.scripts.debugging import debug_additions
 from wms.dags.scripts.process import FAILED_CODE, Ended

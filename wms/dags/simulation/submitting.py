@@ -9,14 +9,14 @@ from django.utils import timezone
 
 from wms.core.actors import Actor
 from wms.core.errors import Finding, InvalidInput, PilotageError
-from wms.dags.runs import RunRequest, check_options, create_run
 from wms.dags.simulation.behaviour import Behaviour
 from wms.dags.simulation.options import Options
 from wms.dags.simulation.outcomes import Outcome, outcome_of, refused
 from wms.dags.simulation.running import Simulation
 from wms.dags.simulation.supplying import PROGRAMS
 from wms.dags.simulation.surroundings import Surroundings
-from wms.dags.workspaces import put_file
+from wms.dags.submission.runs import RunRequest, check_options, create_run
+from wms.dags.submission.workspaces import put_file
 
 
 def submit_and_run(

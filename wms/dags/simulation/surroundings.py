@@ -11,9 +11,9 @@ from wms.core.models import Role, User
 from wms.dags import lifecycle
 from wms.dags.models import Dag, MatchRecord
 from wms.dags.simulation.sites import PLAIN_SITE, SiteGiven
-from wms.jobs.blobs import store_bytes
+from wms.jobs.content.blobs import store_bytes
 from wms.jobs.models import Workspace
-from wms.jobs.services import create_workspace
+from wms.jobs.operations import create_workspace
 from wms.sites.models import Site
 from wms.sites.services import QueueSpec, SiteSpec, configure_site
 

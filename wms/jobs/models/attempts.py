@@ -5,9 +5,9 @@ from __future__ import annotations
 from django.db import models
 from django.db.models.functions import Now
 
+from wms.jobs.content.paths import MAX_PATH_BYTES
 from wms.jobs.models.contents import Blob, Workspace
 from wms.jobs.models.jobs import Job
-from wms.jobs.paths import MAX_PATH_BYTES
 
 
 class Attempt(models.Model):
@@ -106,7 +106,7 @@ class Stream(models.Model):
     """What an attempt has printed up to now, sent piece by piece while it runs.
 
     The bytes are in files; only those before `size_bytes` and outside `gaps` count. See
-    `wms.jobs.streams`.
+    `wms.jobs.output.streams`.
     """
 
     class Kind(models.TextChoices):

@@ -17,9 +17,9 @@ from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
 from wms.core.errors import InvalidInput, PilotageError
-from wms.jobs.blobs import open_blob, store_blob
+from wms.jobs.content.blobs import open_blob, store_blob
+from wms.jobs.content.paths import path_in
 from wms.jobs.models import WorkspaceFile
-from wms.jobs.paths import path_in
 from wms.placement.modules.protocol import FAILED, ModuleFailed, Placed, Task
 from wms.placement.requests import FilePlace, file_place
 

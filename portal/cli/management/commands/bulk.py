@@ -8,7 +8,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.http import QueryDict
 from django.utils import timezone
 
-from portal.selection import by_filter
+from portal.lists.selection import by_filter
 from wms.bulk.models import BulkOperation
 from wms.bulk.preview import preview_of
 from wms.bulk.registry import KINDS, find_kind

@@ -19,7 +19,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from portal.cli.submit_folder import add_folder_arguments, submit_folder
 from wms.core.conf import conf
 from wms.core.errors import Finding
-from wms.dags.checking import CheckedDag, check_dag
+from wms.dags.submission.checking import CheckedDag, check_dag
 
 _FAULTS, _FAILED = 1, 2
 

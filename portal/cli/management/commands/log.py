@@ -9,12 +9,12 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils import timezone
 
-from portal.readable_logs import Log, attempt_of, log_kinds, log_of_attempt
+from portal.shared.readable_logs import Log, attempt_of, log_kinds, log_of_attempt
 from wms.core.errors import PilotageError
 from wms.core.models import User
-from wms.jobs.lines import WINDOW_BYTES, window_before
+from wms.jobs.output.lines import WINDOW_BYTES, window_before
+from wms.jobs.output.texts import chunks_of
 from wms.jobs.selectors import find_job
-from wms.jobs.texts import chunks_of
 
 _LOOK_EVERY_S = 2.0
 

@@ -11,8 +11,8 @@ from django.utils import timezone
 from wms.core.actors import Actor
 from wms.core.errors import PilotageError
 from wms.core.models import User
-from wms.jobs.steering import kill_job, peek_at_job
-from wms.pilots.steering import drain_pilot, remove_pilot, stop_after_job
+from wms.jobs.services import kill_job, peek_at_job
+from wms.pilots.services import drain_pilot, remove_pilot, stop_after_job
 
 
 class Command(BaseCommand):

@@ -16,7 +16,7 @@ from tests.wms.dags.files.samples import sample
 from tests.wms.dags.files.story import START, Story, all_outcomes
 from wms.core.errors import NotFound
 from wms.core.models import User
-from wms.dags.files.exports import EXPORTS, export, export_name
+from wms.dags.exports.catalogue import EXPORTS, export, export_name
 from wms.dags.models import Edge, Node
 
 NOW = datetime.fromtimestamp(START + 91, UTC)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.wms.dags.files.samples import sample
-from wms.dags.files.rescue import Header, NodeProgress, parse_rescue, write_rescue
+from wms.dags.rescue.text import Header, NodeProgress, parse_rescue, write_rescue
 
 CREATED = datetime(2026, 11, 20, 13, 38, 43, tzinfo=UTC)
 HEADER = Header("sample.dag", CREATED)

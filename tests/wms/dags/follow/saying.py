@@ -10,6 +10,7 @@ from typing import Any
 from tests.wms.dags.files.samples import SAMPLES
 from wms.core.actors import Actor
 from wms.core.models import User
+from wms.dags.engine.rebuild import rebuild_dag
 from wms.dags.follow.services import (
     FollowRequest,
     Taken,
@@ -17,7 +18,6 @@ from wms.dags.follow.services import (
     take_in,
 )
 from wms.dags.models import Dag, FollowedLog
-from wms.dags.rebuild import rebuild_dag
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 STAMP = "2026-11-20 14:00:00"

@@ -8,14 +8,15 @@ from tests.wms.dags.follow.saying import NOW, follow, say, states, submit, take
 from wms.core.actors import Actor
 from wms.core.errors import Conflict, InvalidInput, NotFound, NotPermitted, TooLarge
 from wms.core.models import User
-from wms.dags import engine, negotiation
-from wms.dags.explaining import answer_for_dag
+from wms.dags.engine import cycle as engine
 from wms.dags.follow.services import (
     MAX_CHUNK_BYTES,
     follow_log,
     take_in,
 )
-from wms.dags.services import hold_dags, release_dags, remove_dags
+from wms.dags.negotiation import cycle as negotiation
+from wms.dags.services.dags import hold_dags, release_dags, remove_dags
+from wms.explain.answers import answer_for_dag
 from wms.jobs.models import Job
 
 

@@ -28,7 +28,7 @@ from tests.wms.dags.follow.saying import (
 )
 from wms.core.errors import Conflict
 from wms.core.models import User
-from wms.dags.files.exports import export
+from wms.dags.exports.catalogue import export
 from wms.dags.models import Dag, FollowedCluster, FollowedLog, FollowedProcess, NodeEvent
 from wms.jobs.models import Job
 

@@ -5,9 +5,9 @@ from itertools import permutations
 import pytest
 
 from tests.wms.dags.language.reading import read, well_read
-from wms.dags.checking import dag_bounds
 from wms.dags.language.bounds import Bounds
 from wms.dags.states import NodeKind
+from wms.dags.submission.checking import dag_bounds
 
 
 def test_a_node_is_read_with_its_place() -> None:

@@ -19,9 +19,9 @@ from wms.dags.scripts.fences import Room
 from wms.dags.scripts.sandbox import NoFence, fence_for
 from wms.dags.scripts.slots import Slot, held_slot
 from wms.dags.scripts.trees import remove_tree
-from wms.jobs.blobs import open_blob, store_bytes
+from wms.jobs.content.blobs import open_blob, store_bytes
 from wms.jobs.models import WorkspaceFile
-from wms.jobs.services import create_workspace
+from wms.jobs.operations import create_workspace
 
 _numbers = itertools.count()
 

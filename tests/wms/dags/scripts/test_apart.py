@@ -16,7 +16,7 @@ from wms.dags.models import Dag
 from wms.dags.scripts.conf import script_conf
 from wms.dags.scripts.files import WorkspaceCopy
 from wms.dags.scripts.trees import remove_tree
-from wms.jobs.services import create_workspace
+from wms.jobs.operations import create_workspace
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

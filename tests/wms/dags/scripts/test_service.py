@@ -12,7 +12,7 @@ from wms.dags.models import ScriptRun
 from wms.dags.scripts import publishing, running, service
 from wms.dags.scripts.process import Ended
 from wms.dags.scripts.publishing import Change, Changes
-from wms.jobs.blobs import store_bytes
+from wms.jobs.content.blobs import store_bytes
 
 pytestmark = pytest.mark.django_db
 

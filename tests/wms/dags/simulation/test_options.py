@@ -6,7 +6,7 @@ import pytest
 
 from wms.core.errors import InvalidInput
 from wms.dags.language.spec import RunOptions
-from wms.dags.rescues import read_resumption
+from wms.dags.rescue.rescue_files import read_resumption
 from wms.dags.simulation.options import Trigger, read_options
 
 

@@ -19,15 +19,16 @@ from matching.needs import Needs
 from tests.wms.pilots.agent.faulty_proxy import FaultyProxy
 from wms.core.actors import Actor
 from wms.core.models import User
-from wms.jobs import blobs, services
+from wms.jobs import operations as services
+from wms.jobs.content import blobs
 from wms.jobs.models import Attempt, Job, WorkspaceFile
 from wms.pilots.agent.control import Control
 from wms.pilots.agent.loop import Agent
 from wms.pilots.agent.mission import Mission
-from wms.pilots.bundle import agent_bundle
 from wms.pilots.models import Pilot
-from wms.pilots.services import secret_digest
-from wms.pilots.waiting_room import ROOM
+from wms.pilots.program.bundle import agent_bundle
+from wms.pilots.protocol.registration import secret_digest
+from wms.pilots.protocol.waiting_room import ROOM
 from wms.sites.models import Queue, Site
 
 SECRET = "a-secret-that-is-good-for-one-registration"

@@ -6,7 +6,7 @@ from tests.wms.pilots.agent.conftest import SECRET, World
 from wms.pilots.agent.client import Client
 from wms.pilots.agent.control import Control
 from wms.pilots.models import Pilot
-from wms.pilots.services import secret_digest
+from wms.pilots.protocol.registration import secret_digest
 
 TOKEN = "ab" * 32
 NODE = {

@@ -13,7 +13,7 @@ from tests.wms.pilots.agent.conftest import World, wait_until
 from tests.wms.pilots.directing import attend, direct, reasons_of
 from wms.core.actors import Actor
 from wms.jobs.models import Job
-from wms.jobs.services import kill_jobs
+from wms.jobs.operations import kill_jobs
 from wms.pilots.models import Pilot
 from wms.sites.models import Queue
 

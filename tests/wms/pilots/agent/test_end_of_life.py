@@ -14,8 +14,8 @@ from tests.wms.pilots.agent.conftest import SECRET, RunningAgent, World, wait_un
 from tests.wms.pilots.agent.faulty_proxy import PASS
 from wms.jobs.models import Attempt
 from wms.pilots.agent.control import Control
-from wms.pilots.logs import log_path
 from wms.pilots.models import Pilot, PilotLog
+from wms.pilots.protocol.logs import log_path
 from wms.sites.models import Queue
 
 

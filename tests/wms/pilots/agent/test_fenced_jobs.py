@@ -10,7 +10,7 @@ import pytest
 
 from tests.wms.pilots.agent.conftest import World, wait_until
 from wms.core.actors import Actor
-from wms.jobs import services
+from wms.jobs import operations as services
 from wms.jobs.models import Attempt, Job, JobEvent, Stream
 from wms.pilots.agent.fences import best_fence
 from wms.pilots.models import Pilot

@@ -23,7 +23,7 @@ from tests.wms.pilots.agent.fencing import (
     marked,
     payload_accounts,
 )
-from wms.pilots.bundle import agent_bundle
+from wms.pilots.program.bundle import agent_bundle
 
 __all__ = ["fencing", "payload_accounts"]
 

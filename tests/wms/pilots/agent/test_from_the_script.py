@@ -11,10 +11,10 @@ import pytest
 
 from tests.wms.pilots.agent.conftest import SECRET, World
 from tests.wms.pilots.agent.faulty_proxy import PASS
-from wms.pilots.bootstrap import pilot_secret
-from wms.pilots.manifest import sha256_of, store_manifest, submission_script
 from wms.pilots.models import NodeCheck, Pilot
-from wms.pilots.services import secret_digest
+from wms.pilots.program.bootstrap import pilot_secret
+from wms.pilots.program.manifest import sha256_of, store_manifest, submission_script
+from wms.pilots.protocol.registration import secret_digest
 
 
 @pytest.fixture(autouse=True)

@@ -14,7 +14,7 @@ from wms.jobs.models import Attempt, Job
 from wms.pilots.agent.accounts import Account, Accounts, folder_of_locks
 from wms.pilots.agent.control import Control
 from wms.pilots.agent.fence import NoPlace
-from wms.pilots.waiting_room import ROOM
+from wms.pilots.protocol.waiting_room import ROOM
 from wms.sites.models import Queue
 
 __all__ = ["payload_accounts"]

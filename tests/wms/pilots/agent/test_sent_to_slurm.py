@@ -13,7 +13,7 @@ from tests.wms.pilots.agent.conftest import World, wait_until
 from tests.wms.pilots.directing import sent
 from wms.jobs.models import Job
 from wms.pilots.models import Pilot
-from wms.pilots.services import secret_digest
+from wms.pilots.protocol.registration import secret_digest
 from wms.sites.models import Queue
 from wms.sites.selectors import element_of
 

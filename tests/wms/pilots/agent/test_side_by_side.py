@@ -13,7 +13,7 @@ from tests.wms.pilots.agent.conftest import World, wait_until
 from tests.wms.pilots.agent.faulty_proxy import HANG_UP, LOSE_ANSWER, PASS
 from tests.wms.pilots.agent.test_payload import wait_until_gone
 from wms.core.actors import Actor
-from wms.jobs import services
+from wms.jobs import operations as services
 from wms.jobs.models import Attempt, Job, WorkspaceFile
 from wms.pilots.agent.control import Control
 from wms.pilots.models import Pilot

@@ -15,7 +15,7 @@ import pytest
 from tests.wms.pilots.agent.conftest import World, wait_until
 from tests.wms.pilots.agent.faulty_proxy import LOSE_ANSWER, PASS
 from wms.jobs.models import Stream
-from wms.jobs.streams import stream_text
+from wms.jobs.output.streams import stream_text
 from wms.pilots.agent import streams
 from wms.pilots.agent.client import Client
 from wms.pilots.agent.control import Control

@@ -13,9 +13,9 @@ import pytest
 from tests.wms.pilots.agent.conftest import RunningAgent, World, wait_until
 from wms.core.actors import Actor
 from wms.jobs.models import Attempt
-from wms.pilots.manifest import store_manifest
 from wms.pilots.models import NodeCheck, PilotCheck, PilotManifest
-from wms.pilots.steering import drain_pilot
+from wms.pilots.program.manifest import store_manifest
+from wms.pilots.services import drain_pilot
 from wms.sites.models import Queue
 
 GOOD = b"""#!/bin/sh

@@ -1,0 +1,26 @@
+"""The filter of lists by the failure group that something belongs to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.db.models import Q
+
+from portal.lists.filter_fields import HiddenValues, Numbers
+from wms.failures.selectors import subjects_of
+
+
+class OfFailure(Numbers):
+    """Things that failures of any of some groups happened to."""
+
+    def __init__(self, kind: str, **options: Any) -> None:
+        super().__init__(label="Of failure group", smallest=1, widget=HiddenValues, **options)
+        self.kind = kind
+
+    def condition(self, values: Sequence[Any]) -> Q:
+        """True for things of those groups; each span is a range of their numbers."""
+        groups = Q()
+        for span in values:
+            groups |= span.condition("group")
+        return Q(pk__in=subjects_of(self.kind, groups))

@@ -1,0 +1,82 @@
+"""The filter of failure groups: used by their page, by the API and by the dashboard's figures."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import django_filters as filters
+from django.db.models import QuerySet
+
+from portal.lists.base_filter import ListFilter
+from portal.lists.filter_fields import Moments, Numbers, Texts, Words
+from portal.lists.sorting import Sorting, by_number, by_time, newest
+from wms.failures.models import Category, FailureGroup, Kind
+from wms.failures.selectors import Window, bins_in
+from wms.failures.states import GroupState
+
+_MOST = {"rising": "fewest first", "falling": "most first"}
+_WINDOWS = [(window.value, window.label) for window in Window]
+
+
+class FailureFilter(ListFilter):
+    """Groups of failures by what they say, where and when they happened, and what was decided.
+
+    `within` and `site` also choose which of their failures are counted.
+    """
+
+    text = Texts(label="Message contains")
+    state = Words(choices=GroupState.choices, label="State")
+    category = Words(choices=Category.choices, label="Category")
+    kind = Words(choices=Kind.choices, label="What failed")
+    site = filters.CharFilter(method="keep_all", max_length=64, label="Site")
+    within = filters.ChoiceFilter(
+        choices=_WINDOWS, method="keep_all", label="Time", empty_label=None
+    )
+    first = Moments(field_name="first_seen", label="First seen")
+    last = Moments(field_name="last_seen", label="Last seen")
+    id = Numbers(smallest=1, label="Number")
+    sort = Sorting(
+        by_number("count", "Failures", "count", **_MOST),
+        by_time("first", "First seen", "first_seen"),
+        by_time("last", "Last seen", "last_seen"),
+    )
+
+    class Meta:
+        model = FailureGroup
+        fields: Sequence[str] = ()
+
+    @property
+    def window(self) -> Window:
+        """The time that is looked at; a day unless another was asked for."""
+        return Window(self.form.cleaned_data.get("within") or Window.DAY)
+
+    @property
+    def at_site(self) -> str:
+        """The one site that is looked at, or empty."""
+        return str(self.form.cleaned_data.get("site") or "")
+
+    def keep_all(
+        self, queryset: QuerySet[FailureGroup], name: str, value: str
+    ) -> QuerySet[FailureGroup]:
+        """Time and site are looked for together."""
+        return queryset
+
+    def _passing(self, queryset: QuerySet[Any], *, leaving: Collection[str]) -> QuerySet[Any]:
+        bins = bins_in(self.window, now=self.now, site=self.at_site)
+        return super()._passing(queryset, leaving=leaving).filter(pk__in=bins.values("group"))
+
+    def at_any_time(self, *leaving: str) -> QuerySet[FailureGroup]:
+        """The groups that pass every filter but these, and time and site: for who counts bins."""
+        return super()._passing(self.queryset.all(), leaving=frozenset(leaving))
+
+
+class FailureGroupFilter(FailureFilter):
+    """The same, for who reads groups one after another and counts nothing."""
+
+    sort = Sorting(
+        newest("Made"),
+        by_time("first", "First seen", "first_seen"),
+        by_time("last", "Last seen", "last_seen"),
+        by_number("total", "Failures at all", "total", **_MOST),
+    )

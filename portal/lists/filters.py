@@ -1,0 +1,276 @@
+"""The filters of lists: each is used by its page, the API, the figures and what is stored.
+
+What can stand in a filter is told in docs/reference/filters.md, and parsed in
+`portal.lists.filter_fields`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from django.db.models import Q, QuerySet
+
+from portal.lists.base_filter import ListFilter, is_wanted
+from portal.lists.filter_fields import (
+    Chosen,
+    HiddenValues,
+    Moments,
+    Numbers,
+    Owners,
+    Texts,
+    Words,
+    YesNo,
+    hidden_numbers,
+)
+from portal.lists.job_filter import OfTopic
+from portal.lists.sorting import Sorting, by_number, by_text, by_time, newest
+from wms.dags.lifecycle import DATA_TOPIC
+from wms.dags.models import Dag, Node, ScriptRun
+from wms.dags.reading.selectors import needing_attention
+from wms.dags.states import DagState, NodeKind, NodeState, ScriptKind, ScriptState
+from wms.pilots.models import Pilot
+from wms.pilots.states import PilotState
+from wms.placement.models import PlacementRequest
+from wms.placement.states import RequestState
+from wms.sites.models import Site
+from wms.sites.standing import STANDING_WORDS, words_of_sites
+from wms.sites.states import SiteState
+from wms.taskqueues.models import TaskQueue
+
+#: What numbers of things are called in their order.
+_MOST = {"rising": "fewest first", "falling": "most first"}
+
+
+class DagFilter(ListFilter):
+    """DAGs by state, owner, site, name, size and time."""
+
+    name = Texts(label="Name contains")
+    state = Words(choices=DagState.choices, label="State")
+    owner = Owners(field_name="owner_id", label="Owner")
+    site = Words(field_name="site__name", label="Site")
+    reason = Texts(field_name="state_reason", label="Reason contains")
+    created = Moments(field_name="created_at", label="Submitted")
+    since = Moments(field_name="state_since", label="In its state since")
+    ended = Moments(field_name="ended_at", label="Ended")
+    nodes = Numbers(field_name="node_count", label="Nodes")
+    failed = Numbers(field_name="failed_count", label="Failed nodes")
+    id = Numbers(smallest=1, label="Number")
+    attention = YesNo(method="filter_attention", label="Needs attention", widget=HiddenValues)
+    outer = hidden_numbers("parent_node__dag", "Inside of DAG")
+    root = hidden_numbers("root", "In the tree of DAG")
+    previous_run = hidden_numbers("previous_run", "Runs that went on from DAG")
+    sort = Sorting(
+        newest("Submitted", "created"),
+        by_text("name", "Name", "name", "dag"),
+        by_number("failed", "Failed nodes", "failed_count", "progress", **_MOST),
+        by_number("nodes", "Nodes", "node_count", "", **_MOST),
+        by_time("since", "In its state since", "state_since"),
+        by_time("ended", "Ended", "ended_at", is_nullable=True),
+    )
+
+    class Meta:
+        model = Dag
+        fields: Sequence[str] = ()
+
+    def filter_attention(self, queryset: QuerySet[Dag], name: str, value: bool) -> QuerySet[Dag]:
+        """Only those that a person should look at now; `false` leaves all."""
+        return needing_attention(queryset, now=self.now) if value else queryset
+
+
+class NodeFilter(ListFilter):
+    """Nodes of a DAG by state, kind, name and category."""
+
+    name = Texts(label="Name contains")
+    state = Words(choices=NodeState.choices, label="State")
+    kind = Words(choices=NodeKind.choices, label="Kind")
+    category = Words(label="Category")
+    retries = Numbers(field_name="retry_number", label="Retries")
+    since = Moments(field_name="state_since", label="In its state since")
+    reason = Texts(field_name="state_reason", label="Reason contains")
+
+    class Meta:
+        model = Node
+        fields: Sequence[str] = ()
+
+
+class ScriptRunFilter(ListFilter):
+    """Runs of scripts by state, kind and node."""
+
+    state = Words(choices=ScriptState.choices, label="State")
+    kind = Words(choices=ScriptKind.choices, label="Kind")
+    node = hidden_numbers("node", "Node")
+
+    class Meta:
+        model = ScriptRun
+        fields: Sequence[str] = ()
+
+
+class PlacementFilter(ListFilter):
+    """Placement requests by state, owner, DAG, address and time."""
+
+    url = Texts(method="filter_url", label="Address contains")
+    state = Words(choices=RequestState.choices, label="State")
+    owner = Owners(field_name="owner_id", label="Owner")
+    dag = OfTopic(DATA_TOPIC)
+    reason = Texts(field_name="state_reason", label="Reason contains")
+    created = Moments(field_name="created_at", label="Made")
+    since = Moments(field_name="state_since", label="In its state since")
+    id = Numbers(smallest=1, label="Number")
+    sort = Sorting(
+        newest("Made", "created"),
+        by_time("since", "In its state since", "state_since"),
+        by_number("attempt", "Attempts", "attempt_number", **_MOST),
+    )
+
+    class Meta:
+        model = PlacementRequest
+        fields: Sequence[str] = ()
+
+    def filter_url(
+        self, queryset: QuerySet[PlacementRequest], name: str, value: Chosen
+    ) -> QuerySet[PlacementRequest]:
+        """Those from or to such an address."""
+        if value.included:
+            queryset = queryset.filter(_at_address(value.included))
+        return queryset.exclude(_at_address(value.excluded)) if value.excluded else queryset
+
+
+def _at_address(parts: Iterable[str]) -> Q:
+    whole = Q()
+    for part in parts:
+        whole |= Q(source_url__icontains=part) | Q(destination_url__icontains=part)
+    return whole
+
+
+class TaskQueueFilter(ListFilter):
+    """TaskQueues by whose jobs they are and what these need.
+
+    `site` and `platform` are where the jobs may run: those that name none are found as well.
+    """
+
+    owner = Owners(field_name="owner_id", label="Owner")
+    group = Words(field_name="owner_group", label="Group")
+    site = Words(method="filter_site", label="May run at site")
+    platform = Words(method="filter_platform", label="Platform")
+    tag = Words(method="filter_tag", label="Needs the tag")
+    job_type = Words(label="Job type")
+    setup = Words(label="Setup")
+    created = Moments(field_name="created_at", label="Made")
+    cpu_time_s = Numbers(smallest=1, largest=2**31 - 1, label="CPU segment", widget=HiddenValues)
+    sort = Sorting(
+        by_number("waiting", "Waiting jobs", "", **_MOST),
+        by_time("oldest", "Oldest job", "", falls_first=False),
+        by_number("priority", "Priority", "", "priority", "share"),
+    )
+
+    class Meta:
+        model = TaskQueue
+        fields: Sequence[str] = ()
+
+    @property
+    def is_walked(self) -> bool:
+        """They are sorted by what is counted of all of them."""
+        return True
+
+    def filter_site(
+        self, queryset: QuerySet[TaskQueue], name: str, value: Chosen
+    ) -> QuerySet[TaskQueue]:
+        """Those whose jobs name the site or none, and do not rule it out."""
+        return _either(queryset, value, lambda site: (
+            (Q(sites=[]) | Q(sites__contains=[site])) & ~Q(banned_sites__contains=[site])
+        ))  # fmt: skip
+
+    def filter_platform(
+        self, queryset: QuerySet[TaskQueue], name: str, value: Chosen
+    ) -> QuerySet[TaskQueue]:
+        """Those whose jobs name the platform or none."""
+        return _either(queryset, value, lambda platform: (
+            Q(platforms=[]) | Q(platforms__contains=[platform])
+        ))  # fmt: skip
+
+    def filter_tag(
+        self, queryset: QuerySet[TaskQueue], name: str, value: Chosen
+    ) -> QuerySet[TaskQueue]:
+        """Those whose jobs need the tag."""
+        return _either(queryset, value, lambda tag: Q(tags__contains=[tag]))
+
+
+def _either(queryset: QuerySet[Any], value: Chosen, condition: Any) -> QuerySet[Any]:
+    """Those for which the condition is true of any included value, and of no excluded one."""
+    if value.included:
+        whole = Q()
+        for each in value.included:
+            whole |= condition(each)
+        queryset = queryset.filter(whole)
+    for each in value.excluded:
+        queryset = queryset.exclude(condition(each))
+    return queryset
+
+
+class PilotFilter(ListFilter):
+    """Pilots by state, site, queue, node, reason and time."""
+
+    host = Texts(field_name="node__hostname", label="Node contains")
+    state = Words(choices=PilotState.choices, label="State")
+    site = Words(field_name="queue__site__name", label="Site")
+    queue = Words(field_name="queue__name", label="Queue")
+    reason = Texts(field_name="state_reason", label="Reason contains")
+    created = Moments(field_name="created_at", label="Made")
+    since = Moments(field_name="state_since", label="In its state since")
+    heartbeat = Moments(field_name="heartbeat_at", label="Last heartbeat")
+    ended = Moments(field_name="ended_at", label="Ended")
+    id = Numbers(smallest=1, label="Number")
+    sort = Sorting(
+        newest("Made", "created"),
+        by_time("since", "In its state since", "state_since"),
+        by_time("heartbeat", "Last heartbeat", "heartbeat_at", is_nullable=True),
+        by_time("ended", "Ended", "ended_at", is_nullable=True),
+        by_text("queue", "Site", "queue__site__name"),
+    )
+
+    class Meta:
+        model = Pilot
+        fields: Sequence[str] = ()
+
+
+#: Two of them are called otherwise on badges.
+_STANDINGS = [
+    (word, {"enabled": "open", "late": "no ad"}.get(word, word)) for word in STANDING_WORDS
+]
+
+
+class SiteFilter(ListFilter):
+    """Sites by name, by what people decided, and by how they stand."""
+
+    name = Texts(label="Name contains")
+    standing = Words(method="filter_standing", choices=_STANDINGS, label="State")
+    state = Words(choices=SiteState.choices, label="Decided by a person", widget=HiddenValues)
+    is_enabled = YesNo(label="In use", widget=HiddenValues)
+    sort = Sorting(
+        by_text("name", "Name", "name", "site"),
+        by_number("bound", "Bound", "matched", **_MOST),
+        by_number("running", "Pilots running", "running_pilots", **_MOST),
+        by_number("queued", "Pilots queued", "queued_pilots", **_MOST),
+        by_number("stalled", "Pilots stalled", "stalled_pilots", **_MOST),
+    )
+
+    class Meta:
+        model = Site
+        fields: Sequence[str] = ()
+
+    @property
+    def is_walked(self) -> bool:
+        """There are few: all are sorted."""
+        return True
+
+    def filter_standing(self, queryset: QuerySet[Site], name: str, value: Chosen) -> QuerySet[Site]:
+        """Those that stand so at this moment. Three queries."""
+        found = [pk for pk, word in words_of_sites(self.now).items() if is_wanted(word, value)]
+        return queryset.filter(pk__in=found)
+
+
+class NamedSiteFilter(SiteFilter):
+    """The same, for who reads sites one after another, whatever they have to do now."""
+
+    sort = Sorting(by_text("name", "Name", "name", "site"))

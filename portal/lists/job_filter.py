@@ -1,0 +1,210 @@
+"""The filter of jobs, of which there are so many that each question needs its index."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from functools import cached_property
+from typing import Any
+
+from django import forms
+from django.db.models import Q, QuerySet, Subquery
+
+from portal.lists.base_filter import ListFilter, is_wanted, within_ids
+from portal.lists.failure_field import OfFailure
+from portal.lists.filter_fields import (
+    Chosen,
+    Moments,
+    Numbers,
+    NumbersField,
+    Owners,
+    Texts,
+    TextsField,
+    Words,
+    hidden_numbers,
+)
+from portal.lists.sorting import Border, Sorting, by_number, by_text, by_time, newest
+from wms.dags.lifecycle import JOB_TOPIC
+from wms.jobs.models import Job
+from wms.jobs.states import JobState
+
+#: An index has the beginnings of jobs' names, and not their parts: without a DAG or an id these are
+#: looked for in so many of the latest.
+SEARCHED_JOBS = 200_000
+#: Names with a beginning that more than so many have are looked for in the same way.
+BEGINNINGS = 10_000
+#: With one of these there are few jobs, whatever their names.
+_NARROW = ("dag", "id", "cluster")
+#: Filters with which an index has the jobs in the order of their last changes.
+_BY_CHANGE = frozenset({"state", "since"})
+
+
+class OfTopic(Numbers):
+    """The DAG that something was made for: its key in the inbox of a topic."""
+
+    field_class = NumbersField
+
+    def __init__(self, topic: str, **options: Any) -> None:
+        super().__init__(field_name="topic_key", smallest=1, label="DAG", **options)
+        self.topic = topic
+
+    def condition(self, values: Sequence[Any]) -> Q:
+        """True for what was made for any of the DAGs."""
+        return Q(topic=self.topic) & super().condition(values)
+
+
+class _Reasons(Texts):
+    """Why jobs are in their state. Few have a reason, and those are found by an index."""
+
+    def condition(self, values: Sequence[str]) -> Q:
+        """True for jobs with a reason that contains any of the parts."""
+        return ~Q(state_reason="") & super().condition(values)
+
+
+class _BeginningsField(TextsField):
+    """Beginnings of a text, as it is written."""
+
+    can_flip = False
+
+    def chosen(self, included: Sequence[str], excluded: Sequence[str]) -> Chosen:
+        """The beginnings. Raises ValidationError for one that is not wanted."""
+        if excluded:
+            raise forms.ValidationError("Give the beginning of names, without !.")
+        return Chosen(tuple(included))
+
+
+class _Beginnings(Texts):
+    """A column of text that begins with any of some words, in upper or lower case as they are."""
+
+    field_class = _BeginningsField
+    hint = "As it is written, in upper and lower case."
+
+    def condition(self, values: Sequence[str]) -> Q:
+        """True for rows whose text begins with any of the words."""
+        whole = Q()
+        for value in values:
+            whole |= Q(**{f"{self.field_name}__startswith": value})
+        return whole
+
+
+class JobFilter(ListFilter):
+    """Jobs by state, owner, DAG, site, name, reason and time."""
+
+    by_age = frozenset({"state", "created", "id"})
+
+    name = Texts(label="Name contains")
+    begins = _Beginnings(field_name="name", label="Name begins with")
+    state = Words(choices=JobState.choices, label="State")
+    owner = Owners(field_name="owner_id", label="Owner")
+    site = Words(field_name="site_name", label="Site")
+    dag = OfTopic(JOB_TOPIC)
+    reason = _Reasons(field_name="state_reason", label="Reason contains")
+    created = Moments(field_name="created_at", label="Made")
+    since = Moments(field_name="state_since", label="In its state since")
+    attempts = Numbers(field_name="attempt_number", label="Attempts")
+    id = Numbers(smallest=1, label="Number")
+    cluster = hidden_numbers("cluster_id", "Of the list of job")
+    failure = OfFailure("job")
+    sort = Sorting(
+        newest("Made", "created"),
+        by_time("since", "In its state since", "state_since"),
+        by_number("priority", "Priority", "priority"),
+        by_number(
+            "attempt", "Attempts", "attempt_number", rising="fewest first", falling="most first"
+        ),
+        by_text("name", "Name", "name", "job"),
+    )
+
+    class Meta:
+        model = Job
+        fields: Sequence[str] = ()
+
+    def _passing(self, queryset: QuerySet[Job], *, leaving: Collection[str]) -> QuerySet[Job]:
+        found = super()._passing(queryset, leaving=leaving)
+        if self._is_cut:
+            latest = Job.objects.order_by("-pk").values("pk")[:1]
+            return found.filter(pk__gt=Subquery(latest) - SEARCHED_JOBS)
+        if self.form.cleaned_data["begins"] and not self._is_narrow:
+            # Few: found by their names before anything else is asked of them.
+            return found.filter(pk__in=self._beginning[:BEGINNINGS])
+        return found
+
+    @property
+    def _is_narrow(self) -> bool:
+        return any(self.form.cleaned_data[name] for name in _NARROW)
+
+    @property
+    def _beginning(self) -> QuerySet[Any]:
+        asked: Chosen = self.form.cleaned_data["begins"]
+        found = Job.objects.filter(self.filters["begins"].condition(asked.included))
+        return found.order_by().values("pk")
+
+    @cached_property
+    def _many_begin(self) -> bool:
+        """True when more jobs than can be looked up have such names. One query."""
+        if not self.form.cleaned_data["begins"]:
+            return False
+        return self._beginning[: BEGINNINGS + 1].count() > BEGINNINGS
+
+    @property
+    def _is_cut(self) -> bool:
+        if self._is_narrow:
+            return False
+        return bool(self.form.cleaned_data["name"]) or self._many_begin
+
+    @property
+    def is_walked(self) -> bool:
+        """By the last change: of all jobs, or of those in some states."""
+        if self.order.sort.name != "since":
+            return super().is_walked
+        return self.parameters().keys() <= _BY_CHANGE
+
+    def some(self, border: Border | None, limit: int, *, is_back: bool = False) -> list[Any]:
+        """The next jobs in order; by the last change from the first ones of each state."""
+        if self.order.is_by_id or not self.is_walked:
+            return super().some(border, limit, is_back=is_back)
+        ids = self._changed(border, limit, is_back=is_back)
+        found = self.sortable().in_bulk(ids)
+        return [found[pk] for pk in ids if pk in found]
+
+    def _changed(self, border: Border | None, limit: int, *, is_back: bool) -> list[int]:
+        """The ids of the next jobs by the last change. One query."""
+        rows, order = self.sortable(), self.order
+        if border is not None:
+            rows = rows.filter(order.beyond(border, is_back=is_back))
+        rows = rows.order_by(*order.by(is_back=is_back)).values_list("sort_key", "pk")
+        asked: Chosen = self.form.cleaned_data["state"] or Chosen()
+        states = [state for state in JobState.values if is_wanted(state, asked)]
+        if not states:
+            return []
+        first, *others = (rows.filter(state=state)[:limit] for state in states)
+        found = sorted(
+            first.union(*others, all=True) if others else first,
+            reverse=order.is_falling is not is_back,
+        )
+        return [pk for _, pk in found[:limit]]
+
+    def hinted(self, queryset: QuerySet[Job]) -> QuerySet[Job]:
+        """Those made in a stretch of time are looked for in a range of ids."""
+        made: Chosen | None = self.form.cleaned_data["created"] if self.is_bound else None
+        if not made:
+            return queryset
+        return within_ids(queryset, Job.objects.all(), made.included[0], self.now)
+
+    def notes(self) -> list[str]:
+        """How far names are looked for."""
+        if not self._is_cut:
+            return []
+        many = f"More than {BEGINNINGS:,} jobs have names that begin so. " * self._many_begin
+        return [
+            f"{many}Names are looked for in the latest {SEARCHED_JOBS:,} jobs. With a DAG or a "
+            "range of numbers, in all of these."
+        ]
+
+    def wider(self) -> list[tuple[str, dict[str, list[str]]]]:
+        """Looking among all jobs for those whose names begin with what they contain."""
+        parts = self.parameters()
+        names = parts.pop("name", [])
+        if not self._is_cut or "begins" in parts or any(name.startswith("!") for name in names):
+            return []
+        told = " or ".join(names)
+        return [(f"Names that begin with {told}, among all jobs", {**parts, "begins": names})]

@@ -1,0 +1,150 @@
+"""The drawings of DAGs, made once and kept in the cache; without a cache they are made anew.
+
+What depends on the states of all nodes is kept as well, until the next event of the DAG.
+"""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Sequence
+from datetime import datetime
+from functools import lru_cache
+from typing import Any
+
+import structlog
+from django.core.cache import cache
+from redis.exceptions import RedisError
+
+from wms.dags.models import Dag
+from wms.dags.reading.drawing import FORMAT, Drawing, draw, unpacked
+from wms.dags.reading.drawing_states import (
+    OwnStates,
+    States,
+    Version,
+    own_states,
+    version_of,
+    with_jobs,
+)
+from wms.dags.reading.drawing_walks import Ends, ends_of, times_of_nodes
+from wms.dags.reading.selectors import NodeCounts, counts_by_state
+from wms.dags.states import DAG_TERMINAL
+
+log = structlog.get_logger(__name__)
+_KEPT_S = 7 * 86_400
+#: A process keeps so many at hand; each takes 20 bytes a node and 8 an arc.
+_AT_HAND = 8
+_COUNTS_AT_HAND = 1000
+#: Expected ends of nodes are so old at most.
+_EXPECTED_S = 30
+#: Smaller DAGs are drawn in a moment when they are asked for.
+_LARGE = 10_000
+#: Of so many latest DAGs so many large ones are drawn ahead.
+_LATEST, _MOST_AHEAD = 500, 20
+
+
+def drawing_of(dag: Dag) -> Drawing:
+    """Where the nodes of a DAG stand. Making it for 200,000 nodes takes half a second."""
+    return _drawing(dag.pk, dag.created_at.isoformat())
+
+
+@lru_cache(maxsize=_AT_HAND)
+def _drawing(dag_id: int, created: str) -> Drawing:
+    """The time of its making stands for a DAG too: ids begin anew in another database."""
+    key = _key(dag_id, created)
+    kept = _kept(key)
+    return _make(dag_id, key) if kept is None else kept
+
+
+def _key(dag_id: int, created: str) -> str:
+    return f"drawing:{FORMAT}:{dag_id}:{created}"
+
+
+def _make(dag_id: int, key: str) -> Drawing:
+    drawing = draw(Dag(pk=dag_id))
+    try:
+        cache.set(key, drawing.packed(), timeout=_KEPT_S)
+    except RedisError as error:
+        log.warning("drawing_not_kept", dag_id=dag_id, error=str(error))
+    return drawing
+
+
+def draw_ahead(now: datetime) -> dict[str, Any]:
+    """Make the drawings of large DAGs before anybody asks for them; of the latest DAGs only.
+
+    However a DAG came to be, and whatever became of the cache, it is found here.
+    """
+    latest = Dag.objects.order_by("-pk").values("pk")[:_LATEST]
+    large = Dag.objects.filter(pk__in=latest, node_count__gte=_LARGE).order_by("-pk")
+    drawn = []
+    for dag in large.only("created_at")[:_MOST_AHEAD]:
+        key = _key(dag.pk, dag.created_at.isoformat())
+        if not cache.has_key(key):
+            _make(dag.pk, key)
+            drawn.append(dag.pk)
+    return {"drawn": drawn}
+
+
+def _kept(key: str) -> Drawing | None:
+    try:
+        content = cache.get(key)
+    except RedisError as error:
+        log.warning("drawing_unreadable", error=str(error))
+        return None
+    try:
+        return unpacked(content) if content else None
+    except zlib.error:
+        return None
+
+
+def columns_of(dag: Dag) -> bytes:
+    """What a browser needs to draw the nodes of a DAG, compressed by gzip."""
+    return _columns(dag.pk, dag.created_at.isoformat())
+
+
+@lru_cache(maxsize=_AT_HAND)
+def _columns(dag_id: int, created: str) -> bytes:
+    return gzip.compress(_drawing(dag_id, created).columns(), 6, mtime=0)
+
+
+def states_of(dag: Dag, version: Version | None = None) -> States:
+    """The states of all nodes of a DAG, as they are drawn; the version, if it was read just now."""
+    version = version or version_of(dag)
+    own = _own_states(dag.pk, dag.created_at.isoformat(), version.event_id)
+    return with_jobs(dag, drawing_of(dag), version, own)
+
+
+@lru_cache(maxsize=_AT_HAND)
+def _own_states(dag_id: int, created: str, event_id: int) -> OwnStates:
+    return own_states(Dag(pk=dag_id))
+
+
+@lru_cache(maxsize=_AT_HAND)
+def _times(dag_id: int, created: str, event_id: int) -> Sequence[float]:
+    return times_of_nodes(Dag(pk=dag_id))
+
+
+def ends_by(dag: Dag, states: States, *, begun: float, now: float) -> Ends:
+    """When the nodes of a DAG, in these states, began and ended; of the others, what is expected.
+
+    For a while the expectations stay as they are: they are a long walk through a large DAG.
+    """
+    event_id = states.version.event_id
+    seen = now if dag.state in DAG_TERMINAL else now - now % _EXPECTED_S
+    return _ends(dag.pk, dag.created_at.isoformat(), event_id, states.codes, begun, seen)
+
+
+@lru_cache(maxsize=2)
+def _ends(dag_id: int, created: str, event_id: int, codes: bytes, begun: float, now: float) -> Ends:
+    times = _times(dag_id, created, event_id)
+    return ends_of(_drawing(dag_id, created), codes, times, begun=begun, now=now)
+
+
+def counts_of(dag: Dag, version: Version) -> NodeCounts:
+    """How many nodes of a DAG are in each state, at a version that was read just now."""
+    return _counts(dag.pk, dag.created_at.isoformat(), version.event_id)
+
+
+@lru_cache(maxsize=_COUNTS_AT_HAND)
+def _counts(dag_id: int, created: str, event_id: int) -> NodeCounts:
+    return counts_by_state(Dag(pk=dag_id))

@@ -1,0 +1,37 @@
+"""The form by which one changes one's own password, on one's page and in the administration."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib.auth.forms import PasswordChangeForm
+from django.http import HttpRequest
+
+from portal.middleware.login_throttle import counted_guess
+from wms.core.accounts import change_password
+from wms.core.actors import Actor
+from wms.core.models import User
+
+
+class OwnPasswordForm(PasswordChangeForm):
+    """A new password for oneself. A wrong old one is a guess, and counts as at the login."""
+
+    required_css_class = "required"
+
+    def __init__(self, user: User, *args: Any, request: HttpRequest | None = None, **others: Any):
+        """A form with data needs the request."""
+        super().__init__(user, *args, **others)
+        self._request = request
+
+    def clean_old_password(self) -> str:
+        """Return the old password, if it is right. Raises TooManyGuesses."""
+        assert self._request is not None
+        username = self.user.get_username()
+        found: str = counted_guess(self._request, username, super().clean_old_password)
+        return found
+
+    def save(self, commit: bool = True) -> User:
+        """Store it with an audit entry."""
+        actor = Actor.person(self.user)
+        change_password(self.user, self.cleaned_data["new_password1"], actor=actor)
+        return self.user

@@ -1,0 +1,141 @@
+"""What a person or program sent, as a submission: for the page and for the API."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from hashlib import file_digest
+from typing import Any, BinaryIO
+
+from matching.patience import Patience
+from portal.middleware.storable import faults_of_json
+from portal.middleware.uploads import Upload
+from portal.shared.archives import unpack
+from wms.core.conf import conf
+from wms.core.errors import Finding, InvalidInput
+from wms.dags.language.origin import TOP, Origin
+from wms.dags.rescue.rescue_files import Resumption
+from wms.dags.submission.checking import read_text, time_for
+from wms.dags.submission.submit import DagSubmission
+
+#: DAG files are packed to about a tenth.
+_TEXT_PER_PACKED = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """The parts of a submission. DAG files come by themselves, or are named among the others."""
+
+    dags: Sequence[Upload]
+    named_dags: Sequence[str] = ()
+    description: Upload | None = None
+    files: Sequence[Upload] = ()
+    archives: Sequence[Upload] = ()
+    origin: Origin = TOP
+    options: Mapping[str, Any] = field(default_factory=dict)
+    resumption: Resumption = Resumption()  # noqa: RUF009 - it never changes
+    key: str | None = None
+
+
+def submission_of(sent: Sent) -> DagSubmission:
+    """What is to be submitted. Raises InvalidInput with every fault of the files, and TooLarge."""
+    description = [sent.description] if sent.description is not None else []
+    files: dict[str, BinaryIO] = {}
+    findings = []
+    for upload in [*sent.dags, *description, *sent.files]:
+        findings += _add(files, upload, field="file")
+    patience = _time_for(sent, [*sent.dags, *description, *sent.files])
+    left = conf().max_upload_bytes
+    for archive in sent.archives:
+        unpacked = unpack(archive.content, name=archive.name, limit_bytes=left, patience=patience)
+        left -= unpacked.size_bytes
+        for path, content in unpacked.items():
+            findings += _add(files, Upload(path, content), field="archive")
+    names = [upload.name for upload in sent.dags] + list(sent.named_dags)
+    findings += _faults_of_dags(names, files)
+    description_text = ""
+    for each in description:
+        description_text, faults = read_text(files[each.name], file=each.name)
+        findings += [replace(fault, field="description") for fault in faults]
+    if findings:
+        raise InvalidInput(findings)
+    own = {names[0], *(each.name for each in description)}
+    return DagSubmission(
+        dag_name=names[0],
+        dag_text=_dag_text(files[names[0]]),
+        files={path: content for path, content in files.items() if path not in own},
+        description_text=description_text,
+        description_name=description[0].name if description else "",
+        idempotency_key=sent.key,
+        more_dags=tuple(names[1:]),
+        origin=sent.origin,
+        options=sent.options,
+        resumption=sent.resumption,
+        patience=patience,
+    )
+
+
+def _time_for(sent: Sent, plain: Sequence[Upload]) -> Patience:
+    """The time for all that was sent; what is packed counts as the text that it may well hold."""
+    archives = sum(_size(each) for each in sent.archives)
+    return time_for(sum(map(_size, plain)) + _TEXT_PER_PACKED * archives)
+
+
+def _size(upload: Upload) -> int:
+    return upload.content.seek(0, io.SEEK_END)
+
+
+def _dag_text(stream: BinaryIO) -> str:
+    """The DAG file as it is; one that is too large is refused when it is read."""
+    stream.seek(0)
+    content = stream.read(conf().max_dag_text_bytes + 1)
+    stream.seek(0)
+    return content.decode(errors="surrogateescape")
+
+
+def _add(files: dict[str, BinaryIO], upload: Upload, *, field: str) -> list[Finding]:
+    """Take a file in. One that is sent twice is one file, if it is the same."""
+    known = files.setdefault(upload.name, upload.content)
+    if known is upload.content or _digest(known) == _digest(upload.content):
+        return []
+    return [Finding("two files have this name", file=upload.name, field=field)]
+
+
+def _digest(content: BinaryIO) -> str:
+    content.seek(0)
+    digest = file_digest(content, "sha256").hexdigest()
+    content.seek(0)
+    return digest
+
+
+def _faults_of_dags(names: Sequence[str], files: Mapping[str, BinaryIO]) -> list[Finding]:
+    if not names:
+        return [Finding("the DAG file is missing", field="dag")]
+    findings = [
+        Finding(f"there is no file {name[:200]!r} among those that were sent", field="dag")
+        for name in names
+        if name not in files
+    ]
+    findings += [
+        Finding("this DAG file is named twice", file=name, field="dag")
+        for name in dict.fromkeys(names)
+        if names.count(name) > 1
+    ]
+    return findings
+
+
+def read_options(text: str) -> dict[str, Any]:
+    """Run options as a JSON object; empty text is none. Raises InvalidInput."""
+    if not text.strip():
+        return {}
+    try:
+        options = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InvalidInput.of(f"is not JSON: {error}", field="options") from error
+    if not isinstance(options, dict):
+        raise InvalidInput.of("must be a JSON object", field="options")
+    if faults := faults_of_json(options):
+        raise InvalidInput([replace(fault, field=f"options.{fault.field}") for fault in faults])
+    return options

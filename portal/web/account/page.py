@@ -1,0 +1,160 @@
+"""The page of one's own account: its tabs, and what each of them shows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+from django.utils import timezone
+
+from portal.lists.registry import LISTS
+from portal.personal.models import Preferences
+from portal.personal.selectors import preferences_of, visible_filters
+from portal.personal.zones import BROWSER, zone_names
+from portal.shared.passwords import OwnPasswordForm
+from portal.web.account.forms import ChannelForm, SubscriptionForm, TokenForm
+from portal.web.shared.pages import render_page
+from wms.core.audit import own_actions
+from wms.core.errors import NotFound, PilotageError
+from wms.core.models import Role, User
+from wms.core.policy import has_role
+from wms.core.tokens import own_tokens
+from wms.notices.conf import conf
+from wms.notices.models import Channel, Rule
+from wms.notices.policy import may_subscribe
+from wms.notices.selectors import latest_deliveries, own_channels, own_subscriptions
+
+_ACTIONS_SHOWN = 10
+_TOKENS_SHOWN = 100
+_SUBSCRIPTIONS_SHOWN = 200
+_FILTERS_SHOWN = 500
+
+#: What each role may do besides what those before it may.
+RIGHTS: Mapping[Role, str] = {
+    Role.VIEWER: "Read everything that is not another person's private matter.",
+    Role.USER: "Submit DAGs, and steer what is your own.",
+    Role.SITE_ADMIN: "Configure and steer the sites that name you as their administrator.",
+    Role.SHIFTER: "Steer everybody's DAGs and jobs, ban and drain sites, enter downtimes, "
+    "and decide about failure groups.",
+    Role.OPERATOR: "Configure sites, queues and limits, and the rules of failures.",
+    Role.ADMIN: "Manage accounts, and the checks that run on worker nodes.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Tab:
+    """One part of the page: its name in the address, its words, and what its template needs."""
+
+    name: str
+    label: str
+    build: Callable[[User], Mapping[str, Any]]
+
+
+def _overview(user: User) -> Mapping[str, Any]:
+    return {
+        "rights": [(role.label, text, has_role(user, role)) for role, text in RIGHTS.items()],
+        "actions": own_actions(user)[:_ACTIONS_SHOWN],
+        "actions_path": f"{reverse('web:audit')}?actor={user.get_username()}",
+    }
+
+
+def _tokens(user: User) -> Mapping[str, Any]:
+    tokens = list(own_tokens(user)[: _TOKENS_SHOWN + 1])
+    return {
+        "now": timezone.now(),
+        "tokens": tokens[:_TOKENS_SHOWN],
+        "is_cut": len(tokens) > _TOKENS_SHOWN,
+        "token_form": TokenForm(),
+    }
+
+
+def _notifications(user: User) -> Mapping[str, Any]:
+    """What one wants to hear, on which ways, and what was sent."""
+    rules = [rule for rule in Rule if rule != Rule.DAG and may_subscribe(user, rule)]
+    subscriptions = list(own_subscriptions(user)[: _SUBSCRIPTIONS_SHOWN + 1])
+    known = {row.rule: row for row in subscriptions if row.dag is None and row.site is None}
+    configured = conf()
+    channels = list(own_channels(user))
+    return {
+        "rules": [(rule, known.get(rule.value)) for rule in rules],
+        "singles": [row for row in subscriptions[:_SUBSCRIPTIONS_SHOWN] if row.dag or row.site],
+        "is_cut": len(subscriptions) > _SUBSCRIPTIONS_SHOWN,
+        "subscription_form": SubscriptionForm(),
+        "channels": channels,
+        "has_email": any(row.kind == Channel.Kind.EMAIL for row in channels),
+        "is_email_on": configured.is_email_on,
+        "is_http_allowed": configured.is_plain_http_allowed,
+        "paces": Channel.Pace.choices,
+        "hours": [(hour, f"{hour:02}:00") for hour in range(24)],
+        # The zone of one's times beside the usual one: a list of all is among the preferences.
+        "digest_zones": sorted({"UTC", preferences_of(user).time_zone} - {BROWSER}, reverse=True),
+        "channel_form": ChannelForm(),
+        "deliveries": latest_deliveries(user),
+    }
+
+
+def _preferences(user: User) -> Mapping[str, Any]:
+    chosen = preferences_of(user)
+    names = {name: kind.title for name, kind in LISTS.items()}
+    by_list: dict[str, list[Any]] = {name: [] for name in names}
+    for saved in visible_filters(user)[:_FILTERS_SHOWN]:
+        by_list[saved.list_name].append(saved)
+    return {
+        "chosen": chosen,
+        "themes": Preferences.Theme.choices,
+        "densities": Preferences.Density.choices,
+        "zones": [name for name in zone_names() if name not in {"UTC", BROWSER}],
+        "is_named_zone": chosen.time_zone not in {"UTC", BROWSER},
+        "starts": [
+            (name, names[name], saved, chosen.default_filters.get(name))
+            for name, saved in by_list.items()
+            if saved
+        ],
+    }
+
+
+def _password(user: User) -> Mapping[str, Any]:
+    return {"is_local": user.has_usable_password(), "password_form": OwnPasswordForm(user)}
+
+
+TABS = {
+    each.name: each
+    for each in (
+        Tab("overview", "Account", _overview),
+        Tab("notifications", "Notifications", _notifications),
+        Tab("tokens", "API tokens", _tokens),
+        Tab("preferences", "Preferences", _preferences),
+        Tab("password", "Password", _password),
+    )
+}
+
+
+def show_account(
+    request: HttpRequest,
+    name: str = "overview",
+    *,
+    error: PilotageError | None = None,
+    status: int = 200,
+    **context: Any,
+) -> HttpResponse:
+    """One tab of the page; `error` is why a form of it was refused, `context` goes before its own.
+
+    The live part is the log of what was sent.
+    """
+    tab = TABS.get(name)
+    if tab is None:
+        raise NotFound(f"The page of your account has no tab {name!r}.")
+    everything = {
+        "tab": tab,
+        "tabs": TABS.values(),
+        "tab_template": f"web/account_{tab.name}.html",
+        "page_path": reverse("web:account"),
+        "live_path": reverse("web:account") + f"?tab={tab.name}",
+        "error": error,
+        **tab.build(request.user),
+        **context,
+    }
+    return render_page(request, "account", everything, status=error.status if error else status)

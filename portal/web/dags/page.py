@@ -1,0 +1,134 @@
+"""A DAG's page: what is always on it, and the tab that is open; only that one is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+
+from portal.web.dags.actions import steerings_of
+from portal.web.dags.reading import DagReading
+from portal.web.dags.tabs import (
+    counts_of_marks,
+    events_tab,
+    files_tab,
+    overview_tab,
+    rescue_tab,
+    scripts_tab,
+)
+from portal.web.dags.timeline import timeline_tab
+from portal.web.graph.layout import graph_tab
+from portal.web.graph.level_map import levels_tab
+from portal.web.nodes.table import nodes_tab
+from portal.web.shared.forms import RematchForm
+from portal.web.shared.pages import REFRESH_S, is_part, render_page
+from wms.core.errors import NotFound, PilotageError
+from wms.dags.models import Dag
+from wms.dags.policy import may_steer
+from wms.dags.reading.run_selectors import outer_of
+from wms.dags.reading.selectors import NodeCounts, matches_of
+from wms.dags.states import DAG_TERMINAL
+
+_STAYS_SHOWN = 20
+_COUNTS_OF_STATES = attrgetter("states.counts")
+_REFRESH_OF_LARGE_S = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Tab:
+    """One view of a DAG: its name in the address, its words, and what its template needs."""
+
+    name: str
+    label: str
+    build: Callable[[HttpRequest, DagReading], Mapping[str, Any]]
+    #: What it reads may have the counts of the nodes in it.
+    counts: Callable[[DagReading], NodeCounts] = attrgetter("counts")
+    #: It is not swapped when the page refreshes: it keeps itself up to date.
+    is_steady: bool = False
+    #: It looks at every node.
+    is_whole: bool = False
+
+
+TABS = {
+    each.name: each
+    for each in (
+        Tab("overview", "Overview", overview_tab, counts=counts_of_marks, is_whole=True),
+        Tab("graph", "Graph", graph_tab, counts=_COUNTS_OF_STATES, is_steady=True),
+        Tab("levels", "Levels", levels_tab, counts=_COUNTS_OF_STATES, is_whole=True),
+        Tab("nodes", "Nodes", nodes_tab, is_whole=True),
+        Tab("timeline", "Timeline", timeline_tab, counts=_COUNTS_OF_STATES, is_whole=True),
+        Tab("events", "Events", events_tab),
+        Tab("scripts", "Scripts", scripts_tab),
+        Tab("files", "Files", files_tab),
+        Tab("rescue", "Rescue", rescue_tab),
+    )
+}
+
+
+def show_dag(
+    request: HttpRequest,
+    dag_id: int,
+    *,
+    opened: str = "",
+    error: PilotageError | None = None,
+) -> HttpResponse:
+    """The page of a DAG, or its live part; `opened` is the form that was refused with `error`.
+
+    Raises NotFound.
+    """
+    tab = _tab(request)
+    read = DagReading(request.user, dag_id)
+    dag = read.dag
+    is_built = not (tab.is_steady and is_part(request))
+    counts = tab.counts(read) if is_built else read.counts
+    context = {
+        "dag": dag,
+        "tab": tab,
+        "tabs": TABS.values(),
+        "tab_template": f"web/dag_{tab.name}.html",
+        "page_path": reverse("web:dag", args=[dag.pk]),
+        "live_path": _live_path(request, dag),
+        "refresh_s": _REFRESH_OF_LARGE_S if tab.is_whole and read.is_large else REFRESH_S,
+        "steerings": steerings_of(request.user, dag),
+        "may_steer": may_steer(request.user, dag),
+        "has_ended": dag.state in DAG_TERMINAL,
+        "opened": opened,
+        "error": error,
+        "steer_form": RematchForm(request.POST or None),
+        "avoid_s": read.policy.avoid_s,
+        "counts": counts.counted,
+        "node_total": sum(counts.every.values()),
+        "kept_back": read.kept_back,
+        "outer": outer_of(dag),
+        "is_told": read.is_told,
+        **_stays(dag),
+    }
+    if is_built:
+        context |= tab.build(request, read)
+    return render_page(request, "dag", context, status=error.status if error else 200)
+
+
+def _tab(request: HttpRequest) -> Tab:
+    # The list of the nodes in a state was there before there were tabs.
+    name = request.GET.get("tab") or ("nodes" if request.GET.get("nodes") else "overview")
+    if name not in TABS:
+        raise NotFound(f"The page of a DAG has no tab {name!r}.")
+    return TABS[name]
+
+
+def _live_path(request: HttpRequest, dag: Dag) -> str:
+    """Where the page is refreshed from, also when it answers a refused form."""
+    query = request.GET.urlencode()
+    return reverse("web:dag", args=[dag.pk]) + (f"?{query}" if query else "")
+
+
+def _stays(dag: Dag) -> dict[str, Any]:
+    """Where the DAG is and why, and where it was."""
+    stays = list(matches_of(dag)[: _STAYS_SHOWN + 1])
+    # Where it ended is where it is shown to be.
+    is_there = bool(stays) and (stays[0].ended_at is None or dag.state in DAG_TERMINAL)
+    return {"stay": stays[0] if is_there else None, "stays": stays[is_there:][:_STAYS_SHOWN]}

@@ -1,0 +1,95 @@
+"""What the page of a DAG knows of it: what several parts of the page show is read once for all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+from portal.shared.drawings import counts_of, states_of
+from wms.core.models import User
+from wms.dags.models import Dag, MatchmakingPolicy, SharedLimit
+from wms.dags.reading.drawing_states import States, Version, version_with, with_version
+from wms.dags.reading.obstacles import room_now
+from wms.dags.reading.run_selectors import shared_limits_of
+from wms.dags.reading.selectors import (
+    Levels,
+    NodeCounts,
+    counts_by_state,
+    dag_among,
+    detailed_dags,
+    levels_of,
+)
+from wms.dags.services.policies import policy_with, with_policy
+from wms.notices.selectors import with_told
+
+#: Up to so many nodes are drawn as marks, level by level.
+_NODES_DRAWN = 400
+#: From so many nodes on, counting them is worth remembering, and a page that looks at all of them
+#: is refreshed less often.
+LARGE = 20_000
+
+
+class DagReading:
+    """A DAG as it is while one request is answered: each thing is read when it is first asked for.
+
+    One statement has the DAG with all of which there is one: the DAG around it, the policy in
+    force, up to which event the states of its nodes are known, whether the user is told of it.
+    """
+
+    def __init__(self, user: User, dag_id: int) -> None:
+        """Read the DAG. Raises NotFound."""
+        dags = with_policy(with_version(with_told(detailed_dags(user), user)))
+        self.dag: Dag = dag_among(dags, dag_id)
+
+    @property
+    def is_told(self) -> bool:
+        """Whether the user has subscribed to the DAG."""
+        known: Any = self.dag
+        return bool(known.is_told)
+
+    @property
+    def is_large(self) -> bool:
+        """True when it takes a while to look at every node."""
+        return self.dag.node_count >= LARGE
+
+    @cached_property
+    def policy(self) -> MatchmakingPolicy:
+        """What operators have set for all DAGs."""
+        return policy_with(self.dag)
+
+    @property
+    def version(self) -> Version:
+        """Up to where the states of the nodes were known when the DAG was read."""
+        return version_with(self.dag)
+
+    @cached_property
+    def states(self) -> States:
+        """The state of every node, as it is drawn."""
+        return states_of(self.dag, self.version)
+
+    @cached_property
+    def levels(self) -> Levels | None:
+        """The nodes one by one; None if there are too many."""
+        return levels_of(self.dag) if self.dag.node_count <= _NODES_DRAWN else None
+
+    @cached_property
+    def counts(self) -> NodeCounts:
+        """How many nodes are in each state, for a page that does not look at every node."""
+        return counts_of(self.dag, self.version) if self.is_large else counts_by_state(self.dag)
+
+    @cached_property
+    def limits(self) -> Sequence[SharedLimit]:
+        """The limits that it shares with other DAGs, with what is submitted under each."""
+        return list(shared_limits_of(self.dag))
+
+    @property
+    def kept_back(self) -> Sequence[str]:
+        """Which limits keep ready nodes from being submitted now."""
+        if not self.dag.ready_count:
+            return ()
+        room = room_now(self.dag, self.limits)
+        if room is None:
+            return ()
+        full = [room.reasons[name] for name, left in room.categories.items() if not left]
+        return [*([room.reason] if not room.nodes else []), *full]

@@ -1,0 +1,239 @@
+"""The forms by which runs of DAGs are submitted, begun anew, and limited."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from django import forms
+from django.http import HttpRequest
+
+from portal.middleware.uploads import Upload, uploads
+from portal.shared.submissions import Sent
+from portal.web.shared.forms import ReasonForm
+from portal.web.shared.stale_forms import version_of
+from wms.core.errors import Finding, InvalidInput
+from wms.dags.language.origin import read_origin
+from wms.dags.language.spec import RunOptions
+from wms.dags.rescue.rescue_files import Resumption, read_resumption
+from wms.dags.services.dags import LIVE_OPTIONS
+from wms.jobs.content.paths import MAX_PATH_BYTES
+
+_MOST = 2**31 - 1
+LABELS = {
+    "max_jobs": ("Nodes submitted at once", "0: no limit"),
+    "max_idle": ("Idle jobs", "No more are submitted while so many are idle; 0: no limit"),
+    "max_pre": ("PRE scripts at once", "0: no limit"),
+    "max_post": ("POST scripts at once", "0: no limit"),
+    "max_hold_scripts": ("HOLD scripts at once", "0: no limit"),
+    "max_job_holds": ("Holds of a node's jobs", "So many, and the node fails; 0: no limit"),
+    "priority": ("Priority of all nodes", "Added to their own"),
+    "always_run_post": ("POST scripts run when PRE failed", ""),
+    "depth_first": ("Children come before other ready nodes", ""),
+    "retry_node_first": ("Retries come before other ready nodes", ""),
+    "reset_retries": ("A rescue gives all retries again", ""),
+    "max_rescue": ("Rescues kept", "The last one is then written anew; 0: none is written"),
+    "data_attempts": ("Attempts of a placement", "From 1"),
+}
+
+
+class RunOptionsForm(forms.Form):
+    """Options of a run; a field that is left empty changes nothing."""
+
+    def __init__(self, *args: Any, now: Mapping[str, Any] | None = None, **kwargs: Any) -> None:
+        super().__init__(*args, prefix="option", **kwargs)
+        defaults = RunOptions()
+        for each in fields(RunOptions):
+            label, help_text = LABELS[each.name]
+            value = (now or {}).get(each.name, getattr(defaults, each.name))
+            self.fields[each.name] = _option_field(label, help_text, value)
+
+    def options(self) -> dict[str, int | bool]:
+        """What was filled in. Raises InvalidInput with every fault."""
+        if not self.is_valid():
+            raise InvalidInput(faults_of(self, {name: each[0] for name, each in LABELS.items()}))
+        given = {n: value for n, value in self.cleaned_data.items() if value not in (None, "")}
+        return {
+            n: value == "true" if isinstance(value, str) else value for n, value in given.items()
+        }
+
+
+def _option_field(label: str, help_text: str, value: int | bool) -> forms.Field:
+    attributes = {"autocomplete": "off"}
+    if isinstance(value, bool):
+        shown = [("", f"as it is: {'yes' if value else 'no'}"), ("true", "yes"), ("false", "no")]
+        widget = forms.Select(attrs={"class": "form-select"})
+        return forms.ChoiceField(label=label, choices=shown, required=False, widget=widget)
+    attributes |= {"class": "form-control", "inputmode": "numeric", "placeholder": str(value)}
+    return forms.IntegerField(
+        label=label,
+        help_text=help_text,
+        required=False,
+        min_value=-_MOST - 1 if label.startswith("Priority") else 0,
+        max_value=_MOST,
+        widget=forms.TextInput(attrs=attributes),
+    )
+
+
+def faults_of(form: forms.Form, labels: Mapping[str, str] | None = None) -> list[Finding]:
+    """The faults of a form, each with what its field is called."""
+    return [
+        Finding(message, field=(labels or {}).get(name, name))
+        for name, faults in form.errors.items()
+        for message in faults
+    ]
+
+
+class LimitsForm(ReasonForm):
+    """Limits of a DAG that may change while it runs."""
+
+    def __init__(self, *args: Any, now: RunOptions, categories: Mapping[str, int], **kwargs: Any):
+        super().__init__(*args, **kwargs)
+        self._now = {name: getattr(now, name) for name in LABELS if name in LIVE_OPTIONS}
+        self._categories = dict(categories)
+        for name, value in self._now.items():
+            label, help_text = LABELS[name]
+            self.fields[name] = _limit_field(label, help_text, value)
+        for place, (category, limit) in enumerate(self._categories.items()):
+            self.fields[f"category-{place}"] = _limit_field(
+                f"Category {category}", "0: none is submitted", limit
+            )
+        self.fields["new_category"] = forms.CharField(
+            label="A further category",
+            max_length=255,
+            required=False,
+            widget=forms.TextInput(attrs={"class": "form-control", "autocomplete": "off"}),
+        )
+        self.fields["new_limit"] = _limit_field("Its limit", "", None)
+
+    @property
+    def version(self) -> str:
+        """Changes with the limits that the form shows."""
+        return version_of(self._now, self._categories)
+
+    def changes(self) -> dict[str, Any]:
+        """What differs from now, for the service. Raises InvalidInput with every fault."""
+        if not self.is_valid():
+            labels = {name: str(field.label) for name, field in self.fields.items()}
+            raise InvalidInput(faults_of(self, labels))
+        given = self.cleaned_data
+        options = {
+            name: given[name]
+            for name, value in self._now.items()
+            if given[name] is not None and given[name] != value
+        }
+        categories = {
+            name: given[f"category-{place}"]
+            for place, (name, limit) in enumerate(self._categories.items())
+            if given[f"category-{place}"] not in (None, limit)
+        }
+        if given["new_category"]:
+            if given["new_limit"] is None:
+                raise InvalidInput.of("give its limit", field=given["new_category"])
+            categories[given["new_category"]] = given["new_limit"]
+        if not options and not categories:
+            raise InvalidInput.of("nothing is different from what it is now")
+        return {"options": options, "categories": categories, "reason": given["reason"]}
+
+    def values(self) -> Iterable[forms.BoundField]:
+        """The fields but the reason."""
+        return [self[name] for name in self.fields if name != "reason"]
+
+
+def _limit_field(label: str, help_text: str, value: int | None) -> forms.IntegerField:
+    return forms.IntegerField(
+        label=label,
+        help_text=help_text,
+        required=False,
+        initial=value,
+        min_value=0,
+        max_value=_MOST,
+        widget=forms.TextInput(
+            attrs={"class": "form-control", "inputmode": "numeric", "autocomplete": "off"}
+        ),
+    )
+
+
+class RescueForm(ReasonForm):
+    """What a further run begins from: newest, afresh, a rescue's number, or a save point."""
+
+    start = forms.CharField(max_length=len("save:") + MAX_PATH_BYTES, required=False)
+
+    def resumption(self) -> Resumption:
+        """What was chosen. Raises InvalidInput."""
+        return resumption_of(self.data.get("start", ""))
+
+
+def resumption_of(start: str) -> Resumption:
+    """What the choice of a form means. Raises InvalidInput."""
+    if start.startswith("save:"):
+        return read_resumption("", start.removeprefix("save:"))
+    return read_resumption(start)
+
+
+@dataclass(frozen=True, slots=True)
+class SubmitForm:
+    """What the page of a submission sent."""
+
+    sent: Sent
+    is_check: bool
+
+
+def fresh_nonce() -> str:
+    """A value that makes a repeated sending of one form recognisable."""
+    return secrets.token_urlsafe(16)
+
+
+def read_submit_form(request: HttpRequest, options: RunOptionsForm) -> SubmitForm:
+    """Read the form. Raises InvalidInput with every fault."""
+    dags = uploads(request, "dag")
+    if not dags:
+        raise InvalidInput.of("Choose a DAG file.", field="DAG file")
+    folder = [_in_folder(upload) for upload in uploads(request, "folder")]
+    files = [*uploads(request, "files"), *folder]
+    description = next(iter(uploads(request, "description")), None)
+    archives = uploads(request, "archive")
+    if len(archives) > 1:
+        raise InvalidInput.of("one archive may be given", field="archive")
+    given = options.options()
+    start = request.POST.get("start", "")
+    origin = read_origin(request.POST.get("directory", ""), request.POST.get("root", ""))
+    return SubmitForm(
+        Sent(
+            dags=dags,
+            description=description,
+            files=files,
+            archives=archives,
+            origin=origin,
+            options=given,
+            resumption=read_resumption(start),
+            key=_key(
+                request.POST.get("nonce", ""),
+                [*dags, *files, *archives, *([description] if description else [])],
+                f"{sorted(given.items())} {start} {origin}",
+            ),
+        ),
+        is_check=request.POST.get("do") == "check",
+    )
+
+
+def _in_folder(upload: Upload) -> Upload:
+    """Names are those inside of the folder that was chosen."""
+    _, _, inside = upload.name.partition("/")
+    return Upload(inside or upload.name, upload.content)
+
+
+def _key(nonce: str, sent: Iterable[Upload], how: str) -> str | None:
+    """The same for a second click, another one for files that were mended meanwhile."""
+    if not nonce or len(nonce) > 64:
+        return None
+    digest = hashlib.sha256(f"{nonce}\0{how}".encode())
+    for upload in sent:
+        upload.content.seek(0)
+        content = hashlib.file_digest(upload.content, "sha256").hexdigest()
+        upload.content.seek(0)
+        digest.update(f"\0{upload.name}\0{content}".encode())
+    return f"page:{digest.hexdigest()}"

@@ -1,0 +1,53 @@
+"""What the page of a DAG tells about the run: DAGs around it, its limits, files to be had of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from portal.web.dags.run_forms import LABELS
+from wms.dags.exports.catalogue import EXPORTS, export_name
+from wms.dags.models import Dag, Rescue, SharedLimit
+from wms.dags.reading.run_selectors import categories_of, options_seen, other_runs
+
+_INNER_SHOWN = 20
+_RESCUES_SHOWN = 20
+_RUNS_SHOWN = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Download:
+    """A file that can be made of the DAG now."""
+
+    kind: str
+    title: str
+    name: str
+
+
+def facts_of(dag: Dag, limits: Sequence[SharedLimit]) -> Mapping[str, Any]:
+    """What the overview tells of the run under these shared limits, by name."""
+    others = other_runs(dag, inner=_INNER_SHOWN + 1, further=_RUNS_SHOWN)
+    return {
+        "inner": others.inner[:_INNER_SHOWN],
+        "inner_cut": len(others.inner) > _INNER_SHOWN,
+        "next_runs": others.further,
+        "options": [
+            (LABELS[each.name][0], each)
+            for each in options_seen(dag)
+            if each.is_live or each.value != each.default
+        ],
+        "categories": categories_of(dag),
+        "shared_limits": limits,
+    }
+
+
+def records_of(dag: Dag, rescues: Sequence[Rescue]) -> Mapping[str, Any]:
+    """The files that were made of the DAG, these rescues among them, or can be made of it now."""
+    return {
+        "rescues": rescues[:_RESCUES_SHOWN],
+        "rescues_cut": len(rescues) > _RESCUES_SHOWN,
+        "downloads": [
+            Download(kind, each.title, export_name(dag, kind)) for kind, each in EXPORTS.items()
+        ],
+    }

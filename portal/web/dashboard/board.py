@@ -1,0 +1,182 @@
+"""What the dashboard shows, gathered from the selectors of all apps in few queries."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from django.db.models import QuerySet
+from django.utils.http import urlencode
+
+from portal.lists.filters import DagFilter, PilotFilter
+from portal.lists.job_filter import JobFilter
+from portal.shared.site_lines import SiteLine
+from portal.shared.site_strip import strip_lines
+from portal.web.dashboard.needs_attention import Want, wanted_rows, wants_of
+from portal.web.templatetags.pilotage import about
+from wms.core.database.counting import Count, count_each
+from wms.core.models import Role, User
+from wms.core.policy import has_role
+from wms.core.selectors import LoopHealth, LoopStatus, loop_statuses
+from wms.dags.models import Dag
+from wms.dags.reading.selectors import attention_and_running, listed_dags
+from wms.dags.states import DagState
+from wms.failures.selectors import Hit, Window, counted_groups, own_groups, visible_groups
+from wms.failures.states import WANTED
+from wms.jobs.selectors import visible_jobs
+from wms.jobs.states import JobState
+from wms.pilots.selectors import visible_pilots
+from wms.pilots.states import PilotState
+
+#: So many lines of a kind fit on the board; the lists behind it have them all.
+_LINES = 8
+_SITES = 12
+_CAUSES = 5
+_ALARMING = frozenset({"held", "failed", "stalled"})
+_ATTENTION = "dag/attention"
+
+
+class Scope(StrEnum):
+    """Whose DAGs, jobs and failures are shown."""
+
+    MINE = "mine"
+    ALL = "all"
+
+    @classmethod
+    def usual(cls, user: User) -> Scope:
+        """A user looks after what is their own; who looks after more, or owns nothing, sees all."""
+        is_owner = has_role(user, Role.USER) and not has_role(user, Role.SHIFTER)
+        return cls.MINE if is_owner else cls.ALL
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """How many things are in a state, and the list of them; alarming when that is a trouble."""
+
+    state: str
+    count: Count
+    query: str
+
+    @property
+    def is_alarming(self) -> bool:
+        """True when it wants to be looked at."""
+        return self.state in _ALARMING and self.count.value > 0
+
+
+@dataclass(frozen=True, slots=True)
+class Board:
+    """The whole dashboard."""
+
+    scope: Scope
+    window: Window
+    owner: str
+    dag_tiles: Sequence[Tile]
+    job_tiles: Sequence[Tile]
+    pilot_tiles: Sequence[Tile]
+    wants: Sequence[Want]
+    attention: Sequence[Dag]
+    attention_total: Count
+    running: Sequence[Dag]
+    causes: Sequence[Hit]
+    sites: Sequence[SiteLine]
+    loops: Sequence[LoopStatus]
+
+    @property
+    def of_owner(self) -> str:
+        """What the addresses of lists have for the owner."""
+        return f"&{urlencode({'owner': self.owner})}" if self.owner else ""
+
+    @property
+    def first_sites(self) -> list[SiteLine]:
+        """As many sites as fit, those that take no DAG first."""
+        return sorted(self.sites, key=lambda line: line.state == "enabled")[:_SITES]
+
+    @property
+    def sick_loops(self) -> list[LoopStatus]:
+        """The loops that do not do what they should."""
+        return [loop for loop in self.loops if loop.health != LoopHealth.OK]
+
+    @property
+    def healthy_loops(self) -> list[LoopStatus]:
+        """The others."""
+        return [loop for loop in self.loops if loop.health == LoopHealth.OK]
+
+    @property
+    def is_calm(self) -> bool:
+        """True when nothing needs a person."""
+        return not self.wants
+
+
+def board_of(user: User, *, now: datetime, scope: Scope, window: Window) -> Board:
+    """Gather the board in a fixed number of queries, whatever there is."""
+    is_mine = scope == Scope.MINE
+    owner = user.get_username() if is_mine else ""
+    dags, jobs = _of(listed_dags(user), user, scope), _of(visible_jobs(user), user, scope)
+    counts = _counts(user, dags, jobs, now)
+    needy, running = attention_and_running(dags, now=now, limit=_LINES)
+    sites, loops = strip_lines(user, now=now), loop_statuses(now=now)
+    wants = wants_of(
+        dags=needy,
+        loops=[] if is_mine else loops,
+        sites=[] if is_mine else sites,
+        rows=wanted_rows(jobs, is_whole=not is_mine, now=now),
+        held_jobs=about(counts["job/held"]),
+        owner=owner,
+    )
+    return Board(
+        scope=scope,
+        window=window,
+        owner=owner,
+        dag_tiles=_tiles("dag", DagState.values, counts, owner),
+        job_tiles=_tiles("job", JobState.values, counts, owner),
+        pilot_tiles=_tiles("pilot", PilotState.values, counts, ""),
+        wants=wants,
+        attention=needy,
+        attention_total=counts[_ATTENTION],
+        running=running,
+        causes=_causes(user, scope, window, now),
+        sites=sites,
+        loops=loops,
+    )
+
+
+def _of(rows: QuerySet[Any], user: User, scope: Scope) -> QuerySet[Any]:
+    """As the filter by owner does it, without asking who that is."""
+    return rows.filter(owner=user) if scope == Scope.MINE else rows
+
+
+def _counts(
+    user: User, dags: QuerySet[Any], jobs: QuerySet[Any], now: datetime
+) -> dict[str, Count]:
+    """How many are in each state, by the filters of the lists. Two queries at most."""
+    lists: dict[str, QuerySet[Any]] = {
+        _ATTENTION: DagFilter({"attention": "true"}, queryset=dags, now=now).qs
+    }
+    kinds = (
+        ("dag", DagFilter, dags, DagState.values),
+        ("job", JobFilter, jobs, JobState.values),
+        ("pilot", PilotFilter, visible_pilots(user), PilotState.values),
+    )
+    for kind, filter_class, rows, states in kinds:
+        for state in states:
+            lists[f"{kind}/{state}"] = filter_class({"state": state}, queryset=rows, now=now).qs
+    return count_each(lists)
+
+
+def _tiles(kind: str, states: Sequence[str], counts: Mapping[str, Count], owner: str) -> list[Tile]:
+    of_owner = {"owner": owner} if owner else {}
+    return [
+        Tile(state, counts[f"{kind}/{state}"], f"?{urlencode({'state': state, **of_owner})}")
+        for state in states
+    ]
+
+
+def _causes(user: User, scope: Scope, window: Window, now: datetime) -> list[Hit]:
+    """The groups that most failures are in, those that nobody wants to see left out."""
+    if scope == Scope.MINE:
+        return own_groups(user, window, now=now, limit=_CAUSES)
+    wanted = visible_groups(user).filter(state__in=WANTED)
+    return counted_groups(wanted, window, now=now, site="", limit=_CAUSES)

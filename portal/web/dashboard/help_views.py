@@ -1,0 +1,90 @@
+"""Help: what states mean, what can stand in filters and expressions, which keys there are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.http import require_safe
+
+from portal.shared.looks import MEANINGS
+from portal.shared.state_words import ENTITIES, Entity
+from portal.web.shared.pages import page, render_page
+
+#: What has states that follow from something else than a table of transitions.
+_DERIVED = {
+    "downtime": "Downtime",
+    "attempt": "Attempt of a job",
+    "script": "Script of a node",
+    "check": "Check of a worker node",
+    "outcome": "Object of a bulk operation",
+    "loop": "Control loop",
+}
+#: How a site stands is more than what people decided about it.
+_STANDINGS = ("enabled", "disabled", "no queue", "downtime", "expired", "throttled")
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """An event of a state machine, as a line of the glossary."""
+
+    event: str
+    sources: Sequence[str]
+    target: str
+    needs_reason: bool
+    meaning: str
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A kind of thing with its states, and the events by which they change."""
+
+    kind: str
+    title: str
+    states: Sequence[tuple[str, str]]
+    first: str = ""
+    ends: frozenset[str] = frozenset()
+    changes: Sequence[Change] = ()
+
+
+@require_safe
+@page
+def help_page(request: HttpRequest) -> HttpResponse:
+    """Filters, expressions, keys."""
+    return render_page(request, "help", {})
+
+
+@require_safe
+@page
+def states(request: HttpRequest) -> HttpResponse:
+    """What every state means, and how it changes."""
+    sections = [_section(entity) for entity in ENTITIES]
+    sections += [
+        Section(kind, title, list(MEANINGS[kind].items())) for kind, title in _DERIVED.items()
+    ]
+    return render_page(request, "help_states", {"sections": sections})
+
+
+def _section(entity: Entity) -> Section:
+    told = MEANINGS[entity.kind]
+    names = list(entity.states.values)
+    if entity.kind == "site":
+        names += _STANDINGS
+    return Section(
+        kind=entity.kind,
+        title=entity.title,
+        states=[(name, told[name]) for name in names],
+        first=entity.first,
+        ends=frozenset(entity.terminal),
+        changes=[
+            Change(
+                event=name,
+                sources=sorted(step.sources),
+                target=step.target,
+                needs_reason=step.needs_reason,
+                meaning=entity.event_meanings[name],
+            )
+            for name, step in entity.transitions.items()
+        ],
+    )

@@ -1,0 +1,301 @@
+"""What needs somebody now: each thing with what it is, since when, why, and where to act."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db.models import (
+    CharField,
+    Count,
+    DateTimeField,
+    F,
+    IntegerField,
+    Max,
+    Min,
+    Q,
+    QuerySet,
+    TextField,
+    Value,
+)
+from django.db.models.functions import Cast, Left
+from django.urls import reverse
+from django.utils.http import urlencode
+
+from portal.shared.site_lines import SiteLine
+from wms.core.selectors import LoopHealth, LoopStatus
+from wms.dags.models import Dag
+from wms.dags.states import DagState
+from wms.jobs.models import Job
+from wms.jobs.states import JobState
+from wms.pilots.pressure.backoff import backing_off
+from wms.pilots.pressure.selectors import requests_without_pilots
+from wms.pilots.program.checks import failed_checks_since
+from wms.sites.selectors import downtimes_from
+
+#: Lines of one kind; the list behind them has them all.
+MOST_OF_A_KIND = 6
+#: Downtimes are told so long before they begin or end.
+_SOON = timedelta(hours=12)
+_CHECKS_SINCE = timedelta(hours=1)
+_UNWANTED = frozenset({"late", "expired", "throttled"})
+_WHY = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Want:
+    """One thing that needs somebody. `state` is how it looks; `act` says what one does there."""
+
+    state: str
+    kind: str
+    label: str
+    thing: str
+    name: str
+    address: str
+    mark: str
+    why: str
+    act: str
+    act_address: str
+    since: datetime | None = None
+    beside: str = ""
+    until: datetime | None = None
+
+
+def wants_of(
+    *,
+    dags: Iterable[Dag],
+    loops: Sequence[LoopStatus],
+    sites: Sequence[SiteLine],
+    rows: Sequence[tuple[Any, ...]],
+    held_jobs: str,
+    owner: str,
+) -> list[Want]:
+    """Everything that needs somebody, what stops most first.
+
+    `rows` are those of `wanted_rows`, `held_jobs` is their number in words, and `owner` the user
+    whose things alone are shown, or empty.
+    """
+    of_rows: dict[str, list[Want]] = {}
+    for row in rows:
+        of_rows.setdefault(row[0], []).append(_of_row(row, held_jobs, owner))
+    return [
+        *_of_loops(loops),
+        *map(_of_dag, dags),
+        *of_rows.get("held", ()),
+        *_of_sites(sites),
+        *of_rows.get("demand", ()),
+        *of_rows.get("backoff", ()),
+        *of_rows.get("check", ()),
+        *of_rows.get("downtime", ()),
+    ]
+
+
+def _of_loops(loops: Sequence[LoopStatus]) -> list[Want]:
+    words = {
+        LoopHealth.FAILING: "",
+        LoopHealth.LATE: "No run for several periods: are the worker and the beat process alive?",
+    }
+    return [
+        Want(
+            state=loop.health.value,
+            kind="loop",
+            label="",
+            thing="Control loop",
+            name=loop.name,
+            address="#loops-title",
+            mark=f"needy-loop-{loop.name}",
+            why=loop.error or words[loop.health],
+            act="",
+            act_address="",
+            since=loop.started_at,
+        )
+        for loop in loops
+        if loop.health in words
+    ]
+
+
+def _of_dag(dag: Dag) -> Want:
+    page = reverse("web:dag", args=[dag.pk])
+    is_idle, is_failing = dag.state == DagState.IDLE, dag.state == DagState.RUNNING
+    state = "unmatched" if is_idle else "failing" if is_failing else dag.state
+    acts = {DagState.HELD: "Release", DagState.FAILED: "Rescue", DagState.HALTED: "Release"}
+    beside = f"of {dag.owner.username}" + (f" at {dag.site.name}" if dag.site else "")
+    return Want(
+        state=state,
+        kind="dag" if not is_failing else "loop",
+        label="no site" if is_idle else "",
+        thing="DAG",
+        name=f"{dag.name} {dag.pk}",
+        address=page,
+        mark=f"needy-{dag.pk}",
+        why=_why_dag(dag),
+        act="Explain" if is_idle else "Failed nodes" if is_failing else acts[DagState(dag.state)],
+        act_address=_act_on(dag, page),
+        since=dag.state_since,
+        beside=beside,
+    )
+
+
+def _why_dag(dag: Dag) -> str:
+    if dag.state == DagState.IDLE:
+        return dag.unmatched_reason or "Not looked at yet by the negotiator."
+    if dag.state == DagState.RUNNING:
+        nodes = "node has" if dag.failed_count == 1 else "nodes have"
+        futile = f", {dag.futile_count} cannot run any more" if dag.futile_count else ""
+        return f"{dag.failed_count} {nodes} failed for good{futile}; the others go on."
+    return dag.state_reason
+
+
+def _act_on(dag: Dag, page: str) -> str:
+    if dag.state == DagState.IDLE:
+        return f"{reverse('web:explain')}?dag={dag.pk}"
+    if dag.state == DagState.RUNNING:
+        return f"{page}?tab=nodes&nodes=failed"
+    if dag.state == DagState.FAILED:
+        return reverse("web:rescue", args=[dag.pk])
+    return page
+
+
+def _of_sites(sites: Sequence[SiteLine]) -> list[Want]:
+    """Sites to which nothing is matched though nobody wanted that."""
+    needy = [line for line in sites if line.state in _UNWANTED]
+    return [
+        Want(
+            state=line.state,
+            kind="site",
+            label="",
+            thing="Site",
+            name=line.site.name,
+            address=reverse("web:site", args=[line.site.name]),
+            mark=f"needy-{line.site.name}",
+            why="Its ad has expired or was never published, so no DAG is matched to it."
+            if line.state == "late"
+            else f"It is {line.standing.reason}.",
+            act="Explain",
+            act_address=f"{reverse('web:explain')}?{urlencode({'site': line.site.name})}",
+        )
+        for line in needy[:MOST_OF_A_KIND]
+    ]
+
+
+def wanted_rows(jobs: QuerySet[Job], *, is_whole: bool, now: datetime) -> list[tuple[Any, ...]]:
+    """What else needs somebody, as rows of one kind each, all in one query.
+
+    Kind, number, site, name, since, why, count. Of `jobs` the latest that is held; the rest only
+    for who looks after the whole.
+    """
+    parts = [_held(jobs)]
+    if is_whole:
+        parts += [_demand(now), _backing_off(now), _checks(now), _downtimes(now)]
+    return list(parts[0].union(*parts[1:], all=True) if len(parts) > 1 else parts[0])
+
+
+def _as(kind: str, rows: QuerySet[Any], **columns: Any) -> QuerySet[Any]:
+    """Rows with the columns that all kinds have, of one type each."""
+    no_time = Cast(Value(None), DateTimeField())
+    every = {
+        "row_kind": Value(kind, CharField()),
+        "row_number": columns["number"],
+        "row_site": Cast(columns.get("site", Value("")), TextField()),
+        "row_name": Cast(columns.get("name", Value("")), TextField()),
+        "row_since": columns.get("since", no_time),
+        "row_why": Left(Cast(columns["why"], TextField()), _WHY),
+        "row_count": Cast(columns.get("count", Value(1)), IntegerField()),
+    }
+    return rows.annotate(**every).values_list(*every)[:MOST_OF_A_KIND]
+
+
+def _held(jobs: QuerySet[Job]) -> QuerySet[Any]:
+    held = jobs.filter(state=JobState.HELD).order_by("-pk")[:1]
+    latest = Job.objects.filter(pk__in=held.values("pk")).order_by()
+    return _as(
+        "held", latest, number=F("pk"), name=F("name"), since=F("state_since"),
+        why=F("state_reason"),
+    )  # fmt: skip
+
+
+def _demand(now: datetime) -> QuerySet[Any]:
+    return _as(
+        "demand", requests_without_pilots(now), number=F("queue_id"), site=F("queue__site__name"),
+        name=F("queue__name"), why=F("turn_reasons"), count=F("waiting_jobs"),
+    )  # fmt: skip
+
+
+def _backing_off(now: datetime) -> QuerySet[Any]:
+    return _as(
+        "backoff", backing_off(now), number=F("queue_id"), site=F("queue__site__name"),
+        name=F("queue__name"), since=F("failing_since"), why=F("reason"), count=F("failures"),
+    )  # fmt: skip
+
+
+def _checks(now: datetime) -> QuerySet[Any]:
+    failed = failed_checks_since(now - _CHECKS_SINCE).order_by()
+    by_check = failed.values("pilot__queue__site__name", "name").annotate(times=Count("pk"))
+    return _as(
+        "check",
+        by_check.annotate(latest=Max("pk"), first=Min("created_at"), told=Max("reason")).order_by(
+            "-times"
+        ),
+        number=F("latest"), site=F("pilot__queue__site__name"), name=F("name"), since=F("first"),
+        why=F("told"), count=F("times"),
+    )  # fmt: skip
+
+
+def _downtimes(now: datetime) -> QuerySet[Any]:
+    soon = now + _SOON
+    near = downtimes_from(now).filter(Q(start__gt=now, start__lte=soon) | Q(end__lte=soon))
+    return _as(
+        "downtime", near, number=F("pk"), site=F("site__name"), name=Cast("end", TextField()),
+        since=F("start"), why=F("reason"),
+    )  # fmt: skip
+
+
+def _of_row(row: tuple[Any, ...], held_jobs: str, owner: str) -> Want:
+    kind, number, site, name, since, why, count = row
+    if kind == "held":
+        return _held_want(number, name, since, why, held_jobs, owner)
+    page = reverse("web:site", args=[site])
+    queue = reverse("web:queue", args=[site, name]) if kind in {"demand", "backoff"} else ""
+    if kind == "demand":
+        return _demand_want(site, name, queue, why, count)
+    if kind == "backoff":
+        times = "once" if count == 1 else f"{count} times in a row"
+        return Want(
+            "late", "site", "backs off", "Queue", f"{name} of {site}", queue,
+            f"needy-queue-{number}-{row[0]}", f"Failed {times}: {why}", "Queue", queue, since,
+        )  # fmt: skip
+    if kind == "check":
+        return Want(
+            "failed", "check", "check fails", "Check", f"{name} at {site}", page,
+            f"needy-check-{number}", f"{count} in the last hour: {why or 'no reason given'}",
+            "Site", f"{page}#failed-checks-title", since,
+        )  # fmt: skip
+    return Want(
+        "downtime", "site", "", "Site", site, page, f"needy-downtime-{number}", why,
+        "Downtimes", page, since,
+        beside="downtime until", until=datetime.fromisoformat(name),
+    )  # fmt: skip
+
+
+def _held_want(
+    number: int, name: str, since: datetime, why: str, held_jobs: str, owner: str
+) -> Want:
+    query = urlencode({"state": "held", **({"owner": owner} if owner else {})})
+    listed = f"{reverse('web:jobs')}?{query}"
+    return Want(
+        "held", "job", "", "Jobs", f"{held_jobs} held", listed, "needy-held-jobs",
+        f"The latest, {name} {number}: {why}", "Look and release", listed, since,
+    )  # fmt: skip
+
+
+def _demand_want(site: str, name: str, queue: str, why: str, count: int) -> Want:
+    jobs = "1 job waits" if count == 1 else f"{count} jobs wait"
+    told = why.strip("[]").replace('"', "").replace("\\", "")
+    reason = f": {told}" if told else ""
+    return Want(
+        "unmatched", "site", "no pilots", "Queue", f"{name} of {site}", queue,
+        f"needy-demand-{site}-{name}", f"{jobs} for its pilots, and the site has none{reason}.",
+        "Pressure", queue,
+    )  # fmt: skip

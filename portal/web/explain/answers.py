@@ -1,0 +1,286 @@
+"""Answers of `wms.explain.answers` as the explain page shows them: in order, counted and cut."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Generic, TypeVar
+
+from matching.explanation import Candidate, ConjunctCount, Explanation, Refusal
+from matching.misses import Miss
+from matching.reasons import Stand
+from portal.web.explain.verdicts import DAGS, SITES, Meaning
+from wms.explain.answers import DagAnswer, SiteAnswer
+from wms.explain.needs import NeedsExplanation, QueueFit
+
+_T = TypeVar("_T")
+#: So many names of a long list are shown at once; the others unfold.
+_NAMES = 24
+_NOTED_NAMES = 10
+_CANDIDATES = 15
+_QUEUES = 50
+_REFUSALS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Cut(Generic[_T]):
+    """A list of which the first ones are shown."""
+
+    shown: Sequence[_T]
+    rest: Sequence[_T]
+
+    @property
+    def total(self) -> int:
+        """How many there are."""
+        return len(self.shown) + len(self.rest)
+
+
+def cut(items: Iterable[_T], limit: int = _NAMES) -> Cut[_T]:
+    """The first `limit` of a list; a single one more is not hidden."""
+    whole = list(items)
+    limit = limit if len(whole) > limit + 1 else limit + 1
+    return Cut(whole[:limit], whole[limit:])
+
+
+@dataclass(frozen=True, slots=True)
+class ConjunctLine:
+    """A conjunct with its counts; `ends_all` where nothing is left from here on.
+
+    `notes` tell for how many it is undefined, an error, or no truth value.
+    """
+
+    text: str
+    alone: int
+    together: int
+    ends_all: bool
+    notes: Sequence[str] = ()
+
+
+def conjunct_lines(counts: Sequence[ConjunctCount], total: int) -> list[ConjunctLine]:
+    """The conjuncts in their order, the one marked after which nobody is left."""
+    before = [total, *(count.together for count in counts)]
+    return [
+        ConjunctLine(
+            count.text,
+            count.alone,
+            count.together,
+            ends_all=bool(left and not count.together),
+            notes=_notes(count),
+        )
+        for left, count in zip(before, counts, strict=False)
+    ]
+
+
+def _notes(count: ConjunctCount) -> list[str]:
+    numbers = {
+        "undefined": count.undefined,
+        "an error": count.error,
+        "neither true nor false": count.no_truth,
+    }
+    return [f"{what} for {number}" for what, number in numbers.items() if number]
+
+
+@dataclass(frozen=True, slots=True)
+class NamedSite:
+    """A site, with what there is to say of it."""
+
+    name: str
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The sites that stand to the DAG in one way."""
+
+    meaning: Meaning
+    sites: Cut[NamedSite]
+    has_notes: bool
+
+
+def groups(found: Explanation, notes: Mapping[Stand, Mapping[str, str]]) -> list[Group]:
+    """All sites by standing; `notes` tell more of some of them."""
+    stands = found.stands or {}
+    return [
+        _group(stand, stands[stand], notes.get(stand, {})) for stand in SITES if stand in stands
+    ]
+
+
+def _group(stand: Stand, names: Sequence[str], notes: Mapping[str, str]) -> Group:
+    sites = [NamedSite(name, notes.get(name, "")) for name in sorted(names)]
+    has_notes = any(site.note for site in sites)
+    return Group(SITES[stand], cut(sites, _NOTED_NAMES if has_notes else _NAMES), has_notes)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """How many stand in one way, before and after a change."""
+
+    meaning: Meaning
+    before: int
+    after: int
+
+
+def changes_of_sites(answer: DagAnswer) -> list[Change]:
+    """How the sites stand before and after the what-if."""
+    before = {stand: len(names) for stand, names in (answer.explanation.stands or {}).items()}
+    stands = answer.after.stands if answer.after else None
+    return _changes(SITES, before, {stand: len(names) for stand, names in (stands or {}).items()})
+
+
+def changes_of_dags(answer: SiteAnswer) -> list[Change]:
+    """How the idle DAGs stand before and after the what-if; `after` is 0 without one."""
+    before = answer.explanation.stands if answer.explanation else {}
+    return _changes(DAGS, before, answer.after.stands if answer.after else {})
+
+
+def _changes(
+    meanings: Mapping[Stand, Meaning], before: Mapping[Stand, int], after: Mapping[Stand, int]
+) -> list[Change]:
+    return [
+        Change(meaning, before.get(stand, 0), after.get(stand, 0))
+        for stand, meaning in meanings.items()
+        if stand in before or stand in after
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """A number before and after a change, with what it counts."""
+
+    what: str
+    before: int
+    after: int
+
+
+def changes_of_queues(before: NeedsExplanation, after: NeedsExplanation) -> list[Count]:
+    """How many queues can run the job, before and after the what-if."""
+    first, second = _queue_counts(before), _queue_counts(after)
+    return [Count(what, first[what], second[what]) for what in first]
+
+
+def _queue_counts(found: NeedsExplanation) -> dict[str, int]:
+    fitting = [fit for fit in found.queues if not fit.refusal]
+    closed = sum(bool(fit.closed) for fit in fitting)
+    return {
+        "Queues whose pilots can take it": len(fitting) - closed,
+        "Fit, but closed now": closed,
+        "Can never run it": len(found.queues) - len(fitting),
+    }
+
+
+def changes_of_jobs(answer: SiteAnswer) -> list[Count]:
+    """How many waiting jobs a site's queues could run, before and after the what-if."""
+    before, after = answer.jobs, answer.jobs_after
+    if before is None or after is None:
+        return []
+    return [
+        Count("A queue offers enough", before.fitting, after.fitting),
+        Count("No queue can run them", before.jobs - before.fitting, after.jobs - after.fitting),
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class RefusalLine:
+    """A conjunct of sites' Requirements, and who refuses by it."""
+
+    text: str
+    sites: Cut[NamedSite]
+    otherwise_fitting: int
+
+
+def refusal_lines(refusals: Sequence[Refusal]) -> Cut[RefusalLine]:
+    """The refusals by most sites first."""
+    lines = [
+        RefusalLine(each.text, cut(map(NamedSite, each.sites), 6), each.otherwise_fitting)
+        for each in refusals
+    ]
+    return cut(lines, _REFUSALS)
+
+
+def candidates(found: Explanation) -> Cut[Candidate]:
+    """The sites that would take it now, best first."""
+    return cut(found.candidates, _CANDIDATES)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A change that would let so many sites fit; `line` is it as a what-if."""
+
+    new: str
+    after: int
+    line: str
+
+
+@dataclass(frozen=True, slots=True)
+class MissLine:
+    """What is asked for now, and the steps away from it, the nearest first."""
+
+    attribute: str
+    old: str
+    before: int
+    steps: Sequence[Step]
+
+    @property
+    def is_requirement(self) -> bool:
+        """True for a conjunct of Requirements, false for another attribute."""
+        return self.attribute == "Requirements"
+
+
+def miss_lines(answer: DagAnswer) -> list[MissLine]:
+    """The nearest misses, those of one attribute or conjunct in one line."""
+    conjuncts = [conjunct.text for conjunct in answer.explanation.conjuncts]
+    # With conjuncts missing nobody can say what the changed Requirements would be.
+    known = [
+        m for m in answer.misses if m.attribute != "Requirements" or not answer.explanation.is_cut
+    ]
+    together = groupby(known, key=lambda miss: (miss.attribute, miss.old))
+    lines: dict[tuple[str, str], MissLine] = {}
+    for key, found in together:
+        misses = list(found)
+        steps = [Step(miss.new, miss.after, _what_if(miss, conjuncts)) for miss in misses]
+        earlier = lines[key].steps if key in lines else ()
+        lines[key] = MissLine(*key, misses[0].before, [*earlier, *steps])
+    return list(lines.values())
+
+
+def _what_if(miss: Miss, conjuncts: Sequence[str]) -> str:
+    if miss.attribute != "Requirements":
+        return f"{miss.attribute} = {miss.new}"
+    kept = [miss.new if text == miss.old else text for text in conjuncts]
+    text = " && ".join(f"({text})" for text in kept if text) or "true"
+    return f"Requirements = {' '.join(text.split())}"
+
+
+@dataclass(frozen=True, slots=True)
+class RefusingQueues:
+    """Queues that can never run the job, for one reason."""
+
+    reason: str
+    names: Cut[str]
+
+
+@dataclass(frozen=True, slots=True)
+class QueueLines:
+    """The queues by what they can do for a job."""
+
+    usable: Cut[QueueFit]
+    closed: Cut[QueueFit]
+    refusing: Sequence[RefusingQueues]
+    total: int
+
+
+def queue_lines(found: NeedsExplanation) -> QueueLines:
+    """Queues that can run the job first, then closed ones, then the others by their reason."""
+    reasons: dict[str, list[str]] = {}
+    for fit in found.queues:
+        if fit.refusal:
+            reasons.setdefault(fit.refusal, []).append(f"{fit.site}/{fit.queue}")
+    by_size = sorted(reasons.items(), key=lambda item: (-len(item[1]), item[0]))
+    fitting = [fit for fit in found.queues if not fit.refusal]
+    return QueueLines(
+        usable=cut((fit for fit in fitting if not fit.closed), _QUEUES),
+        closed=cut((fit for fit in fitting if fit.closed), _QUEUES),
+        refusing=[RefusingQueues(reason, cut(names, 12)) for reason, names in by_size],
+        total=len(found.queues),
+    )

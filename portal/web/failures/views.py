@@ -1,0 +1,333 @@
+"""Why things fail: the groups, one group, and what people decide about it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from operator import attrgetter
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.utils import timezone
+from django.views.decorators.http import require_http_methods, require_safe
+
+from portal.lists.columns import Column
+from portal.lists.failure_filters import FailureFilter
+from portal.lists.job_filter import JobFilter
+from portal.lists.sorting import Order
+from portal.web.failures.trends import bars_of, cells_of, failure_lines, lines_of
+from portal.web.lists.paging import page_of
+from portal.web.lists.sort_links import choices_of, heads_of
+from portal.web.shared.forms import ReasonForm
+from portal.web.shared.pages import page, render_page
+from portal.web.shared.stale_forms import while_seen
+from wms.core.actors import Actor
+from wms.core.database.counting import EXACT_UP_TO, count_up_to
+from wms.core.errors import Conflict, NotFound, NotPermitted, PilotageError
+from wms.core.selectors import user_ids
+from wms.core.transitions import Applied
+from wms.failures.models import Category, FailureGroup, Kind
+from wms.failures.policy import may_change_rules, may_steer
+from wms.failures.rules import rule_book
+from wms.failures.selectors import (
+    Hit,
+    Window,
+    counted_groups,
+    events_of_group,
+    failures_in,
+    find_group,
+    matrix_of,
+    messages_of,
+    total_at_sites,
+    trends_of,
+    visible_groups,
+)
+from wms.failures.services import categorise_groups, mute_groups, reopen_groups, resolve_groups
+from wms.failures.states import TRANSITIONS, GroupState
+from wms.jobs.selectors import visible_jobs
+
+#: So many groups are shown; so many are counted by state.
+_GROUPS = 25
+_COUNTED = 2000
+_EVENTS = 20
+_COLUMNS = (
+    Column("count", "Failures", {}, style="num"),
+    Column("message", "Message", {}),
+    Column("state", "State", {}),
+    Column("category", "Category", {}),
+    Column("trend", "Last day", {}),
+    Column("first", "First seen", {}),
+    Column("last", "Last seen", {}),
+)
+_LINES = 25
+_SITES = 15
+
+
+@dataclass(frozen=True, slots=True)
+class Steering:
+    """A decision about a group."""
+
+    event: str
+    label: str
+    explanation: str
+    done: str
+    service: Callable[..., Applied]
+
+
+STEERINGS = {
+    each.event: each
+    for each in (
+        Steering(
+            "resolve",
+            "Resolve",
+            "The cause is removed. If it happens again, the group is shown as regressed.",
+            "is resolved",
+            resolve_groups,
+        ),
+        Steering(
+            "mute",
+            "Mute",
+            "It is known and not to be brought up. It goes on counting.",
+            "is muted",
+            mute_groups,
+        ),
+        Steering(
+            "reopen",
+            "Reopen",
+            "It wants to be looked at again.",
+            "is active again",
+            reopen_groups,
+        ),
+    )
+}
+
+
+@dataclass(frozen=True, slots=True)
+class StateFacet:
+    """A state of groups, how many are in it, and the list of only those."""
+
+    state: str
+    count: int
+    query: str
+    is_chosen: bool
+
+
+@require_safe
+@page
+def error_list(request: HttpRequest) -> HttpResponse:
+    """The groups of a time with the most frequent first, and sites against causes."""
+    now = timezone.now()
+    asked = FailureFilter(request.GET, queryset=visible_groups(request.user), now=now)
+    context = {
+        "form": asked.form,
+        "unknown": asked.unknown(),
+        "windows": list(Window),
+        "categories": Category.choices,
+        "kinds": Kind.choices,
+        "is_filtered": any(request.GET.values()),
+        "book": rule_book(),
+    }
+    if asked.is_valid() and not asked.unknown():
+        context |= _listed(request, asked, now)
+    return render_page(request, "errors", context)
+
+
+def _listed(request: HttpRequest, asked: FailureFilter, now: datetime) -> dict[str, object]:
+    window, site = asked.window, asked.at_site
+    found = counted_groups(
+        asked.at_any_time("state"), window, now=now, site=site, limit=_COUNTED + 1
+    )
+    counts = Counter(hit.group.state for hit in found[:_COUNTED])
+    wanted = asked.form.cleaned_data["state"]
+    hits = [hit for hit in found if _passes(hit.group.state, wanted)]
+    shown = _in_order(hits, asked.order)[:_GROUPS]
+    matrix = matrix_of(hits, asked.at_any_time(), window, now=now, site=site)
+    return {
+        "window": window,
+        "since": window.since(now),
+        "site": site,
+        "facets": _facets(request, counts, wanted),
+        "all_query": _query(request, state=None),
+        "total": sum(counts.values()),
+        "failures": sum(hit.count for hit in hits),
+        "groups": len(hits),
+        "is_cut": len(hits) > len(shown) or len(found) > _COUNTED,
+        "sorted_among": _COUNTED if len(found) > _COUNTED else None,
+        "order": asked.order,
+        "heads": heads_of(_COLUMNS, asked, request.GET),
+        "sorts": choices_of(asked, request.GET),
+        "lines": lines_of(shown, trends_of([hit.group.pk for hit in shown], now=now, site=site)),
+        "matrix": matrix,
+        "cells": cells_of(matrix, request.GET),
+        "ways": {each.value: _query(request, within=each.value) for each in Window},
+    }
+
+
+def _in_order(hits: list[Hit], order: Order) -> list[Hit]:
+    """The groups as they were asked for; they come with the most failures first."""
+    if order.sort.name == "count":
+        return hits if order.is_falling else hits[::-1]
+    seen = attrgetter(order.sort.field)
+    return sorted(hits, key=lambda hit: (seen(hit.group), hit.group.pk), reverse=order.is_falling)
+
+
+def _passes(state: str, wanted: object) -> bool:
+    included = getattr(wanted, "included", ())
+    return state not in getattr(wanted, "excluded", ()) and (not included or state in included)
+
+
+def _facets(request: HttpRequest, counts: Counter[str], wanted: object) -> list[StateFacet]:
+    chosen = set(getattr(wanted, "included", ()))
+    return [
+        StateFacet(state, counts[state], _query(request, state=state), chosen == {state})
+        for state in GroupState.values
+    ]
+
+
+def _query(request: HttpRequest, **changes: str | None) -> str:
+    query = request.GET.copy()
+    for name, value in changes.items():
+        query.pop(name, None)
+        if value is not None:
+            query[name] = value
+    return f"?{query.urlencode()}"
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """Which failures of a group are shown; `fault` tells what of the address cannot be read."""
+
+    window: Window = Window.ALL
+    site: str = ""
+    owner: str = ""
+    owner_id: int | None = None
+    fault: str = ""
+
+
+def _view_of(request: HttpRequest, now: datetime) -> View:
+    query = {name: request.GET[name] for name in ("within", "site") if name in request.GET}
+    asked = FailureFilter(query, queryset=visible_groups(request.user), now=now)
+    if not asked.is_valid():
+        return View(fault="This time or site cannot be read.")
+    owner = request.GET.get("owner", "")
+    owner_id = user_ids([owner]).get(owner) if owner else None
+    if owner and owner_id is None:
+        return View(fault=f"There is no user {owner[:100]}.")
+    window = asked.window if "within" in query else Window.ALL
+    return View(window, asked.at_site, owner, owner_id)
+
+
+@require_safe
+@page
+def error_page(request: HttpRequest, group_id: int) -> HttpResponse:
+    """One group: what it says, where and when, what failed, and what people decided."""
+    return _show(request, find_group(request.user, group_id))
+
+
+def _show(
+    request: HttpRequest,
+    group: FailureGroup,
+    *,
+    opened: str = "",
+    error: PilotageError | None = None,
+) -> HttpResponse:
+    now, user = timezone.now(), request.user
+    view = _view_of(request, now)
+    at_sites = total_at_sites(group, view.window, now=now, owner_id=view.owner_id)
+    chosen = sum(count for name, count in at_sites if view.site in ("", name))
+    failures = failures_in(
+        view.window, now=now, group_id=group.pk, site=view.site, owner_id=view.owner_id
+    )
+    rows = page_of(failures, request.GET, page_size=_LINES)
+    trend = trends_of([group.pk], now=now, site=view.site)[group.pk]
+    context = {
+        "group": group,
+        "view": view,
+        "window": view.window,
+        "since": view.window.since(now),
+        "site": view.site,
+        "at_sites": at_sites[:_SITES],
+        "more_sites": max(0, len(at_sites) - _SITES),
+        "chosen": chosen,
+        "most": at_sites[0][1] if at_sites else 0,
+        "trend": trend,
+        "bars": bars_of(trend),
+        "page": rows,
+        "lines": failure_lines(rows.rows, messages_of(rows.rows)),
+        "jobs": _jobs_of(request, group),
+        "jobs_bound": EXACT_UP_TO,
+        "events": list(events_of_group(group)[:_EVENTS]),
+        "windows": list(Window),
+        "ways": {each.value: _query(request, within=each.value, after=None, before=None)
+                 for each in Window},
+        "steerings": _steerings(request, group),
+        "categories": Category.choices if may_steer(user) else (),
+        "may_change_rules": may_change_rules(user),
+        "opened": opened,
+        "error": error,
+        "form": ReasonForm(request.POST or None),
+    }  # fmt: skip
+    return render_page(request, "error", context, status=error.status if error else 200)
+
+
+def _jobs_of(request: HttpRequest, group: FailureGroup) -> int | None:
+    """How many jobs the list behind the group has; None for groups of other things."""
+    if group.kind != Kind.JOB:
+        return None
+    jobs = JobFilter({"failure": str(group.pk)}, queryset=visible_jobs(request.user))
+    return count_up_to(jobs.qs, EXACT_UP_TO)
+
+
+def _steerings(request: HttpRequest, group: FailureGroup) -> list[Steering]:
+    """What the user can decide about the group as it is now."""
+    if not may_steer(request.user):
+        return []
+    return [each for each in STEERINGS.values() if group.state in TRANSITIONS[each.event].sources]
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@page
+def steer(request: HttpRequest, group_id: int, event: str) -> HttpResponse:
+    """Mute, resolve, reopen or categorise a group; a refusal is shown at the form that was sent.
+
+    Whoever had to log in again comes here by GET, and is led to the form.
+    """
+    group = find_group(request.user, group_id)
+    if event not in STEERINGS and event != "categorise":
+        raise NotFound(f"A failure group cannot be steered by {event!r}.")
+    if request.method != "POST":
+        return redirect("web:error", group_id=group.pk)
+    try:
+        _decide(request, group, event)
+    except NotPermitted:
+        raise
+    except PilotageError as error:
+        now = find_group(request.user, group_id)
+        return _show(request, now, opened=event, error=error)
+    return redirect("web:error", group_id=group.pk)
+
+
+def _decide(request: HttpRequest, group: FailureGroup, event: str) -> None:
+    actor = Actor.person(request.user)
+    reason = ReasonForm(request.POST).options()["reason"]
+    rows = FailureGroup.objects.filter(pk=group.pk)
+    decided = attrgetter("category" if event == "categorise" else "state")
+    with while_seen(request, rows, decided, what=f"failure group {group.pk}"):
+        _carry_out(request, group, event, actor, reason)
+
+
+def _carry_out(
+    request: HttpRequest, group: FailureGroup, event: str, actor: Actor, reason: str
+) -> None:
+    if event == "categorise":
+        category = request.POST.get("category", "")
+        categorise_groups([group.pk], category=category, actor=actor, reason=reason)
+        messages.success(request, f"Failure group {group.pk} is of the category {category}.")
+        return
+    steering = STEERINGS[event]
+    if not steering.service([group.pk], actor=actor, reason=reason).changed:
+        raise Conflict(f"The group is {group.get_state_display()}: one cannot {event} it now.")
+    messages.success(request, f"Failure group {group.pk} {steering.done}.")

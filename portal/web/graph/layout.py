@@ -1,0 +1,216 @@
+"""The graph of a DAG in the size that fits it: whole, folded, or as a map of cells."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.http import HttpRequest, QueryDict
+from django.urls import reverse
+
+from portal.shared.drawings import drawing_of
+from portal.shared.looks import WORDS, look_of
+from portal.web.dags.reading import DagReading
+from portal.web.graph.folding import Element, NodeFact, folded, folds_of
+from portal.web.graph.level_map import level_map
+from portal.web.graph.scene import Scene, Ways, scene_of
+from portal.web.graph.state_bars import STACKED_CODES
+from wms.core.errors import NotFound
+from wms.dags.models import Dag, Node
+from wms.dags.reading.drawing import Drawing
+from wms.dags.reading.drawing_states import DRAWN
+from wms.dags.reading.drawing_walks import neighbours_of
+from wms.dags.states import NodeKind
+
+#: Nodes and arcs up to which a DAG is drawn whole, and folded.
+WHOLE = (300, 900)
+FOLDED = (5_000, 20_000)
+#: So many boxes are drawn around one node.
+_NEIGHBOURS = 250
+_DEPTHS = (1, 2, 3, 4, 6)
+_DEFAULT_DEPTH = 2
+_FOUND = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What an address asks of the graph."""
+
+    node: Node | None
+    found: Sequence[Node]
+    text: str
+    depth: int
+    fold: str
+    opened: Sequence[str]
+
+
+def size_of(drawing: Drawing) -> str:
+    """Which of the three ways to draw a DAG is bearable; arcs count like nodes."""
+    for name, (nodes, arcs) in (("whole", WHOLE), ("folded", FOLDED)):
+        if drawing.node_count <= nodes and drawing.arc_count <= arcs:
+            return name
+    return "map"
+
+
+def graph_tab(request: HttpRequest, read: DagReading) -> Mapping[str, Any]:
+    """The drawing, and the ways to others of the same DAG."""
+    dag, states = read.dag, read.states
+    drawing = drawing_of(dag)
+    wish = _wish(request.GET, dag)
+    size = size_of(drawing)
+    query = request.GET.copy()
+    context: dict[str, Any] = {
+        "wish": wish,
+        "size": size,
+        "version": str(states.version),
+        "drawing": drawing,
+        "depths": [(depth, _way(query, depth=depth)) for depth in _DEPTHS],
+        "no_node": _way(query, node="", q="", depth=""),
+        "look_list": [
+            {
+                "state": s,
+                "word": WORDS.get(s, s),
+                "tone": look_of(s).tone,
+                "shape": look_of(s).shape,
+            }
+            for s in DRAWN
+        ],
+        "stacked": STACKED_CODES,
+    }
+    if wish.node is not None and not (size == "whole" and wish.text):
+        return context | _around(dag, drawing, states.codes, wish)
+    if size == "map":
+        return context | {"map": level_map(drawing, states.codes)}
+    facts = _facts(dag, drawing)
+    if size == "whole":
+        return context | {"scene": _whole(dag, drawing, states.codes, facts, wish)}
+    return context | _folded(dag, drawing, states.codes, facts, wish, query)
+
+
+def _wish(query: QueryDict, dag: Dag) -> Wish:
+    text = query.get("q", "").strip()
+    nodes = Node.objects.filter(dag=dag).only("name", "ordinal", "state")
+    found: list[Node] = []
+    node = None
+    if text:
+        exact = list(nodes.filter(name=text))
+        found = exact or list(nodes.filter(name__icontains=text).order_by("ordinal")[: _FOUND + 1])
+        node = found[0] if found else None
+    elif query.get("node"):
+        node = nodes.filter(pk=_number(query, "node", 0)).first()
+        if node is None:
+            raise NotFound("This DAG has no such node.")
+    return Wish(
+        node=node,
+        found=found,
+        text=text,
+        depth=min(max(_number(query, "depth", _DEFAULT_DEPTH), 1), _DEPTHS[-1]),
+        fold=query.get("fold", ""),
+        opened=query.getlist("open")[:50],
+    )
+
+
+def _number(query: QueryDict, name: str, default: int) -> int:
+    text = query.get(name, "")
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else default
+
+
+def _way(query: QueryDict, **values: Any) -> str:
+    changed = query.copy()
+    for name, value in values.items():
+        if value == "":
+            changed.pop(name, None)
+        else:
+            changed[name] = str(value)
+    return f"?{changed.urlencode()}#graph"
+
+
+def _facts(dag: Dag, drawing: Drawing, only: Sequence[int] | None = None) -> dict[int, NodeFact]:
+    """What boxes tell of nodes, by number in the drawing; one query."""
+    rows = Node.objects.filter(dag=dag)
+    if only is not None:
+        rows = rows.filter(pk__in=[drawing.id_of(node) for node in only])
+    facts = {}
+    columns = ("pk", "name", "kind", "work__inner_dag")
+    for pk, name, kind, inner in rows.order_by("pk").values_list(*columns):
+        index = drawing.index_of(pk)
+        if index is not None:
+            facts[index] = NodeFact(pk, name, kind, inner)
+    return facts
+
+
+def _final(facts: Mapping[int, NodeFact]) -> list[int]:
+    return [index for index, fact in facts.items() if fact.kind == NodeKind.FINAL]
+
+
+def _arcs(drawing: Drawing) -> zip[tuple[int, int]]:
+    return zip(drawing.parents, drawing.children, strict=True)
+
+
+def _ways(dag: Dag, query: QueryDict | None = None) -> Ways:
+    page = reverse("web:dag", args=[dag.pk])
+
+    def group(element: Element) -> str:
+        opened = QueryDict(mutable=True) if query is None else query.copy()
+        if element.is_rest:
+            return f"{page}?tab=nodes"
+        opened.appendlist("open", element.key)
+        return f"{page}?{opened.urlencode()}#graph"
+
+    return Ways(node=lambda pk: reverse("web:node", args=[dag.pk, pk]), group=group)
+
+
+def _whole(
+    dag: Dag, drawing: Drawing, codes: bytes, facts: dict[int, NodeFact], wish: Wish
+) -> Scene:
+    found = [index for node in wish.found if (index := drawing.index_of(node.pk)) is not None]
+    elements = [Element([node]) for node in range(drawing.node_count)]
+    return scene_of(
+        elements, _arcs(drawing), facts, codes, _ways(dag), found=found, last=_final(facts)
+    )
+
+
+def _folded(
+    dag: Dag,
+    drawing: Drawing,
+    codes: bytes,
+    facts: dict[int, NodeFact],
+    wish: Wish,
+    query: QueryDict,
+) -> dict[str, Any]:
+    folds = folds_of(drawing, [facts[node] for node in range(drawing.node_count)])
+    fold = folds.get(wish.fold, next(iter(folds.values())))
+    elements = folded(drawing, fold, opened=wish.opened)
+    collapsed = []
+    for key in wish.opened:
+        rest = query.copy()
+        rest.setlist("open", [other for other in wish.opened if other != key])
+        collapsed.append((key, f"?{rest.urlencode()}#graph"))
+    return {
+        "fold": fold,
+        "folds": [(each, _way(query, fold=each.name, open="")) for each in folds.values()],
+        "collapsed": collapsed,
+        "scene": scene_of(
+            elements, _arcs(drawing), facts, codes, _ways(dag, query), last=_final(facts)
+        ),
+    }
+
+
+def _around(dag: Dag, drawing: Drawing, codes: bytes, wish: Wish) -> dict[str, Any]:
+    """The neighbourhood of one node."""
+    center = drawing.index_of(wish.node.pk) if wish.node else None
+    if center is None:
+        raise NotFound("This DAG has no such node.")
+    near = neighbours_of(drawing, center, depth=wish.depth, limit=_NEIGHBOURS)
+    facts = _facts(dag, drawing, near.nodes)
+    scene = scene_of(
+        [Element([node]) for node in sorted(near.nodes) if node in facts],
+        _arcs(drawing),
+        facts,
+        codes,
+        _ways(dag),
+        found=[center],
+        last=_final(facts),
+    )
+    return {"scene": scene, "is_near": True, "is_cut": near.is_cut, "most": _NEIGHBOURS}

@@ -1,0 +1,224 @@
+"""Boxes and lines of a graph, ready to be drawn: what they show and where they stand."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from portal.shared.looks import WORDS, look_of
+from portal.web.graph.folding import Element, NodeFact
+from portal.web.graph.state_bars import Stretch, in_words, stretches_of
+from wms.dags.reading.drawing import placed
+from wms.dags.reading.drawing_states import DRAWN
+
+BOX_WIDTH = 176
+_BOX_HEIGHT = 28
+_GROUP_HEIGHT = 48
+_ROW_GAP = 8
+_LEVEL_GAP = 48
+_COLUMN_GAP = 14
+_MARGIN = 16
+_BAR = BOX_WIDTH - 20
+_LETTERS = 21
+#: Levels of more boxes than this are drawn in several columns.
+_LEAST_ROWS = 14
+#: More lines than this are not drawn.
+MOST_WIRES = 4_000
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """One element at its place. `index` is the node's number in the drawing, -1 for a group."""
+
+    number: int
+    index: int
+    x: int
+    y: int
+    height: int
+    label: str
+    name: str
+    words: str
+    href: str
+    tone: str
+    shape: str
+    kind: str = ""
+    state: str = ""
+    node_id: int = 0
+    is_group: bool = False
+    is_found: bool = False
+    count: int = 1
+    members: str = ""
+    stretches: Sequence[Stretch] = ()
+    width: int = BOX_WIDTH
+
+    @property
+    def middle(self) -> float:
+        """Where lines meet it."""
+        return self.y + self.height / 2
+
+
+@dataclass(frozen=True, slots=True)
+class Wire:
+    """A line from one box to another, which stands for some arcs."""
+
+    path: str
+    parent: int
+    child: int
+    is_thick: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """A whole drawing; `wires_left_out` are lines that were too many."""
+
+    boxes: Sequence[Box]
+    wires: Sequence[Wire]
+    width: int
+    height: int
+    states: Sequence[str]
+    wires_left_out: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Ways:
+    """Where boxes lead to: the page of a node, and a group opened, or its rest as a table."""
+
+    node: Callable[[int], str]
+    group: Callable[[Element], str]
+
+
+def scene_of(
+    elements: Sequence[Element],
+    arcs: Iterable[tuple[int, int]],
+    facts: Mapping[int, NodeFact],
+    codes: bytes,
+    ways: Ways,
+    *,
+    found: Collection[int] = (),
+    last: Collection[int] = (),
+) -> Scene:
+    """Place the elements and draw the arcs between them.
+
+    `arcs` are of nodes by number; those with an end outside are left out. `last` are nodes that
+    stand behind all others, `found` those to be marked.
+    """
+    place = {node: at for at, element in enumerate(elements) for node in element.members}
+    joined = Counter(
+        (place[parent], place[child])
+        for parent, child in arcs
+        if parent in place and child in place and place[parent] != place[child]
+    )
+    behind = [place[node] for node in last if node in place]
+    parents, children = [a for a, _ in joined], [b for _, b in joined]
+    levels, orders = placed(len(elements), parents, children, last=behind)
+    spots, width, height = _spots(elements, levels, orders)
+    boxes = [
+        _box(number, element, spots[number], facts, codes, ways, set(found))
+        for number, element in enumerate(elements)
+    ]
+    shown = dict(list(joined.items())[:MOST_WIRES])
+    present = {code for each in elements for code in {codes[node] for node in each.members}}
+    return Scene(
+        # In the order in which they are read, which is that of the keyboard.
+        boxes=sorted(boxes, key=lambda box: (box.x, box.y)),
+        wires=[_wire(boxes[a], boxes[b], count) for (a, b), count in shown.items()],
+        width=width,
+        height=height,
+        states=[state for place, state in enumerate(DRAWN) if place in present],
+        wires_left_out=len(joined) - len(shown),
+    )
+
+
+def _spots(
+    elements: Sequence[Element], levels: Sequence[int], orders: Sequence[int]
+) -> tuple[dict[int, tuple[int, int]], int, int]:
+    """The left upper corner of each element, and the size of all."""
+    rows = max(_LEAST_ROWS, math.ceil(math.sqrt(len(elements)) * 1.6))
+    spots: dict[int, tuple[int, int]] = {}
+    x, lowest = _MARGIN, 0
+    order = sorted(range(len(elements)), key=lambda n: (levels[n], orders[n]))
+    heights: list[tuple[list[list[int]], list[int]]] = []
+    for _, level in groupby(order, key=lambda n: levels[n]):
+        members = list(level)
+        columns = [members[at : at + rows] for at in range(0, len(members), rows)]
+        tall = [sum(_height(elements[n]) + _ROW_GAP for n in column) for column in columns]
+        heights.append((columns, tall))
+        lowest = max(lowest, *tall)
+    for columns, tall in heights:
+        for column, height in zip(columns, tall, strict=True):
+            # Each column hangs around the middle, so that lines are short.
+            y = _MARGIN + (lowest - height) // 2
+            for number in column:
+                spots[number] = (x, y)
+                y += _height(elements[number]) + _ROW_GAP
+            x += BOX_WIDTH + _COLUMN_GAP
+        x += _LEVEL_GAP - _COLUMN_GAP
+    width = max(x - _LEVEL_GAP + _MARGIN, BOX_WIDTH + 2 * _MARGIN)
+    return spots, width, lowest + 2 * _MARGIN
+
+
+def _height(element: Element) -> int:
+    return _GROUP_HEIGHT if element.is_group else _BOX_HEIGHT
+
+
+def _box(
+    number: int,
+    element: Element,
+    spot: tuple[int, int],
+    facts: Mapping[int, NodeFact],
+    codes: bytes,
+    ways: Ways,
+    found: Collection[int],
+) -> Box:
+    x, y = spot
+    if element.is_group:
+        counts = Counter(DRAWN[codes[node]] for node in element.members)
+        worst = "failed" if counts["failed"] else max(counts, key=lambda state: counts[state])
+        return Box(
+            number=number, index=-1, x=x, y=y, height=_GROUP_HEIGHT,
+            label=shortened(element.label), name=element.label, words=in_words(counts),
+            href=ways.group(element), tone=look_of(worst).tone, shape="", is_group=True,
+            count=len(element.members), members=_ranges(element.members),
+            stretches=stretches_of(counts, length=_BAR, keeps_empty=True),
+            is_found=any(node in found for node in element.members),
+        )  # fmt: skip
+    node = element.members[0]
+    fact, state = facts[node], DRAWN[codes[node]]
+    look = look_of(state)
+    return Box(
+        number=number, index=node, x=x, y=y, height=_BOX_HEIGHT,
+        label=shortened(fact.name), name=fact.name, words=WORDS.get(state, state),
+        href=ways.node(fact.id), tone=look.tone, shape=look.shape, state=state, node_id=fact.id,
+        kind="" if fact.kind == "job" else fact.kind, is_found=node in found,
+    )  # fmt: skip
+
+
+def shortened(name: str) -> str:
+    """A name that fits into a box: its beginning and its end tell nodes apart."""
+    if len(name) <= _LETTERS:
+        return name
+    end = _LETTERS // 2
+    return f"{name[: _LETTERS - end - 1]}…{name[-end:]}"
+
+
+def _ranges(members: Sequence[int]) -> str:
+    """`0-2,5` for 0, 1, 2 and 5."""
+    parts: list[str] = []
+    start = before = members[0]
+    for node in [*members[1:], -1]:
+        if node != before + 1:
+            parts.append(f"{start}-{before}" if before > start else str(start))
+            start = node
+        before = node
+    return ",".join(parts)
+
+
+def _wire(parent: Box, child: Box, count: int) -> Wire:
+    x1, y1 = parent.x + parent.width, parent.middle
+    x2, y2 = child.x, child.middle
+    bend = max(24.0, (x2 - x1) / 2)
+    path = f"M{x1} {y1:g}C{x1 + bend:g} {y1:g} {x2 - bend:g} {y2:g} {x2} {y2:g}"
+    return Wire(path, parent.number, child.number, is_thick=count > 1)

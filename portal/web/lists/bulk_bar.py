@@ -1,0 +1,31 @@
+"""What stands above the rows of a list: which of them are meant, and what can be done with them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from portal.lists.base_filter import ListFilter
+from portal.lists.registry import ListOf
+from portal.lists.selection import token_of
+from wms.bulk.kinds import Kind
+from wms.bulk.policy import may_act
+from wms.bulk.registry import KINDS
+from wms.core.database.counting import Count
+from wms.core.models import User
+
+
+@dataclass(frozen=True, slots=True)
+class BulkBar:
+    """The actions on a list's rows. `token` stands for all rows that the list shows."""
+
+    kind: Kind
+    total: Count
+    token: str
+
+
+def bulk_bar_of(kind: ListOf, asked: ListFilter, total: Count, user: User) -> BulkBar | None:
+    """The actions of a list; None for who may do none of them, or where there are none."""
+    found = KINDS.get(kind.name)
+    if found is None or not (may_act(user) and found.offered(user)):
+        return None
+    return BulkBar(found, total, token_of(kind, asked, total, user))

@@ -1,0 +1,209 @@
+"""What the lists have in common: a filter, counts by state and by value, and pages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.forms import Form
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
+
+from portal.lists.base_filter import ListFilter, is_wanted
+from portal.lists.filter_fields import Chosen
+from portal.lists.registry import ListOf, find_list
+from portal.lists.sorting import Order
+from portal.personal.selectors import preferences_of
+from portal.web.lists.bar import ListBar, bar_of, default_query, remember_last
+from portal.web.lists.bulk_bar import BulkBar, bulk_bar_of
+from portal.web.lists.paging import Page, narrowed, sorted_page
+from portal.web.lists.sort_links import Head, heads_of
+from portal.web.shared.pages import is_part, render_page
+from wms.core.database.counting import EXACT_UP_TO, Count, Summary, summarise
+
+#: Of a list that was left out, because its filter does not parse.
+_NONE = Count()
+_NOTHING = Page(rows=(), newer="", older="")
+
+
+@dataclass(frozen=True, slots=True)
+class Facet:
+    """A value of the list, how many rows have it, and the list of only those."""
+
+    state: Any
+    count: Count | int
+    query: str
+    is_chosen: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """An attribute of the rows, with its most frequent values."""
+
+    name: str
+    label: str
+    facets: Sequence[Facet]
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """A list as its page shows it. With a filter that does not parse there are no rows.
+
+    `total` is that of the filter without its states, `chosen_total` that of the list. `sampled` is
+    of how many latest rows the groups tell, if these are not all. A list that `is_partly_sorted`
+    has only its latest rows, in the order that was asked for.
+    """
+
+    kind: ListOf
+    form: Form
+    is_valid: bool
+    is_filtered: bool
+    all_query: str
+    heads: Sequence[Head]
+    shown: frozenset[str]
+    order: Order
+    density: str
+    bar: ListBar | None
+    bulk: BulkBar | None = None
+    facets: Sequence[Facet] = ()
+    groups: Sequence[Group] = ()
+    sampled: int | None = None
+    total: Count = _NONE
+    chosen_total: Count = _NONE
+    page: Page[Any] = _NOTHING
+    is_partly_sorted: bool = False
+    lines: Sequence[Any] = ()
+
+    @property
+    def sorted_among(self) -> int:
+        """Of how many rows the order is, if it is partly sorted."""
+        return EXACT_UP_TO
+
+    @property
+    def has_chosen(self) -> bool:
+        """True when a state is chosen."""
+        return any(facet.is_chosen for facet in self.facets)
+
+
+def listing_of(request: HttpRequest, kind: ListOf) -> Listing:
+    """Filter by the address, count by state and value, cut a page.
+
+    Each count of a state is what its link leads to: all others of the filter are kept.
+    """
+    asked = kind.asked(request.GET, request.user)
+    if not is_askable(asked):
+        return framed(request, kind, asked)
+    summary = _summary(kind, asked)
+    page = sorted_page(asked, request.GET)
+    chosen: Chosen = asked.form.cleaned_data[kind.state_filter] or Chosen()
+    return framed(
+        request,
+        kind,
+        asked,
+        facets=facets_of(request.GET, kind.state_filter, summary.states, chosen),
+        groups=_groups(request.GET, kind, summary, asked),
+        sampled=EXACT_UP_TO if summary.is_sample else None,
+        total=sum(summary.states.values(), Count()),
+        chosen_total=sum(
+            (n for state, n in summary.states.items() if is_wanted(state, chosen)), Count()
+        ),
+        page=page,
+        lines=kind.lines(page.rows),
+        is_partly_sorted=not asked.is_walked and _many(summary, chosen),
+    )
+
+
+def _many(summary: Summary, chosen: Chosen) -> bool:
+    """True for more rows than are sorted where no index has them in order."""
+    wanted = (count for state, count in summary.states.items() if is_wanted(state, chosen))
+    return sum(wanted, Count()).value > EXACT_UP_TO
+
+
+def is_askable(asked: ListFilter) -> bool:
+    """True when every parameter is a filter, and every filter parses."""
+    return asked.is_valid() and not asked.unknown()
+
+
+def framed(request: HttpRequest, kind: ListOf, asked: ListFilter, **content: Any) -> Listing:
+    """The listing with what was found, as its user wants to see it."""
+    kept = preferences_of(request.user)
+    columns = kind.shown_columns(kept.columns.get(kind.name, []), asked)
+    if content.get("lines"):
+        total = content["chosen_total"]
+        content["bulk"] = bulk_bar_of(kind, asked, total, request.user)
+    return Listing(
+        kind=kind,
+        form=asked.form,
+        is_valid=is_askable(asked),
+        is_filtered=bool(asked.parameters()),
+        all_query=narrowed(request.GET, kind.state_filter, None),
+        heads=heads_of(columns, asked, request.GET),
+        order=asked.order,
+        shown=frozenset(column.name for column in columns),
+        density=kept.density,
+        bar=None if is_part(request) else bar_of(request, kind, asked, kept),
+        **content,
+    )
+
+
+def show_list(request: HttpRequest, name: str, **context: Any) -> HttpResponse:
+    """The page of a list, or its live part; opened without a filter, with the user's own one.
+
+    Values of the context that are functions are called with the listing.
+    """
+    listing = listing_of(request, find_list(name))
+    return show_listing(request, listing, **context)
+
+
+def show_listing(request: HttpRequest, listing: Any, **context: Any) -> HttpResponse:
+    """The page of what was listed."""
+    bar: ListBar | None = listing.bar
+    if bar and not request.GET and (query := default_query(bar)):
+        return HttpResponseRedirect(query)
+    told = {key: each(listing) if callable(each) else each for key, each in context.items()}
+    name = listing.kind.name.replace("-", "_")
+    response = render_page(request, name, {"listing": listing, "bar": bar, **told})
+    if bar and listing.is_valid:
+        remember_last(response, request, bar)
+    return response
+
+
+def _summary(kind: ListOf, asked: ListFilter) -> Summary:
+    return summarise(
+        asked.hinted(asked.qs),
+        every_state=asked.without(kind.state_filter),
+        states=kind.states,
+        groups={group.name: group.expression for group in kind.groups},
+    )
+
+
+def facets_of(
+    query: QueryDict, name: str, counts: Mapping[str, Count | int], chosen: Chosen
+) -> list[Facet]:
+    """A link to each value, which takes it away where it is chosen."""
+    facets = []
+    for value, count in counts.items():
+        is_chosen = value in chosen.included
+        rest = [each for each in chosen.included if each != value] if is_chosen else [value]
+        facets.append(Facet(value, count, narrowed(query, name, rest), is_chosen))
+    return facets
+
+
+def _groups(query: QueryDict, kind: ListOf, summary: Summary, asked: ListFilter) -> list[Group]:
+    set_now = asked.parameters()
+    found = []
+    for group in kind.groups:
+        values = set_now.get(group.name, [])
+        facets = [
+            Facet(
+                value,
+                count,
+                narrowed(query, group.name, None if value in values else [value]),
+                value in values,
+            )
+            for value, count in summary.groups.get(group.name, ())
+        ]
+        # A single value that all rows share tells nothing that could be narrowed.
+        if len(facets) > 1 or any(facet.is_chosen for facet in facets):
+            found.append(Group(group.name, group.label, facets))
+    return found

@@ -1,0 +1,282 @@
+"""One viewer for all logs: which lines are asked for, and where the links beside them lead."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlencode
+
+from django.http import HttpRequest, HttpResponse, HttpResponseNotModified
+from django.shortcuts import render
+from django.utils.safestring import SafeString, mark_safe
+
+from matching.patience import Patience
+from portal.shared.readable_logs import Log, counting_time
+from portal.web.logs.lines import Marked, gap_as_html, lines_as_html, text_as_html
+from wms.jobs.output.lines import (
+    WINDOW_BYTES,
+    Line,
+    Search,
+    Window,
+    line_start,
+    search_back,
+    window_after,
+    window_around,
+    window_before,
+)
+
+_MAX_PLACE = 2**62
+_LINES = re.compile(r"([0-9]{1,18})(?:-([0-9]{1,18}))?\Z")
+_LONGEST_WORDS = 200
+#: One search reads so much, for so long, and finds so many lines.
+SEARCH_BYTES = 256 * 1024 * 1024
+SEARCH_S = 0.5
+SEARCH_LINES = 100
+FOLLOW_S = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What an address asks for; `faults` are by parameter. Without a place it is the end."""
+
+    before: int | None = None
+    start: int | None = None
+    at: int | None = None
+    lines: range = range(0)
+    words: str = ""
+    until: int | None = None
+    is_wrapped: bool = True
+    faults: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, query: Mapping[str, str]) -> Asked:
+        """Read the parameters of an address."""
+        faults: dict[str, str] = {}
+        places = {name: _place(query, name, faults) for name in ("before", "from", "at", "until")}
+        words = query.get("q", "").strip()
+        if len(words) > _LONGEST_WORDS or "\n" in words:
+            faults["q"] = f"Look for at most {_LONGEST_WORDS} characters of one line."
+            words = ""
+        return cls(
+            before=places["before"],
+            start=places["from"],
+            at=places["at"],
+            lines=_numbers(query, faults),
+            words=words,
+            until=places["until"],
+            is_wrapped=query.get("wrap") != "0",
+            faults=faults,
+        )
+
+
+def _place(query: Mapping[str, str], name: str, faults: dict[str, str]) -> int | None:
+    text = query.get(name, "")
+    if not text:
+        return None
+    if not text.isascii() or not text.isdigit() or int(text[:20]) > _MAX_PLACE:
+        faults[name] = f"{name} must be the number of a byte."
+        return None
+    return int(text)
+
+
+def _numbers(query: Mapping[str, str], faults: dict[str, str]) -> range:
+    """`120`, or `120-140`."""
+    text = query.get("line", "").strip()
+    if not text:
+        return range(0)
+    found = _LINES.match(text) if text.isascii() else None
+    if found is None or int(found[1]) < 1:
+        faults["line"] = "Give the number of a line."
+        return range(0)
+    first, last = int(found[1]), int(found[2] or found[1])
+    return range(min(first, last), max(first, last) + 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A window as it is shown: `first` is the number of its first line, if that is known."""
+
+    window: Window
+    first: int | None
+    marked: Marked
+    fault: str = ""
+
+    @property
+    def html(self) -> SafeString:
+        """The lines, between what is not here of the text."""
+        lines = lines_as_html(self.window.lines, first=self.first, marked=self.marked)
+        gaps = (self.window.gap_before, self.window.gap_after)
+        before, after = (gap_as_html(gap) for gap in gaps)
+        return mark_safe(before + lines + after)
+
+
+def show(log: Log, asked: Asked) -> Shown:
+    """The window that is asked for; the end where that is not here."""
+    patience = counting_time()
+    window, marked, fault = _window(log, asked, patience)
+    ends = log.counts.before(window.start, patience)
+    return Shown(window, None if ends is None else ends + 1, marked, fault)
+
+
+def _window(log: Log, asked: Asked, patience: Patience) -> tuple[Window, Marked, str]:
+    text = log.text
+    if asked.lines:
+        start = log.counts.start_of(asked.lines.start, patience)
+        if start is None:
+            end = window_before(text, text.size_bytes)
+            return end, Marked(), _no_line(log, asked.lines.start)
+        return window_around(text, start), Marked(asked.lines), ""
+    if asked.at is not None:
+        begin = line_start(text, asked.at)
+        return window_around(text, begin), Marked(place=begin), ""
+    if asked.start is not None:
+        return window_after(text, asked.start), Marked(), ""
+    end_at = text.size_bytes if asked.before is None else asked.before
+    return window_before(text, end_at), Marked(), ""
+
+
+def _no_line(log: Log, number: int) -> str:
+    counts = log.counts
+    if counts.share < 1:
+        return f"Line {number} is not found yet: {counts.share:.0%} is counted. Ask again."
+    if log.text.gaps:
+        return f"There is no line {number} before byte {counts.end}; what follows is not here."
+    return f"There is no line {number}."
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A line that was found; `link` leads to it."""
+
+    label: str
+    link: str
+    html: SafeString
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a search found, and where it stopped."""
+
+    findings: Sequence[Finding]
+    search: Search
+    further: str
+
+    @property
+    def is_whole(self) -> bool:
+        """True when it came to the beginning."""
+        return self.search.stopped_at == 0
+
+
+def find(log: Log, asked: Asked) -> Found | None:
+    """Look for the words, latest lines first."""
+    if not asked.words:
+        return None
+    search = search_back(
+        log.text,
+        asked.words,
+        end=log.text.size_bytes if asked.until is None else asked.until,
+        limit_bytes=SEARCH_BYTES,
+        limit_lines=SEARCH_LINES,
+        patience=Patience(time.monotonic, SEARCH_S),
+    )
+    patience = counting_time()
+    findings = [_finding(log, line, patience) for line in search.lines]
+    further = urlencode({"q": asked.words, "until": search.stopped_at})
+    return Found(findings, search, f"?{further}#search")
+
+
+def _finding(log: Log, line: Line, patience: Patience) -> Finding:
+    ends = log.counts.before(line.start, patience)
+    link = f"at={line.start}" if ends is None else f"line={ends + 1}"
+    label = f"byte {line.start}" if ends is None else f"{ends + 1}"
+    return Finding(label, f"?{link}", mark_safe(text_as_html(line)))
+
+
+def log_page(request: HttpRequest, log: Log, context: Mapping[str, Any]) -> HttpResponse:
+    """The page of a log, or with `part` what was added to it since a place.
+
+    `context` has the title, where it is, and where it is downloaded.
+    """
+    asked = Asked.of(request.GET)
+    if request.GET.get("part"):
+        return _part(request, log, asked)
+    shown = show(log, asked)
+    window, faults = shown.window, dict(asked.faults)
+    if shown.fault:
+        faults["line"] = shown.fault
+    status = 400 if asked.faults else 404 if shown.fault else 200
+    wrap = "" if asked.is_wrapped else "&wrap=0"
+    return render(
+        request,
+        "web/log.html",
+        {
+            **context,
+            "log": log,
+            "asked": asked,
+            "shown": shown,
+            "window": window,
+            "found": find(log, asked),
+            "faults": faults,
+            "counted": _counted(log, shown),
+            "is_end": window.is_last and asked.start is None,
+            "last": (shown.first or 0) + len(window.lines) - 1,
+            "earlier": f"?before={window.start}{wrap}",
+            "later": f"?from={window.end}{wrap}",
+            "beginning": f"?from=0{wrap}",
+            "end": f"?{wrap[1:]}#end",
+            "rewrapped": _rewrapped(request),
+            "follow_s": FOLLOW_S,
+        },
+        status=status,
+    )
+
+
+def _counted(log: Log, shown: Shown) -> int:
+    """How many per cent are counted of what the numbers of these lines wait for."""
+    is_waiting = shown.first is None and shown.window.start <= log.counts.end
+    return int(100 * log.counts.share) if is_waiting else 100
+
+
+def _rewrapped(request: HttpRequest) -> str:
+    """The same place with long lines wrapped, or no more."""
+    query = request.GET.copy()
+    if query.pop("wrap", ["1"])[-1] != "0":
+        query["wrap"] = "0"
+    return f"?{query.urlencode()}#log"
+
+
+def _part(request: HttpRequest, log: Log, asked: Asked) -> HttpResponse:
+    """What came after a place; the end alone where one window does not lead there.
+
+    Nothing is read where nothing was added.
+    """
+    if request.GET.get("count"):
+        return _numbered(log, asked)
+    if request.headers.get("If-None-Match") == log.etag:
+        return HttpResponseNotModified(headers={"ETag": log.etag})
+    size_bytes = log.text.size_bytes
+    is_far = asked.start is None or not 0 <= size_bytes - asked.start <= WINDOW_BYTES
+    shown = show(log, Asked() if is_far else asked)
+    if not shown.window.is_last:
+        is_far, shown = True, show(log, Asked())
+    answer = HttpResponse(shown.html)
+    answer["ETag"] = log.etag
+    answer["X-Log-Next"] = str(shown.window.next_start)
+    answer["X-Log-Size"] = str(size_bytes)
+    answer["X-Log-Is-End"] = "1" if is_far else "0"
+    answer["X-Log-Is-Growing"] = "1" if log.is_growing else "0"
+    answer["X-Log-Note"] = log.note
+    answer["X-Log-Updated"] = log.updated_at.isoformat() if log.updated_at else ""
+    return answer
+
+
+def _numbered(log: Log, asked: Asked) -> HttpResponse:
+    """The number of the line at a place, or how much has been counted of what is before it."""
+    ends = log.counts.before(asked.start or 0, counting_time())
+    answer = HttpResponse()
+    answer["X-Log-First"] = "" if ends is None else str(ends + 1)
+    answer["X-Log-Counted"] = str(int(100 * log.counts.share))
+    return answer

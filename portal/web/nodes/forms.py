@@ -1,0 +1,84 @@
+"""The forms by which nodes are steered."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+
+from portal.web.dags.run_forms import faults_of
+from portal.web.shared.forms import ReasonForm
+from wms.core.errors import Finding, InvalidInput
+
+
+class RerunForm(ReasonForm):
+    """Why nodes run again, and whether what depends on them does too."""
+
+    with_descendants = forms.BooleanField(required=False)
+
+    def options(self) -> dict[str, Any]:
+        """What the service is asked for."""
+        descendants = self.is_valid() and self.cleaned_data["with_descendants"]
+        return {**super().options(), "with_descendants": descendants}
+
+
+class RetryForm(ReasonForm):
+    """Why nodes run again, without what has already been done below them."""
+
+    def options(self) -> dict[str, Any]:
+        """What the service is asked for."""
+        return {**super().options(), "with_descendants": False}
+
+
+class MarkDoneForm(ReasonForm):
+    """Why nodes count as done."""
+
+    def options(self) -> dict[str, Any]:
+        """What the service is asked for."""
+        return {**super().options(), "as_done": True}
+
+
+class MarkFailedForm(ReasonForm):
+    """Why nodes count as failed."""
+
+    def options(self) -> dict[str, Any]:
+        """What the service is asked for."""
+        return {**super().options(), "as_done": False}
+
+
+class ChangeForm(ReasonForm):
+    """What changes of nodes that are not submitted yet; what is left empty does not."""
+
+    variables = forms.CharField(required=False, max_length=200_000)
+    priority = forms.IntegerField(required=False, min_value=-(2**31), max_value=2**31 - 1)
+    max_retries = forms.IntegerField(required=False, min_value=0, max_value=2**31 - 1)
+
+    def options(self) -> dict[str, Any]:
+        """What the service is asked for. Raises InvalidInput with every fault."""
+        if not self.is_valid():
+            raise InvalidInput(faults_of(self))
+        given = self.cleaned_data
+        variables = _variables(given["variables"])
+        if not variables and given["priority"] is None and given["max_retries"] is None:
+            raise InvalidInput.of("Nothing is to be changed: fill in what should be different.")
+        return {
+            **super().options(),
+            "variables": variables,
+            "priority": given["priority"],
+            "max_retries": given["max_retries"],
+        }
+
+
+def _variables(text: str) -> dict[str, str]:
+    """The lines `name = value`. Raises InvalidInput for others."""
+    found, findings = {}, []
+    for line, written in enumerate(text.splitlines(), start=1):
+        name, sign, value = written.partition("=")
+        if not written.strip():
+            continue
+        if not sign or not name.strip():
+            findings.append(Finding("must be name = value", field="VARS", line=line))
+        found[name.strip()] = value.strip()
+    if findings:
+        raise InvalidInput(findings)
+    return found

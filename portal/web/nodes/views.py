@@ -1,0 +1,239 @@
+"""A node's page, steering nodes with a look before at what that means, and scripts' outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from django.contrib import messages
+from django.db.models import QuerySet
+from django.http import FileResponse, Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.http import require_http_methods, require_safe
+
+from portal.web.nodes.actions import NODE_STEERINGS, NodeSteering, node_steerings
+from portal.web.shared.downloads import send_download
+from portal.web.shared.pages import page, render_page
+from portal.web.shared.stale_forms import version_of, while_version
+from wms.core.actors import Actor
+from wms.core.errors import Conflict, InvalidInput, NotFound, NotPermitted, PilotageError
+from wms.dags.engine.node_features import features_of
+from wms.dags.models import Dag, Node, ScriptRun
+from wms.dags.policy import require_steering
+from wms.dags.reading.node_selectors import (
+    count_below,
+    events_of_node,
+    find_node,
+    find_script_run,
+    inner_dags_of_node,
+    jobs_of_node,
+    parents_and_children,
+    requests_of_node,
+    script_runs_of,
+)
+from wms.dags.reading.obstacles import obstacles_of
+from wms.dags.reading.selectors import find_dag
+from wms.dags.services.nodes import MAX_NODES
+from wms.dags.states import DAG_TERMINAL, NODE_TERMINAL, NodeKind, NodeState, ScriptState
+from wms.jobs.content.blobs import read_tail
+from wms.jobs.selectors import latest_attempts
+
+_EVENTS_SHOWN = 100
+_JOBS_SHOWN = 100
+_RUNS_SHOWN = 50
+#: Of so many of them the end of the output is shown as well.
+_OUTPUTS_SHOWN = 5
+_TAIL_BYTES = 8 * 1024
+_NODES_SHOWN = 50
+_COLUMNS = (
+    "name", "ordinal", "kind", "state", "state_reason", "priority", "retry_number", "max_retries",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class RunLine:
+    """A run of a script with the end of what it printed; `look` is the state that it shows."""
+
+    run: ScriptRun
+    look: str
+    tail: str
+    is_cut: bool
+
+
+@require_safe
+@page
+def node_page(request: HttpRequest, dag_id: int, node_id: int) -> HttpResponse:
+    """Everything about one node."""
+    node = find_node(request.user, dag_id, node_id)
+    dag = node.dag
+    is_subdag, is_data = node.kind == NodeKind.SUBDAG, node.kind == NodeKind.DATA
+    jobs = [] if is_subdag or is_data else list(jobs_of_node(node)[: _JOBS_SHOWN + 1])
+    parents, children = parents_and_children(node)
+    runs = list(script_runs_of(node)[: _RUNS_SHOWN + 1])
+    events = list(events_of_node(node)[: _EVENTS_SHOWN + 1])
+    attempts = latest_attempts([job.pk for job in jobs])
+    steerings = [
+        each
+        for each in node_steerings(request.user, dag)
+        if not each.obstacle(dag, state=node.state, kind=node.kind)
+    ]
+    context = {
+        "dag": dag,
+        "node": node,
+        "features": features_of(node.features),
+        "description": node.submit_description,
+        "steerings": steerings,
+        "obstacles": obstacles_of(node, now=timezone.now()),
+        "parents": parents,
+        "children": children,
+        "jobs": [(job, attempts.get(job.pk)) for job in jobs[:_JOBS_SHOWN]],
+        "jobs_cut": len(jobs) > _JOBS_SHOWN,
+        "runs": [_run_line(run, place) for place, run in enumerate(runs[:_RUNS_SHOWN])],
+        "runs_cut": len(runs) > _RUNS_SHOWN,
+        "inner": list(inner_dags_of_node(node)[:_RUNS_SHOWN]) if is_subdag else [],
+        "requests": list(requests_of_node(node)[:_RUNS_SHOWN]) if is_data else [],
+        "events": events[:_EVENTS_SHOWN],
+        "events_cut": len(events) > _EVENTS_SHOWN,
+    }
+    return render_page(request, "node", context)
+
+
+def _run_line(run: ScriptRun, place: int) -> RunLine:
+    has_failed = run.state == ScriptState.ENDED and run.exit_code != 0
+    look = "failed" if has_failed else run.state
+    if run.output is None or place >= _OUTPUTS_SHOWN:
+        return RunLine(run, look, "", is_cut=False)
+    tail = read_tail(run.output.sha256, limit_bytes=_TAIL_BYTES)
+    return RunLine(run, look, tail, is_cut=run.output.size_bytes > _TAIL_BYTES)
+
+
+@require_safe
+@page
+def script_output(request: HttpRequest, dag_id: int, run_id: int) -> FileResponse:
+    """What a run of a script printed, as a download."""
+    run = find_script_run(request.user, dag_id, run_id)
+    if run.output is None:
+        raise NotFound(f"Script run {run_id} has printed nothing.")
+    return send_download(run.output, f"script-{run.pk}.{run.kind}.txt")
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """The nodes of a selection: those with which it can be done, and the others with the reason."""
+
+    nodes: Sequence[Node]
+    left: Sequence[tuple[Node, str]]
+    #: More were asked for than one request takes.
+    is_cut: bool = False
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@page
+def steer_nodes(request: HttpRequest, dag_id: int, event: str) -> HttpResponse:
+    """Show what a change of nodes would do, or do it.
+
+    Nodes are given by their ids in `node`, all of a state by `state`, or by their names.
+    """
+    steering = NODE_STEERINGS.get(event)
+    if steering is None:
+        raise Http404
+    dag = find_dag(request.user, dag_id)
+    require_steering(Actor.person(request.user), [dag])
+    if request.method != "POST":
+        return _confirm(request, dag, steering, _asked_for(request, dag, steering))
+    names = request.POST.get("nodes", "").split()
+    try:
+        options = steering.form_class(request.POST).options()
+        # Whoever changes nodes of a DAG has locked it.
+        rows, now = Dag.objects.filter(pk=dag.pk), partial(_version_of, names=names)
+        with while_version(request, rows, now, what="some of these nodes"):
+            applied = steering.service(dag.pk, names, actor=Actor.person(request.user), **options)
+        if not applied.changed:
+            raise Conflict("Nothing was done: the nodes are under way.")
+    except (NotPermitted, NotFound):
+        raise
+    except PilotageError as error:
+        chosen = _chosen(dag, steering, Node.objects.filter(dag=dag, name__in=names[:MAX_NODES]))
+        return _confirm(request, dag, steering, chosen, error=error)
+    return _done(request, dag, steering, names, len(applied.changed))
+
+
+def _asked_for(request: HttpRequest, dag: Dag, steering: NodeSteering) -> Chosen:
+    state = request.GET.get("state", "")
+    nodes = Node.objects.filter(dag=dag)
+    if state:
+        if state not in NodeState.values:
+            raise NotFound(f"There is no node state {state!r}.")
+        return _chosen(dag, steering, nodes.filter(state=state))
+    given = request.GET.getlist("node")[:MAX_NODES]
+    ids = [int(text) for text in given if text.isascii() and text.isdigit() and len(text) <= 18]
+    if len(ids) < len(given):
+        raise NotFound("A node is given by its number; one of these is no number.")
+    return _chosen(dag, steering, nodes.filter(pk__in=ids))
+
+
+def _chosen(dag: Dag, steering: NodeSteering, nodes: QuerySet[Node]) -> Chosen:
+    rows = list(nodes.only(*_COLUMNS).order_by("ordinal")[: MAX_NODES + 1])
+    judged = [(n, steering.obstacle(dag, state=n.state, kind=n.kind)) for n in rows[:MAX_NODES]]
+    return Chosen(
+        nodes=[node for node, obstacle in judged if not obstacle],
+        left=[(node, obstacle) for node, obstacle in judged if obstacle],
+        is_cut=len(rows) > MAX_NODES,
+    )
+
+
+def _version_of(dag: Dag, names: Sequence[str]) -> str:
+    rows = Node.objects.filter(dag=dag, name__in=names[:MAX_NODES]).order_by("pk")
+    return version_of(list(rows.values_list("pk", "state", "priority", "max_retries", "variables")))
+
+
+def _confirm(
+    request: HttpRequest,
+    dag: Dag,
+    steering: NodeSteering,
+    chosen: Chosen,
+    *,
+    error: PilotageError | None = None,
+) -> HttpResponse:
+    ids = [node.pk for node in chosen.nodes]
+    below = count_below(ids) if steering.event in ("rerun", "retry", "mark-failed") else {}
+    form = steering.form_class(request.POST or None)
+    findings = error.findings[:_NODES_SHOWN] if isinstance(error, InvalidInput) else ()
+    context = {
+        "dag": dag,
+        "steering": steering,
+        "nodes": chosen.nodes[:_NODES_SHOWN],
+        "seen": _version_of(dag, [node.name for node in chosen.nodes]),
+        "names": "\n".join(node.name for node in chosen.nodes),
+        "total": len(chosen.nodes),
+        "is_cut": chosen.is_cut,
+        "left": chosen.left[:_NODES_SHOWN],
+        "left_total": len(chosen.left),
+        "below_ended": sum(below.get(state, 0) for state in NODE_TERMINAL),
+        "below_futile": below.get(NodeState.FUTILE.value, 0),
+        "below_waiting": below.get(NodeState.WAITING.value, 0),
+        "reopens": dag.state in DAG_TERMINAL and steering.event in ("rerun", "retry"),
+        "form": form,
+        "with_descendants": request.method != "POST" or "with_descendants" in request.POST,
+        "findings": findings,
+        "error": error,
+    }
+    return render_page(request, "steer_nodes", context, status=error.status if error else 200)
+
+
+def _done(
+    request: HttpRequest, dag: Dag, steering: NodeSteering, names: Sequence[str], changed: int
+) -> HttpResponse:
+    tell = partial(messages.success, request)
+    if len(names) > 1 or changed > 1:
+        tell(f"{steering.label}: {changed} nodes are changed.")
+    else:
+        tell(f"Node {names[0]} {steering.done}.")
+    if len(names) == 1:
+        node = Node.objects.filter(dag=dag, name=names[0]).only("pk").first()
+        if node is not None:
+            return redirect("web:node", dag_id=dag.pk, node_id=node.pk)
+    return redirect(reverse("web:dag", args=[dag.pk]) + "?tab=nodes#tab")

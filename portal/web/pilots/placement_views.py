@@ -1,0 +1,71 @@
+"""The page of a placement request, and removing it."""
+
+from __future__ import annotations
+
+from operator import attrgetter
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.views.decorators.http import require_http_methods, require_safe
+
+from portal.web.shared.forms import ReasonForm
+from portal.web.shared.pages import page, render_page
+from portal.web.shared.stale_forms import while_seen
+from wms.core.actors import Actor
+from wms.core.errors import Conflict, NotFound, NotPermitted, PilotageError
+from wms.dags.reading.node_selectors import nodes_of_requests
+from wms.placement.models import PlacementRequest
+from wms.placement.policy import may_steer
+from wms.placement.selectors import find_request
+from wms.placement.services import remove_requests
+from wms.placement.states import TERMINAL
+
+_EVENTS_SHOWN = 100
+
+
+@require_safe
+@page
+def placement_page(request: HttpRequest, request_id: int) -> HttpResponse:
+    """Everything about one request."""
+    return _page(request, find_request(request.user, request_id))
+
+
+def _page(
+    request: HttpRequest, found: PlacementRequest, error: PilotageError | None = None
+) -> HttpResponse:
+    events = list(found.events.order_by("-pk")[: _EVENTS_SHOWN + 1])
+    is_open = found.state not in TERMINAL
+    context = {
+        "placement": found,
+        "node": nodes_of_requests([found.pk]).get(found.pk),
+        "attempts": list(found.attempts.order_by("-number")),
+        "may_remove": is_open and may_steer(request.user, found.owner_id),
+        "reason": request.POST.get("reason", ""),
+        "error": error,
+        "events": events[:_EVENTS_SHOWN],
+        "events_cut": len(events) > _EVENTS_SHOWN,
+    }
+    return render_page(request, "placement", context, status=error.status if error else 200)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@page
+def remove(request: HttpRequest, request_id: int) -> HttpResponse:
+    """End a request; whoever had to log in again comes here by GET, and is led to the form."""
+    found = find_request(request.user, request_id)
+    if request.method != "POST":
+        return redirect("web:placement", request_id=found.pk)
+    try:
+        options = ReasonForm(request.POST).options()
+        rows, state = PlacementRequest.objects.filter(pk=found.pk), attrgetter("state")
+        with while_seen(request, rows, state, what=f"request {found.pk}") as now:
+            applied = remove_requests([found.pk], actor=Actor.person(request.user), **options)
+        if not applied.changed:
+            raise Conflict(f"Nothing was done: the request is {now.state}.")
+    except (NotPermitted, NotFound):
+        raise
+    except PilotageError as error:
+        return _page(request, find_request(request.user, request_id), error)
+    messages.success(request, f"Placement request {found.pk} is removed.")
+    return redirect("web:placement", request_id=found.pk)

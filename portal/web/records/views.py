@@ -1,0 +1,55 @@
+"""The audit trail: who did what to which object, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.http import require_safe
+
+from portal.web.lists.listing import show_list
+from portal.web.shared.pages import page, render_page
+from wms.core.audit import find_entry
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One thing that an entry tells: a value, or what was before and what came after."""
+
+    name: str
+    is_change: bool
+    before: Any
+    after: Any
+
+
+@require_safe
+@page
+def audit_list(request: HttpRequest) -> HttpResponse:
+    """Entries that the user may read, latest first."""
+    return show_list(request, "audit")
+
+
+@require_safe
+@page
+def audit_entry(request: HttpRequest, entry_id: int) -> HttpResponse:
+    """One entry with all that it tells, before and after."""
+    entry = find_entry(request.user, entry_id)
+    facts = facts_of(entry.facts)
+    context = {
+        "entry": entry,
+        "changes": [fact for fact in facts if fact.is_change],
+        "told": [fact for fact in facts if not fact.is_change],
+    }
+    return render_page(request, "audit_entry", context)
+
+
+def facts_of(facts: Mapping[str, Any]) -> Sequence[Fact]:
+    """What an entry tells. A pair of values is a change."""
+    return [
+        Fact(name, True, *value)
+        if isinstance(value, list) and len(value) == 2 and name != "nodes"
+        else Fact(name, False, None, value)
+        for name, value in facts.items()
+    ]

@@ -1,0 +1,46 @@
+"""Faults of an input as pages quote them: the place, the message, and the line itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import BinaryIO
+
+from wms.core.errors import Finding
+from wms.dags.submission.checking import read_text
+
+#: So many faults are quoted; the rest is counted.
+SHOWN = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Quoted:
+    """A fault with the line that it is in."""
+
+    place: str
+    command: str
+    message: str
+    line: str
+
+
+def quoted(
+    findings: Sequence[Finding], files: Mapping[str, BinaryIO] | None = None
+) -> list[Quoted]:
+    """The first faults by file and line; lines are quoted from those files that are texts."""
+    lines: dict[str, list[str]] = {}
+    found = []
+    for finding in sorted(findings[:SHOWN], key=lambda each: (each.file, each.line or 0)):
+        stream = (files or {}).get(finding.file)
+        if finding.line is not None and stream is not None and finding.file not in lines:
+            lines[finding.file] = read_text(stream, file=finding.file)[0].splitlines()
+        found.append(_quote(finding, lines.get(finding.file, [])))
+    return found
+
+
+def _quote(finding: Finding, lines: Sequence[str]) -> Quoted:
+    number = finding.line or 0
+    place = finding.file or finding.field
+    if finding.line is not None:
+        place = f"{place}:{number}" if finding.file else f"{place}, line {number}"
+    line = lines[number - 1].strip() if 0 < number <= len(lines) else ""
+    return Quoted(place, finding.command, finding.message, line[:500])

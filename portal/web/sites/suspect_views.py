@@ -1,0 +1,58 @@
+"""A worker node that is suspected of failing jobs."""
+
+from __future__ import annotations
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.utils import timezone
+from django.views.decorators.http import require_http_methods, require_safe
+
+from portal.web.shared.forms import ReasonForm
+from portal.web.shared.pages import page, render_page
+from portal.web.sites.suspects import suspect_lines
+from wms.core.actors import Actor
+from wms.core.errors import NotFound, NotPermitted, PilotageError
+from wms.pilots.monitoring.suspects import clear_node, find_suspect
+from wms.sites.policy import may_steer
+
+
+@require_safe
+@page
+def suspect_page(request: HttpRequest, suspect_id: int) -> HttpResponse:
+    """Why a worker node is or was suspected, and the form that clears it."""
+    return _suspect_page(request, suspect_id)
+
+
+def _suspect_page(
+    request: HttpRequest, suspect_id: int, *, error: PilotageError | None = None
+) -> HttpResponse:
+    node = find_suspect(request.user, suspect_id)
+    [line] = suspect_lines(request.user, [node])
+    context = {
+        "line": line,
+        "node": node,
+        "form": ReasonForm(request.POST or None),
+        "error": error,
+        "may_clear": node.ended_at is None and may_steer(request.user, node.site),
+    }
+    status = error.status if error else 200
+    return render_page(request, "suspected_node", context, status=status)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@page
+def clear(request: HttpRequest, suspect_id: int) -> HttpResponse:
+    """Suspect a worker node no longer; a refusal is shown at the form that was sent."""
+    node = find_suspect(request.user, suspect_id)
+    if request.method != "POST":
+        return redirect("web:suspected-node", suspect_id=node.pk)
+    try:
+        options = ReasonForm(request.POST).options()
+        clear_node(node.pk, actor=Actor.person(request.user), now=timezone.now(), **options)
+    except (NotPermitted, NotFound):
+        raise
+    except PilotageError as error:
+        return _suspect_page(request, suspect_id, error=error)
+    messages.success(request, f"{node.host} is suspected no longer.")
+    return redirect("web:site", name=node.site.name)

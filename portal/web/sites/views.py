@@ -1,0 +1,181 @@
+"""The list of sites and a site's page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.utils import timezone
+from django.views.decorators.http import require_http_methods, require_safe
+
+from portal.lists.filters import DagFilter, PilotFilter
+from portal.shared.efficiency import Question
+from portal.shared.site_lines import matched_at
+from portal.web.jobs.needs import offer_of, reserved_for
+from portal.web.records.waste import WasteLine, shown_lines
+from portal.web.shared.forms import ReasonForm
+from portal.web.shared.pages import page, render_page
+from portal.web.sites.suspects import suspect_lines
+from wms.accounting.core_seconds import UseBy
+from wms.core.actors import Actor
+from wms.core.errors import Conflict, NotFound, NotPermitted, PilotageError
+from wms.dags.negotiation.requests import load_of, with_loads
+from wms.dags.reading.selectors import listed_dags
+from wms.dags.states import DAG_ACTIVE
+from wms.pilots.monitoring.suspects import suspects_at
+from wms.pilots.pressure.selectors import queues_now
+from wms.pilots.program.checks import FAILURES_TOLD_FOR, failed_checks_at
+from wms.pilots.selectors import listed_pilots
+from wms.pilots.states import ALIVE
+from wms.sites.ads import Attribute, current_ad
+from wms.sites.models import Site
+from wms.sites.policy import may_configure, may_steer
+from wms.sites.selectors import (
+    events_of_site,
+    find_visible_site,
+    planned_downtimes,
+    site_named,
+    visible_sites,
+)
+from wms.sites.services import ban_site, drain_site, unban_site
+from wms.sites.standing import standing_under, to_be_judged
+from wms.sites.states import TRANSITIONS
+
+_EVENTS_SHOWN = 50
+_LINES = 25
+
+
+@dataclass(frozen=True, slots=True)
+class Steering:
+    """A decision about a site."""
+
+    event: str
+    label: str
+    explanation: str
+    done: str
+    service: Callable[..., Site]
+
+
+STEERINGS = {
+    "drain": Steering(
+        event="drain",
+        label="Drain",
+        explanation="The site takes no new DAG. Those bound to it go on and get pilots.",
+        done="is draining",
+        service=drain_site,
+    ),
+    "unban": Steering(
+        event="unban",
+        label="Open",
+        explanation="The site takes DAGs and pilots again.",
+        done="is open",
+        service=unban_site,
+    ),
+    "ban": Steering(
+        event="ban",
+        label="Ban",
+        explanation="The site takes nothing new: no DAG, no pilot. What runs there goes on.",
+        done="is banned",
+        service=ban_site,
+    ),
+}
+
+
+@require_safe
+@page
+def site_page(request: HttpRequest, name: str) -> HttpResponse:
+    """A site's standing, ad, queues, pilots, DAGs and events."""
+    return show_site(request, name)
+
+
+def show_site(
+    request: HttpRequest, name: str, *, opened: str = "", error: PilotageError | None = None
+) -> HttpResponse:
+    """The site's page; with an error, the form of the steering `opened` is open and shows it."""
+    now, user = timezone.now(), request.user
+    site = site_named(with_loads(to_be_judged(visible_sites(user))), name)
+    dags = DagFilter({"site": site.name, "state": sorted(DAG_ACTIVE)}, queryset=listed_dags(user))
+    pilots = PilotFilter({"site": site.name, "state": sorted(ALIVE)}, queryset=listed_pilots(user))
+    events = list(events_of_site(site)[: _EVENTS_SHOWN + 1])
+    # All of them: one that is far off may have begun to count already, by a long lead time.
+    downtimes = list(planned_downtimes(site, now))
+    failed_checks = list(failed_checks_at(site, since=now - FAILURES_TOLD_FOR)[: _LINES + 1])
+    queues = queues_now(site)
+    ad_lines, ad_fault = _merged_ad(site)
+    context = {
+        "site": site,
+        "ad": getattr(site, "ad", None),
+        "advertisement": getattr(site, "advertisement", None),
+        "throttle": getattr(site, "throttle", None),
+        "standing": standing_under(site, downtimes, now),
+        "downtimes": downtimes[:_LINES],
+        "downtimes_cut": len(downtimes) > _LINES,
+        "steerings": _steerings(request, site),
+        "opened": opened,
+        "error": error,
+        "form": ReasonForm(request.POST or None),
+        "may_steer": may_steer(user, site),
+        "matched": matched_at(site, load_of(site)),
+        "ad_lines": ad_lines,
+        "ad_fault": ad_fault,
+        "now": now,
+        "queues": [(each, offer_of(each.queue), reserved_for(each.queue)) for each in queues],
+        "dags": dags.qs[:_LINES],
+        "suspects": suspect_lines(user, suspects_at(site)),
+        "failed_checks": failed_checks[:_LINES],
+        "failed_checks_cut": len(failed_checks) > _LINES,
+        "pilots": pilots.qs[:_LINES],
+        "waste": _waste_at(request, site, now),
+        "events": events[:_EVENTS_SHOWN],
+        "events_cut": len(events) > _EVENTS_SHOWN,
+        "may_configure": may_configure(user, site),
+    }
+    return render_page(request, "site", context, status=error.status if error else 200)
+
+
+def _waste_at(request: HttpRequest, site: Site, now: datetime) -> list[WasteLine]:
+    question = Question(UseBy.SITE, site=site.name)
+    return shown_lines(question.answer(request.user, today=now.astimezone(UTC).date()))
+
+
+def _merged_ad(site: Site) -> tuple[dict[str, Attribute], str]:
+    """The ad by attribute, in alphabetical order, or why it cannot be made."""
+    try:
+        return dict(sorted(current_ad(site).items(), key=lambda line: line[0].lower())), ""
+    except Conflict as error:
+        return {}, str(error)
+
+
+def _steerings(request: HttpRequest, site: Site) -> list[Steering]:
+    """What the user can do with the site as it is now."""
+    if not may_steer(request.user, site):
+        return []
+    return [each for each in STEERINGS.values() if site.state in TRANSITIONS[each.event].sources]
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@page
+def steer(request: HttpRequest, name: str, event: str) -> HttpResponse:
+    """Ban, drain or unban a site; a refusal is shown at the form that was sent.
+
+    Whoever had to log in again comes here by GET, and is led to the form.
+    """
+    site = find_visible_site(request.user, name)
+    if event not in STEERINGS:
+        raise NotFound(f"A site cannot be steered by {event!r}.")
+    if request.method != "POST":
+        return redirect("web:site", name=site.name)
+    steering = STEERINGS[event]
+    try:
+        options = {**ReasonForm(request.POST).options(), "seen": request.POST.get("seen", "")}
+        steering.service(site.name, actor=Actor.person(request.user), **options)
+    except (NotPermitted, NotFound):
+        raise
+    except PilotageError as error:
+        return show_site(request, name, opened=event, error=error)
+    messages.success(request, f"{site.name} {steering.done}.")
+    return redirect("web:site", name=site.name)

@@ -1,0 +1,91 @@
+"""The numbers of a submit description: amounts with units, and expressions that give numbers.
+
+HTCondor keeps an expression with the job and evaluates it for every match. Here it is evaluated
+once, when the job is made: jobs wait with others that need the same.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+
+import classad2
+
+from matching.adcost import check_cost
+from matching.classads import AdError, build_ad, evaluate, parse_expression
+from matching.expressions import references
+from matching.functions import MOST_STEPS
+from matching.substitution import Own
+from wms.dags.description.needs import parse_disk_mb, parse_memory_mb
+
+#: The commands whose values are numbers, and the attributes that HTCondor's jobs have of them.
+NUMBERS = {
+    "request_cpus": "RequestCpus",
+    "request_memory": "RequestMemory",
+    "request_disk": "RequestDisk",
+    "request_gpus": "RequestGPUs",
+    "priority": "JobPrio",
+    "max_retries": "JobMaxRetries",
+    "allowed_execute_duration": "AllowedExecuteDuration",
+    "success_exit_code": "JobSuccessExitCode",
+}
+#: Where a part of one is as good as a whole one, which is what jobs are given.
+_ROUNDED_UP = frozenset({"request_cpus", "request_memory", "request_disk", "request_gpus"})
+_WITH_UNITS = frozenset({"request_memory", "request_disk"})
+_PLAIN = re.compile(r"[0-9]+")
+_AMOUNT = re.compile(r"\+?(?:[0-9]+\.?[0-9]*|\.[0-9]+)\s*(?:[KMGT]B?)?", re.IGNORECASE)
+_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_VALUE = "NumberOfDescription"
+
+
+def is_plain(name: str, text: str) -> bool:
+    """Whether the value of a command needs no evaluation."""
+    pattern = _AMOUNT if name in _WITH_UNITS else _PLAIN
+    return not text.strip() or pattern.fullmatch(text.strip()) is not None
+
+
+def number_text(name: str, text: str, own: Callable[[str], Own | None]) -> str | None:
+    """The number that an expression gives, as text; what is no expression stays as it is.
+
+    `own` tells what of the job's own ad an expression refers to; None is what is not known yet, and
+    so is then the number. Raises ValueError for one that gives no number; a word that means nothing
+    stays as well.
+    """
+    if is_plain(name, text):
+        return text
+    try:
+        expression = parse_expression(text)
+    except AdError:
+        # Whoever reads the command tells best what it should be.
+        return text
+    ad = own(text)
+    if ad is None:
+        return None
+    try:
+        check_cost({**ad.expressions, _VALUE: text}, most_steps=MOST_STEPS)
+        value = evaluate(expression, build_ad(ad.expressions, ad.values))
+    except AdError as error:
+        raise ValueError(error.message.removeprefix(f"{_VALUE}: ")) from error
+    if isinstance(value, classad2.Value) or not isinstance(value, int | float):
+        if _WORD.fullmatch(text.strip()):
+            return text
+        raise ValueError(f"not a number: {text.strip()[:80]}{_why(text, ad)}")
+    return str(math.ceil(value) if name in _ROUNDED_UP else math.trunc(value))
+
+
+def _why(text: str, ad: Own) -> str:
+    """What an expression refers to that is not known, in words."""
+    known = {name.lower() for name in (*ad.expressions, *ad.values)}
+    unknown = {each.name for each in references(text) if each.scope == "target"}
+    unknown |= {each.name for each in references(text) if each.name not in known}
+    if not unknown:
+        return ""
+    return f"; before the job runs, nothing is known of {', '.join(sorted(unknown))[:80]}"
+
+
+def attribute_text(name: str, text: str) -> str:
+    """The expression of the attribute that a job has of a command. Raises ValueError."""
+    if name not in _WITH_UNITS or not is_plain(name, text) or not text.strip():
+        return text.strip() or "0"
+    return str(parse_memory_mb(text) if name == "request_memory" else parse_disk_mb(text) * 1024)

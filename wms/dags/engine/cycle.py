@@ -1,0 +1,176 @@
+"""The engine: reads what happened to a DAG and moves its nodes on.
+
+One transaction per DAG and round, under the lock of the DAG's row: the inbox entries are deleted
+in the transaction that acts on them, so each event counts exactly once, whoever is killed when.
+The work is proportional to the events, not to the size of the DAG.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter, deque
+from datetime import datetime
+from enum import Enum
+from typing import Any
+
+import structlog
+from celery.exceptions import SoftTimeLimitExceeded
+from django.db import OperationalError, transaction
+from django.db.models import Min
+
+from wms.core.models import InboxEntry
+from wms.dags import lifecycle
+from wms.dags import operations as steering
+from wms.dags.engine.ending import (
+    begin_ending,
+    ending_now,
+    ending_of_abort,
+    go_on_ending,
+)
+from wms.dags.engine.inbox import News, take_in, take_news
+from wms.dags.engine.round import ENGINE, Round
+from wms.dags.engine.settling import may_begin, settle
+from wms.dags.engine.starting import start_waiting
+from wms.dags.engine.submitting import submit_ready
+from wms.dags.engine.timers import fire_timers
+from wms.dags.models import Dag
+from wms.dags.scripts.asking import grant
+from wms.dags.states import DAG_TERMINAL, DagCause, DagState
+from wms.jobs import operations as jobs
+from wms.jobs.states import JobCause
+
+log = structlog.get_logger(__name__)
+_BATCH = 1000
+#: After so long a cycle begins with no other DAG: it ends before the limit of its task.
+_CYCLE_S = 30.0
+_TOO_LONG = "held for its time"
+
+
+class Advance(Enum):
+    """How a round with a DAG went."""
+
+    DONE = "advanced"
+    MORE = "goes on"
+    BUSY = "busy"
+
+
+def run_cycle(now: datetime) -> dict[str, Any]:
+    """Advance the DAGs that have something in their inbox; what is left is for the next cycle.
+
+    A DAG with more to do comes again behind the others.
+    """
+    # A DAG that goes on in its next round comes behind those that have been told of before.
+    # The entries of a DAG that it cannot go on with stay until that is released.
+    faulty = Dag.objects.filter(state=DagState.HELD, state_cause=DagCause.ENGINE)
+    keys = (
+        InboxEntry.objects.filter(topic__in=lifecycle.TOPICS)
+        .exclude(key__in=list(faulty.values_list("pk", flat=True)))
+        .values("key")
+        .annotate(first=Min("pk"))
+        .order_by("first")
+        .values_list("key", flat=True)
+    )
+    queue = deque(keys[:_BATCH])
+    outcomes: Counter[str] = Counter()
+    until_s = time.monotonic() + _CYCLE_S
+    while queue and time.monotonic() < until_s:
+        dag_id = queue.popleft()
+        outcome = _advance_safely(dag_id, now)
+        outcomes[outcome] += 1
+        if outcome == Advance.MORE.value:
+            queue.append(dag_id)
+        elif outcome == _TOO_LONG:
+            # The task's time is over.
+            break
+    return {"dags": outcomes.total(), **outcomes}
+
+
+def _advance_safely(dag_id: int, now: datetime) -> str:
+    """Advance one DAG; what goes wrong with it is its own affair and stops no other one."""
+    try:
+        return advance(dag_id, now=now).value
+    except SoftTimeLimitExceeded:
+        # Its round took as long as many should: left as it is, it would come first in each cycle.
+        log.warning("dag_advance_too_long", dag=dag_id)
+        _hold(dag_id, "takes too long with this DAG: a round of it did not end in time")
+        return _TOO_LONG
+    except OperationalError as error:
+        # The database is away, or this was a deadlock: the events stay where they are.
+        log.warning("dag_advance_postponed", dag=dag_id, error=str(error))
+        return "postponed"
+    except Exception as error:
+        log.exception("dag_advance_failed", dag=dag_id)
+        _hold(dag_id, f"cannot go on with this DAG: {type(error).__name__}: {error}")
+        return "held"
+
+
+def _hold(dag_id: int, trouble: str) -> None:
+    reason = f"the engine {trouble}"[:1000].replace("\0", "")
+    lifecycle.apply_to_dags("hold", [dag_id], actor=ENGINE, reason=reason, cause=DagCause.ENGINE)
+
+
+def advance(dag_id: int, *, now: datetime) -> Advance:
+    """Act on the new events of one DAG; BUSY when another process is at it."""
+    with transaction.atomic():
+        dag = (
+            Dag.objects.select_for_update(skip_locked=True, of=("self",))
+            .select_related("owner", "site", "workspace", "accounting_group")
+            .filter(pk=dag_id)
+            .first()
+        )
+        if dag is None:
+            return Advance.BUSY
+        news = take_news(dag_id)
+        if dag.is_followed:
+            # Another engine runs it; what happens there is told by its log.
+            return Advance.DONE
+        with Round(dag, now) as round_:
+            has_more = _act(round_, news) or news.has_more
+        if has_more:
+            lifecycle.tell_engine(dag_id)
+    return Advance.MORE if has_more else Advance.DONE
+
+
+def _act(round_: Round, news: News) -> bool:
+    """The steps of a round, in their order; whether more could be done at once."""
+    settle(round_, take_in(round_, news))
+    if round_.dag.state in DAG_TERMINAL:
+        return False
+    _take_back_returned(round_, news.returned)
+    has_more = news.is_woken and fire_timers(round_)
+    if round_.aborted_by is None and news.is_told and may_begin(round_):
+        settle(round_, start_waiting(round_))
+    if round_.aborted_by is None and may_begin(round_):
+        verdicts, is_cut = submit_ready(round_)
+        settle(round_, verdicts)
+        # What could not be submitted may have freed others, which the next round looks at.
+        has_more = has_more or is_cut or bool(verdicts)
+    if round_.aborted_by is not None:
+        begin_ending(round_, ending_of_abort(round_.aborted_by))
+        return False
+    grant(round_)
+    _conclude(round_)
+    return has_more
+
+
+def _take_back_returned(round_: Round, job_ids: list[int]) -> None:
+    """Jobs that came back to their TaskQueues after the DAG left their site, or was held."""
+    if not job_ids:
+        return
+    steering.recall_strays(round_, job_ids)
+    if round_.dag.state == DagState.HELD:
+        jobs.hold_jobs(
+            job_ids,
+            actor=round_.actor,
+            reason=steering.HELD_WITH_DAG,
+            cause=JobCause.DAG_HELD,
+            is_announced=False,
+        )
+
+
+def _conclude(round_: Round) -> None:
+    """End the DAG when every node has ended: everything that could run has run."""
+    if round_.is_aside:
+        go_on_ending(round_)
+    elif (ending := ending_now(round_)) is not None:
+        begin_ending(round_, ending)

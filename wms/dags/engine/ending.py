@@ -1,0 +1,293 @@
+"""The end of a DAG: success, failure, abort, halt or removal; its rescue, and its FINAL node."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from django.db.models import Q
+
+from wms.core.inbox import announce
+from wms.core.models import InboxEntry
+from wms.dags import lifecycle
+from wms.dags.engine.inner_nodes import inner_dags
+from wms.dags.engine.job_lists import cluster_jobs
+from wms.dags.engine.node_work import not_provisioned, requests_of_nodes
+from wms.dags.engine.round import Round
+from wms.dags.engine.settling import Verdict
+from wms.dags.lifecycle import INNER_TOPIC
+from wms.dags.models import Dag, Node, NodeTimer, ScriptRun
+from wms.dags.rescue.rescue_files import write_rescue_of
+from wms.dags.scripts.service import cancel_runs
+from wms.dags.states import (
+    COUNTED_KINDS,
+    DAG_TERMINAL,
+    NODE_IN_FLIGHT,
+    DagCause,
+    DagState,
+    DagStatus,
+    EndingEvent,
+    NodeCause,
+    NodeKind,
+    NodeState,
+    ScriptKind,
+    ScriptState,
+)
+from wms.jobs import operations as jobs
+from wms.jobs.states import TERMINAL, JobCause
+from wms.placement import services as placement
+
+_FAILURE = 1
+_REMOVED = 2
+
+
+_CAUSES = {
+    DagStatus.NODE_FAILED: DagCause.NODE_FAILED,
+    DagStatus.ABORTED: DagCause.ABORTED,
+    DagStatus.REMOVED: DagCause.REMOVED,
+    DagStatus.HALTED: DagCause.HALTED,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a DAG ends, as far as that is known before its FINAL node has run."""
+
+    status: DagStatus
+    exit_code: int
+    reason: str
+    event: EndingEvent
+
+    @property
+    def is_success(self) -> bool:
+        """Whether there is nothing to be rescued."""
+        return self.event is EndingEvent.COMPLETE
+
+
+def ending_of_abort(verdict: Verdict) -> Ending:
+    """ABORT-DAG-ON has hit. With the code 0 the DAG is a success."""
+    code = verdict.decision.aborts_with or 0
+    reason = f"ABORT-DAG-ON: node {verdict.node.name} ended with {verdict.decision.code}"
+    if code == 0:
+        return Ending(DagStatus.OK, 0, reason, EndingEvent.COMPLETE)
+    return Ending(DagStatus.ABORTED, code, reason, EndingEvent.FAIL)
+
+
+def ending_of_removal(reason: str) -> Ending:
+    """Somebody removes the DAG."""
+    return Ending(DagStatus.REMOVED, _REMOVED, reason, EndingEvent.REMOVE)
+
+
+def ending_now(round_: Round) -> Ending | None:
+    """How the DAG ends if nothing is left that could go on; None while something is."""
+    dag = round_.dag
+    if dag.done_count == dag.node_count:
+        return Ending(DagStatus.OK, 0, "", EndingEvent.COMPLETE)
+    if dag.done_count + dag.failed_count + dag.futile_count == dag.node_count:
+        return Ending(DagStatus.NODE_FAILED, _FAILURE, _reason_of_failure(dag), EndingEvent.FAIL)
+    if dag.state == DagState.HALTED and dag.site_id is not None and not _is_under_way(dag):
+        return Ending(DagStatus.HALTED, _FAILURE, f"halted: {dag.state_reason}", EndingEvent.FAIL)
+    return _ending_of_provisioner(round_)
+
+
+def begin_ending(round_: Round, ending: Ending) -> None:
+    """Stop what runs, write the rescue, and let FINAL run; without one the DAG ends now."""
+    dag = round_.dag
+    # Removed once more while FINAL runs, it does not wait for that.
+    is_impatient = dag.is_ending
+    _stop_all(round_, ending, with_final=is_impatient)
+    rescue = None if ending.is_success else write_rescue_of(dag)
+    note_ending(dag, ending, rescue.number if rescue is not None else None)
+    final = round_.beside().get(NodeKind.FINAL, [])
+    if final and not is_impatient and _start_final(round_, final[0]):
+        return
+    _end(round_, ending, ending.exit_code)
+
+
+def note_ending(dag: Dag, ending: Ending, rescue_number: int | None) -> None:
+    """Note how a DAG will end; only its FINAL node runs from now on."""
+    dag.ending_event = ending.event.value
+    dag.ending_status = int(ending.status)
+    dag.ending_code = ending.exit_code
+    dag.ending_reason = ending.reason
+    dag.ending_rescue = rescue_number
+    dag.save(
+        update_fields=[
+            "ending_event",
+            "ending_status",
+            "ending_code",
+            "ending_reason",
+            "ending_rescue",
+        ]
+    )
+
+
+def noted_ending(dag: Dag) -> Ending:
+    """How a DAG that is ending will end."""
+    status = DagStatus(dag.ending_status)
+    return Ending(status, dag.ending_code, dag.ending_reason, EndingEvent(dag.ending_event))
+
+
+def go_on_ending(round_: Round) -> None:
+    """End the DAG when its FINAL node has ended: what that gave is the DAG's exit code.
+
+    A FINAL node that failed makes the DAG fail, and the rescue is written anew.
+    """
+    dag = round_.dag
+    final = round_.beside().get(NodeKind.FINAL, [])
+    ending = noted_ending(dag)
+    if any(node.state not in (NodeState.DONE, NodeState.FAILED) for node in final):
+        return
+    if all(node.state == NodeState.DONE for node in final):
+        _end_after_final(round_, ending)
+        return
+    reason = f"the FINAL node failed: {final[0].state_reason}"
+    is_removed = ending.event is EndingEvent.REMOVE
+    failed = Ending(
+        ending.status or DagStatus.NODE_FAILED,
+        _REMOVED if is_removed else _FAILURE,
+        f"{ending.reason}; {reason}" if ending.reason else reason,
+        EndingEvent.REMOVE if is_removed else EndingEvent.FAIL,
+    )
+    write_rescue_of(dag)
+    _end(round_, failed, failed.exit_code)
+
+
+def _end_after_final(round_: Round, ending: Ending) -> None:
+    """FINAL was done: the DAG's exit code is 0, while its status goes on telling what happened."""
+    if ending.is_success:
+        _end(round_, ending, ending.exit_code)
+        return
+    reason = f"{ending.reason}; the FINAL node succeeded"
+    # What somebody removed stays so.
+    is_removed = ending.event is EndingEvent.REMOVE
+    event = ending.event if is_removed else EndingEvent.COMPLETE
+    _end(round_, Ending(ending.status, 0, reason, event), 0)
+
+
+def _end(round_: Round, ending: Ending, exit_code: int) -> None:
+    dag = round_.dag
+    NodeTimer.objects.filter(dag=dag).delete()
+    with round_.handed_over():
+        lifecycle.apply_to_dags(
+            ending.event,
+            [dag.pk],
+            actor=round_.actor,
+            reason=ending.reason,
+            cause=_CAUSES.get(ending.status, "") if not ending.is_success else "",
+            facts={dag.pk: {"status": int(ending.status), "exit_code": exit_code}},
+            ended_at=round_.now,
+            status=ending.status,
+            exit_code=exit_code,
+            ending_event="",
+        )
+    if dag.parent_node_id is not None:
+        outer = Node.objects.values_list("dag_id", flat=True).get(pk=dag.parent_node_id)
+        kind = InboxEntry.Kind.DAG
+        announce([InboxEntry(topic=INNER_TOPIC, key=outer, kind=kind, subject_id=dag.pk)])
+
+
+def _start_final(round_: Round, final: Node) -> bool:
+    """Make FINAL ready. False when it has run, or the DAG is removed and has no site.
+
+    A DAG that ends otherwise while it has no site runs FINAL at the next one.
+    """
+    dag = round_.dag
+    if final.state != NodeState.WAITING or dag.state in DAG_TERMINAL:
+        return False
+    if dag.site_id is None and dag.ending_event == EndingEvent.REMOVE:
+        return False
+    round_.move("make ready", [final.pk], ready_rank=round_.number)
+    lifecycle.tell_to_begin(dag.pk)
+    return True
+
+
+def _stop_all(round_: Round, ending: Ending, *, with_final: bool) -> None:
+    """Take out everything of the DAG that is under way; at an end by itself, only services are."""
+    dag, why = round_.dag, f"the DAG ends: {ending.reason or 'all is done'}"
+    under_way = Node.objects.filter(dag=dag, state__in=NODE_IN_FLIGHT)
+    if not with_final:
+        under_way = under_way.exclude(kind=NodeKind.FINAL)
+    nodes = list(under_way.only("pk", "job_id", "kind", "state"))
+    ready_services = Node.objects.filter(dag=dag, kind=NodeKind.SERVICE, state=NodeState.READY)
+    cancel_runs(dag.pk, reason=why, now=round_.now)
+    if nodes:
+        _stop_jobs(round_, nodes, why)
+    inner = inner_dags([dag.pk])
+    if inner:
+        stop_inner(round_, inner, why)
+    if ending.status == DagStatus.HALTED:
+        # Their PRE scripts waited for their turn: nothing of them was run.
+        waited = [node.pk for node in nodes if node.state == NodeState.PRE_RUNNING]
+        round_.move(
+            "put off", waited, reason=why, cause=NodeCause.DAG_ENDED, ready_rank=round_.number
+        )
+        nodes = [node for node in nodes if node.pk not in set(waited)]
+    stopped = [node.pk for node in nodes] + list(ready_services.values_list("pk", flat=True))
+    failed = round_.move("fail", stopped, reason=why, cause=NodeCause.DAG_ENDED)
+    round_.give_up_below(failed)
+
+
+def _stop_jobs(round_: Round, nodes: Sequence[Node], why: str) -> None:
+    clusters = [node.job_id for node in nodes if node.job_id is not None]
+    alive = cluster_jobs(clusters).exclude(state__in=TERMINAL)
+    ids = list(alive.values_list("pk", flat=True))
+    jobs.kill_jobs(ids, actor=round_.actor, reason=why, cause=JobCause.DAG_ENDED)
+    requests = requests_of_nodes(nodes)
+    if requests:
+        placement.remove_requests(requests, actor=round_.actor, reason=why)
+
+
+def stop_inner(round_: Round, dag_ids: Sequence[int], why: str) -> None:
+    """Remove inner DAGs, the innermost first; nobody waits for them any more."""
+    # Locked as everybody locks DAGs, by rising ids.
+    locked = {
+        dag.pk: dag
+        for dag in Dag.objects.filter(pk__in=dag_ids)
+        .select_related("owner", "site", "workspace")
+        .order_by("pk")
+        .select_for_update(of=("self",))
+    }
+    for dag_id in reversed(dag_ids):
+        inner = locked[dag_id]
+        inner.refresh_from_db(fields=["state", "ending_event"])
+        if inner.state not in DAG_TERMINAL:
+            with Round(inner, round_.now, round_.actor) as of_inner:
+                begin_ending(of_inner, ending_of_removal(why))
+
+
+def _is_under_way(dag: Dag) -> bool:
+    if dag.submitted_count:
+        return True
+    scripts = ScriptRun.objects.filter(dag=dag).exclude(state=ScriptState.ENDED)
+    # A halted DAG lets no PRE begin that still waits for its turn.
+    waits = Q(kind=ScriptKind.PRE, state=ScriptState.WAITING)
+    return scripts.exclude(waits).exclude(kind=ScriptKind.HOLD).exists()
+
+
+def _ending_of_provisioner(round_: Round) -> Ending | None:
+    """A provisioner that ended before it said that it is ready ends the DAG."""
+    dag = round_.dag
+    if _is_under_way(dag):
+        return None
+    failed = not_provisioned(dag).filter(state__in=(NodeState.DONE, NodeState.FAILED)).first()
+    if failed is None:
+        return None
+    reason = f"the provisioner {failed.name} ended before it was ready: {failed.state_reason}"
+    return Ending(DagStatus.NODE_FAILED, _FAILURE, reason, EndingEvent.FAIL)
+
+
+def _reason_of_failure(dag: Dag) -> str:
+    first = (
+        Node.objects.filter(dag=dag, state=NodeState.FAILED, kind__in=COUNTED_KINDS)
+        .order_by("state_since")
+        .first()
+    )
+    reason = f"{_nodes(dag.failed_count)} failed"
+    if dag.futile_count:
+        reason += f", {_nodes(dag.futile_count)} could not run"
+    return f"{reason}; first {first.name}: {first.state_reason}" if first is not None else reason
+
+
+def _nodes(count: int) -> str:
+    return "1 node" if count == 1 else f"{count} nodes"

@@ -1,0 +1,275 @@
+"""What is new for a DAG: its inbox, read and turned into verdicts about its nodes."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from django.db import connection
+from django.db.models import QuerySet
+
+from wms.core.database.statements import whole_numbers
+from wms.core.models import InboxEntry
+from wms.dags import lifecycle
+from wms.dags.engine.decisions import JOB_REMOVED, after_job, after_post, after_pre
+from wms.dags.engine.job_lists import ClusterEnds, note_ends, note_holds, note_updates
+from wms.dags.engine.node_features import features_of
+from wms.dags.engine.node_work import work_of, write_work
+from wms.dags.engine.round import Round, nodes_by_id
+from wms.dags.engine.settling import PlainEnds, Verdict, attempt_of, begin, settle_plain
+from wms.dags.models import Dag, Node, ScriptRun
+from wms.dags.scripts.asking import ask_again, defers
+from wms.dags.states import DagState, NodeCause, NodeState, ScriptKind
+from wms.placement.models import PlacementRequest
+
+#: So many entries are read in one round; the rest is for the next.
+MOST_ENTRIES = 5000
+_KIND = InboxEntry.Kind
+_ENDS = frozenset({"complete", "fail", "kill"})
+
+_TAKE = """
+DELETE FROM core_inboxentry
+WHERE id IN (
+    SELECT id FROM core_inboxentry WHERE topic = ANY(%s) AND key = %s ORDER BY id LIMIT %s
+)
+RETURNING id, kind, subject_id
+"""
+
+# One statement for thousands of events, with the plain nodes that they concern. By hand because the
+# ORM cannot join a node of this DAG only, and takes longer to write the list than to run it. OFFSET
+# keeps the planner, where it does not know yet how large the tables are, to the index by job.
+_READ = """
+SELECT event.event,
+       CASE WHEN event.event = 'kill'
+            THEN concat('the job was killed by ', event.actor, ': ', event.reason)
+            ELSE event.reason END,
+       CASE WHEN node.id IS NULL THEN event.facts END, event.job_id,
+       CASE WHEN job.cluster_id = 0 THEN job.id ELSE job.cluster_id END, node.id,
+       node.retry_number < node.max_retries
+FROM jobs_jobevent AS event
+JOIN jobs_job AS job ON job.id = event.job_id
+LEFT JOIN LATERAL (
+    SELECT * FROM dags_node WHERE dags_node.job_id = event.job_id OFFSET 0
+) AS node ON node.dag_id = %(dag)s
+    AND node.state = 'submitted' AND node.is_plain
+WHERE event.id = ANY(%(ids)s::bigint[])
+ORDER BY event.id
+"""
+
+
+@dataclass(slots=True)
+class News:
+    """The entries of one round by kind; whether the DAG was woken, and told to begin nodes.
+
+    `returned` are jobs that came back to their TaskQueues, once the news were taken in.
+    """
+
+    job_events: list[int] = field(default_factory=list)
+    script_runs: list[int] = field(default_factory=list)
+    inner_dags: list[int] = field(default_factory=list)
+    requests: list[int] = field(default_factory=list)
+    is_told: bool = False
+    is_woken: bool = False
+    has_more: bool = False
+    returned: list[int] = field(default_factory=list)
+
+
+class JobNews(NamedTuple):
+    """An event of a job: `cluster_id` is its first job's."""
+
+    event: str
+    reason: str
+    facts: dict[str, Any]
+    job_id: int
+    cluster_id: int
+
+
+def take_news(dag_id: int) -> News:
+    """Read and delete the DAG's entries, at most so many of one round."""
+    with connection.cursor() as cursor:
+        cursor.execute(_TAKE, [list(lifecycle.TOPICS), dag_id, MOST_ENTRIES])
+        rows = sorted(cursor.fetchall())
+    news = News(has_more=len(rows) == MOST_ENTRIES)
+    subjects = {
+        _KIND.JOB_EVENT: news.job_events,
+        _KIND.SCRIPT_RUN: news.script_runs,
+        _KIND.DAG: news.inner_dags,
+        _KIND.REQUEST: news.requests,
+    }
+    for _, kind, subject_id in rows:
+        if kind in subjects:
+            subjects[kind].append(subject_id)
+        else:
+            news.is_woken = True
+            news.is_told = news.is_told or kind == _KIND.BEGIN
+    return news
+
+
+def take_in(round_: Round, news: News) -> list[Verdict]:
+    """Settle the ends of plain nodes, and tell what becomes of the others that the news concern."""
+    plain, events = _read_job_events(round_, news.job_events)
+    news.returned = [event.job_id for event in events if event.event == "reschedule"]
+    special = settle_plain(round_, plain)
+    return [
+        *_verdicts_of_jobs(round_, events),
+        *_verdicts_of_scripts(round_, news.script_runs),
+        *_verdicts_of_inner(round_, news.inner_dags),
+        *_verdicts_of_requests(round_, news.requests),
+        *begin(round_, special),
+    ]
+
+
+def _read_job_events(round_: Round, event_ids: Sequence[int]) -> tuple[PlainEnds, list[JobNews]]:
+    """What becomes of the plain nodes whose jobs ended, and all other events, in their order.
+
+    An event of a job that its node has done with concerns nobody; so below.
+    """
+    plain = PlainEnds()
+    others: list[JobNews] = []
+    if not event_ids:
+        return plain, others
+    with connection.cursor() as cursor:
+        cursor.execute(_READ, {"ids": whole_numbers(event_ids), "dag": round_.dag.pk})
+        for event, reason, facts, job_id, cluster_id, node_id, has_retries in cursor.fetchall():
+            if node_id is None or event not in _ENDS:
+                told = json.loads(facts) if facts else {}
+                others.append(JobNews(event, reason, told, job_id, cluster_id))
+            elif event == "complete":
+                plain.done.append(node_id)
+            elif has_retries and not round_.is_aside:
+                plain.retried[reason].append(node_id)
+            else:
+                plain.failed[reason].append(node_id)
+    return plain, others
+
+
+def _verdicts_of_jobs(round_: Round, events: Iterable[JobNews]) -> list[Verdict]:
+    """What becomes of the other nodes whose jobs ended; their holds are counted.
+
+    A provisioner whose job said that it is ready lets the others begin.
+    """
+    ends: dict[int, list[JobNews]] = defaultdict(list)
+    holds: dict[int, list[JobNews]] = defaultdict(list)
+    updates: dict[int, list[JobNews]] = defaultdict(list)
+    by_event = {"hold": holds, "update": updates} | dict.fromkeys(_ENDS, ends)
+    for event in events:
+        if event.event in by_event:
+            by_event[event.event][event.cluster_id].append(event)
+    if holds:
+        note_holds(round_, _submitted(round_, holds), holds)
+    note_updates(round_, _submitted(round_, updates), updates)
+    verdicts = []
+    for node in _submitted(round_, ends).exclude(is_plain=True):
+        found = note_ends(round_, node, ends[node.job_id or 0])
+        if found is not None:
+            verdicts.append(_verdict_of_job(round_, node, found))
+    return verdicts
+
+
+def _submitted(round_: Round, clusters: Iterable[int]) -> QuerySet[Node]:
+    wanted = list(clusters)
+    if not wanted:
+        return Node.objects.none()
+    submitted = Node.objects.filter(dag=round_.dag, state=NodeState.SUBMITTED, job_id__in=wanted)
+    return submitted.select_related("work").order_by("ordinal")
+
+
+def _verdict_of_job(round_: Round, node: Node, ends: ClusterEnds) -> Verdict:
+    attempt = attempt_of(round_, node, features_of(node.features))
+    return Verdict(node, after_job(attempt, ends.code), ends.reason, NodeCause.JOB)
+
+
+def _verdicts_of_scripts(round_: Round, run_ids: Sequence[int]) -> list[Verdict]:
+    """What becomes of the nodes whose scripts ended; one that said "not yet" is run again."""
+    if not run_ids:
+        return []
+    runs = list(ScriptRun.objects.filter(pk__in=run_ids).order_by("ended_at", "pk"))
+    nodes = nodes_by_id({run.node_id for run in runs})
+    verdicts, pre_ended = [], []
+    for run in runs:
+        node = nodes[run.node_id]
+        if run.kind == ScriptKind.HOLD or not _is_current(run, node):
+            continue
+        defer_s = defers(run, node)
+        if defer_s is not None:
+            ask_again(round_, run, defer_s)
+            continue
+        verdicts.append(_verdict_of_script(round_, run, node))
+        if run.kind == ScriptKind.PRE:
+            work_of(node).pre_code = run.exit_code or 0
+            pre_ended.append(work_of(node))
+    # A POST script is told of it, and nobody runs PRE again in this attempt.
+    write_work(pre_ended, "pre_code")
+    return verdicts
+
+
+def _is_current(run: ScriptRun, node: Node) -> bool:
+    waits = {ScriptKind.PRE: NodeState.PRE_RUNNING, ScriptKind.POST: NodeState.POST_RUNNING}
+    return node.state == waits[ScriptKind(run.kind)].value and run.retry_number == node.retry_number
+
+
+def _verdict_of_script(round_: Round, run: ScriptRun, node: Node) -> Verdict:
+    attempt = attempt_of(round_, node, features_of(node.features))
+    code = run.exit_code or 0
+    decide = after_pre if run.kind == ScriptKind.PRE else after_post
+    decision = decide(attempt, code)
+    why = run.failure or f"exit code {code}"
+    reason = f"{run.kind.upper()} script: {why}" if code or run.failure else ""
+    has_jobs = run.kind == ScriptKind.POST
+    return Verdict(node, decision, reason, NodeCause.SCRIPT, has_jobs=has_jobs)
+
+
+def _verdicts_of_inner(round_: Round, dag_ids: Sequence[int]) -> list[Verdict]:
+    """What becomes of the nodes whose inner DAGs ended: their exit code is the node's.
+
+    One that was removed is like a job that was, whatever its FINAL node gave.
+    """
+    verdicts: list[Verdict] = []
+    if not dag_ids:
+        return verdicts
+    ended = Dag.objects.filter(pk__in=dag_ids).select_related("parent_node__work")
+    for inner in ended.order_by("pk"):
+        node = inner.parent_node
+        if node is None or node.state != NodeState.SUBMITTED:
+            continue
+        if work_of(node).inner_dag_id != inner.pk:
+            continue
+        code = inner.exit_code if inner.exit_code is not None else 1
+        if inner.state == DagState.REMOVED:
+            code = JOB_REMOVED
+        attempt = attempt_of(round_, node, features_of(node.features))
+        reason = f"the inner DAG {inner.pk} ended with {code}: {inner.state_reason}" if code else ""
+        verdicts.append(Verdict(node, after_job(attempt, code), reason, NodeCause.INNER_DAG))
+    return verdicts
+
+
+def _verdicts_of_requests(round_: Round, request_ids: Sequence[int]) -> list[Verdict]:
+    """What becomes of the nodes whose placement requests ended."""
+    requests = {
+        request.pk: request for request in PlacementRequest.objects.filter(pk__in=request_ids)
+    }
+    if not requests:
+        return []
+    nodes = Node.objects.filter(
+        dag=round_.dag, state=NodeState.SUBMITTED, work__request__in=list(requests)
+    )
+    verdicts = []
+    for node in nodes.select_related("work").order_by("ordinal"):
+        request = requests[node.work.request_id or 0]
+        code = _code_of_request(request)
+        attempt = attempt_of(round_, node, features_of(node.features))
+        reason = request.state_reason if code else ""
+        verdicts.append(Verdict(node, after_job(attempt, code), reason, NodeCause.REQUEST))
+    return verdicts
+
+
+def _code_of_request(request: PlacementRequest) -> int:
+    if request.state == "completed":
+        return 0
+    if request.state == "removed":
+        return JOB_REMOVED
+    last = request.attempts.order_by("number").last()
+    return (last.exit_code if last is not None else None) or 1

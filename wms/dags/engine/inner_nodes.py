@@ -1,0 +1,132 @@
+"""Nodes that run something else than jobs: inner DAGs, and requests to place data."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from wms.core.errors import InvalidInput, PilotageError
+from wms.dags import lifecycle
+from wms.dags.engine.decisions import after_failed_submit
+from wms.dags.engine.node_features import features_of
+from wms.dags.engine.node_work import work_of, write_work
+from wms.dags.engine.round import Round
+from wms.dags.engine.settling import Verdict, attempt_of
+from wms.dags.lifecycle import DATA_TOPIC
+from wms.dags.models import Dag, Node
+from wms.dags.rescue.rescue_files import Resumption
+from wms.dags.states import DAG_TERMINAL, DagState, NodeCause
+from wms.dags.submission.workspaces import read_file
+from wms.placement import services as placement
+
+#: DAGs in DAGs, no deeper than this: one that contains itself would never end.
+MAX_DEPTH = 10
+#: A placement request is an ad of a few lines.
+MAX_REQUEST_BYTES = 1024 * 1024
+_SITE = ("site_id", "matched_at", "match_attributes", "environment", "substitutions")
+
+
+def start_inner(round_: Round, node: Node) -> Verdict | None:
+    """Begin the inner DAG of a node, at the site of the outer one; a verdict if it cannot be.
+
+    Its file is read now: a parent or a PRE script may have written it. A run that failed before
+    left a rescue, from which this one goes on.
+    """
+    from wms.dags.submission.runs import RunRequest, create_run
+
+    outer, features = round_.dag, features_of(node.features)
+    try:
+        _check_depth(outer, node)
+        inner = create_run(
+            RunRequest(
+                workspace=outer.workspace,
+                owner=outer.owner,
+                dag_files=[features.source],
+                origin=replace(outer.origin, directory=node.directory),
+                options={**outer.options, "priority": node.priority},
+                parent_node=node,
+                resumption=Resumption(takes_newest=not work_of(node).is_fresh),
+                allow_missing_files=True,
+            ),
+            actor=round_.actor,
+        )
+    except PilotageError as error:
+        return _failed_submit(round_, node, f"{features.source}: {error}")
+    bind_inner(outer, [inner.pk], round_)
+    round_.move("submit", [node.pk], facts={"inner": inner.pk}, job_id=None)
+    work_of(node).inner_dag = inner
+    write_work([work_of(node)], "inner_dag")
+    return None
+
+
+def bind_inner(outer: Dag, dag_ids: list[int], round_: Round) -> None:
+    """Let inner DAGs begin, or go on, where their outer DAG is."""
+    site = {name: getattr(outer, name) for name in _SITE}
+    lifecycle.apply_to_dags("begin", dag_ids, actor=round_.actor, **site)
+
+
+def start_request(round_: Round, node: Node) -> Verdict | None:
+    """Hand a node's placement request over; a verdict if it is not understood."""
+    try:
+        request_id = placement.submit_request(
+            _request_text(round_.dag, node),
+            workspace=round_.dag.workspace,
+            directory=node.directory,
+            owner=round_.dag.owner,
+            topic=DATA_TOPIC,
+            topic_key=round_.dag.pk,
+            max_attempts=round_.options.data_attempts,
+            actor=round_.actor,
+        )
+    except PilotageError as error:
+        return _failed_submit(round_, node, str(error))
+    round_.move("submit", [node.pk], facts={"request": request_id}, job_id=None)
+    work_of(node).request_id = request_id
+    write_work([work_of(node)], "request")
+    return None
+
+
+def inner_dags(dag_ids: list[int]) -> list[int]:
+    """All inner DAGs of these that have not ended, however deep."""
+    found: list[int] = []
+    outer = dag_ids
+    while outer:
+        inner = Dag.objects.filter(parent_node__dag_id__in=outer).exclude(state__in=DAG_TERMINAL)
+        outer = list(inner.order_by("pk").values_list("pk", flat=True))
+        found += outer
+    return found
+
+
+def go_on_at_site(round_: Round) -> None:
+    """Bind the inner DAGs again that were left without a site when the outer one lost its own."""
+    inner = Dag.objects.filter(parent_node__dag=round_.dag, state=DagState.IDLE)
+    ids = list(inner.values_list("pk", flat=True))
+    if ids:
+        bind_inner(round_.dag, ids, round_)
+
+
+def _check_depth(outer: Dag, node: Node) -> None:
+    depth, dag = 1, outer
+    while dag.parent_node_id is not None:
+        depth += 1
+        dag = Dag.objects.select_related("parent_node").get(nodes=dag.parent_node_id)
+        if depth > MAX_DEPTH:
+            raise InvalidInput.of(f"DAGs may be nested {MAX_DEPTH} deep", field=node.name)
+
+
+def _request_text(dag: Dag, node: Node) -> str:
+    if node.submit_description is not None:
+        return str(node.submit_description.content["request"])
+    source = features_of(node.features).source
+    content = read_file(dag.workspace_id, source, limit_bytes=MAX_REQUEST_BYTES)
+    if content is None:
+        raise InvalidInput.of(f"there is no file {source}")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InvalidInput.of("not UTF-8 text", file=source) from error
+
+
+def _failed_submit(round_: Round, node: Node, reason: str) -> Verdict:
+    attempt = attempt_of(round_, node, features_of(node.features))
+    decision, told = after_failed_submit(attempt), f"submit failed: {reason}"
+    return Verdict(node, decision, told, NodeCause.SUBMISSION, has_jobs=False)

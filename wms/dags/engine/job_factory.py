@@ -1,0 +1,228 @@
+"""Making jobs of a DAG's ready nodes, within bounds of time and of different needs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, partial
+
+from matching.needs import Needs
+from matching.reasons import each_told
+from matching.resources import offer_refusal
+from matching.substitution import Evaluator
+from wms.dags.description.bounded_references import Evaluate, bounded
+from wms.dags.description.job_fields import text_length
+from wms.dags.description.needs import MAX_DIFFERENT_NEEDS
+from wms.dags.description.rendering import (
+    CannotRender,
+    Identity,
+    NodeContext,
+    Renderer,
+    Surroundings,
+)
+from wms.dags.description.submit_file import SubmitFile, from_dict
+from wms.dags.engine.former_jobs import avoided_hosts, avoided_sites
+from wms.dags.engine.late_files import LateDescriptions, NoDescription, Parents, WorkspaceFiles
+from wms.dags.engine.node_features import PLAIN, Features, features_of
+from wms.dags.engine.ready_nodes import ReadyNode
+from wms.dags.models import Dag, SubmitDescription
+from wms.dags.negotiation.requests import requests_of
+from wms.dags.reading.dag_jobs import jobs_of
+from wms.dags.scripts.asking import status_now
+from wms.jobs.specs import JobSpec
+from wms.sites.selectors import offered_resource, queues_of
+from wms.taskqueues.models import TaskQueue, WaitingJob
+from wms.taskqueues.policies import task_queue_policy
+
+#: How long a round makes jobs of one DAG's nodes. The rest is for its next round, so that a DAG
+#: that takes long keeps no other one waiting.
+LIMIT_S = 10.0
+#: So many jobs are enough for a round: lists of jobs are long.
+MOST_JOBS = 20_000
+#: And so much text of them.
+MOST_TEXT = 64 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Why a node cannot be submitted, and whether another site might run it."""
+
+    reason: str
+    is_of_site: bool = False
+    is_lasting: bool = False
+
+
+Made = tuple[ReadyNode, list[JobSpec] | Fault]
+
+
+def make_specs(dag: Dag, nodes: Sequence[ReadyNode]) -> Iterator[Made]:
+    """The jobs of the first of these nodes, as many as can be made in time, one node's at least.
+
+    A fault of the DAG as a whole is the last. What was yielded is not kept.
+    """
+    if not nodes:
+        return
+    if _has_too_different_needs(dag):
+        reason = f"its jobs wait with more than {MAX_DIFFERENT_NEEDS} different needs"
+        yield nodes[0], Fault(reason)
+        return
+    maker = _Maker(dag, nodes)
+    job_count = text = 0
+    began_s = time.monotonic()
+    for node in nodes:
+        node_began_s = time.monotonic()
+        if node_began_s - began_s > LIMIT_S or job_count >= MOST_JOBS or text >= MOST_TEXT:
+            break
+        made = maker.make(node)
+        if isinstance(made, Fault):
+            yield node, made
+            if made.is_lasting:
+                continue
+            return
+        if time.monotonic() - node_began_s > LIMIT_S:
+            reason = f"node {node.name}: making a job of it takes over {LIMIT_S:g} s"
+            yield node, Fault(reason)
+            return
+        yield node, made
+        job_count += len(made)
+        text += sum(map(text_length, made))
+
+
+def _has_too_different_needs(dag: Dag) -> bool:
+    """Whether the jobs of the DAG wait in more TaskQueues than it may make.
+
+    What is counted first, all of its owner's, is known at once.
+    """
+    group = dag.accounting_group.name if dag.accounting_group else ""
+    owners = TaskQueue.objects.filter(owner=dag.owner, owner_group=group)
+    if owners.count() <= MAX_DIFFERENT_NEEDS:
+        return False
+    job_ids = jobs_of(dag.pk).values("pk")
+    its = WaitingJob.objects.filter(job_id__in=job_ids).values("task_queue_id").distinct()
+    return its.count() > MAX_DIFFERENT_NEEDS
+
+
+class _Refused(Exception):
+    """No queue of the DAG's site can run a job; the text tells why."""
+
+
+class _Maker:
+    """Makes the jobs of nodes, for pilots of the DAG's site."""
+
+    def __init__(self, dag: Dag, nodes: Sequence[ReadyNode]) -> None:
+        features = {node.pk: features_of(node.features) for node in nodes if node.features}
+        self._dag = dag
+        self._status = status_now(dag)
+        self._features = features
+        self._identity = Identity(
+            owner=dag.owner.username,
+            group=dag.accounting_group.name if dag.accounting_group else "",
+            cpu_segments_s=task_queue_policy().cpu_segments_s,
+            batch_name=dag.name,
+        )
+        self._surroundings = Surroundings(dag.environment, dag.match_attributes, _evaluator(dag))
+        self._bind = _binder(dag)
+        self._parents = Parents(nodes)
+        self._renderers: dict[tuple[object, str], Renderer] = {}
+        late = [n for n in nodes if n.submit_description_id is None and n.pk in features]
+        # Thousands of nodes share a description, which is large.
+        self._descriptions = SubmitDescription.objects.in_bulk(
+            {n.submit_description_id for n in nodes if n.submit_description_id is not None}
+        )
+        self._late = LateDescriptions(dag, {features[node.pk].source for node in late})
+        avoiding = [n for n in nodes if n.pk in features and features[n.pk].avoids_sites]
+        self._avoided = avoided_sites(dag, [node for node in avoiding if node.retry_number])
+        self._hosts = avoided_hosts([node for node in nodes if node.retry_number])
+
+    def make(self, node: ReadyNode) -> list[JobSpec] | Fault:
+        """The jobs of one node."""
+        features = self._features.get(node.pk, PLAIN)
+        try:
+            return self._renderer(node, features.source).jobs(self._context(node, features))
+        except NoDescription as error:
+            return Fault(f"node {node.name}: {error}", is_lasting=True)
+        except CannotRender as error:
+            # One that was read only now could not be checked before.
+            return Fault(str(error), is_lasting=node.submit_description_id is None)
+        except _Refused as error:
+            reason = f"node {node.name}: no queue of {self._dag.site} can run it: {error}"
+            return Fault(reason, is_of_site=True)
+
+    def _context(self, node: ReadyNode, features: Features) -> NodeContext:
+        return NodeContext(
+            node_name=node.name,
+            dag_id=self._dag.pk,
+            retry_number=node.retry_number,
+            variables=node.variables,
+            appended=features.appended,
+            dag_status=self._status,
+            failed_count=self._dag.failed_count,
+            parent_names=partial(self._parents.names, node.pk),
+            directory=node.directory,
+            changes=features.changes,
+            avoided_sites=self._avoided.get(node.pk, ()),
+            avoided_hosts=self._hosts.get(node.pk, ()),
+        )
+
+    def _renderer(self, node: ReadyNode, source: str) -> Renderer:
+        """The renderer of the node's description. Raises NoDescription."""
+        # What a queue statement reads is looked up from where the node runs.
+        key = node.submit_description_id or source, node.directory
+        if key not in self._renderers:
+            self._renderers[key] = Renderer(
+                self._description(node, source),
+                self._identity,
+                self._surroundings,
+                files=WorkspaceFiles(self._dag.workspace_id, node.directory),
+                bind=self._bind,
+            )
+        return self._renderers[key]
+
+    def _description(self, node: ReadyNode, source: str) -> SubmitFile:
+        if node.submit_description_id is None:
+            return self._late.read(source)
+        return from_dict(self._descriptions[node.submit_description_id].content)
+
+
+def _binder(dag: Dag) -> Callable[[Needs], Needs]:
+    """Makes needs those of pilots of the DAG's site only, whatever else the description allows.
+
+    Raises _Refused where no queue of the site can meet them.
+    """
+    refusal_of = _refusals_at(dag)
+    sites = (dag.site.name,) if dag.site else ()
+
+    @cache
+    def bound(needs: Needs) -> Needs:
+        refusal = refusal_of(needs)
+        if refusal:
+            raise _Refused(refusal)
+        return replace(needs, sites=sites)
+
+    return bound
+
+
+def _refusals_at(dag: Dag) -> Callable[[Needs], str]:
+    """Tells why no queue of the DAG's site can run a job with some needs; empty when one can."""
+    queues = queues_of(dag.site) if dag.site else []
+    offers = {queue.name: offered_resource(queue) for queue in queues}
+
+    def refusal_of(needs: Needs) -> str:
+        refusals = {name: offer_refusal(offer, needs) for name, offer in offers.items()}
+        if not all(refusals.values()):
+            return ""
+        return each_told(refusals.items()) or "it has no queue"
+
+    return refusal_of
+
+
+def _evaluator(dag: Dag) -> Evaluate:
+    """Evaluates `$$([expression])`; the DAG's own ad is read when the first one is met."""
+
+    @cache
+    def made() -> Evaluator:
+        [request] = requests_of(Dag.objects.filter(pk=dag.pk))
+        return Evaluator(request.expressions, request.values, dag.match_attributes)
+
+    return bounded(lambda text, own: made()(text, own))

@@ -1,0 +1,161 @@
+"""One round with one DAG: its locked row, the counters, and how nodes are moved."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from django.db.models import F
+
+from wms.core.actors import Actor
+from wms.dags.engine import transitions as moves
+from wms.dags.language.spec import RunOptions
+from wms.dags.models import Dag, Node
+from wms.dags.states import NodeKind
+
+if TYPE_CHECKING:
+    from wms.dags.engine.settling import Verdict
+
+ENGINE = Actor.system("dag-engine")
+_COUNTERS = ("ready_count", "submitted_count", "done_count", "failed_count", "futile_count")
+
+
+def options_of(dag: Dag) -> RunOptions:
+    """How the run is driven: what was set for it, and defaults."""
+    return RunOptions(**dag.options)
+
+
+@dataclass
+class Round:
+    """A DAG whose row the caller has locked, and what changes of it: `with Round(...) as round_`.
+
+    Nodes are moved through it, so that the DAG's counters follow them: in memory at once, in its
+    row when the round is left. `aborted_by` is the verdict that aborts the DAG, once there is one;
+    `looks_beside` tells that nodes beside the others may be ready to be submitted.
+    """
+
+    dag: Dag
+    now: datetime
+    actor: Actor = ENGINE
+    number: int = field(init=False)
+    aborted_by: Verdict | None = field(default=None, init=False)
+    looks_beside: bool = field(default=False, init=False)
+    _steps: Counter[str] = field(default_factory=Counter, init=False)
+    _is_new: bool = field(default=True, init=False)
+
+    def __enter__(self) -> Round:
+        self.dag.round_number += 1
+        self.number = self.dag.round_number
+        return self
+
+    def __exit__(self, error: object, *_: object) -> None:
+        if error is None:
+            self._write()
+
+    @cached_property
+    def options(self) -> RunOptions:
+        """The options of the run."""
+        return options_of(self.dag)
+
+    @property
+    def is_aside(self) -> bool:
+        """Whether only the FINAL node runs any more."""
+        return self.dag.is_ending
+
+    def front_rank(self) -> int:
+        """A place before everything that is ready."""
+        return -self.number
+
+    def move(self, event: str, node_ids: Collection[int], **options: Any) -> list[int]:
+        """Move nodes by an event, see `moves.move`; returns those that moved."""
+        moved = moves.move(event, node_ids, dag_id=self.dag.pk, actor=self.actor, **options)
+        self._count(moved)
+        return moved.ids
+
+    def send(self, event: str, node_ids: Collection[int], **options: Any) -> moves.Sent:
+        """Begin to move nodes, see `moves.send`; `take` ends it."""
+        return moves.send(event, node_ids, dag_id=self.dag.pk, actor=self.actor, **options)
+
+    def take(self, sent: moves.Sent) -> None:
+        """Wait for the end of a move that was sent."""
+        self._count(sent.moved())
+
+    def release(
+        self, parents: Collection[int], *, rank: int, only_weak: bool = False
+    ) -> Sequence[int]:
+        """Tell the children that these have ended, see `moves.count_down`; the special ones of
+        those that are ready."""
+        released = moves.count_down(
+            parents, dag_id=self.dag.pk, actor=self.actor, rank=rank, only_weak=only_weak
+        )
+        self._count(released)
+        return released.special
+
+    def give_up_below(self, failed: Collection[int]) -> None:
+        """Make futile what cannot run because these nodes failed for good."""
+        self._count(moves.give_up_below(failed, dag_id=self.dag.pk, actor=self.actor))
+
+    def beside(self) -> dict[str, list[Node]]:
+        """The nodes that stand beside the others, by kind: FINAL, SERVICE, PROVISIONER."""
+        kinds = (NodeKind.FINAL, NodeKind.SERVICE, NodeKind.PROVISIONER)
+        found: dict[str, list[Node]] = {}
+        nodes = Node.objects.filter(dag=self.dag, kind__in=kinds).select_related("work")
+        for node in nodes.order_by("ordinal"):
+            found.setdefault(node.kind, []).append(node)
+        return found
+
+    @contextmanager
+    def handed_over(self) -> Iterator[None]:
+        """Inside, others change the DAG's row: it is written before, and read again after."""
+        self._write()
+        yield
+        self.dag.refresh_from_db()
+
+    def _count(self, moved: moves.Moved | moves.Released) -> None:
+        _add_counts(self.dag, moved.counts)
+        self._steps.update(moved.counts)
+        self.looks_beside = self.looks_beside or moved.is_beside_ready
+
+    def _write(self) -> None:
+        steps: dict[str, Any] = {name: F(name) + self._steps[name] for name in _COUNTERS}
+        changes = {name: step for name, step in steps.items() if self._steps[name]}
+        if any(name.startswith(moves.CATEGORY) for name in self._steps):
+            changes["category_counts"] = self.dag.category_counts
+        if changes or self._is_new:
+            Dag.objects.filter(pk=self.dag.pk).update(round_number=self.number, **changes)
+        self._steps.clear()
+        self._is_new = False
+
+
+def move_in_each(
+    dags: Sequence[Dag], event: str, node_ids: Collection[int], *, actor: Actor, **options: Any
+) -> list[int]:
+    """Move nodes of several DAGs, locked and in no round, by one event; their counters follow.
+
+    Returns the nodes that moved. Two statements, however many DAGs they are.
+    """
+    moved = moves.move(event, node_ids, dag_id=[dag.pk for dag in dags], actor=actor, **options)
+    changed = [dag for dag in dags if dag.pk in moved.by_dag]
+    for dag in changed:
+        _add_counts(dag, moved.by_dag[dag.pk])
+    Dag.objects.bulk_update(changed, [*_COUNTERS, "category_counts"], batch_size=500)
+    return moved.ids
+
+
+def _add_counts(dag: Dag, counts: Mapping[str, int]) -> None:
+    for name, step in counts.items():
+        if name.startswith(moves.CATEGORY):
+            category = name.removeprefix(moves.CATEGORY)
+            dag.category_counts[category] = dag.category_counts.get(category, 0) + step
+        else:
+            setattr(dag, name, getattr(dag, name) + step)
+
+
+def nodes_by_id(node_ids: Iterable[int]) -> dict[int, Node]:
+    """These nodes with their work, by id."""
+    return Node.objects.select_related("work").in_bulk(list(node_ids))

@@ -1,0 +1,174 @@
+"""Which ready nodes may be submitted now: limits of the DAG, of its categories, and shared ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from django.db.models import F, Q, QuerySet, Sum
+from django.db.models.functions import Coalesce
+
+from wms.dags.engine import transitions as moves
+from wms.dags.engine.ready_nodes import ReadyNode, ready_nodes
+from wms.dags.engine.round import Round
+from wms.dags.language.spec import RunOptions
+from wms.dags.models import Dag, Node, SharedLimit
+from wms.dags.reading.dag_jobs import jobs_of
+from wms.dags.states import COUNTED_KINDS, DAG_ACTIVE, NodeKind, NodeState
+
+_IDLE_JOBS = ("received", "waiting", "matched", "held")
+
+
+@dataclass(slots=True)
+class Room:
+    """How many more nodes may be submitted: in all, and of those categories that have a limit.
+
+    `reason` tells what keeps more away when `nodes` is 0, `reasons` likewise for a category.
+    `data_nodes` is the room for DATA nodes, which the DAG's limits of jobs do not concern: the
+    placement has limits of its own.
+    """
+
+    nodes: int
+    data_nodes: int
+    categories: dict[str, int] = field(default_factory=dict)
+    reason: str = ""
+    reasons: dict[str, str] = field(default_factory=dict)
+
+    def narrow(self, nodes: int, reason: str) -> None:
+        """Let a further limit leave room for so many."""
+        self.narrow_jobs(nodes, reason)
+        self.data_nodes = max(min(nodes, self.data_nodes), 0)
+
+    def narrow_jobs(self, nodes: int, reason: str) -> None:
+        """Likewise, for nodes that are no DATA nodes."""
+        if nodes < self.nodes:
+            self.nodes, self.reason = max(nodes, 0), reason
+
+    def narrow_category(self, category: str, nodes: int, reason: str) -> None:
+        """Likewise, for the nodes of a category."""
+        if category not in self.categories or nodes < self.categories[category]:
+            self.categories[category] = max(nodes, 0)
+            self.reasons[category] = reason
+
+
+def room_of(round_: Round, *, most: int) -> Room:
+    """The room for nodes of a DAG in this round. Locks the shared limits that concern it."""
+    shared = limits_of(round_.dag).select_for_update(of=("self",))
+    # Counted when all of them are locked, and not by the statement that waited for the locks.
+    used = [(limit, _submitted_under(limit, round_.dag)) for limit in list(shared)]
+    return room_under(round_.dag, round_.options, used, most=most)
+
+
+def room_under(
+    dag: Dag, options: RunOptions, shared: Iterable[tuple[SharedLimit, int]], *, most: int
+) -> Room:
+    """The room for nodes of a DAG under its own limits and shared ones, with what each has used."""
+    room = Room(most, most)
+    if options.max_jobs:
+        submitted = dag.submitted_count - dag.category_counts.get(moves.DATA_CATEGORY, 0)
+        room.narrow_jobs(options.max_jobs - submitted, f"at most {options.max_jobs} at once")
+    if options.max_idle and room.nodes:
+        idle = _idle_jobs(dag)
+        room.narrow_jobs(options.max_idle - idle, f"{idle} of its jobs are idle")
+    if dag.category_limits:
+        for category, limit in dag.category_limits.items():
+            reason = f"at most {limit} of category {category} at once"
+            room.narrow_category(category, limit - dag.category_counts.get(category, 0), reason)
+    for each, submitted in shared:
+        _narrow_shared(room, each, submitted)
+    return room
+
+
+def limits_of(dag: Dag) -> QuerySet[SharedLimit]:
+    """The shared limits that a DAG is under."""
+    limits = SharedLimit.objects.filter(
+        Q(owner=None) | Q(owner_id=dag.owner_id), Q(site=None) | Q(site_id=dag.site_id)
+    )
+    # Whose and where stands in the reason.
+    return limits.select_related("owner", "site").order_by("pk")
+
+
+def take_ready(round_: Round, room: Room) -> list[ReadyNode]:
+    """The ready nodes that there is room for, in the order of their turn.
+
+    Nodes of a full category are passed over; they keep their place.
+    """
+    ready = (
+        Node.objects.filter(dag=round_.dag, state=NodeState.READY, kind__in=COUNTED_KINDS)
+        # The index of the ready queue knows no states.
+        .filter(ready_rank__isnull=False)
+        .order_by(F("priority").desc(), "ready_rank", "ordinal")
+    )
+    left = dict(room.categories)
+    if room.nodes == room.data_nodes:
+        return _take(ready, room.nodes, left)
+    taken = _take(ready.exclude(kind=NodeKind.DATA), room.nodes, left)
+    return taken + _take(ready.filter(kind=NodeKind.DATA), room.data_nodes, left)
+
+
+def _take(ready: QuerySet[Node], most: int, left: dict[str, int]) -> list[ReadyNode]:
+    """The first of these nodes, as many as there is room for in their categories."""
+    taken: list[ReadyNode] = []
+    # Each turn finds a category full that was not full before, or is the last.
+    for _ in range(len(left) + 1):
+        if len(taken) >= most:
+            break
+        full = [category for category, number in left.items() if number <= 0]
+        taken_ids = [node.pk for node in taken] if full else []
+        nodes = ready_nodes(
+            ready.exclude(category__in=full).exclude(pk__in=taken_ids)[: most - len(taken)]
+        )
+        passed = 0
+        for node in nodes:
+            if left.get(node.category, 1) <= 0:
+                passed += 1
+                continue
+            if node.category in left:
+                left[node.category] -= 1
+            taken.append(node)
+        if not passed:
+            break
+    return taken
+
+
+def dags_waiting_for_room() -> list[int]:
+    """Running DAGs with ready nodes that limits outside of their own events keep back."""
+    waiting = Dag.objects.filter(state="running", ready_count__gt=0)
+    under_limit = Q(options__max_idle__gt=0)
+    if SharedLimit.objects.exists():
+        under_limit |= Q(owner__dag_limits__isnull=False) | Q(site__dag_limits__isnull=False)
+        if SharedLimit.objects.filter(owner=None, site=None).exists():
+            under_limit = Q()
+    return list(waiting.filter(under_limit).values_list("pk", flat=True).distinct())
+
+
+def _idle_jobs(dag: Dag) -> int:
+    """Jobs of the DAG's nodes that neither run nor have ended; held ones count."""
+    return jobs_of(dag.pk).filter(state__in=_IDLE_JOBS).count()
+
+
+def _submitted_under(limit: SharedLimit, own: Dag) -> int:
+    """What is submitted under a limit now: of other DAGs by their rows, of the own by its round."""
+    # Held and halted DAGs have nodes under way as well, and so have those that left their site.
+    dags = Dag.objects.filter(state__in=[*DAG_ACTIVE, "idle"]).exclude(pk=own.pk)
+    if limit.owner_id is not None:
+        dags = dags.filter(owner_id=limit.owner_id)
+    if limit.site_id is not None:
+        dags = dags.filter(site_id=limit.site_id)
+    if limit.category:
+        under_way = dags.filter(submitted_count__gt=0).values_list("category_counts", flat=True)
+        return sum(counts.get(limit.category, 0) for counts in [own.category_counts, *under_way])
+    total: int = dags.aggregate(total=Coalesce(Sum("submitted_count"), 0))["total"]
+    return total + own.submitted_count
+
+
+def _narrow_shared(room: Room, limit: SharedLimit, submitted: int) -> None:
+    left = limit.max_jobs - submitted
+    if limit.category:
+        room.narrow_category(limit.category, left, _reason_of(limit))
+    else:
+        room.narrow(left, _reason_of(limit))
+
+
+def _reason_of(limit: SharedLimit) -> str:
+    return f"at most {limit.max_jobs} {limit} at once"

@@ -1,0 +1,122 @@
+"""The job event log of a run in HTCondor's text format, as its tools read it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
+
+from wms.dags.exports.timeline import Chronicle, Happening, JobId
+from wms.dags.models import Dag
+
+#: What stands for a host where jobs were submitted and where nothing is known of a node.
+_PORTAL = "<pilotage>"
+_NOOP_HOST = "<dummy-submit-for-noop-job>"
+#: POST ran although nothing was submitted.
+_NO_JOB = JobId(-1, -1, -1)
+_LONGEST_REASON = 1000
+
+
+def lines(dag: Dag, now: datetime) -> Iterator[str]:
+    """The text of the file, an event each. What HTCondor has no event for is left out."""
+    for happening in Chronicle(dag).happenings():
+        write = _WRITERS.get(happening.what)
+        if write is not None:
+            number, text = write(happening)
+            yield f"{number:03d} {_id(happening.job)} {_time(happening.time)} {text}...\n"
+
+
+def _id(job: JobId | None) -> str:
+    cluster, process, subprocess = job or _NO_JOB
+    return f"({cluster:03d}.{process:03d}.{subprocess:03d})"
+
+
+def _time(time: datetime) -> str:
+    return f"{time.astimezone(UTC):%Y-%m-%d %H:%M:%S}Z"
+
+
+def _note(happening: Happening) -> str:
+    return f"    DAG Node: {happening.node}\n"
+
+
+def _reason(happening: Happening) -> str:
+    """The reason on one line: a body line that were `...` would end the event."""
+    text = " ".join(happening.text.split())[:_LONGEST_REASON]
+    return f"\t{text or 'no reason was given'}\n"
+
+
+def _submit(happening: Happening) -> tuple[int, str]:
+    is_noop = happening.job is not None and happening.job.cluster == 0
+    host = _NOOP_HOST if is_noop else _PORTAL
+    return 0, f"Job submitted from host: {host}\n{_note(happening)}"
+
+
+def _execute(happening: Happening) -> tuple[int, str]:
+    host = f"<{happening.text}>" if happening.text else _PORTAL
+    return 1, f"Job executing on host: {host}\n"
+
+
+def _evicted(happening: Happening) -> tuple[int, str]:
+    usage = _usage("Run Remote", happening.cpu_s) + _usage("Run Local")
+    text = f"Job was evicted.\n\t(0) CPU times\n{usage}{_bytes('Run')}"
+    return 4, text + (_reason(happening) if happening.text else "")
+
+
+def _terminated(happening: Happening) -> tuple[int, str]:
+    usage = "".join(
+        _usage(f"{which} {where}", happening.cpu_s if where == "Remote" else 0.0)
+        for which in ("Run", "Total")
+        for where in ("Remote", "Local")
+    )
+    end = _termination(happening.code)
+    return 5, f"Job terminated.\n{end}{usage}{_bytes('Run')}{_bytes('Total')}"
+
+
+def _aborted(happening: Happening) -> tuple[int, str]:
+    return 9, f"Job was aborted.\n{_reason(happening)}"
+
+
+def _held(happening: Happening) -> tuple[int, str]:
+    return 12, f"Job was held.\n{_reason(happening)}\tCode 1 Subcode 0\n"
+
+
+def _released(happening: Happening) -> tuple[int, str]:
+    return 13, f"Job was released.\n{_reason(happening)}"
+
+
+def _post(happening: Happening) -> tuple[int, str]:
+    end = _termination(happening.code, has_core_line=False)
+    return 16, f"POST Script terminated.\n{end}{_note(happening)}"
+
+
+def _skipped(happening: Happening) -> tuple[int, str]:
+    return 34, f"PRE script return value is PRE_SKIP value\n{_note(happening)}"
+
+
+def _termination(code: int, *, has_core_line: bool = True) -> str:
+    if code >= 0:
+        return f"\t(1) Normal termination (return value {code})\n"
+    core = "\t(0) No core file\n" if has_core_line else ""
+    return f"\t(0) Abnormal termination (signal {-code})\n{core}"
+
+
+def _usage(what: str, seconds: float = 0.0) -> str:
+    days, rest = divmod(int(seconds), 86_400)
+    clock = f"{rest // 3600:02d}:{rest // 60 % 60:02d}:{rest % 60:02d}"
+    return f"\t\tUsr {days} {clock}, Sys 0 00:00:00  -  {what} Usage\n"
+
+
+def _bytes(which: str) -> str:
+    return f"\t0  -  {which} Bytes Sent By Job\n\t0  -  {which} Bytes Received By Job\n"
+
+
+_WRITERS: Mapping[str, Callable[[Happening], tuple[int, str]]] = {
+    "SUBMIT": _submit,
+    "EXECUTE": _execute,
+    "JOB_EVICTED": _evicted,
+    "JOB_TERMINATED": _terminated,
+    "JOB_ABORTED": _aborted,
+    "JOB_HELD": _held,
+    "JOB_RELEASED": _released,
+    "POST_SCRIPT_TERMINATED": _post,
+    "PRESKIP": _skipped,
+}

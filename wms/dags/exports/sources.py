@@ -1,0 +1,215 @@
+"""The events of a DAG's run as the tables have them: five streams, each ordered by time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from datetime import datetime
+from typing import Any, NamedTuple, TypeAlias
+
+from django.db import connection
+from django.db.models import F
+
+from wms.dags.models import Dag, DagEvent, NodeEvent, ScriptRun
+from wms.dags.reading.dag_jobs import job_events_of
+from wms.dags.states import NODE_TERMINAL, NodeState, ScriptKind, ScriptState
+
+_CHUNK = 2000
+_BEGINNINGS = ("match", "begin")
+_ENDINGS = ("complete", "fail", "remove")
+
+
+class DagChange(NamedTuple):
+    """The DAG began or ended."""
+
+    time: datetime
+    event: str
+
+    @property
+    def is_end(self) -> bool:
+        """Whether it ended."""
+        return self.event in _ENDINGS
+
+
+class NodeChange(NamedTuple):
+    """A node changed its state; `job` is the first job of its new cluster."""
+
+    time: datetime
+    event: str
+    from_state: str
+    to_state: str
+    node_id: int
+    name: str
+    kind: str
+    is_noop: bool | None
+    job: int | None
+
+    @property
+    def is_from_ready(self) -> bool:
+        """It went on from the ready queue, but not to a PRE script or into the queue of jobs."""
+        return self.from_state == NodeState.READY and self.event in {
+            "succeed",
+            "start post",
+            "fail",
+            "retry",
+        }
+
+    @property
+    def ends_attempt(self) -> bool:
+        """Whether nothing more of this attempt of the node follows."""
+        return self.to_state in NODE_TERMINAL or self.event == "retry"
+
+
+class JobChange(NamedTuple):
+    """A job changed its state."""
+
+    time: datetime
+    event: str
+    from_state: str
+    job_id: int
+    cluster_id: int
+    process: int
+    reason: str
+    facts: dict[str, Any]
+
+    @property
+    def cluster(self) -> int:
+        """The first job of its cluster, which is itself if it is alone."""
+        return self.cluster_id or self.job_id
+
+
+class ScriptStart(NamedTuple):
+    """A script began; repetitions after DEFER are not told."""
+
+    time: datetime
+    node_id: int
+    name: str
+    kind: str
+
+
+class ScriptEnd(NamedTuple):
+    """A script ended."""
+
+    time: datetime
+    node_id: int
+    name: str
+    kind: str
+    exit_code: int
+    pre_defer: int | None
+    post_defer: int | None
+
+    @property
+    def is_deferred(self) -> bool:
+        """It said "not yet", and is run again."""
+        status = self.pre_defer if self.kind == ScriptKind.PRE else self.post_defer
+        return status == self.exit_code
+
+
+Change: TypeAlias = DagChange | NodeChange | JobChange | ScriptStart | ScriptEnd
+
+
+class Order:
+    """The order of changes: by time, and of one instant a cause before what it leads to."""
+
+    _RANKS = {JobChange: 1, ScriptEnd: 2, NodeChange: 3, ScriptStart: 4}
+
+    @classmethod
+    def of(cls, change: Change) -> tuple[datetime, int]:
+        """The key to sort by."""
+        if isinstance(change, DagChange):
+            return change.time, 5 if change.is_end else 0
+        return change.time, cls._RANKS[type(change)]
+
+
+def sources_of(dag: Dag) -> list[Iterator[Change]]:
+    """The five streams; each is one query, sent when the first of its rows is asked for."""
+    return [_dag(dag), _nodes(dag), _jobs(dag), _script_starts(dag), _script_ends(dag)]
+
+
+def _dag(dag: Dag) -> Iterator[Change]:
+    rows = DagEvent.objects.filter(dag=dag, event__in=(*_BEGINNINGS, *_ENDINGS))
+    has_begun = False
+    for time, event in rows.order_by("created_at", "pk").values_list("created_at", "event"):
+        # A DAG that is matched again after it was taken from its site goes on.
+        if event in _BEGINNINGS and has_begun:
+            continue
+        has_begun = event in _BEGINNINGS
+        yield DagChange(time, event)
+
+
+def _nodes(dag: Dag) -> Iterator[Change]:
+    rows = (
+        NodeEvent.objects.filter(dag=dag)
+        .exclude(event__in=("make ready", "give up"))
+        .order_by("created_at", "pk")
+        .values_list(
+            "created_at", "event", "from_state", "to_state", "node_id", "node__name", "node__kind",
+            "node__features__is_noop", "facts__job",
+        )
+    )  # fmt: skip
+    yield from _rows(NodeChange, rows.iterator(chunk_size=_CHUNK))
+
+
+def _jobs(dag: Dag) -> Iterator[Change]:
+    rows = (
+        job_events_of(dag.pk)
+        .order_by("created_at", "pk")
+        .values_list(
+            "created_at", "event", "from_state", "job_id", "job__cluster_id", "job__process",
+            "reason", "facts",
+        )
+    )  # fmt: skip
+    yield from _rows(JobChange, rows.iterator(chunk_size=_CHUNK))
+
+
+def _script_starts(dag: Dag) -> Iterator[Change]:
+    rows = (
+        ScriptRun.objects.filter(dag=dag, run_number=0, started_at__isnull=False)
+        .exclude(kind=ScriptKind.HOLD)
+        .order_by("started_at", "pk")
+        .values_list("started_at", "node_id", "node__name", "kind")
+    )
+    yield from _rows(ScriptStart, rows.iterator(chunk_size=_CHUNK))
+
+
+def _script_ends(dag: Dag) -> Iterator[Change]:
+    rows = (
+        ScriptRun.objects.filter(dag=dag, state=ScriptState.ENDED, started_at__isnull=False)
+        .exclude(kind=ScriptKind.HOLD)
+        .annotate(
+            pre_defer=F("node__features__scripts__pre__defer_status"),
+            post_defer=F("node__features__scripts__post__defer_status"),
+        )
+        .order_by("ended_at", "pk")
+        .values_list(
+            "ended_at", "node_id", "node__name", "kind", "exit_code", "pre_defer", "post_defer"
+        )
+    )
+    yield from _rows(ScriptEnd, rows.iterator(chunk_size=_CHUNK))
+
+
+def _rows(kind: Callable[..., Change], rows: Iterable[tuple[Any, ...]]) -> Iterator[Change]:
+    for row in rows:
+        yield kind(*row)
+
+
+# Every node that was begun has had one attempt, and one more with each retry.
+_EARLIER = """
+WITH RECURSIVE earlier(id) AS (
+    SELECT previous_run_id FROM dags_dag WHERE id = %s AND previous_run_id IS NOT NULL
+    UNION
+    SELECT dag.previous_run_id FROM earlier JOIN dags_dag AS dag ON dag.id = earlier.id
+    WHERE dag.previous_run_id IS NOT NULL
+)
+SELECT count(*) FILTER (WHERE event = 'retry')
+       + count(DISTINCT node_id) FILTER (WHERE from_state = 'ready' AND event <> 'give up')
+FROM dags_nodeevent WHERE dag_id IN (SELECT id FROM earlier)
+"""
+
+
+def earlier_attempts(dag: Dag) -> int:
+    """How many attempts of nodes there were in the runs before this one, all together."""
+    if dag.previous_run_id is None:
+        return 0
+    with connection.cursor() as cursor:
+        cursor.execute(_EARLIER, [dag.pk])
+        return int(cursor.fetchone()[0])

@@ -1,0 +1,156 @@
+"""The node status file: ClassAds of the DAG and of each of its nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from matching.classads import quote
+from wms.dags.exports.rows import c_time, stream
+from wms.dags.models import Dag
+from wms.dags.states import DAG_TERMINAL, NODE_IN_FLIGHT, DagState, DagStatus, NodeState
+
+#: DAGMan's codes of the states of nodes, with their names.
+_CODES = {
+    NodeState.WAITING.value: (0, "STATUS_NOT_READY"),
+    NodeState.READY.value: (1, "STATUS_READY"),
+    NodeState.PRE_RUNNING.value: (2, "STATUS_PRERUN"),
+    NodeState.SUBMITTED.value: (3, "STATUS_SUBMITTED"),
+    NodeState.POST_RUNNING.value: (4, "STATUS_POSTRUN"),
+    NodeState.DONE.value: (5, "STATUS_DONE"),
+    NodeState.FAILED.value: (6, "STATUS_ERROR"),
+    NodeState.FUTILE.value: (7, "STATUS_FUTILE"),
+}
+#: The attributes with the counts, in the order of the file, and the states that each counts.
+_COUNTED = {
+    "NodesDone": NodeState.DONE,
+    "NodesPre": NodeState.PRE_RUNNING,
+    "NodesQueued": NodeState.SUBMITTED,
+    "NodesPost": NodeState.POST_RUNNING,
+    "NodesReady": NodeState.READY,
+    "NodesUnready": NodeState.WAITING,
+    "NodesFutile": NodeState.FUTILE,
+    "NodesFailed": NodeState.FAILED,
+}
+_NOTES = {
+    DagStatus.ABORTED.value: "aborted",
+    DagStatus.REMOVED.value: "removed",
+    DagStatus.CYCLE.value: "cycle",
+}
+_COUNTS = ", ".join(
+    f"count(*) FILTER (WHERE shown = '{state.value}') OVER ()" for state in _COUNTED.values()
+)
+
+# One statement, so that the counts at the top agree with the nodes below them. What was under way
+# when the DAG ended has failed; DAGMan shows it so.
+_NODES = f"""
+WITH node AS (
+    SELECT id, ordinal, name, state, state_reason, retry_number, job_id,
+           CASE WHEN %(is_over)s AND state = ANY(%(in_flight)s)
+                THEN 'failed' ELSE state END AS shown
+    FROM dags_node WHERE dag_id = %(dag)s AND kind <> 'service'
+)
+SELECT node.name, node.state, node.shown, node.state_reason, node.retry_number,
+       coalesce(job.queued, 0), coalesce(job.held, 0), coalesce(job.idle, 0),
+       count(*) OVER (), {_COUNTS}, sum(job.held) OVER (), sum(job.idle) OVER ()
+FROM node
+LEFT JOIN LATERAL (
+    SELECT count(*) AS queued, count(*) FILTER (WHERE state = 'held') AS held,
+           count(*) FILTER (WHERE state IN ('received', 'waiting', 'matched', 'held')) AS idle
+    FROM jobs_job
+    WHERE node.shown = 'submitted' AND state NOT IN ('done', 'failed', 'killed')
+      AND (jobs_job.id = node.job_id OR (cluster_id = node.job_id AND cluster_id <> 0))
+) AS job ON true
+ORDER BY node.ordinal
+"""
+
+
+class _Row(NamedTuple):
+    name: str
+    state: str
+    shown: str
+    reason: str
+    retry_number: int
+    queued: int
+    held: int
+    idle: int
+
+
+def lines(dag: Dag, now: datetime) -> Iterator[str]:
+    """The text of the file."""
+    is_over = dag.state in DAG_TERMINAL
+    given = {"dag": dag.pk, "is_over": is_over, "in_flight": sorted(NODE_IN_FLIGHT)}
+    width = len(_Row._fields)
+    is_first = True
+    for row in stream(_NODES, given):
+        if is_first:
+            yield _head(dag, now, row[width:])
+            is_first = False
+        yield _node(_Row(*row[:width]))
+    if is_first:
+        yield _head(dag, now, (0,) * (len(_COUNTED) + 3))
+    yield _ad("StatusEnd", [("EndTime", _time(now)), ("NextUpdate", '0; /* "none" */')])
+
+
+def _head(dag: Dag, now: datetime, counts: tuple[Any, ...]) -> str:
+    total, *by_state, held, idle = counts
+    code, name, note = _dag_status(dag)
+    files = ",\n".join(f"    {quote(file)}" for file in dag.dag_files)
+    return _ad(
+        "DagStatus",
+        [
+            ("DagFiles", f"{{\n{files}\n  }};"),
+            ("Timestamp", _time(now)),
+            ("DagStatus", f'{code}; /* "{name} ({note})" */'),
+            ("NodesTotal", f"{total};"),
+            *((name, f"{count};") for name, count in zip(_COUNTED, by_state, strict=True)),
+            ("JobProcsHeld", f"{held or 0};"),
+            ("JobProcsIdle", f"{idle or 0}; /* includes held */"),
+        ],
+    )
+
+
+def _dag_status(dag: Dag) -> tuple[int, str, str]:
+    """The code of the whole DAG, which is that of a node, its name, and the word in brackets."""
+    if dag.state not in DAG_TERMINAL:
+        ending = dag.ending_status if dag.is_ending else DagStatus.OK
+        note = _NOTES.get(ending, "held" if dag.state == DagState.HELD else "")
+        return *_CODES[NodeState.SUBMITTED.value], note
+    has_succeeded = dag.state == DagState.COMPLETED if dag.exit_code is None else not dag.exit_code
+    if has_succeeded:
+        return *_CODES[NodeState.DONE.value], "success"
+    note = "removed" if dag.state == DagState.REMOVED else _NOTES.get(dag.status, "failed")
+    return *_CODES[NodeState.FAILED.value], note
+
+
+def _node(row: _Row) -> str:
+    code, name = _CODES[row.shown]
+    return _ad(
+        "NodeStatus",
+        [
+            ("Node", f"{quote(row.name)};"),
+            ("NodeStatus", f'{code}; /* "{name}" */'),
+            ("StatusDetails", f"{quote(_details(row))};"),
+            ("RetryCount", f"{row.retry_number};"),
+            ("JobProcsQueued", f"{row.queued};"),
+            ("JobProcsHeld", f"{row.held};"),
+        ],
+    )
+
+
+def _details(row: _Row) -> str:
+    if row.state != row.shown:
+        return f"Was {_CODES[row.state][1]}"
+    if row.shown == NodeState.SUBMITTED:
+        return "idle" if row.idle else "not_idle"
+    return row.reason
+
+
+def _time(time: datetime) -> str:
+    return f'{int(time.timestamp())}; /* "{c_time(time)}" */'
+
+
+def _ad(kind: str, attributes: list[tuple[str, str]]) -> str:
+    body = "".join(f"  {name} = {value}\n" for name, value in attributes)
+    return f'[\n  Type = "{kind}";\n{body}]\n'

@@ -1,0 +1,241 @@
+"""Carrying a negotiation out: binding DAGs to sites, noting why the others are left."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import structlog
+from django.db import connection, transaction
+from psycopg.types.json import Jsonb
+
+from matching import environments
+from matching.classads import literal_values
+from matching.negotiation import Decision, Match, Request
+from matching.places import Offer
+from matching.reasons import Kind
+from matching.substitution import EXPRESSION_OPENING, Evaluator, Own, expand_references
+from wms.core.actors import Actor
+from wms.dags import lifecycle
+from wms.dags.description.bounded_references import bounded
+from wms.dags.models import Dag, MatchRecord
+from wms.dags.negotiation.requests import requests_of
+from wms.dags.states import DagCause, DagState
+from wms.sites.throttling import note_matches
+
+log = structlog.get_logger(__name__)
+_ACTOR = Actor.system("negotiator")
+#: What `$ENV(PATH)` means in a DAG's own environment: nothing of the server's environment is used.
+_SUBMIT_PATH = "/usr/local/bin:/usr/bin:/bin"
+_TWO_SIDED = frozenset({"Requirements", "Rank", "CurrentRank"})
+#: So many DAGs are bound in one transaction: their rows are locked for a moment only.
+_BATCH = 1000
+
+# Each row gets values of its own; the ORM's bulk update, a CASE with a branch for every row and
+# column, takes some ten times as long. One JSON document is quoted faster than arrays of them.
+_BIND = """
+UPDATE dags_dag AS dag
+SET site_id = bound.site_id, matched_at = %(now)s, match_attributes = ad.attributes,
+    environment = bound.environment, substitutions = bound.substitutions,
+    unmatched_reason = '', unmatched_kind = ''
+FROM jsonb_to_recordset(%(bound)s)
+    AS bound(dag_id bigint, site_id bigint, environment jsonb, substitutions jsonb)
+JOIN jsonb_to_recordset(%(ads)s) AS ad(site_id bigint, attributes jsonb)
+    ON ad.site_id = bound.site_id
+WHERE dag.id = bound.dag_id
+"""
+# A reason that did not change is not written again. Many DAGs share few reasons, which are long: so
+# each is sent once, and the DAGs name it by its place.
+_NOTE = """
+UPDATE dags_dag AS dag
+SET unmatched_reason = reason.text, unmatched_kind = reason.kind
+FROM unnest(%(dags)s::bigint[], %(places)s::int[]) AS note(dag_id, place)
+JOIN unnest(%(reasons)s::text[], %(kinds)s::text[]) WITH ORDINALITY AS reason(text, kind, place)
+    ON reason.place = note.place
+WHERE dag.id = note.dag_id AND dag.state = 'idle'
+    AND (dag.unmatched_reason <> reason.text OR dag.unmatched_kind <> reason.kind)
+"""
+
+
+def carry_out(decision: Decision, offers: Iterable[Offer], *, now: datetime) -> int:
+    """Bind the matched DAGs that are idle still, and note why others found no site.
+
+    A DAG held or removed meanwhile is not bound. Batch by batch: who is killed in between leaves
+    the rest idle, for the next cycle. Returns how many were bound.
+    """
+    ads = {offer.site_id: match_attributes(offer) for offer in offers}
+    _hold_faulty(decision)
+    _note_reasons(decision)
+    _note_looked_at(decision, now)
+    matches = decision.matches
+    return sum(
+        _bind_batch(matches[start : start + _BATCH], ads, now)
+        for start in range(0, len(matches), _BATCH)
+    )
+
+
+def match_attributes(offer: Offer) -> dict[str, Any]:
+    """What a site's ad says by itself; its Requirements and Rank mean nothing without a DAG."""
+    values = literal_values(offer.ad)
+    return {name: value for name, value in values.items() if name not in _TWO_SIDED}
+
+
+def _hold_faulty(decision: Decision) -> None:
+    faulty: dict[str, list[int]] = defaultdict(list)
+    for dag_id, leftover in decision.unmatched.items():
+        if leftover.kind is Kind.FAULT:
+            faulty[leftover.text].append(dag_id)
+    for reason, ids in faulty.items():
+        lifecycle.apply_to_dags("hold", ids, actor=_ACTOR, reason=reason, cause=DagCause.AD)
+
+
+def _note_reasons(decision: Decision) -> None:
+    if not decision.unmatched:
+        return
+    reasons = dict.fromkeys(decision.unmatched.values())
+    places = {left: place for place, left in enumerate(reasons, start=1)}
+    values: dict[str, Any] = {
+        "dags": list(decision.unmatched),
+        "places": [places[left] for left in decision.unmatched.values()],
+        "reasons": [left.text for left in places],
+        "kinds": [left.kind.value for left in places],
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(_NOTE, values)
+
+
+def _note_looked_at(decision: Decision, now: datetime) -> None:
+    """Let those whom the negotiation had no time for come first the next time.
+
+    Once there is time for all, the order is that of the submission again.
+    """
+    if not decision.is_cut:
+        Dag.objects.filter(looked_at__isnull=False).update(looked_at=None)
+    else:
+        looked_at = [
+            dag_id for dag_id, left in decision.unmatched.items() if left.kind is not Kind.UNSEEN
+        ]
+        Dag.objects.filter(pk__in=looked_at).update(looked_at=now)
+
+
+@transaction.atomic
+def _bind_batch(matches: Sequence[Match], ads: Mapping[int, dict[str, Any]], now: datetime) -> int:
+    by_dag = {match.dag_id: match for match in matches}
+    idle = (
+        Dag.objects.filter(pk__in=by_dag, state=DagState.IDLE)
+        .select_related("owner")
+        .only("environment_template", "owner__username")
+        .order_by("pk")
+        .select_for_update(of=("self",))
+    )
+    surroundings = _surroundings(list(idle), by_dag, ads)
+    bound = [by_dag[dag_id] for dag_id in surroundings]
+    _store(bound, surroundings, ads, now)
+    facts = {
+        match.dag_id: {
+            "site": ads[match.site_id].get("Name", ""),
+            "dag_rank": match.dag_rank,
+            "site_rank": match.site_rank,
+        }
+        for match in bound
+    }
+    lifecycle.apply_to_dags("match", [match.dag_id for match in bound], actor=_ACTOR, facts=facts)
+    note_matches(Counter(match.site_id for match in bound))
+    MatchRecord.objects.bulk_create(
+        MatchRecord(
+            dag_id=match.dag_id,
+            site_id=match.site_id,
+            matched_at=now,
+            dag_rank=match.dag_rank,
+            site_rank=match.site_rank,
+        )
+        for match in bound
+    )
+    return len(bound)
+
+
+@dataclass(frozen=True, slots=True)
+class _Surroundings:
+    """The environment of a DAG at its site, and what `$$(...)` stood for in it."""
+
+    environment: dict[str, str]
+    substitutions: dict[str, str]
+
+
+def _surroundings(
+    dags: Iterable[Dag], matches: Mapping[int, Match], ads: Mapping[int, dict[str, Any]]
+) -> dict[int, _Surroundings]:
+    """The environments of the DAGs; one whose description is undefined at its site is held."""
+    found: dict[int, _Surroundings] = {}
+    own_ads = _own_ads(dags)
+    for dag in dags:
+        ad = ads[matches[dag.pk].site_id]
+        try:
+            environment, substitutions = dag_environment(dag, ad, own_ads.get(dag.pk))
+        except Exception as error:
+            # Whatever it is, it is the affair of this DAG: the others are bound.
+            if not isinstance(error, ValueError):
+                log.exception("dag_environment_failed", dag=dag.pk)
+            reason = f"matched to {ad.get('Name')}, but its environment cannot be made: {error}"
+            lifecycle.apply_to_dags(
+                "hold", [dag.pk], actor=_ACTOR, reason=reason, cause=DagCause.AD
+            )
+            continue
+        found[dag.pk] = _Surroundings(environment, substitutions)
+    return found
+
+
+def _own_ads(dags: Iterable[Dag]) -> dict[int, Request]:
+    """The ads of those DAGs whose environment needs them."""
+    ids = [dag.pk for dag in dags if EXPRESSION_OPENING in dag.environment_template]
+    if not ids:
+        return {}
+    return {request.dag_id: request for request in requests_of(Dag.objects.filter(pk__in=ids))}
+
+
+def _store(
+    bound: Sequence[Match],
+    surroundings: Mapping[int, _Surroundings],
+    ads: Mapping[int, dict[str, Any]],
+    now: datetime,
+) -> None:
+    if not bound:
+        return
+    rows = [
+        {
+            "dag_id": match.dag_id,
+            "site_id": match.site_id,
+            "environment": surroundings[match.dag_id].environment,
+            "substitutions": surroundings[match.dag_id].substitutions,
+        }
+        for match in bound
+    ]
+    sites = {match.site_id for match in bound}
+    attributes = [{"site_id": site, "attributes": ads[site]} for site in sorted(sites)]
+    values: dict[str, Any] = {"now": now, "bound": Jsonb(rows), "ads": Jsonb(attributes)}
+    with connection.cursor() as cursor:
+        cursor.execute(_BIND, values)
+
+
+def dag_environment(
+    dag: Dag, ad: Mapping[str, Any], own: Request | None
+) -> tuple[dict[str, str], dict[str, str]]:
+    """What `$ENV(NAME)` means in the DAG's nodes: the environment of its description, filled in.
+
+    The description itself may use `$$(Attr)` of the site's ad, `$$([expression])` of this ad and
+    the DAG's `own` one, and `$ENV(USER)`, `$ENV(PATH)`. Also returns what was used, as
+    `MATCH_<Attr>`. Raises Undefined, AdError, BadEnvironment or ValueError.
+    """
+    base = {"USER": dag.owner.username, "PATH": _SUBMIT_PATH}
+    evaluator = Evaluator(own.expressions if own else {}, own.values if own else {}, ad)
+    value_of = bounded(evaluator)
+    expanded = expand_references(
+        dag.environment_template,
+        environment=base,
+        target=ad,
+        evaluator=lambda text: value_of(text, Own()),
+    )
+    return {**base, **environments.parse_environment(expanded.text)}, expanded.used

@@ -1,0 +1,155 @@
+"""Walks over the drawing of a DAG: the longest path, what blocks most, and a node's neighbours."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from django.db import connection
+
+from wms.dags.models import Dag
+from wms.dags.reading.drawing import Drawing
+from wms.dags.reading.drawing_states import DRAWN
+from wms.dags.states import NODE_TERMINAL, NodeState
+
+_DONE = DRAWN.index(NodeState.DONE.value)
+_WAITING = DRAWN.index(NodeState.WAITING.value)
+_FUTILE = DRAWN.index(NodeState.FUTILE.value)
+#: Up to so many nodes that are not done are counted one by one; of more, a sample.
+_MOST_COUNTED = 5_000
+_SAMPLE = 1_000
+_ENDED = frozenset(DRAWN.index(state) for state in NODE_TERMINAL)
+
+_TIMES = """
+SELECT string_agg(float8send(extract(epoch FROM state_since)::float8), ''::bytea ORDER BY id)
+FROM dags_node WHERE dag_id = %s
+"""
+
+
+def times_of_nodes(dag: Dag) -> array[float]:
+    """Since when each node of a DAG is in its state, in seconds of the epoch."""
+    with connection.cursor() as cursor:
+        cursor.execute(_TIMES, [dag.pk])
+        times = array("d", bytes(cursor.fetchone()[0] or b""))
+    times.byteswap()
+    return times
+
+
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """When nodes began to be able to run and ended; the times to come are estimates.
+
+    `mean_s` is how long a node took that has ended, from the end of its last parent on.
+    """
+
+    starts: Sequence[float]
+    ends: Sequence[float]
+    mean_s: float
+    #: The parent whose end came last; -1 for none.
+    last_parent: Sequence[int]
+
+
+def ends_of(
+    drawing: Drawing, codes: bytes, times: Sequence[float], *, begun: float, now: float
+) -> Ends:
+    """When every node could begin and when it ended, or would at the mean time of the others.
+
+    Linear in nodes and arcs.
+    """
+    by_level, first_arc = drawing.by_level, drawing.first_arcs
+    known = _started(drawing, codes, times, begun)
+    spans = [times[n] - known[n] for n in by_level if codes[n] == _DONE and times[n] > known[n]]
+    mean_s = sum(spans) / len(spans) if spans else 1.0
+    starts, last = [begun] * drawing.node_count, array("q", [-1]) * drawing.node_count
+    ends = [0.0] * drawing.node_count
+    for node in by_level:
+        end = times[node] if codes[node] in _ENDED else max(starts[node] + mean_s, now)
+        ends[node] = end
+        # One that ended before its parent did, which ran once more, did not begin after its end.
+        starts[node] = min(starts[node], end)
+        for child in drawing.children[first_arc[node] : first_arc[node + 1]]:
+            if end >= starts[child] or last[child] < 0:
+                starts[child], last[child] = max(end, starts[child]), node
+    return Ends(starts, ends, mean_s, last)
+
+
+def _started(
+    drawing: Drawing, codes: bytes, times: Sequence[float], begun: float
+) -> Sequence[float]:
+    """When each node's last parent that has ended did so."""
+    started = array("d", [begun]) * drawing.node_count
+    for parent, child in zip(drawing.parents, drawing.children, strict=True):
+        if codes[parent] in _ENDED and times[parent] > started[child]:
+            started[child] = times[parent]
+    return started
+
+
+def longest_path(ends: Ends) -> list[int]:
+    """The chain of nodes that the end of the DAG waits for, or waited for."""
+    if not ends.ends:
+        return []
+    node = max(range(len(ends.ends)), key=ends.ends.__getitem__)
+    path = [node]
+    while ends.last_parent[node] >= 0:
+        node = ends.last_parent[node]
+        path.append(node)
+    return path[::-1]
+
+
+@dataclass(frozen=True, slots=True)
+class Blocking:
+    """Nodes with how many that are not done depend on each, the most first."""
+
+    nodes: Sequence[tuple[int, int]]
+    #: False if the numbers are estimated from a sample of those that depend on them.
+    is_exact: bool
+
+
+def blocking_most(drawing: Drawing, codes: bytes) -> Blocking:
+    """Which nodes that failed or have their turn hold up most others.
+
+    Linear in arcs: each node hands a set of bits up to its parents, one for every node of a sample
+    that depends on it; in small DAGs the sample is everything.
+    """
+    undone = [node for node, code in enumerate(codes) if code != _DONE]
+    step = 1 if len(undone) <= _MOST_COUNTED else len(undone) / _SAMPLE
+    sample = undone if step == 1 else [undone[int(k * step)] for k in range(_SAMPLE)]
+    below = [0] * drawing.node_count
+    own = {node: 1 << bit for bit, node in enumerate(sample)}
+    for node, bit in own.items():
+        below[node] = bit
+    levels, parents, children = drawing.levels, drawing.parents, drawing.children
+    for arc in sorted(range(len(parents)), key=lambda arc: -levels[parents[arc]]):
+        below[parents[arc]] |= below[children[arc]]
+    counted = []
+    for node, code in enumerate(codes):
+        count = (below[node] & ~own.get(node, 0)).bit_count()
+        if count and code not in (_DONE, _WAITING, _FUTILE):
+            counted.append((node, round(count * step)))
+    counted.sort(key=lambda each: (-each[1], each[0]))
+    return Blocking(counted, is_exact=step == 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbourhood:
+    """Nodes within some steps of one; `is_cut` when there are more than were asked for."""
+
+    nodes: Sequence[int]
+    is_cut: bool
+
+
+def neighbours_of(drawing: Drawing, node: int, *, depth: int, limit: int) -> Neighbourhood:
+    """The ancestors and descendants of a node within `depth` steps, the nearest first."""
+    found, is_cut = {node: None}, False
+    for ends in ((drawing.children, drawing.parents), (drawing.parents, drawing.children)):
+        frontier: Collection[int] = {node}
+        for _ in range(depth):
+            near = {
+                there for here, there in zip(*ends, strict=True) if here in frontier
+            } - found.keys()
+            is_cut = is_cut or len(found) + len(near) > limit
+            frontier = sorted(near)[: max(limit - len(found), 0)]
+            found |= dict.fromkeys(frontier)
+            frontier = set(frontier)
+    return Neighbourhood(list(found), is_cut)

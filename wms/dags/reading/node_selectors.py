@@ -1,0 +1,152 @@
+"""Reading one node of a DAG: what it ran, what happened to it, and with whom it is connected."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import connection
+from django.db.models import Q, QuerySet, Value
+
+from wms.core.errors import NotFound
+from wms.core.models import User
+from wms.dags.lifecycle import DATA_TOPIC
+from wms.dags.models import Dag, Edge, Node, NodeEvent, ScriptRun
+from wms.dags.reading.dag_jobs import jobs_of
+from wms.dags.reading.obstacles import NodeRef
+from wms.dags.reading.selectors import DETAILS, find_dag, visible_dags
+from wms.jobs.models import Job
+from wms.placement.models import PlacementRequest
+
+#: So many parents and children of a node are named.
+_NEIGHBOURS = 100
+
+
+# How many nodes depend on some, by state. By hand: a walk that the ORM cannot express.
+_BELOW = """
+WITH RECURSIVE below(id) AS (
+    SELECT child_id FROM dags_edge WHERE parent_id = ANY(%(given)s)
+    UNION
+    SELECT edge.child_id FROM below JOIN dags_edge AS edge ON edge.parent_id = below.id
+)
+SELECT node.state, count(*) FROM below JOIN dags_node AS node ON node.id = below.id
+WHERE node.id <> ALL(%(given)s) GROUP BY node.state
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbours:
+    """Some parents or children of a node in the order of the file; `count` is how many there are.
+
+    `weak` are the ids of those behind weak arcs.
+    """
+
+    nodes: Sequence[NodeRef]
+    count: int
+    weak: frozenset[int]
+
+
+def find_node(user: User, dag_id: int, node_id: int) -> Node:
+    """One node of a visible DAG, with both; one query. Raises NotFound."""
+    nodes = Node.objects.filter(dag__in=visible_dags(user), dag_id=dag_id, pk=node_id)
+    with_dag = (f"dag__{name}" for name in DETAILS)
+    node = nodes.select_related("submit_description", "job", "work", *with_dag).first()
+    if node is None:
+        find_dag(user, dag_id)
+        raise NotFound(f"DAG {dag_id} has no node {node_id}.")
+    return node
+
+
+def parents_and_children(node: Node) -> tuple[Neighbours, Neighbours]:
+    """The nodes that a node waits for, and those that wait for it; one query for up to 100."""
+    above, below = Edge.objects.filter(child=node), Edge.objects.filter(parent=node)
+    found = _nearest(above, "parent").union(_nearest(below, "child"), all=True)
+    rows: dict[str, list[tuple[Any, ...]]] = defaultdict(list)
+    for end, _, *row in sorted(found):
+        rows[end].append(tuple(row))
+    return _neighbours(above, rows["parent"]), _neighbours(below, rows["child"])
+
+
+def _nearest(edges: QuerySet[Edge], end: str) -> QuerySet[Edge, tuple[Any, ...]]:
+    columns = (f"{end}__ordinal", f"{end}_id", f"{end}__name", f"{end}__state", "is_weak")
+    return edges.order_by(f"{end}__ordinal").values_list(Value(end), *columns)[: _NEIGHBOURS + 1]
+
+
+def _neighbours(edges: QuerySet[Edge], rows: Sequence[tuple[Any, ...]]) -> Neighbours:
+    count = len(rows) if len(rows) <= _NEIGHBOURS else edges.count()
+    shown = rows[:_NEIGHBOURS]
+    return Neighbours(
+        nodes=[NodeRef(pk, name, state) for pk, name, state, _ in shown],
+        count=count,
+        weak=frozenset(pk for pk, _, _, is_weak in shown if is_weak),
+    )
+
+
+def count_below(node_ids: Collection[int]) -> dict[str, int]:
+    """How many nodes depend on these, directly or not, by state; these themselves are left out."""
+    with connection.cursor() as cursor:
+        cursor.execute(_BELOW, {"given": list(node_ids)})
+        return dict(cursor.fetchall())
+
+
+def events_of_node(node: Node) -> QuerySet[NodeEvent]:
+    """What happened to a node, latest first."""
+    return NodeEvent.objects.filter(node=node).order_by("-pk")
+
+
+def jobs_of_node(node: Node) -> QuerySet[Job]:
+    """The jobs of all attempts of a node, the latest first."""
+    submits = NodeEvent.objects.filter(node=node, event="submit", facts__has_key="job")
+    firsts = list(submits.values_list("facts__job", flat=True))
+    if node.job_id is not None:
+        firsts.append(node.job_id)
+    return (
+        jobs_of(node.dag_id)
+        .filter(Q(pk__in=firsts) | Q(cluster_id__in=firsts))
+        .select_related("owner")
+        .order_by("-pk")
+    )
+
+
+def script_runs_of(node: Node) -> QuerySet[ScriptRun]:
+    """The runs of a node's scripts, latest first."""
+    return ScriptRun.objects.filter(node=node).select_related("output").order_by("-pk")
+
+
+def script_runs_of_dag(dag: Dag) -> QuerySet[ScriptRun]:
+    """The runs of all scripts of a DAG, latest first, with the nodes' names."""
+    runs = ScriptRun.objects.filter(dag=dag).select_related("node", "output")
+    return runs.defer("node__variables", "node__features").order_by("-pk")
+
+
+def find_script_run(user: User, dag_id: int, run_id: int) -> ScriptRun:
+    """One run of a script of a visible DAG. Raises NotFound."""
+    run = script_runs_of_dag(find_dag(user, dag_id)).filter(pk=run_id).first()
+    if run is None:
+        raise NotFound(f"DAG {dag_id} has no script run {run_id}.")
+    return run
+
+
+def requests_of_node(node: Node) -> QuerySet[PlacementRequest]:
+    """The placement requests of a DATA node, latest first."""
+    submits = NodeEvent.objects.filter(node=node, event="submit", facts__has_key="request")
+    ids = list(submits.values_list("facts__request", flat=True))
+    requests = PlacementRequest.objects.filter(pk__in=ids).select_related("owner")
+    return requests.defer("attributes").order_by("-pk")
+
+
+def inner_dags_of_node(node: Node) -> QuerySet[Dag]:
+    """The runs of a node's inner DAG, latest first."""
+    return Dag.objects.filter(parent_node=node).select_related("owner", "site").order_by("-pk")
+
+
+def nodes_of_requests(request_ids: Collection[int]) -> dict[int, Node]:
+    """The node that each placement request is or was of, with its DAG."""
+    requests = PlacementRequest.objects.filter(pk__in=request_ids, topic=DATA_TOPIC)
+    dag_ids = set(requests.values_list("topic_key", flat=True))
+    submits = NodeEvent.objects.filter(
+        dag_id__in=dag_ids, event="submit", facts__request__in=list(request_ids)
+    ).select_related("node__dag")
+    return {event.facts["request"]: event.node for event in submits}

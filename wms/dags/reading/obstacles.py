@@ -1,0 +1,225 @@
+"""Why a node does not run now: what it waits for, told by the rules that hold it back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db import connection
+from django.db.models import Count, Q, QuerySet
+
+from wms.dags.engine.job_lists import cluster_jobs
+from wms.dags.engine.node_work import not_provisioned, work_of
+from wms.dags.engine.round import options_of
+from wms.dags.engine.shared_limits import with_submitted
+from wms.dags.engine.throttles import Room, limits_of, room_under
+from wms.dags.models import Dag, Edge, Node, ScriptRun, SharedLimit
+from wms.dags.states import (
+    COUNTED_KINDS,
+    DAG_TERMINAL,
+    DagState,
+    NodeKind,
+    NodeState,
+    ScriptKind,
+    ScriptState,
+)
+from wms.placement.models import PlacementRequest
+
+_MANY = 2**31
+_SHOWN = 20
+_BESIDE = {
+    NodeKind.FINAL: "it runs when everything else has ended",
+    NodeKind.SERVICE: "it is started with the DAG",
+    NodeKind.PROVISIONER: "it is started with the DAG, before everything else",
+}
+
+# The failed nodes above one that will never run. By hand: a walk that the ORM cannot express.
+_FAILED_ABOVE = """
+WITH RECURSIVE above(id) AS (
+    SELECT parent_id FROM dags_edge WHERE child_id = %s
+    UNION
+    SELECT edge.parent_id FROM above
+    JOIN dags_node AS node ON node.id = above.id AND node.state = 'futile'
+    JOIN dags_edge AS edge ON edge.child_id = above.id
+)
+SELECT node.id FROM above JOIN dags_node AS node ON node.id = above.id
+WHERE node.state = 'failed' ORDER BY node.ordinal LIMIT %s
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeRef:
+    """A node that another one waits for."""
+
+    id: int
+    name: str
+    state: str
+
+
+@dataclass(frozen=True, slots=True)
+class Obstacle:
+    """One thing that a node waits for. `kind` is for programs, `message` for people.
+
+    `nodes`, `dag`, `job` and `request` name what it is, where there is such.
+    """
+
+    kind: str
+    message: str
+    nodes: tuple[NodeRef, ...] = ()
+    dag: int | None = None
+    job: int | None = None
+    request: int | None = None
+
+
+def room_now(dag: Dag, limits: Iterable[SharedLimit] | None = None) -> Room | None:
+    """The room that its limits leave the nodes of a running DAG; None while that does not matter.
+
+    Nothing is locked, so it may have changed when it is read. `limits` are those that it shares
+    with others, where they have been read by `with_submitted` already.
+    """
+    if dag.state != DagState.RUNNING or not dag.ready_count:
+        return None
+    shared: Iterable[Any] = with_submitted(limits_of(dag)) if limits is None else limits
+    used = [(limit, limit.submitted) for limit in shared]
+    return room_under(dag, options_of(dag), used, most=_MANY)
+
+
+def obstacles_of(node: Node, *, now: datetime) -> list[Obstacle]:
+    """What keeps a node, given with its DAG, from running or from ending; empty once it has."""
+    dag = node.dag
+    if node.state == NodeState.FUTILE:
+        return _lost(node)
+    if node.state in (NodeState.DONE, NodeState.FAILED):
+        return []
+    found = _of_dag(dag)
+    match node.state:
+        case NodeState.WAITING:
+            found += _before_ready(node)
+        case NodeState.READY:
+            found += _before_submission(node)
+        case NodeState.SUBMITTED:
+            found += _submitted(node)
+        case _:
+            found += _in_script(node, now)
+    return found
+
+
+def _of_dag(dag: Dag) -> list[Obstacle]:
+    if dag.state in DAG_TERMINAL:
+        return [Obstacle("dag", f"the DAG has ended: it is {dag.state}", dag=dag.pk)]
+    if dag.state == DagState.IDLE:
+        why = dag.unmatched_reason or "the negotiator has not looked at it yet"
+        return [Obstacle("site", f"the DAG has no site: {why}", dag=dag.pk)]
+    if dag.state in (DagState.HELD, DagState.HALTED):
+        return [Obstacle("dag", f"the DAG is {dag.state}: {dag.state_reason}", dag=dag.pk)]
+    if dag.is_ending:
+        return [Obstacle("dag", "the DAG is ending: only its FINAL node runs", dag=dag.pk)]
+    return []
+
+
+def _before_ready(node: Node) -> list[Obstacle]:
+    if node.kind in _BESIDE:
+        return [Obstacle("kind", _BESIDE[NodeKind(node.kind)])]
+    if node.unfinished_parents:
+        edges = Edge.objects.filter(child=node).exclude(parent__state=NodeState.DONE)
+        edges = edges.exclude(is_weak=True, parent__state=NodeState.FAILED)
+        parents = _refs(Node.objects.filter(child_edges__in=edges))
+        count = node.unfinished_parents
+        message = f"{count} parent{'' if count == 1 else 's'} must end first"
+        return [Obstacle("parents", message, nodes=parents)]
+    refs = _refs(not_provisioned(node.dag))
+    if refs:
+        return [Obstacle("provisioner", "the provisioner is not ready yet", nodes=refs)]
+    return [Obstacle("turn", "the engine has not looked at it yet")]
+
+
+def _before_submission(node: Node) -> list[Obstacle]:
+    dag = node.dag
+    room = room_now(dag) if node.kind in COUNTED_KINDS else None
+    if room is None:
+        return [Obstacle("turn", "it is about to be submitted")]
+    found = []
+    if room.nodes == 0 and (node.kind != NodeKind.DATA or room.data_nodes == 0):
+        found.append(Obstacle("limit", room.reason))
+    if node.category in room.categories and not room.categories[node.category]:
+        found.append(Obstacle("category", room.reasons[node.category]))
+    before = _ready_before(node)
+    if before and not found:
+        found.append(
+            Obstacle("turn", f"{before} ready node{'' if before == 1 else 's'} come first")
+        )
+    return found or [Obstacle("turn", "it is about to be submitted")]
+
+
+def _ready_before(node: Node) -> int:
+    ready = Node.objects.filter(dag=node.dag, state=NodeState.READY, kind__in=COUNTED_KINDS)
+    same = Q(priority=node.priority)
+    is_before = (
+        Q(priority__gt=node.priority)
+        | (same & Q(ready_rank__lt=node.ready_rank))
+        | (same & Q(ready_rank=node.ready_rank, ordinal__lt=node.ordinal))
+    )
+    return ready.filter(is_before).count()
+
+
+def _in_script(node: Node, now: datetime) -> list[Obstacle]:
+    run = ScriptRun.objects.filter(node=node).exclude(state=ScriptState.ENDED).first()
+    if run is None:
+        return [Obstacle("script", "the engine has not looked at the end of its script yet")]
+    what = f"its {run.get_kind_display()} script"
+    if run.state == ScriptState.RUNNING:
+        return [Obstacle("script", f"{what} runs")]
+    if run.due_at is not None and run.due_at > now:
+        return [
+            Obstacle("script", f'{what} said "not yet" and runs again at {run.due_at:%H:%M:%S} UTC')
+        ]
+    if run.state == ScriptState.GRANTED:
+        return [Obstacle("script", f"{what} waits for the service that runs scripts")]
+    limit = _slots(node.dag, ScriptKind(run.kind))
+    return [Obstacle("script slot", f"{what} waits for its turn: at most {limit} run at once")]
+
+
+def _slots(dag: Dag, kind: ScriptKind) -> int:
+    options = options_of(dag)
+    return {
+        ScriptKind.PRE: options.max_pre,
+        ScriptKind.POST: options.max_post,
+        ScriptKind.HOLD: options.max_hold_scripts,
+    }[kind]
+
+
+def _submitted(node: Node) -> list[Obstacle]:
+    work = work_of(node)
+    if work.inner_dag_id is not None:
+        inner = Dag.objects.filter(pk=work.inner_dag_id).first()
+        state = inner.state if inner is not None else "gone"
+        return [Obstacle("inner dag", f"its inner DAG is {state}", dag=work.inner_dag_id)]
+    if work.request_id is not None:
+        request = PlacementRequest.objects.filter(pk=work.request_id).first()
+        state = request.state if request is not None else "gone"
+        message = f"its placement request is {state}"
+        return [Obstacle("request", message, request=work.request_id)]
+    if node.job_id is None:
+        return []
+    states = cluster_jobs([node.job_id]).values_list("state").annotate(Count("pk")).order_by()
+    return [
+        Obstacle("jobs", f"{count} job{'' if count == 1 else 's'} {state}", job=node.job_id)
+        for state, count in sorted(states)
+    ]
+
+
+def _lost(node: Node) -> list[Obstacle]:
+    with connection.cursor() as cursor:
+        cursor.execute(_FAILED_ABOVE, [node.pk, _SHOWN])
+        ids = [row[0] for row in cursor.fetchall()]
+    failed = _refs(Node.objects.filter(pk__in=ids))
+    return [Obstacle("failed parents", "it will not run: nodes before it failed", nodes=failed)]
+
+
+def _refs(nodes: QuerySet[Node]) -> tuple[NodeRef, ...]:
+    rows: Iterable[tuple[int, str, str]] = nodes.order_by("ordinal").values_list(
+        "pk", "name", "state"
+    )[:_SHOWN]
+    return tuple(NodeRef(*row) for row in rows)

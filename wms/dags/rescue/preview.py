@@ -1,0 +1,55 @@
+"""What a further run of a DAG would run again, told before it begins."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from django.db.models import Count, QuerySet
+
+from wms.dags.models import Dag, Node
+from wms.dags.rescue.rescue_files import Resumption, read_rescue
+from wms.dags.states import COUNTED_KINDS, NodeState
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """The nodes that would run, by their states now, and the first of them.
+
+    `done_total` are those of them that are done now and would be done again.
+    """
+
+    total: int
+    by_state: Mapping[str, int]
+    nodes: Sequence[Node]
+
+    @property
+    def done_total(self) -> int:
+        """How many would be run although they are done."""
+        return self.by_state.get(NodeState.DONE.value, 0)
+
+    @property
+    def left_out(self) -> int:
+        """How many are not named."""
+        return self.total - len(self.nodes)
+
+
+def preview_of(dag: Dag, resumption: Resumption, *, limit: int) -> Preview:
+    """What would run, by the nodes as they are stored. Raises InvalidInput for a faulty rescue.
+
+    Files that were changed since are not looked at: what they add runs as well.
+    """
+    nodes = Node.objects.filter(dag=dag, kind__in=COUNTED_KINDS)
+    begun = read_rescue(dag.workspace, dag.dag_files, resumption)
+    if begun is None:
+        return _preview(nodes, limit)
+    done = set(begun.text.done)
+    ids = [pk for pk, name in nodes.values_list("pk", "name").iterator() if name not in done]
+    return _preview(nodes.filter(pk__in=ids), limit)
+
+
+def _preview(nodes: QuerySet[Node], limit: int) -> Preview:
+    counted = nodes.order_by().values_list("state").annotate(Count("pk"))
+    by_state = dict(counted)
+    first = nodes.only("name", "state", "ordinal", "state_reason").order_by("ordinal")
+    return Preview(sum(by_state.values()), by_state, list(first[:limit]))

@@ -1,0 +1,50 @@
+"""What the rows say of a DAG's nodes, as a rescue file tells it."""
+
+from __future__ import annotations
+
+from django.db.models import BooleanField, Exists, OuterRef, Q, Value
+from django.db.models.expressions import Case, When
+
+from wms.dags.models import Dag, Edge, Node
+from wms.dags.rescue.text import NodeProgress
+from wms.dags.states import NodeKind, NodeState
+
+_UNLESS_EXIT = "features__unless_exit"
+
+
+def progress_of(dag: Dag) -> list[NodeProgress]:
+    """The progress of every node in the order of the DAG, SERVICE nodes left out; one query."""
+    arcs = Edge.objects.filter(parent=OuterRef("pk"))
+    has_only_weak = Case(
+        # Asked of failed nodes only: a DAG has many nodes, and few of them fail.
+        When(
+            Q(state=NodeState.FAILED),
+            then=Exists(arcs) & ~Exists(arcs.filter(is_weak=False)),
+        ),
+        default=Value(False),
+        output_field=BooleanField(),
+    )
+    rows = (
+        Node.objects.filter(dag=dag)
+        .exclude(kind=NodeKind.SERVICE)
+        .annotate(has_only_weak=has_only_weak)
+        .order_by("ordinal")
+        .values_list(
+            "name", "state", "has_only_weak", "max_retries", "retry_number", _UNLESS_EXIT, "kind"
+        )
+    )
+    return [
+        NodeProgress(
+            name,
+            state == NodeState.DONE,
+            state == NodeState.FAILED,
+            only_weak,
+            max_retries,
+            retry_number,
+            unless_exit,
+            kind in (NodeKind.FINAL, NodeKind.PROVISIONER),
+        )
+        for name, state, only_weak, max_retries, retry_number, unless_exit, kind in rows.iterator(
+            chunk_size=5000
+        )
+    ]

@@ -1,0 +1,332 @@
+"""Steering single nodes of a DAG: run again, mark as done or failed, change what is not yet run."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+
+from django.db import connection, transaction
+from django.utils import timezone
+
+from matching.substitution import reference_fault
+from wms.core.actors import Actor
+from wms.core.audit import record_action
+from wms.core.errors import Conflict, Finding, InvalidInput, ReasonRequired
+from wms.core.transitions import Applied
+from wms.dags import lifecycle
+from wms.dags.engine.job_lists import note_provisioned
+from wms.dags.engine.node_work import write_work
+from wms.dags.engine.round import Round
+from wms.dags.engine.settling import finish
+from wms.dags.language.bounds import MAX_RETRIES, MAX_VARIABLES
+from wms.dags.models import Dag, Edge, Node, NodeWork
+from wms.dags.services.dags import locked_dags, refuse_second_run
+from wms.dags.states import (
+    COUNTED_KINDS,
+    DAG_TERMINAL,
+    NODE_TERMINAL,
+    DagCause,
+    NodeCause,
+    NodeKind,
+    NodeState,
+)
+
+#: So many nodes are steered by one request.
+MAX_NODES = 10_000
+#: So many of them are named in the audit trail; the DAG's events name all.
+_NODES_TOLD = 200
+_MOST_TEXT = 8 * 1024 * 1024
+_NAME = re.compile(r"\+?[A-Za-z_][A-Za-z0-9_.]{0,253}")
+_NOT_YET_RUN = (NodeState.WAITING, NodeState.READY)
+
+# The chosen nodes and everything that depends on them. By hand: a walk that the ORM cannot express.
+_WITH_DESCENDANTS = """
+WITH RECURSIVE below(id) AS (
+    SELECT unnest(%s::bigint[])
+    UNION
+    SELECT edge.child_id FROM below JOIN dags_edge AS edge ON edge.parent_id = below.id
+)
+SELECT id FROM below
+"""
+
+# How many parents of each of these nodes have not ended, counted anew after some run again.
+_COUNT_PARENTS = """
+UPDATE dags_node AS node
+SET unfinished_parents = (
+    SELECT count(*) FROM dags_edge AS edge JOIN dags_node AS parent ON parent.id = edge.parent_id
+    WHERE edge.child_id = node.id AND parent.state <> 'done'
+        AND NOT (edge.is_weak AND parent.state = 'failed')
+)
+WHERE node.id = ANY(%s)
+"""
+
+# Parents outside of the nodes that run again which keep some of them from ever running.
+_LOST_PARENTS = """
+SELECT DISTINCT parent.id
+FROM dags_edge AS edge
+JOIN dags_node AS parent ON parent.id = edge.parent_id
+WHERE edge.child_id = ANY(%s)
+    AND (parent.state = 'futile' OR (parent.state = 'failed' AND NOT edge.is_weak))
+"""
+
+
+@transaction.atomic
+def rerun_nodes(
+    dag_id: int,
+    names: Collection[str],
+    *,
+    actor: Actor,
+    reason: str,
+    with_descendants: bool = True,
+) -> Applied:
+    """Run nodes that have ended again, and everything that depends on them, at any time.
+
+    Other nodes keep their states and counters; the retries of those that run again begin anew.
+    Without descendants only those run that the nodes had made futile. A DAG that has ended is
+    opened again, and looks for a site. Nodes that are under way go on; they are skipped. The ids in
+    the result are nodes. Raises NotFound, NotPermitted, ReasonRequired, InvalidInput, Conflict.
+    """
+    with _steered(dag_id, actor, reason) as round_:
+        dag = round_.dag
+        chosen = _named(dag, names, NODE_TERMINAL, "has not ended")
+        with connection.cursor() as cursor:
+            cursor.execute(_WITH_DESCENDANTS, [chosen])
+            below = [row[0] for row in cursor.fetchall()]
+        if not with_descendants:
+            futile = Node.objects.filter(pk__in=below, state=NodeState.FUTILE)
+            below = [*chosen, *futile.values_list("pk", flat=True)]
+        if dag.state in DAG_TERMINAL:
+            _reopen(round_, actor, reason)
+        inner = Node.objects.filter(pk__in=below, kind=NodeKind.SUBDAG, state=NodeState.DONE)
+        done_inner = list(inner.values_list("pk", flat=True))
+        moved = round_.move(
+            "rerun", below, reason=reason, cause=NodeCause.PERSON, retry_number=0, forgets=True
+        )
+        # An inner DAG that was done runs again from its beginning, one that failed from its rescue.
+        write_work([NodeWork(node_id=pk, is_fresh=True) for pk in done_inner], "is_fresh")
+        _count_anew(round_, moved)
+        lifecycle.tell_to_begin(dag.pk)
+        _audit("rerun node", dag, names, actor, reason)
+        return Applied(moved, sorted(set(below).difference(moved)))
+
+
+@transaction.atomic
+def mark_nodes(
+    dag_id: int, names: Collection[str], *, as_done: bool, actor: Actor, reason: str
+) -> Applied:
+    """Say that nodes are done, or have failed, without running them; their children follow.
+
+    Nodes that are under way cannot be marked. The ids in the result are nodes. Raises NotFound,
+    NotPermitted, ReasonRequired, InvalidInput, Conflict.
+    """
+    with _steered(dag_id, actor, reason) as round_:
+        dag = round_.dag
+        if dag.state in DAG_TERMINAL:
+            raise Conflict(f"DAG {dag.pk} has ended: rerun nodes of it, or rescue it.")
+        states = [NodeState.WAITING, NodeState.READY]
+        states += [NodeState.FAILED, NodeState.FUTILE] if as_done else []
+        chosen = _named(
+            dag, names, {state.value for state in states}, "is not one that can be marked"
+        )
+        event = "mark done" if as_done else "mark failed"
+        moved = round_.move(event, chosen, reason=reason, cause=NodeCause.PERSON)
+        if as_done:
+            _revive_below(round_, moved, reason)
+            _recount(_children(moved))
+        else:
+            finish(round_, [], moved)
+        lifecycle.tell_to_begin(dag.pk)
+        _audit("mark node done" if as_done else "mark node failed", dag, names, actor, reason)
+        return Applied(moved, sorted(set(chosen).difference(moved)))
+
+
+@transaction.atomic
+def change_nodes(
+    dag_id: int,
+    names: Collection[str],
+    *,
+    actor: Actor,
+    reason: str,
+    variables: Mapping[str, str] | None = None,
+    priority: int | None = None,
+    max_retries: int | None = None,
+) -> Applied:
+    """Change VARS, priority or retries of nodes that are not yet submitted.
+
+    VARS are added to those that the nodes have, and win over them. Raises NotFound, NotPermitted,
+    ReasonRequired, InvalidInput, Conflict.
+    """
+    with _steered(dag_id, actor, reason) as round_:
+        dag = round_.dag
+        if dag.state in DAG_TERMINAL:
+            raise Conflict(f"DAG {dag.pk} has ended: rerun nodes of it first, or rescue it.")
+        _check_values(variables or {}, priority, max_retries)
+        if len(names) * sum(map(len, (variables or {}).values())) > _MOST_TEXT:
+            message = f"at most {_MOST_TEXT} characters for all nodes together"
+            raise InvalidInput.of(message, field="variables")
+        chosen = _named(
+            dag, names, {state.value for state in _NOT_YET_RUN}, "has been submitted already"
+        )
+        nodes = list(Node.objects.filter(pk__in=chosen))
+        for node in nodes:
+            node.variables = {**node.variables, **(variables or {})}
+            if len(node.variables) > MAX_VARIABLES:
+                message = f"node {node.name} would have more than {MAX_VARIABLES} variables"
+                raise InvalidInput.of(message, field="variables")
+            node.priority = node.priority if priority is None else priority
+            node.max_retries = node.max_retries if max_retries is None else max_retries
+        Node.objects.bulk_update(nodes, ["variables", "priority", "max_retries"], batch_size=500)
+        lifecycle.tell_engine(dag.pk)
+        _audit("change node", dag, names, actor, reason)
+        return Applied(chosen)
+
+
+@transaction.atomic
+def tell_provisioned(dag_id: int, names: Collection[str], *, actor: Actor, reason: str) -> Applied:
+    """Say that provisioners are ready: with the last of them the DAG's other nodes may begin.
+
+    The ids in the result are nodes. Raises NotFound, NotPermitted, ReasonRequired, InvalidInput.
+    """
+    with _steered(dag_id, actor, reason) as round_:
+        dag = round_.dag
+        nodes = Node.objects.filter(
+            dag=dag, name__in=names, kind=NodeKind.PROVISIONER, state=NodeState.SUBMITTED
+        ).select_related("work")
+        found = {node.name: node for node in nodes}
+        faults = [
+            Finding(f"{name} is no provisioner that runs", field="nodes")
+            for name in dict.fromkeys(names)
+            if name not in found
+        ]
+        if faults:
+            raise InvalidInput(faults[:200])
+        note_provisioned(dag, found.values())
+        _audit("tell node provisioned", dag, names, actor, reason)
+        return Applied([node.pk for node in found.values()])
+
+
+@contextmanager
+def _steered(dag_id: int, actor: Actor, reason: str) -> Iterator[Round]:
+    """A round with a DAG that somebody steers. Raises NotFound, NotPermitted, Conflict."""
+    [dag] = locked_dags([dag_id], actor)
+    if not reason.strip():
+        raise ReasonRequired("change of a node")
+    if dag.is_followed:
+        raise Conflict(f"DAG {dag.pk} follows the log of another engine, which steers its nodes.")
+    if dag.is_ending:
+        raise Conflict(f"DAG {dag.pk} is ending: its FINAL node runs.")
+    with Round(dag, timezone.now(), actor) as round_:
+        yield round_
+
+
+def _named(dag: Dag, names: Collection[str], states: Collection[str], why: str) -> list[int]:
+    """The nodes of these names. Raises InvalidInput for those that are unknown or otherwise."""
+    if not names or len(names) > MAX_NODES:
+        raise InvalidInput.of(f"name 1 to {MAX_NODES} nodes", field="nodes")
+    rows = {
+        name: (pk, state, kind)
+        for pk, name, state, kind in Node.objects.filter(dag=dag, name__in=names).values_list(
+            "pk", "name", "state", "kind"
+        )
+    }
+    faults = []
+    for name in dict.fromkeys(names):
+        if name not in rows:
+            faults.append(Finding(f"the DAG has no node {name}", field="nodes"))
+        elif rows[name][2] not in COUNTED_KINDS:
+            faults.append(Finding(f"{name} is a {rows[name][2]} node", field="nodes"))
+        elif rows[name][1] not in states:
+            message = f"node {name} {why}: it is {rows[name][1]}"
+            faults.append(Finding(message, field="nodes"))
+    if faults:
+        raise InvalidInput(faults[:200])
+    return [pk for pk, _, _ in rows.values()]
+
+
+def _check_values(
+    variables: Mapping[str, str], priority: int | None, max_retries: int | None
+) -> None:
+    faults = []
+    for name, value in variables.items():
+        if not _NAME.fullmatch(name) or name.lower().startswith("queue"):
+            faults.append(Finding(f"{name!r} cannot be the name of a variable", field="variables"))
+        elif "\n" in value or "\0" in value or len(value) > 100_000:
+            faults.append(
+                Finding(f"{name}: at most 100,000 characters in a line", field="variables")
+            )
+        elif fault := reference_fault(value):
+            faults.append(Finding(f"{name}: {fault}", field="variables"))
+    if priority is not None and not -(2**31) <= priority < 2**31:
+        faults.append(Finding("out of range", field="priority"))
+    if max_retries is not None and not 0 <= max_retries <= MAX_RETRIES:
+        message = f"must be from 0 to {MAX_RETRIES}"
+        faults.append(Finding(message, field="max_retries"))
+    if faults:
+        raise InvalidInput(faults)
+
+
+def _reopen(round_: Round, actor: Actor, reason: str) -> None:
+    """Let a DAG that has ended look for a site; what stands beside its nodes runs again too."""
+    dag = round_.dag
+    if dag.parent_node_id is not None:
+        raise Conflict(f"DAG {dag.pk} is inside of another one, which has gone on: rerun its node.")
+    refuse_second_run(dag)
+    beside = [node.pk for nodes in round_.beside().values() for node in nodes]
+    round_.move(
+        "rerun", beside, reason=reason, cause=NodeCause.PERSON, retry_number=0, forgets=True
+    )
+    with round_.handed_over():
+        lifecycle.apply_to_dags(
+            "reopen",
+            [dag.pk],
+            actor=actor,
+            reason=reason,
+            cause=DagCause.PERSON,
+            status=0,
+            exit_code=None,
+            ended_at=None,
+            **lifecycle.UNBOUND,
+        )
+
+
+def _count_anew(round_: Round, moved: Collection[int]) -> None:
+    """Recompute whom the nodes wait for; give up those that other failures keep from running."""
+    _recount([*moved, *_children(moved)])
+    with connection.cursor() as cursor:
+        cursor.execute(_LOST_PARENTS, [list(moved)])
+        lost = [row[0] for row in cursor.fetchall()]
+    round_.give_up_below(lost)
+
+
+def _children(node_ids: Collection[int]) -> list[int]:
+    return list(Edge.objects.filter(parent_id__in=node_ids).values_list("child_id", flat=True))
+
+
+def _recount(node_ids: Collection[int]) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(_COUNT_PARENTS, [list(node_ids)])
+
+
+def _revive_below(round_: Round, done: Collection[int], reason: str) -> None:
+    """What was futile because of these nodes waits again, unless others keep it from running."""
+    with connection.cursor() as cursor:
+        cursor.execute(_WITH_DESCENDANTS, [list(done)])
+        below = {row[0] for row in cursor.fetchall()} - set(done)
+    futile = Node.objects.filter(pk__in=below, state=NodeState.FUTILE)
+    ids = list(futile.values_list("pk", flat=True))
+    revived = round_.move("rerun", ids, reason=reason, cause=NodeCause.PERSON)
+    _count_anew(round_, revived)
+
+
+def _audit(action: str, dag: Dag, names: Collection[str], actor: Actor, reason: str) -> None:
+    """One entry for all of them: they were changed together, for one reason."""
+    told = sorted(names)
+    which = f"node {told[0]}" if len(told) == 1 else f"{len(told)} nodes"
+    record_action(
+        action,
+        target=f"DAG {dag.pk}, {which}"[:160],
+        actor=actor,
+        reason=reason,
+        facts={"nodes": told[:_NODES_TOLD]},
+    )

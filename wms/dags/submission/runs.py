@@ -1,0 +1,214 @@
+"""Beginning a run of DAG files that lie in a workspace: the first, a further one, an inner one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from functools import partial
+from typing import Any
+
+from django.db import transaction
+from django.utils import timezone
+
+from wms.core.actors import Actor
+from wms.core.errors import Finding, InvalidInput
+from wms.core.loops import wake_loop
+from wms.core.models import User
+from wms.dags.engine.round import ENGINE
+from wms.dags.language.bounds import MAX_DATA_ATTEMPTS, MAX_RESCUES
+from wms.dags.language.origin import TOP, Origin
+from wms.dags.language.spec import RunOptions
+from wms.dags.lifecycle import NEGOTIATE_TASK
+from wms.dags.models import Dag, DagEvent, Node
+from wms.dags.rescue.names import rescue_stem
+from wms.dags.rescue.rescue_files import BY_DEFAULT, Begun, Resumption, begin_from, unknown_names
+from wms.dags.states import DagState
+from wms.dags.submission.checking import CheckedDag, FaultyDag, check_dag
+from wms.dags.submission.dag_description import Description
+from wms.dags.submission.storing import store_nodes
+from wms.dags.submission.workspaces import WorkspaceFiles
+from wms.jobs.models import Workspace
+
+SUBMIT_EVENT = "submit"
+#: The engine reads inner DAGs in its rounds, while the outer one waits.
+_LIMIT_OF_INNER_S = 10.0
+_DEFAULTS = asdict(RunOptions())
+#: The least and the greatest value of options, where they are not 0 and what a column holds.
+_BOUNDS = {
+    "priority": (-(2**31), 2**31 - 1),
+    "data_attempts": (1, MAX_DATA_ATTEMPTS),
+    "max_rescue": (0, MAX_RESCUES),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RunRequest:
+    """A run to be made of DAG files in a workspace.
+
+    `options` are those of RunOptions that are given explicitly; they win over CONFIG files.
+    `keeps_files`: a second run is refused while files of an earlier one lie there, unless it goes
+    on from a rescue.
+    """
+
+    workspace: Workspace
+    owner: User
+    dag_files: list[str]
+    origin: Origin = TOP
+    options: Mapping[str, Any] = field(default_factory=dict)
+    resumption: Resumption = BY_DEFAULT
+    parent_node: Node | None = None
+    previous: Dag | None = None
+    allow_missing_files: bool = False
+    keeps_files: bool = False
+    idempotency_key: str | None = None
+
+
+def create_run(request: RunRequest, *, actor: Actor) -> Dag:
+    """Check the files as they are now, and store a new DAG of them; it is idle then.
+
+    Raises InvalidInput with every fault; then nothing was stored.
+    """
+    with WorkspaceFiles(request.workspace.pk) as files:
+        checked = check_dag(
+            request.dag_files,
+            files=files,
+            owner=request.owner,
+            origin=request.origin,
+            allow_missing_files=request.allow_missing_files,
+            limit_s=None if request.parent_node is None else _LIMIT_OF_INNER_S,
+        )
+    if checked.findings:
+        raise FaultyDag(checked)
+    return store_run(request, checked, actor=actor)
+
+
+@transaction.atomic
+def store_run(request: RunRequest, checked: CheckedDag, *, actor: Actor) -> Dag:
+    """Store a DAG that was found faultless. Raises InvalidInput for a rescue that does not fit."""
+    if request.keeps_files:
+        _refuse_second(request)
+    begun = begin_from(request.workspace, request.dag_files, request.resumption)
+    if begun is not None:
+        faults = unknown_names(begun, set(checked.dag.nodes))
+        if faults:
+            raise InvalidInput(faults)
+    dag = _create(request, checked, begun)
+    store_nodes(
+        dag,
+        checked.dag,
+        checked.submit_files,
+        done=begun.text.done if begun else (),
+        retries=begun.text.retries if begun else {},
+        done_reason=f"DONE in {begun.path}" if begun else "DONE in the DAG file",
+        actor=ENGINE,
+    )
+    _tell(dag, checked, begun, actor)
+    if request.parent_node is None:
+        transaction.on_commit(partial(wake_loop, NEGOTIATE_TASK))
+    return dag
+
+
+def check_options(options: Mapping[str, Any]) -> dict[str, int | bool]:
+    """The options that are given, checked. Raises InvalidInput with every fault."""
+    kinds = {each.name: type(_DEFAULTS[each.name]) for each in fields(RunOptions)}
+    faults = []
+    for name, value in options.items():
+        if name not in kinds:
+            faults.append((name, "there is no such option"))
+        elif kinds[name] is bool and not isinstance(value, bool):
+            faults.append((name, "must be true or false"))
+        elif kinds[name] is int and (isinstance(value, bool) or not isinstance(value, int)):
+            faults.append((name, "must be a whole number"))
+        elif kinds[name] is int:
+            least, most = _BOUNDS.get(name, (0, 2**31 - 1))
+            if not least <= value <= most:
+                faults.append((name, f"must be from {least} to {most}"))
+    if faults:
+        raise InvalidInput([Finding(message, field=name) for name, message in faults])
+    return dict(options)
+
+
+def _refuse_second(request: RunRequest) -> None:
+    earlier = Dag.objects.filter(workspace=request.workspace, dag_files=request.dag_files).last()
+    resumes = begin_from(request.workspace, request.dag_files, request.resumption) is not None
+    if earlier is not None and not resumes and not request.resumption.is_fresh:
+        raise InvalidInput.of(
+            f"files of an earlier run of {request.dag_files[0]} exist (DAG {earlier.pk}): start "
+            "afresh, or say that they may be written anew",
+            file=request.dag_files[0],
+        )
+
+
+def _create(request: RunRequest, checked: CheckedDag, begun: Begun | None) -> Dag:
+    spec, parent = checked.dag, request.parent_node
+    outer = parent.dag if parent is not None else None
+    return Dag.objects.create(
+        name=rescue_stem(request.dag_files).removesuffix(".dag")[:255],
+        owner=request.owner,
+        workspace=request.workspace,
+        dag_files=request.dag_files,
+        directory=request.origin.directory,
+        root_path=request.origin.root,
+        uses_dag_dir=request.origin.uses_dag_dir,
+        idempotency_key=request.idempotency_key,
+        parent_node=parent,
+        root=(outer.root or outer) if outer is not None else None,
+        previous_run=request.previous or _previous_inner(parent),
+        rescue_number=begun.number if begun is not None else 0,
+        options={**spec.options, **request.options},
+        category_limits=spec.categories,
+        script_environment=spec.environment,
+        exports=_exports(checked),
+        **_description(request, checked.description),
+    )
+
+
+def _exports(checked: CheckedDag) -> dict[str, str]:
+    spec = checked.dag
+    named = {"status": spec.status_file, "jobstate": spec.jobstate_log, "dot": spec.dot_file}
+    return {kind: name for kind, name in named.items() if name}
+
+
+def _previous_inner(parent: Node | None) -> Dag | None:
+    if parent is None:
+        return None
+    return Dag.objects.filter(parent_node=parent).order_by("-pk").first()
+
+
+def _description(request: RunRequest, description: Description) -> dict[str, Any]:
+    """What the negotiation has to know: of the description, or as in the run before."""
+    if request.previous is not None:
+        names = (
+            "ad_attributes", "accounting_group", "concurrency_limits", "rematch_expression",
+            "environment_template",
+        )  # fmt: skip
+        return {name: getattr(request.previous, name) for name in names}
+    if request.parent_node is not None:
+        return {"accounting_group": request.parent_node.dag.accounting_group}
+    known = {
+        "ad_attributes": description.attributes,
+        "accounting_group": description.group,
+        "concurrency_limits": description.limits,
+        "rematch_expression": description.rematch_expression,
+    }
+    if description.environment is not None:
+        known["environment_template"] = description.environment
+    return known
+
+
+def _tell(dag: Dag, checked: CheckedDag, begun: Begun | None, actor: Actor) -> None:
+    facts: dict[str, Any] = {}
+    if checked.warnings:
+        facts["warnings"] = [asdict(warning) for warning in checked.warnings]
+    if begun is not None:
+        facts["begins_from"] = begun.path
+    if dag.previous_run_id is not None:
+        facts["previous_run"] = dag.previous_run_id
+    DagEvent.objects.create(
+        dag=dag,
+        event=SUBMIT_EVENT,
+        to_state=DagState.IDLE,
+        actor=actor.name,
+        facts={**facts, **actor.facts},
+        created_at=timezone.now(),
+    )

@@ -1,0 +1,173 @@
+"""Taking in a DAG: all of it, or nothing."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, BinaryIO
+
+from django.db import IntegrityError, transaction
+
+from matching.patience import Patience
+from wms.accounting.services import ensure_submitter
+from wms.core.actors import Actor
+from wms.core.audit import record_action
+from wms.core.conf import conf
+from wms.core.errors import Finding, InvalidInput
+from wms.core.models import Role, User
+from wms.core.policy import require_role
+from wms.dags.language.origin import TOP, Origin
+from wms.dags.models import Dag, DagEvent
+from wms.dags.rescue.rescue_files import BY_DEFAULT, Resumption
+from wms.dags.submission.checking import CheckedDag, FaultyDag, check_dag
+from wms.dags.submission.runs import SUBMIT_EVENT, RunRequest, check_options, store_run
+from wms.jobs.content.blobs import store_bytes, store_stream
+from wms.jobs.content.paths import checked_path
+from wms.jobs.models import Blob
+from wms.jobs.operations import create_workspace
+
+
+@dataclass(frozen=True, slots=True)
+class DagSubmission:
+    """What a user sends: the DAG file, the DAG-level submit description, and all other files.
+
+    `files` are open binary streams that can be rewound, by their name in the workspace. Bytes of
+    the DAG file that are no text are surrogates in `dag_text`.
+    """
+
+    dag_name: str
+    dag_text: str
+    files: Mapping[str, BinaryIO] = field(default_factory=dict)
+    description_text: str = ""
+    description_name: str = ""
+    idempotency_key: str | None = None
+    #: Further DAG files, among `files`, that run together with the first as one DAG.
+    more_dags: tuple[str, ...] = ()
+    origin: Origin = TOP
+    options: Mapping[str, Any] = field(default_factory=dict)
+    resumption: Resumption = BY_DEFAULT
+    #: How long it may be checked; None: as long as the settings allow.
+    patience: Patience | None = None
+
+    @property
+    def dag_content(self) -> bytes:
+        """The DAG file as it was sent."""
+        return self.dag_text.encode(errors="surrogateescape")
+
+    @property
+    def dag_files(self) -> list[str]:
+        """All DAG files, the first one first."""
+        return [self.dag_name, *self.more_dags]
+
+
+def submit_dag(submission: DagSubmission, *, owner: User, actor: Actor) -> Dag:
+    """Check and store a DAG; it is idle then and waits for the next negotiation.
+
+    The same `idempotency_key` of the same owner gives the DAG that was stored first. Raises
+    NotPermitted, and InvalidInput with every fault; then nothing was stored.
+    """
+    require_role(actor, Role.USER, "submit DAGs")
+    known = _submitted_before(submission, owner)
+    if known is not None:
+        return known
+    checked = check_submission(submission, owner=owner)
+    if checked.findings:
+        raise FaultyDag(checked)
+    blobs = _store_files(submission)
+    try:
+        return _store(submission, checked, blobs, owner=owner, actor=actor)
+    except IntegrityError:
+        # The same request, sent twice at once: the other one was first.
+        known = _submitted_before(submission, owner)
+        if known is None:
+            raise
+        return known
+
+
+def submission_warnings(dag: Dag) -> list[Finding]:
+    """What was told when the DAG was accepted: faults are none, but may not be meant either."""
+    told = (
+        DagEvent.objects.filter(dag=dag, event=SUBMIT_EVENT).values_list("facts", flat=True).first()
+    )
+    return [Finding(**warning) for warning in (told or {}).get("warnings", [])]
+
+
+def _submitted_before(submission: DagSubmission, owner: User) -> Dag | None:
+    if submission.idempotency_key is None:
+        return None
+    return Dag.objects.filter(owner=owner, idempotency_key=submission.idempotency_key).first()
+
+
+def check_submission(submission: DagSubmission, *, owner: User) -> CheckedDag:
+    """Everything that is to be told of a DAG before it is stored; nothing is stored here.
+
+    Raises InvalidInput for faults of the request around it: names, options.
+    """
+    findings = []
+    described = [submission.description_name] if submission.description_text else []
+    for name in [submission.dag_name, *described, *submission.files]:
+        try:
+            if checked_path(name, field="file") != name:
+                findings.append(
+                    Finding(f"the file name {name!r} is not in its plain form", field="file")
+                )
+        except InvalidInput as error:
+            findings += error.findings
+    if "\0" in submission.description_text:
+        findings.append(Finding("the text contains a zero byte", file=submission.description_name))
+    if len(submission.idempotency_key or "") > 128:
+        findings.append(Finding("at most 128 characters", field="idempotency_key"))
+    if findings:
+        raise InvalidInput(findings)
+    check_options(submission.options)
+    return check_dag(
+        submission.dag_files,
+        files={**submission.files, submission.dag_name: io.BytesIO(submission.dag_content)},
+        owner=owner,
+        origin=submission.origin,
+        description_text=submission.description_text,
+        description_name=submission.description_name,
+        patience=submission.patience,
+    )
+
+
+def _store_files(submission: DagSubmission) -> dict[str, Blob]:
+    limit_bytes = conf().max_upload_bytes
+    blobs = {}
+    for name, stream in submission.files.items():
+        stream.seek(0)
+        blobs[name] = store_stream(stream, limit_bytes=limit_bytes)
+    blobs[submission.dag_name] = store_bytes(submission.dag_content)
+    if submission.description_text:
+        blobs.setdefault(
+            submission.description_name, store_bytes(submission.description_text.encode())
+        )
+    return blobs
+
+
+@transaction.atomic
+def _store(
+    submission: DagSubmission,
+    checked: CheckedDag,
+    blobs: Mapping[str, Blob],
+    *,
+    owner: User,
+    actor: Actor,
+) -> Dag:
+    dag = store_run(
+        RunRequest(
+            workspace=create_workspace(owner, blobs),
+            owner=owner,
+            dag_files=submission.dag_files,
+            origin=submission.origin,
+            options=submission.options,
+            resumption=submission.resumption,
+            idempotency_key=submission.idempotency_key,
+        ),
+        checked,
+        actor=actor,
+    )
+    ensure_submitter(owner, checked.description.group)
+    record_action("submit DAG", target=f"DAG {dag.pk}", actor=actor, facts={"name": dag.name})
+    return dag

@@ -1,0 +1,166 @@
+"""What is accepted at submission but may not be meant: words unknown today, misspelt names."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain, groupby, islice, takewhile
+from operator import attrgetter
+
+from matching.draws import MAX_JOB_PRIORITY
+from matching.macros import MacroError, names_in, parse_template
+from matching.needs import Needs
+from matching.patience import Patience
+from wms.core.errors import Finding
+from wms.dags.description.commands import FIELDS, SYNONYMS, command_warning
+from wms.dags.description.needs import ATTRIBUTES, is_need, read_priority, written_name
+from wms.dags.description.source_places import place_of
+from wms.dags.description.submit_file import SubmitFile
+from wms.dags.language.bounds import MAX_FINDINGS
+from wms.dags.language.spec import DagSpec, NodeSpec
+from wms.sites.words import OfferedWords, UnknownWord
+
+_CLOSE = 0.8
+_ATTRIBUTE_OF = {name.lower(): name for name in ATTRIBUTES.values()}
+#: How else HTCondor and DIRAC call what has another name here.
+_ELSEWHERE = {
+    "cputime": "+CPUTimeSeconds",
+    "jobprio": "priority",
+    "max_cores": "+MaxCpus",
+    "max_cpus": "+MaxCpus",
+    "maxcores": "+MaxCpus",
+    "numberofprocessors": "request_cpus",
+    "requestcpus": "request_cpus",
+    "requestdisk": "request_disk",
+    "requestgpus": "request_gpus",
+    "requestmemory": "request_memory",
+    "userpriority": "priority",
+}
+#: What HTCondor's jobs have of their own, and here the DAG as a whole.
+_OF_THE_DAG = frozenset(
+    {
+        "accounting_group", "accountinggroup", "acctgroup", "concurrency_limits",
+        "concurrencylimits", "periodic_rematch",
+    }
+)  # fmt: skip
+_PRIORITIES = frozenset({"priority", "prio"})
+#: So many different names of VARS are looked at.
+_MOST_NAMES = 1000
+
+
+def warnings_of(
+    dag: DagSpec,
+    submit_files: Mapping[str, SubmitFile],
+    wanted: Iterable[tuple[Needs, NodeSpec]],
+    words: OfferedWords | None,
+    patience: Patience | None = None,
+) -> list[Finding]:
+    """The warnings about the descriptions and values of a DAG's nodes, each once.
+
+    `wanted` has the different needs of the nodes, each with a node that has them; their words are
+    looked at if it is known which are offered. When patience ends, no further ones are looked for.
+    """
+    patience = patience or Patience(None, 0)
+    files = takewhile(lambda _: not patience.is_over, submit_files.values())
+    of_files = (each for read in files for each in _of_file(read))
+    found = set(islice(chain(of_files, _of_variables(dag)), MAX_FINDINGS))
+    if words is not None:
+        _add_unknown_words(found, submit_files, wanted, words)
+    return sorted(found, key=lambda each: (each.file, each.line or 0, each.message))[:MAX_FINDINGS]
+
+
+def _add_unknown_words(
+    found: set[Finding],
+    submit_files: Mapping[str, SubmitFile],
+    wanted: Iterable[tuple[Needs, NodeSpec]],
+    words: OfferedWords,
+) -> None:
+    # Thousands of needs may share a hundred unknown words.
+    known: set[tuple[str, int | None, UnknownWord]] = set()
+    for needs, node in wanted:
+        if len(found) >= MAX_FINDINGS:
+            return
+        for field, unknown in groupby(words.unknown(needs), attrgetter("field")):
+            name = written_name(field)
+            file, line = place_of([name], node, submit_files[node.source])
+            new = {(file, line, word) for word in unknown} - known
+            known |= new
+            found |= {Finding(f"{name}: {word.message}", file, line) for _, _, word in new}
+
+
+def _of_variables(dag: DagSpec) -> Iterator[Finding]:
+    """Attributes of VARS that say nothing, each where it comes first."""
+    seen: set[str] = set()
+    for node in dag.nodes.values():
+        for name, variable in (node.variables or {}).items():
+            if name[0] != "+" or name in seen:
+                continue
+            if len(seen) >= _MOST_NAMES:
+                return
+            seen.add(name)
+            if message := _attribute_warning(variable.name[1:]):
+                yield Finding(message, *variable.place)
+
+
+def _of_file(submit_file: SubmitFile) -> Iterator[Finding]:
+    """Names that say nothing, or that come twice."""
+    yield from submit_file.warnings
+    texts = [*submit_file.commands.values(), *submit_file.attributes.values()]
+    for queue in submit_file.queues:
+        texts += [*queue.commands.values(), *queue.attributes.values(), queue.count, *queue.items]
+    macros = {name for text in texts if "$" in text for name in _names_in(text)}
+    commands = {*submit_file.commands}.union(*(queue.commands for queue in submit_file.queues))
+    told = {
+        **{name: _attribute_warning(name) for name in submit_file.attributes},
+        **{name: _command_warning(name) for name in sorted(commands - macros)},
+    }
+    for name in _PRIORITIES & submit_file.commands.keys():
+        told[name] = _priority_warning(submit_file.commands[name].strip())
+    for name, message in told.items():
+        if message:
+            yield Finding(message, submit_file.file, submit_file.lines.get(name.lower()))
+
+
+def _priority_warning(text: str) -> str:
+    if not re.fullmatch(r"-?[0-9]{1,18}", text) or 0 <= int(text) <= MAX_JOB_PRIORITY:
+        return ""
+    counts_as = read_priority({"priority": text})
+    return f"priority {text} counts as {counts_as}: it is from 0 to {MAX_JOB_PRIORITY} here"
+
+
+def _names_in(text: str) -> set[str]:
+    try:
+        return names_in(parse_template(text))
+    except MacroError:
+        # A fault of its line, which is told by whoever fills it in.
+        return set()
+
+
+def _attribute_warning(name: str) -> str:
+    if name.lower() in _OF_THE_DAG:
+        return _belongs_to_the_dag(f"+{name}")
+    better = _meant_attribute(name)
+    return f"+{name} means nothing here; {better} does" if better else ""
+
+
+def _command_warning(name: str) -> str:
+    if name in _OF_THE_DAG:
+        return _belongs_to_the_dag(name)
+    if name in SYNONYMS:
+        return ""
+    better = f"+{_ATTRIBUTE_OF[name]}" if name in _ATTRIBUTE_OF else _ELSEWHERE.get(name)
+    return f"{name} means nothing here; {better} does" if better else command_warning(name)
+
+
+def _belongs_to_the_dag(name: str) -> str:
+    return f"{name} means nothing here: it is the whole DAG's, and belongs in the DAG's description"
+
+
+def _meant_attribute(name: str) -> str:
+    if is_need(name):
+        return ""
+    if name.lower() in FIELDS | _ELSEWHERE.keys():
+        return _ELSEWHERE.get(name.lower(), name.lower())
+    close = difflib.get_close_matches(name.lower(), _ATTRIBUTE_OF, 1, _CLOSE)
+    return f"+{_ATTRIBUTE_OF[close[0]]}" if close else ""

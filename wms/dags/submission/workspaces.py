@@ -1,0 +1,72 @@
+"""The files of a DAG's workspace, as its submit directory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from typing import BinaryIO, Final
+
+from django.db.models.functions import Now
+
+from wms.core.errors import InvalidInput
+from wms.jobs.content.blobs import open_blob, store_bytes
+from wms.jobs.models import Blob, Workspace, WorkspaceFile
+
+#: Rescues of the largest DAGs are smaller.
+MAX_READ_BYTES: Final = 64 * 1024 * 1024
+
+
+class WorkspaceFiles(Mapping[str, BinaryIO]):
+    """A context manager: the files by their path, opened when asked for, closed at the end."""
+
+    def __init__(self, workspace_id: int) -> None:
+        files = WorkspaceFile.objects.filter(workspace_id=workspace_id)
+        self._blobs = dict(files.values_list("path", "blob_id"))
+        self._opened = ExitStack()
+
+    def __enter__(self) -> WorkspaceFiles:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._opened.close()
+
+    def __getitem__(self, path: str) -> BinaryIO:
+        return self._opened.enter_context(open_blob(self._blobs[path]))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._blobs)
+
+    def __len__(self) -> int:
+        return len(self._blobs)
+
+    def __contains__(self, path: object) -> bool:
+        return path in self._blobs
+
+
+def read_file(workspace_id: int, path: str, *, limit_bytes: int = MAX_READ_BYTES) -> bytes | None:
+    """The content of one file; None when there is none of this path.
+
+    Raises InvalidInput for one that is larger than this: it is held in memory.
+    """
+    files = WorkspaceFile.objects.filter(workspace_id=workspace_id, path=path)
+    file = files.select_related("blob").first()
+    if file is None:
+        return None
+    size_bytes = file.blob.size_bytes
+    if size_bytes > limit_bytes:
+        raise InvalidInput.of(
+            f"the file has {size_bytes} bytes, and at most {limit_bytes} are read", file=path
+        )
+    with open_blob(file.blob_id) as stream:
+        return stream.read()
+
+
+def put_file(workspace: Workspace, path: str, content: bytes) -> Blob:
+    """Write a file into the workspace, in place of one of this path."""
+    blob = store_bytes(content)
+    WorkspaceFile.objects.update_or_create(
+        workspace=workspace,
+        path=path,
+        defaults={"blob": blob, "attempt": None, "modified_at": Now()},
+    )
+    return blob

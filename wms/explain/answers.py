@@ -1,0 +1,362 @@
+"""Answers to "why does this not run?" for DAGs, jobs, TaskQueues, sites and pasted ads.
+
+All of it is computed by the code that decides, from what the next negotiation would read. Nothing
+is written.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import wraps
+from typing import ParamSpec, TypeVar
+
+from matching.adcost import check_cost
+from matching.adformats import parse_ad
+from matching.classads import AdError
+from matching.explanation import (
+    Explanation,
+    SiteExplanation,
+    Verdict,
+    explain,
+    explain_site,
+    with_changes,
+)
+from matching.misses import Miss, nearest_misses
+from matching.needs import Needs
+from matching.negotiation import NEWCOMER_PRIORITY, Bounds, Request
+from matching.places import Offer
+from matching.reasons import Kind, why_left
+from wms.accounting import selectors as accounting
+from wms.core.conf import conf
+from wms.core.errors import InvalidInput, NotFound
+from wms.core.heavy import heavy_place
+from wms.core.models import User
+from wms.dags.models import Dag, NegotiationCycle
+from wms.dags.negotiation import requests as demand
+from wms.dags.negotiation.cycle import read_offers
+from wms.dags.reading.selectors import find_dag
+from wms.dags.states import DAG_TERMINAL, DagState
+from wms.explain.needs import NeedsExplanation, explain_needs
+from wms.explain.queue_changes import SiteJobs, changed_needs, jobs_for_site, queue_changes
+from wms.explain.what_if import Changes, changed_offers, checked
+from wms.jobs.models import Job
+from wms.jobs.selectors import find_job
+from wms.jobs.states import TERMINAL, WITH_PILOT, JobState
+from wms.sites.models import Site
+from wms.sites.selectors import visible_sites
+from wms.sites.standing import Standing, standings
+from wms.taskqueues.selectors import find_task_queue
+
+_Asked = ParamSpec("_Asked")
+_Answer = TypeVar("_Answer")
+#: What an answer may cost; a person waits for it.
+BOUNDS = Bounds(time.monotonic, request_s=2.0, decision_s=3.0)
+#: So many different ads of idle DAGs are looked at for one question about a site.
+_ADS_LOOKED_AT = 500
+#: So many sites that a DAG avoids are told in a sentence each.
+_AVOIDED_TOLD = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """Where a DAG is in the order of the idle ones; all count from 1.
+
+    `submitter_place` is the owner's place among those who have idle DAGs, best priority first;
+    `own_place` the DAG's among its submitter's.
+    """
+
+    submitter_place: int
+    submitters: int
+    own_place: int
+    own_dags: int
+
+
+@dataclass(frozen=True, slots=True)
+class Avoided:
+    """A site that a DAG has left and does not go back to so soon, and why it left."""
+
+    site: str
+    until: datetime
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class DagAnswer:
+    """How a DAG, or a pasted ad, and the sites stand; `after` is the same with the changes.
+
+    `avoided` are the sites that the DAG does not go back to now.
+    """
+
+    verdict: Verdict
+    summary: str
+    explanation: Explanation
+    misses: tuple[Miss, ...]
+    after: Explanation | None = None
+    turn: Turn | None = None
+    avoided: tuple[Avoided, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class JobAnswer:
+    """Why a job, or the jobs of a TaskQueue, wait; `queues` is None for a job that does not.
+
+    `after` is the same with the changes.
+    """
+
+    verdict: Verdict
+    summary: str
+    queues: NeedsExplanation | None = None
+    after: NeedsExplanation | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SiteAnswer:
+    """How a site and the idle DAGs stand; `after` is the same with the changes.
+
+    `jobs` and `jobs_after` are about the waiting jobs and the site's queues.
+    """
+
+    standing: Standing
+    summary: str
+    explanation: SiteExplanation | None
+    after: SiteExplanation | None = None
+    jobs: SiteJobs | None = None
+    jobs_after: SiteJobs | None = None
+
+
+def _in_a_place(answer: Callable[_Asked, _Answer]) -> Callable[_Asked, _Answer]:
+    """Bound how many questions are answered at once: one can take a processor some seconds."""
+
+    @wraps(answer)
+    def asked(*args: _Asked.args, **kwargs: _Asked.kwargs) -> _Answer:
+        user = args[0]
+        assert isinstance(user, User)
+        with heavy_place(user):
+            return answer(*args, **kwargs)
+
+    return asked
+
+
+@_in_a_place
+def answer_for_dag(
+    user: User, dag_id: int, *, now: datetime, changes: Changes | None = None
+) -> DagAnswer:
+    """Why a DAG has no site. Raises NotFound, and InvalidInput for changes at fault."""
+    dag = find_dag(user, dag_id)
+    (request,) = demand.requests_of(Dag.objects.filter(pk=dag.pk))
+    answer = _answer(request, changes or Changes(), now)
+    verdict, summary = _in_its_state(dag, answer)
+    avoided = _avoided(request, now)
+    if dag.state == DagState.IDLE:
+        summary = " ".join([summary, *_told(avoided)])
+    turn = _turn(request) if dag.state == DagState.IDLE else None
+    return replace(answer, verdict=verdict, summary=summary, turn=turn, avoided=tuple(avoided))
+
+
+@_in_a_place
+def answer_for_ad(
+    user: User, text: str, *, now: datetime, changes: Changes | None = None
+) -> DagAnswer:
+    """What would become of a DAG of the user with this ad. Raises InvalidInput."""
+    try:
+        expressions = parse_ad(text)
+        check_cost(expressions)
+    except AdError as error:
+        raise InvalidInput.of(error.message, field="ad", line=error.line) from error
+    request = Request(
+        dag_id=0,
+        expressions=expressions,
+        values={"MyType": "Job", "TargetType": "Machine", "Owner": user.username},
+        submitter=demand.submitter_key(user.pk, None),
+    )
+    return _answer(request, changes or Changes(), now)
+
+
+def answer_for_job(
+    user: User, job_id: int, *, now: datetime, changes: Changes | None = None
+) -> JobAnswer:
+    """Why a job does not run. Raises NotFound, and InvalidInput for changes at fault."""
+    job = find_job(user, job_id)
+    if job.state == JobState.WAITING:
+        needs = Needs.from_dict(job.needs)
+        found, after = _needs_explained(needs, changes or Changes(), now)
+        return JobAnswer(found.verdict, f"{found.summary}{_nodes_avoided(job)}", found, after)
+    return _settled(job)
+
+
+def _nodes_avoided(job: Job) -> str:
+    """Which worker nodes a job that waits is kept from at first."""
+    if not job.avoided_hosts:
+        return ""
+    hosts = ", ".join(job.avoided_hosts)
+    minutes = conf().retry_patience_s / 60
+    return f" It failed on {hosts}: for {minutes:g} minutes other worker nodes get it first."
+
+
+def _needs_explained(
+    needs: Needs, changes: Changes, now: datetime
+) -> tuple[NeedsExplanation, NeedsExplanation | None]:
+    """How queues and needs stand, as they are, and with the changes if there are any."""
+    before = explain_needs(needs, now=now)
+    if not (changes.needs or changes.queues):
+        return before, None
+    changed, offers = changed_needs(needs, changes.needs), queue_changes(changes.queues)
+    return before, explain_needs(changed, now=now, changes=offers)
+
+
+def _settled(job: Job) -> JobAnswer:
+    reason = f": {job.state_reason}" if job.state_reason else ""
+    if job.state in TERMINAL:
+        return JobAnswer(Verdict.ENDED, f"The job is {job.state}{reason}.")
+    if job.state in WITH_PILOT:
+        return JobAnswer(Verdict.BOUND, f"The job is {job.state}: a pilot has it.")
+    return JobAnswer(Verdict.NOT_ALLOWED, f"The job is {job.state}{reason}.")
+
+
+def answer_for_task_queue(
+    user: User, task_queue_id: int, *, now: datetime, changes: Changes | None = None
+) -> JobAnswer:
+    """Why the jobs of a TaskQueue wait. Raises NotFound, and InvalidInput for changes at fault."""
+    queue = find_task_queue(user, task_queue_id)
+    return answer_for_demand(queue.needs, queue.waiting_jobs, now=now, changes=changes)
+
+
+def answer_for_demand(
+    needs: Needs, waiting_jobs: int, *, now: datetime, changes: Changes | None = None
+) -> JobAnswer:
+    """The same for so many jobs with these needs, where they have been read already."""
+    found, after = _needs_explained(needs, changes or Changes(), now)
+    if not waiting_jobs:
+        return JobAnswer(Verdict.ENDED, "No job waits in this TaskQueue.", found, after)
+    jobs = "1 job waits" if waiting_jobs == 1 else f"{waiting_jobs} jobs wait"
+    return JobAnswer(found.verdict, f"{jobs}. {found.summary}", found, after)
+
+
+@_in_a_place
+def answer_for_site(
+    user: User, name: str, *, now: datetime, changes: Changes | None = None
+) -> SiteAnswer:
+    """Which idle DAGs a site would take now. Raises NotFound and InvalidInput."""
+    site = visible_sites(user).filter(name=name).first()
+    if site is None:
+        raise NotFound(f"There is no site {name!r}.")
+    standing = standings(now)[site.pk]
+    changes = changes or Changes()
+    jobs, jobs_after = jobs_for_site(user, site.pk, queue_changes(changes.queues))
+    offers = [offer for offer in read_offers(now) if offer.site_id == site.pk]
+    if not offers:
+        summary = "The site has no valid ad: it is not published."
+        return SiteAnswer(standing, summary, None, jobs=jobs, jobs_after=jobs_after)
+    idle = demand.idle_requests()
+    requests = _of_few_ads(idle)
+    left_out = len(idle) - len(requests)
+    before = explain_site(offers[0], requests, now, bounds=BOUNDS)
+    after = None
+    if changes.dag or changes.sites:
+        given = checked(changes.dag, "dag")
+        changed = [with_changes(request, given) for request in requests]
+        offer = changed_offers(offers, changes, changed)[0]
+        after = explain_site(offer, changed, now, bounds=BOUNDS)
+        after = replace(after, unseen=after.unseen + left_out)
+    before = replace(before, unseen=before.unseen + left_out)
+    summary = _site_summary(standing, before)
+    return SiteAnswer(standing, summary, before, after, jobs, jobs_after)
+
+
+def _of_few_ads(requests: Sequence[Request]) -> list[Request]:
+    """The requests with the first few different ads: a person waits for the answer."""
+    ads: set[tuple[tuple[str, str], ...]] = set()
+    kept = []
+    for request in requests:
+        ad = tuple(request.expressions.items())
+        if ad in ads or len(ads) < _ADS_LOOKED_AT:
+            ads.add(ad)
+            kept.append(request)
+    return kept
+
+
+def _site_summary(standing: Standing, found: SiteExplanation) -> str:
+    state = f"The site is {standing.reason}." if standing.kind else "The site takes DAGs."
+    unseen = f" {found.unseen} more were not looked at." if found.unseen else ""
+    if not found.dags:
+        return f"{state}{unseen or ' No DAG is idle.'}"
+    counts = "; ".join(f"{count} {stand.value}" for stand, count in found.stands.items())
+    return f"{state} Of {found.dags} idle DAGs: {counts}.{unseen}"
+
+
+def _answer(request: Request, changes: Changes, now: datetime) -> DagAnswer:
+    offers = read_offers(now)
+    before = _explained(request, offers, now)
+    after = None
+    if changes.dag or changes.sites:
+        changed = with_changes(request, checked(changes.dag, "dag"))
+        after = _explained(changed, changed_offers(offers, changes, [changed]), now)
+    misses = nearest_misses(request, offers, now, bounds=BOUNDS)
+    return DagAnswer(before.verdict, before.summary, before, misses, after)
+
+
+def _explained(request: Request, offers: Sequence[Offer], now: datetime) -> Explanation:
+    usage, limits = demand.usage(offers), demand.concurrency_limits([request])
+    return explain(request, offers, usage, limits, now, bounds=BOUNDS)
+
+
+def _in_its_state(dag: Dag, answer: DagAnswer) -> tuple[Verdict, str]:
+    """The verdict for a DAG that is really there, with what has happened to it so far."""
+    if dag.state in DAG_TERMINAL:
+        return Verdict.ENDED, f"The DAG is {dag.state}."
+    if dag.state == DagState.HELD:
+        return Verdict.NOT_ALLOWED, f"The DAG is held: {dag.state_reason}"
+    if dag.is_followed:
+        return Verdict.NOT_ALLOWED, "The DAG is run elsewhere, and followed by its log."
+    if dag.state == DagState.RUNNING:
+        return Verdict.BOUND, f"The DAG runs at {dag.site}."
+    if answer.verdict is not Verdict.WOULD_MATCH:
+        return answer.verdict, answer.summary
+    last = NegotiationCycle.objects.order_by("-started_at").first()
+    is_seen = last is not None and last.started_at >= dag.state_since
+    if not is_seen or dag.unmatched_kind == Kind.UNSEEN:
+        return Verdict.NOT_LOOKED_AT, f"No negotiation has looked at it yet. {answer.summary}"
+    return Verdict.WAITING, f"Others came first in the last negotiation. {answer.summary}"
+
+
+def _avoided(request: Request, now: datetime) -> list[Avoided]:
+    """The sites that it keeps away from; whose time is up first come first."""
+    sites = Site.objects.filter(pk__in=request.avoided).values_list("pk", "name")
+    avoided = [
+        Avoided(name, request.avoided[site_id], request.left_because.get(site_id, ""))
+        for site_id, name in sites
+        if request.avoided[site_id] > now
+    ]
+    return sorted(avoided, key=lambda each: (each.until, each.site))
+
+
+def _told(avoided: Sequence[Avoided]) -> list[str]:
+    """Why it left these sites, and until when it avoids which of them."""
+    told = [why_left({each.site: each.reason for each in avoided})]
+    told += [
+        f"It avoids {each.site} until {each.until.astimezone(UTC):%Y-%m-%d %H:%M} UTC."
+        for each in avoided[:_AVOIDED_TOLD]
+    ]
+    rest = len(avoided) - _AVOIDED_TOLD
+    if rest > 0:
+        told.append(f"It avoids {rest} more site{'s' if rest > 1 else ''}.")
+    return [sentence for sentence in told if sentence]
+
+
+def _turn(request: Request) -> Turn:
+    priorities = {
+        demand.submitter_key(share.user_id, share.group_id): share.effective_priority
+        for share in accounting.submitters()
+    }
+    idle = demand.idle_by_submitter()
+    order = sorted(idle, key=lambda key: (priorities.get(key, NEWCOMER_PRIORITY), key))
+    own = idle.get(request.submitter, [])
+    return Turn(
+        submitter_place=order.index(request.submitter) + 1 if own else 0,
+        submitters=len(order),
+        own_place=own.index(request.dag_id) + 1 if request.dag_id in own else 0,
+        own_dags=len(own),
+    )

@@ -1,0 +1,36 @@
+"""Where the files of a job lie in its workspace."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from itertools import islice
+
+from wms.core.errors import InvalidInput
+from wms.jobs.content.paths import path_in
+from wms.jobs.models import Job
+
+#: So many names of files are told in a reason, where there are more.
+_MOST_TOLD = 20
+
+
+def place_of(job: Job, name: str) -> str:
+    """The path in the workspace of what a job calls so. Raises InvalidInput."""
+    return path_in(job.directory, name)
+
+
+def misplaced(job: Job) -> str:
+    """Why something that a job makes can have no place in its workspace; empty where all can."""
+    for name in (*job.output_files, job.stdout_name, job.stderr_name):
+        try:
+            if name:
+                place_of(job, name)
+        except InvalidInput as error:
+            return f"a file of the job can have no place: {error.findings[0].message}"
+    return ""
+
+
+def names_told(names: Collection[str]) -> str:
+    """Names of files in a reason: the first of very many."""
+    told = ", ".join(islice(names, _MOST_TOLD))
+    left = len(names) - _MOST_TOLD
+    return f"{told} and {left} more" if left > 0 else told

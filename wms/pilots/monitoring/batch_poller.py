@@ -1,0 +1,381 @@
+"""The pilot status agent, queue by queue: what the batch system says of pilots, and what follows.
+
+The batch system only explains; a pilot that is heard lives, whatever is said of it.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+import structlog
+from django.db import transaction
+from django.db.models import Q
+
+from matching.counts import counted
+from matching.pressure import LEASE_S, view_guard
+from matching.pressure_lifecycle import held_decision, queue_self_removal, stale_decision
+from wms.core.actors import Actor
+from wms.core.conf import conf
+from wms.core.database.locks import advisory_lock
+from wms.elements.protocol import BatchState, Element
+from wms.elements.protocol import PilotState as BatchPilot
+from wms.jobs import operations as jobs
+from wms.jobs.models import Attempt
+from wms.jobs.states import JobCause
+from wms.pilots import lifecycle
+from wms.pilots.models import Pilot
+from wms.pilots.monitoring.faults import Watch, end_of_time_noted, faults_contained
+from wms.pilots.pressure.backoff import Kind, note_failure, note_success
+from wms.pilots.pressure.remover import withdraw
+from wms.pilots.pressure.submitter import queue_lock, record_native_ids
+from wms.pilots.pressure_models import ElementContact
+from wms.pilots.states import ALIVE, PENDING, PilotState
+from wms.sites.models import Queue
+from wms.sites.selectors import element_of
+
+log = structlog.get_logger(__name__)
+_ACTOR = Actor.system("pilot-monitor")
+#: The task that attends to the pilots of a queue.
+ATTEND_TASK = "wms.pilots.attend_queue"
+
+_ENDED = frozenset({BatchState.DONE, BatchState.FAILED, BatchState.CANCELLED})
+#: So many pilots are asked for in one question.
+_PORTION = 2000
+#: So many answers in a row, over so long a time, must not know a pilot before it is gone.
+_MISSING_LIMIT = 3
+_MISSING_FOR = timedelta(seconds=LEASE_S)
+#: A view that is not believed is believed when it stays for so long.
+_DISBELIEVED_FOR = timedelta(seconds=LEASE_S)
+#: A submission whose answer was never stored is looked for after this time, and believed not to
+#: have happened (or only in part) after the other.
+_ADOPT_AFTER = timedelta(minutes=2)
+_GIVE_UP_BATCH_AFTER = timedelta(minutes=10)
+_NOT_FOUND = "the answer to its submission was lost, and the batch system does not know it"
+_FORGOTTEN_AT_ONCE = 500
+#: So long the batch system keeps the log of an ended pilot for us.
+LOG_KEPT = timedelta(days=1)
+#: A pilot that was heard within so many heartbeats lives, or is saying goodbye.
+_BEATS_WAITED = 2
+#: So long a batch system is reminded of pilots that it was to cancel.
+_REMINDED_FOR = timedelta(hours=1)
+#: An answer may take this part of the time between two questions.
+_BUSY_PART = 0.05
+_LONGEST_PERIOD_S = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class Attention:
+    """What became of the pilots of a queue; `fault` says why nothing is known of them."""
+
+    adopted: int = 0
+    polled: int = 0
+    ended: int = 0
+    removed: int = 0
+    fault: str = ""
+
+
+def attend(
+    queue_id: int,
+    now: datetime,
+    *,
+    period_s: float = 5.0,
+    clock: Callable[[], float] = time.monotonic,
+) -> Attention | None:
+    """Ask a queue's batch system for its pilots; None when somebody speaks with it just now.
+
+    It is asked again after `period_s`, or later where answers take long.
+    """
+    with advisory_lock(queue_lock(queue_id)) as is_held:
+        queue = Queue.objects.select_related("site").filter(pk=queue_id).first()
+        if not is_held or queue is None:
+            return None
+        watch = Watch(now, clock)
+        with end_of_time_noted(queue, Kind.POLL, watch):
+            attention = _attend(queue, watch, period_s)
+            if not attention.fault:
+                forget_ended(queue, now)
+    return attention
+
+
+def _attend(queue: Queue, watch: Watch, period_s: float) -> Attention:
+    now, adopted = watch.start, 0
+    states: dict[str, BatchPilot] = {}
+    pilots: list[Pilot] = []
+    with faults_contained("pilot_poll_failed", queue) as outcome:
+        element = element_of(queue)
+        adopted = adopt_batches(queue, element, now)
+        pilots = _asked_for(queue, now)
+        states = _states(element, pilots)
+    if outcome.fault:
+        # No answer means that nothing is known: no state changes.
+        jitter = random.uniform(-1, 1)
+        note_failure(queue, Kind.POLL, outcome.fault, now=watch.now, jitter=jitter)
+        return Attention(adopted=adopted, fault=outcome.fault)
+    took_s = watch.elapsed_s
+    pause_s = min(max(period_s, took_s / _BUSY_PART), _LONGEST_PERIOD_S)
+    doubt = _doubt(queue, pilots, states, now, age_s=took_s)
+    if doubt:
+        _raise_alarm(queue, doubt, watch, pause_s)
+        return Attention(adopted=adopted, polled=len(pilots), fault=doubt)
+    note_success(queue, Kind.POLL, now=now, next_at=watch.now + timedelta(seconds=pause_s))
+    return _act(queue, pilots, states, now, adopted)
+
+
+def adopt_batches(queue: Queue, element: Element, now: datetime) -> int:
+    """Find out what became of submissions whose answer was lost; how many pilots were found."""
+    lost = Pilot.objects.filter(
+        queue=queue,
+        state=PilotState.SUBMITTED,
+        native_id="",
+        created_at__lt=now - _ADOPT_AFTER,
+    )
+    batches = sorted(set(lost.values_list("batch", flat=True)))
+    return sum(_adopt(queue, element, batch, now) for batch in batches)
+
+
+def _adopt(queue: Queue, element: Element, batch: str, now: datetime) -> int:
+    """Ask for one batch; its ids come in the order of submission, whoever called in meanwhile.
+
+    One that the batch system does not know any more leaves an empty place among them. Fewer ids
+    than pilots may be an answer that was cut: they are believed only after some time.
+    """
+    native_ids = element.adopt(batch)
+    pilots = list(Pilot.objects.filter(queue=queue, batch=batch).order_by("pk"))
+    is_old = pilots[0].created_at < now - _GIVE_UP_BATCH_AFTER
+    known = [pair for pair in zip(pilots, native_ids, strict=False) if pair[1]]
+    if len(known) < len(pilots) and not is_old:
+        return 0
+    record_native_ids([pilot for pilot, _ in known], [native_id for _, native_id in known])
+    adopted = {pilot.pk for pilot, _ in known}
+    never_started = [pilot.pk for pilot in pilots if pilot.pk not in adopted]
+    lifecycle.apply("abort", never_started, actor=_ACTOR, reason=_NOT_FOUND, ended_at=now)
+    return len(known)
+
+
+def _asked_for(queue: Queue, now: datetime) -> list[Pilot]:
+    """The living pilots, and those that the batch system was to cancel a short time ago."""
+    cancelled = Q(state=PilotState.REMOVED, is_forgotten=False, ended_at__gt=now - _REMINDED_FOR)
+    asked = Pilot.objects.filter(Q(state__in=ALIVE) | cancelled, queue=queue)
+    return list(asked.exclude(native_id="").defer("node", "load").order_by("pk"))
+
+
+def _states(element: Element, pilots: Sequence[Pilot]) -> dict[str, BatchPilot]:
+    """What the batch system says of each; who is not in its answer is missing."""
+    ids = [pilot.native_id for pilot in pilots]
+    states: dict[str, BatchPilot] = {}
+    for start in range(0, len(ids), _PORTION):
+        portion = ids[start : start + _PORTION]
+        answer = element.status(portion)
+        missing = BatchPilot(BatchState.MISSING)
+        states |= {each: answer.get(each, missing) for each in portion}
+    return states
+
+
+def _doubt(
+    queue: Queue,
+    pilots: Sequence[Pilot],
+    states: Mapping[str, BatchPilot],
+    now: datetime,
+    *,
+    age_s: float,
+) -> str:
+    """Why an answer is not acted upon, or an empty string; one that stays the same is, in the end.
+
+    One that knows much less than before, or nothing any more, may come from a system that has just
+    started, lost its memory, or answers for another.
+    """
+    contact = ElementContact.objects.filter(queue=queue, kind=Kind.POLL).first()
+    seen = contact.seen_pilots if contact else 0
+    known = sum(state.state != BatchState.MISSING for state in states.values())
+    since = contact.answered_at if contact else None
+    # Those that ended since are no loss, and are not asked for any more.
+    ended = Pilot.objects.filter(queue=queue, ended_at__gt=since).count() if since else 0
+    verdict = view_guard(
+        source_ok=True,
+        age=age_s,
+        previous_total=seen,
+        current_total=known,
+        explained_loss=ended,
+    )
+    is_empty = bool(pilots) and known == 0 and seen > ended
+    if verdict.action == "use" and not is_empty:
+        return ""
+    doubted_since = contact.failing_since if contact else None
+    if doubted_since is not None and now - doubted_since > _DISBELIEVED_FOR:
+        return ""
+    told = counted(known, "pilot", "pilots")
+    return f"the answer knows {told}, the one before knew {seen}: it is not acted upon"
+
+
+def _raise_alarm(queue: Queue, doubt: str, watch: Watch, pause_s: float) -> None:
+    """Tell it; the batch system answers, so it is asked again soon."""
+    log.warning("batch_view_held", queue=str(queue), doubt=doubt)
+    contact, _ = ElementContact.objects.get_or_create(queue=queue, kind=Kind.POLL)
+    contact.failures += 1
+    contact.failing_since = contact.failing_since or watch.now
+    contact.reason = doubt
+    contact.next_at = watch.now + timedelta(seconds=pause_s)
+    contact.save(update_fields=["failures", "failing_since", "reason", "next_at"])
+
+
+def _act(
+    queue: Queue,
+    pilots: Sequence[Pilot],
+    states: Mapping[str, BatchPilot],
+    now: datetime,
+    adopted: int,
+) -> Attention:
+    known = sum(state.state != BatchState.MISSING for state in states.values())
+    ElementContact.objects.filter(queue=queue, kind=Kind.POLL).update(seen_pilots=known)
+    cancelled = [pilot for pilot in pilots if pilot.state == PilotState.REMOVED]
+    alive = [pilot for pilot in pilots if pilot.state != PilotState.REMOVED]
+    _remind(queue, cancelled, states)
+    _note_states(alive, states, now)
+    ended = [pilot for pilot in alive if _has_ended(pilot, states[pilot.native_id], now)]
+    for pilot in ended:
+        _declare_ended(pilot, states[pilot.native_id], now)
+    _note_starts(queue, ended, states, now)
+    over = {pilot.pk for pilot in ended}
+    removed = _remove_stuck(queue, [pilot for pilot in alive if pilot.pk not in over], states, now)
+    return Attention(adopted, polled=len(pilots), ended=len(ended), removed=removed)
+
+
+def _remind(queue: Queue, cancelled: Sequence[Pilot], states: Mapping[str, BatchPilot]) -> None:
+    """Cancel again what is still there although it was to be cancelled."""
+    there = [
+        pilot.native_id
+        for pilot in cancelled
+        if states[pilot.native_id].state not in {*_ENDED, BatchState.MISSING}
+    ]
+    if there:
+        with faults_contained("pilot_cancel_failed", queue):
+            element_of(queue).cancel(there)
+
+
+def _note_states(pilots: Iterable[Pilot], states: Mapping[str, BatchPilot], now: datetime) -> None:
+    """Store what is said of each pilot, where it has changed."""
+    changed = []
+    for pilot in pilots:
+        if _note_state(pilot, states[pilot.native_id], now):
+            changed.append(pilot)
+    columns = [
+        "missing_polls", "missing_since", "batch_state", "batch_reason", "batch_since", "holds",
+    ]  # fmt: skip
+    Pilot.objects.bulk_update(changed, columns, batch_size=1000)
+
+
+def _note_state(pilot: Pilot, told: BatchPilot, now: datetime) -> bool:
+    """Note it in the row that was read; whether anything is new."""
+    if told.state == BatchState.MISSING:
+        pilot.missing_polls += 1
+        pilot.missing_since = pilot.missing_since or now
+        return True
+    is_same = (pilot.batch_state, pilot.batch_reason) == (told.state, told.reason)
+    if is_same and not pilot.missing_polls:
+        return False
+    pilot.missing_polls, pilot.missing_since = 0, None
+    if pilot.batch_state != told.state:
+        pilot.batch_since = now
+        pilot.holds += told.state == BatchState.HELD
+    pilot.batch_state, pilot.batch_reason = str(told.state), told.reason
+    return True
+
+
+def _is_heard(pilot: Pilot, now: datetime) -> bool:
+    waited = timedelta(seconds=_BEATS_WAITED * conf().agent_heartbeat_s)
+    return pilot.heartbeat_at is not None and now - pilot.heartbeat_at < waited
+
+
+def _has_ended(pilot: Pilot, batch: BatchPilot, now: datetime) -> bool:
+    """True when batch system and silence agree."""
+    if _is_heard(pilot, now):
+        return False
+    if batch.state == BatchState.MISSING:
+        since = pilot.missing_since or now
+        return pilot.missing_polls >= _MISSING_LIMIT and now - since >= _MISSING_FOR
+    return batch.state in _ENDED
+
+
+@transaction.atomic
+def _declare_ended(pilot: Pilot, batch: BatchPilot, now: datetime) -> None:
+    """The batch system says that the pilot is over, but the pilot never said so itself."""
+    reason = f"ended without a word; the batch system says: {_words(batch)}"
+    event = "abort" if pilot.state in PENDING else "fail"
+    applied = lifecycle.apply(event, [pilot.pk], actor=_ACTOR, reason=reason, ended_at=now)
+    jobs.reschedule_jobs_of_pilots(
+        applied.changed,
+        outcome=Attempt.Outcome.LOST,
+        actor=_ACTOR,
+        reason=f"the pilot {reason}",
+        cause=JobCause.PILOT_FAILED,
+    )
+
+
+def _words(batch: BatchPilot) -> str:
+    code = f"exit code {batch.exit_code}" if batch.exit_code is not None else ""
+    return ", ".join(filter(None, (str(batch.state), batch.reason or code)))
+
+
+def _note_starts(
+    queue: Queue, ended: Iterable[Pilot], states: Mapping[str, BatchPilot], now: datetime
+) -> None:
+    """Pilots that end before they call in make the queue back off: more would end so too."""
+    unheard = [pilot for pilot in ended if pilot.state in PENDING]
+    if unheard:
+        what = _words(states[unheard[0].native_id])
+        told = counted(len(unheard), "pilot", "pilots")
+        reason = f"{told} ended without having called in: {what}"
+        note_failure(queue, Kind.START, reason, now=now, jitter=random.uniform(-1, 1))
+
+
+def _remove_stuck(
+    queue: Queue, pilots: Iterable[Pilot], states: Mapping[str, BatchPilot], now: datetime
+) -> int:
+    """Cancel pilots that are held, or have waited or been silent for too long."""
+    stuck: dict[str, list[int]] = defaultdict(list)
+    for pilot in pilots:
+        if reason := _stuck(queue, pilot, states[pilot.native_id], now):
+            stuck[reason].append(pilot.pk)
+    return sum(withdraw(queue, ids, reason=reason, now=now) for reason, ids in stuck.items())
+
+
+def _stuck(queue: Queue, pilot: Pilot, batch: BatchPilot, now: datetime) -> str:
+    """Why a pilot that has not called in is to go, or an empty string."""
+    if pilot.state not in PENDING:
+        return ""
+    since_s = (now - (pilot.batch_since or now)).total_seconds()
+    age_s = (now - pilot.created_at).total_seconds()
+    if batch.state == BatchState.HELD:
+        action = held_decision(
+            hold_code=0, hold_subcode=0, num_system_holds=pilot.holds, held_seconds=since_s
+        )
+        return (
+            f"held by the batch system: {batch.reason or 'no reason'}" if action != "keep" else ""
+        )
+    if batch.state == BatchState.QUEUED:
+        limit_s = queue.queued_lifetime_s
+        action = stale_decision(state="idle", age=age_s, configured_age=limit_s)
+        return f"waited in the batch system for more than {limit_s} s" if action == "remove" else ""
+    action = queue_self_removal(
+        state="running", since_status=since_s, max_walltime=queue.wall_time_s
+    )
+    is_silent = batch.state == BatchState.RUNNING and action == "remove"
+    return "runs without ever having called in" if is_silent else ""
+
+
+def forget_ended(queue: Queue, now: datetime) -> int:
+    """Let the batch system clean up after pilots that ended some time ago; return how many."""
+    ended = Pilot.objects.filter(queue=queue, is_forgotten=False, ended_at__lt=now - LOG_KEPT)
+    rows = ended.exclude(native_id="").order_by("pk")
+    pilots = dict(rows.values_list("pk", "native_id")[:_FORGOTTEN_AT_ONCE])
+    if not pilots:
+        return 0
+    with faults_contained("pilot_cleanup_failed", queue):
+        element_of(queue).forget(list(pilots.values()))
+        return Pilot.objects.filter(pk__in=pilots).update(is_forgotten=True)
+    return 0

@@ -1,0 +1,108 @@
+"""The monitor: wakes who asks the batch systems, and frees the jobs of pilots that fell silent."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Exists, F, OuterRef, Q, Subquery
+
+from wms.core.actors import Actor
+from wms.core.conf import conf
+from wms.core.loops import wake
+from wms.jobs import operations as jobs
+from wms.pilots import lifecycle
+from wms.pilots.models import Pilot
+from wms.pilots.monitoring.batch_poller import ATTEND_TASK, LOG_KEPT
+from wms.pilots.pressure.backoff import Kind
+from wms.pilots.pressure_models import ElementContact
+from wms.pilots.states import ALIVE, PilotState
+from wms.sites.models import Queue
+
+_ACTOR = Actor.system("pilot-monitor")
+#: A stalled pilot is given up after so many times the silence that made it stalled.
+_GIVE_UP_FACTOR = 2
+#: Or after this time, as long as no other pilot is heard either.
+_OUTAGE_LIMIT = timedelta(minutes=45)
+#: Batch systems asked in one round.
+_ASKED_AT_ONCE = 50
+
+
+def run_cycle(now: datetime) -> dict[str, Any]:
+    """One round: have each batch system asked whose turn it is, and judge the silent pilots."""
+    due = queues_due(now)
+    for queue_id in due:
+        wake(ATTEND_TASK, queue_id)
+    return {
+        "asked": len(due),
+        "stalled": stall_silent(now),
+        "given_up": give_up_stalled(now),
+    }
+
+
+def queues_due(now: datetime) -> list[int]:
+    """The queues with pilots to ask for or to clean up after, without those to be left alone.
+
+    At most so many as are asked within a round, those first that have waited longest.
+    """
+    of_queue = Pilot.objects.filter(queue=OuterRef("pk"))
+    alive = of_queue.filter(state__in=ALIVE)
+    to_forget = of_queue.filter(is_forgotten=False, ended_at__lt=now - LOG_KEPT)
+    contact = ElementContact.objects.filter(queue=OuterRef("pk"), kind=Kind.POLL)
+    queues = (
+        Queue.objects.filter(Exists(alive) | Exists(to_forget.exclude(native_id="")))
+        .annotate(asked_at=Subquery(contact.values("next_at")))
+        # Not `exclude`: it would leave out those that have never been asked, of which nothing is
+        # known.
+        .filter(Q(asked_at=None) | Q(asked_at__lte=now))
+        .order_by(F("asked_at").asc(nulls_first=True), "pk")
+    )
+    return list(queues.values_list("pk", flat=True)[:_ASKED_AT_ONCE])
+
+
+@transaction.atomic
+def stall_silent(now: datetime) -> int:
+    """Mark running pilots without a heartbeat for too long, and their jobs, as stalled."""
+    limit_s = conf().pilot_stalled_after_s
+    silent = list(
+        Pilot.objects.filter(
+            state=PilotState.RUNNING, heartbeat_at__lt=now - timedelta(seconds=limit_s)
+        ).values_list("pk", flat=True)
+    )
+    reason = f"no heartbeat for {limit_s:g} s"
+    applied = lifecycle.apply("stall", silent, actor=_ACTOR, reason=reason)
+    jobs.stall_jobs_of_pilots(applied.changed, actor=_ACTOR, reason=f"the pilot sent {reason}")
+    return len(applied.changed)
+
+
+@transaction.atomic
+def give_up_stalled(now: datetime) -> int:
+    """Give the jobs of pilots that stayed silent long after they stalled to other pilots.
+
+    While nobody else is heard either, the silence is probably our own: then it may last much
+    longer, because the pilots go on with their payloads and report when they can.
+    """
+    limit = _GIVE_UP_FACTOR * timedelta(seconds=conf().pilot_stalled_after_s)
+    if not _others_are_heard(now, limit):
+        limit = max(limit, _OUTAGE_LIMIT)
+    silent = Pilot.objects.filter(state=PilotState.STALLED, state_since__lt=now - limit)
+    reason = f"no heartbeat for {limit.total_seconds():g} s after it had stalled"
+    applied = lifecycle.apply(
+        "fail", list(silent.values_list("pk", flat=True)), actor=_ACTOR, reason=reason, ended_at=now
+    )
+    jobs.give_up_jobs_of_pilots(
+        applied.changed,
+        actor=_ACTOR,
+        reason=f"the pilot sent {reason}",
+    )
+    return len(applied.changed)
+
+
+def _others_are_heard(now: datetime, since: timedelta) -> bool:
+    """True when some pilot has been heard all this time: so others could have been."""
+    return Pilot.objects.filter(
+        state=PilotState.RUNNING,
+        state_since__lt=now - since,
+        heartbeat_at__gte=now - timedelta(seconds=conf().pilot_stalled_after_s),
+    ).exists()

@@ -1,0 +1,232 @@
+"""The director: asks how many pilots should wait at each queue, and sees that it is served."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from matching.pressure_plan import QueueState, Request, plan
+from matching.pressure_shares import Need, QueueOffer, share_out
+from matching.resources import Resource
+from matching.rooms import Room
+from wms.core.loops import wake
+from wms.jobs.limits import reached_limits
+from wms.pilots.pressure.backoff import Kind, back_offs, forgive_starts, told
+from wms.pilots.pressure.fitting import (
+    Fits,
+    FittingJobs,
+    grouped_jobs,
+    largest_first,
+    why_none_fits,
+)
+from wms.pilots.pressure.remover import removal_due
+from wms.pilots.pressure.requests import Planned, store_requests, stored_requests
+from wms.pilots.pressure.snapshot import QueuePilots, pilots_by_queue, scopes
+from wms.pilots.pressure.submitter import SERVE_TASK
+from wms.pilots.pressure_models import PressureRequest
+from wms.sites.models import Queue
+from wms.sites.selectors import enabled_queues, lapsed_identities, offered_resource
+from wms.sites.standing import standings
+from wms.taskqueues.selectors import Demand, demands, priorities, queues_waiting_since
+
+#: The task that runs the director's cycle.
+DIRECT_TASK = "wms.pilots.direct"
+#: Jobs that waited longer add to the level at its tail.
+_OLD_AFTER = timedelta(seconds=600)
+#: Batch systems in which pilots cannot wait start them at once: there is nothing to be damped.
+_WITHOUT_WAITING = frozenset({"host"})
+
+
+@dataclass(frozen=True, slots=True)
+class _Scene:
+    """All queues at one moment, those that are closed with their reasons."""
+
+    queues: Sequence[Queue]
+    closed: Mapping[int, str]
+    offers: Mapping[str, Resource]
+    pilots: Mapping[int, QueuePilots]
+
+
+def run_cycle(now: datetime) -> dict[str, Any]:
+    """Renew the requests of all queues, and wake the submitter of each that has something to do."""
+    asked = plan_requests(now)
+    due = [each.queue_id for each in asked.values() if each.is_due]
+    for queue_id in due:
+        wake(SERVE_TASK, queue_id)
+    told = {
+        name: {
+            "wanted": each.request.wanted,
+            "granted": each.request.level,
+            "reasons": list(each.request.reasons),
+        }
+        for name, each in asked.items()
+        if each.request.wanted
+    }
+    return {"served": len(due), "queues": told}
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What was asked of one queue; `is_due` when its submitter has something to do now."""
+
+    queue_id: int
+    request: Request
+    is_due: bool
+
+
+def plan_requests(now: datetime) -> dict[str, Asked]:
+    """Plan and store the request of every queue; by the queue's name, the most urgent first.
+
+    Some twenty statements, however many queues, pilots and jobs there are. No batch system is asked
+    anything. Each waiting job counts for one queue only.
+    """
+    forgive_starts(now)
+    waiting = demands()
+    times_s = sorted({demand.needs.cpu_time_s for demand in waiting})
+    scene = _scene(now, times_s)
+    fits = Fits(scene.offers)
+    fitting = grouped_jobs(
+        waiting,
+        fits,
+        priorities=priorities(),
+        old=queues_waiting_since(now - _OLD_AFTER),
+    )
+    needs = _needs(scene, fitting)
+    old = stored_requests()
+    requests = plan(_states(scene, needs, _no_demand(scene, needs, waiting)), scopes())
+    ordered = sorted(scene.queues, key=lambda queue: -_need(needs, queue).priority)
+    planned = [_planned(queue, scene, needs, requests) for queue in ordered]
+    store_requests(planned, old, now)
+    return {
+        str(queue): Asked(queue.pk, requests[str(queue)], _is_due(queue, scene, each, old, now))
+        for queue, each in zip(ordered, planned, strict=True)
+    }
+
+
+def _is_due(
+    queue: Queue,
+    scene: _Scene,
+    planned: Planned,
+    old: Mapping[int, PressureRequest],
+    now: datetime,
+) -> bool:
+    """Whether fewer pilots wait than should, or some are to be taken back."""
+    queued = _pilots(scene, queue).queued
+    if planned.request.level:
+        return queued < planned.request.level
+    before = old.get(queue.pk)
+    return before is not None and queued > 0 and removal_due(before, queue, now)
+
+
+def _scene(now: datetime, times_s: Sequence[int]) -> _Scene:
+    queues = list(
+        Queue.objects.select_related("site", "owner", "owner_group").order_by("site__name", "name")
+    )
+    closed = _closed(queues, now)
+    limits = reached_limits(now)
+    offers = {}
+    for queue in queues:
+        if queue.pk not in closed:
+            at_limit = tuple(limit.kind for limit in limits if limit.is_at(queue.site.name))
+            offers[str(queue)] = replace(offered_resource(queue), excluded=at_limit)
+    return _Scene(queues, closed, offers, pilots_by_queue(now, times_s=times_s))
+
+
+def _closed(queues: Sequence[Queue], now: datetime) -> dict[int, str]:
+    """The queues that are sent nothing, whatever waits, with the reason."""
+    lapsed = lapsed_identities([(queue.owner, queue.owner_group) for queue in queues])
+    is_open = set(enabled_queues(now).values_list("pk", flat=True))
+    standing = standings(now)
+    pausing = back_offs(now, [Kind.SUBMIT, Kind.START])
+    closed = {}
+    for queue in queues:
+        identity = (queue.owner, queue.owner_group)
+        if not queue.is_enabled or not queue.site.is_enabled:
+            closed[queue.pk] = "the queue or its site is switched off"
+        elif queue.pk not in is_open:
+            closed[queue.pk] = standing[queue.site_id].reason
+        elif identity in lapsed:
+            closed[queue.pk] = lapsed[identity]
+        elif queue.pk in pausing:
+            closed[queue.pk] = told(pausing[queue.pk])
+    return closed
+
+
+def _needs(scene: _Scene, fitting: FittingJobs) -> dict[str, Need]:
+    """The share of each queue that is open."""
+    offers = {}
+    for queue in scene.queues:
+        if queue.pk in scene.closed:
+            continue
+        offer, pilots = scene.offers[str(queue)], _pilots(scene, queue)
+        offers[str(queue)] = QueueOffer(
+            Room(offer.cores, offer.memory_mb, offer.gpus, offer.cpu_time_s),
+            places=queue.max_pilots - pilots.queued - pilots.running,
+            max_pilots=queue.max_pilots,
+            waiting=pilots.queued,
+            started=pilots.started,
+            idle=pilots.free,
+        )
+    return share_out(fitting.groups, offers)
+
+
+def _pilots(scene: _Scene, queue: Queue) -> QueuePilots:
+    return scene.pilots.get(queue.pk) or QueuePilots()
+
+
+def _need(needs: Mapping[str, Need], queue: Queue) -> Need:
+    return needs.get(str(queue)) or Need()
+
+
+def _no_demand(
+    scene: _Scene, needs: Mapping[str, Need], waiting: Sequence[Demand]
+) -> dict[str, str]:
+    """Why the queues that are open and have no share have none."""
+    if not waiting:
+        return {}
+    largest = largest_first(waiting)
+    reasons = {}
+    for name, offer in scene.offers.items():
+        if not needs[name].total_jobs:
+            why = "; ".join(why_none_fits(offer, largest))
+            reasons[name] = f"no job fits: {why}" if why else "other queues take the jobs"
+    return reasons
+
+
+def _states(
+    scene: _Scene, needs: Mapping[str, Need], no_demand: Mapping[str, str]
+) -> list[QueueState]:
+    return [
+        QueueState(
+            name=str(queue),
+            need=_need(needs, queue),
+            closed=scene.closed.get(queue.pk, ""),
+            no_demand=no_demand.get(str(queue), "no job waits"),
+            queued=_pilots(scene, queue).queued,
+            running=_pilots(scene, queue).running,
+            busy=_pilots(scene, queue).busy,
+            cores=queue.cores,
+            max_pilots=queue.max_pilots,
+            max_queued=queue.max_queued_pilots,
+            max_idle=queue.max_idle_pilots,
+            curb_idle=queue.curb_idle_pilots,
+            attenuation=1.0 if queue.element in _WITHOUT_WAITING else queue.attenuation,
+            site=queue.site.name,
+            group=queue.owner_group.name if queue.owner_group else "",
+        )
+        for queue in scene.queues
+    ]
+
+
+def _planned(
+    queue: Queue, scene: _Scene, needs: Mapping[str, Need], requests: Mapping[str, Request]
+) -> Planned:
+    return Planned(
+        queue.pk,
+        requests[str(queue)],
+        _need(needs, queue).total_jobs,
+        is_closed=queue.pk in scene.closed,
+        is_idle=not _pilots(scene, queue).busy,
+    )

@@ -1,0 +1,116 @@
+"""Taking back pilots that wait in a batch system when the demand is gone; never running ones."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from django.db import transaction
+
+from matching.pressure_removal import (
+    Cleanup,
+    Counts,
+    Observed,
+    Removable,
+    Removal,
+    RemovalConfig,
+    factory_cleanup,
+    removal_decision,
+)
+from wms.core.actors import Actor
+from wms.elements.protocol import BatchState
+from wms.pilots import lifecycle
+from wms.pilots.models import Pilot
+from wms.pilots.monitoring.faults import faults_contained
+from wms.pilots.pressure_models import PressureRequest
+from wms.pilots.states import PilotState
+from wms.sites.models import Queue
+from wms.sites.selectors import element_of
+
+_ACTOR = Actor.system("director")
+#: What removal counts as one turn without demand; pilots are taken back once in such a time.
+_TURN = timedelta(seconds=60)
+#: Of these beyond those that removal waits for.
+_MOST_TURNS = 60
+_REASON = "taken back: no job has waited for it since {since:%Y-%m-%d %H:%M} UTC"
+
+
+def removal_due(request: PressureRequest, queue: Queue, now: datetime) -> bool:
+    """Whether the demand has been gone for long enough, and the last removal is not too recent."""
+    if request.demand_gone_at is None or request.granted:
+        return False
+    if request.removed_at is not None and now - request.removed_at < _TURN:
+        return False
+    wait = timedelta(seconds=queue.removal_wait_s)
+    return now - request.demand_gone_at > wait
+
+
+def take_back(request: PressureRequest, counts: Counts, now: datetime) -> int:
+    """Cancel as many waiting pilots as margin and rate allow; how many that are."""
+    cleanup = _decided(request, counts, now)
+    if cleanup.target != "queued":
+        return 0
+    since = request.demand_gone_at or now
+    return withdraw(
+        request.queue,
+        _youngest(request.queue, cleanup.removed_this_cycle),
+        reason=_REASON.format(since=since),
+        now=now,
+    )
+
+
+def _decided(request: PressureRequest, counts: Counts, now: datetime) -> Cleanup:
+    queue = request.queue
+    gone = now - (request.demand_gone_at or now)
+    wait = queue.removal_wait_s // int(_TURN.total_seconds())
+    # More turns than these decide nothing else, however long a margin has been left alone.
+    turns = min(gone // _TURN, wait + _MOST_TURNS) + 1
+    seen = Observed(idle_jobs=0, slots_total=counts.running, slots_idle=0, repeat=turns)
+    config = RemovalConfig(Removal.IDLE.name, wait=wait)
+    kind, _ = removal_decision([seen], config).last
+    # Whatever was decided of running pilots: nobody takes them back but a person.
+    kind = min(Removal[kind], Removal.IDLE).name
+    return factory_cleanup(
+        remove_excess=kind,
+        frontend_min_idle=request.granted,
+        max_glideins=request.ceiling,
+        mine=Removable(queued=counts.idle),
+        class_=counts,
+        margin=queue.removal_margin,
+        max_removes=queue.max_removals,
+    )
+
+
+def _youngest(queue: Queue, count: int) -> list[int]:
+    waiting = Pilot.objects.filter(queue=queue, state=PilotState.QUEUED)
+    return list(
+        waiting.exclude(batch_state=BatchState.RUNNING)
+        .order_by("-pk")
+        .values_list("pk", flat=True)[:count]
+    )
+
+
+def withdraw(queue: Queue, pilot_ids: list[int], *, reason: str, now: datetime) -> int:
+    """Cancel pilots that have not called in; how many that were.
+
+    First they are marked, so that one which starts at this moment is not registered any more; one
+    that has called in meanwhile is left alone. A batch system that does not hear it is asked again
+    when it tells that such a pilot is still there.
+    """
+    withdrawn = _mark(pilot_ids, reason, now)
+    native_ids = list(
+        Pilot.objects.filter(pk__in=withdrawn)
+        .exclude(native_id="")
+        .values_list("native_id", flat=True)
+    )
+    if native_ids:
+        with faults_contained("pilot_cancel_failed", queue):
+            element_of(queue).cancel(native_ids)
+    return len(withdrawn)
+
+
+@transaction.atomic
+def _mark(pilot_ids: list[int], reason: str, now: datetime) -> list[int]:
+    locked = Pilot.objects.select_for_update().filter(pk__in=pilot_ids, state=PilotState.QUEUED)
+    waiting = list(locked.order_by("pk").values_list("pk", flat=True))
+    applied = lifecycle.apply("remove", waiting, actor=_ACTOR, reason=reason, ended_at=now)
+    return list(applied.changed)

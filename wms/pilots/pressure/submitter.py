@@ -1,0 +1,258 @@
+"""A queue's turn: waiting pilots are topped up to the level that is asked for, or taken back.
+
+Turns of one queue never overlap, and no turn waits for that of another queue.
+"""
+
+from __future__ import annotations
+
+import random
+import secrets
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+import structlog
+from django.db.models import Count, F, Q
+from django.db.models.functions import Now
+
+from matching.counts import counted, pilots_are
+from matching.pressure import request_lease
+from matching.pressure_removal import Counts, FactoryLimits, Turn, factory_request
+from wms.core.actors import Actor
+from wms.core.database.locks import advisory_lock
+from wms.elements.protocol import BatchState, Element, Refused
+from wms.pilots import lifecycle
+from wms.pilots.models import Pilot
+from wms.pilots.monitoring.faults import Watch, end_of_time_noted, faults_contained
+from wms.pilots.pressure.backoff import Kind, back_offs, note_failure, note_success, told
+from wms.pilots.pressure.remover import removal_due, take_back
+from wms.pilots.pressure.snapshot import room_in_scopes
+from wms.pilots.pressure_models import PressureRequest
+from wms.pilots.program.bootstrap import pilot_secret
+from wms.pilots.program.manifest import store_manifest, submission_script
+from wms.pilots.protocol.registration import secret_digest
+from wms.pilots.states import ALIVE, PENDING
+from wms.sites.models import Queue
+from wms.sites.selectors import element_of
+
+log = structlog.get_logger(__name__)
+_ACTOR = Actor.system("director")
+_ENDING_MARGIN_S = 60
+_REFUSAL = "the batch system refused"
+#: No batch is begun later in a turn, so that its task has time left for one slow answer.
+_BATCHES_FOR_S = 120.0
+#: The task that gives a queue its turn.
+SERVE_TASK = "wms.pilots.serve_queue"
+
+
+def queue_lock(queue_id: int) -> str:
+    """The name of the lock under which a queue's batch system is spoken to."""
+    return f"queue:{queue_id}"
+
+
+@dataclass(slots=True)
+class Report:
+    """What a turn did, and what kept it from doing more."""
+
+    submitted: int = 0
+    removed: int = 0
+    reasons: list[str] = field(default_factory=list)
+
+
+def serve(
+    queue_id: int, now: datetime, *, clock: Callable[[], float] = time.monotonic
+) -> Report | None:
+    """Give a queue its turn; None when it has one just now, or there is no request for it."""
+    with advisory_lock(queue_lock(queue_id)) as is_held:
+        request = (
+            PressureRequest.objects.select_related("queue__site", "queue__owner_group")
+            .filter(queue=queue_id)
+            .first()
+        )
+        if not is_held or request is None:
+            return None
+        watch = Watch(now, clock)
+        with end_of_time_noted(request.queue, Kind.SUBMIT, watch):
+            report = _turn(request, watch)
+        _store(request, report, now)
+        return report
+
+
+def _turn(request: PressureRequest, watch: Watch) -> Report:
+    report = Report()
+    queue, now = request.queue, watch.start
+    since_s = (now - request.updated_at).total_seconds()
+    if not request_lease(age=since_s).honoured:
+        report.reasons.append(f"the request is over: it was not renewed for {since_s:.0f} s")
+        return report
+    pausing = back_offs(now, [Kind.SUBMIT, Kind.START]).get(queue.pk)
+    counts = pilot_counts(queue)
+    turn = _decided(request, counts)
+    if pausing is not None:
+        report.reasons.append(told(pausing))
+    elif turn.action == "submit":
+        _submit(request, turn, report, watch)
+    elif request.granted:
+        report.reasons.append(_why_none(request, turn, counts))
+    if turn.action == "cleanup" and removal_due(request, queue, now):
+        report.removed = take_back(request, counts, now)
+    return report
+
+
+def pilot_counts(queue: Queue) -> Counts:
+    """All pilots of a queue that have not finally ended: waiting, running, and held ones."""
+    is_waiting = Q(state__in=PENDING)
+    is_held = is_waiting & Q(batch_state=BatchState.HELD)
+    found = Pilot.objects.filter(queue=queue, state__in=ALIVE).aggregate(
+        waiting=Count("pk", filter=is_waiting),
+        running=Count("pk", filter=~is_waiting),
+        held=Count("pk", filter=is_held),
+    )
+    # A held pilot has not left: it counts as one that waits.
+    return Counts(idle=found["waiting"], running=found["running"], held=found["held"])
+
+
+def _decided(request: PressureRequest, counts: Counts) -> Turn:
+    queue = request.queue
+    limits = FactoryLimits(
+        entry_max_glideins=queue.max_pilots,
+        entry_max_idle=queue.max_queued_pilots,
+        entry_max_held=queue.max_held_pilots,
+        class_max_glideins=queue.max_pilots,
+        class_max_idle=queue.max_queued_pilots,
+        class_max_held=queue.max_held_pilots,
+        max_submits=queue.max_submits,
+        cluster_size=queue.batch_size,
+    )
+    return factory_request(
+        req_min_idle=request.granted,
+        req_max_glideins=request.ceiling,
+        mine=counts,
+        entry=counts,
+        class_=counts,
+        limits=limits,
+    )
+
+
+def _why_none(request: PressureRequest, turn: Turn, counts: Counts) -> str:
+    queue = request.queue
+    if turn.action == "sanitize":
+        held = counted(counts.held, "is", "are")
+        return f"limit of held pilots {queue.max_held_pilots}: {held} held"
+    if counts.idle >= request.granted:
+        return f"{counted(counts.idle, 'pilot waits', 'pilots wait')} already"
+    return f"ceiling {request.ceiling}: {pilots_are(counts.total, 'there')}"
+
+
+def _submit(request: PressureRequest, turn: Turn, report: Report, watch: Watch) -> None:
+    """Submit in batches, until the batch system says no, does not answer, or takes its time."""
+    queue = request.queue
+    if turn.submit == queue.max_submits:
+        report.reasons.append(f"at most {queue.max_submits} in one turn")
+    with faults_contained("pilot_submission_failed", queue) as outcome:
+        element = element_of(queue)
+        for count in _that_fit(element, turn, report):
+            wanted = min(count, _still_asked(request, report, watch))
+            if not wanted:
+                break
+            submit_pilots(queue, element, wanted)
+            report.submitted += wanted
+    if outcome.fault:
+        jitter = random.uniform(-1, 1)
+        contact = note_failure(queue, Kind.SUBMIT, outcome.fault, now=watch.now, jitter=jitter)
+        report.reasons.append(told(contact))
+    elif report.submitted:
+        note_success(queue, Kind.SUBMIT, now=watch.now)
+
+
+def _still_asked(request: PressureRequest, report: Report, watch: Watch) -> int:
+    """How many pilots more are wanted of a turn that is under way.
+
+    What was asked for when it began may have been promised to other queues meanwhile.
+    """
+    if watch.elapsed_s > _BATCHES_FOR_S:
+        report.reasons.append(f"the rest comes later: a turn submits for {_BATCHES_FOR_S:.0f} s")
+        return 0
+    latest = PressureRequest.objects.select_related("queue").get(pk=request.pk)
+    turn = _decided(latest, pilot_counts(request.queue))
+    if not turn.submit:
+        report.reasons.append("less is asked for since the turn began")
+        return 0
+    room, told_room = room_in_scopes(request.queue)
+    if room < turn.submit and told_room not in report.reasons:
+        report.reasons.append(told_room)
+    return min(turn.submit, room)
+
+
+def _that_fit(element: Element, turn: Turn, report: Report) -> Sequence[int]:
+    """The batches, cut to what a batch system takes that is down, or lets no pilot wait."""
+    capacity = element.capacity()
+    if not capacity.is_up:
+        raise Refused("it takes no pilots now")
+    if capacity.can_queue or turn.submit <= capacity.free:
+        return turn.clusters
+    report.reasons.append(f"{capacity.free} of {capacity.total} slots of the batch system are free")
+    free = max(capacity.free, 0)
+    return [free] if free else []
+
+
+def submit_pilots(queue: Queue, element: Element, count: int) -> None:
+    """Submit a batch of pilots.
+
+    The rows are written first, so that a crash during the submission leaves a batch name to ask
+    the batch system for (`attendant`), and never a pilot that nobody knows.
+    """
+    batch = f"pilotage-{secrets.token_hex(8)}"
+    keys = [secrets.token_urlsafe(32) for _ in range(count)]
+    manifest = store_manifest(queue)
+    pilots = Pilot.objects.bulk_create(
+        [
+            Pilot(
+                queue=queue,
+                batch=batch,
+                owner=queue.owner,
+                owner_group=queue.owner_group,
+                secret_sha256=secret_digest(key),
+            )
+            for key in keys
+        ]
+    )
+    try:
+        native_ids = element.submit(
+            count,
+            submission_script(queue, manifest),
+            name=batch,
+            cores=queue.cores,
+            memory_mb=queue.memory_mb,
+            gpus=queue.gpus,
+            minutes=(queue.wall_time_s + _ENDING_MARGIN_S) // 60 + 1,
+            secrets=[pilot_secret(str(p.uuid), k) for p, k in zip(pilots, keys, strict=True)],
+        )
+    except Refused as error:
+        # A clear no, so there is nothing to look for later; the pilots' pages tell it.
+        reason = f"{_REFUSAL}: {error}"
+        ids = [pilot.pk for pilot in pilots]
+        lifecycle.apply("abort", ids, actor=_ACTOR, reason=reason, ended_at=Now())
+        raise
+    record_native_ids(pilots, native_ids)
+    log.info("pilots_submitted", queue=str(queue), count=count, batch=batch)
+
+
+def record_native_ids(pilots: list[Pilot], native_ids: list[str]) -> None:
+    """Note the batch system's ids, in the order of submission: the pilots are queued."""
+    known = list(zip(pilots, native_ids, strict=False))
+    for pilot, native_id in known:
+        pilot.native_id = native_id
+    Pilot.objects.bulk_update([pilot for pilot, _ in known], ["native_id"], batch_size=1000)
+    lifecycle.apply("queue", [pilot.pk for pilot, _ in known], actor=_ACTOR)
+
+
+def _store(request: PressureRequest, report: Report, now: datetime) -> None:
+    facts = {"submitted": report.submitted, "turn_reasons": report.reasons, "served_at": now}
+    if report.submitted or report.removed:
+        facts["submitted_since"] = F("submitted_since") + report.submitted
+        facts["removed_since"] = F("removed_since") + report.removed
+    if report.removed:
+        facts["removed_at"] = now
+    PressureRequest.objects.filter(pk=request.pk).update(**facts)

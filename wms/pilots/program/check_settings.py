@@ -1,0 +1,113 @@
+"""What a queue says of the checks of its nodes: read with the place of every fault.
+
+The same is read when a queue is configured and when its pilots are submitted.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
+
+from wms.core.errors import InvalidInput
+from wms.pilots.agent.checks import BUILT_IN
+from wms.pilots.program.checks import MOST_SETTINGS_BYTES, checks_meant_for
+from wms.sites.models import Queue
+
+_MOST_S = 86_400
+_MOST_SCRATCH_MB = 4096
+_ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s:\[\]]+):[0-9]{1,5}")
+
+#: What a value has to be, in words, with what tells whether it is.
+_Kind = tuple[str, Callable[[Any], bool]]
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_list_of(is_one: Callable[[str], object]) -> Callable[[Any], bool]:
+    def holds(value: Any) -> bool:
+        return isinstance(value, list) and all(
+            isinstance(each, str) and is_one(each) for each in value
+        )
+
+    return holds
+
+
+_AMOUNT: _Kind = ("a number from 0 on", lambda value: _is_number(value) and value >= 0)
+_SECONDS: _Kind = (
+    "a number above 0 and up to a day", lambda value: _is_number(value) and 0 < value <= _MOST_S
+)  # fmt: skip
+_WHOLE: _Kind = (
+    f"a whole number from 1 to {_MOST_SCRATCH_MB}",
+    lambda value: type(value) is int and 1 <= value <= _MOST_SCRATCH_MB,
+)
+_PATHS: _Kind = ("a list of absolute paths", _is_list_of(lambda path: path.startswith("/")))
+_ADDRESSES: _Kind = ("a list of addresses, each HOST:PORT", _is_list_of(_ADDRESS.fullmatch))
+_WORDS: _Kind = ("a list of words", _is_list_of(str.strip))
+#: The settings that each built-in check reads; it would fail on others, or pass over them.
+_SETTINGS: Mapping[str, Mapping[str, _Kind]] = {
+    "disk": {"least_mb": _AMOUNT},
+    "memory": {"least_mb": _AMOUNT},
+    "clock": {"most_skew_s": _AMOUNT},
+    "cpus": {"least": _AMOUNT},
+    "platform": {"platforms": _WORDS},
+    "software": {"directories": _PATHS},
+    "network": {"addresses": _ADDRESSES},
+    "scratch": {"size_mb": _WHOLE},
+}
+
+
+def check_queue_checks(queue: Queue) -> None:
+    """Raise InvalidInput when pilots of this queue could not be told what to check."""
+    read_entries(queue)
+
+
+def read_entries(queue: Queue) -> dict[str, dict[str, Any]]:
+    """What the queue says of checks, by their names, those that are switched off included.
+
+    Raises InvalidInput with the place of the fault.
+    """
+    added = list(checks_meant_for(queue).values_list("name", flat=True)) if queue.checks else []
+    entries: dict[str, dict[str, Any]] = {}
+    for position, entry in enumerate(queue.checks):
+        place = f"checks[{position}]"
+        name = entry.get("name")
+        if name not in {*BUILT_IN, *added}:
+            raise _fault(f"{place}.name: {_unknown(name, queue, added)}")
+        entries[name] = {key: value for key, value in entry.items() if key != "name"}
+        _check_entry(f"{place} ({name})", name, entries[name])
+    return entries
+
+
+def _unknown(name: object, queue: Queue, added: Collection[str]) -> str:
+    known = ", ".join([*BUILT_IN, *sorted(added)])
+    return f"there is no check {name} for {queue}; there are {known}"
+
+
+def _check_entry(place: str, name: str, entry: Mapping[str, Any]) -> None:
+    _check_values(
+        place, entry, {"settings": ("", bool), "time_limit_s": _SECONDS, "period_s": _SECONDS}
+    )
+    settings = entry.get("settings", {})
+    if not isinstance(settings, dict):
+        raise _fault(f"{place}.settings: must be an object")
+    if len(json.dumps(settings)) > MOST_SETTINGS_BYTES:
+        raise _fault(f"{place}.settings: has more than {MOST_SETTINGS_BYTES} bytes")
+    if name in _SETTINGS:
+        _check_values(f"{place}.settings", settings, _SETTINGS[name])
+
+
+def _check_values(place: str, values: Mapping[str, Any], known: Mapping[str, _Kind]) -> None:
+    for key, value in values.items():
+        if key not in known:
+            raise _fault(f"{place}.{key}: is unknown; there are {', '.join(known)}")
+        what, holds = known[key]
+        if what and not holds(value):
+            raise _fault(f"{place}.{key}: must be {what}")
+
+
+def _fault(message: str) -> InvalidInput:
+    return InvalidInput.of(message, field="checks")

@@ -1,0 +1,168 @@
+"""Checks of worker nodes: those that administrators added, and what pilots found."""
+
+from __future__ import annotations
+
+import hmac
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import Q, QuerySet
+
+from wms.core.actors import Actor
+from wms.core.database.saving import check_row, check_same_name, save_audited
+from wms.core.errors import InvalidInput, NotAuthenticated
+from wms.core.models import Role
+from wms.core.policy import require_role
+from wms.pilots import lifecycle
+from wms.pilots.agent.checks import BUILT_IN
+from wms.pilots.models import NodeCheck, Pilot, PilotCheck
+from wms.pilots.protocol.registration import pilot_actor, secret_digest
+from wms.sites.models import Queue, Site
+
+#: Of a script; it travels to every node.
+MOST_BYTES = 64 * 1024
+MOST_SETTINGS_BYTES = 4096
+#: So long the results of checks are kept.
+_KEPT = timedelta(days=30)
+_SWEPT_AT_ONCE = 5000
+#: So long people are told of failed checks.
+FAILURES_TOLD_FOR = timedelta(days=1)
+#: Of one pilot so many results are kept: many more than any node needs.
+MOST_RESULTS = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """What one check found; `key` is the pilot's name for this result."""
+
+    key: str
+    name: str
+    is_ok: bool
+    kind: str
+    reason: str
+    metrics: Mapping[str, Any]
+    seconds: float
+
+
+def check_node_check(check: NodeCheck) -> None:
+    """Raise InvalidInput with every fault of an added check."""
+    check_row(check)
+    check_same_name(check)
+    if check.name in BUILT_IN:
+        raise InvalidInput.of(f"{check.name} is the name of a built-in check", field="name")
+    if not check.script.startswith("#!/"):
+        raise InvalidInput.of("the first line must name an interpreter: #!/bin/sh", field="script")
+    if len(check.script.encode()) > MOST_BYTES:
+        raise InvalidInput.of(f"has more than {MOST_BYTES} bytes", field="script")
+    if not isinstance(check.settings, dict):
+        raise InvalidInput.of("must be a JSON object", field="settings")
+    if len(json.dumps(check.settings)) > MOST_SETTINGS_BYTES:
+        raise InvalidInput.of(f"has more than {MOST_SETTINGS_BYTES} bytes", field="settings")
+    _check_named(check)
+
+
+def _check_named(check: NodeCheck) -> None:
+    """Refuse a check for others than a queue that names it: that queue could send no pilot."""
+    naming = Queue.objects.filter(checks__contains=[{"name": check.name}]).select_related("site")
+    for queue in naming.order_by("site__name", "name"):
+        for field in ("site", "group"):
+            meant = getattr(check, f"{field}_id")
+            own = queue.site_id if field == "site" else queue.owner_group_id
+            if meant is not None and meant != own:
+                message = f"the queue {queue} is not of this {field} and names the check"
+                raise InvalidInput.of(f"{message}: change its checks first", field=field)
+
+
+@transaction.atomic
+def save_node_check(check: NodeCheck, *, actor: Actor, reason: str = "") -> None:
+    """Store an added check; the audit trail keeps what it was before, the script included.
+
+    It counts for pilots that are submitted from now on. Raises NotPermitted and InvalidInput.
+    """
+    require_role(actor, Role.ADMIN, "configure checks of nodes: they run in every pilot")
+    # Browsers send the line ends of Windows, and not the last one.
+    check.script = "\n".join(check.script.splitlines()) + "\n"
+    check_node_check(check)
+    save_audited(check, target=f"node check {check.name}", actor=actor, reason=reason)
+
+
+def checks_meant_for(queue: Queue) -> QuerySet[NodeCheck]:
+    """The added checks for pilots of this queue in their order, those switched off included."""
+    return NodeCheck.objects.filter(
+        Q(site=None) | Q(site=queue.site_id),
+        Q(group=None) | Q(group=queue.owner_group_id) & ~Q(group=None),
+    )
+
+
+def added_checks(queue: Queue) -> QuerySet[NodeCheck]:
+    """The added checks that pilots of this queue run, in their order."""
+    return checks_meant_for(queue).filter(is_enabled=True)
+
+
+def record_checks(pilot: Pilot, results: Sequence[CheckResult], *, now: datetime) -> None:
+    """Note what a pilot's checks found, as long as there is room. Repeating it changes nothing."""
+    room = max(0, MOST_RESULTS - pilot.checks.count())
+    PilotCheck.objects.bulk_create(
+        [
+            PilotCheck(
+                pilot=pilot,
+                key=each.key,
+                name=each.name,
+                is_ok=each.is_ok,
+                kind=each.kind,
+                reason=each.reason,
+                metrics=dict(each.metrics),
+                seconds=each.seconds,
+                created_at=now,
+            )
+            for each in results[:room]
+        ],
+        ignore_conflicts=True,
+    )
+
+
+@transaction.atomic
+def report_unfit(uuid: UUID, *, secret: str, reason: str, now: datetime) -> None:
+    """End a pilot that stopped before it executed anything. Repeating it changes nothing.
+
+    Raises NotAuthenticated when its secret is wrong, or used up by a registration.
+    """
+    pilot = Pilot.objects.select_for_update(of=("self",)).filter(uuid=uuid).first()
+    is_known = pilot is not None and hmac.compare_digest(pilot.secret_sha256, secret_digest(secret))
+    if pilot is None or not is_known or pilot.token_sha256:
+        raise NotAuthenticated
+    lifecycle.apply(
+        "abort", [pilot.pk], actor=pilot_actor(pilot), reason=f"unfit: {reason}", ended_at=now
+    )
+
+
+def sweep_checks(*, now: datetime) -> int:
+    """Remove the results of long ago, the oldest first; return how many."""
+    over = PilotCheck.objects.filter(created_at__lt=now - _KEPT).order_by("pk")[:_SWEPT_AT_ONCE]
+    removed, _ = PilotCheck.objects.filter(pk__in=list(over.values_list("pk", flat=True))).delete()
+    return removed
+
+
+def checks_of_pilot(pilot: Pilot) -> QuerySet[PilotCheck]:
+    """What the checks of a pilot found, in their order."""
+    return pilot.checks.order_by("pk")
+
+
+def failed_checks_since(since: datetime) -> QuerySet[PilotCheck]:
+    """Failed checks on all nodes since then."""
+    return PilotCheck.objects.filter(is_ok=False, created_at__gte=since)
+
+
+def failed_checks_at(site: Site, *, since: datetime) -> QuerySet[PilotCheck]:
+    """Failed checks on nodes of a site since then, latest first, with their pilots and queues."""
+    return (
+        failed_checks_since(since)
+        .filter(pilot__queue__site=site)
+        .select_related("pilot__queue")
+        .order_by("-created_at", "-pk")
+    )

@@ -1,0 +1,217 @@
+"""The claim: a pilot asks for a job, and is given one that fits, or told why there is none."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from django.db import transaction
+from django.db.models import Q
+
+from matching.resources import Resource
+from wms.core.conf import conf
+from wms.core.database.prepared import Parameter, PreparedQuery
+from wms.core.database.statements import one_line, prepared_rows
+from wms.core.errors import NotAuthenticated
+from wms.jobs import operations as jobs
+from wms.jobs.content.inputs import input_blobs, missing_inputs
+from wms.jobs.content.places import misplaced, names_told
+from wms.jobs.limits import Gate
+from wms.jobs.models import Attempt, Blob, Job
+from wms.jobs.states import JobCause
+from wms.pilots.models import Pilot
+from wms.pilots.monitoring import suspects
+from wms.pilots.protocol.references import AttemptRef
+from wms.pilots.protocol.refusals import Refusal, Until, must_rest, none_fits
+from wms.pilots.protocol.registration import attempt_token, pilot_actor
+from wms.pilots.selectors import host_of, is_alone
+from wms.pilots.states import TERMINAL
+from wms.sites.models import Queue
+from wms.sites.selectors import lapsed_identities
+from wms.taskqueues import services as taskqueues
+from wms.taskqueues.waiting import Taker, has_failed_at
+
+_ASK = one_line("""
+UPDATE pilots_pilot SET heartbeat_at = %(now)s
+WHERE id = %(pilot)s AND state <> ALL(%(ended)s::text[])
+RETURNING fruitless_at, drain_reason, (
+    SELECT s.id FROM pilots_suspectednode AS s
+    WHERE s.site_id = %(site)s AND s.host = %(host)s AND s.ended_at IS NULL)
+""")
+
+# The open attempts of a pilot, and that of a claim.
+_OWN = PreparedQuery(
+    lambda: Attempt.objects.filter(pilot_id=Parameter("pilot_id")).filter(
+        Q(outcome="") | Q(claim_key=Parameter("claim_key"))
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A claimed job: everything the pilot must know to run it, and what it may use."""
+
+    attempt: AttemptRef
+    job: Job
+    inputs: Mapping[str, Blob]
+    cores: int
+    memory_mb: int
+    gpus: int
+    token: str
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimAnswer:
+    """A job, or the reason why there is none, and after how long a rest to ask again."""
+
+    work: Work | None = None
+    reason: str = ""
+    until: Until = Until.OTHER
+    again_s: float = 0.0
+
+
+def claim_job(
+    pilot: Pilot,
+    resource: Resource,
+    *,
+    claim_key: str,
+    now: datetime,
+    unreported: Set[AttemptRef] = frozenset(),
+    is_called: bool = False,
+) -> ClaimAnswer:
+    """Give the pilot a job that fits, bound to it from this moment on, or tell why there is none.
+
+    `resource` is what the pilot says it has free; what its open attempts hold of the queue's offer
+    is left out, but for those that are over there and `unreported`: the server could not take their
+    reports yet, and no job may keep others waiting by that.
+    `claim_key` is the pilot's own name for this claim. Asking again under the same key gives the
+    same job, as long as its attempt is open, and never another one.
+    A private pilot gets nothing new once its owner's account is switched off or has left its group.
+    One that asked in vain a moment ago is answered without a look at what waits, unless it was
+    called since more does: a fruitless draw is the dearest one.
+    Raises NotAuthenticated when the pilot has ended.
+    """
+    if pilot.state in TERMINAL:
+        raise NotAuthenticated("This pilot has ended; it gets no more work.")
+    found = _bind_job(pilot, resource, claim_key, unreported, now, is_called)
+    if isinstance(found, Refusal):
+        return ClaimAnswer(reason=found.reason, until=found.until, again_s=found.again_s)
+    return _answer(pilot, found)
+
+
+@transaction.atomic
+def _bind_job(
+    pilot: Pilot,
+    resource: Resource,
+    claim_key: str,
+    unreported: Set[AttemptRef],
+    now: datetime,
+    is_called: bool,
+) -> Attempt | Refusal:
+    # The pilot's row first: two claims at once wait for each other here, so that one key never gets
+    # two jobs, and no core is given away twice.
+    host = host_of(pilot)
+    about = {"now": now, "pilot": pilot.pk, "ended": sorted(TERMINAL)}
+    rows = prepared_rows(_ASK, {**about, "site": pilot.queue.site_id, "host": host})
+    if not rows:
+        return Refusal("the pilot has ended")
+    [(fruitless_at, drain_reason, suspect_id)] = rows
+    attempts = _OWN.rows(pilot_id=pilot.pk, claim_key=claim_key)
+    given = next((each for each in attempts if each.claim_key == claim_key), None)
+    if given is not None:
+        closed = f"the job of this claim is closed: {given.outcome}"
+        return Refusal(closed) if given.outcome else given
+    if drain_reason:
+        return Refusal(f"the pilot is to take no more jobs: {drain_reason}")
+    refusal = None if is_called else must_rest(fruitless_at, now)
+    refusal = refusal or suspects.no_trial(suspect_id, now)
+    if refusal is not None:
+        return refusal
+    began_s = time.monotonic()
+    held = [each for each in attempts if AttemptRef(each.job_id, each.number) not in unreported]
+    taker = Taker(host, conf().retry_patience_s, takes_retries=suspect_id is None)
+    found = _draw_job(pilot, resource, claim_key, held, taker, now)
+    if isinstance(found, Refusal):
+        took = timedelta(seconds=time.monotonic() - began_s)
+        Pilot.objects.filter(pk=pilot.pk).update(fruitless_at=now + took)
+    elif suspect_id is not None:
+        suspects.note_trial(suspect_id, found.pk, now)
+    return found
+
+
+def _draw_job(
+    pilot: Pilot,
+    resource: Resource,
+    claim_key: str,
+    held: Sequence[Attempt],
+    taker: Taker,
+    now: datetime,
+) -> Attempt | Refusal:
+    identity = pilot.owner, pilot.owner_group
+    if reason := lapsed_identities([identity]).get(identity):
+        return Refusal(reason)
+    free = _free(pilot.queue, resource, held)
+    if not free.cores:
+        return Refusal("no core of the pilot is free")
+    gate = Gate.at(pilot.queue.site.name, now)
+    free = replace(free, excluded=gate.reached())
+    refuses = gate.refuses if gate.limits else None
+    claimed = taskqueues.claim(free, facts=pilot.node, refuses=refuses, taker=taker)
+    left = claimed is None and has_failed_at(taker.host)
+    if left and taker.takes_retries and is_alone(pilot):
+        claimed = taskqueues.claim(free, facts=pilot.node, refuses=refuses)
+    if claimed is None:
+        return none_fits(free, taker.host if left else "")
+    bound = jobs.bind_to_pilot(
+        claimed,
+        pilot_id=pilot.pk,
+        site_name=pilot.queue.site.name,
+        host=taker.host,
+        free_cores=free.cores,
+        actor=pilot_actor(pilot),
+        claim_key=claim_key,
+    )
+    if bound is None:
+        return Refusal("the job that was drawn is not waiting any more")
+    gate.matched(claimed.needs)
+    return bound
+
+
+def _free(queue: Queue, resource: Resource, held: Sequence[Attempt]) -> Resource:
+    """What the pilot says it has free, but no more than its open attempts leave of its queue's."""
+    return replace(
+        resource,
+        cores=_left(queue.cores, sum(each.cores for each in held), resource.cores),
+        memory_mb=_left(queue.memory_mb, sum(each.memory_mb for each in held), resource.memory_mb),
+        gpus=_left(queue.gpus, sum(each.gpus for each in held), resource.gpus),
+    )
+
+
+def _left(offered: int, held: int, said: int) -> int:
+    return max(0, min(offered - held, said))
+
+
+def _answer(pilot: Pilot, attempt: Attempt) -> ClaimAnswer:
+    job = attempt.job
+    inputs = input_blobs(job)
+    missing = missing_inputs(job, list(inputs))
+    absent = f"input files do not exist: {names_told(missing)}" if missing else ""
+    # Before it runs: afterwards its results would have no place.
+    if reason := absent or misplaced(job):
+        cause = JobCause.INPUTS if absent else JobCause.UNRUNNABLE
+        jobs.fail_unrunnable(attempt, actor=pilot_actor(pilot), reason=reason, cause=cause)
+        return ClaimAnswer(reason=f"job {job.pk} cannot be run: {reason}")
+    ref = AttemptRef(job.pk, attempt.number)
+    return ClaimAnswer(
+        Work(
+            ref,
+            job,
+            inputs,
+            cores=attempt.cores,
+            memory_mb=attempt.memory_mb,
+            gpus=attempt.gpus,
+            token=attempt_token(pilot, ref),
+        )
+    )

@@ -1,0 +1,166 @@
+"""Heartbeats: what pilots tell regularly, and the commands that travel back in the answers.
+
+Thousands of pilots send them, so one that has nothing special to tell or to be told costs one
+statement.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+
+from wms.core.actors import Actor
+from wms.core.database.statements import one_line, prepared_rows
+from wms.core.errors import NotAuthenticated
+from wms.jobs import operations as jobs
+from wms.jobs.attempts import note_attributes
+from wms.jobs.messages import note_late
+from wms.jobs.models import Attempt
+from wms.pilots import lifecycle
+from wms.pilots.protocol.references import AttemptRef
+from wms.pilots.states import TERMINAL, TOKEN_GRACE, PilotState
+
+# The credential is compared with the rest: what is stored and compared are hashes of long random
+# texts, of which a comparison tells nothing. What a pilot told later is not undone by what it told
+# before and the network kept back; a beat without a number counts as the latest.
+_BEAT = one_line("""
+WITH beat AS (
+    UPDATE pilots_pilot SET
+        heartbeat_at = %(now)s,
+        load = CASE WHEN %(sequence)s IN (0, greatest(heartbeat_sequence, %(sequence)s))
+            THEN coalesce(%(load)s::jsonb, load) ELSE load END,
+        heartbeat_sequence = greatest(heartbeat_sequence, %(sequence)s),
+        is_draining = is_draining OR %(is_draining)s,
+        node = CASE WHEN %(network)s = '' THEN node
+            ELSE node || jsonb_build_object('network', %(network)s::text) END,
+        validation_s = coalesce(greatest(validation_s, %(validation_s)s::float8), validation_s)
+    WHERE uuid = %(uuid)s AND token_sha256 = %(digest)s AND token_sha256 > ''
+      AND (ended_at IS NULL OR ended_at > %(ended_since)s)
+    RETURNING id, state, state_reason, drain_reason,
+        %(sequence)s IN (0, heartbeat_sequence) AS is_latest
+), used AS (
+    UPDATE jobs_attempt AS a SET usage = told.usage
+    FROM beat, jsonb_to_recordset(%(usage)s::jsonb)
+        AS told(job_id bigint, number integer, usage jsonb)
+    WHERE beat.is_latest AND a.pilot_id = beat.id AND a.outcome = ''
+      AND a.job_id = told.job_id AND a.number = told.number
+)
+SELECT id, state, state_reason, drain_reason, (
+    SELECT jsonb_agg(jsonb_build_array(
+        a.job_id, a.number, coalesce(a.peek_until > %(now)s, false)))
+    FROM jobs_attempt AS a WHERE a.pilot_id = beat.id AND a.outcome = ''
+) FROM beat
+""")
+
+
+@dataclass(frozen=True, slots=True)
+class Credential:
+    """How a pilot shows who it is: its id, and the hash of its token."""
+
+    uuid: UUID
+    token_sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Beat:
+    """What one heartbeat tells: the attempts at hand, and of them attributes and use.
+
+    `sequence` counts the pilot's heartbeats from 1 on; 0 is of a pilot that does not count.
+    `network` is that of its payloads, told once it is known.
+    """
+
+    running: tuple[AttemptRef, ...] = ()
+    attributes: Mapping[AttemptRef, Mapping[str, int | str]] = field(default_factory=dict)
+    usage: Mapping[AttemptRef, Mapping[str, float]] = field(default_factory=dict)
+    load: Mapping[str, float] | None = None
+    is_draining: bool = False
+    sequence: int = 0
+    validation_s: float | None = None
+    network: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class HeartbeatAnswer:
+    """What the pilot is to do: stop these attempts, show what those print, take no more work."""
+
+    kill: tuple[AttemptRef, ...] = ()
+    kill_reasons: Mapping[AttemptRef, str] = field(default_factory=dict)
+    peek: tuple[AttemptRef, ...] = ()
+    is_drained: bool = False
+    drain_reason: str = ""
+
+
+def record_heartbeat(credential: Credential, beat: Beat, *, now: datetime) -> HeartbeatAnswer:
+    """Note that the pilot lives, welcome it back if it was missed, and answer with commands.
+
+    An attempt that it runs but that is not open any more (job killed, given to another pilot) is
+    to be stopped. A pilot that was declared ended is to stop everything; after `TOKEN_GRACE` it is
+    not known any more. What is told of attempts counts for the open ones only. Raises
+    NotAuthenticated.
+    """
+    rows = prepared_rows(_BEAT, _parameters(credential, beat, now))
+    if not rows:
+        raise NotAuthenticated
+    pilot_id, state, state_reason, drain_reason, found = rows[0]
+    open_attempts = json.loads(found or "[]")
+    attempts = {AttemptRef(job_id, number): wanted for job_id, number, wanted in open_attempts}
+    actor = Actor.pilot(str(credential.uuid))
+    if state == PilotState.STALLED:
+        _welcome_back(pilot_id, actor)
+    if beat.attributes:
+        told = {(ref.job_id, ref.number): values for ref, values in beat.attributes.items()}
+        note_attributes(told, pilot_id=pilot_id, actor=actor)
+    has_ended = state in TERMINAL
+    gone = tuple(ref for ref in beat.running if ref not in attempts)
+    return HeartbeatAnswer(
+        kill=gone,
+        kill_reasons=_why_gone(pilot_id, gone, actor) if gone else {},
+        peek=tuple(ref for ref in beat.running if attempts.get(ref)),
+        is_drained=has_ended or bool(drain_reason),
+        drain_reason=state_reason if has_ended else drain_reason,
+    )
+
+
+def _parameters(credential: Credential, beat: Beat, now: datetime) -> dict[str, Any]:
+    usage = [
+        {"job_id": ref.job_id, "number": ref.number, "usage": dict(used)}
+        for ref, used in beat.usage.items()
+    ]
+    return {
+        "uuid": credential.uuid,
+        "digest": credential.token_sha256,
+        "now": now,
+        "ended_since": now - TOKEN_GRACE,
+        "sequence": beat.sequence,
+        "load": None if beat.load is None else json.dumps(dict(beat.load)),
+        "is_draining": beat.is_draining,
+        "validation_s": beat.validation_s,
+        "network": beat.network,
+        "usage": json.dumps(usage),
+    }
+
+
+@transaction.atomic
+def _welcome_back(pilot_id: int, actor: Actor) -> None:
+    lifecycle.apply("recover", [pilot_id], actor=actor)
+    jobs.recover_jobs_of_pilot(pilot_id, actor=actor)
+
+
+def _why_gone(pilot_id: int, gone: tuple[AttemptRef, ...], actor: Actor) -> dict[AttemptRef, str]:
+    """Why these attempts are to be stopped; those that were taken for lost are written down."""
+    attempts = Attempt.objects.filter(pilot_id=pilot_id, job_id__in={ref.job_id for ref in gone})
+    reasons = {}
+    for attempt in attempts:
+        ref = AttemptRef(attempt.job_id, attempt.number)
+        if ref not in gone:
+            continue
+        reasons[ref] = attempt.reason
+        if attempt.outcome == Attempt.Outcome.LOST and not attempt.stopped_by:
+            note_late(ref.job_id, ref.number, "heartbeat", actor=actor)
+    return reasons
