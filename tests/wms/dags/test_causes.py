@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from importlib import import_module
-from types import SimpleNamespace
 
 import pytest
-from django.apps import apps
-from django.db import DataError, connection
+from django.db import DataError
 
 from tests.wms.dags.driving import NOW, advance, claim_one, end, match, run_one, states
 from wms.core.actors import Actor
 from wms.core.models import User
-from wms.dags import lifecycle
 from wms.dags.engine import cycle as engine
 from wms.dags.engine import timers
-from wms.dags.models import Dag, DagEvent, NodeEvent
+from wms.dags.models import DagEvent
 from wms.dags.services.dags import hold_dags, release_dags
 from wms.dags.states import DagCause, NodeCause
 from wms.jobs import services as steering
@@ -111,32 +107,3 @@ def test_nodes_tell_why_they_failed_and_their_dag_why_it_ended(submit) -> None:
         "A": NodeCause.JOB,
         "B": NodeCause.ANCESTOR,
     }
-
-
-def test_what_is_held_from_before_gets_its_cause_from_its_words_and_its_author(
-    submit, alice: User, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    faulty, by_hand = match(submit(NODE)), match(submit(NODE))
-    monkeypatch.setattr(engine, "advance", lambda *_, **__: _broken())
-    reason = "the engine cannot go on with this DAG: says Alice"
-    hold_dags([by_hand.pk], actor=Actor.person(alice), reason=reason)
-    lifecycle.tell_engine(faulty.pk)
-    engine.run_cycle(NOW)
-    failed = faulty.nodes.get()
-    NodeEvent.objects.create(
-        dag=faulty, node=failed, event="fail", actor="x", reason="PRE script: exit code 1"
-    )
-    for rows in (Dag.objects, Job.objects):
-        rows.update(state_cause="")
-    for events in (DagEvent.objects, JobEvent.objects):
-        events.update(cause="")
-
-    for app, migration in (("jobs", "0018_causes"), ("dags", "0014_causes")):
-        fill = import_module(f"wms.{app}.migrations.{migration}").fill
-        fill(apps, SimpleNamespace(connection=connection))
-
-    held = dict(Dag.objects.filter(state="held").values_list("pk", "state_cause"))
-    assert held == {faulty.pk: DagCause.ENGINE, by_hand.pk: ""}
-    assert Job.objects.get(state="held").state_cause == JobCause.DAG_HELD
-    assert JobEvent.objects.get(event="hold").cause == JobCause.DAG_HELD
-    assert NodeEvent.objects.get(event="fail").cause == NodeCause.SCRIPT

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from django.db import connection
-from django.db.migrations.executor import MigrationExecutor
 
 from tests.wms.dags.driving import advance, claim_of, end, end_script, match, run_one, states
 from wms.core.actors import Actor
@@ -89,28 +87,3 @@ def test_holds_of_a_plain_node_are_counted_and_make_it_one_that_is_looked_at(sub
 
     assert NodeWork.objects.get().hold_count == 1
     assert _plain(dag) == set()
-
-
-def test_what_earlier_versions_kept_as_json_becomes_rows(submit) -> None:
-    dag = submit("JOB A step.sub\nJOB B step.sub\nJOB C step.sub\nABORT-DAG-ON C 3")
-    before, after = ("dags", "0013_longer_paths"), ("dags", "0015_work_of_nodes")
-    with connection.cursor() as cursor:
-        cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
-        MigrationExecutor(connection).migrate([before])
-        known = (
-            '{"pre": 0, "total": 5, "left": 2, "failed": 1, "code": 3, "reason": "no", "holds": 4}'
-        )
-        cursor.execute("UPDATE dags_node SET progress = %s WHERE name = 'B'", [known])
-        ending = '{"event": "fail", "status": 3, "exit_code": 7, "reason": "no", "rescue": 2}'
-        cursor.execute("UPDATE dags_dag SET ending = %s", [ending])
-
-        MigrationExecutor(connection).migrate([after])
-
-    work = NodeWork.objects.get()
-    assert (work.node.name, work.pre_code, work.inner_dag_id) == ("B", 0, None)
-    assert (work.job_count, work.jobs_left, work.jobs_failed) == (5, 2, 1)
-    assert (work.failure_code, work.failure_reason, work.hold_count) == (3, "no", 4)
-    assert _plain(dag) == {"A"}
-    dag.refresh_from_db()
-    assert (dag.is_ending, dag.ending_event, dag.ending_status) == (True, "fail", 3)
-    assert (dag.ending_code, dag.ending_reason, dag.ending_rescue) == (7, "no", 2)

@@ -1,0 +1,255 @@
+import django.core.validators
+import django.db.models.deletion
+import django.db.models.functions.datetime
+from django.conf import settings
+from django.db import migrations, models
+
+
+class Migration(migrations.Migration):
+    initial = True
+
+    dependencies = [
+        migrations.swappable_dependency(settings.AUTH_USER_MODEL),
+    ]
+
+    operations = [
+        migrations.CreateModel(
+            name="AccountingGroup",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                (
+                    "name",
+                    models.CharField(
+                        max_length=64,
+                        unique=True,
+                        validators=[
+                            django.core.validators.RegexValidator(
+                                "\\A[A-Za-z][A-Za-z0-9_-]*(\\.[A-Za-z][A-Za-z0-9_-]*)*\\Z",
+                                "Use words of letters, digits, hyphens and underscores, joined by points.",
+                            )
+                        ],
+                    ),
+                ),
+                (
+                    "quota_kind",
+                    models.CharField(
+                        choices=[("static", "places"), ("dynamic", "fraction of the parent's")],
+                        default="dynamic",
+                        help_text="Unit of the quota.",
+                        max_length=8,
+                    ),
+                ),
+                (
+                    "quota",
+                    models.FloatField(
+                        default=0.0,
+                        help_text="Places (matches held at once), or the fraction of the parent's from 0 to 1.",
+                        validators=[
+                            django.core.validators.MinValueValidator(0.0),
+                            django.core.validators.MaxValueValidator(1000000000000.0),
+                        ],
+                    ),
+                ),
+                (
+                    "accepts_surplus",
+                    models.BooleanField(
+                        default=True,
+                        help_text="May use what other groups leave unused, beyond its quota.",
+                    ),
+                ),
+                (
+                    "share",
+                    models.FloatField(
+                        db_default=1000.0,
+                        default=1000.0,
+                        help_text="Its part in the draws of TaskQueues, relative to other groups; divided equally among its users that have jobs waiting.",
+                        validators=[
+                            django.core.validators.MinValueValidator(0.001),
+                            django.core.validators.MaxValueValidator(1000000000000.0),
+                        ],
+                    ),
+                ),
+                (
+                    "has_job_sharing",
+                    models.BooleanField(
+                        db_default=False,
+                        default=False,
+                        help_text="JOB_SHARING: the share belongs to the group as a whole, and a private pilot of one member runs the jobs of all.",
+                    ),
+                ),
+            ],
+            options={
+                "ordering": ["name"],
+            },
+        ),
+        migrations.CreateModel(
+            name="ConcurrencyLimit",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                (
+                    "name",
+                    models.CharField(
+                        max_length=64,
+                        unique=True,
+                        validators=[
+                            django.core.validators.RegexValidator(
+                                "\\A(\\*|[a-z_][a-z0-9_]*(\\.(\\*|[a-z_][a-z0-9_]*))?)\\Z",
+                                "Use a lower-case name such as db or db.read; db.* and * are for all without their own limit.",
+                            )
+                        ],
+                    ),
+                ),
+                (
+                    "maximum",
+                    models.FloatField(
+                        validators=[
+                            django.core.validators.MinValueValidator(0.0),
+                            django.core.validators.MaxValueValidator(1000000000000.0),
+                        ]
+                    ),
+                ),
+                (
+                    "note",
+                    models.CharField(blank=True, help_text="What it protects.", max_length=200),
+                ),
+            ],
+            options={
+                "ordering": ["name"],
+            },
+        ),
+        migrations.CreateModel(
+            name="DailyUse",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("day", models.DateField()),
+                ("site_name", models.CharField(max_length=64)),
+                ("owner_name", models.CharField(blank=True, max_length=150)),
+                ("useful_s", models.FloatField(default=0.0)),
+                ("failed_s", models.FloatField(default=0.0)),
+                ("lost_s", models.FloatField(default=0.0)),
+                ("idle_s", models.FloatField(default=0.0)),
+                ("validation_s", models.FloatField(default=0.0)),
+                ("attempts", models.PositiveIntegerField(default=0)),
+                ("pilots", models.PositiveIntegerField(default=0)),
+            ],
+        ),
+        migrations.CreateModel(
+            name="Submitter",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                (
+                    "real_priority",
+                    models.FloatField(
+                        default=0.5,
+                        help_text="Slots used of late, the older the less they count; at least 0.5.",
+                    ),
+                ),
+                (
+                    "factor",
+                    models.FloatField(
+                        default=1000.0,
+                        help_text="The effective priority is the real one times this; smaller is better.",
+                        validators=[
+                            django.core.validators.MinValueValidator(1.0),
+                            django.core.validators.MaxValueValidator(1000000000000.0),
+                        ],
+                    ),
+                ),
+                ("used_slots", models.FloatField(default=0.0, help_text="Cores in use now.")),
+                (
+                    "used_slot_s",
+                    models.FloatField(default=0.0, help_text="Core seconds used in all."),
+                ),
+                (
+                    "charged_at",
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now()),
+                ),
+            ],
+        ),
+        migrations.AddField(
+            model_name="accountinggroup",
+            name="members",
+            field=models.ManyToManyField(
+                blank=True,
+                help_text="Who may submit in the name of the group.",
+                related_name="accounting_groups",
+                to=settings.AUTH_USER_MODEL,
+            ),
+        ),
+        migrations.AddConstraint(
+            model_name="concurrencylimit",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("maximum__gte", 0)), name="limit_positive"
+            ),
+        ),
+        migrations.AddConstraint(
+            model_name="dailyuse",
+            constraint=models.UniqueConstraint(
+                fields=("day", "site_name", "owner_name"), name="daily_use_unique"
+            ),
+        ),
+        migrations.AddField(
+            model_name="submitter",
+            name="group",
+            field=models.ForeignKey(
+                blank=True,
+                null=True,
+                on_delete=django.db.models.deletion.CASCADE,
+                related_name="submitters",
+                to="accounting.accountinggroup",
+            ),
+        ),
+        migrations.AddField(
+            model_name="submitter",
+            name="user",
+            field=models.ForeignKey(
+                on_delete=django.db.models.deletion.CASCADE,
+                related_name="submitters",
+                to=settings.AUTH_USER_MODEL,
+            ),
+        ),
+        migrations.AddConstraint(
+            model_name="accountinggroup",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("quota__gte", 0)), name="group_quota_positive"
+            ),
+        ),
+        migrations.AddConstraint(
+            model_name="accountinggroup",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("share__gt", 0)), name="group_share_positive"
+            ),
+        ),
+        migrations.AddConstraint(
+            model_name="submitter",
+            constraint=models.UniqueConstraint(
+                fields=("user", "group"), name="submitter_unique", nulls_distinct=False
+            ),
+        ),
+        migrations.AddConstraint(
+            model_name="submitter",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("factor__gte", 1)), name="submitter_factor_at_least_one"
+            ),
+        ),
+    ]
