@@ -25,8 +25,7 @@ from wms.jobs.messages import live_attempt, taking
 from wms.jobs.models import Attempt, AttemptFile, Stream
 from wms.jobs.output import streams
 from wms.pilots.models import Pilot
-from wms.pilots.protocol import claims, logs
-from wms.pilots.protocol import registration as services
+from wms.pilots.protocol import claims, logs, registration
 from wms.pilots.protocol.heartbeats import Credential, record_heartbeat
 from wms.pilots.protocol.held_claims import claim_and_wait
 
@@ -47,7 +46,9 @@ def register(request: HttpRequest) -> HttpResponse:
         uuid = UUID(body.text("pilot", max_length=36))
     except ValueError as error:
         raise NotAuthenticated from error
-    terms = services.register_pilot(uuid, secret=secret, token=token, node=node, now=timezone.now())
+    terms = registration.register_pilot(
+        uuid, secret=secret, token=token, node=node, now=timezone.now()
+    )
     return JsonResponse(asdict(terms))
 
 
@@ -59,9 +60,9 @@ def heartbeat(request: HttpRequest) -> HttpResponse:
         beat = messages.read_beat(read_body(request))
     except PilotageError:
         # The credential is looked at with the beat; without a good one nobody is told of faults.
-        services.authenticate_pilot(uuid, token, now=timezone.now())
+        registration.authenticate_pilot(uuid, token, now=timezone.now())
         raise
-    credential = Credential(uuid, services.secret_digest(token))
+    credential = Credential(uuid, registration.secret_digest(token))
     answer = record_heartbeat(credential, beat, now=timezone.now())
     return JsonResponse(messages.heartbeat_json(answer))
 
@@ -115,7 +116,7 @@ def sent_file(
     request: HttpRequest, pilot: Pilot, *, job: int, attempt: int, kind: str, path: str
 ) -> HttpResponse:
     """A file that a live attempt sends back; its content goes to the store piece by piece."""
-    actor = services.pilot_actor(pilot)
+    actor = registration.pilot_actor(pilot)
     with taking(job, attempt, "file", pilot_id=pilot.pk, actor=actor):
         live = live_attempt(job, attempt, pilot_id=pilot.pk)
     _check_place(live, kind, path)
@@ -153,7 +154,7 @@ def report(request: HttpRequest, pilot: Pilot, *, job: int, attempt: int) -> Htt
     """
     body = read_body(request)
     event = body.choice("event", "started", "ended", "not_run")
-    actor = services.pilot_actor(pilot)
+    actor = registration.pilot_actor(pilot)
     now = timezone.now()
     if event == "ended":
         end = messages.read_end(body)
@@ -179,7 +180,7 @@ def _read_next_claim(request: HttpRequest, body: Fields, pilot: Pilot) -> messag
     if not body.has("claim"):
         return None
     _, token = credential_of(request)
-    services.require_own_token(pilot, token)
+    registration.require_own_token(pilot, token)
     return messages.read_claim(body.object("claim"), pilot)
 
 
@@ -248,9 +249,9 @@ def _read_piece(request: HttpRequest) -> bytes:
 def end(request: HttpRequest, pilot: Pilot) -> HttpResponse:
     """The pilot says good-bye."""
     body = read_body(request)
-    services.end_pilot(
+    registration.end_pilot(
         pilot,
-        end=body.choice("reason", *services.ENDS),
+        end=body.choice("reason", *registration.ENDS),
         detail=body.text("detail"),
         totals=messages.read_totals(body),
         now=timezone.now(),

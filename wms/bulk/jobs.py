@@ -25,7 +25,7 @@ from wms.dags.reading.dag_jobs import DAG_ID, OF_DAGS, dag_of_outer_job
 from wms.dags.reading.selectors import nodes_of_jobs
 from wms.dags.services.nodes import rerun_nodes
 from wms.dags.states import NODE_TERMINAL, DagState
-from wms.jobs import services as steering
+from wms.jobs import services
 from wms.jobs.models import Job
 from wms.jobs.policy import may_steer
 from wms.jobs.states import NOTES, TERMINAL, TRANSITIONS
@@ -100,14 +100,14 @@ JOBS = Kind(
             "Hold",
             "The jobs leave their queues until they are released; payloads that run are stopped "
             "and begin anew then.",
-            _with(steering.hold_jobs),
+            _with(services.hold_jobs),
             [of_state(TRANSITIONS["hold"].sources)],
         ),
         Action(
             "release",
             "Release",
             "Held jobs wait in their TaskQueues again.",
-            _with(steering.release_jobs),
+            _with(services.release_jobs),
             [
                 of_state(TRANSITIONS["release"].sources),
                 when(OF_DAGS & Q(_HELD_DAG), "its DAG is held: release that"),
@@ -119,12 +119,12 @@ JOBS = Kind(
             "Change priority",
             "Jobs of a higher priority are drawn from their TaskQueue more often. Of jobs that a "
             "pilot has it counts if they wait again.",
-            _with(steering.prioritise_jobs),
+            _with(services.prioritise_jobs),
             [of_state(NOTES["prioritise"])],
             arguments=(
                 Argument(
                     "priority", "Priority", ArgumentType.WHOLE, 1,
-                    f"From 0 to {steering.MAX_PRIORITY}; usual is 1.", most=steering.MAX_PRIORITY,
+                    f"From 0 to {services.MAX_PRIORITY}; usual is 1.", most=services.MAX_PRIORITY,
                 ),
             ),
         ),
@@ -145,7 +145,7 @@ JOBS = Kind(
             "Kill",
             "The jobs end for good. Payloads that run are stopped: their pilots hear of it with "
             "their next heartbeats.",
-            _with(steering.kill_jobs),
+            _with(services.kill_jobs),
             [of_state(TRANSITIONS["kill"].sources)],
             is_destructive=True,
         ),

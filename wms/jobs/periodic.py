@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from wms.core.actors import Actor
-from wms.jobs import operations as services
+from wms.jobs import operations
 from wms.jobs.models import Job
 from wms.jobs.selectors import latest_attempts
 from wms.jobs.states import TERMINAL, JobCause, JobState
@@ -73,11 +73,11 @@ def _verdict(ad: JobAd, *, is_held: bool) -> str:
 def _carry_out(verdict: str, ids: Sequence[int], reason: str, report: dict[str, Any]) -> None:
     """What has changed since the jobs were read is passed over."""
     if verdict == "hold":
-        applied = services.hold_jobs(ids, actor=_ACTOR, reason=reason, cause=_CAUSE)
+        applied = operations.hold_jobs(ids, actor=_ACTOR, reason=reason, cause=_CAUSE)
         report["held"] += len(applied.changed)
     elif verdict == "release":
-        applied = services.release_jobs(ids, actor=_ACTOR, reason=reason, cause=_CAUSE)
+        applied = operations.release_jobs(ids, actor=_ACTOR, reason=reason, cause=_CAUSE)
         report["released"] += len(applied.changed)
     else:
-        applied = services.kill_jobs(ids, actor=_ACTOR, reason=reason, cause=_CAUSE)
+        applied = operations.kill_jobs(ids, actor=_ACTOR, reason=reason, cause=_CAUSE)
         report["removed"] += len(applied.changed)

@@ -14,8 +14,7 @@ from wms.core.conf import conf
 from wms.core.errors import Conflict, InvalidInput, NotFound, ReasonRequired
 from wms.core.stale import refuse_stale
 from wms.core.transitions import Applied
-from wms.jobs import lifecycle
-from wms.jobs import operations as services
+from wms.jobs import lifecycle, operations
 from wms.jobs.models import Attempt, Job, JobEvent
 from wms.jobs.policy import require_steering
 from wms.jobs.states import NOTES, JobCause
@@ -45,7 +44,7 @@ def hold_jobs(job_ids: Collection[int], *, actor: Actor, reason: str) -> Applied
     Jobs that have ended or are held are skipped. Raises NotFound, NotPermitted, ReasonRequired.
     """
     _check(job_ids, actor)
-    applied = services.hold_jobs(job_ids, actor=actor, reason=reason.strip(), cause=_PERSON)
+    applied = operations.hold_jobs(job_ids, actor=actor, reason=reason.strip(), cause=_PERSON)
     return _audited("hold job", applied, actor, reason)
 
 
@@ -53,7 +52,7 @@ def hold_jobs(job_ids: Collection[int], *, actor: Actor, reason: str) -> Applied
 def release_jobs(job_ids: Collection[int], *, actor: Actor, reason: str = "") -> Applied:
     """Let held jobs wait in their TaskQueues again. Raises NotFound, NotPermitted."""
     _check(job_ids, actor)
-    applied = services.release_jobs(job_ids, actor=actor, reason=reason.strip(), cause=_PERSON)
+    applied = operations.release_jobs(job_ids, actor=actor, reason=reason.strip(), cause=_PERSON)
     return _audited("release job", applied, actor, reason)
 
 
@@ -64,7 +63,7 @@ def kill_jobs(job_ids: Collection[int], *, actor: Actor, reason: str) -> Applied
     Jobs that have ended are skipped. Raises NotFound, NotPermitted, ReasonRequired.
     """
     _check(job_ids, actor)
-    applied = services.kill_jobs(job_ids, actor=actor, reason=reason.strip(), cause=_PERSON)
+    applied = operations.kill_jobs(job_ids, actor=actor, reason=reason.strip(), cause=_PERSON)
     return _audited("kill job", applied, actor, reason)
 
 
@@ -90,7 +89,7 @@ def prioritise_jobs(
     facts = {pk: {"priority": [was, priority], "reason": reason.strip()} for pk, was in old.items()}
     lifecycle.note("prioritise", facts, actor=actor)
     Job.objects.filter(pk__in=old).update(priority=priority)
-    services.enqueue_again(old)
+    operations.enqueue_again(old)
     return _audited("prioritise job", Applied(list(old), sorted(set(job_ids) - set(old))), actor,
                     reason)  # fmt: skip
 
@@ -121,7 +120,7 @@ def kill_job(job_id: int, *, actor: Actor, reason: str, seen: str = "") -> Job:
     job = steerable_job(job_id, actor=actor)
     if not reason.strip():
         raise ReasonRequired("kill")
-    if not services.kill_jobs([job_id], actor=actor, reason=reason, cause=_PERSON).changed:
+    if not operations.kill_jobs([job_id], actor=actor, reason=reason, cause=_PERSON).changed:
         job.refresh_from_db()
         raise Conflict(f"Job {job_id} has ended: it is {job.state}.")
     # Told by the event, not looked at before: the job's TaskQueue is locked before the job is.

@@ -8,8 +8,7 @@ from celery import shared_task
 
 from wms.core import loops
 from wms.core.idling import SOON_S
-from wms.jobs import accounting, periodic
-from wms.jobs import operations as services
+from wms.jobs import accounting, operations, periodic
 from wms.jobs.content import blobs
 from wms.jobs.output import streams
 from wms.jobs.selectors import paused_until
@@ -37,7 +36,7 @@ PERIODIC = loops.register(
 
 
 def _requeue(now: datetime) -> loops.CycleReport:
-    requeued = services.requeue_jobs(now)
+    requeued = operations.requeue_jobs(now)
     return {
         "requeued": requeued,
         "soon": paused_until(now + timedelta(seconds=SOON_S)).exists(),

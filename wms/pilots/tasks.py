@@ -8,9 +8,7 @@ from celery import shared_task
 from django.utils import timezone
 
 from wms.core import loops
-from wms.pilots.monitoring import accounting as accounts
-from wms.pilots.monitoring import batch_poller as attendant
-from wms.pilots.monitoring import monitor, suspects
+from wms.pilots.monitoring import accounting, batch_poller, monitor, suspects
 from wms.pilots.pressure import director, submitter
 from wms.pilots.program import checks
 from wms.pilots.protocol import logs
@@ -41,7 +39,7 @@ SUSPECTS = loops.register(
 
 def _account(now: datetime) -> loops.CycleReport:
     return {
-        "accounted": accounts.account_pilots(),
+        "accounted": accounting.account_pilots(),
         "logs_removed": logs.sweep_logs(now=now),
         "checks_removed": checks.sweep_checks(now=now),
     }
@@ -76,10 +74,10 @@ def serve_queue(queue_id: int) -> None:
     submitter.serve(queue_id, timezone.now())
 
 
-@shared_task(name=attendant.ATTEND_TASK, soft_time_limit=240, time_limit=270)
+@shared_task(name=batch_poller.ATTEND_TASK, soft_time_limit=240, time_limit=270)
 def attend_queue(queue_id: int) -> None:
     """Ask one queue's batch system for its pilots; a missed run delays it until the next cycle."""
-    attendant.attend(queue_id, timezone.now())
+    batch_poller.attend(queue_id, timezone.now())
 
 
 @shared_task(name=ACCOUNTANT.task, soft_time_limit=50, time_limit=60)

@@ -10,7 +10,7 @@ from matching.needs import Needs
 from tests.portal.pilot_api.pilot_client import SECRET, PilotClient
 from wms.core.actors import Actor
 from wms.core.models import User
-from wms.jobs import operations as services
+from wms.jobs import operations
 from wms.jobs.content import blobs
 from wms.pilots.models import Pilot
 from wms.pilots.protocol.registration import secret_digest
@@ -53,7 +53,7 @@ def make_job() -> Callable[..., int]:
     stored = {"run.sh": blobs.store_bytes(b"#!/bin/sh\n"), "in.txt": blobs.store_bytes(b"in")}
 
     def make(**needs: Any) -> int:
-        spec = services.JobSpec(
+        spec = operations.JobSpec(
             name="analysis",
             executable="run.sh",
             needs=Needs.of("alice", **needs),
@@ -63,9 +63,9 @@ def make_job() -> Callable[..., int]:
             output_files=("out.txt",),
             wall_limit_s=60,
         )
-        workspace = services.create_workspace(alice, stored)
+        workspace = operations.create_workspace(alice, stored)
         actor = Actor.person(alice)
-        [pk] = services.submit_jobs([spec], owner=alice, workspace=workspace, actor=actor)
+        [pk] = operations.submit_jobs([spec], owner=alice, workspace=workspace, actor=actor)
         return pk
 
     return make

@@ -18,7 +18,7 @@ from matching.needs import Needs
 from tests.portal.pilot_api.pilot_client import SECRET, PilotClient
 from wms.core.actors import Actor
 from wms.core.models import User
-from wms.jobs import operations as services
+from wms.jobs import operations
 from wms.jobs.content import blobs
 from wms.jobs.models import Job, WorkspaceFile
 from wms.pilots.models import Pilot
@@ -74,7 +74,7 @@ class Replay:
             self._submit(told["job"], number)
         for command in told.get("commands", []):
             pk = int(self._names[command["job"]])
-            services.kill_jobs([pk], actor=Actor.person(self._owner), reason="not needed")
+            operations.kill_jobs([pk], actor=Actor.person(self._owner), reason="not needed")
 
     def _submit(self, told: dict[str, Any], number: int) -> None:
         prefix = f"jobs/{told['job']}/1/inputs/"
@@ -85,7 +85,7 @@ class Replay:
             for path, text in fetched.items()
             if path.startswith(prefix)
         }
-        spec = services.JobSpec(
+        spec = operations.JobSpec(
             name=told["name"],
             executable=told["executable"],
             needs=Needs.of(self._owner.username),
@@ -94,10 +94,10 @@ class Replay:
             output_files=tuple(told["outputs"]),
             wall_limit_s=told["wall_limit_s"],
         )
-        [pk] = services.submit_jobs(
+        [pk] = operations.submit_jobs(
             [spec],
             owner=self._owner,
-            workspace=services.create_workspace(self._owner, contents),
+            workspace=operations.create_workspace(self._owner, contents),
             actor=Actor.person(self._owner),
         )
         self._names[told["job"]] = str(pk)

@@ -9,7 +9,7 @@ import pytest
 
 from tests.portal.pilot_api.pilot_client import ENDED, SECRET, PilotClient
 from wms.core.actors import Actor
-from wms.jobs import operations as services
+from wms.jobs import operations
 from wms.jobs.models import Attempt, AttemptFile
 from wms.pilots.models import Pilot
 from wms.pilots.protocol.registration import secret_digest
@@ -94,7 +94,7 @@ def test_reports_may_be_repeated(registered: PilotClient, attempt: str) -> None:
 def test_an_attempt_that_was_taken_away_is_answered_with_a_conflict(
     registered: PilotClient, attempt: str, job_id: int
 ) -> None:
-    services.kill_jobs([job_id], actor=Actor.system("test"), reason="no longer wanted")
+    operations.kill_jobs([job_id], actor=Actor.system("test"), reason="no longer wanted")
 
     assert registered.post(f"{attempt}/report", {"event": "started"}).status_code == 409
     assert registered.post(f"{attempt}/report", ENDED).status_code == 409

@@ -10,7 +10,7 @@ from django.db import connection
 
 from tests.portal.pilot_api.pilot_client import ENDED, OFFER, PilotClient
 from wms.core.actors import Actor
-from wms.jobs import operations as services
+from wms.jobs import operations
 from wms.jobs.models import Attempt, Job, JobEvent
 from wms.pilots.models import Pilot
 
@@ -117,7 +117,7 @@ def test_a_report_stands_when_the_database_refuses_the_claim(
 def test_a_late_report_is_refused_and_nothing_is_claimed(
     registered: PilotClient, two_jobs: tuple[int, int], first: dict[str, Any]
 ) -> None:
-    services.kill_jobs([first["job"]], actor=Actor.system("test"), reason="no longer wanted")
+    operations.kill_jobs([first["job"]], actor=Actor.system("test"), reason="no longer wanted")
 
     answer = registered.post(f"{path_of(first)}/report", ended())
 

@@ -10,7 +10,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from portal.web.dags.page import TABS
-from portal.web.nodes import table as node_table
+from portal.web.nodes import table
 from tests import factories
 from tests.query_counts import statements_of
 from wms.dags.models import Dag, Edge, Node
@@ -249,7 +249,7 @@ def test_the_table_is_narrowed_by_level_state_and_name(alice: Client, chain: Dag
 def test_nodes_in_an_order_of_their_own_come_page_by_page(
     alice: Client, people: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(node_table, "_SHOWN", 2)
+    monkeypatch.setattr(table, "_SHOWN", 2)
     dag = factories.running_dag(people.alice, node_count=3)
 
     first = _page(alice, dag, tab="nodes", level="1")

@@ -23,8 +23,7 @@ from wms.core.errors import InvalidInput
 from wms.core.models import InboxEntry, User
 from wms.dags.description.rendering import NodeContext, Renderer
 from wms.dags.engine import cycle as engine
-from wms.dags.engine import job_factory as making
-from wms.dags.engine import submitting
+from wms.dags.engine import job_factory, submitting
 from wms.dags.models import Dag
 from wms.dags.negotiation import cycle as negotiation
 from wms.dags.services.dags import release_dags
@@ -186,8 +185,8 @@ def let_nodes_take(seconds: float, monkeypatch: pytest.MonkeyPatch) -> None:
             clock.now_s += seconds
             return super().jobs(context)
 
-    monkeypatch.setattr(making, "time", clock)
-    monkeypatch.setattr(making, "Renderer", SlowRenderer)
+    monkeypatch.setattr(job_factory, "time", clock)
+    monkeypatch.setattr(job_factory, "Renderer", SlowRenderer)
 
 
 def test_a_dag_whose_jobs_take_long_to_make_is_submitted_in_several_rounds(
@@ -283,7 +282,7 @@ def test_a_cycle_begins_with_no_other_dag_when_it_has_taken_long(
 def test_a_dag_whose_jobs_wait_with_too_many_different_needs_is_held_until_fewer_wait(
     submit, alice: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(making, "MAX_DIFFERENT_NEEDS", 3)
+    monkeypatch.setattr(job_factory, "MAX_DIFFERENT_NEEDS", 3)
     monkeypatch.setattr(submitting, "BATCH", 2)
     text = "\n".join(f'JOB N{n} step.sub\nVARS N{n} mb="{n}"' for n in range(6))
     step = "executable = /bin/true\nrequest_memory = $$(Nothing:$(mb))"

@@ -15,7 +15,7 @@ from wms.dags.engine import timers
 from wms.dags.models import DagEvent
 from wms.dags.services.dags import hold_dags, release_dags
 from wms.dags.states import DagCause, NodeCause
-from wms.jobs import services as steering
+from wms.jobs import services
 from wms.jobs.models import Job, JobEvent
 from wms.jobs.states import JobCause
 
@@ -72,7 +72,7 @@ def test_a_job_that_a_person_held_stays_so_when_its_dag_is_released_whatever_the
     dag = match(submit(f"{NODE}\nJOB B step.sub"))
     by_hand = Job.objects.get(name="A")
     actor = Actor.person(alice)
-    steering.hold_jobs([by_hand.pk], actor=actor, reason="the DAG is held up by the customs")
+    services.hold_jobs([by_hand.pk], actor=actor, reason="the DAG is held up by the customs")
     hold_dags([dag.pk], actor=actor, reason="wait")
     with_dag = Job.objects.get(name="B")
     assert with_dag.state_cause == JobCause.DAG_HELD

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from tests.wms.dags.driving import advance, claim_of, end, match, states
-from wms.dags.engine import job_factory as making
+from wms.dags.engine import job_factory
 from wms.dags.engine.job_factory import Fault, make_specs
 from wms.dags.engine.ready_nodes import ready_nodes
 from wms.dags.models import Dag, Node
@@ -102,7 +102,7 @@ def test_other_faults_are_those_of_the_dag_and_nothing_is_made_behind_them(submi
 
 
 def test_a_round_makes_no_more_than_so_many_jobs(submit, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(making, "MOST_JOBS", 5)
+    monkeypatch.setattr(job_factory, "MOST_JOBS", 5)
     text = "executable = step.sh\nqueue 3"
     dag = match(submit("\n".join(f"JOB N{n} a.sub" for n in range(4)), files={"a.sub": text}))
 
@@ -112,7 +112,7 @@ def test_a_round_makes_no_more_than_so_many_jobs(submit, monkeypatch: pytest.Mon
 def test_a_round_makes_no_more_jobs_behind_so_much_text(
     submit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(making, "MOST_TEXT", 2_500)
+    monkeypatch.setattr(job_factory, "MOST_TEXT", 2_500)
     text = f"executable = step.sh\n+Note = {'x' * 500}\nqueue 3"
     dag = match(submit("\n".join(f"JOB N{n} a.sub" for n in range(4)), files={"a.sub": text}))
 

@@ -17,7 +17,7 @@ from tests.wms.dags.driving import (
     states,
 )
 from wms.core.actors import Actor
-from wms.dags import operations as steering
+from wms.dags import operations
 from wms.dags.models import Dag, DagEvent, MatchmakingPolicy, MatchRecord
 from wms.dags.negotiation import rematch as rematching
 from wms.dags.negotiation.stay_figures import stays_of
@@ -248,7 +248,7 @@ def test_steering_holds_dags_with_their_waiting_jobs(matched) -> None:
     dag = matched()
 
     why = {"reason": "wait", "cause": DagCause.POLICY}
-    steering.hold([dag.pk], actor=Actor.system("test"), **why)
+    operations.hold([dag.pk], actor=Actor.system("test"), **why)
 
     assert set(Job.objects.values_list("state", flat=True)) == {"held"}
 

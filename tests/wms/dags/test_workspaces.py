@@ -5,9 +5,9 @@ import re
 import pytest
 
 from wms.core.errors import InvalidInput
-from wms.dags.engine import inner_nodes as inner
+from wms.dags.engine import inner_nodes
 from wms.dags.models import Dag, Node
-from wms.dags.rescue import rescue_files as rescues
+from wms.dags.rescue import rescue_files
 from wms.dags.submission import workspaces
 from wms.dags.submission.workspaces import read_file
 from wms.jobs.content.blobs import store_bytes
@@ -51,13 +51,13 @@ def test_a_save_point_that_is_too_large_is_refused(workspace):
     pretend_size(workspace, 2**40)
 
     with pytest.raises(InvalidInput, match="at most"):
-        rescues._read(workspace, "d/file", 0)
+        rescue_files._read(workspace, "d/file", 0)
 
 
 def test_a_placement_request_that_is_too_large_is_refused(alice, workspace):
-    pretend_size(workspace, inner.MAX_REQUEST_BYTES + 1)
+    pretend_size(workspace, inner_nodes.MAX_REQUEST_BYTES + 1)
     dag = Dag.objects.create(name="a.dag", owner=alice, workspace=workspace)
     node = Node.objects.create(dag=dag, name="A", ordinal=0, features={"source": "d/file"})
 
     with pytest.raises(InvalidInput, match="at most 1048576"):
-        inner._request_text(dag, node)
+        inner_nodes._request_text(dag, node)

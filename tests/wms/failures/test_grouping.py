@@ -13,7 +13,7 @@ from django.utils import timezone
 from tests import factories
 from wms.core.actors import Actor
 from wms.core.models import InboxEntry, User
-from wms.dags.engine import transitions as moves
+from wms.dags.engine import transitions
 from wms.dags.states import NodeCause
 from wms.failures import grouping
 from wms.failures.counting import start_of
@@ -197,7 +197,7 @@ def test_what_a_failure_looks_like_is_told_by_its_cause(alice: User) -> None:
     dag.nodes.update(state="pre_running")
     for node, cause in ((by_script, NodeCause.SCRIPT), (with_dag, NodeCause.DAG_ENDED)):
         reason = f"{cause}: its PRE script: exit code 1"
-        moves.move("fail", [node.pk], dag_id=dag.pk, actor=SYSTEM, reason=reason, cause=cause)
+        transitions.move("fail", [node.pk], dag_id=dag.pk, actor=SYSTEM, reason=reason, cause=cause)
 
     run()
 
@@ -209,8 +209,10 @@ def test_a_node_whose_script_fails_is_told_and_one_whose_job_fails_is_not(alice:
     dag = factories.running_dag(alice, node_count=2)
     first, second = dag.nodes.order_by("ordinal")
     dag.nodes.filter(pk=second.pk).update(state="pre_running")
-    moves.move("fail", [first.pk], dag_id=dag.pk, actor=SYSTEM, reason="exit code 1")
-    moves.move("fail", [second.pk], dag_id=dag.pk, actor=SYSTEM, reason="PRE script: exit code 1")
+    transitions.move("fail", [first.pk], dag_id=dag.pk, actor=SYSTEM, reason="exit code 1")
+    transitions.move(
+        "fail", [second.pk], dag_id=dag.pk, actor=SYSTEM, reason="PRE script: exit code 1"
+    )
 
     run()
 

@@ -11,8 +11,7 @@ from matching.needs import Needs
 from matching.resources import Resource
 from wms.core.actors import Actor
 from wms.core.models import User
-from wms.jobs import attempts
-from wms.jobs import operations as services
+from wms.jobs import attempts, operations
 from wms.jobs.attempts import PayloadEnd
 from wms.jobs.messages import AttemptSuperseded
 from wms.jobs.models import Attempt, Job, JobEvent
@@ -26,14 +25,14 @@ PILOT = Actor.pilot("p")
 def old(alice: User) -> Attempt:
     """An attempt that was taken for lost; the job is in its second one."""
     spec = JobSpec(name="run", executable="/bin/true", needs=Needs.of("alice"))
-    services.submit_jobs(
+    operations.submit_jobs(
         [spec],
         owner=alice,
-        workspace=services.create_workspace(alice, {}),
+        workspace=operations.create_workspace(alice, {}),
         actor=Actor.person(alice),
     )
     attempt = take(1)
-    services.reschedule_jobs_of_pilots(
+    operations.reschedule_jobs_of_pilots(
         [1], outcome=Attempt.Outcome.LOST, actor=PILOT, reason="silence"
     )
     take(2)
@@ -43,7 +42,7 @@ def old(alice: User) -> Attempt:
 def take(pilot_id: int) -> Attempt:
     claimed = claim(Resource("site-a", cpu_time_s=10**6))
     assert claimed is not None
-    attempt = services.bind_to_pilot(
+    attempt = operations.bind_to_pilot(
         claimed, pilot_id=pilot_id, site_name="site-a", host="n", free_cores=1, actor=PILOT
     )
     assert attempt is not None

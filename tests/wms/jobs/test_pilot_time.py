@@ -13,7 +13,7 @@ from matching.needs import Needs
 from matching.resources import Resource
 from wms.core.actors import Actor
 from wms.core.models import User
-from wms.jobs import operations as services
+from wms.jobs import operations
 from wms.jobs.attempts import PayloadEnd, end_attempt
 from wms.jobs.models import Attempt, Job
 from wms.jobs.specs import JobSpec
@@ -35,8 +35,8 @@ def make_job(alice: User) -> Callable[..., Job]:
             wall_limit_s=wall_limit_s,
             max_retries=max_retries,
         )
-        workspace = services.create_workspace(alice, {})
-        [pk] = services.submit_jobs(
+        workspace = operations.create_workspace(alice, {})
+        [pk] = operations.submit_jobs(
             [spec], owner=alice, workspace=workspace, actor=Actor.person(alice)
         )
         return Job.objects.get(pk=pk)
@@ -59,7 +59,7 @@ def take(time_s: int, site: str = "UW") -> Attempt | None:
     claimed = claim(Resource(site, cpu_time_s=time_s))
     if claimed is None:
         return None
-    return services.bind_to_pilot(
+    return operations.bind_to_pilot(
         claimed, pilot_id=1, site_name=site, host="wn1", free_cores=1, actor=PILOT
     )
 

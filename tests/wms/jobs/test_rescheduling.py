@@ -14,8 +14,7 @@ from matching.needs import Needs
 from matching.resources import Resource
 from wms.core.actors import Actor
 from wms.core.models import User
-from wms.jobs import attempts
-from wms.jobs import operations as services
+from wms.jobs import attempts, operations
 from wms.jobs.attempts import PayloadEnd
 from wms.jobs.models import Attempt, Job, JobEvent
 from wms.jobs.specs import JobSpec
@@ -46,8 +45,8 @@ def make_job(alice: User) -> Callable[..., Job]:
             max_attempts=max_attempts,
             max_retries=max_retries,
         )
-        workspace = services.create_workspace(alice, {})
-        [pk] = services.submit_jobs(
+        workspace = operations.create_workspace(alice, {})
+        [pk] = operations.submit_jobs(
             [spec], owner=alice, workspace=workspace, actor=Actor.person(alice)
         )
         return Job.objects.get(pk=pk)
@@ -58,7 +57,7 @@ def make_job(alice: User) -> Callable[..., Job]:
 def take(site: str = "site-a", host: str = "wn1", pilot_id: int = 1) -> Attempt:
     claimed = claim(Resource(site, cpu_time_s=10**6))
     assert claimed is not None
-    attempt = services.bind_to_pilot(
+    attempt = operations.bind_to_pilot(
         claimed, pilot_id=pilot_id, site_name=site, host=host, free_cores=1, actor=PILOT
     )
     assert attempt is not None
@@ -66,7 +65,7 @@ def take(site: str = "site-a", host: str = "wn1", pilot_id: int = 1) -> Attempt:
 
 
 def lose(pilot_id: int = 1) -> None:
-    services.reschedule_jobs_of_pilots(
+    operations.reschedule_jobs_of_pilots(
         [pilot_id], outcome=LOST, actor=PILOT, reason="the pilot is gone"
     )
 
@@ -81,7 +80,7 @@ def test_a_rescheduled_job_waits_again_only_after_its_pause(make_job, with_setti
     take()
 
     lose()
-    too_early = services.requeue_jobs(now + timedelta(seconds=30))
+    too_early = operations.requeue_jobs(now + timedelta(seconds=30))
     job.refresh_from_db()
 
     assert too_early == 0
@@ -89,8 +88,8 @@ def test_a_rescheduled_job_waits_again_only_after_its_pause(make_job, with_setti
     assert job.state_reason == "the pilot is gone; it pauses for 60 s"
     assert job.not_before is not None
 
-    assert services.requeue_jobs(now + timedelta(seconds=90)) == 1
-    assert services.requeue_jobs(now + timedelta(seconds=90)) == 0
+    assert operations.requeue_jobs(now + timedelta(seconds=90)) == 1
+    assert operations.requeue_jobs(now + timedelta(seconds=90)) == 0
     job.refresh_from_db()
     assert (job.state, is_in_a_task_queue(job)) == ("waiting", True)
 
@@ -102,7 +101,7 @@ def test_pauses_grow_from_time_to_time(make_job, with_settings) -> None:
     for _ in range(3):
         take()
         lose()
-        services.requeue_jobs(timezone.now() + timedelta(days=1))
+        operations.requeue_jobs(timezone.now() + timedelta(days=1))
 
     reasons = JobEvent.objects.filter(job=job, event="reschedule").order_by("pk")
     assert [event.reason.rpartition("; ")[2] for event in reasons] == [
@@ -121,10 +120,10 @@ def test_a_job_that_pauses_can_be_killed_and_held_and_is_not_requeued_then(
     take(pilot_id=1)
     lose()
 
-    services.kill_jobs([killed.pk], actor=PILOT, reason="no")
-    services.hold_jobs([held.pk], actor=PILOT, reason="wait")
+    operations.kill_jobs([killed.pk], actor=PILOT, reason="no")
+    operations.hold_jobs([held.pk], actor=PILOT, reason="wait")
 
-    assert services.requeue_jobs(timezone.now() + timedelta(days=1)) == 0
+    assert operations.requeue_jobs(timezone.now() + timedelta(days=1)) == 0
     assert set(Job.objects.values_list("state", flat=True)) == {"killed", "held"}
     assert not WaitingJob.objects.exists()
 
@@ -208,9 +207,9 @@ def test_stalled_jobs_are_rescheduled_or_failed_by_policy(
     with_settings(STALLED_JOBS=policy)
     job = make_job()
     attempt = take()
-    services.stall_jobs_of_pilots([attempt.pilot_id], actor=PILOT, reason="silence")
+    operations.stall_jobs_of_pilots([attempt.pilot_id], actor=PILOT, reason="silence")
 
-    services.give_up_jobs_of_pilots([attempt.pilot_id], actor=PILOT, reason="silence")
+    operations.give_up_jobs_of_pilots([attempt.pilot_id], actor=PILOT, reason="silence")
 
     job.refresh_from_db()
     attempt.refresh_from_db()
@@ -279,8 +278,8 @@ def test_a_job_that_was_held_after_a_failure_still_avoids_the_host(make_job) -> 
     take(host="wn1")
     lose()
 
-    services.hold_jobs([job.pk], actor=PILOT, reason="wait")
-    services.release_jobs([job.pk], actor=PILOT)
+    operations.hold_jobs([job.pk], actor=PILOT, reason="wait")
+    operations.release_jobs([job.pk], actor=PILOT)
 
     assert WaitingJob.objects.get().avoided_hosts == ["wn1"]
 

@@ -14,7 +14,7 @@ from matching.resources import Resource
 from wms.core.actors import Actor
 from wms.core.errors import NotFound
 from wms.core.models import User
-from wms.jobs import operations as services
+from wms.jobs import operations
 from wms.jobs.attempts import add_attempt_file
 from wms.jobs.content.blobs import store_bytes
 from wms.jobs.models import Attempt, Stream
@@ -40,15 +40,15 @@ GIB = 1024**3
 @pytest.fixture
 def attempt(alice: User) -> Attempt:
     spec = JobSpec(name="run", executable="/bin/true", needs=Needs.of("alice"))
-    services.submit_jobs(
+    operations.submit_jobs(
         [spec],
         owner=alice,
-        workspace=services.create_workspace(alice, {}),
+        workspace=operations.create_workspace(alice, {}),
         actor=Actor.person(alice),
     )
     claimed = claim(Resource("site-a", cpu_time_s=10**6))
     assert claimed is not None
-    made = services.bind_to_pilot(
+    made = operations.bind_to_pilot(
         claimed, pilot_id=7, site_name="site-a", host="n", free_cores=1, actor=Actor.pilot("p")
     )
     assert made is not None

@@ -15,7 +15,7 @@ from wms.core.actors import Actor
 from wms.core.models import User
 from wms.jobs.operations import JobSpec, create_workspace, submit_jobs
 from wms.pilots.models import Pilot
-from wms.pilots.protocol import registration as services
+from wms.pilots.protocol import registration
 from wms.pilots.protocol.claims import ClaimAnswer, claim_job
 from wms.pilots.protocol.heartbeats import Beat, Credential, HeartbeatAnswer, record_heartbeat
 from wms.pilots.protocol.references import AttemptRef
@@ -32,11 +32,11 @@ def running_pilot(queue: Queue, **identity: object) -> Pilot:
         batch="batch",
         state="running",
         secret_sha256="x",
-        token_sha256=services.secret_digest("t" * 64),
+        token_sha256=registration.secret_digest("t" * 64),
         node={"hostname": "n1"},
         **identity,
     )
-    return services.authenticate_pilot(made.uuid, "t" * 64, now=NOW)
+    return registration.authenticate_pilot(made.uuid, "t" * 64, now=NOW)
 
 
 def ask(

@@ -7,7 +7,7 @@ from datetime import datetime
 from django.utils import timezone
 
 from wms.pilots.models import Pilot
-from wms.pilots.monitoring import batch_poller as attendant
+from wms.pilots.monitoring import batch_poller
 from wms.pilots.pressure import director, submitter
 from wms.pilots.pressure_models import PressureRequest
 from wms.sites.models import Queue
@@ -29,10 +29,10 @@ def direct(now: datetime) -> dict[str, submitter.Report]:
     return {name: turn for name, turn in turns.items() if turn is not None}
 
 
-def attend(now: datetime) -> dict[str, attendant.Attention]:
+def attend(now: datetime) -> dict[str, batch_poller.Attention]:
     """Ask the batch system of every queue that has pilots; what came of it, by queue."""
     queues = Queue.objects.filter(pk__in=Pilot.objects.values("queue")).select_related("site")
-    told = {str(queue): attendant.attend(queue.pk, now, clock=at_once) for queue in queues}
+    told = {str(queue): batch_poller.attend(queue.pk, now, clock=at_once) for queue in queues}
     return {name: attention for name, attention in told.items() if attention is not None}
 
 

@@ -17,7 +17,7 @@ from wms.jobs.models import Attempt, Job
 from wms.jobs.operations import JobSpec, create_workspace, submit_jobs
 from wms.pilots.models import Pilot
 from wms.pilots.monitoring import monitor
-from wms.pilots.protocol import registration as services
+from wms.pilots.protocol import registration
 from wms.pilots.protocol.claims import ClaimAnswer
 from wms.pilots.protocol.refusals import Until
 from wms.pilots.protocol.registration import end_pilot
@@ -304,4 +304,4 @@ def test_a_pilot_that_has_ended_gets_nothing(make_queue, add_jobs) -> None:
 
     assert ask(pilot).reason == "the pilot has ended"
     with pytest.raises(NotAuthenticated):
-        ask(services.authenticate_pilot(pilot.uuid, "t" * 64, now=NOW))
+        ask(registration.authenticate_pilot(pilot.uuid, "t" * 64, now=NOW))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from matching.needs import Needs
 from matching.resources import JobKind, Resource, offer_refusal
-from wms.pilots.pressure import fitting as fits
+from wms.pilots.pressure import fitting
 from wms.pilots.pressure.fitting import Fits, grouped_jobs, largest_first, why_none_fits
 from wms.taskqueues.selectors import Demand
 
@@ -93,8 +93,8 @@ def test_all_at_once_fit_where_each_alone_does(several, offers) -> None:
 
 
 def test_every_need_and_every_part_of_an_offer_belongs_to_an_aspect() -> None:
-    needs = {name for aspect in fits._ASPECTS for name in aspect.needs}
-    offers = {name for aspect in fits._ASPECTS for name in aspect.offer}
+    needs = {name for aspect in fitting._ASPECTS for name in aspect.needs}
+    offers = {name for aspect in fitting._ASPECTS for name in aspect.offer}
 
     # What a job can make use of beyond its needs decides nothing; requirements are asked apart.
     assert {field.name for field in fields(Needs)} - needs == {"max_cores", "requirements"}

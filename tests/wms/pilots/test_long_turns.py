@@ -16,7 +16,7 @@ from wms.core.actors import Actor
 from wms.core.models import User
 from wms.elements.protocol import PilotState, Unreachable
 from wms.pilots.models import Pilot
-from wms.pilots.monitoring import batch_poller as attendant
+from wms.pilots.monitoring import batch_poller
 from wms.pilots.pressure import director, submitter
 from wms.pilots.pressure_models import ElementContact, PilotLimit, PressureRequest
 from wms.sites.models import Queue
@@ -136,7 +136,7 @@ def test_who_uses_up_the_time_of_a_whole_task_is_left_alone_for_a_while(
         submitter.serve(queue.pk, now)
     element.takes_s, element.then = 240.0, fail(SoftTimeLimitExceeded())
 
-    turn = submitter.serve if kind == "submit" else attendant.attend
+    turn = submitter.serve if kind == "submit" else batch_poller.attend
     with pytest.raises(SoftTimeLimitExceeded):
         turn(queue.pk, now, clock=element.clock)
 
@@ -196,9 +196,9 @@ def test_a_batch_system_that_does_not_answer_is_asked_nothing_more_in_that_turn(
     element.calls.clear()
     element.then = fail(Unreachable("time-out"))
 
-    attendant.attend(queue.pk, now)
+    batch_poller.attend(queue.pk, now)
     assert element.calls == []
 
     element.then = lambda: None
-    attendant.attend(queue.pk, now)
+    batch_poller.attend(queue.pk, now)
     assert element.calls == ["status", "forget"]

@@ -12,7 +12,7 @@ from wms.core.models import User
 from wms.jobs.limits import save_limit
 from wms.jobs.models import Attempt, RunningLimit
 from wms.pilots.models import Pilot
-from wms.pilots.protocol import registration as services
+from wms.pilots.protocol import registration
 from wms.pilots.protocol.claims import ClaimAnswer
 from wms.sites.models import Queue
 from wms.taskqueues.models import WaitingJob
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.django_db
 
 def again(pilot: Pilot) -> Pilot:
     """The pilot with its next request."""
-    return services.authenticate_pilot(pilot.uuid, "t" * 64, now=NOW)
+    return registration.authenticate_pilot(pilot.uuid, "t" * 64, now=NOW)
 
 
 def members(name: str, *people: User, has_job_sharing: bool = False) -> AccountingGroup:

@@ -18,7 +18,7 @@ from matching.resources import Resource
 from tests.wms.dags.driving import NOW
 from wms.core.actors import Actor
 from wms.core.models import User
-from wms.dags.engine import transitions as moves
+from wms.dags.engine import transitions
 from wms.dags.models import Dag, SubmitDescription
 from wms.dags.negotiation import binding
 from wms.history import counting
@@ -202,7 +202,7 @@ def _last_nodes(count: int) -> list[int]:
 
 
 def test_releasing_children_costs_what_the_finished_nodes_cost(wide_dag: Dag) -> None:
-    statement = moves._COUNT_DOWN.format(weak="", is_next=moves._IS_NEXT)
+    statement = transitions._COUNT_DOWN.format(weak="", is_next=transitions._IS_NEXT)
     values = {"parents": _middle_nodes(100), "dag": wide_dag.pk, "actor": "test", "rank": 1}
 
     steps = explain(statement, values)
@@ -213,7 +213,7 @@ def test_releasing_children_costs_what_the_finished_nodes_cost(wide_dag: Dag) ->
 
 
 def test_giving_up_descendants_costs_what_there_is_below(wide_dag: Dag) -> None:
-    steps = explain(moves._GIVE_UP, {"failed": _middle_nodes(10)})
+    steps = explain(transitions._GIVE_UP, {"failed": _middle_nodes(10)})
 
     assert not scanned_whole(steps, "dags_edge")
     assert rows_read(steps, "dags_edge") == 10
@@ -229,12 +229,12 @@ def test_moving_nodes_is_planned_for_many_though_few_had_their_state_when_analys
     ids = _last_nodes(1000)
     run("UPDATE dags_node SET state = 'ready', ready_rank = 1 WHERE id = ANY(%s)", [ids])
     with CaptureQueriesContext(connection) as queries, transaction.atomic():
-        moves.move(
+        transitions.move(
             "submit",
             ids,
             dag_id=dag.pk,
             actor=Actor.system("test"),
-            each=moves.Each("job_id", "bigint", ids, fact="job"),
+            each=transitions.Each("job_id", "bigint", ids, fact="job"),
         )
         transaction.set_rollback(True)
     [statement] = [each["sql"] for each in queries if "WITH moved" in each["sql"]]

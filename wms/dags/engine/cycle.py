@@ -19,8 +19,7 @@ from django.db import OperationalError, transaction
 from django.db.models import Min
 
 from wms.core.models import InboxEntry
-from wms.dags import lifecycle
-from wms.dags import operations as steering
+from wms.dags import lifecycle, operations
 from wms.dags.engine.ending import (
     begin_ending,
     ending_now,
@@ -157,12 +156,12 @@ def _take_back_returned(round_: Round, job_ids: list[int]) -> None:
     """Jobs that came back to their TaskQueues after the DAG left their site, or was held."""
     if not job_ids:
         return
-    steering.recall_strays(round_, job_ids)
+    operations.recall_strays(round_, job_ids)
     if round_.dag.state == DagState.HELD:
         jobs.hold_jobs(
             job_ids,
             actor=round_.actor,
-            reason=steering.HELD_WITH_DAG,
+            reason=operations.HELD_WITH_DAG,
             cause=JobCause.DAG_HELD,
             is_announced=False,
         )

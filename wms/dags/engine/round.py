@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from django.db.models import F
 
 from wms.core.actors import Actor
-from wms.dags.engine import transitions as moves
+from wms.dags.engine import transitions
 from wms.dags.language.spec import RunOptions
 from wms.dags.models import Dag, Node
 from wms.dags.states import NodeKind
@@ -73,15 +73,15 @@ class Round:
 
     def move(self, event: str, node_ids: Collection[int], **options: Any) -> list[int]:
         """Move nodes by an event, see `moves.move`; returns those that moved."""
-        moved = moves.move(event, node_ids, dag_id=self.dag.pk, actor=self.actor, **options)
+        moved = transitions.move(event, node_ids, dag_id=self.dag.pk, actor=self.actor, **options)
         self._count(moved)
         return moved.ids
 
-    def send(self, event: str, node_ids: Collection[int], **options: Any) -> moves.Sent:
+    def send(self, event: str, node_ids: Collection[int], **options: Any) -> transitions.Sent:
         """Begin to move nodes, see `moves.send`; `take` ends it."""
-        return moves.send(event, node_ids, dag_id=self.dag.pk, actor=self.actor, **options)
+        return transitions.send(event, node_ids, dag_id=self.dag.pk, actor=self.actor, **options)
 
-    def take(self, sent: moves.Sent) -> None:
+    def take(self, sent: transitions.Sent) -> None:
         """Wait for the end of a move that was sent."""
         self._count(sent.moved())
 
@@ -90,7 +90,7 @@ class Round:
     ) -> Sequence[int]:
         """Tell the children that these have ended, see `moves.count_down`; the special ones of
         those that are ready."""
-        released = moves.count_down(
+        released = transitions.count_down(
             parents, dag_id=self.dag.pk, actor=self.actor, rank=rank, only_weak=only_weak
         )
         self._count(released)
@@ -98,7 +98,7 @@ class Round:
 
     def give_up_below(self, failed: Collection[int]) -> None:
         """Make futile what cannot run because these nodes failed for good."""
-        self._count(moves.give_up_below(failed, dag_id=self.dag.pk, actor=self.actor))
+        self._count(transitions.give_up_below(failed, dag_id=self.dag.pk, actor=self.actor))
 
     def beside(self) -> dict[str, list[Node]]:
         """The nodes that stand beside the others, by kind: FINAL, SERVICE, PROVISIONER."""
@@ -116,7 +116,7 @@ class Round:
         yield
         self.dag.refresh_from_db()
 
-    def _count(self, moved: moves.Moved | moves.Released) -> None:
+    def _count(self, moved: transitions.Moved | transitions.Released) -> None:
         _add_counts(self.dag, moved.counts)
         self._steps.update(moved.counts)
         self.looks_beside = self.looks_beside or moved.is_beside_ready
@@ -124,7 +124,7 @@ class Round:
     def _write(self) -> None:
         steps: dict[str, Any] = {name: F(name) + self._steps[name] for name in _COUNTERS}
         changes = {name: step for name, step in steps.items() if self._steps[name]}
-        if any(name.startswith(moves.CATEGORY) for name in self._steps):
+        if any(name.startswith(transitions.CATEGORY) for name in self._steps):
             changes["category_counts"] = self.dag.category_counts
         if changes or self._is_new:
             Dag.objects.filter(pk=self.dag.pk).update(round_number=self.number, **changes)
@@ -139,7 +139,9 @@ def move_in_each(
 
     Returns the nodes that moved. Two statements, however many DAGs they are.
     """
-    moved = moves.move(event, node_ids, dag_id=[dag.pk for dag in dags], actor=actor, **options)
+    moved = transitions.move(
+        event, node_ids, dag_id=[dag.pk for dag in dags], actor=actor, **options
+    )
     changed = [dag for dag in dags if dag.pk in moved.by_dag]
     for dag in changed:
         _add_counts(dag, moved.by_dag[dag.pk])
@@ -149,8 +151,8 @@ def move_in_each(
 
 def _add_counts(dag: Dag, counts: Mapping[str, int]) -> None:
     for name, step in counts.items():
-        if name.startswith(moves.CATEGORY):
-            category = name.removeprefix(moves.CATEGORY)
+        if name.startswith(transitions.CATEGORY):
+            category = name.removeprefix(transitions.CATEGORY)
             dag.category_counts[category] = dag.category_counts.get(category, 0) + step
         else:
             setattr(dag, name, getattr(dag, name) + step)

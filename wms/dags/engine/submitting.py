@@ -11,8 +11,7 @@ from django.db import transaction
 from django.db.models import F
 
 from wms.core.loops import wake_loop
-from wms.dags import lifecycle
-from wms.dags import operations as steering
+from wms.dags import lifecycle, operations
 from wms.dags.engine.decisions import after_failed_submit
 from wms.dags.engine.inner_nodes import start_inner, start_request
 from wms.dags.engine.job_factory import LIMIT_S, Fault, make_specs
@@ -236,7 +235,7 @@ def _stop(round_: Round, fault: Fault, *, has_begun: bool) -> None:
                 "hold", [dag.pk], actor=round_.actor, reason=reason, cause=DagCause.SUBMISSION
             )
         elif fault.is_of_site and dag.policy_rematch_count < policy.max_rematches:
-            steering.take_back(
+            operations.take_back(
                 [dag],
                 end=MatchRecord.End.UNFIT,
                 actor=round_.actor,

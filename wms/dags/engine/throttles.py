@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from django.db.models import F, Q, QuerySet, Sum
 from django.db.models.functions import Coalesce
 
-from wms.dags.engine import transitions as moves
+from wms.dags.engine import transitions
 from wms.dags.engine.ready_nodes import ReadyNode, ready_nodes
 from wms.dags.engine.round import Round
 from wms.dags.language.spec import RunOptions
@@ -65,7 +65,7 @@ def room_under(
     """The room for nodes of a DAG under its own limits and shared ones, with what each has used."""
     room = Room(most, most)
     if options.max_jobs:
-        submitted = dag.submitted_count - dag.category_counts.get(moves.DATA_CATEGORY, 0)
+        submitted = dag.submitted_count - dag.category_counts.get(transitions.DATA_CATEGORY, 0)
         room.narrow_jobs(options.max_jobs - submitted, f"at most {options.max_jobs} at once")
     if options.max_idle and room.nodes:
         idle = _idle_jobs(dag)

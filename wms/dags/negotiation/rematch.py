@@ -17,7 +17,7 @@ from django.db.models import F, QuerySet
 
 from matching.rematch import Action, Decision, Figures, decide
 from wms.core.actors import Actor
-from wms.dags import operations as steering
+from wms.dags import operations
 from wms.dags.models import Dag, MatchmakingPolicy, MatchRecord
 from wms.dags.negotiation.stay_figures import Stay, stays_of
 from wms.dags.services.policies import matchmaking_policy
@@ -91,7 +91,7 @@ def run_cycle(now: datetime) -> dict[str, Any]:
 def _hold_slow(dag_ids: Sequence[int]) -> None:
     """Hold DAGs whose own expressions would keep the others waiting in every cycle."""
     running = Dag.objects.filter(pk__in=dag_ids, state=DagState.RUNNING).order_by("pk")
-    steering.hold(
+    operations.hold(
         [dag.pk for dag in running.select_for_update(of=("self",))],
         actor=_ACTOR,
         reason=f"its periodic_rematch takes longer than {SLOW_S:g} s to evaluate",
@@ -153,7 +153,7 @@ def _safely(act: Callable[[Sequence[_Fired]], int], batch: Sequence[_Fired]) -> 
 
 @transaction.atomic
 def _take_back(expression: str, policy: MatchmakingPolicy, batch: Sequence[_Fired]) -> int:
-    applied = steering.take_back(
+    applied = operations.take_back(
         _locked(batch),
         end=MatchRecord.End.POLICY,
         actor=_ACTOR,
@@ -168,7 +168,7 @@ def _take_back(expression: str, policy: MatchmakingPolicy, batch: Sequence[_Fire
 @transaction.atomic
 def _hold(expression: str, policy: MatchmakingPolicy, batch: Sequence[_Fired]) -> int:
     rematches = "1 rematch" if policy.max_rematches == 1 else f"{policy.max_rematches} rematches"
-    applied = steering.hold(
+    applied = operations.hold(
         [dag.pk for dag in _locked(batch)],
         actor=_ACTOR,
         reason=f"the policy for rematches is true, but {rematches} by policy is the most that a "

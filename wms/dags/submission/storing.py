@@ -10,7 +10,7 @@ from django.db import connection
 
 from wms.core.actors import Actor
 from wms.dags.description.submit_file import SubmitFile
-from wms.dags.engine import transitions as moves
+from wms.dags.engine import transitions
 from wms.dags.engine.node_features import features_row
 from wms.dags.engine.node_work import begins_plain
 from wms.dags.language.spec import DagSpec, NodeSpec
@@ -60,7 +60,7 @@ def store_nodes(
         with cursor.copy(_COPY_ARCS) as copy:
             for arc in spec.arcs:
                 copy.write_row((ids[arc.parent], ids[arc.child], arc.is_weak))
-    marked = moves.move(
+    marked = transitions.move(
         "mark done",
         [ids[place] for place, flag in enumerate(is_done) if flag],
         dag_id=dag.pk,

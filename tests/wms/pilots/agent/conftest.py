@@ -19,7 +19,7 @@ from matching.needs import Needs
 from tests.wms.pilots.agent.faulty_proxy import FaultyProxy
 from wms.core.actors import Actor
 from wms.core.models import User
-from wms.jobs import operations as services
+from wms.jobs import operations
 from wms.jobs.content import blobs
 from wms.jobs.models import Attempt, Job, WorkspaceFile
 from wms.pilots.agent.control import Control
@@ -88,7 +88,7 @@ class World:
         """Submit a job that runs this script."""
         files = {"run.sh": script.encode(), **(inputs or {})}
         stored = {path: blobs.store_bytes(content) for path, content in files.items()}
-        spec = services.JobSpec(
+        spec = operations.JobSpec(
             name="test",
             executable="run.sh",
             needs=Needs.of("alice", **needs),
@@ -98,8 +98,8 @@ class World:
             output_files=outputs,
             wall_limit_s=wall_limit_s,
         )
-        workspace = services.create_workspace(self.alice, stored)
-        [job_id] = services.submit_jobs(
+        workspace = operations.create_workspace(self.alice, stored)
+        [job_id] = operations.submit_jobs(
             [spec], owner=self.alice, workspace=workspace, actor=Actor.person(self.alice)
         )
         return Job.objects.get(pk=job_id)

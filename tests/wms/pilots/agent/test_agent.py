@@ -13,7 +13,7 @@ from tests.wms.pilots.agent.conftest import World, wait_until
 from tests.wms.pilots.agent.faulty_proxy import HANG_UP, LOSE_ANSWER, PASS
 from tests.wms.pilots.agent.test_payload import wait_until_gone
 from wms.core.actors import Actor
-from wms.jobs import operations as services
+from wms.jobs import operations
 from wms.jobs.models import Attempt, JobEvent, WorkspaceFile
 from wms.pilots.models import Pilot, PilotEvent
 
@@ -157,7 +157,7 @@ def test_a_killed_job_is_stopped_by_the_answer_to_a_heartbeat(world: World) -> N
     agent = world.start()
     pid = payload_pid(world)
 
-    services.kill_jobs([job.pk], actor=Actor.person(world.alice), reason="a mistake")
+    operations.kill_jobs([job.pk], actor=Actor.person(world.alice), reason="a mistake")
 
     wait_until_gone(pid)
     assert agent.wait() == 0
@@ -173,11 +173,11 @@ def test_a_held_job_is_stopped_and_begins_anew_in_the_same_pilot_when_it_is_rele
     agent = world.start()
     pid = payload_pid(world)
     world.wait_for_state(job, "running")
-    services.hold_jobs([job.pk], actor=Actor.person(world.alice), reason="wait")
+    operations.hold_jobs([job.pk], actor=Actor.person(world.alice), reason="wait")
 
     wait_until_gone(pid)
     assert world.wait_for_state(job, "held").state_reason == "wait"
-    services.release_jobs([job.pk], actor=Actor.person(world.alice))
+    operations.release_jobs([job.pk], actor=Actor.person(world.alice))
     world.wait_for_state(job, "running")
     attempts = list(job.attempts.order_by("number").values_list("outcome", "pilot_id"))
     assert attempts == [("killed", agent.pilot.pk), ("", agent.pilot.pk)]

@@ -10,7 +10,7 @@ import pytest
 
 from tests.wms.pilots.agent.conftest import World, wait_until
 from wms.core.actors import Actor
-from wms.jobs import operations as services
+from wms.jobs import operations
 from wms.jobs.models import Attempt, Job, JobEvent, Stream
 from wms.pilots.agent.fences import best_fence
 from wms.pilots.models import Pilot
@@ -185,7 +185,7 @@ def test_output_is_seen_while_the_job_runs(world: World, fence: str) -> None:
         f"both streams arrive: {agent.log}",
     )
 
-    services.kill_jobs([job.pk], actor=Actor.person(world.alice), reason="seen enough")
+    operations.kill_jobs([job.pk], actor=Actor.person(world.alice), reason="seen enough")
     assert agent.wait() == 0
     world.wait_for_state(job, "killed")
 

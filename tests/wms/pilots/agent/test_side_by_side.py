@@ -13,7 +13,7 @@ from tests.wms.pilots.agent.conftest import World, wait_until
 from tests.wms.pilots.agent.faulty_proxy import HANG_UP, LOSE_ANSWER, PASS
 from tests.wms.pilots.agent.test_payload import wait_until_gone
 from wms.core.actors import Actor
-from wms.jobs import operations as services
+from wms.jobs import operations
 from wms.jobs.models import Attempt, Job, WorkspaceFile
 from wms.pilots.agent.control import Control
 from wms.pilots.models import Pilot
@@ -169,7 +169,7 @@ def test_one_job_is_killed_and_the_other_goes_on(world: World) -> None:
     agent = world.start(slot=slot(2))
     unwanted_pid, wanted_pid = pid_of(world, "a"), pid_of(world, "b")
 
-    services.kill_jobs([unwanted.pk], actor=Actor.person(world.alice), reason="a mistake")
+    operations.kill_jobs([unwanted.pk], actor=Actor.person(world.alice), reason="a mistake")
 
     wait_until_gone(unwanted_pid)
     assert Path(f"/proc/{wanted_pid}").exists()
@@ -185,7 +185,7 @@ def test_all_jobs_at_hand_are_told_in_heartbeats(world: World) -> None:
     pids = [pid_of(world, name) for name in ("a", "b")]
 
     ids = [job.pk for job in jobs]
-    services.kill_jobs(ids, actor=Actor.person(world.alice), reason="a mistake")
+    operations.kill_jobs(ids, actor=Actor.person(world.alice), reason="a mistake")
 
     for pid in pids:
         wait_until_gone(pid)
