@@ -28,8 +28,9 @@ from wms.jobs.messages import (
     taking,
 )
 from wms.jobs.models import Attempt, AttemptFile, Blob, Job
-from wms.jobs.operations import MOST_FREE_ATTEMPTS, hold_jobs, reschedule_jobs
+from wms.jobs.operations import hold_jobs
 from wms.jobs.pilot_time import needs_of_more_time
+from wms.jobs.rescheduling import MOST_FREE_ATTEMPTS, reschedule_jobs
 from wms.jobs.states import WITH_PILOT, JobCause, JobState
 from wms.jobs.verdicts import (
     MOST_PAYLOAD_FAILURES,

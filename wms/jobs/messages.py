@@ -13,7 +13,8 @@ from wms.core.database.unstorable import PERMANENT_ERRORS, UNSTORABLE_VALUES, to
 from wms.core.errors import Conflict, NotFound
 from wms.jobs import lifecycle, statements
 from wms.jobs.models import Attempt, Job, JobEvent
-from wms.jobs.operations import close_attempts, reschedule_jobs
+from wms.jobs.operations import close_attempts
+from wms.jobs.rescheduling import reschedule_jobs
 from wms.jobs.states import WITH_PILOT, JobCause
 
 log = structlog.get_logger(__name__)

@@ -8,7 +8,7 @@ from celery import shared_task
 
 from wms.core import loops
 from wms.core.idling import SOON_S
-from wms.jobs import accounting, operations, periodic
+from wms.jobs import accounting, periodic, rescheduling
 from wms.jobs.content import blobs
 from wms.jobs.output import streams
 from wms.jobs.selectors import paused_until
@@ -36,7 +36,7 @@ PERIODIC = loops.register(
 
 
 def _requeue(now: datetime) -> loops.CycleReport:
-    requeued = operations.requeue_jobs(now)
+    requeued = rescheduling.requeue_jobs(now)
     return {
         "requeued": requeued,
         "soon": paused_until(now + timedelta(seconds=SOON_S)).exists(),

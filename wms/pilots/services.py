@@ -14,7 +14,7 @@ from wms.core.audit import record_action
 from wms.core.errors import Conflict, NotFound, ReasonRequired
 from wms.core.loops import wake
 from wms.core.stale import refuse_stale
-from wms.jobs import operations as jobs
+from wms.jobs import rescheduling
 from wms.jobs.models import Attempt, Job
 from wms.jobs.services import open_attempt
 from wms.jobs.states import JobCause
@@ -64,8 +64,8 @@ def remove_pilot(uuid: UUID, *, actor: Actor, reason: str) -> Pilot:
     pilot = _locked(Q(uuid=uuid), f"pilot {uuid}", reason=reason, event="remove")
     why = reason.strip()
     lifecycle.apply("remove", [pilot.pk], actor=actor, reason=why, ended_at=Now())
-    jobs.spare_attempts_of_pilots([pilot.pk])
-    jobs.reschedule_jobs_of_pilots(
+    rescheduling.spare_attempts_of_pilots([pilot.pk])
+    rescheduling.reschedule_jobs_of_pilots(
         [pilot.pk],
         outcome=Attempt.Outcome.LOST,
         actor=actor,

@@ -16,11 +16,11 @@ from tests import factories
 from wms.dags.models import ScriptRun
 from wms.jobs.content.blobs import blob_path, store_bytes
 from wms.jobs.models import Attempt, AttemptFile, Stream
-from wms.jobs.operations import reschedule_jobs
 from wms.jobs.output import lines
 from wms.jobs.output.lines import WINDOW_BYTES
 from wms.jobs.output.streams import append_to_stream, stream_path
 from wms.jobs.output.texts import StoredText
+from wms.jobs.rescheduling import reschedule_jobs
 from wms.pilots.protocol.logs import append_to_log
 
 pytestmark = pytest.mark.django_db

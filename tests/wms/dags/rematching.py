@@ -18,7 +18,7 @@ from tests.wms.dags.driving import (
 from wms.core.actors import Actor
 from wms.dags.models import Dag
 from wms.jobs.models import Attempt
-from wms.jobs.operations import reschedule_jobs
+from wms.jobs.rescheduling import reschedule_jobs
 from wms.sites.models import Site
 
 #: A is done first; then B and C are side by side, and D waits for both.

@@ -18,7 +18,7 @@ from wms.dags.models import DagEvent
 from wms.dags.services.dags import hold_dags, release_dags, remove_dags
 from wms.jobs.messages import AttemptSuperseded
 from wms.jobs.models import Attempt, Job
-from wms.jobs.operations import reschedule_jobs
+from wms.jobs.rescheduling import reschedule_jobs
 from wms.jobs.services import kill_jobs
 
 TWO = "JOB A step.sub\nJOB B step.sub\nJOB C step.sub\nPARENT A CHILD C"

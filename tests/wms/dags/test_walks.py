@@ -20,7 +20,7 @@ from wms.dags.negotiation import rematch as rematching
 from wms.dags.services.dags import hold_dags, release_dags, rematch_dags
 from wms.dags.states import DAG_TERMINAL
 from wms.jobs.models import Attempt, Job
-from wms.jobs.operations import reschedule_jobs
+from wms.jobs.rescheduling import reschedule_jobs
 from wms.jobs.states import TERMINAL
 from wms.sites.models import Site
 from wms.taskqueues.models import WaitingJob

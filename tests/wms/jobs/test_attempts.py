@@ -31,10 +31,12 @@ from wms.jobs.operations import (
     create_workspace,
     fail_unrunnable,
     kill_jobs,
+    submit_jobs,
+)
+from wms.jobs.rescheduling import (
     recover_jobs_of_pilot,
     reschedule_jobs_of_pilots,
     stall_jobs_of_pilots,
-    submit_jobs,
 )
 from wms.jobs.states import JobCause
 from wms.taskqueues import services as taskqueues

@@ -10,7 +10,8 @@ from wms.core.models import InboxEntry
 from wms.jobs.attempts import start_attempt
 from wms.jobs.messages import AttemptSuperseded
 from wms.jobs.models import Attempt, Job, JobEvent
-from wms.jobs.operations import hold_jobs, release_jobs, reschedule_jobs
+from wms.jobs.operations import hold_jobs, release_jobs
+from wms.jobs.rescheduling import reschedule_jobs
 from wms.taskqueues.models import WaitingJob
 
 __all__ = ["job"]

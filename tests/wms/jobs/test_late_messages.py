@@ -11,7 +11,7 @@ from matching.needs import Needs
 from matching.resources import Resource
 from wms.core.actors import Actor
 from wms.core.models import User
-from wms.jobs import attempts, operations
+from wms.jobs import attempts, operations, rescheduling
 from wms.jobs.attempts import PayloadEnd
 from wms.jobs.messages import AttemptSuperseded
 from wms.jobs.models import Attempt, Job, JobEvent
@@ -32,7 +32,7 @@ def old(alice: User) -> Attempt:
         actor=Actor.person(alice),
     )
     attempt = take(1)
-    operations.reschedule_jobs_of_pilots(
+    rescheduling.reschedule_jobs_of_pilots(
         [1], outcome=Attempt.Outcome.LOST, actor=PILOT, reason="silence"
     )
     take(2)

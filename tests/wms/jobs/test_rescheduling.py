@@ -14,7 +14,7 @@ from matching.needs import Needs
 from matching.resources import Resource
 from wms.core.actors import Actor
 from wms.core.models import User
-from wms.jobs import attempts, operations
+from wms.jobs import attempts, operations, rescheduling
 from wms.jobs.attempts import PayloadEnd
 from wms.jobs.models import Attempt, Job, JobEvent
 from wms.jobs.specs import JobSpec
@@ -65,7 +65,7 @@ def take(site: str = "site-a", host: str = "wn1", pilot_id: int = 1) -> Attempt:
 
 
 def lose(pilot_id: int = 1) -> None:
-    operations.reschedule_jobs_of_pilots(
+    rescheduling.reschedule_jobs_of_pilots(
         [pilot_id], outcome=LOST, actor=PILOT, reason="the pilot is gone"
     )
 
@@ -80,7 +80,7 @@ def test_a_rescheduled_job_waits_again_only_after_its_pause(make_job, with_setti
     take()
 
     lose()
-    too_early = operations.requeue_jobs(now + timedelta(seconds=30))
+    too_early = rescheduling.requeue_jobs(now + timedelta(seconds=30))
     job.refresh_from_db()
 
     assert too_early == 0
@@ -88,8 +88,8 @@ def test_a_rescheduled_job_waits_again_only_after_its_pause(make_job, with_setti
     assert job.state_reason == "the pilot is gone; it pauses for 60 s"
     assert job.not_before is not None
 
-    assert operations.requeue_jobs(now + timedelta(seconds=90)) == 1
-    assert operations.requeue_jobs(now + timedelta(seconds=90)) == 0
+    assert rescheduling.requeue_jobs(now + timedelta(seconds=90)) == 1
+    assert rescheduling.requeue_jobs(now + timedelta(seconds=90)) == 0
     job.refresh_from_db()
     assert (job.state, is_in_a_task_queue(job)) == ("waiting", True)
 
@@ -101,7 +101,7 @@ def test_pauses_grow_from_time_to_time(make_job, with_settings) -> None:
     for _ in range(3):
         take()
         lose()
-        operations.requeue_jobs(timezone.now() + timedelta(days=1))
+        rescheduling.requeue_jobs(timezone.now() + timedelta(days=1))
 
     reasons = JobEvent.objects.filter(job=job, event="reschedule").order_by("pk")
     assert [event.reason.rpartition("; ")[2] for event in reasons] == [
@@ -123,7 +123,7 @@ def test_a_job_that_pauses_can_be_killed_and_held_and_is_not_requeued_then(
     operations.kill_jobs([killed.pk], actor=PILOT, reason="no")
     operations.hold_jobs([held.pk], actor=PILOT, reason="wait")
 
-    assert operations.requeue_jobs(timezone.now() + timedelta(days=1)) == 0
+    assert rescheduling.requeue_jobs(timezone.now() + timedelta(days=1)) == 0
     assert set(Job.objects.values_list("state", flat=True)) == {"killed", "held"}
     assert not WaitingJob.objects.exists()
 
@@ -207,9 +207,9 @@ def test_stalled_jobs_are_rescheduled_or_failed_by_policy(
     with_settings(STALLED_JOBS=policy)
     job = make_job()
     attempt = take()
-    operations.stall_jobs_of_pilots([attempt.pilot_id], actor=PILOT, reason="silence")
+    rescheduling.stall_jobs_of_pilots([attempt.pilot_id], actor=PILOT, reason="silence")
 
-    operations.give_up_jobs_of_pilots([attempt.pilot_id], actor=PILOT, reason="silence")
+    rescheduling.give_up_jobs_of_pilots([attempt.pilot_id], actor=PILOT, reason="silence")
 
     job.refresh_from_db()
     attempt.refresh_from_db()

@@ -10,7 +10,7 @@ from wms.accounting.core_seconds import UseBy, use_lines
 from wms.accounting.models import DailyUse
 from wms.core.actors import Actor
 from wms.core.models import User
-from wms.jobs import operations as jobs
+from wms.jobs import rescheduling
 from wms.jobs.accounting import account_attempts
 from wms.jobs.attempts import PayloadEnd, end_attempt
 from wms.jobs.models import Attempt
@@ -107,7 +107,7 @@ def test_a_pilot_that_died_is_accounted_up_to_its_last_heartbeat(pilot: Pilot, a
     ref = AttemptRef(work.attempt.job_id, work.attempt.number)
     beat(pilot, [ref], usage={ref: {"wall_s": 300.0}}, sequence=1, now=NOW)
     Pilot.objects.update(state="failed", ended_at=NOW + timedelta(hours=1))
-    jobs.reschedule_jobs_of_pilots(
+    rescheduling.reschedule_jobs_of_pilots(
         [pilot.pk], outcome=Attempt.Outcome.LOST, actor=Actor.system("test"), reason="silence"
     )
 

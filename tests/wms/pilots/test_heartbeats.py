@@ -10,6 +10,7 @@ from wms.core.actors import Actor
 from wms.core.errors import Conflict, NotAuthenticated, NotFound, NotPermitted, ReasonRequired
 from wms.core.models import AuditEntry, User
 from wms.jobs import operations as jobs
+from wms.jobs import rescheduling
 from wms.jobs.models import Attempt, JobEvent
 from wms.jobs.services import peek_at_job
 from wms.pilots.models import Pilot, PilotEvent
@@ -68,7 +69,7 @@ def test_the_reason_of_a_kill_is_told(pilot: Pilot, ref: AttemptRef) -> None:
 def test_a_pilot_that_still_runs_what_was_taken_for_lost_is_written_down_once(
     pilot: Pilot, ref: AttemptRef
 ) -> None:
-    jobs.reschedule_jobs_of_pilots(
+    rescheduling.reschedule_jobs_of_pilots(
         [pilot.pk], outcome=Attempt.Outcome.LOST, actor=Actor.system("test"), reason="silence"
     )
 

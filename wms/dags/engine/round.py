@@ -72,13 +72,13 @@ class Round:
         return -self.number
 
     def move(self, event: str, node_ids: Collection[int], **options: Any) -> list[int]:
-        """Move nodes by an event, see `moves.move`; returns those that moved."""
+        """Move nodes by an event, see `transitions.move`; returns those that moved."""
         moved = transitions.move(event, node_ids, dag_id=self.dag.pk, actor=self.actor, **options)
         self._count(moved)
         return moved.ids
 
     def send(self, event: str, node_ids: Collection[int], **options: Any) -> transitions.Sent:
-        """Begin to move nodes, see `moves.send`; `take` ends it."""
+        """Begin to move nodes, see `transitions.send`; `take` ends it."""
         return transitions.send(event, node_ids, dag_id=self.dag.pk, actor=self.actor, **options)
 
     def take(self, sent: transitions.Sent) -> None:
@@ -88,8 +88,10 @@ class Round:
     def release(
         self, parents: Collection[int], *, rank: int, only_weak: bool = False
     ) -> Sequence[int]:
-        """Tell the children that these have ended, see `moves.count_down`; the special ones of
-        those that are ready."""
+        """Special nodes that become ready by the end of their parents, of all children told of it.
+
+        See `transitions.count_down`.
+        """
         released = transitions.count_down(
             parents, dag_id=self.dag.pk, actor=self.actor, rank=rank, only_weak=only_weak
         )

@@ -24,7 +24,7 @@ from wms.core.conf import conf
 from wms.core.database.locks import advisory_lock
 from wms.elements.protocol import BatchState, Element
 from wms.elements.protocol import PilotState as BatchPilot
-from wms.jobs import operations as jobs
+from wms.jobs import rescheduling
 from wms.jobs.models import Attempt
 from wms.jobs.states import JobCause
 from wms.pilots import lifecycle
@@ -307,7 +307,7 @@ def _declare_ended(pilot: Pilot, batch: BatchPilot, now: datetime) -> None:
     reason = f"ended without a word; the batch system says: {_words(batch)}"
     event = "abort" if pilot.state in PENDING else "fail"
     applied = lifecycle.apply(event, [pilot.pk], actor=_ACTOR, reason=reason, ended_at=now)
-    jobs.reschedule_jobs_of_pilots(
+    rescheduling.reschedule_jobs_of_pilots(
         applied.changed,
         outcome=Attempt.Outcome.LOST,
         actor=_ACTOR,

@@ -11,7 +11,7 @@ from django.db.models import Exists, F, OuterRef, Q, Subquery
 from wms.core.actors import Actor
 from wms.core.conf import conf
 from wms.core.loops import wake
-from wms.jobs import operations as jobs
+from wms.jobs import rescheduling
 from wms.pilots import lifecycle
 from wms.pilots.models import Pilot
 from wms.pilots.monitoring.batch_poller import ATTEND_TASK, LOG_KEPT
@@ -72,7 +72,9 @@ def stall_silent(now: datetime) -> int:
     )
     reason = f"no heartbeat for {limit_s:g} s"
     applied = lifecycle.apply("stall", silent, actor=_ACTOR, reason=reason)
-    jobs.stall_jobs_of_pilots(applied.changed, actor=_ACTOR, reason=f"the pilot sent {reason}")
+    rescheduling.stall_jobs_of_pilots(
+        applied.changed, actor=_ACTOR, reason=f"the pilot sent {reason}"
+    )
     return len(applied.changed)
 
 
@@ -91,7 +93,7 @@ def give_up_stalled(now: datetime) -> int:
     applied = lifecycle.apply(
         "fail", list(silent.values_list("pk", flat=True)), actor=_ACTOR, reason=reason, ended_at=now
     )
-    jobs.give_up_jobs_of_pilots(
+    rescheduling.give_up_jobs_of_pilots(
         applied.changed,
         actor=_ACTOR,
         reason=f"the pilot sent {reason}",

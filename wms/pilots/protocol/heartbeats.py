@@ -18,7 +18,7 @@ from django.db import transaction
 from wms.core.actors import Actor
 from wms.core.database.statements import one_line, prepared_rows
 from wms.core.errors import NotAuthenticated
-from wms.jobs import operations as jobs
+from wms.jobs import rescheduling
 from wms.jobs.attempts import note_attributes
 from wms.jobs.messages import note_late
 from wms.jobs.models import Attempt
@@ -149,7 +149,7 @@ def _parameters(credential: Credential, beat: Beat, now: datetime) -> dict[str, 
 @transaction.atomic
 def _welcome_back(pilot_id: int, actor: Actor) -> None:
     lifecycle.apply("recover", [pilot_id], actor=actor)
-    jobs.recover_jobs_of_pilot(pilot_id, actor=actor)
+    rescheduling.recover_jobs_of_pilot(pilot_id, actor=actor)
 
 
 def _why_gone(pilot_id: int, gone: tuple[AttemptRef, ...], actor: Actor) -> dict[AttemptRef, str]:

@@ -17,7 +17,7 @@ from wms.core.actors import Actor
 from wms.core.conf import conf
 from wms.core.database.prepared import Parameter, PreparedQuery
 from wms.core.errors import NotAuthenticated
-from wms.jobs import operations as jobs
+from wms.jobs import rescheduling
 from wms.jobs.models import Attempt
 from wms.jobs.states import JobCause
 from wms.pilots import lifecycle
@@ -196,8 +196,8 @@ def end_pilot(
         Pilot.objects.filter(pk=pilot.pk).update(totals=dict(totals or {}))
     is_preempted = end == "preempted"
     if is_preempted:
-        jobs.spare_attempts_of_pilots([pilot.pk])
-    jobs.reschedule_jobs_of_pilots(
+        rescheduling.spare_attempts_of_pilots([pilot.pk])
+    rescheduling.reschedule_jobs_of_pilots(
         [pilot.pk],
         outcome=Attempt.Outcome.LOST,
         actor=actor,
