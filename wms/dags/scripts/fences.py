@@ -14,15 +14,10 @@ from pathlib import Path
 from typing import Final
 
 from wms.dags.scripts.conf import ScriptConf
+from wms.pilots.agent.fence_bwrap import BASE, host_words, is_below, shown_folders
 
 #: Where a script behind `bwrap` sees its workspace.
 INNER_ROOT: Final = "/workspace"
-_SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
-_ETC = (
-    *("alternatives", "ca-certificates", "crypto-policies", "group", "host.conf", "hosts"),
-    *("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "localtime", "mime.types", "nsswitch.conf"),
-    *("passwd", "pki", "protocols", "resolv.conf", "services", "ssl", "timezone"),
-)
 # What the launcher needs to start the script as another account without rights, and to end it.
 _LAUNCHER_MAY = ("CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP", "CAP_KILL", "CAP_DAC_READ_SEARCH")
 
@@ -79,34 +74,12 @@ def bwrap_fence(conf: ScriptConf, room: Room) -> Fence:
 
 
 def _system_words(conf: ScriptConf) -> list[str]:
-    words: list[str] = []
-    shown = [*_SYSTEM, *conf.readable]
-    prefix = os.path.realpath(sys.base_prefix)
-    if not any(_is_below(prefix, path) for path in shown):
-        shown.append(prefix)
-    for path in shown:
-        words += _shown(path)
-    for name in _ETC:
-        words += ["--ro-bind-try", f"/etc/{name}", f"/etc/{name}"]
+    shown = shown_folders([*BASE, *conf.readable])
+    words = host_words(shown)
     for path in conf.hidden:
-        if any(_is_below(path, each) for each in shown):
+        if any(is_below(path, each) for each in shown):
             words += ["--tmpfs", path]
     return words
-
-
-def _shown(path: str) -> list[str]:
-    """The words that show a folder of the host, if it is there."""
-    if os.path.islink(path):
-        return ["--symlink", os.readlink(path), path]
-    if not os.path.isdir(path):
-        return []
-    # What is made on the way by itself would be closed to other accounts.
-    words = [word for each in reversed(Path(path).parents[:-1]) for word in ("--dir", str(each))]
-    return [*words, "--ro-bind", path, path]
-
-
-def _is_below(path: str, folder: str) -> bool:
-    return os.path.commonpath([path, folder]) == folder
 
 
 def account_fence(conf: ScriptConf, room: Room) -> Fence:

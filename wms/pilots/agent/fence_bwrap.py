@@ -36,8 +36,10 @@ TOLD = "/run/pilotage"
 #: Numbers that no distribution gives to accounts, for payloads of root's pilots.
 ACCOUNTS = range(60_710, 65_000)
 
-#: What a payload sees of the node, where it is there.
-SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/cvmfs", "/sw")
+#: What every fenced program sees of its host, where it is there: scripts of nodes too.
+BASE = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
+#: A payload sees the software of its site besides.
+SYSTEM = (*BASE, "/opt", "/cvmfs", "/sw")
 ETC = (
     *("alternatives", "ca-certificates", "crypto-policies", "group", "grid-security", "host.conf"),
     *("hosts", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "localtime", "mime.types"),
@@ -174,19 +176,19 @@ class _Bwrapped(Enclosure):
         return [word for each in wanted for word in ("--dev-bind-try", each, each)]
 
 
-def shown_folders() -> list[str]:
-    """The folders of the node that a payload sees, that of our interpreter included."""
+def shown_folders(system: Sequence[str] = SYSTEM) -> list[str]:
+    """The folders of the host that are there and seen, that of our interpreter included."""
     prefix = os.path.realpath(sys.base_prefix)
-    shown = [each for each in SYSTEM if os.path.isdir(each)]
+    shown = [each for each in system if os.path.isdir(each)]
     if prefix == "/" or any(is_below(prefix, each) for each in shown):
         return shown
     return [*shown, prefix]
 
 
-def system_words() -> list[str]:
-    """The options that show the system."""
+def host_words(folders: Sequence[str]) -> list[str]:
+    """The options that show folders of the host, and of `/etc` what programs need, read-only."""
     words: list[str] = []
-    for path in shown_folders():
+    for path in folders:
         if os.path.islink(path):
             words += ["--symlink", os.readlink(path), path]
             continue
@@ -197,6 +199,12 @@ def system_words() -> list[str]:
     words += ["--dir", "/etc"]
     for name in ETC:
         words += ["--ro-bind-try", f"/etc/{name}", f"/etc/{name}"]
+    return words
+
+
+def system_words() -> list[str]:
+    """The options that show the system to a payload."""
+    words = host_words(shown_folders())
     return [*words, "--dir", "/var", "--dir", "/run", "--symlink", TMP, "/var/tmp"]
 
 
