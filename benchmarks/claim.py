@@ -182,7 +182,7 @@ def _row(
 
 def _drain(workload: Workload) -> None:
     """Take all jobs out of every second TaskQueue: what is empty must be no candidate any more."""
-    from wms.taskqueues.services import withdraw
+    from wms.taskqueues.operations import withdraw
 
     ids = (job_id for job_id, index, _, _ in workload.job_rows() if index % 2)
     for chunk in chunks(ids, CHUNK):

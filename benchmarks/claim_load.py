@@ -45,8 +45,8 @@ def fill(workload: Workload) -> float:
 
     from wms.accounting.models import AccountingGroup
     from wms.core.models import User
+    from wms.taskqueues.operations import enqueue
     from wms.taskqueues.priorities import recompute
-    from wms.taskqueues.services import enqueue
 
     with connection.cursor() as cursor:
         cursor.execute(
@@ -80,7 +80,7 @@ def chunks(rows: Iterator[Any], size: int) -> Iterator[list[Any]]:
 
 def entries_of(workload: Workload, rows: Collection[tuple[int, int, int, int]]) -> list[Any]:
     from matching.needs import Needs
-    from wms.taskqueues.services import Entry
+    from wms.taskqueues.operations import Entry
 
     needs = {}
     for index in {row[1] for row in rows}:
@@ -130,7 +130,7 @@ def claims(workload: Workload, count: int, stream: str) -> list[Answer]:
 def _ask(pilots: Iterable[Pilot], groups: dict[str, Any]) -> Iterator[Answer]:
     from django.db import transaction
 
-    from wms.taskqueues.services import claim
+    from wms.taskqueues.operations import claim
 
     for pilot in pilots:
         resource = resource_of(pilot, groups)
@@ -202,7 +202,7 @@ def grown_index(job_id: int, task_queues: int) -> int:
 def submit_on(size: Size, running: Any, over: Event) -> None:
     """A thousand jobs a second, 200 at a time, some of them in TaskQueues that are new."""
     base.load_django()
-    from wms.taskqueues.services import enqueue
+    from wms.taskqueues.operations import enqueue
 
     workload = grown(size)
     ids = itertools.count(size.jobs + 1)

@@ -202,7 +202,7 @@ def _end_all_jobs(dag_id: int) -> int:
 
     from wms.jobs import lifecycle
     from wms.jobs.models import Job
-    from wms.taskqueues import services as taskqueues
+    from wms.taskqueues import operations as taskqueues
 
     ids = list(
         Job.objects.filter(topic="dag-jobs", topic_key=dag_id, state="waiting")
@@ -330,7 +330,7 @@ def _end_jobs_steadily(load: Load) -> None:
 
     from wms.jobs import lifecycle
     from wms.jobs.models import Job
-    from wms.taskqueues import services as taskqueues
+    from wms.taskqueues import operations as taskqueues
 
     left, next_s = load.dags * load.chain, time.monotonic()
     until_s = next_s + 60 + 3 * left / load.ends_per_s

@@ -317,7 +317,7 @@ def _sample() -> float:
     from django.utils import timezone
 
     from wms.history import sampling
-    from wms.history.services import store_samples
+    from wms.history.operations import store_samples
 
     now, times = timezone.now(), []
     for number in range(1, _SAMPLED + 1):

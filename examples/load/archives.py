@@ -13,8 +13,8 @@ from django.db import connection
 from examples.load.scale import Scale
 from matching.rings import ARCHIVES
 from wms.history.counting import THROUGHPUT, count
+from wms.history.operations import store_counts
 from wms.history.sampling import run_cycle
-from wms.history.services import store_counts
 
 #: The finest archive is counted from the events so far back, as the sampler does it.
 _COUNTED = timedelta(hours=6)
@@ -43,7 +43,7 @@ FROM (
 ) AS made
 ON CONFLICT DO NOTHING
 """
-# Of what is counted `count` is the minutes in which there was any, see `wms.history.services`.
+# Of what is counted `count` is the minutes in which there was any, see `wms.history.operations`.
 _COUNTS = """
 INSERT INTO history_bin
     (series_id, archive, slot, start, count, total, minimum, maximum, last, last_at)

@@ -17,7 +17,7 @@ from wms.core.models import InboxEntry, User
 from wms.dags.lifecycle import JOB_TOPIC
 from wms.jobs.lifecycle import FAILURE_TOPIC
 from wms.jobs.models import Attempt, Job, JobEvent
-from wms.taskqueues.services import Entry
+from wms.taskqueues.operations import Entry
 
 #: Of many jobs that fail many fail for the same cause, in other words.
 _WHY_FAILED = (

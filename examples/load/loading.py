@@ -26,8 +26,8 @@ from wms.pilots.models import Pilot
 from wms.pilots.pressure.director import plan_requests
 from wms.sites.ads import publish_ads
 from wms.sites.models import Site
+from wms.taskqueues.operations import Entry, enqueue
 from wms.taskqueues.priorities import recompute
-from wms.taskqueues.services import Entry, enqueue
 
 Say = Callable[[str], None]
 _ENQUEUED = 5_000

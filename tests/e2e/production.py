@@ -34,7 +34,7 @@ from wms.pilots.models import Pilot
 from wms.pilots.monitoring import monitor
 from wms.pilots.suspect_models import SuspectedNode
 from wms.placement.models import PlacementRequest
-from wms.placement.services import end_attempt, start_attempt
+from wms.placement.operations import end_attempt, start_attempt
 from wms.sites.downtimes import add_downtimes
 from wms.sites.models import Queue, Site
 from wms.sites.services import QueueSpec, SiteSpec, configure_site

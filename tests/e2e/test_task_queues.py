@@ -13,7 +13,7 @@ from tests.e2e.conftest import Complaints
 from tests.e2e.production import Production
 from wms.core.models import User
 from wms.taskqueues.models import WaitingJob
-from wms.taskqueues.services import withdraw
+from wms.taskqueues.operations import withdraw
 
 
 @pytest.mark.slow

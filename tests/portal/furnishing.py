@@ -31,10 +31,10 @@ from wms.pilots.program.checks import save_node_check
 from wms.pilots.protocol.logs import append_to_log
 from wms.pilots.suspect_models import SuspectedNode
 from wms.placement.models import PlacementRequest
-from wms.placement.services import submit_request
+from wms.placement.operations import submit_request
 from wms.sites.models import Site
 from wms.taskqueues.models import TaskQueue
-from wms.taskqueues.services import Entry, enqueue
+from wms.taskqueues.operations import Entry, enqueue
 
 
 def bulk_operations(owner: User) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 from django.db import connection
 
 from matching.rings import SPREAD_RATIO
-from wms.history.services import Counted, store_counts
+from wms.history.operations import Counted, store_counts
 
 #: A sampler that was away for longer leaves a gap. The finest archive holds twice as much.
 LOOKS_BACK = timedelta(hours=12)

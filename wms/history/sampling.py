@@ -15,7 +15,7 @@ from wms.dags.models import Dag
 from wms.dags.negotiation.records import latest_cycle
 from wms.dags.states import DagState
 from wms.history.counting import count_up_to_now
-from wms.history.services import store_samples
+from wms.history.operations import store_samples
 from wms.jobs.models import Job
 from wms.jobs.states import JobState
 from wms.pilots.models import Pilot

@@ -20,7 +20,7 @@ from wms.jobs.models import Attempt, Blob, Job, Workspace, WorkspaceFile
 from wms.jobs.specs import JobSpec
 from wms.jobs.states import QUEUED, WITH_PILOT, JobCause, JobState
 from wms.jobs.storing import JobWriter
-from wms.taskqueues import services as taskqueues
+from wms.taskqueues import operations as taskqueues
 
 
 def create_workspace(owner: User, files: Mapping[str, Blob]) -> Workspace:

@@ -18,7 +18,7 @@ from wms.jobs import lifecycle, operations
 from wms.jobs.models import Attempt, Job, JobEvent
 from wms.jobs.policy import require_steering
 from wms.jobs.states import NOTES, JobCause
-from wms.taskqueues.services import withdraw
+from wms.taskqueues.operations import withdraw
 
 #: The greatest priority of a job; the least is 0.
 MAX_PRIORITY = len(JOB_WEIGHTS) - 1

@@ -10,13 +10,13 @@ from django.db import InterfaceError, OperationalError, connection
 from django.utils import timezone
 
 from wms.core.loops import wake
-from wms.placement import services
+from wms.placement import operations as services
 from wms.placement.conf import PlacementConf, placement_conf
 from wms.placement.models import PlacementRequest
 from wms.placement.modules import carry_out
 from wms.placement.modules.protocol import FAILED, TIME_IS_OVER, ModuleFailed, Placed, Task
+from wms.placement.operations import PLACEMENT_TASK, Started
 from wms.placement.requests import with_scheme
-from wms.placement.services import PLACEMENT_TASK, Started
 
 log = structlog.get_logger(__name__)
 #: A worker that is to stop must not go on taking requests: after so long another message does.

@@ -8,9 +8,10 @@ from celery import shared_task
 
 from wms.core import loops
 from wms.core.idling import SOON_S
-from wms.placement import running, services
+from wms.placement import operations as services
+from wms.placement import running
 from wms.placement.conf import placement_conf
-from wms.placement.services import PLACEMENT_TASK
+from wms.placement.operations import PLACEMENT_TASK
 
 #: What an attempt may hang in the hands of a dead file server before its process is ended.
 _BESIDES_S = 300

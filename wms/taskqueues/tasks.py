@@ -8,7 +8,8 @@ from celery import shared_task
 
 from wms.core import loops
 from wms.core.loops import last_report
-from wms.taskqueues import priorities, services
+from wms.taskqueues import operations as services
+from wms.taskqueues import priorities
 
 
 def _recompute(now: datetime) -> loops.CycleReport:

@@ -17,7 +17,7 @@ from portal.history.palettes import PALETTES, Scheme
 from portal.history.panes import panes
 from tests import factories
 from tests.e2e import past
-from wms.history.services import store_samples
+from wms.history.operations import store_samples
 from wms.sites.services import ban_site
 
 URL = "/api/v1/history/"

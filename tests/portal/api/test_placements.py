@@ -12,7 +12,7 @@ from tests import factories
 from wms.dags.lifecycle import DATA_TOPIC
 from wms.dags.models import Dag
 from wms.placement.models import PlacementRequest
-from wms.placement.services import end_attempt, start_attempt, submit_request
+from wms.placement.operations import end_attempt, start_attempt, submit_request
 
 URL = "/api/v1/placement-requests/"
 AD = '[ dap_type = "transfer"; src_url = "file:///in/a"; dest_url = "file:///out/b" ]'

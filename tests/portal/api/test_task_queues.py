@@ -18,7 +18,7 @@ from wms.jobs.models import RunningLimit
 from wms.sites.models import Queue
 from wms.taskqueues import priorities
 from wms.taskqueues.models import TaskQueue, TaskQueuePolicy
-from wms.taskqueues.services import Entry, enqueue
+from wms.taskqueues.operations import Entry, enqueue
 
 QUEUES = "/api/v1/task-queues/"
 POLICY = "/api/v1/task-queue-policy/"

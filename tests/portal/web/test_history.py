@@ -20,7 +20,7 @@ from portal.history.words import trend_of
 from tests import factories
 from tests.wms.history.test_counts import spread
 from wms.history.counting import COUNTED_MINUTES
-from wms.history.services import Counted, store_counts, store_samples
+from wms.history.operations import Counted, store_counts, store_samples
 from wms.sites.services import ban_site
 
 MINUTE = timedelta(minutes=1)

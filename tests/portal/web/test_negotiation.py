@@ -13,7 +13,7 @@ from portal.web.lists.paging import PAGE_SIZE
 from portal.web.matching.records import cycle_lines
 from tests import factories
 from wms.dags.models import NegotiationCycle
-from wms.history.services import store_samples
+from wms.history.operations import store_samples
 
 ADDRESS = reverse("web:negotiation")
 

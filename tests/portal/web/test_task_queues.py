@@ -16,7 +16,7 @@ from wms.accounting.services import save_group
 from wms.core.database.counting import Count
 from wms.taskqueues import priorities
 from wms.taskqueues.models import TaskQueue
-from wms.taskqueues.services import Entry, enqueue, remove_empty, withdraw
+from wms.taskqueues.operations import Entry, enqueue, remove_empty, withdraw
 
 ADDRESS = reverse("web:task-queues")
 LIVE = {"headers": {"HX-Request": "true", "HX-Target": "live"}}

@@ -19,7 +19,7 @@ from wms.dags.scripts.service import end_run
 from wms.jobs.attempts import PayloadEnd, end_attempt
 from wms.jobs.models import Attempt, Job
 from wms.jobs.operations import bind_to_pilot
-from wms.taskqueues.services import claim
+from wms.taskqueues.operations import claim
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 PILOT = Actor.pilot("test")

@@ -27,7 +27,7 @@ from wms.dags.submission.submit import DagSubmission, submit_dag
 from wms.jobs import lifecycle
 from wms.jobs.models import Job
 from wms.jobs.states import TERMINAL
-from wms.taskqueues import services as taskqueues
+from wms.taskqueues import operations as taskqueues
 
 SYSTEM = Actor.system("test")
 WHY = {"actor": SYSTEM, "reason": "test"}

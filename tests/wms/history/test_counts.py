@@ -17,8 +17,8 @@ from wms.core.models import User
 from wms.dags.models import NegotiationCycle
 from wms.history.counting import COUNTED_MINUTES, WAITING, count, count_up_to_now
 from wms.history.models import Bin
+from wms.history.operations import Counted, store_counts
 from wms.history.selectors import read_series, read_spread
-from wms.history.services import Counted, store_counts
 from wms.jobs.attempts import PayloadEnd, end_attempt
 from wms.jobs.models import JobEvent
 from wms.jobs.operations import kill_jobs

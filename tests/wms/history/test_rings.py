@@ -13,10 +13,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from matching.rings import ARCHIVES, Archive, archive_named
-from wms.history import services
+from wms.history import operations as services
 from wms.history.models import Bin, Series
+from wms.history.operations import Counted, store_counts, store_samples
 from wms.history.selectors import read_series
-from wms.history.services import Counted, store_counts, store_samples
 
 pytestmark = pytest.mark.django_db
 NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)

@@ -39,9 +39,9 @@ from wms.jobs.rescheduling import (
     stall_jobs_of_pilots,
 )
 from wms.jobs.states import JobCause
-from wms.taskqueues import services as taskqueues
+from wms.taskqueues import operations as taskqueues
 from wms.taskqueues.models import WaitingJob
-from wms.taskqueues.services import claim
+from wms.taskqueues.operations import claim
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
 PILOT = Actor.pilot("p")

@@ -16,7 +16,7 @@ from wms.jobs.attempts import PayloadEnd
 from wms.jobs.messages import AttemptSuperseded
 from wms.jobs.models import Attempt, Job, JobEvent
 from wms.jobs.specs import JobSpec
-from wms.taskqueues.services import claim
+from wms.taskqueues.operations import claim
 
 PILOT = Actor.pilot("p")
 

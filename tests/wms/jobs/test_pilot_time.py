@@ -18,7 +18,7 @@ from wms.jobs.attempts import PayloadEnd, end_attempt
 from wms.jobs.models import Attempt, Job
 from wms.jobs.specs import JobSpec
 from wms.sites.models import Downtime, Queue, Site
-from wms.taskqueues.services import claim
+from wms.taskqueues.operations import claim
 
 PILOT = Actor.pilot("p")
 HOUR_S = 3600

@@ -20,7 +20,7 @@ from wms.jobs.models import Attempt, Job, JobEvent
 from wms.jobs.specs import JobSpec
 from wms.sites.models import Site
 from wms.taskqueues.models import WaitingJob
-from wms.taskqueues.services import claim
+from wms.taskqueues.operations import claim
 from wms.taskqueues.waiting import Taker
 
 PILOT = Actor.pilot("p")

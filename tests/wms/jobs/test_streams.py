@@ -30,7 +30,7 @@ from wms.jobs.output.streams import (
 )
 from wms.jobs.output.texts import Gap, StoredText, chunks_of
 from wms.jobs.specs import JobSpec
-from wms.taskqueues.services import claim
+from wms.taskqueues.operations import claim
 
 NOW = timezone.now()
 MIB = 1024**2

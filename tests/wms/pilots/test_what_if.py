@@ -26,7 +26,7 @@ from wms.explain.what_if import Changes
 from wms.jobs.models import Job
 from wms.sites.models import Queue, Site
 from wms.taskqueues.models import TaskQueue
-from wms.taskqueues.services import Entry, enqueue
+from wms.taskqueues.operations import Entry, enqueue
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 

@@ -13,7 +13,8 @@ from tests.factories import SYSTEM
 from wms.jobs.content.blobs import blob_path, open_blob, store_bytes
 from wms.jobs.models import WorkspaceFile
 from wms.jobs.operations import create_workspace
-from wms.placement import running, services
+from wms.placement import operations as services
+from wms.placement import running
 from wms.placement.conf import placement_conf
 from wms.placement.models import PlacementAttempt, PlacementRequest
 

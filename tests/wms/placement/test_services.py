@@ -10,7 +10,8 @@ from wms.core.actors import Actor
 from wms.core.errors import InvalidInput, NotPermitted, ReasonRequired
 from wms.core.models import AuditEntry, InboxEntry
 from wms.jobs.operations import create_workspace
-from wms.placement import services
+from wms.placement import operations as services
+from wms.placement import services as by_people
 from wms.placement.models import PlacementAttempt, PlacementEvent, PlacementRequest
 
 pytestmark = pytest.mark.django_db
@@ -154,8 +155,8 @@ def test_only_owner_and_shifters_remove(alice, charlie, sam):
     pk = submit(alice)
 
     with pytest.raises(NotPermitted):
-        services.remove_requests([pk], actor=Actor.person(charlie), reason="mine now")
-    assert services.remove_requests([pk], actor=Actor.person(sam), reason="disk full").changed
+        by_people.remove_requests([pk], actor=Actor.person(charlie), reason="mine now")
+    assert by_people.remove_requests([pk], actor=Actor.person(sam), reason="disk full").changed
     entry = AuditEntry.objects.get()
     assert (entry.actor, entry.target, entry.reason) == (
         "sam",

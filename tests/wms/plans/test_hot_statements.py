@@ -22,7 +22,7 @@ from wms.dags.engine import transitions
 from wms.dags.models import Dag, SubmitDescription
 from wms.dags.negotiation import binding
 from wms.history import counting
-from wms.history import services as history
+from wms.history import operations as history
 from wms.history.models import Series
 from wms.jobs.models import Workspace
 from wms.taskqueues import draw, priorities, waiting

@@ -10,7 +10,7 @@ from django.db import connections, transaction
 
 from matching.needs import Needs
 from matching.resources import Resource
-from wms.taskqueues.services import Entry, claim, enqueue
+from wms.taskqueues.operations import Entry, claim, enqueue
 
 NODE = Resource("site-a", cpu_time_s=300_000, cores=4, memory_mb=4000, platform="linux")
 

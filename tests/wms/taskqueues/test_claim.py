@@ -10,10 +10,10 @@ from matching.needs import Needs
 from matching.resources import JobKind, Resource, requirements_value
 from tests.wms.taskqueues.claiming import NODE, claimed, drain, put
 from wms.core.models import User
-from wms.taskqueues import services
+from wms.taskqueues import operations as services
 from wms.taskqueues.models import Tally, TaskQueue, WaitingJob
+from wms.taskqueues.operations import Entry, claim, enqueue, remove_empty, withdraw
 from wms.taskqueues.selectors import demands
-from wms.taskqueues.services import Entry, claim, enqueue, remove_empty, withdraw
 
 pytestmark = pytest.mark.usefixtures("alice")
 

@@ -14,8 +14,8 @@ from matching.resources import JobKind, Resource
 from tests.wms.taskqueues.claiming import drain
 from wms.core.models import User
 from wms.taskqueues.models import TaskQueuePolicy
+from wms.taskqueues.operations import Entry, enqueue
 from wms.taskqueues.priorities import recompute
-from wms.taskqueues.services import Entry, enqueue
 
 words = st.sets(st.sampled_from(["a", "b", "c"]), min_size=1, max_size=2).map(sorted)
 word = st.sampled_from(["a", "b"])

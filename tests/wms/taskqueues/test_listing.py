@@ -18,7 +18,7 @@ from wms.core.models import User
 from wms.taskqueues import listing, priorities
 from wms.taskqueues.listing import Border, Order
 from wms.taskqueues.models import TaskQueue, WaitingJob
-from wms.taskqueues.services import Entry, enqueue, withdraw
+from wms.taskqueues.operations import Entry, enqueue, withdraw
 
 _WAIT = """
 INSERT INTO taskqueues_waitingjob (task_queue_id, priority, job_id)

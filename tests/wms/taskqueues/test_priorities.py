@@ -16,8 +16,8 @@ from tests.wms.taskqueues.claiming import drain, put
 from wms.accounting.models import AccountingGroup, Submitter
 from wms.core.models import InboxEntry, User
 from wms.taskqueues.models import Tally, TaskQueuePolicy, Ticket
+from wms.taskqueues.operations import Entry, enqueue, withdraw
 from wms.taskqueues.priorities import TOPIC, recompute, run_cycle
-from wms.taskqueues.services import Entry, enqueue, withdraw
 from wms.taskqueues.tasks import PRIORITIES
 from wms.taskqueues.waiting import fold_tally
 

@@ -11,8 +11,8 @@ from django.db.models import Count, Sum
 
 from tests.wms.taskqueues.claiming import claimed, drain, in_threads, put
 from wms.taskqueues.models import Tally, TaskQueue, Ticket, WaitingJob
+from wms.taskqueues.operations import remove_empty, withdraw
 from wms.taskqueues.priorities import recompute
-from wms.taskqueues.services import remove_empty, withdraw
 from wms.taskqueues.waiting import fold_tally
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("alice")]

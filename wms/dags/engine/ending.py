@@ -35,7 +35,7 @@ from wms.dags.states import (
 )
 from wms.jobs import operations as jobs
 from wms.jobs.states import TERMINAL, JobCause
-from wms.placement import services as placement
+from wms.placement import operations as placement
 
 _FAILURE = 1
 _REMOVED = 2

@@ -16,7 +16,7 @@ from wms.dags.models import Dag, Node
 from wms.dags.rescue.rescue_files import Resumption
 from wms.dags.states import DAG_TERMINAL, DagState, NodeCause
 from wms.dags.submission.workspaces import read_file
-from wms.placement import services as placement
+from wms.placement import operations as placement
 
 #: DAGs in DAGs, no deeper than this: one that contains itself would never end.
 MAX_DEPTH = 10

@@ -22,7 +22,7 @@ from wms.dags.states import DAG_TERMINAL, DagState, NodeState
 from wms.jobs import operations as jobs
 from wms.jobs.models import Attempt
 from wms.jobs.states import TERMINAL, JobCause
-from wms.placement import services as placement
+from wms.placement import operations as placement
 
 #: So many timers are looked at in one round; the rest is for the next.
 _MOST = 500

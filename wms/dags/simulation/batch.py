@@ -22,7 +22,7 @@ from wms.jobs import lifecycle
 from wms.jobs import operations as jobs
 from wms.jobs.models import Attempt, Job
 from wms.jobs.states import JobState
-from wms.taskqueues import services as taskqueues
+from wms.taskqueues import operations as taskqueues
 
 _PILOT = Actor.pilot("simulation")
 _BATCH = 5000

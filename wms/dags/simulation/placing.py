@@ -9,7 +9,7 @@ from wms.dags.simulation.behaviour import TRY, Result
 from wms.dags.simulation.record import Run
 from wms.dags.simulation.world import STEERING, World
 from wms.dags.states import NodeState
-from wms.placement import services as placement
+from wms.placement import operations as placement
 from wms.placement.models import PlacementRequest
 from wms.placement.states import TERMINAL, WAITING
 

@@ -30,7 +30,7 @@ from wms.pilots.selectors import host_of, is_alone
 from wms.pilots.states import TERMINAL
 from wms.sites.models import Queue
 from wms.sites.selectors import lapsed_identities
-from wms.taskqueues import services as taskqueues
+from wms.taskqueues import operations as taskqueues
 from wms.taskqueues.waiting import Taker, has_failed_at
 
 _ASK = one_line("""

@@ -1,0 +1,269 @@
+"""What can be done with placement requests: submit, start and end attempts, remove.
+
+Time is always an argument, so that a simulation can drive all of it by a clock of its own.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Final
+
+from django.db import transaction
+from django.db.models import Q, QuerySet
+from django.db.models.functions import Now
+
+from wms.core.actors import Actor
+from wms.core.loops import wake
+from wms.core.models import User
+from wms.core.transitions import Applied
+from wms.jobs.models import Workspace, WorkspaceFile
+from wms.placement import lifecycle
+from wms.placement.models import PlacementAttempt, PlacementRequest
+from wms.placement.policy import require_steering
+from wms.placement.requests import pair_of, parse_request, scheme_of
+from wms.placement.states import TERMINAL, WAITING, RequestState
+
+#: The task that carries out what is due.
+PLACEMENT_TASK: Final = "wms.placement.run"
+MAX_ATTEMPTS: Final = 10
+#: So long a service that is not heard of keeps its attempts.
+LEASE: Final = timedelta(seconds=60)
+#: From a failed attempt to the next: doubled each time, up to a bound.
+FIRST_PAUSE: Final = timedelta(seconds=5)
+LONGEST_PAUSE: Final = timedelta(minutes=5)
+
+LOST_CODE: Final = -1003
+REMOVED_CODE: Final = -1002
+
+NO_CONTENTS: Final[Mapping[str, str]] = {}
+
+_ACTOR = Actor.system("placement")
+_BATCH = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """An attempt that has begun, in the hands of who knows its lease."""
+
+    request_id: int
+    number: int
+    lease: str
+    source_scheme: str
+    destination_scheme: str
+
+
+@transaction.atomic
+def submit_request(
+    ad_text: str,
+    *,
+    workspace: Workspace,
+    directory: str,
+    owner: User,
+    topic: str,
+    topic_key: int,
+    max_attempts: int = MAX_ATTEMPTS,
+    actor: Actor,
+) -> int:
+    """Store a request and have it carried out; its id. Raises InvalidInput with every fault.
+
+    Relative names begin in this directory of the workspace. The end is announced to the inbox of
+    `topic` under `topic_key`.
+    """
+    spec = parse_request(ad_text, directory=directory)
+    request = PlacementRequest(
+        owner=owner,
+        workspace=workspace,
+        directory=directory,
+        source_url=spec.source_url,
+        destination_url=spec.destination_url,
+        arguments=spec.arguments,
+        alternatives=["-".join(pair) for pair in spec.alternatives],
+        expected_sha256=spec.expected_sha256,
+        expected_bytes=spec.expected_bytes,
+        attributes=dict(spec.attributes),
+        max_attempts=max_attempts,
+        topic=topic,
+        topic_key=topic_key,
+    )
+    require_steering(actor, [request])
+    request.save()
+    transaction.on_commit(partial(wake, PLACEMENT_TASK))
+    return request.pk
+
+
+def _due(now: datetime) -> QuerySet[PlacementRequest]:
+    return PlacementRequest.objects.filter(
+        Q(due_at=None) | Q(due_at__lte=now), state__in=WAITING
+    ).order_by("pk")
+
+
+def due_requests(now: datetime) -> list[int]:
+    """The requests whose next attempt may begin, first in first out."""
+    return list(_due(now).values_list("pk", flat=True)[:_BATCH])
+
+
+@transaction.atomic
+def take_request(now: datetime) -> Started | None:
+    """Begin the next attempt that is due; requests that others are just taking are passed over."""
+    found = _due(now).select_for_update(skip_locked=True, of=("self",)).first()
+    return None if found is None else _start(found, now)
+
+
+@transaction.atomic
+def start_attempt(request_id: int, now: datetime) -> Started | None:
+    """Begin the next attempt of this request; None when it does not wait for one."""
+    request = (
+        PlacementRequest.objects.filter(pk=request_id, state__in=WAITING)
+        .select_for_update(of=("self",))
+        .first()
+    )
+    return None if request is None else _start(request, now)
+
+
+def _start(request: PlacementRequest, now: datetime) -> Started:
+    number = request.attempt_number + 1
+    primary = (scheme_of(request.source_url), scheme_of(request.destination_url))
+    others = [_pair(text) for text in request.alternatives]
+    source, destination = pair_of([primary, *others], number)
+    lease = secrets.token_hex(16)
+    facts = {"attempt": number, "schemes": f"{source}-{destination}"}
+    lifecycle.apply(
+        "start", [request.pk], actor=_ACTOR, facts={request.pk: facts}, attempt_number=number,
+        due_at=None,
+    )  # fmt: skip
+    PlacementAttempt.objects.create(
+        request=request,
+        number=number,
+        source_scheme=source,
+        destination_scheme=destination,
+        started_at=now,
+        lease=lease,
+        lease_until=now + LEASE,
+    )
+    return Started(request.pk, number, lease, source, destination)
+
+
+def _pair(text: str) -> tuple[str, str]:
+    source, _, destination = text.partition("-")
+    return source, destination
+
+
+def renew_lease(started: Started, *, now: datetime) -> bool:
+    """Say that the service lives; False when the attempt was ended by others and has to stop."""
+    return bool(_open_attempt(started.request_id, started.lease).update(lease_until=now + LEASE))
+
+
+def _open_attempt(request_id: int, lease: str | None) -> QuerySet[PlacementAttempt]:
+    attempts = PlacementAttempt.objects.filter(request_id=request_id, exit_code=None)
+    return attempts if lease is None else attempts.filter(lease=lease)
+
+
+@transaction.atomic
+def end_attempt(
+    request_id: int,
+    *,
+    exit_code: int,
+    message: str = "",
+    now: datetime,
+    lease: str | None = None,
+    size_bytes: int | None = None,
+    contents: Mapping[str, str] = NO_CONTENTS,
+) -> bool:
+    """The open attempt has ended: the request is completed, waits for the next one, or has failed.
+
+    `contents`, stored contents by path, appear in the workspace with it. False when there is no
+    open attempt, or it is another's whose lease is given; nothing changes then.
+    """
+    request = (
+        PlacementRequest.objects.filter(pk=request_id, state=RequestState.PROCESSING)
+        .select_for_update(of=("self",))
+        .first()
+    )
+    if request is None:
+        return False
+    closed = _open_attempt(request_id, lease).update(
+        exit_code=exit_code, message=message, ended_at=now, size_bytes=size_bytes
+    )
+    if not closed:
+        return False
+    _put(request, contents, now)
+    _go_on(request, exit_code, message, now)
+    return True
+
+
+def _put(request: PlacementRequest, contents: Mapping[str, str], now: datetime) -> None:
+    WorkspaceFile.objects.bulk_create(
+        [
+            WorkspaceFile(
+                workspace_id=request.workspace_id, path=path, blob_id=sha256, modified_at=now
+            )
+            for path, sha256 in sorted(contents.items())
+        ],
+        update_conflicts=True,
+        unique_fields=["workspace", "path"],
+        update_fields=["blob", "attempt", "modified_at"],
+    )
+
+
+def _go_on(request: PlacementRequest, exit_code: int, message: str, now: datetime) -> None:
+    facts = {request.pk: {"attempt": request.attempt_number, "exit_code": exit_code}}
+    if exit_code == 0:
+        lifecycle.apply("complete", [request.pk], actor=_ACTOR, facts=facts, ended_at=now)
+        return
+    reason = message or f"the module ended with exit code {exit_code}"
+    if request.attempt_number >= request.max_attempts:
+        last = f"attempt {request.attempt_number} was the last: {reason}"
+        lifecycle.apply("fail", [request.pk], actor=_ACTOR, reason=last, facts=facts, ended_at=now)
+        return
+    due_at = now + pause_after(request.attempt_number)
+    lifecycle.apply(
+        "reschedule", [request.pk], actor=_ACTOR, reason=reason, facts=facts, due_at=due_at
+    )
+
+
+def pause_after(attempt_number: int) -> timedelta:
+    """How long a request rests after so many failed attempts."""
+    return min(FIRST_PAUSE * (1 << min(attempt_number - 1, 20)), LONGEST_PAUSE)
+
+
+@transaction.atomic
+def remove_requests(
+    request_ids: Collection[int], *, actor: Actor, reason: str, now: datetime | None = None
+) -> Applied:
+    """End requests for good; a transfer that runs is stopped within seconds."""
+    requests = list(
+        PlacementRequest.objects.filter(pk__in=request_ids)
+        .exclude(state__in=TERMINAL)
+        .order_by("pk")
+        .select_for_update(of=("self",))
+    )
+    changed = [request.pk for request in requests]
+    ended_at = now or Now()
+    lifecycle.apply("remove", changed, actor=actor, reason=reason, ended_at=ended_at)
+    PlacementAttempt.objects.filter(request_id__in=changed, exit_code=None).update(
+        exit_code=REMOVED_CODE, message=reason, ended_at=ended_at
+    )
+    return Applied(changed=changed, skipped=sorted(set(request_ids) - set(changed)))
+
+
+def end_lost_attempts(now: datetime) -> list[int]:
+    """End the attempts of services that are not heard of; the ids of their requests.
+
+    A copy appears under its name only when it is whole, so that another attempt does no harm.
+    """
+    lost = PlacementAttempt.objects.filter(exit_code=None, lease_until__lt=now).order_by("pk")
+    return [
+        attempt.request_id
+        for attempt in lost[:_BATCH]
+        if end_attempt(
+            attempt.request_id,
+            lease=attempt.lease,
+            exit_code=LOST_CODE,
+            message="the service that ran the attempt was lost",
+            now=now,
+        )
+    ]
