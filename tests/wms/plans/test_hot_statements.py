@@ -21,8 +21,7 @@ from wms.core.models import User
 from wms.dags.engine import transitions as moves
 from wms.dags.models import Dag, SubmitDescription
 from wms.dags.negotiation import binding
-from wms.history import counting
-from wms.history import services as history
+from wms.history import sql as history
 from wms.history.models import Series
 from wms.jobs.models import Workspace
 from wms.taskqueues import draw, priorities, waiting
@@ -259,7 +258,7 @@ def test_storing_a_sample_touches_one_bin_of_each_series() -> None:
     run("ANALYZE history_bin")
 
     steps = explain(
-        history._STORE,
+        history.STORE_SAMPLES,
         {
             "archive": 0,
             "slot": 7,
@@ -289,8 +288,8 @@ def test_what_happened_lately_is_counted_without_reading_all_events(alice: User)
     now = datetime.now(UTC)
     span = {"since": now - timedelta(minutes=2), "until": now}
 
-    events = explain(counting._EVENTS, span | {"events": ["start", "complete"]})
-    waited = explain(counting._WAITED, span | {"ratio": 1.1})
+    events = explain(history.COUNT_EVENTS, span | {"events": ["start", "complete"]})
+    waited = explain(history.COUNT_WAITED, span | {"ratio": 1.1})
 
     for steps in (events, waited):
         assert not scanned_whole(steps, "jobs_jobevent")
