@@ -92,9 +92,8 @@ WHERE series.name = ANY(%(names)s) AND bin.archive = %(archive)s
     AND bin.start >= %(since)s AND bin.start < %(until)s
 """
 
-# By hand, as the next one, of which it is the plain case: thousands of bins are read for each
-# chart, which the ORM would make into objects. The bins are found by the index of their series'
-# names and by `bin_unique`.
+# By hand as the next one, of which it is the plain case. The bins are found by the index of their
+# series' names and by `bin_unique`.
 READ_BINS = f"""
 SELECT series.name, extract(epoch FROM bin.start)::bigint, minimum, total / count, maximum, count,
     last, total, counts

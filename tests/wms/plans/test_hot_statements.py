@@ -18,13 +18,15 @@ from matching.resources import Resource
 from tests.wms.dags.driving import NOW
 from wms.core.actors import Actor
 from wms.core.models import User
+from wms.dags.engine import sql as engine
 from wms.dags.engine import transitions as moves
 from wms.dags.models import Dag, SubmitDescription
-from wms.dags.negotiation import binding
+from wms.dags.negotiation import sql as negotiation
 from wms.history import sql as history
 from wms.history.models import Series
 from wms.jobs.models import Workspace
 from wms.taskqueues import draw, priorities, waiting
+from wms.taskqueues import sql as taskqueues
 from wms.taskqueues.models import TaskQueue
 
 pytestmark = pytest.mark.django_db
@@ -109,7 +111,7 @@ def test_a_job_is_taken_without_looking_at_those_behind_the_oldest_ten(
     task_queue_id = TaskQueue.objects.values_list("pk", flat=True).first()
 
     steps = explain(
-        waiting.TAKE_BY[Law.EXPONENTIAL],
+        taskqueues.TAKE_BY[Law.EXPONENTIAL],
         {"task_queue": task_queue_id, **waiting.ANYONE.parameters()},
     )
 
@@ -126,10 +128,10 @@ def test_a_host_is_given_a_job_that_has_not_failed_there_by_the_same_few_rows(
     run("UPDATE taskqueues_waitingjob SET avoided_hosts = '{wn1}' WHERE job_id %% 50000 < 5", [])
     run("ANALYZE taskqueues_waitingjob")
     taker = waiting.Taker("wn1", patience_s=900)
-    law = waiting.TAKE_BY[Law.EXPONENTIAL]
+    law = taskqueues.TAKE_BY[Law.EXPONENTIAL]
 
     steps = explain(law, {"task_queue": task_queue_id, **taker.parameters()})
-    asked = explain(waiting._HAS_FAILED_AT, {"host": "wn1"})
+    asked = explain(taskqueues.HAS_FAILED_AT, {"host": "wn1"})
 
     assert not scanned_whole(steps, "taskqueues_waitingjob")
     assert rows_read(steps, "taskqueues_waitingjob") <= 22
@@ -201,7 +203,7 @@ def _last_nodes(count: int) -> list[int]:
 
 
 def test_releasing_children_costs_what_the_finished_nodes_cost(wide_dag: Dag) -> None:
-    statement = moves._COUNT_DOWN.format(weak="", is_next=moves._IS_NEXT)
+    statement = engine.count_down()
     values = {"parents": _middle_nodes(100), "dag": wide_dag.pk, "actor": "test", "rank": 1}
 
     steps = explain(statement, values)
@@ -212,7 +214,7 @@ def test_releasing_children_costs_what_the_finished_nodes_cost(wide_dag: Dag) ->
 
 
 def test_giving_up_descendants_costs_what_there_is_below(wide_dag: Dag) -> None:
-    steps = explain(moves._GIVE_UP, {"failed": _middle_nodes(10)})
+    steps = explain(engine.FIND_FUTILE, {"failed": _middle_nodes(10)})
 
     assert not scanned_whole(steps, "dags_edge")
     assert rows_read(steps, "dags_edge") == 10
@@ -329,7 +331,7 @@ def test_binding_costs_what_is_bound_whatever_the_number_of_idle_dags(
     ]
     ads = [{"site_id": site.pk, "attributes": {"Name": "site-a"}}]
 
-    steps = explain(binding._BIND, {"now": NOW, "bound": Jsonb(rows), "ads": Jsonb(ads)})
+    steps = explain(negotiation.BIND_DAGS, {"now": NOW, "bound": Jsonb(rows), "ads": Jsonb(ads)})
 
     assert not scanned_whole(steps, "dags_dag")
     assert rows_read(steps, "dags_dag") == 100
@@ -339,7 +341,7 @@ def test_noting_reasons_costs_what_is_noted(idle_dags: list[int]) -> None:
     reason = {"reasons": ["No site fits now."], "kinds": ["not now"]}
     values = {"dags": idle_dags, "places": [1] * 100, **reason}
 
-    steps = explain(binding._NOTE, values)
+    steps = explain(negotiation.NOTE_REASONS, values)
 
     assert not scanned_whole(steps, "dags_dag")
     assert rows_read(steps, "dags_dag") == 100
