@@ -37,6 +37,7 @@ ON CONFLICT (series_id, archive, slot) DO UPDATE SET
 WHERE bin.start <= excluded.start OR bin.start > statement_timestamp()
 """
 
+# What the next two write.
 _COLUMNS = """
 INSERT INTO history_bin AS bin
     (series_id, archive, slot, start, count, total, minimum, maximum, last, last_at, counts)
@@ -85,6 +86,7 @@ ORDER BY series_id, number
 {_REPLACE}
 """
 
+# The bins that the next two read.
 _FROM = """
 FROM history_series AS series
 JOIN history_bin AS bin ON bin.series_id = series.id

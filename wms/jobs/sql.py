@@ -50,7 +50,6 @@ READ_LIMITS_AT = one_line(f"{READ_LIMITS} WHERE limits.site_id IS NULL OR site.n
 # In the order of the ids, as everybody locks them; found by the primary key. The other one passes
 # over those that other claims use now.
 LOCK_LIMITS = f"{READ_LIMITS} WHERE limits.id = ANY(%s) ORDER BY limits.id FOR UPDATE OF limits"
-
 LOCK_FREE_LIMITS = f"{LOCK_LIMITS} SKIP LOCKED"
 
 # How many open attempts are of a limit's kind. Not counted beyond the maximum: more is as bad. By

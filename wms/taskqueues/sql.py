@@ -269,6 +269,7 @@ SELECT task_queue_id, priority, sum(jobs) FROM gone
 GROUP BY task_queue_id, priority HAVING sum(jobs) <> 0
 """
 
+# The columns of `matching.needs.Needs`, in its order.
 _NEEDS = ", ".join(
     "u.username" if field.name == "owner" else f"q.{field.name}" for field in fields(Needs)
 )
@@ -379,7 +380,6 @@ _OF_TASK_QUEUES = {
     Law.EXPONENTIAL: "-ln(1 - random()) / t.priority",
     Law.UNIFORM: "random() / t.priority",
 }
-
 SCAN_BY = {law: _SCAN.replace("VARIATE", variate) for law, variate in _OF_TASK_QUEUES.items()}
 
 

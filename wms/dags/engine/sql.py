@@ -132,7 +132,6 @@ WITH finished AS (
 )
 SELECT id, kind, is_special FROM counted WHERE is_next
 """
-
 _IS_NEXT = "node.state = 'waiting' AND node.unfinished_parents = finished.parents"
 
 
