@@ -24,12 +24,11 @@ FROM unnest(%(groups)s::bigint[], %(counts)s::int[], %(firsts)s::timestamptz[],
 WHERE g.id = seen.id
 """
 
-# By hand as its neighbours, with whose rows it deals: the ORM would read the bins before it
-# removes them. They are found by `failurebin_unique`.
+# By hand as its neighbours, with whose rows it deals. The bins are found by `failurebin_unique`.
 REMOVE_EMPTY_BINS = "DELETE FROM failures_failurebin WHERE group_id = ANY(%s) AND count <= 0"
 
-# By hand because the ORM cannot remove a part of what it finds without reading it. The bins are
-# found by `failurebin_by_start`.
+# By hand as its neighbours; a batch, so that none takes long. The bins are found by
+# `failurebin_by_start`.
 REMOVE_OLD_BINS = """
 DELETE FROM failures_failurebin WHERE id IN (
     SELECT id FROM failures_failurebin WHERE span = %s AND start < %s LIMIT %s)

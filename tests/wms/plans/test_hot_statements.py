@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import pytest
 from django.db import connection, transaction
@@ -16,84 +13,22 @@ from psycopg.types.json import Jsonb
 from matching.draws import Law
 from matching.resources import Resource
 from tests.wms.dags.driving import NOW
+from tests.wms.plans.explaining import dag_of, explain, rows_read, run, scanned_whole
 from wms.core.actors import Actor
 from wms.core.models import User
 from wms.dags.engine import sql as engine
 from wms.dags.engine import transitions as moves
-from wms.dags.models import Dag, SubmitDescription
+from wms.dags.models import Dag
 from wms.dags.negotiation import sql as negotiation
 from wms.history import sql as history
 from wms.history.models import Series
-from wms.jobs.models import Workspace
-from wms.taskqueues import draw, priorities, waiting
+from wms.taskqueues import draw, waiting
 from wms.taskqueues import sql as taskqueues
 from wms.taskqueues.models import TaskQueue
 
 pytestmark = pytest.mark.django_db
 
 NODE = Resource("site-a", cpu_time_s=300_000, cores=1, memory_mb=2000)
-
-
-def run(sql: str, parameters: Any = None) -> None:
-    with connection.cursor() as cursor:
-        cursor.execute(sql, parameters)
-
-
-def explain(sql: str, parameters: Sequence[Any] | Mapping[str, Any] | None) -> list[dict[str, Any]]:
-    """Run the statement; all steps of its plan, with the real numbers of rows and loops."""
-    with connection.cursor() as cursor:
-        cursor.execute(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {sql}", parameters)
-        found = cursor.fetchone()[0]
-    plan = json.loads(found) if isinstance(found, str) else found
-    return list(_steps(plan[0]["Plan"]))
-
-
-def _steps(step: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    yield step
-    for inner in step.get("Plans", []):
-        yield from _steps(inner)
-
-
-def scanned_whole(steps: list[dict[str, Any]], table: str) -> bool:
-    return any(s["Node Type"] == "Seq Scan" and s.get("Relation Name") == table for s in steps)
-
-
-def rows_read(steps: list[dict[str, Any]], table: str) -> float:
-    scans = [s for s in steps if s.get("Relation Name") == table and "Scan" in s["Node Type"]]
-    return sum(scan["Actual Rows"] * scan["Actual Loops"] for scan in scans)
-
-
-@pytest.fixture
-def waiting_jobs(alice: User) -> None:
-    """50,000 jobs in 5,000 TaskQueues of one segment, half of which are for another site."""
-    run(
-        """
-        INSERT INTO taskqueues_taskqueue (key, owner_id, owner_group, cpu_time_s, cores, memory_mb,
-                                          sites, banned_sites, platforms, tags)
-        SELECT n::text, %s, '', 500, 1, n %% 2000,
-               CASE WHEN n %% 2 = 0 THEN '{}' ELSE '{site-b}' END::varchar[], '{}', '{}', '{}'
-        FROM generate_series(1, 5000) AS n
-        """,
-        [alice.pk],
-    )
-    run(
-        """
-        INSERT INTO taskqueues_waitingjob (job_id, task_queue_id)
-        SELECT n, (SELECT min(id) FROM taskqueues_taskqueue) + n % 5000
-        FROM generate_series(1, 50000) AS n
-        """
-    )
-    run(
-        "INSERT INTO taskqueues_tally (task_queue_id, priority, jobs)"
-        " SELECT task_queue_id, 1, count(*) FROM taskqueues_waitingjob GROUP BY task_queue_id"
-    )
-    run(
-        "INSERT INTO taskqueues_ticket (task_queue_id, cpu_time_s, priority)"
-        " SELECT id, cpu_time_s, 1 FROM taskqueues_taskqueue"
-    )
-    priorities.recompute()
-    for table in ("taskqueue", "waitingjob", "tally", "ticket"):
-        run(f"ANALYZE taskqueues_{table}")
 
 
 def test_a_draw_reads_a_few_task_queues_whatever_their_number(waiting_jobs: None) -> None:
@@ -151,43 +86,6 @@ def test_task_queues_of_one_owner_and_with_a_tag_are_found_by_their_indexes(
         assert not scanned_whole(steps, "taskqueues_taskqueue")
 
 
-def _dag_of(owner: User, nodes: int) -> Dag:
-    """A DAG of so many waiting nodes, without arcs."""
-    dag = Dag.objects.create(
-        name="wide", owner=owner, workspace=Workspace.objects.create(owner=owner)
-    )
-    description = SubmitDescription.objects.create(dag=dag, name="x", content={})
-    run(
-        """
-        INSERT INTO dags_node (dag_id, name, ordinal, submit_description_id, variables, state,
-                               state_reason, unfinished_parents, max_retries, retry_number)
-        SELECT %s, n::text, n, %s, '{}', 'waiting', '', 1, 0, 0
-        FROM generate_series(1, %s) AS n
-        """,
-        [dag.pk, description.pk, nodes],
-    )
-    run("ANALYZE dags_node")
-    return dag
-
-
-@pytest.fixture
-def wide_dag(alice: User) -> Dag:
-    """A root with 30,000 children, each of which has one child: 60,001 nodes."""
-    dag = _dag_of(alice, 60_001)
-    run(
-        """
-        INSERT INTO dags_edge (parent_id, child_id)
-        SELECT parent.id, child.id
-        FROM dags_node AS child
-        JOIN dags_node AS parent
-          ON parent.ordinal = CASE WHEN child.ordinal <= 30001 THEN 1 ELSE child.ordinal - 30000 END
-        WHERE child.ordinal > 1
-        """
-    )
-    run("ANALYZE dags_edge")
-    return dag
-
-
 def _middle_nodes(count: int) -> list[int]:
     with connection.cursor() as cursor:
         cursor.execute(
@@ -224,7 +122,7 @@ def test_moving_nodes_is_planned_for_many_though_few_had_their_state_when_analys
     alice: User,
 ) -> None:
     """Where a single one is expected, a plan that compares each node with each costs the same."""
-    dag = _dag_of(alice, 20_000)
+    dag = dag_of(alice, 20_000)
     run("UPDATE dags_node SET state = 'done' WHERE ordinal < 9000")
     run("ANALYZE dags_node")
     ids = _last_nodes(1000)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-# By hand, because the ORM cannot remove a part of what it finds, and tell what that was. The
-# entries are found by `inbox_topic_key`.
+# By hand, because the ORM cannot tell what it has removed. The entries are found by
+# `inbox_topic_key`.
 TAKE_ENTRIES = """
 DELETE FROM core_inboxentry
 WHERE id IN (

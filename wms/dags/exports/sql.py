@@ -20,9 +20,9 @@ FROM dags_nodeevent WHERE dag_id IN (SELECT id FROM earlier)
 """
 
 # One statement, so that the counts at the top agree with the nodes below them. What was under way
-# when the DAG ended has failed; DAGMan shows it so. By hand, because the ORM cannot join the count
-# of a node's jobs. The nodes are found by `node_by_dag_and_place`, their jobs by the primary key
-# and `job_by_cluster`.
+# when the DAG ended has failed; DAGMan shows it so. By hand, because the ORM would look for a
+# node's jobs once for each of their counts. The nodes are found by `node_by_dag_and_place`, their
+# jobs by the primary key and `job_by_cluster`.
 READ_NODE_STATUSES = """
 WITH node AS (
     SELECT id, ordinal, name, state, state_reason, retry_number, job_id,

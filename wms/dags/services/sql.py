@@ -14,8 +14,8 @@ SELECT id FROM below
 """
 
 # How many parents of each of these nodes have not ended, counted anew after some run again. By
-# hand, because the ORM cannot join the arcs of an update with their weakness. The nodes are found
-# by the primary key, the arcs by the index of their children.
+# hand, so that its conditions can be compared with those of the engine and of the next one. The
+# nodes are found by the primary key, the arcs by the index of their children.
 RECOUNT_PARENTS = """
 UPDATE dags_node AS node
 SET unfinished_parents = (

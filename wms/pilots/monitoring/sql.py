@@ -22,9 +22,9 @@ SELECT DISTINCT site_name FROM (
 ) AS troubled
 """
 
-# A DAG node that is tried again has another job of the same name. What ran on a node before a
-# suspicion of it ended is forgiven. By hand, because the ORM cannot take the latest of an
-# aggregate. The jobs are found by their primary key, the suspicions by `suspected_by_host`.
+# By hand, as it shares its conditions with the one above. A DAG node that is tried again has
+# another job of the same name. What ran on a node before a suspicion of it ended is forgiven. The
+# jobs are found by their primary key, the suspicions by `suspected_by_host`.
 READ_TRIALS = f"""
 SELECT a.site_name, a.host, j.owner_id, j.topic, j.topic_key, j.executable, j.name, j.process,
     CASE WHEN j.topic = '' THEN j.id END,
