@@ -210,7 +210,7 @@ def _plans(workload: Workload) -> dict[str, Any]:
     """
     from django.db import connection, transaction
 
-    from wms.taskqueues import draw, waiting
+    from wms.taskqueues import draw, sql, waiting
 
     found: dict[str, Any] = {}
     pilots = [p for p in workload.mixed_pilots(120, "plans") if p["kind"] == "generic_1core"][:51]
@@ -224,7 +224,7 @@ def _plans(workload: Workload) -> dict[str, Any]:
                 continue
             statement, parameters = draw.explained(name, resource, candidate.needs.cpu_time_s)
             if name == "take":
-                statement = waiting.TAKE_BY[drawn.law]
+                statement = sql.TAKE_BY[drawn.law]
                 parameters = {
                     "task_queue": candidate.task_queue_id,
                     **waiting.ANYONE.parameters(),

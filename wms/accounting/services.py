@@ -10,23 +10,13 @@ from django.db.models.deletion import Collector, ProtectedError
 
 from matching.fairshare import BEST_PRIORITY, decayed_priority
 from wms.accounting.models import AccountingGroup, ConcurrencyLimit, Submitter
+from wms.accounting.sql import CHARGE_SUBMITTERS
 from wms.core.actors import Actor
 from wms.core.audit import record_action
 from wms.core.database.saving import check_row, check_same_name, save_audited
 from wms.core.errors import Conflict, InvalidInput
 from wms.core.models import Role, User
 from wms.core.policy import require_role
-
-# One statement for all submitters; the numbers come from `decayed_priority`, so that the formula
-# stands in one place.
-_UPDATE = """
-UPDATE accounting_submitter AS s
-SET real_priority = n.priority, used_slots = n.slots, used_slot_s = n.slot_s,
-    charged_at = greatest(s.charged_at, %s)
-FROM unnest(%s::bigint[], %s::float8[], %s::float8[], %s::float8[])
-    AS n(id, priority, slots, slot_s)
-WHERE s.id = n.id
-"""
 
 
 def group_for(user: User, name: str) -> AccountingGroup:
@@ -95,7 +85,7 @@ def _update(
         [row.used_slot_s + row.used_slots * s for row, s in timed],
     ]
     with connection.cursor() as cursor:
-        cursor.execute(_UPDATE, [now, *columns])
+        cursor.execute(CHARGE_SUBMITTERS, [now, *columns])
 
 
 def check_group(group: AccountingGroup) -> None:

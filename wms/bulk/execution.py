@@ -28,6 +28,7 @@ from wms.bulk.models import BulkItem, BulkOperation
 from wms.bulk.pruning import prune
 from wms.bulk.registry import find_kind
 from wms.bulk.selectors import active_operations
+from wms.bulk.sql import SETTLE_ITEMS
 from wms.bulk.states import ACTIVE, Outcome
 from wms.core.actors import Actor
 from wms.core.errors import Conflict, NotFound, NotPermitted, PilotageError
@@ -38,12 +39,6 @@ _RUNNER = Actor.system("bulk-operations")
 #: A cycle begins no batch after so long.
 _CYCLE_S = 10.0
 _OURS = "The system failed with it; the administrators find more in the log"
-
-_SETTLE = """
-UPDATE bulk_bulkitem AS item SET outcome = told.outcome, reason = told.reason
-FROM unnest(%s::bigint[], %s::text[], %s::text[]) AS told(object_id, outcome, reason)
-WHERE item.operation_id = %s AND item.object_id = told.object_id
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +174,7 @@ def _left(kind: Kind, action: Action, ids: Sequence[int]) -> dict[int, Told]:
 
 def _settle(operation: BulkOperation, told: Mapping[int, Told]) -> None:
     with connection.cursor() as cursor:
-        cursor.execute(_SETTLE, [
+        cursor.execute(SETTLE_ITEMS, [
             list(told),
             [each.outcome.value for each in told.values()],
             [each.reason.replace("\0", "") for each in told.values()],

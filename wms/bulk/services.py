@@ -22,6 +22,7 @@ from wms.bulk.preview import foreign_objects, must_type
 from wms.bulk.pruning import PREVIEW_LIFE, forget
 from wms.bulk.registry import find_kind
 from wms.bulk.selectors import find_operation
+from wms.bulk.sql import FREEZE_SELECTION
 from wms.bulk.states import ACTIVE, BulkState, Outcome
 from wms.core.actors import Actor
 from wms.core.audit import record_action
@@ -43,13 +44,6 @@ MAX_ACTIVE = 3
 MAX_PREVIEWS = 5
 MAX_REASON = 2000
 NO_MATCH = "it did not fit the filter any more when the operation was confirmed"
-
-# One statement, so that what is frozen is one state of the table; in the order of the objects, as
-# they are locked later. A filter may find an object twice, by two of its attempts.
-_FREEZE = """
-INSERT INTO bulk_bulkitem (operation_id, object_id)
-SELECT DISTINCT %s::bigint, chosen.id FROM ({rows}) AS chosen(id) ORDER BY chosen.id LIMIT %s
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +140,9 @@ def _insert_items(operation: BulkOperation, rows: QuerySet[Any]) -> int:
     except EmptyResultSet:
         return 0
     with connection.cursor() as cursor:
-        cursor.execute(_FREEZE.format(rows=text), [operation.pk, *parameters, MAX_OBJECTS + 1])
+        cursor.execute(
+            FREEZE_SELECTION.format(rows=text), [operation.pk, *parameters, MAX_OBJECTS + 1]
+        )
         return int(cursor.rowcount)
 
 

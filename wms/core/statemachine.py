@@ -14,51 +14,12 @@ from django.db.models.functions import Now
 
 from wms.core.actors import Actor
 from wms.core.database.prepared import Parameter, update_statement
-from wms.core.database.statements import one_line, prepared_rows, whole_numbers
+from wms.core.database.statements import prepared_rows, whole_numbers
 from wms.core.errors import ReasonRequired
 from wms.core.inbox import knock
 from wms.core.models import EventRecord, InboxEntry
+from wms.core.sql import BEGIN_ENTITIES, TELL_OBSERVERS, TELL_SUBMITTERS, apply_event
 from wms.core.transitions import Applied, TransitionTable
-
-_BEGIN = """
-INSERT INTO {table} ({subject}, event, from_state, to_state, actor, reason, facts, created_at)
-SELECT id, %s, %s, %s, %s, '', '{{}}', statement_timestamp() FROM unnest(%s::bigint[]) AS id
-ORDER BY id
-"""
-
-# By hand, as one statement: it is what every job, pilot, DAG and request goes through several
-# times. The entities are locked in id order before any is changed: whoever waits for one of them
-# goes on with the row as it is then, and leaves it if its state does not fit any more. Nothing
-# reads what the rows of `locked` are but `moved`, by the primary key, and `written`, in one pass:
-# the statement is planned once for one entity and for thousands.
-_APPLY = """
-WITH locked AS MATERIALIZED (
-    SELECT id, state FROM {entities}
-    WHERE id = ANY(%(ids)s::bigint[]) AND state = ANY(%(sources)s::text[])
-    ORDER BY id FOR UPDATE
-), {moved}written AS (
-    INSERT INTO {events}
-        ({subject}, event, from_state, to_state, actor, reason{cause}, facts, created_at)
-    SELECT id, %(event)s::text, state, coalesce(%(target)s::text, state), %(actor)s::text,
-        %(reason)s::text{said}, coalesce(%(facts)s::jsonb -> id::text, '{{}}'),
-        statement_timestamp()
-    FROM locked ORDER BY id
-    RETURNING {subject} AS entity_id, id
-){told}
-SELECT entity_id, id, {topics} FROM written ORDER BY entity_id
-"""
-_MOVED = "moved AS ({update} FROM locked WHERE {entities}.id = locked.id), "
-_TOLD = """, told AS (
-    INSERT INTO core_inboxentry (topic, key, kind, subject_id)
-    {listeners}
-    RETURNING topic
-)"""
-# The topic of an entity never changes.
-_SUBMITTERS = """
-SELECT e.topic, e.topic_key, %(kind)s::text, written.id
-FROM written JOIN {entities} AS e ON e.id = written.entity_id WHERE e.topic <> ''
-"""
-_OBSERVERS = "SELECT %(observers)s::text, 0, %(kind)s::text, written.id FROM written"
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +106,7 @@ class StateMachine:
         table, subject = self.event_model._meta.db_table, f"{self.subject}_id"
         with connection.cursor() as cursor:
             cursor.execute(
-                _BEGIN.format(table=table, subject=subject),
+                BEGIN_ENTITIES.format(table=table, subject=subject),
                 [event, source, step.target, actor.name, whole_numbers(ids)],
             )
 
@@ -175,8 +136,8 @@ class StateMachine:
         """Who hears of this event, as statements that select the rows for their inboxes."""
         if not is_announced:
             return ()
-        submitters = (_SUBMITTERS,) if event in self.announced else ()
-        return (*submitters, _OBSERVERS) if event in self.observed else submitters
+        submitters = (TELL_SUBMITTERS,) if event in self.announced else ()
+        return (*submitters, TELL_OBSERVERS) if event in self.observed else submitters
 
     def _write(
         self,
@@ -223,8 +184,7 @@ def _statement(
 
     Changes with the same expressions are one statement; their values are parameters of it.
     """
-    entities = f'"{machine.model._meta.db_table}"'
-    moved = ""
+    update = ""
     if changes is not None:
         state = {"state": Parameter("target"), "state_since": Now()}
         if machine.has_causes:
@@ -233,16 +193,11 @@ def _statement(
             machine.model._default_manager.all(),
             {**state, "state_reason": Parameter("reason"), **dict(changes)},
         )
-        moved = _MOVED.format(update=update, entities=entities)
-    told = _TOLD.format(listeners=" UNION ALL ".join(listeners)).replace("{entities}", entities)
-    statement = _APPLY.format(
-        entities=entities,
+    return apply_event(
+        entities=f'"{machine.model._meta.db_table}"',
         events=machine.event_model._meta.db_table,
         subject=f"{machine.subject}_id",
-        cause=", cause" if machine.has_causes else "",
-        said=", %(cause)s::text" if machine.has_causes else "",
-        moved=moved,
-        told=told if listeners else "",
-        topics="(SELECT array_agg(DISTINCT topic) FROM told)" if listeners else "NULL",
+        update=update,
+        has_causes=machine.has_causes,
+        listeners=listeners,
     )
-    return one_line(statement)

@@ -12,6 +12,7 @@ from django.db.backends.utils import CursorWrapper
 
 from wms.core.database.statements import whole_numbers
 from wms.failures.models import FailureBin
+from wms.failures.sql import ADD_TO_BINS, ADD_TO_GROUPS, REMOVE_EMPTY_BINS, REMOVE_OLD_BINS
 
 Span = FailureBin.Span
 #: For so long bins are kept.
@@ -25,28 +26,6 @@ AT_SITES = {Span.HOUR: Span.SITE_HOUR, Span.DAY: Span.SITE_DAY}
 _HOURS = frozenset({Span.HOUR, Span.SITE_HOUR})
 #: So many old bins are removed in one go.
 _REMOVED_AT_ONCE = 5000
-
-_ADD_TO_BINS = """
-INSERT INTO failures_failurebin AS bin (group_id, span, start, site_name, count)
-SELECT * FROM unnest(
-    %(groups)s::bigint[], %(spans)s::text[], %(starts)s::timestamptz[], %(sites)s::text[],
-    %(counts)s::int[])
-ON CONFLICT (group_id, span, start, site_name)
-DO UPDATE SET count = bin.count + excluded.count
-"""
-_ADD_TO_GROUPS = """
-UPDATE failures_failuregroup AS g
-SET total = g.total + seen.count,
-    first_seen = least(g.first_seen, seen.first), last_seen = greatest(g.last_seen, seen.last)
-FROM unnest(%(groups)s::bigint[], %(counts)s::int[], %(firsts)s::timestamptz[],
-    %(lasts)s::timestamptz[]) AS seen(id, count, first, last)
-WHERE g.id = seen.id
-"""
-_REMOVE_EMPTY = "DELETE FROM failures_failurebin WHERE group_id = ANY(%s) AND count <= 0"
-_REMOVE_OLD = """
-DELETE FROM failures_failurebin WHERE id IN (
-    SELECT id FROM failures_failurebin WHERE span = %s AND start < %s LIMIT %s)
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,16 +63,16 @@ def add_counts(counted: Iterable[Counted], *, now: datetime) -> None:
         names = ("groups", "spans", "starts", "sites", "counts")
         if rows:
             columns = [list(column) for column in zip(*rows, strict=True)]
-            cursor.execute(_ADD_TO_BINS, dict(zip(names, columns, strict=True)))
+            cursor.execute(ADD_TO_BINS, dict(zip(names, columns, strict=True)))
         if any(row[-1] < 0 for row in rows):
-            cursor.execute(_REMOVE_EMPTY, [sorted(groups)])
+            cursor.execute(REMOVE_EMPTY_BINS, [sorted(groups)])
 
 
 def _add_to_groups(cursor: CursorWrapper, groups: Mapping[int, list[Counted]]) -> None:
     ids = sorted(groups)
     times = {pk: [each.at for each in groups[pk]] for pk in ids}
     cursor.execute(
-        _ADD_TO_GROUPS,
+        ADD_TO_GROUPS,
         {
             "groups": whole_numbers(ids),
             "counts": [sum(each.number for each in groups[pk]) for pk in ids],
@@ -109,6 +88,6 @@ def remove_old_bins(*, now: datetime) -> int:
     with connection.cursor() as cursor:
         for span, kept in KEPT.items():
             oldest = start_of(span, now - kept)
-            cursor.execute(_REMOVE_OLD, [span.value, oldest, _REMOVED_AT_ONCE])
+            cursor.execute(REMOVE_OLD_BINS, [span.value, oldest, _REMOVED_AT_ONCE])
             removed += cursor.rowcount
     return removed

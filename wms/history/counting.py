@@ -17,6 +17,7 @@ from django.db import connection
 
 from matching.rings import SPREAD_RATIO
 from wms.history.operations import Counted, store_counts
+from wms.history.sql import COUNT_EVENTS, COUNT_MATCHES, COUNT_WAITED, FIND_SETTLED
 
 #: A sampler that was away for longer leaves a gap. The finest archive holds twice as much.
 LOOKS_BACK = timedelta(hours=12)
@@ -45,71 +46,6 @@ FAILURES = (
 WAITING = "waiting.seconds"
 MATCHES = "negotiation.matches"
 
-# Events are written in the transaction of the change, with the time of its statement.
-_EVENTS = """
-SELECT date_trunc('minute', event.created_at AT TIME ZONE 'UTC') AS minute, event.event,
-    attempt.site_name, attempt.why, count(*)
-FROM jobs_jobevent AS event
-LEFT JOIN LATERAL (
-    SELECT site_name, CASE
-        WHEN stopped_by = 'watchdog' THEN 'watchdog'
-        WHEN stopped_by = 'pilot_time' THEN 'pilot_time'
-        WHEN stopped_by = 'preemption' THEN 'preempted'
-        WHEN outcome = 'not_run' THEN 'not_run'
-        WHEN outcome = 'lost' THEN 'pilot_lost'
-        WHEN outcome = 'killed' OR stopped_by <> '' THEN 'stopped'
-        WHEN signal IS NOT NULL THEN 'signal'
-        WHEN exit_code <> 0 THEN 'exit_code'
-        WHEN event.cause = 'outputs' THEN 'output_missing'
-        ELSE 'other' END AS why
-    FROM jobs_attempt
-    WHERE job_id = event.job_id AND matched_at <= event.created_at
-        AND event.event IN ('fail', 'reschedule', 'complete', 'start')
-    ORDER BY number DESC LIMIT 1
-) AS attempt ON true
-WHERE event.created_at >= %(since)s AND event.created_at < %(until)s
-    AND event.event = ANY(%(events)s)
-GROUP BY 1, 2, 3, 4
-"""
-# A job waits from when it joined a TaskQueue last. Classes are those of `matching.rings`.
-_WAITED = """
-SELECT minute, class, count(*), sum(waited), min(waited), max(waited)
-FROM (
-    SELECT minute, waited, CASE WHEN waited < 1 THEN 0
-        ELSE floor(ln(waited) / ln(%(ratio)s))::int + 1 END AS class
-    FROM (
-        SELECT date_trunc('minute', event.created_at AT TIME ZONE 'UTC') AS minute,
-            greatest(0, extract(epoch FROM event.created_at - queued.created_at))::float8 AS waited
-        FROM jobs_jobevent AS event
-        CROSS JOIN LATERAL (
-            SELECT created_at FROM jobs_jobevent
-            WHERE job_id = event.job_id AND id < event.id
-                AND event IN ('enqueue', 'requeue', 'release')
-            ORDER BY id DESC LIMIT 1
-        ) AS queued
-        WHERE event.created_at >= %(since)s AND event.created_at < %(until)s
-            AND event.event = 'start'
-    ) AS started
-) AS classed
-GROUP BY minute, class
-"""
-_MATCHED = """
-SELECT date_trunc('minute', started_at AT TIME ZONE 'UTC'), sum(matches)
-FROM dags_negotiationcycle
-WHERE started_at >= %(since)s AND started_at < %(until)s AND matches > 0
-GROUP BY 1
-"""
-# A transaction that is open now may still add events of any time since it began; one that has
-# changed nothing yet, of any time since its statement began.
-_SETTLED = """
-SELECT statement_timestamp(), least(statement_timestamp(), (
-    SELECT min(CASE WHEN backend_xid IS NULL THEN query_start ELSE xact_start END)
-    FROM pg_stat_activity
-    WHERE datname = current_database() AND backend_type = 'client backend'
-        AND pid <> pg_backend_pid() AND (backend_xid IS NOT NULL OR state = 'active')
-))
-"""
-
 
 def count_up_to_now(settled: datetime | None) -> datetime:
     """Count and store the minutes that may have changed since all before `settled` was counted.
@@ -119,7 +55,7 @@ def count_up_to_now(settled: datetime | None) -> datetime:
     which one that was set back is believed.
     """
     with connection.cursor() as cursor:
-        cursor.execute(_SETTLED)
+        cursor.execute(FIND_SETTLED)
         times: tuple[datetime, datetime] = cursor.fetchone()
     now, horizon = times
     since = _minute_of(max(min(settled or now, horizon), now - LOOKS_BACK))
@@ -162,7 +98,7 @@ def _of_events(span: dict[str, Any]) -> Iterator[Counted]:
     names = {event: name for name, event in THROUGHPUT.items()}
     sums: dict[tuple[str, datetime], int] = defaultdict(int)
     events = [*names, "reschedule"]
-    for minute, event, site, why, number in _rows(_EVENTS, span | {"events": events}):
+    for minute, event, site, why, number in _rows(COUNT_EVENTS, span | {"events": events}):
         for series in _series_of(names.get(event, ""), site, why):
             sums[series, minute] += number
     for (series, minute), number in sums.items():
@@ -183,7 +119,7 @@ def _series_of(name: str, site: str | None, why: str | None) -> Iterable[str]:
 
 def _waited(span: dict[str, Any]) -> Iterator[Counted]:
     by_minute: dict[datetime, list[tuple[Any, ...]]] = defaultdict(list)
-    for minute, *row in _rows(_WAITED, span | {"ratio": SPREAD_RATIO}):
+    for minute, *row in _rows(COUNT_WAITED, span | {"ratio": SPREAD_RATIO}):
         by_minute[minute].append(tuple(row))
     for minute, rows in by_minute.items():
         numbers, totals, minima, maxima = ([row[at] for row in rows] for at in range(1, 5))
@@ -193,5 +129,5 @@ def _waited(span: dict[str, Any]) -> Iterator[Counted]:
 
 
 def _matched(span: dict[str, Any]) -> Iterator[Counted]:
-    for minute, number in _rows(_MATCHED, span):
+    for minute, number in _rows(COUNT_MATCHES, span):
         yield Counted.number(MATCHES, minute, number)

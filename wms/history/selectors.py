@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from django.db import connection
 
 from matching.rings import ARCHIVES, Resolution, archive_named
+from wms.history.sql import READ_BINS, READ_POINTS
 
 
 class Point(NamedTuple):
@@ -30,32 +31,6 @@ class Point(NamedTuple):
         return datetime.fromtimestamp(self.start_s, UTC)
 
 
-_FROM = """
-FROM history_series AS series
-JOIN history_bin AS bin ON bin.series_id = series.id
-WHERE series.name = ANY(%(names)s) AND bin.archive = %(archive)s
-    AND bin.start >= %(since)s AND bin.start < %(until)s
-"""
-_BINS = f"""
-SELECT series.name, extract(epoch FROM bin.start)::bigint, minimum, total / count, maximum, count,
-    last, total, counts
-{_FROM}
-ORDER BY bin.start
-"""
-# Bins taken together; of arrays the largest is that with the largest first element.
-_POINTS = f"""
-SELECT name, number * %(step)s, minimum, total / samples, maximum, samples, latest[2], total
-FROM (
-    SELECT series.name, floor(extract(epoch FROM bin.start) / %(step)s)::bigint AS number,
-        min(minimum) AS minimum, max(maximum) AS maximum, sum(count)::int AS samples,
-        sum(total) AS total, max(ARRAY[extract(epoch FROM bin.start)::float8, last]) AS latest
-    {_FROM}
-    GROUP BY 1, 2
-) AS joined
-ORDER BY number
-"""
-
-
 def read_series(
     names: Sequence[str], *, archive: str, now: datetime, since: datetime | None = None
 ) -> dict[str, list[Point]]:
@@ -66,7 +41,7 @@ def read_series(
     ring = archive_named(archive)
     oldest = ring.oldest_start(now)
     first = max(oldest, since) if since is not None else oldest
-    points = _read(_BINS, names, Resolution(ring), first, ring.end_of(now))
+    points = _read(READ_BINS, names, Resolution(ring), first, ring.end_of(now))
     return {name: list(found.values()) for name, found in points.items()}
 
 
@@ -79,7 +54,9 @@ def read_points(
     spreads. One query.
     """
     first = _first(resolution, since, until, now)
-    return _read(_BINS if resolution.factor == 1 else _POINTS, names, resolution, first, until)
+    return _read(
+        READ_BINS if resolution.factor == 1 else READ_POINTS, names, resolution, first, until
+    )
 
 
 def read_spread(
@@ -87,7 +64,7 @@ def read_spread(
 ) -> dict[int, Point]:
     """The points of a spread, with how many values were in each class. One query."""
     first = _first(resolution, since, until, now)
-    found = _read(_BINS, [name], resolution, first, until)[name]
+    found = _read(READ_BINS, [name], resolution, first, until)[name]
     together: dict[int, list[Point]] = defaultdict(list)
     for start_s, point in found.items():
         together[start_s // resolution.step_s * resolution.step_s].append(point)

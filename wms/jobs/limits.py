@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from itertools import chain
 from typing import Any
 
 from django.db import connection, transaction
@@ -23,29 +22,15 @@ from wms.accounting.models import AccountingGroup
 from wms.core.actors import Actor
 from wms.core.audit import record_action
 from wms.core.database.saving import check_row, save_audited
-from wms.core.database.statements import one_line, prepared_rows
+from wms.core.database.statements import prepared_rows
 from wms.core.errors import InvalidInput
 from wms.core.models import User
 from wms.jobs.models import Attempt, RunningLimit
+from wms.jobs.sql import LOCK_FREE_LIMITS, LOCK_LIMITS, READ_LIMITS, READ_LIMITS_AT, count_running
 from wms.sites.policy import require_configuring, sites_of
 
 #: What operators set; `last_match_at` belongs to the claims.
 _CONFIGURED = ("site_id", "job_type", "owner_group", "maximum", "min_interval_s", "note")
-
-# By hand, because every claim reads them, and most installations have few or none.
-_READ = """
-SELECT limits.id, coalesce(site.name, ''), limits.job_type, limits.owner_group, limits.maximum,
-       limits.min_interval_s, limits.last_match_at
-FROM jobs_runninglimit AS limits LEFT JOIN sites_site AS site ON site.id = limits.site_id
-"""
-_READ_AT = one_line(f"{_READ} WHERE limits.site_id IS NULL OR site.name = %(site)s")
-_LOCK = f"{_READ} WHERE limits.id = ANY(%s) ORDER BY limits.id FOR UPDATE OF limits"
-
-# How many open attempts are of a limit's kind. Not counted beyond the maximum: more is as bad.
-_COUNT = """
-SELECT %s::bigint, count(*)
-FROM (SELECT 1 FROM jobs_attempt WHERE outcome = ''{conditions} LIMIT %s) AS running
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,16 +44,14 @@ class _Limit:
     min_interval_s: float | None
     last_match_at: datetime | None
 
-    def count(self) -> tuple[str, list[int | str | None]]:
-        """The statement that counts what runs of it, and its parameters."""
+    def columns(self) -> dict[str, str]:
+        """The columns of attempts that tell what is of it."""
         given = {
             "site_name": self.site,
             "job_type": self.kind.job_type,
             "owner_group": self.kind.owner_group,
         }
-        columns = {name: value for name, value in given.items() if value}
-        conditions = "".join(f" AND {name} = %s" for name in columns)
-        return _COUNT.format(conditions=conditions), [self.id, *columns.values(), self.maximum]
+        return {name: value for name, value in given.items() if value}
 
     def reason(self, running: int, now: datetime) -> str:
         """Why nothing of its kind may start now, when so many run; empty when it may."""
@@ -111,7 +94,7 @@ class Gate:
     @classmethod
     def at(cls, site_name: str, now: datetime) -> Gate:
         """The gate of a site: its limits, and those over all sites. One query."""
-        return cls(now, _limits(prepared_rows(_READ_AT, {"site": site_name})))
+        return cls(now, _limits(prepared_rows(READ_LIMITS_AT, {"site": site_name})))
 
     def reached(self) -> tuple[JobKind, ...]:
         """The kinds of which none may start now, as it looks without a lock. At most one query."""
@@ -147,7 +130,7 @@ class Gate:
         """
         ids = {limit.id for limit in limits}
         may_wait = min(ids - self._held, default=0) > max(self._held, default=0)
-        locked = _read(_LOCK if may_wait else f"{_LOCK} SKIP LOCKED", [list(ids)])
+        locked = _read(LOCK_LIMITS if may_wait else LOCK_FREE_LIMITS, [list(ids)])
         self._held |= {limit.id for limit in locked}
         # One that is missing although this waited was deleted, and limits nothing any more.
         busy = [] if may_wait else [limit for limit in limits if limit.id not in self._held]
@@ -156,7 +139,7 @@ class Gate:
 
 def reached_limits(now: datetime) -> list[ReachedLimit]:
     """All limits that let nothing of their kind start now. Two queries at most."""
-    return _reached(_read(_READ, []), now)
+    return _reached(_read(READ_LIMITS, []), now)
 
 
 def _read(statement: str, parameters: Sequence[str | list[int]]) -> list[_Limit]:
@@ -182,9 +165,12 @@ def _running(limits: Sequence[_Limit]) -> dict[int, int]:
     """How many jobs of each limit's kind have a pilot, up to the limit's maximum. One query."""
     if not limits:
         return {}
-    statements, parameters = zip(*(limit.count() for limit in limits), strict=True)
+    kinds = [limit.columns() for limit in limits]
+    parameters: list[int | str | None] = []
+    for limit, columns in zip(limits, kinds, strict=True):
+        parameters += [limit.id, *columns.values(), limit.maximum]
     with connection.cursor() as cursor:
-        cursor.execute(" UNION ALL ".join(statements), list(chain.from_iterable(parameters)))
+        cursor.execute(count_running(kinds), parameters)
         return dict(cursor.fetchall())
 
 

@@ -15,38 +15,12 @@ from wms.core.models import User
 from wms.jobs import lifecycle
 from wms.jobs.models import Workspace
 from wms.jobs.specs import CLUSTER_MARK, JobSpec
+from wms.jobs.sql import INSERT_JOBS, RESERVE_JOB_IDS
 from wms.jobs.states import JobState
 
 #: Rows of one statement: few enough that the server is soon at work, many enough that it is worth
 #: a statement.
 _BATCH = 125
-
-_NEW_IDS = """
-SELECT nextval(pg_get_serial_sequence('jobs_job', 'id')) FROM generate_series(1, %s)
-"""
-
-# The rows travel as one JSON value, which is several times as fast as a value for each column; the
-# needs, which many jobs have in common, apart from them.
-_INSERT = """
-INSERT INTO jobs_job
-    (id, name, owner_id, workspace_id, state, state_reason, executable, arguments, environment,
-     input_files, output_files, stdout_name, stderr_name, needs, priority, attributes,
-     wall_limit_s, max_attempts, attempt_number, topic, topic_key, cluster_id, process,
-     max_retries, periodic, request_disk_mb, directory, avoided_hosts)
-SELECT job.id, job.name, %(owner)s, %(workspace)s, %(state)s, '', job.executable, job.arguments,
-     job.environment, job.input_files, job.output_files, job.stdout_name, job.stderr_name,
-     of_job.needs, job.priority, job.attributes, job.wall_limit_s, job.max_attempts, 0,
-     %(topic)s, %(topic_key)s, job.cluster_id, job.process, job.max_retries, job.periodic,
-     job.request_disk_mb, job.directory, coalesce(job.avoided_hosts, '{}')
-FROM jsonb_to_recordset(%(jobs)s::jsonb) AS job(
-    id bigint, name text, executable text, arguments text[], environment jsonb,
-    input_files varchar[], output_files varchar[], stdout_name text, stderr_name text,
-    needs_number integer, priority smallint, attributes jsonb, wall_limit_s integer,
-    max_attempts smallint, cluster_id bigint, process integer, max_retries smallint,
-    periodic jsonb, request_disk_mb integer, directory text, avoided_hosts varchar[])
-JOIN jsonb_to_recordset(%(needs)s::jsonb) AS of_job(number integer, needs jsonb)
-    ON of_job.number = job.needs_number
-"""
 
 
 class JobWriter:
@@ -101,7 +75,7 @@ class JobWriter:
         ]
         with connection.cursor() as cursor:
             cursor.execute(
-                _INSERT,
+                INSERT_JOBS,
                 {"jobs": json.dumps(self._rows), "needs": json.dumps(needs), **self._common},
             )
         lifecycle.begin("enqueue", [row["id"] for row in self._rows], actor=self._actor)
@@ -110,7 +84,7 @@ class JobWriter:
 
 def _new_ids(number: int) -> list[int]:
     with connection.cursor() as cursor:
-        cursor.execute(_NEW_IDS, [number])
+        cursor.execute(RESERVE_JOB_IDS, [number])
         return sorted(row[0] for row in cursor.fetchall())
 
 

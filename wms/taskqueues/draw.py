@@ -13,8 +13,9 @@ from typing import Any
 from matching.draws import Law
 from matching.needs import Needs
 from matching.resources import JobKind, Resource
-from wms.core.database.statements import one_line, prepared_rows
-from wms.taskqueues.waiting import ANYONE, TAKING_OF_CHOSEN, Taken, Taker
+from wms.core.database.statements import prepared_rows
+from wms.taskqueues.sql import SCAN_BY, THROW, fitting
+from wms.taskqueues.waiting import ANYONE, Taken, Taker
 
 #: Conditions that have no parameter of their name.
 _WITHOUT_VALUE = frozenset({"excluded", "is_plain"})
@@ -25,115 +26,9 @@ _FRESH = 1000
 #: So many TaskQueues are read ahead in the order of the draw.
 _AHEAD = 10
 
-_NEEDS = ", ".join(
-    "u.username" if field.name == "owner" else f"q.{field.name}" for field in fields(Needs)
-)
-
-# What `matching.resources.Resource.refusal` asks, in the same order of columns as it is quickest.
-_ALWAYS = """
-    q.cores <= %(cores)s AND q.memory_mb <= %(memory_mb)s AND q.gpus <= %(gpus)s
-    AND q.setup = %(setup)s
-    AND (q.platforms = '{}' OR %(platform)s = ANY(q.platforms))
-    AND q.tags <@ %(tags)s::varchar[]
-    AND (q.sites = '{}' OR %(site)s = ANY(q.sites))
-    AND NOT %(site)s = ANY(q.banned_sites)
-    AND (q.queues = '{}' OR %(queue)s = ANY(q.queues))
-    AND (q.pilot_types = '{}' OR %(pilot_type)s = ANY(q.pilot_types))
-"""
 _COLUMNS = (
     "site", "queue", "platform", "setup", "pilot_type", "cores", "memory_mb", "gpus",
 )  # fmt: skip
-_SOMETIMES = {
-    "required_tags": "q.tags @> %(required_tags)s::varchar[]",
-    "owner": "q.owner_id = (SELECT id FROM core_user WHERE username = %(owner)s)",
-    "owner_groups": "q.owner_group = ANY(%(owner_groups)s::text[])",
-    "excluded": """NOT EXISTS (
-        SELECT FROM unnest(%(excluded_types)s::text[], %(excluded_groups)s::text[])
-            AS kind(job_type, owner_group)
-        WHERE kind.job_type IN ('', q.job_type) AND kind.owner_group IN ('', q.owner_group))""",
-    "tried": "q.id <> ALL(%(tried)s::bigint[])",
-    "failed": "q.requirements <> ALL(%(failed)s::text[])",
-    "hopeless": """(q.requirements = '' OR q.owner_id NOT IN (
-        SELECT id FROM core_user WHERE username = ANY(%(hopeless)s::text[])))""",
-    "is_plain": "q.requirements = ''",
-}
-
-# The tickets of a segment lie side by side, each as long as its TaskQueue's priority. A random
-# point in their sum hits one of them in proportion to its priority, found by the index however
-# many there are. A point that hits a TaskQueue that does not fit, or a gap that a removed one left,
-# is thrown again: so those that fit keep their proportions among each other. Tickets without a
-# place yet are few; they lie behind the others. The points are looked at one after the other,
-# because the scalar subquery stands in the list of columns, and only up to the first hit.
-# Where nothing else is to be asked, the job is taken in the same statement.
-_THROW = """
-WITH top AS MATERIALIZED (
-    SELECT max(cpu_time_s) AS cpu_time_s FROM taskqueues_ticket WHERE cpu_time_s <= %(cpu_time_s)s
-), fresh AS MATERIALIZED (
-    SELECT id, priority, sum(priority) OVER (ORDER BY id) AS ends_at
-    FROM (
-        SELECT task_queue_id AS id, priority FROM taskqueues_ticket
-        WHERE cpu_time_s = (SELECT cpu_time_s FROM top) AND starts_at IS NULL
-        LIMIT %(fresh)s
-    ) AS unplaced
-), whole AS MATERIALIZED (
-    SELECT coalesce((
-            SELECT t.starts_at + t.priority FROM taskqueues_ticket AS t
-            WHERE t.cpu_time_s = (SELECT cpu_time_s FROM top) AND t.starts_at IS NOT NULL
-            ORDER BY t.starts_at DESC LIMIT 1
-        ), 0) AS placed,
-        coalesce((SELECT max(ends_at) FROM fresh), 0) AS fresh
-), thrown AS MATERIALIZED (
-    SELECT random() * (placed + fresh) AS point FROM whole, generate_series(1, %(points)s)
-), hit AS MATERIALIZED (
-    SELECT id FROM (
-        SELECT (
-            SELECT q.id FROM taskqueues_taskqueue AS q
-            WHERE q.id = coalesce((
-                SELECT CASE WHEN thrown.point < t.starts_at + t.priority THEN t.task_queue_id END
-                FROM taskqueues_ticket AS t
-                WHERE t.cpu_time_s = (SELECT cpu_time_s FROM top) AND t.starts_at <= thrown.point
-                ORDER BY t.starts_at DESC LIMIT 1
-            ), (
-                SELECT id FROM fresh, whole
-                WHERE thrown.point - placed >= fresh.ends_at - fresh.priority
-                  AND thrown.point - placed < fresh.ends_at
-                LIMIT 1
-            )) AND {fits}
-        ) AS id
-        FROM thrown
-        OFFSET 0
-    ) AS points
-    WHERE id IS NOT NULL
-    LIMIT 1
-), chosen AS MATERIALIZED (
-    SELECT q.id FROM hit JOIN taskqueues_taskqueue AS q ON q.id = hit.id
-    WHERE %(at_once)s AND q.requirements = ''
-      AND NOT EXISTS (SELECT FROM taskqueues_taskqueuepolicy WHERE law <> 'exponential')
-), {taking}
-SELECT top.cpu_time_s, (SELECT law FROM taskqueues_taskqueuepolicy WHERE id = 1),
-    (SELECT job_id FROM gone), (SELECT sum(jobs) FROM level), q.id, {needs}
-FROM top LEFT JOIN (hit
-    JOIN taskqueues_taskqueue AS q ON q.id = hit.id JOIN core_user AS u ON u.id = q.owner_id
-) ON true
-"""
-
-# Every TaskQueue between two segments is looked at: for resources that few of them fit, which
-# points hit too rarely, and for the other law, which has no such intervals.
-_SCAN = """
-SELECT q.id, {needs}
-FROM taskqueues_taskqueue AS q
-JOIN taskqueues_ticket AS t ON t.task_queue_id = q.id
-JOIN core_user AS u ON u.id = q.owner_id
-WHERE q.cpu_time_s BETWEEN %(least_s)s AND %(segment_s)s AND {fits}
-ORDER BY q.cpu_time_s DESC, VARIATE
-LIMIT %(ahead)s
-"""
-#: `matching.draws.variate`.
-_VARIATES = {
-    Law.EXPONENTIAL: "-ln(1 - random()) / t.priority",
-    Law.UNIFORM: "random() / t.priority",
-}
-_SCAN_BY = {law: _SCAN.replace("VARIATE", variate) for law, variate in _VARIATES.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +94,7 @@ class Draw:
 
     def _throw(self) -> tuple[int | None, list[Candidate]]:
         [(segment_s, law, job_id, jobs, *columns)] = self._rows(
-            _THROW,
+            THROW,
             points=self._points,
             fresh=_FRESH,
             at_once=self._takes_at_once,
@@ -215,7 +110,7 @@ class Draw:
         return segment_s, [replace(_candidate(columns), taken=taken)]
 
     def _scan(self, least_s: int, segment_s: int) -> list[Candidate]:
-        statement = _SCAN_BY[self.law]
+        statement = SCAN_BY[self.law]
         rows = self._rows(statement, least_s=least_s, segment_s=segment_s, ahead=_AHEAD)
         return [_candidate(row) for row in rows]
 
@@ -227,7 +122,7 @@ class Draw:
 
 def explained(name: str, resource: Resource, segment_s: int) -> tuple[str, dict[str, Any]]:
     """The statement `throw` or `scan` as it is sent: for tests and benchmarks of plans."""
-    sql = _THROW if name == "throw" else _SCAN_BY[Law.EXPONENTIAL]
+    sql = THROW if name == "throw" else SCAN_BY[Law.EXPONENTIAL]
     statement, values = _bound(sql, resource, {})
     segment = {"least_s": segment_s, "segment_s": segment_s, "cpu_time_s": segment_s}
     return statement, {**values, **segment, "points": _POINTS, "fresh": _FRESH, "ahead": _AHEAD,
@@ -243,14 +138,13 @@ def _bound(sql: str, resource: Resource, left_out: Mapping[str, Any]) -> tuple[s
         "excluded": resource.excluded,
         **left_out,
     }
-    fits = " AND ".join([_ALWAYS, *(_SOMETIMES[name] for name in sometimes if sometimes[name])])
     values = {name: getattr(resource, name) for name in _COLUMNS} | {
         "tags": list(resource.tags),
         "excluded_types": [kind.job_type for kind in resource.excluded],
         "excluded_groups": [kind.owner_group for kind in resource.excluded],
         **{name: value for name, value in sometimes.items() if name not in _WITHOUT_VALUE},
     }
-    return one_line(sql.format(fits=fits, needs=_NEEDS, taking=TAKING_OF_CHOSEN)), values
+    return fitting(sql, [name for name in sometimes if sometimes[name]]), values
 
 
 def _candidate(columns: Any) -> Candidate:

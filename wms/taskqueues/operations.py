@@ -18,61 +18,14 @@ from wms.core.models import User
 from wms.taskqueues import arrivals, waiting
 from wms.taskqueues.draw import Draw
 from wms.taskqueues.priorities import issue_tickets, note_removal
-
-# In the order of the keys, so that two submissions that make the same TaskQueues do not wait for
-# each other in a circle.
-_MAKE = """
-INSERT INTO taskqueues_taskqueue
-    (key, owner_id, owner_group, setup, cpu_time_s, cores, max_cores, memory_mb, gpus, sites,
-     banned_sites, queues, platforms, pilot_types, submit_pools, middlewares, tags, job_type,
-     requirements)
-SELECT key, owner_id, owner_group, setup, cpu_time_s, cores, max_cores, memory_mb, gpus, sites,
-     banned_sites, queues, platforms, pilot_types, submit_pools, middlewares, tags, job_type,
-     requirements
-FROM jsonb_to_recordset(%s::jsonb) AS needs(
-    key text, owner_id bigint, owner_group text, setup text, cpu_time_s integer, cores integer,
-    max_cores integer, memory_mb integer, gpus integer, sites varchar[], banned_sites varchar[],
-    queues varchar[], platforms varchar[], pilot_types varchar[], submit_pools varchar[],
-    middlewares varchar[], tags varchar[], job_type text, requirements text)
-ORDER BY key
-ON CONFLICT (key) DO NOTHING
-RETURNING id
-"""
-
-# The lock keeps `remove_empty` away until the jobs that are about to join are committed. It is
-# shared: submissions to one TaskQueue do not wait for each other.
-_LOCK = """
-SELECT key, id FROM taskqueues_taskqueue WHERE key = ANY(%s) ORDER BY key FOR KEY SHARE
-"""
-
-# By the count, which is read in a moment however many jobs wait.
-_SEEM_EMPTY = """
-SELECT q.id FROM taskqueues_taskqueue AS q
-WHERE coalesce(
-    (SELECT sum(t.jobs) FROM taskqueues_tally AS t WHERE t.task_queue_id = q.id), 0) <= 0
-"""
-_LOCK_TO_REMOVE = """
-SELECT q.id
-FROM taskqueues_taskqueue AS q JOIN taskqueues_ticket AS t ON t.task_queue_id = q.id
-WHERE q.id = ANY(%s) ORDER BY q.id FOR UPDATE SKIP LOCKED
-"""
-# A fold that began before the last claim of a TaskQueue may leave entries of it.
-_UNCOUNT = """
-DELETE FROM taskqueues_tally AS t
-WHERE NOT EXISTS (SELECT FROM taskqueues_taskqueue AS q WHERE q.id = t.task_queue_id)
-"""
-_REMOVE = """
-WITH gone AS (
-    DELETE FROM taskqueues_taskqueue AS q
-    WHERE q.id = ANY(%s)
-      AND NOT EXISTS (SELECT FROM taskqueues_waitingjob AS w WHERE w.task_queue_id = q.id)
-    RETURNING q.id
-), uncounted AS (
-    DELETE FROM taskqueues_tally AS t USING gone WHERE t.task_queue_id = gone.id
+from wms.taskqueues.sql import (
+    FIND_EMPTY,
+    LOCK_EMPTY,
+    LOCK_TASK_QUEUES,
+    MAKE_TASK_QUEUES,
+    REMOVE_EMPTY,
+    REMOVE_STRAY_COUNTS,
 )
-DELETE FROM taskqueues_ticket AS t USING gone WHERE t.task_queue_id = gone.id
-"""
-
 
 #: After so many different requirements that fail, a claim leaves out the owner's other jobs that
 #: have any, and then everybody's: nobody can keep pilots busy with what nothing fulfils.
@@ -137,11 +90,11 @@ def _task_queues(needs_by_key: Mapping[str, Needs]) -> tuple[dict[str, int], lis
         # More than one round only when a TaskQueue that was there is removed at this moment.
         while len(ids) < len(rows):
             missing = [row for key, row in rows.items() if key not in ids]
-            cursor.execute(_LOCK, [[row["key"] for row in missing]])
+            cursor.execute(LOCK_TASK_QUEUES, [[row["key"] for row in missing]])
             ids |= dict(cursor.fetchall())
             missing = [row for row in missing if row["key"] not in ids]
             if missing:
-                cursor.execute(_MAKE, [json.dumps(missing)])
+                cursor.execute(MAKE_TASK_QUEUES, [json.dumps(missing)])
                 made += [row[0] for row in cursor.fetchall()]
     return ids, made
 
@@ -227,14 +180,14 @@ def remove_empty(task_queue_ids: Collection[int] | None = None) -> int:
     """
     with connection.cursor() as cursor:
         if task_queue_ids is None:
-            cursor.execute(_UNCOUNT)
-            cursor.execute(_SEEM_EMPTY)
+            cursor.execute(REMOVE_STRAY_COUNTS)
+            cursor.execute(FIND_EMPTY)
             task_queue_ids = [row[0] for row in cursor.fetchall()]
-        cursor.execute(_LOCK_TO_REMOVE, [list(task_queue_ids)])
+        cursor.execute(LOCK_EMPTY, [list(task_queue_ids)])
         locked = [row[0] for row in cursor.fetchall()]
         if not locked:
             return 0
-        cursor.execute(_REMOVE, [locked])
+        cursor.execute(REMOVE_EMPTY, [locked])
         removed = int(cursor.rowcount)
     if removed:
         note_removal()

@@ -17,6 +17,13 @@ from wms.core.inbox import announce
 from wms.core.models import InboxEntry
 from wms.taskqueues.models import TaskQueue
 from wms.taskqueues.policies import task_queue_policy
+from wms.taskqueues.sql import (
+    ALLOW_NESTED_LOOPS,
+    FORBID_NESTED_LOOPS,
+    ISSUE_TICKETS,
+    LOCK_PRIORITIES,
+    PLACE_ALL,
+)
 from wms.taskqueues.waiting import fold_tally
 
 #: The inbox that hears of TaskQueues that appeared or went, and the task that reads it.
@@ -25,59 +32,6 @@ RECOMPUTE_TASK = "wms.taskqueues.recompute"
 _CHANGE = partial(InboxEntry, topic=TOPIC, key=0, kind=InboxEntry.Kind.LOOK)
 #: Priorities follow the jobs that came and went at least this often.
 _PERIOD = timedelta(minutes=2)
-
-# A pool's part is spread in proportion to the sum of the jobs' weights. The parts come from
-# `matching.pools`; owner 0 stands for all owners of a group with job sharing. Emptied TaskQueues
-# have the least priority until they are removed.
-_PRICED = """
-WITH pool AS (
-    SELECT * FROM unnest(%(groups)s::text[], %(owners)s::bigint[], %(parts)s::float8[])
-        AS pool(owner_group, owner_id, part)
-), member AS MATERIALIZED (
-    SELECT q.id, q.cpu_time_s, pool.owner_group, pool.owner_id, pool.part
-    FROM taskqueues_taskqueue AS q
-    JOIN pool ON pool.owner_group = q.owner_group AND pool.owner_id
-        = CASE WHEN q.owner_group = ANY(%(sharing)s::text[]) THEN 0 ELSE q.owner_id END
-), weighed AS (
-    SELECT task_queue_id, sum(jobs * (%(weights)s::float8[])[priority + 1]) AS weight
-    FROM taskqueues_tally
-    WHERE task_queue_id IN (SELECT id FROM member)
-    GROUP BY task_queue_id
-), priced AS (
-    SELECT member.id, member.cpu_time_s, greatest(%(least)s, member.part * weighed.weight
-        / nullif(sum(weighed.weight) OVER (PARTITION BY member.owner_group, member.owner_id), 0)
-    ) AS priority
-    FROM member LEFT JOIN weighed ON weighed.task_queue_id = member.id
-)
-"""
-
-# The intervals of a segment begin where the one before ends. None is so short beside the others
-# that it would end where it begins, by rounding. Only what has changed is written.
-_PLACE_ALL = (
-    _PRICED
-    + """, long_enough AS (
-    SELECT id, cpu_time_s,
-        greatest(priority, 1e-12 * sum(priority) OVER (PARTITION BY cpu_time_s)) AS priority
-    FROM priced
-), placed AS (
-    SELECT id, priority, coalesce(sum(priority) OVER (
-        PARTITION BY cpu_time_s ORDER BY id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
-    ), 0) AS starts_at
-    FROM long_enough
-)
-UPDATE taskqueues_ticket AS t SET priority = placed.priority, starts_at = placed.starts_at
-FROM placed
-WHERE t.task_queue_id = placed.id
-  AND (t.priority, t.starts_at) IS DISTINCT FROM (placed.priority, placed.starts_at)
-"""
-)
-_ISSUE = (
-    _PRICED
-    + """
-INSERT INTO taskqueues_ticket (task_queue_id, cpu_time_s, priority)
-SELECT id, cpu_time_s, priority FROM priced WHERE id = ANY(%(new)s)
-"""
-)
 
 
 def issue_tickets(task_queue_ids: Collection[int]) -> None:
@@ -90,7 +44,7 @@ def issue_tickets(task_queue_ids: Collection[int]) -> None:
     new = TaskQueue.objects.filter(pk__in=task_queue_ids).values_list("owner_group", "owner_id")
     pools = {pool_of(owner_group, owner, groups) for owner_group, owner in new.distinct()}
     ours = {pool: part for pool, part in _parts(groups).items() if pool in pools}
-    _execute(_ISSUE, {**_parameters(ours, groups), "new": list(task_queue_ids)})
+    _execute(ISSUE_TICKETS, {**_parameters(ours, groups), "new": list(task_queue_ids)})
     announce([_CHANGE()])
 
 
@@ -110,20 +64,18 @@ def recompute() -> int:
     locks tickets, except who removes an empty TaskQueue.
     """
     with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_xact_lock(hashtext('task-queue-priorities'))")
+        cursor.execute(LOCK_PRIORITIES)
     groups = _groups()
-    return _execute(_PLACE_ALL, _parameters(_parts(groups), groups))
+    return _execute(PLACE_ALL, _parameters(_parts(groups), groups))
 
 
 def _execute(statement: str, parameters: Mapping[str, Any]) -> int:
     """Run a statement over all TaskQueues; how many rows it wrote."""
     with connection.cursor() as cursor:
-        # After a large submission the planner does not know yet how much there is: then it would
-        # take nested loops, with a cost that is the product of all by all.
-        cursor.execute("SET LOCAL enable_nestloop = off")
+        cursor.execute(FORBID_NESTED_LOOPS)
         cursor.execute(statement, parameters)
         written = int(cursor.rowcount)
-        cursor.execute("SET LOCAL enable_nestloop = DEFAULT")
+        cursor.execute(ALLOW_NESTED_LOOPS)
     return written
 
 

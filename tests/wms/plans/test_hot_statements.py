@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import pytest
 from django.db import connection, transaction
@@ -16,83 +13,22 @@ from psycopg.types.json import Jsonb
 from matching.draws import Law
 from matching.resources import Resource
 from tests.wms.dags.driving import NOW
+from tests.wms.plans.explaining import dag_of, explain, rows_read, run, scanned_whole
 from wms.core.actors import Actor
 from wms.core.models import User
+from wms.dags.engine import sql as engine
 from wms.dags.engine import transitions
-from wms.dags.models import Dag, SubmitDescription
-from wms.dags.negotiation import binding
-from wms.history import counting
-from wms.history import operations as history
+from wms.dags.models import Dag
+from wms.dags.negotiation import sql as negotiation
+from wms.history import sql as history
 from wms.history.models import Series
-from wms.jobs.models import Workspace
-from wms.taskqueues import draw, priorities, waiting
+from wms.taskqueues import draw, waiting
+from wms.taskqueues import sql as taskqueues
 from wms.taskqueues.models import TaskQueue
 
 pytestmark = pytest.mark.django_db
 
 NODE = Resource("site-a", cpu_time_s=300_000, cores=1, memory_mb=2000)
-
-
-def run(sql: str, parameters: Any = None) -> None:
-    with connection.cursor() as cursor:
-        cursor.execute(sql, parameters)
-
-
-def explain(sql: str, parameters: Sequence[Any] | Mapping[str, Any] | None) -> list[dict[str, Any]]:
-    """Run the statement; all steps of its plan, with the real numbers of rows and loops."""
-    with connection.cursor() as cursor:
-        cursor.execute(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {sql}", parameters)
-        found = cursor.fetchone()[0]
-    plan = json.loads(found) if isinstance(found, str) else found
-    return list(_steps(plan[0]["Plan"]))
-
-
-def _steps(step: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    yield step
-    for inner in step.get("Plans", []):
-        yield from _steps(inner)
-
-
-def scanned_whole(steps: list[dict[str, Any]], table: str) -> bool:
-    return any(s["Node Type"] == "Seq Scan" and s.get("Relation Name") == table for s in steps)
-
-
-def rows_read(steps: list[dict[str, Any]], table: str) -> float:
-    scans = [s for s in steps if s.get("Relation Name") == table and "Scan" in s["Node Type"]]
-    return sum(scan["Actual Rows"] * scan["Actual Loops"] for scan in scans)
-
-
-@pytest.fixture
-def waiting_jobs(alice: User) -> None:
-    """50,000 jobs in 5,000 TaskQueues of one segment, half of which are for another site."""
-    run(
-        """
-        INSERT INTO taskqueues_taskqueue (key, owner_id, owner_group, cpu_time_s, cores, memory_mb,
-                                          sites, banned_sites, platforms, tags)
-        SELECT n::text, %s, '', 500, 1, n %% 2000,
-               CASE WHEN n %% 2 = 0 THEN '{}' ELSE '{site-b}' END::varchar[], '{}', '{}', '{}'
-        FROM generate_series(1, 5000) AS n
-        """,
-        [alice.pk],
-    )
-    run(
-        """
-        INSERT INTO taskqueues_waitingjob (job_id, task_queue_id)
-        SELECT n, (SELECT min(id) FROM taskqueues_taskqueue) + n % 5000
-        FROM generate_series(1, 50000) AS n
-        """
-    )
-    run(
-        "INSERT INTO taskqueues_tally (task_queue_id, priority, jobs)"
-        " SELECT task_queue_id, 1, count(*) FROM taskqueues_waitingjob GROUP BY task_queue_id"
-    )
-    run(
-        "INSERT INTO taskqueues_ticket (task_queue_id, cpu_time_s, priority)"
-        " SELECT id, cpu_time_s, 1 FROM taskqueues_taskqueue"
-    )
-    priorities.recompute()
-    for table in ("taskqueue", "waitingjob", "tally", "ticket"):
-        run(f"ANALYZE taskqueues_{table}")
 
 
 def test_a_draw_reads_a_few_task_queues_whatever_their_number(waiting_jobs: None) -> None:
@@ -110,7 +46,7 @@ def test_a_job_is_taken_without_looking_at_those_behind_the_oldest_ten(
     task_queue_id = TaskQueue.objects.values_list("pk", flat=True).first()
 
     steps = explain(
-        waiting.TAKE_BY[Law.EXPONENTIAL],
+        taskqueues.TAKE_BY[Law.EXPONENTIAL],
         {"task_queue": task_queue_id, **waiting.ANYONE.parameters()},
     )
 
@@ -127,10 +63,10 @@ def test_a_host_is_given_a_job_that_has_not_failed_there_by_the_same_few_rows(
     run("UPDATE taskqueues_waitingjob SET avoided_hosts = '{wn1}' WHERE job_id %% 50000 < 5", [])
     run("ANALYZE taskqueues_waitingjob")
     taker = waiting.Taker("wn1", patience_s=900)
-    law = waiting.TAKE_BY[Law.EXPONENTIAL]
+    law = taskqueues.TAKE_BY[Law.EXPONENTIAL]
 
     steps = explain(law, {"task_queue": task_queue_id, **taker.parameters()})
-    asked = explain(waiting._HAS_FAILED_AT, {"host": "wn1"})
+    asked = explain(taskqueues.HAS_FAILED_AT, {"host": "wn1"})
 
     assert not scanned_whole(steps, "taskqueues_waitingjob")
     assert rows_read(steps, "taskqueues_waitingjob") <= 22
@@ -150,43 +86,6 @@ def test_task_queues_of_one_owner_and_with_a_tag_are_found_by_their_indexes(
         assert not scanned_whole(steps, "taskqueues_taskqueue")
 
 
-def _dag_of(owner: User, nodes: int) -> Dag:
-    """A DAG of so many waiting nodes, without arcs."""
-    dag = Dag.objects.create(
-        name="wide", owner=owner, workspace=Workspace.objects.create(owner=owner)
-    )
-    description = SubmitDescription.objects.create(dag=dag, name="x", content={})
-    run(
-        """
-        INSERT INTO dags_node (dag_id, name, ordinal, submit_description_id, variables, state,
-                               state_reason, unfinished_parents, max_retries, retry_number)
-        SELECT %s, n::text, n, %s, '{}', 'waiting', '', 1, 0, 0
-        FROM generate_series(1, %s) AS n
-        """,
-        [dag.pk, description.pk, nodes],
-    )
-    run("ANALYZE dags_node")
-    return dag
-
-
-@pytest.fixture
-def wide_dag(alice: User) -> Dag:
-    """A root with 30,000 children, each of which has one child: 60,001 nodes."""
-    dag = _dag_of(alice, 60_001)
-    run(
-        """
-        INSERT INTO dags_edge (parent_id, child_id)
-        SELECT parent.id, child.id
-        FROM dags_node AS child
-        JOIN dags_node AS parent
-          ON parent.ordinal = CASE WHEN child.ordinal <= 30001 THEN 1 ELSE child.ordinal - 30000 END
-        WHERE child.ordinal > 1
-        """
-    )
-    run("ANALYZE dags_edge")
-    return dag
-
-
 def _middle_nodes(count: int) -> list[int]:
     with connection.cursor() as cursor:
         cursor.execute(
@@ -202,7 +101,7 @@ def _last_nodes(count: int) -> list[int]:
 
 
 def test_releasing_children_costs_what_the_finished_nodes_cost(wide_dag: Dag) -> None:
-    statement = transitions._COUNT_DOWN.format(weak="", is_next=transitions._IS_NEXT)
+    statement = engine.count_down()
     values = {"parents": _middle_nodes(100), "dag": wide_dag.pk, "actor": "test", "rank": 1}
 
     steps = explain(statement, values)
@@ -213,7 +112,7 @@ def test_releasing_children_costs_what_the_finished_nodes_cost(wide_dag: Dag) ->
 
 
 def test_giving_up_descendants_costs_what_there_is_below(wide_dag: Dag) -> None:
-    steps = explain(transitions._GIVE_UP, {"failed": _middle_nodes(10)})
+    steps = explain(engine.FIND_FUTILE, {"failed": _middle_nodes(10)})
 
     assert not scanned_whole(steps, "dags_edge")
     assert rows_read(steps, "dags_edge") == 10
@@ -223,7 +122,7 @@ def test_moving_nodes_is_planned_for_many_though_few_had_their_state_when_analys
     alice: User,
 ) -> None:
     """Where a single one is expected, a plan that compares each node with each costs the same."""
-    dag = _dag_of(alice, 20_000)
+    dag = dag_of(alice, 20_000)
     run("UPDATE dags_node SET state = 'done' WHERE ordinal < 9000")
     run("ANALYZE dags_node")
     ids = _last_nodes(1000)
@@ -259,7 +158,7 @@ def test_storing_a_sample_touches_one_bin_of_each_series() -> None:
     run("ANALYZE history_bin")
 
     steps = explain(
-        history._STORE,
+        history.STORE_SAMPLES,
         {
             "archive": 0,
             "slot": 7,
@@ -289,8 +188,8 @@ def test_what_happened_lately_is_counted_without_reading_all_events(alice: User)
     now = datetime.now(UTC)
     span = {"since": now - timedelta(minutes=2), "until": now}
 
-    events = explain(counting._EVENTS, span | {"events": ["start", "complete"]})
-    waited = explain(counting._WAITED, span | {"ratio": 1.1})
+    events = explain(history.COUNT_EVENTS, span | {"events": ["start", "complete"]})
+    waited = explain(history.COUNT_WAITED, span | {"ratio": 1.1})
 
     for steps in (events, waited):
         assert not scanned_whole(steps, "jobs_jobevent")
@@ -330,7 +229,7 @@ def test_binding_costs_what_is_bound_whatever_the_number_of_idle_dags(
     ]
     ads = [{"site_id": site.pk, "attributes": {"Name": "site-a"}}]
 
-    steps = explain(binding._BIND, {"now": NOW, "bound": Jsonb(rows), "ads": Jsonb(ads)})
+    steps = explain(negotiation.BIND_DAGS, {"now": NOW, "bound": Jsonb(rows), "ads": Jsonb(ads)})
 
     assert not scanned_whole(steps, "dags_dag")
     assert rows_read(steps, "dags_dag") == 100
@@ -340,7 +239,7 @@ def test_noting_reasons_costs_what_is_noted(idle_dags: list[int]) -> None:
     reason = {"reasons": ["No site fits now."], "kinds": ["not now"]}
     values = {"dags": idle_dags, "places": [1] * 100, **reason}
 
-    steps = explain(binding._NOTE, values)
+    steps = explain(negotiation.NOTE_REASONS, values)
 
     assert not scanned_whole(steps, "dags_dag")
     assert rows_read(steps, "dags_dag") == 100

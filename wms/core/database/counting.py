@@ -15,13 +15,15 @@ from django.core.exceptions import EmptyResultSet
 from django.db import connections
 from django.db.models import QuerySet
 
+from wms.core.database import sql
+
 #: Counts up to this are exact.
 EXACT_UP_TO = 10_000
 #: The leader of a parallel plan helps its workers so much less the more there are of them.
 _LEADER_LOSS = 0.3
 
 _Statement = tuple[str, tuple[Any, ...]]
-_NOTHING: _Statement = ("SELECT NULL WHERE FALSE", ())
+_NOTHING: _Statement = (sql.NO_ROWS, ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,11 +142,11 @@ def _summary_statement(
     if latest is None:
         latest = _NOTHING
     else:
-        parts.append(("SELECT 'all', NULL, count(*) FROM latest", ()))
+        parts.append((sql.COUNT_LATEST, ()))
         parts += [_frequent(name, top) for name in groups]
     whole, parameters = _joined(parts)
     return (
-        f"WITH latest AS MATERIALIZED ({latest[0]}), few AS MATERIALIZED ({few[0]}) {whole}",
+        sql.SUMMARY.format(latest=latest[0], few=few[0], figures=whole),
         (*latest[1], *few[1], *parameters),
     )
 
@@ -155,43 +157,37 @@ def _few(listed: QuerySet[Any], every_state: QuerySet[Any]) -> _Statement:
     """
     few = _compiled(every_state.order_by().values("pk", "state")[: EXACT_UP_TO + 1])
     if few is None:
-        return _NOTHING[0].replace("NULL", "NULL AS id, NULL AS state"), ()
+        return sql.NO_STATES, ()
     if few == _compiled(listed.order_by().values("pk", "state")[: EXACT_UP_TO + 1]):
-        return "SELECT state FROM latest", ()
+        return sql.STATES_OF_LATEST, ()
     return few
 
 
 def _frequent(name: str, top: int) -> _Statement:
     # The names are those of our own groups, never a user's.
-    return (
-        f"(SELECT 'by {name}', by_{name}::text, count(*) FROM "
-        f"(SELECT by_{name} FROM latest LIMIT {EXACT_UP_TO}) AS counted "
-        f"GROUP BY 2 ORDER BY 3 DESC, 2 LIMIT {top})",
-        (),
-    )
+    return sql.COUNT_FREQUENT.format(name=name, limit=EXACT_UP_TO, top=top), ()
 
 
 def _in_state(rows: QuerySet[Any], state: str) -> _Statement:
     many, parameters = _bounded(rows)
     return (
-        f"CASE WHEN (SELECT count(*) FROM few) > {EXACT_UP_TO} THEN {many} "
-        "ELSE (SELECT count(*) FROM few WHERE few.state = %s) END",
+        sql.COUNT_IN_STATE.format(limit=EXACT_UP_TO, many=many),
         (*parameters, state),
     )
 
 
 def _bounded(rows: QuerySet[Any]) -> _Statement:
     inner = _compiled(rows.order_by().values("pk")[: EXACT_UP_TO + 1]) or _NOTHING
-    return f"(SELECT count(*) FROM ({inner[0]}) AS counted)", inner[1]
+    return sql.COUNT_ROWS.format(rows=inner[0]), inner[1]
 
 
 def _labelled(kind: str, value: str, number: _Statement) -> _Statement:
-    return f"SELECT %s, %s, {number[0]}", (kind, value, *number[1])
+    return sql.LABELLED.format(number=number[0]), (kind, value, *number[1])
 
 
 def _joined(parts: Iterable[_Statement]) -> _Statement:
     statements = list(parts)
-    whole = " UNION ALL ".join(text for text, _ in statements)
+    whole = sql.TOGETHER.join(text for text, _ in statements)
     return whole, tuple(value for _, values in statements for value in values)
 
 
@@ -227,7 +223,7 @@ def _estimates(querysets: Sequence[QuerySet[Any]]) -> list[int]:
     """How many rows the planner expects of each. One query, which reads none of them."""
     parts = [_compiled(rows.order_by().values("pk")) or _NOTHING for rows in querysets]
     text, parameters = _joined(parts)
-    [(plan,)] = _read((f"EXPLAIN (FORMAT JSON) {text}", parameters), querysets[0].db)
+    [(plan,)] = _read((sql.EXPLAIN.format(statement=text), parameters), querysets[0].db)
     root = (json.loads(plan) if isinstance(plan, str) else plan)[0]["Plan"]
     if len(querysets) == 1:
         return [int(root["Plan Rows"])]

@@ -8,9 +8,9 @@ from contextlib import contextmanager
 
 from django.db import connection
 
+from wms.core.database.sql import RELEASE_LOCK, TAKE_FREE_LOCK
+
 _NAMESPACE = 0x50494C4F  # "PILO": keeps our keys apart from those of other programs in the database
-# Rows are tried one after another, and no more of them than until one is free.
-_TAKE_ONE = "SELECT key FROM unnest(%s::int[]) AS key WHERE pg_try_advisory_lock(%s, key) LIMIT 1"
 
 
 @contextmanager
@@ -29,11 +29,11 @@ def one_of_advisory_locks(names: Sequence[str]) -> Iterator[bool]:
     """The same for the first lock that is free; False when others hold all of them."""
     keys = [zlib.crc32(name.encode()) - 0x80000000 for name in names]
     with connection.cursor() as cursor:
-        cursor.execute(_TAKE_ONE, [keys, _NAMESPACE])
+        cursor.execute(TAKE_FREE_LOCK, [keys, _NAMESPACE])
         held = cursor.fetchone()
     try:
         yield held is not None
     finally:
         if held and connection.connection is not None and not connection.connection.closed:
             with connection.cursor() as cursor:
-                cursor.execute("SELECT pg_advisory_unlock(%s, %s)", [_NAMESPACE, *held])
+                cursor.execute(RELEASE_LOCK, [_NAMESPACE, *held])

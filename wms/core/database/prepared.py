@@ -16,6 +16,7 @@ from django.db.models.query import get_related_populators
 from django.db.models.sql import UpdateQuery
 from psycopg import sql as psycopg_sql
 
+from wms.core.database.sql import INSERT_ROW, UPDATE_ROWS
 from wms.core.database.statements import prepared_rows
 
 M = TypeVar("M", bound=models.Model)
@@ -110,7 +111,7 @@ class PreparedUpdate:
             for name, value in changes.items()
             if isinstance(value, Parameter)
         }
-        return f"{update_statement(queryset, changes)} RETURNING true", columns
+        return UPDATE_ROWS.format(update=update_statement(queryset, changes)), columns
 
 
 class PreparedInsert:
@@ -138,10 +139,11 @@ class PreparedInsert:
         meta: Any = self._model._meta
         given = [meta.get_field(name) for name in self._given]
         returned = [field for field in meta.concrete_fields if field not in given]
-        statement = (
-            f'INSERT INTO "{meta.db_table}" ({_columns(given)}) '
-            f"VALUES ({', '.join(f'%({field.attname})s' for field in given)}) "
-            f"RETURNING {_columns(returned)}"
+        statement = INSERT_ROW.format(
+            table=meta.db_table,
+            given=_columns(given),
+            values=", ".join(f"%({field.attname})s" for field in given),
+            returned=_columns(returned),
         )
         return statement, given, returned
 

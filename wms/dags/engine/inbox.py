@@ -20,6 +20,7 @@ from wms.dags.engine.node_features import features_of
 from wms.dags.engine.node_work import work_of, write_work
 from wms.dags.engine.round import Round, nodes_by_id
 from wms.dags.engine.settling import PlainEnds, Verdict, attempt_of, begin, settle_plain
+from wms.dags.engine.sql import READ_JOB_EVENTS, TAKE_ENTRIES
 from wms.dags.models import Dag, Node, ScriptRun
 from wms.dags.scripts.asking import ask_again, defers
 from wms.dags.states import DagState, NodeCause, NodeState, ScriptKind
@@ -29,35 +30,6 @@ from wms.placement.models import PlacementRequest
 MOST_ENTRIES = 5000
 _KIND = InboxEntry.Kind
 _ENDS = frozenset({"complete", "fail", "kill"})
-
-_TAKE = """
-DELETE FROM core_inboxentry
-WHERE id IN (
-    SELECT id FROM core_inboxentry WHERE topic = ANY(%s) AND key = %s ORDER BY id LIMIT %s
-)
-RETURNING id, kind, subject_id
-"""
-
-# One statement for thousands of events, with the plain nodes that they concern. By hand because the
-# ORM cannot join a node of this DAG only, and takes longer to write the list than to run it. OFFSET
-# keeps the planner, where it does not know yet how large the tables are, to the index by job.
-_READ = """
-SELECT event.event,
-       CASE WHEN event.event = 'kill'
-            THEN concat('the job was killed by ', event.actor, ': ', event.reason)
-            ELSE event.reason END,
-       CASE WHEN node.id IS NULL THEN event.facts END, event.job_id,
-       CASE WHEN job.cluster_id = 0 THEN job.id ELSE job.cluster_id END, node.id,
-       node.retry_number < node.max_retries
-FROM jobs_jobevent AS event
-JOIN jobs_job AS job ON job.id = event.job_id
-LEFT JOIN LATERAL (
-    SELECT * FROM dags_node WHERE dags_node.job_id = event.job_id OFFSET 0
-) AS node ON node.dag_id = %(dag)s
-    AND node.state = 'submitted' AND node.is_plain
-WHERE event.id = ANY(%(ids)s::bigint[])
-ORDER BY event.id
-"""
 
 
 @dataclass(slots=True)
@@ -90,7 +62,7 @@ class JobNews(NamedTuple):
 def take_news(dag_id: int) -> News:
     """Read and delete the DAG's entries, at most so many of one round."""
     with connection.cursor() as cursor:
-        cursor.execute(_TAKE, [list(lifecycle.TOPICS), dag_id, MOST_ENTRIES])
+        cursor.execute(TAKE_ENTRIES, [list(lifecycle.TOPICS), dag_id, MOST_ENTRIES])
         rows = sorted(cursor.fetchall())
     news = News(has_more=len(rows) == MOST_ENTRIES)
     subjects = {
@@ -132,7 +104,7 @@ def _read_job_events(round_: Round, event_ids: Sequence[int]) -> tuple[PlainEnds
     if not event_ids:
         return plain, others
     with connection.cursor() as cursor:
-        cursor.execute(_READ, {"ids": whole_numbers(event_ids), "dag": round_.dag.pk})
+        cursor.execute(READ_JOB_EVENTS, {"ids": whole_numbers(event_ids), "dag": round_.dag.pk})
         for event, reason, facts, job_id, cluster_id, node_id, has_retries in cursor.fetchall():
             if node_id is None or event not in _ENDS:
                 told = json.loads(facts) if facts else {}

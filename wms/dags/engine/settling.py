@@ -11,6 +11,7 @@ from wms.dags.engine.decisions import Attempt, Decision, Next, after_job
 from wms.dags.engine.node_features import Features, features_of
 from wms.dags.engine.node_work import work_of
 from wms.dags.engine.round import Round, nodes_by_id
+from wms.dags.engine.sql import NEXT_RETRY
 from wms.dags.models import Node, NodeEvent, Rescue
 from wms.dags.rescue.rescue_files import write_save_point
 from wms.dags.scripts.asking import Wanted, ask
@@ -171,7 +172,7 @@ def _retry(
         ids,
         reason=reason or "the node failed",
         cause=cause,
-        expressions={"retry_number": "node.retry_number + 1"},
+        expressions={"retry_number": NEXT_RETRY},
         forgets=forgets,
         ready_rank=round_.front_rank() if is_first else round_.number,
     )

@@ -1,8 +1,7 @@
 """Moving nodes by the thousands: one statement changes their rows and writes their events.
 
 Every caller holds the lock of the DAG's row, which covers all of its nodes; so nothing has to be
-locked or compared first. By hand because the ORM needs three statements for it, and cannot subtract
-a count per row or walk a graph.
+locked or compared first.
 """
 
 from __future__ import annotations
@@ -19,6 +18,7 @@ from psycopg.types.json import Jsonb
 from wms.core.actors import Actor
 from wms.core.database.statements import whole_numbers
 from wms.core.errors import ReasonRequired
+from wms.dags.engine import sql
 from wms.dags.states import (
     COUNTED_KINDS,
     NODE_TRANSITIONS,
@@ -27,86 +27,6 @@ from wms.dags.states import (
     NodeState,
 )
 
-# `was` is told by the statement where a node can come from one state only; else by its old row.
-_MOVE = """
-WITH moved AS (
-    UPDATE dags_node AS node
-    SET state = %(target)s, state_since = statement_timestamp(), state_reason = %(reason)s,
-        state_cause = %(cause)s{changes}
-    FROM {given}
-    WHERE node.id = given.id AND node.dag_id = ANY(%(dags)s) AND {from_state}
-    RETURNING node.id, node.dag_id, {was} AS was, node.kind, node.category{returned}
-), logged AS (
-    INSERT INTO dags_nodeevent
-        (dag_id, node_id, event, from_state, to_state, actor, reason, cause, facts, created_at)
-    SELECT dag_id, id, %(event)s, was, %(target)s, %(actor)s, %(reason)s, %(cause)s, {facts},
-           statement_timestamp()
-    FROM moved
-    {returning}
-){announced}{forgotten}
-SELECT id, dag_id, was, kind, category FROM moved
-"""
-# What was under way has ended with it.
-_FORGOTTEN = """, forgotten AS (
-    DELETE FROM dags_nodework AS work USING moved WHERE work.node_id = moved.id
-)"""
-# Who looks for the causes of failures hears of the events, in the same statement.
-_ANNOUNCED = """, announced AS (
-    INSERT INTO core_inboxentry (topic, key, kind, subject_id)
-    SELECT %(topic)s, 0, 'node event', id FROM logged
-)"""
-_IDS = "unnest(%(ids)s::bigint[]) AS given(id)"
-_IDS_AND_VALUES = "unnest(%(ids)s::bigint[], %(values)s::{type}[]) AS given(id, value)"
-_OLD = " JOIN dags_node AS old ON old.id = given.id"
-# As a query, so that the planner does not look the state up in what it knows of the table: a state
-# that few nodes had when it was analysed would let it compare each node with each of those given.
-_FROM_ONE = "node.state = (SELECT %(source)s::varchar)"
-
-# For every child of these parents: that many parents fewer to wait for. A child that waits for none
-# any more is ready, in the same statement; its rank, which no other node has had, tells that it was
-# this statement which made it so.
-_COUNT_DOWN = """
-WITH finished AS (
-    SELECT child_id, count(*) AS parents
-    FROM dags_edge WHERE parent_id = ANY(%(parents)s::bigint[]){weak}
-    GROUP BY child_id
-), counted AS (
-    UPDATE dags_node AS node
-    SET unfinished_parents = node.unfinished_parents - finished.parents,
-        state = CASE WHEN {is_next} THEN 'ready' ELSE node.state END,
-        state_since = CASE WHEN {is_next} THEN statement_timestamp() ELSE node.state_since END,
-        ready_rank = CASE WHEN {is_next} THEN %(rank)s ELSE node.ready_rank END
-    FROM finished
-    WHERE node.id = finished.child_id
-    RETURNING node.id, node.kind, node.features IS NOT NULL AS is_special,
-        node.state = 'ready' AND node.ready_rank = %(rank)s AS is_next
-), logged AS (
-    INSERT INTO dags_nodeevent
-        (dag_id, node_id, event, from_state, to_state, actor, reason, facts, created_at)
-    SELECT %(dag)s, id, 'make ready', 'waiting', 'ready', %(actor)s, '', '{{}}',
-           statement_timestamp()
-    FROM counted WHERE is_next
-)
-SELECT id, kind, is_special FROM counted WHERE is_next
-"""
-_IS_NEXT = "node.state = 'waiting' AND node.unfinished_parents = finished.parents"
-
-# All that waits below these nodes, however deep. A node that will never run lets its children over
-# weak arcs run as little as the others; one that is done or under way stops the walk.
-_GIVE_UP = """
-WITH RECURSIVE below(id) AS (
-    SELECT edge.child_id FROM dags_edge AS edge
-    JOIN dags_node AS child ON child.id = edge.child_id
-    JOIN dags_node AS parent ON parent.id = edge.parent_id
-    WHERE edge.parent_id = ANY(%(failed)s) AND child.state = 'waiting'
-        AND (NOT edge.is_weak OR parent.state = 'futile')
-    UNION
-    SELECT edge.child_id FROM below JOIN dags_edge AS edge ON edge.parent_id = below.id
-    JOIN dags_node AS child ON child.id = edge.child_id
-    WHERE child.state = 'waiting'
-)
-SELECT id FROM below
-"""
 #: The inbox of events that tell why nodes went wrong, and what these are.
 FAILURE_TOPIC = "failed-nodes"
 FAILURES = frozenset({"fail", "retry"})
@@ -203,29 +123,21 @@ def send(
         **{f"set_{name}": _value(value) for name, value in changes.items()},
     }
     source = _only_source(step.sources, source)
-    given, returned, told = _IDS, "", "%(facts)s"
     if each is not None:
         is_whole = each.type == "bigint"
         values["values"] = (
             whole_numbers(each.values) if is_whole else [_value(value) for value in each.values]
         )
-        given = _IDS_AND_VALUES.format(type=each.type)
         sets.append(f"{each.column} = given.value")
-        if each.fact:
-            returned = ", given.value"
-            told = f"jsonb_build_object('{each.fact}', value)"
     if step.target != NodeState.READY:
         sets.append("ready_rank = NULL")
-    statement = _MOVE.format(
-        changes="".join(f", {text}" for text in sets),
-        given=given if source else given + _OLD,
-        from_state=_FROM_ONE if source else "old.state = ANY(%(sources)s)",
-        was="%(source)s" if source else "old.state",
-        returned=returned,
-        facts=told,
-        returning="RETURNING id" if event in FAILURES else "",
-        announced=_ANNOUNCED if event in FAILURES else "",
-        forgotten=_FORGOTTEN if forgets else "",
+    statement = sql.move_nodes(
+        sets,
+        value_type=each.type if each is not None else "",
+        fact=each.fact if each is not None else "",
+        is_from_one=bool(source),
+        is_announced=event in FAILURES,
+        forgets=forgets,
     )
     cursor = connection.cursor()
     cursor.execute(statement, {**values, "source": source})
@@ -295,11 +207,9 @@ def count_down(
     """
     if not parents:
         return Released([], [], Counter())
-    weak = " AND is_weak" if only_weak else ""
-    statement = _COUNT_DOWN.format(weak=weak, is_next=_IS_NEXT)
     with connection.cursor() as cursor:
         cursor.execute(
-            statement,
+            sql.count_down(only_weak=only_weak),
             {"parents": whole_numbers(parents), "dag": dag_id, "actor": actor.name, "rank": rank},
         )
         rows = cursor.fetchall()
@@ -316,7 +226,7 @@ def give_up_below(failed: Collection[int], *, dag_id: int, actor: Actor) -> Move
     if not failed:
         return Moved([], Counter())
     with connection.cursor() as cursor:
-        cursor.execute(_GIVE_UP, {"failed": list(failed)})
+        cursor.execute(sql.FIND_FUTILE, {"failed": list(failed)})
         below = [row[0] for row in cursor.fetchall()]
     return move(
         "give up",

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 from django.db import connection
 from django.db.models import F
 
+from wms.dags.exports.sql import COUNT_EARLIER_ATTEMPTS
 from wms.dags.models import Dag, DagEvent, NodeEvent, ScriptRun
 from wms.dags.reading.dag_jobs import job_events_of
 from wms.dags.states import NODE_TERMINAL, NodeState, ScriptKind, ScriptState
@@ -192,24 +193,10 @@ def _rows(kind: Callable[..., Change], rows: Iterable[tuple[Any, ...]]) -> Itera
         yield kind(*row)
 
 
-# Every node that was begun has had one attempt, and one more with each retry.
-_EARLIER = """
-WITH RECURSIVE earlier(id) AS (
-    SELECT previous_run_id FROM dags_dag WHERE id = %s AND previous_run_id IS NOT NULL
-    UNION
-    SELECT dag.previous_run_id FROM earlier JOIN dags_dag AS dag ON dag.id = earlier.id
-    WHERE dag.previous_run_id IS NOT NULL
-)
-SELECT count(*) FILTER (WHERE event = 'retry')
-       + count(DISTINCT node_id) FILTER (WHERE from_state = 'ready' AND event <> 'give up')
-FROM dags_nodeevent WHERE dag_id IN (SELECT id FROM earlier)
-"""
-
-
 def earlier_attempts(dag: Dag) -> int:
     """How many attempts of nodes there were in the runs before this one, all together."""
     if dag.previous_run_id is None:
         return 0
     with connection.cursor() as cursor:
-        cursor.execute(_EARLIER, [dag.pk])
+        cursor.execute(COUNT_EARLIER_ATTEMPTS, [dag.pk])
         return int(cursor.fetchone()[0])

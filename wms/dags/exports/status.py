@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from matching.classads import quote
 from wms.dags.exports.rows import c_time, stream
+from wms.dags.exports.sql import read_node_statuses
 from wms.dags.models import Dag
 from wms.dags.states import DAG_TERMINAL, NODE_IN_FLIGHT, DagState, DagStatus, NodeState
 
@@ -38,32 +39,7 @@ _NOTES = {
     DagStatus.REMOVED.value: "removed",
     DagStatus.CYCLE.value: "cycle",
 }
-_COUNTS = ", ".join(
-    f"count(*) FILTER (WHERE shown = '{state.value}') OVER ()" for state in _COUNTED.values()
-)
-
-# One statement, so that the counts at the top agree with the nodes below them. What was under way
-# when the DAG ended has failed; DAGMan shows it so.
-_NODES = f"""
-WITH node AS (
-    SELECT id, ordinal, name, state, state_reason, retry_number, job_id,
-           CASE WHEN %(is_over)s AND state = ANY(%(in_flight)s)
-                THEN 'failed' ELSE state END AS shown
-    FROM dags_node WHERE dag_id = %(dag)s AND kind <> 'service'
-)
-SELECT node.name, node.state, node.shown, node.state_reason, node.retry_number,
-       coalesce(job.queued, 0), coalesce(job.held, 0), coalesce(job.idle, 0),
-       count(*) OVER (), {_COUNTS}, sum(job.held) OVER (), sum(job.idle) OVER ()
-FROM node
-LEFT JOIN LATERAL (
-    SELECT count(*) AS queued, count(*) FILTER (WHERE state = 'held') AS held,
-           count(*) FILTER (WHERE state IN ('received', 'waiting', 'matched', 'held')) AS idle
-    FROM jobs_job
-    WHERE node.shown = 'submitted' AND state NOT IN ('done', 'failed', 'killed')
-      AND (jobs_job.id = node.job_id OR (cluster_id = node.job_id AND cluster_id <> 0))
-) AS job ON true
-ORDER BY node.ordinal
-"""
+_READ_NODES = read_node_statuses(state.value for state in _COUNTED.values())
 
 
 class _Row(NamedTuple):
@@ -83,7 +59,7 @@ def lines(dag: Dag, now: datetime) -> Iterator[str]:
     given = {"dag": dag.pk, "is_over": is_over, "in_flight": sorted(NODE_IN_FLIGHT)}
     width = len(_Row._fields)
     is_first = True
-    for row in stream(_NODES, given):
+    for row in stream(_READ_NODES, given):
         if is_first:
             yield _head(dag, now, row[width:])
             is_first = False

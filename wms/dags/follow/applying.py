@@ -16,6 +16,7 @@ from wms.dags.engine.ending import (
 )
 from wms.dags.engine.round import Round
 from wms.dags.engine.settling import finish
+from wms.dags.engine.sql import NEXT_RETRY
 from wms.dags.follow.projection import Step
 from wms.dags.models import Edge, Node
 from wms.dags.states import (
@@ -102,7 +103,7 @@ def _move(round_: Round, event: str, steps: Sequence[Step], reason: str) -> list
             "retry",
             ids,
             reason=reason,
-            expressions={"retry_number": "node.retry_number + 1"},
+            expressions={"retry_number": NEXT_RETRY},
             ready_rank=round_.number,
         )
     if event == "skip":

@@ -23,6 +23,7 @@ from wms.dags import lifecycle
 from wms.dags.description.bounded_references import bounded
 from wms.dags.models import Dag, MatchRecord
 from wms.dags.negotiation.requests import requests_of
+from wms.dags.negotiation.sql import BIND_DAGS, NOTE_REASONS
 from wms.dags.states import DagCause, DagState
 from wms.sites.throttling import note_matches
 
@@ -33,31 +34,6 @@ _SUBMIT_PATH = "/usr/local/bin:/usr/bin:/bin"
 _TWO_SIDED = frozenset({"Requirements", "Rank", "CurrentRank"})
 #: So many DAGs are bound in one transaction: their rows are locked for a moment only.
 _BATCH = 1000
-
-# Each row gets values of its own; the ORM's bulk update, a CASE with a branch for every row and
-# column, takes some ten times as long. One JSON document is quoted faster than arrays of them.
-_BIND = """
-UPDATE dags_dag AS dag
-SET site_id = bound.site_id, matched_at = %(now)s, match_attributes = ad.attributes,
-    environment = bound.environment, substitutions = bound.substitutions,
-    unmatched_reason = '', unmatched_kind = ''
-FROM jsonb_to_recordset(%(bound)s)
-    AS bound(dag_id bigint, site_id bigint, environment jsonb, substitutions jsonb)
-JOIN jsonb_to_recordset(%(ads)s) AS ad(site_id bigint, attributes jsonb)
-    ON ad.site_id = bound.site_id
-WHERE dag.id = bound.dag_id
-"""
-# A reason that did not change is not written again. Many DAGs share few reasons, which are long: so
-# each is sent once, and the DAGs name it by its place.
-_NOTE = """
-UPDATE dags_dag AS dag
-SET unmatched_reason = reason.text, unmatched_kind = reason.kind
-FROM unnest(%(dags)s::bigint[], %(places)s::int[]) AS note(dag_id, place)
-JOIN unnest(%(reasons)s::text[], %(kinds)s::text[]) WITH ORDINALITY AS reason(text, kind, place)
-    ON reason.place = note.place
-WHERE dag.id = note.dag_id AND dag.state = 'idle'
-    AND (dag.unmatched_reason <> reason.text OR dag.unmatched_kind <> reason.kind)
-"""
 
 
 def carry_out(decision: Decision, offers: Iterable[Offer], *, now: datetime) -> int:
@@ -104,7 +80,7 @@ def _note_reasons(decision: Decision) -> None:
         "kinds": [left.kind.value for left in places],
     }
     with connection.cursor() as cursor:
-        cursor.execute(_NOTE, values)
+        cursor.execute(NOTE_REASONS, values)
 
 
 def _note_looked_at(decision: Decision, now: datetime) -> None:
@@ -217,7 +193,7 @@ def _store(
     attributes = [{"site_id": site, "attributes": ads[site]} for site in sorted(sites)]
     values: dict[str, Any] = {"now": now, "bound": Jsonb(rows), "ads": Jsonb(attributes)}
     with connection.cursor() as cursor:
-        cursor.execute(_BIND, values)
+        cursor.execute(BIND_DAGS, values)
 
 
 def dag_environment(

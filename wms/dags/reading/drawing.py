@@ -18,6 +18,7 @@ import rustworkx
 from django.db import connection
 
 from wms.dags.models import Dag, Node
+from wms.dags.reading.sql import READ_ARCS, READ_NODE_IDS
 from wms.dags.states import NodeKind
 
 #: To be changed with what `Drawing.packed` means, so that nothing older is read.
@@ -27,15 +28,6 @@ _HEAD = struct.Struct("<QIII")
 _SWEEPS = 2
 #: The arcs of larger DAGs are never drawn all at once: their nodes keep the order of the file.
 _MOST_SWEPT = 20_000
-
-# As one value each: hundreds of thousands of rows would take seconds on their way.
-_IDS = "SELECT string_agg(int8send(id), ''::bytea ORDER BY id) FROM dags_node WHERE dag_id = %s"
-# By the range of the ids, in the order of an index; those of DAGs submitted meanwhile are few.
-_ARCS = """
-SELECT string_agg(int8send(parent_id), ''::bytea ORDER BY parent_id, child_id),
-    string_agg(int8send(child_id), ''::bytea ORDER BY parent_id, child_id)
-FROM dags_edge WHERE parent_id BETWEEN %s AND %s
-"""
 
 
 @dataclass(frozen=True)
@@ -138,11 +130,11 @@ def draw(dag: Dag) -> Drawing:
 
 def _read(dag: Dag) -> tuple[array[int], array[int], array[int]]:
     with connection.cursor() as cursor:
-        cursor.execute(_IDS, [dag.pk])
+        cursor.execute(READ_NODE_IDS, [dag.pk])
         ids = _whole_numbers(cursor.fetchone()[0])
         if not ids:
             return ids, array("I"), array("I")
-        cursor.execute(_ARCS, [ids[0], ids[-1]])
+        cursor.execute(READ_ARCS, [ids[0], ids[-1]])
         ends = [_whole_numbers(column) for column in cursor.fetchone()]
     if ids[-1] - ids[0] == len(ids) - 1:
         first = ids[0]

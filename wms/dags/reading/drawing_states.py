@@ -22,6 +22,7 @@ from wms.dags.models import Dag, Node, NodeEvent
 from wms.dags.reading.dag_jobs import jobs_of
 from wms.dags.reading.drawing import Drawing
 from wms.dags.reading.selectors import NodeCounts
+from wms.dags.reading.sql import READ_VERSION, read_node_states
 from wms.dags.states import COUNTED_KINDS, NodeState
 from wms.jobs.models import Job
 from wms.jobs.states import QUEUED, WITH_PILOT, JobState
@@ -41,21 +42,7 @@ _TO_BYTES = {
     for letters in (_LETTERS, _LETTERS.upper())
     for place, letter in enumerate(letters)
 }
-# One letter a node: rows would take ten times as long. Those that stand beside the others, as
-# FINAL, have capital letters.
-_STATES = """
-SELECT string_agg(
-    CASE WHEN kind = ANY(%s) THEN letter ELSE upper(letter) END, '' ORDER BY id
-) FROM (SELECT id, kind, CASE state {cases} END AS letter FROM dags_node WHERE dag_id = %s) AS node
-""".format(
-    cases=" ".join(
-        f"WHEN '{state}' THEN '{letter}'"
-        for state, letter in zip(NodeState.values, _LETTERS, strict=False)
-    )
-)
-_VERSION = """
-SELECT coalesce(max(id), 0), statement_timestamp() FROM dags_nodeevent WHERE dag_id = %s
-"""
+_READ_STATES = read_node_states(dict(zip(NodeState.values, _LETTERS, strict=False)))
 _SUBMITTED = DRAWN.index(NodeState.SUBMITTED.value)
 
 
@@ -113,7 +100,7 @@ class Changes:
 def version_of(dag: Dag) -> Version:
     """Up to where the states of a DAG can be known now."""
     with connection.cursor() as cursor:
-        cursor.execute(_VERSION, [dag.pk])
+        cursor.execute(READ_VERSION, [dag.pk])
         return Version(*cursor.fetchone())
 
 
@@ -137,7 +124,7 @@ def states_of_nodes(dag: Dag, drawing: Drawing) -> States:
 def own_states(dag: Dag) -> OwnStates:
     """What the nodes' rows tell of their states; one query."""
     with connection.cursor() as cursor:
-        cursor.execute(_STATES, [list(COUNTED_KINDS), dag.pk])
+        cursor.execute(_READ_STATES, [list(COUNTED_KINDS), dag.pk])
         letters = cursor.fetchone()[0] or ""
     counted, every = Counter[str](), Counter[str]()
     for state, letter in zip(NodeState.values, _LETTERS, strict=False):

@@ -11,6 +11,7 @@ from django.db import connection
 from wms.dags.models import Dag
 from wms.dags.reading.drawing import Drawing
 from wms.dags.reading.drawing_states import DRAWN
+from wms.dags.reading.sql import READ_NODE_TIMES
 from wms.dags.states import NODE_TERMINAL, NodeState
 
 _DONE = DRAWN.index(NodeState.DONE.value)
@@ -21,16 +22,11 @@ _MOST_COUNTED = 5_000
 _SAMPLE = 1_000
 _ENDED = frozenset(DRAWN.index(state) for state in NODE_TERMINAL)
 
-_TIMES = """
-SELECT string_agg(float8send(extract(epoch FROM state_since)::float8), ''::bytea ORDER BY id)
-FROM dags_node WHERE dag_id = %s
-"""
-
 
 def times_of_nodes(dag: Dag) -> array[float]:
     """Since when each node of a DAG is in its state, in seconds of the epoch."""
     with connection.cursor() as cursor:
-        cursor.execute(_TIMES, [dag.pk])
+        cursor.execute(READ_NODE_TIMES, [dag.pk])
         times = array("d", bytes(cursor.fetchone()[0] or b""))
     times.byteswap()
     return times

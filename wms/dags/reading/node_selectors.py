@@ -17,23 +17,12 @@ from wms.dags.models import Dag, Edge, Node, NodeEvent, ScriptRun
 from wms.dags.reading.dag_jobs import jobs_of
 from wms.dags.reading.obstacles import NodeRef
 from wms.dags.reading.selectors import DETAILS, find_dag, visible_dags
+from wms.dags.reading.sql import COUNT_DESCENDANTS
 from wms.jobs.models import Job
 from wms.placement.models import PlacementRequest
 
 #: So many parents and children of a node are named.
 _NEIGHBOURS = 100
-
-
-# How many nodes depend on some, by state. By hand: a walk that the ORM cannot express.
-_BELOW = """
-WITH RECURSIVE below(id) AS (
-    SELECT child_id FROM dags_edge WHERE parent_id = ANY(%(given)s)
-    UNION
-    SELECT edge.child_id FROM below JOIN dags_edge AS edge ON edge.parent_id = below.id
-)
-SELECT node.state, count(*) FROM below JOIN dags_node AS node ON node.id = below.id
-WHERE node.id <> ALL(%(given)s) GROUP BY node.state
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +76,7 @@ def _neighbours(edges: QuerySet[Edge], rows: Sequence[tuple[Any, ...]]) -> Neigh
 def count_below(node_ids: Collection[int]) -> dict[str, int]:
     """How many nodes depend on these, directly or not, by state; these themselves are left out."""
     with connection.cursor() as cursor:
-        cursor.execute(_BELOW, {"given": list(node_ids)})
+        cursor.execute(COUNT_DESCENDANTS, {"given": list(node_ids)})
         return dict(cursor.fetchall())
 
 

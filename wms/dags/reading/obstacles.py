@@ -16,6 +16,7 @@ from wms.dags.engine.round import options_of
 from wms.dags.engine.shared_limits import with_submitted
 from wms.dags.engine.throttles import Room, limits_of, room_under
 from wms.dags.models import Dag, Edge, Node, ScriptRun, SharedLimit
+from wms.dags.reading.sql import FIND_FAILED_ANCESTORS
 from wms.dags.states import (
     COUNTED_KINDS,
     DAG_TERMINAL,
@@ -34,19 +35,6 @@ _BESIDE = {
     NodeKind.SERVICE: "it is started with the DAG",
     NodeKind.PROVISIONER: "it is started with the DAG, before everything else",
 }
-
-# The failed nodes above one that will never run. By hand: a walk that the ORM cannot express.
-_FAILED_ABOVE = """
-WITH RECURSIVE above(id) AS (
-    SELECT parent_id FROM dags_edge WHERE child_id = %s
-    UNION
-    SELECT edge.parent_id FROM above
-    JOIN dags_node AS node ON node.id = above.id AND node.state = 'futile'
-    JOIN dags_edge AS edge ON edge.child_id = above.id
-)
-SELECT node.id FROM above JOIN dags_node AS node ON node.id = above.id
-WHERE node.state = 'failed' ORDER BY node.ordinal LIMIT %s
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +200,7 @@ def _submitted(node: Node) -> list[Obstacle]:
 
 def _lost(node: Node) -> list[Obstacle]:
     with connection.cursor() as cursor:
-        cursor.execute(_FAILED_ABOVE, [node.pk, _SHOWN])
+        cursor.execute(FIND_FAILED_ANCESTORS, [node.pk, _SHOWN])
         ids = [row[0] for row in cursor.fetchall()]
     failed = _refs(Node.objects.filter(pk__in=ids))
     return [Obstacle("failed parents", "it will not run: nodes before it failed", nodes=failed)]

@@ -14,23 +14,11 @@ from wms.dags.engine.throttles import limits_of
 from wms.dags.engine.transitions import DATA_CATEGORY
 from wms.dags.language.spec import RunOptions
 from wms.dags.models import Dag, Rescue, SharedLimit
+from wms.dags.reading.sql import FIND_OUTER_DAGS
 from wms.dags.rescue.names import rescue_stem
 from wms.dags.rescue.rescue_files import rescue_numbers_among, rescue_prefix
 from wms.dags.services.dags import LIVE_OPTIONS
 from wms.jobs.models import WorkspaceFile
-
-# The DAGs around one. By hand: a walk that the ORM cannot express.
-_AROUND = """
-WITH RECURSIVE around(id, name, parent_node_id, distance) AS (
-    SELECT id, name, parent_node_id, 0 FROM dags_dag WHERE id = %s
-    UNION ALL
-    SELECT dag.id, dag.name, dag.parent_node_id, around.distance + 1
-    FROM around
-    JOIN dags_node AS node ON node.id = around.parent_node_id
-    JOIN dags_dag AS dag ON dag.id = node.dag_id
-)
-SELECT id, name FROM around WHERE distance > 0 ORDER BY distance DESC
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +94,7 @@ def outer_of(dag: Dag) -> list[Dag]:
     outer = dag.parent_node.dag
     if outer.parent_node_id is None:
         return [outer]
-    return [*Dag.objects.raw(_AROUND, [outer.pk]), outer]
+    return [*Dag.objects.raw(FIND_OUTER_DAGS, [outer.pk]), outer]
 
 
 def next_runs(dag: Dag) -> QuerySet[Dag]:

@@ -22,6 +22,7 @@ from wms.dags.engine.settling import finish
 from wms.dags.language.bounds import MAX_RETRIES, MAX_VARIABLES
 from wms.dags.models import Dag, Edge, Node, NodeWork
 from wms.dags.services.dags import locked_dags, refuse_second_run
+from wms.dags.services.sql import FIND_LOST_PARENTS, FIND_WITH_DESCENDANTS, RECOUNT_PARENTS
 from wms.dags.states import (
     COUNTED_KINDS,
     DAG_TERMINAL,
@@ -39,36 +40,6 @@ _NODES_TOLD = 200
 _MOST_TEXT = 8 * 1024 * 1024
 _NAME = re.compile(r"\+?[A-Za-z_][A-Za-z0-9_.]{0,253}")
 _NOT_YET_RUN = (NodeState.WAITING, NodeState.READY)
-
-# The chosen nodes and everything that depends on them. By hand: a walk that the ORM cannot express.
-_WITH_DESCENDANTS = """
-WITH RECURSIVE below(id) AS (
-    SELECT unnest(%s::bigint[])
-    UNION
-    SELECT edge.child_id FROM below JOIN dags_edge AS edge ON edge.parent_id = below.id
-)
-SELECT id FROM below
-"""
-
-# How many parents of each of these nodes have not ended, counted anew after some run again.
-_COUNT_PARENTS = """
-UPDATE dags_node AS node
-SET unfinished_parents = (
-    SELECT count(*) FROM dags_edge AS edge JOIN dags_node AS parent ON parent.id = edge.parent_id
-    WHERE edge.child_id = node.id AND parent.state <> 'done'
-        AND NOT (edge.is_weak AND parent.state = 'failed')
-)
-WHERE node.id = ANY(%s)
-"""
-
-# Parents outside of the nodes that run again which keep some of them from ever running.
-_LOST_PARENTS = """
-SELECT DISTINCT parent.id
-FROM dags_edge AS edge
-JOIN dags_node AS parent ON parent.id = edge.parent_id
-WHERE edge.child_id = ANY(%s)
-    AND (parent.state = 'futile' OR (parent.state = 'failed' AND NOT edge.is_weak))
-"""
 
 
 @transaction.atomic
@@ -91,7 +62,7 @@ def rerun_nodes(
         dag = round_.dag
         chosen = _named(dag, names, NODE_TERMINAL, "has not ended")
         with connection.cursor() as cursor:
-            cursor.execute(_WITH_DESCENDANTS, [chosen])
+            cursor.execute(FIND_WITH_DESCENDANTS, [chosen])
             below = [row[0] for row in cursor.fetchall()]
         if not with_descendants:
             futile = Node.objects.filter(pk__in=below, state=NodeState.FUTILE)
@@ -294,7 +265,7 @@ def _count_anew(round_: Round, moved: Collection[int]) -> None:
     """Recompute whom the nodes wait for; give up those that other failures keep from running."""
     _recount([*moved, *_children(moved)])
     with connection.cursor() as cursor:
-        cursor.execute(_LOST_PARENTS, [list(moved)])
+        cursor.execute(FIND_LOST_PARENTS, [list(moved)])
         lost = [row[0] for row in cursor.fetchall()]
     round_.give_up_below(lost)
 
@@ -305,13 +276,13 @@ def _children(node_ids: Collection[int]) -> list[int]:
 
 def _recount(node_ids: Collection[int]) -> None:
     with connection.cursor() as cursor:
-        cursor.execute(_COUNT_PARENTS, [list(node_ids)])
+        cursor.execute(RECOUNT_PARENTS, [list(node_ids)])
 
 
 def _revive_below(round_: Round, done: Collection[int], reason: str) -> None:
     """What was futile because of these nodes waits again, unless others keep it from running."""
     with connection.cursor() as cursor:
-        cursor.execute(_WITH_DESCENDANTS, [list(done)])
+        cursor.execute(FIND_WITH_DESCENDANTS, [list(done)])
         below = {row[0] for row in cursor.fetchall()} - set(done)
     futile = Node.objects.filter(pk__in=below, state=NodeState.FUTILE)
     ids = list(futile.values_list("pk", flat=True))

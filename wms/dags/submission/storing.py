@@ -16,15 +16,7 @@ from wms.dags.engine.node_work import begins_plain
 from wms.dags.language.spec import DagSpec, NodeSpec
 from wms.dags.models import Dag, SubmitDescription
 from wms.dags.states import COUNTED_KINDS, NodeKind
-
-_NEW_IDS = "SELECT nextval('dags_node_id_seq') FROM generate_series(1, %s)"
-_COPY_NODES = """
-COPY dags_node (id, dag_id, name, kind, ordinal, submit_description_id, directory, variables,
-    features, priority, category, state, state_reason, unfinished_parents, max_retries,
-    retry_number, is_plain)
-FROM STDIN
-"""
-_COPY_ARCS = "COPY dags_edge (parent_id, child_id, is_weak) FROM STDIN"
+from wms.dags.submission.sql import COPY_ARCS, COPY_NODES, RESERVE_NODE_IDS
 
 
 def store_nodes(
@@ -48,7 +40,7 @@ def store_nodes(
     unfinished = _unfinished_parents(spec, is_done)
     priority = int(dag.options.get("priority", 0))
     with connection.cursor() as cursor:
-        with cursor.copy(_COPY_NODES) as copy:
+        with cursor.copy(COPY_NODES) as copy:
             for place, node in enumerate(spec.nodes.values()):
                 row = _node_row(node, descriptions, retries.get(node.name))
                 copy.write_row(
@@ -57,7 +49,7 @@ def store_nodes(
                      node.category, "waiting", "", unfinished[place], row.max_retries, 0,
                      begins_plain(node.kind, row.features))
                 )  # fmt: skip
-        with cursor.copy(_COPY_ARCS) as copy:
+        with cursor.copy(COPY_ARCS) as copy:
             for arc in spec.arcs:
                 copy.write_row((ids[arc.parent], ids[arc.child], arc.is_weak))
     marked = transitions.move(
@@ -105,7 +97,7 @@ def _node_row(
 
 def _new_ids(count: int) -> list[int]:
     with connection.cursor() as cursor:
-        cursor.execute(_NEW_IDS, [count])
+        cursor.execute(RESERVE_NODE_IDS, [count])
         return sorted(row[0] for row in cursor.fetchall())
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from django.db import connection
 
 from matching.suspicion import Trial
+from wms.pilots.monitoring.sql import FIND_TROUBLED_SITES, READ_TRIALS
 
 #: What ended so long ago says nothing of a node any more.
 WINDOW = timedelta(hours=1)
@@ -23,41 +24,6 @@ LATEST = 20_000
 #: Of the jobs that failed on a node, so many are told.
 _TOLD = 20
 
-# Payloads that failed, or could not be run there. Who was stopped by others says nothing of a node,
-# and neither does a pilot that was lost: that is the batch system's affair.
-_FAILED = "outcome IN ('failed', 'not_run')"
-_LATELY = """
-    a.id > (SELECT max(id) FROM jobs_attempt) - %(latest)s
-    AND a.host <> '' AND a.stopped_by NOT IN ('server', 'preemption')
-"""
-
-# Most times there is nothing to look at.
-_TROUBLED = f"""
-SELECT DISTINCT site_name FROM (
-    SELECT a.site_name FROM jobs_attempt AS a
-    WHERE {_LATELY} AND a.{_FAILED} AND a.ended_at > %(since)s
-    GROUP BY a.site_name, a.host HAVING count(DISTINCT a.job_id) >= %(least)s
-) AS troubled
-"""
-
-# A DAG node that is tried again has another job of the same name. What ran on a node before a
-# suspicion of it ended is forgiven.
-_TRIALS = f"""
-SELECT a.site_name, a.host, j.owner_id, j.topic, j.topic_key, j.executable, j.name, j.process,
-    CASE WHEN j.topic = '' THEN j.id END,
-    bool_or(a.{_FAILED}),
-    (array_agg(a.job_id ORDER BY a.ended_at DESC) FILTER (WHERE a.{_FAILED}))[1],
-    max(a.ended_at) FILTER (WHERE a.{_FAILED})
-FROM jobs_attempt AS a JOIN jobs_job AS j ON j.id = a.job_id
-WHERE {_LATELY} AND a.site_name = ANY(%(sites)s)
-    AND (a.outcome IN ('done', 'failed', 'not_run') AND a.ended_at > %(since)s
-        OR a.outcome = '' AND a.started_at < %(survived)s)
-    AND NOT EXISTS (
-        SELECT FROM pilots_suspectednode AS old JOIN sites_site AS s ON s.id = old.site_id
-        WHERE s.name = a.site_name AND old.host = a.host AND old.ended_at > a.matched_at)
-GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9
-"""
-
 
 @dataclass(slots=True)
 class SiteTrials:
@@ -69,7 +35,7 @@ class SiteTrials:
 
 def troubled_sites(now: datetime, *, least_failed: int) -> list[str]:
     """The sites that have a node on which so many jobs failed lately."""
-    found = _rows(_TROUBLED, now, least=least_failed)
+    found = _rows(FIND_TROUBLED_SITES, now, least=least_failed)
     return [site for (site,) in found]
 
 
@@ -80,7 +46,7 @@ def trials_at(sites: Collection[str], now: datetime) -> Mapping[str, SiteTrials]
     """
     found: dict[str, SiteTrials] = defaultdict(lambda: SiteTrials([], {}))
     failed: dict[tuple[str, str], list[tuple[datetime, int]]] = defaultdict(list)
-    rows = _rows(_TRIALS, now, sites=list(sites))
+    rows = _rows(READ_TRIALS, now, sites=list(sites))
     for site, host, owner, topic, key, executable, *payload, is_bad, job_id, ended_at in rows:
         batch = (owner, topic, key, executable)
         found[site].trials.append(Trial(host, batch, tuple(payload), is_bad))

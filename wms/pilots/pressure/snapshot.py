@@ -15,42 +15,13 @@ from matching.pressure_plan import UNBOUNDED, Bounds, Scopes
 from matching.rooms import Room
 from wms.accounting.models import AccountingGroup
 from wms.pilots.models import Pilot
+from wms.pilots.pressure.sql import COUNT_ROOMS
 from wms.pilots.pressure_models import PilotLimit
 from wms.pilots.states import ALIVE
 from wms.sites.models import Queue, Site
 
 #: Starts in this time make the start rate of a queue.
 _RATE_WINDOW = timedelta(minutes=30)
-
-# By hand, because every cycle counts all living pilots: their rooms are computed where they are.
-# What a pilot offers is its queue's offer, cut to what its batch system really gave it; the time
-# that it has left is cut to one of the times that jobs need, so that there are few kinds of rooms.
-_PILOTS = """
-SELECT pilot.queue_id, pilot.state IN ('submitted', 'queued') AS is_waiting,
-       pilot.batch_state = 'held' AS is_held, held.pilot_id IS NOT NULL AS is_busy,
-       pilot.state = 'running' AND NOT pilot.is_draining AND pilot.drain_reason = ''
-           AND pilot.owner_id IS NOT DISTINCT FROM queue.owner_id
-           AND pilot.owner_group_id IS NOT DISTINCT FROM queue.owner_group_id
-           AND (queue.site_id, coalesce(pilot.node->>'hostname', '')) NOT IN (
-               SELECT site_id, host FROM pilots_suspectednode WHERE ended_at IS NULL
-           ) AS takes_jobs,
-       least(queue.cores, (pilot.node->>'slot_cores')::numeric)::int - coalesce(held.cores, 0),
-       least(queue.memory_mb, (pilot.node->>'slot_memory_mb')::numeric)::int
-           - coalesce(held.memory_mb, 0),
-       least(queue.gpus, (pilot.node->>'slot_gpus')::numeric)::int - coalesce(held.gpus, 0),
-       width_bucket(
-           queue.wall_time_s - extract(epoch FROM %(now)s - pilot.registered_at), %(times_s)s
-       ),
-       count(*), count(*) FILTER (WHERE pilot.registered_at > %(lately)s)
-FROM pilots_pilot AS pilot
-JOIN sites_queue AS queue ON queue.id = pilot.queue_id
-LEFT JOIN (
-    SELECT pilot_id, sum(cores) AS cores, sum(memory_mb) AS memory_mb, sum(gpus) AS gpus
-    FROM jobs_attempt WHERE outcome = '' GROUP BY pilot_id
-) AS held ON held.pilot_id = pilot.id
-WHERE pilot.state IN ('submitted', 'queued', 'running', 'stalled')
-GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9
-"""
 
 
 @dataclass(slots=True)
@@ -79,7 +50,7 @@ def pilots_by_queue(now: datetime, *, times_s: Sequence[int]) -> dict[int, Queue
         "times_s": [float(each) for each in times_s] or [0.0],
     }
     with connection.cursor() as cursor:
-        cursor.execute(_PILOTS, parameters)
+        cursor.execute(COUNT_ROOMS, parameters)
         for queue_id, waits, is_held, is_busy, takes, *room, bucket, pilots, started in cursor:
             count = counts[queue_id]
             count.started += started

@@ -13,7 +13,7 @@ from django.db.models import Q
 from matching.resources import Resource
 from wms.core.conf import conf
 from wms.core.database.prepared import Parameter, PreparedQuery
-from wms.core.database.statements import one_line, prepared_rows
+from wms.core.database.statements import prepared_rows
 from wms.core.errors import NotAuthenticated
 from wms.jobs import operations as jobs
 from wms.jobs.content.inputs import input_blobs, missing_inputs
@@ -26,20 +26,13 @@ from wms.pilots.monitoring import suspects
 from wms.pilots.protocol.references import AttemptRef
 from wms.pilots.protocol.refusals import Refusal, Until, must_rest, none_fits
 from wms.pilots.protocol.registration import attempt_token, pilot_actor
+from wms.pilots.protocol.sql import BEGIN_CLAIM
 from wms.pilots.selectors import host_of, is_alone
 from wms.pilots.states import TERMINAL
 from wms.sites.models import Queue
 from wms.sites.selectors import lapsed_identities
 from wms.taskqueues import operations as taskqueues
 from wms.taskqueues.waiting import Taker, has_failed_at
-
-_ASK = one_line("""
-UPDATE pilots_pilot SET heartbeat_at = %(now)s
-WHERE id = %(pilot)s AND state <> ALL(%(ended)s::text[])
-RETURNING fruitless_at, drain_reason, (
-    SELECT s.id FROM pilots_suspectednode AS s
-    WHERE s.site_id = %(site)s AND s.host = %(host)s AND s.ended_at IS NULL)
-""")
 
 # The open attempts of a pilot, and that of a claim.
 _OWN = PreparedQuery(
@@ -114,7 +107,7 @@ def _bind_job(
     # two jobs, and no core is given away twice.
     host = host_of(pilot)
     about = {"now": now, "pilot": pilot.pk, "ended": sorted(TERMINAL)}
-    rows = prepared_rows(_ASK, {**about, "site": pilot.queue.site_id, "host": host})
+    rows = prepared_rows(BEGIN_CLAIM, {**about, "site": pilot.queue.site_id, "host": host})
     if not rows:
         return Refusal("the pilot has ended")
     [(fruitless_at, drain_reason, suspect_id)] = rows

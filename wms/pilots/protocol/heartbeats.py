@@ -16,7 +16,7 @@ from uuid import UUID
 from django.db import transaction
 
 from wms.core.actors import Actor
-from wms.core.database.statements import one_line, prepared_rows
+from wms.core.database.statements import prepared_rows
 from wms.core.errors import NotAuthenticated
 from wms.jobs import rescheduling
 from wms.jobs.attempts import note_attributes
@@ -24,39 +24,8 @@ from wms.jobs.messages import note_late
 from wms.jobs.models import Attempt
 from wms.pilots import lifecycle
 from wms.pilots.protocol.references import AttemptRef
+from wms.pilots.protocol.sql import RECORD_HEARTBEAT
 from wms.pilots.states import TERMINAL, TOKEN_GRACE, PilotState
-
-# The credential is compared with the rest: what is stored and compared are hashes of long random
-# texts, of which a comparison tells nothing. What a pilot told later is not undone by what it told
-# before and the network kept back; a beat without a number counts as the latest.
-_BEAT = one_line("""
-WITH beat AS (
-    UPDATE pilots_pilot SET
-        heartbeat_at = %(now)s,
-        load = CASE WHEN %(sequence)s IN (0, greatest(heartbeat_sequence, %(sequence)s))
-            THEN coalesce(%(load)s::jsonb, load) ELSE load END,
-        heartbeat_sequence = greatest(heartbeat_sequence, %(sequence)s),
-        is_draining = is_draining OR %(is_draining)s,
-        node = CASE WHEN %(network)s = '' THEN node
-            ELSE node || jsonb_build_object('network', %(network)s::text) END,
-        validation_s = coalesce(greatest(validation_s, %(validation_s)s::float8), validation_s)
-    WHERE uuid = %(uuid)s AND token_sha256 = %(digest)s AND token_sha256 > ''
-      AND (ended_at IS NULL OR ended_at > %(ended_since)s)
-    RETURNING id, state, state_reason, drain_reason,
-        %(sequence)s IN (0, heartbeat_sequence) AS is_latest
-), used AS (
-    UPDATE jobs_attempt AS a SET usage = told.usage
-    FROM beat, jsonb_to_recordset(%(usage)s::jsonb)
-        AS told(job_id bigint, number integer, usage jsonb)
-    WHERE beat.is_latest AND a.pilot_id = beat.id AND a.outcome = ''
-      AND a.job_id = told.job_id AND a.number = told.number
-)
-SELECT id, state, state_reason, drain_reason, (
-    SELECT jsonb_agg(jsonb_build_array(
-        a.job_id, a.number, coalesce(a.peek_until > %(now)s, false)))
-    FROM jobs_attempt AS a WHERE a.pilot_id = beat.id AND a.outcome = ''
-) FROM beat
-""")
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +73,7 @@ def record_heartbeat(credential: Credential, beat: Beat, *, now: datetime) -> He
     not known any more. What is told of attempts counts for the open ones only. Raises
     NotAuthenticated.
     """
-    rows = prepared_rows(_BEAT, _parameters(credential, beat, now))
+    rows = prepared_rows(RECORD_HEARTBEAT, _parameters(credential, beat, now))
     if not rows:
         raise NotAuthenticated
     pilot_id, state, state_reason, drain_reason, found = rows[0]

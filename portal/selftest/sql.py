@@ -1,0 +1,12 @@
+"""What the self-test asks PostgreSQL by hand: no model stands for it, and no table is read."""
+
+from __future__ import annotations
+
+# On which it depends whether what was committed is kept.
+READ_DURABILITY = """
+SELECT name, setting FROM pg_settings
+WHERE name IN ('fsync', 'full_page_writes', 'synchronous_commit')
+"""
+
+# The time of the database's host, not that of the transaction.
+READ_CLOCK = "SELECT extract(epoch FROM clock_timestamp())::float8"

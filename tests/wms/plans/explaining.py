@@ -1,0 +1,61 @@
+"""Plans as PostgreSQL tells them, with the real numbers of rows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from django.db import connection
+
+from wms.core.models import User
+from wms.dags.models import Dag, SubmitDescription
+from wms.jobs.models import Workspace
+
+
+def run(sql: str, parameters: Any = None) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(sql, parameters)
+
+
+def explain(sql: str, parameters: Sequence[Any] | Mapping[str, Any] | None) -> list[dict[str, Any]]:
+    """Run the statement; all steps of its plan, with the real numbers of rows and loops."""
+    with connection.cursor() as cursor:
+        cursor.execute(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {sql}", parameters)
+        found = cursor.fetchone()[0]
+    plan = json.loads(found) if isinstance(found, str) else found
+    return list(_steps(plan[0]["Plan"]))
+
+
+def _steps(step: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield step
+    for inner in step.get("Plans", []):
+        yield from _steps(inner)
+
+
+def scanned_whole(steps: list[dict[str, Any]], table: str) -> bool:
+    return any(s["Node Type"] == "Seq Scan" and s.get("Relation Name") == table for s in steps)
+
+
+def rows_read(steps: list[dict[str, Any]], table: str) -> float:
+    scans = [s for s in steps if s.get("Relation Name") == table and "Scan" in s["Node Type"]]
+    return sum(scan["Actual Rows"] * scan["Actual Loops"] for scan in scans)
+
+
+def dag_of(owner: User, nodes: int) -> Dag:
+    """A DAG of so many waiting nodes, without arcs."""
+    dag = Dag.objects.create(
+        name="wide", owner=owner, workspace=Workspace.objects.create(owner=owner)
+    )
+    description = SubmitDescription.objects.create(dag=dag, name="x", content={})
+    run(
+        """
+        INSERT INTO dags_node (dag_id, name, ordinal, submit_description_id, variables, state,
+                               state_reason, unfinished_parents, max_retries, retry_number)
+        SELECT %s, n::text, n, %s, '{}', 'waiting', '', 1, 0, 0
+        FROM generate_series(1, %s) AS n
+        """,
+        [dag.pk, description.pk, nodes],
+    )
+    run("ANALYZE dags_node")
+    return dag

@@ -1,0 +1,192 @@
+"""The plans by which the engine reads its inbox, and walks along the arcs of a large DAG."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+from tests.wms.plans.explaining import dag_of, explain, rows_read, run, scanned_whole
+from wms.core import sql as core
+from wms.core.models import User
+from wms.dags.engine import sql as engine
+from wms.dags.exports import sql as exports
+from wms.dags.models import Dag, Edge, Node
+from wms.dags.reading import sql as reading
+from wms.dags.services import sql as services
+from wms.jobs.models import Job, JobEvent, Workspace
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def jobs(alice: User) -> None:
+    """20,000 jobs that are done, with two events each."""
+    workspace = Workspace.objects.create(owner=alice)
+    run(
+        """
+        INSERT INTO jobs_job
+            (name, owner_id, workspace_id, state, state_reason, executable, arguments,
+             environment, input_files, output_files, stdout_name, stderr_name, needs,
+             attributes, wall_limit_s, max_attempts, attempt_number, topic, topic_key)
+        SELECT 'a', %s, %s, 'done', '', 'a', '{}', '{}', '{}', '{}', '', '', '{}', '{}', 60, 1, 1,
+               'dag-jobs', n %% 100
+        FROM generate_series(1, 20000) AS n
+        """,
+        [alice.pk, workspace.pk],
+    )
+    run(
+        """
+        INSERT INTO jobs_jobevent
+            (job_id, event, from_state, to_state, actor, reason, facts, created_at)
+        SELECT id, unnest(ARRAY['start', 'complete']), '', '', 'test', '', '{}', now()
+        FROM jobs_job
+        """
+    )
+    run("ANALYZE jobs_job")
+    run("ANALYZE jobs_jobevent")
+
+
+def _of_level(level: int, count: int) -> list[int]:
+    """Some nodes of `wide_dag`: below its root, or below these."""
+    first = 2 if level == 1 else 30_002
+    nodes = Node.objects.filter(ordinal__gte=first).order_by("ordinal")
+    return list(nodes.values_list("pk", flat=True)[:count])
+
+
+def test_the_entries_of_one_dag_are_taken_without_reading_those_of_others() -> None:
+    run(
+        "INSERT INTO core_inboxentry (topic, key, kind)"
+        " SELECT 'dags', n / 10, 'look' FROM generate_series(1, 50000) AS n"
+    )
+    run("ANALYZE core_inboxentry")
+
+    steps = explain(engine.TAKE_ENTRIES, [["dags", "dag-jobs"], 2500, 5000])
+
+    assert not scanned_whole(steps, "core_inboxentry")
+    assert rows_read(steps, "core_inboxentry") == 20
+
+
+def test_events_of_jobs_are_read_with_their_jobs_and_nodes_and_nothing_else(
+    jobs: None, wide_dag: Dag
+) -> None:
+    first = Job.objects.order_by("pk").values_list("pk", flat=True)[0]
+    run("UPDATE dags_node SET job_id = %s + ordinal - 1 WHERE ordinal <= 20000", [first])
+    run("ANALYZE dags_node")
+    events = list(JobEvent.objects.order_by("pk").values_list("pk", flat=True)[1000:1100])
+
+    steps = explain(
+        engine.READ_JOB_EVENTS, {"ids": f"{{{','.join(map(str, events))}}}", "dag": wide_dag.pk}
+    )
+
+    for table in ("jobs_jobevent", "jobs_job", "dags_node"):
+        assert not scanned_whole(steps, table)
+        assert rows_read(steps, table) <= 100
+
+
+def test_a_change_of_state_finds_its_entities_by_their_ids(jobs: None) -> None:
+    ids = list(Job.objects.values_list("pk", flat=True)[:100])
+    statement = core.apply_event(
+        entities='"jobs_job"',
+        events="jobs_jobevent",
+        subject="job_id",
+        update="",
+        has_causes=True,
+        listeners=(core.TELL_SUBMITTERS, core.TELL_OBSERVERS),
+    )
+
+    steps = explain(
+        statement,
+        {
+            "ids": f"{{{','.join(map(str, ids))}}}",
+            "sources": ["done"],
+            "event": "note",
+            "target": None,
+            "actor": "test",
+            "reason": "",
+            "cause": "",
+            "facts": None,
+            "kind": "job event",
+            "observers": "notices",
+        },
+    )
+
+    assert not scanned_whole(steps, "jobs_job")
+    # Once for their locks, once for their topics.
+    assert rows_read(steps, "jobs_job") <= 200
+
+
+def test_walks_down_read_what_there_is_below(wide_dag: Dag) -> None:
+    nodes = _of_level(1, 10)
+
+    found = explain(services.FIND_WITH_DESCENDANTS, [nodes])
+    counted = explain(reading.COUNT_DESCENDANTS, {"given": nodes})
+
+    for steps in (found, counted):
+        assert not scanned_whole(steps, "dags_edge")
+        assert rows_read(steps, "dags_edge") == 10
+    assert not scanned_whole(counted, "dags_node")
+    assert rows_read(counted, "dags_node") == 10
+
+
+def test_a_walk_up_reads_what_there_is_above(wide_dag: Dag) -> None:
+    run("UPDATE dags_node SET state = 'futile' WHERE ordinal > 1")
+    run("ANALYZE dags_node")
+    [node] = _of_level(2, 1)
+
+    steps = explain(reading.FIND_FAILED_ANCESTORS, [node, 20])
+
+    assert not scanned_whole(steps, "dags_edge")
+    assert not scanned_whole(steps, "dags_node")
+    assert rows_read(steps, "dags_edge") == 2
+
+
+def test_parents_are_counted_anew_by_the_arcs_above_alone(wide_dag: Dag) -> None:
+    nodes = _of_level(2, 10)
+
+    recounted = explain(services.RECOUNT_PARENTS, [nodes])
+    lost = explain(services.FIND_LOST_PARENTS, [nodes])
+
+    for steps in (recounted, lost):
+        assert not scanned_whole(steps, "dags_edge")
+        assert not scanned_whole(steps, "dags_node")
+        assert rows_read(steps, "dags_edge") == 10
+
+
+def test_the_version_of_a_drawing_reads_the_last_event_alone(wide_dag: Dag) -> None:
+    run(
+        """
+        INSERT INTO dags_nodeevent
+            (dag_id, node_id, event, from_state, to_state, actor, reason, facts, created_at)
+        SELECT dag_id, id, 'make ready', 'waiting', 'ready', 'test', '', '{}', now()
+        FROM dags_node
+        """
+    )
+    run("ANALYZE dags_nodeevent")
+
+    steps = explain(reading.READ_VERSION, [wide_dag.pk])
+
+    assert not scanned_whole(steps, "dags_nodeevent")
+    assert rows_read(steps, "dags_nodeevent") == 1
+
+
+def test_pages_of_a_small_dag_read_nothing_of_a_large_one(wide_dag: Dag, alice: User) -> None:
+    dag = dag_of(alice, 50)
+    nodes = list(Node.objects.filter(dag=dag).order_by("pk").values_list("pk", flat=True))
+    Edge.objects.bulk_create(Edge(parent_id=a, child_id=b) for a, b in pairwise(nodes))
+    run("ANALYZE dags_edge")
+    shown = {"dag": dag.pk, "is_over": False, "in_flight": ["submitted"]}
+
+    arcs = explain(reading.READ_ARCS, [nodes[0], nodes[-1]])
+    of_nodes = [
+        explain(reading.READ_NODE_IDS, [dag.pk]),
+        explain(reading.READ_NODE_TIMES, [dag.pk]),
+        explain(reading.read_node_states({"waiting": "a"}), [["plain"], dag.pk]),
+        explain(exports.read_node_statuses(["waiting"]), shown),
+    ]
+
+    assert not scanned_whole(arcs, "dags_edge")
+    assert rows_read(arcs, "dags_edge") == 49
+    for steps in of_nodes:
+        assert not scanned_whole(steps, "dags_node")
+        assert rows_read(steps, "dags_node") == 50

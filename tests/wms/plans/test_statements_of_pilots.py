@@ -1,0 +1,138 @@
+"""The plans of what pilots send all the time, among very many that have ended."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from tests.wms.plans.explaining import explain, rows_read, run, scanned_whole
+from wms.core.models import User
+from wms.jobs.models import Workspace
+from wms.pilots.models import Pilot
+from wms.pilots.monitoring import sql as monitoring
+from wms.pilots.pressure import sql as pressure
+from wms.pilots.protocol import sql as protocol
+from wms.pilots.states import TERMINAL
+from wms.sites.models import Queue
+
+pytestmark = pytest.mark.django_db
+
+#: Of the pilots, those that live; each has an attempt.
+LIVING = 200
+
+
+@pytest.fixture
+def pilots(alice: User, make_site) -> None:
+    """200 running pilots, 39,800 that have ended, and an attempt of each."""
+    make_site("site-a")
+    run(
+        """
+        INSERT INTO pilots_pilot
+            (uuid, queue_id, state, state_reason, batch, native_id, secret_sha256, token_sha256,
+             node, missing_polls, is_forgotten, created_at, registered_at, ended_at)
+        SELECT gen_random_uuid(), %s, CASE WHEN n > %s THEN 'done' ELSE 'running' END, '', 'b', '',
+               '', md5(n::text), '{}', 0, true, now(), now(), CASE WHEN n > %s THEN now() END
+        FROM generate_series(1, 40000) AS n
+        """,
+        [Queue.objects.get().pk, LIVING, LIVING],
+    )
+    workspace = Workspace.objects.create(owner=alice)
+    run(
+        """
+        WITH job AS (
+            INSERT INTO jobs_job
+                (name, owner_id, workspace_id, state, state_reason, executable, arguments,
+                 environment, input_files, output_files, stdout_name, stderr_name, needs,
+                 attributes, wall_limit_s, max_attempts, attempt_number, topic, topic_key)
+            SELECT 'a', %s, %s, 'running', '', 'a', '{}', '{}', '{}', '{}', '', '', '{}', '{}', 60,
+                   1, 1, '', 0
+            FROM generate_series(1, 40000)
+            RETURNING id
+        ), placed AS (
+            SELECT id, row_number() OVER (ORDER BY id) AS place FROM job
+        )
+        INSERT INTO jobs_attempt
+            (job_id, number, pilot_id, site_name, host, job_type, outcome, reason, ended_at,
+             matched_at, started_at)
+        SELECT placed.id, 1, pilot.id, 'site-a', 'wn' || pilot.id %% 50, '',
+               CASE WHEN pilot.state = 'running' THEN '' ELSE 'failed' END, '', pilot.ended_at,
+               now(), now()
+        FROM placed
+        JOIN (
+            SELECT *, row_number() OVER (ORDER BY id DESC) AS place FROM pilots_pilot
+        ) AS pilot USING (place)
+        ORDER BY place
+        """,
+        [alice.pk, workspace.pk],
+    )
+    for table in ("pilots_pilot", "jobs_job", "jobs_attempt"):
+        run(f"ANALYZE {table}")
+
+
+def test_a_heartbeat_reads_its_pilot_and_its_attempts_alone(pilots: None) -> None:
+    pilot = Pilot.objects.filter(state="running")[100]
+    now = datetime.now(UTC)
+
+    steps = explain(
+        protocol.RECORD_HEARTBEAT,
+        {
+            "now": now,
+            "sequence": 1,
+            "load": None,
+            "is_draining": False,
+            "network": "",
+            "validation_s": None,
+            "uuid": pilot.uuid,
+            "digest": pilot.token_sha256,
+            "ended_since": now - timedelta(hours=1),
+            "usage": "[]",
+        },
+    )
+
+    for table in ("pilots_pilot", "jobs_attempt"):
+        assert not scanned_whole(steps, table)
+        assert rows_read(steps, table) <= 2
+
+
+def test_a_claim_begins_with_its_pilot_alone(pilots: None) -> None:
+    pilot = Pilot.objects.filter(state="running").select_related("queue")[100]
+
+    steps = explain(
+        protocol.BEGIN_CLAIM,
+        {
+            "now": datetime.now(UTC),
+            "pilot": pilot.pk,
+            "ended": sorted(TERMINAL),
+            "site": pilot.queue.site_id,
+            "host": "wn1",
+        },
+    )
+
+    assert not scanned_whole(steps, "pilots_pilot")
+    assert rows_read(steps, "pilots_pilot") == 1
+
+
+def test_rooms_are_counted_without_reading_attempts_that_have_ended(pilots: None) -> None:
+    now = datetime.now(UTC)
+
+    steps = explain(
+        pressure.COUNT_ROOMS, {"now": now, "lately": now - timedelta(minutes=30), "times_s": [0.0]}
+    )
+
+    for table in ("pilots_pilot", "jobs_attempt"):
+        assert not scanned_whole(steps, table)
+        assert rows_read(steps, table) == LIVING
+
+
+def test_nodes_are_judged_by_the_latest_attempts_alone(pilots: None) -> None:
+    now = datetime.now(UTC)
+    times = {"since": now - timedelta(hours=1), "survived": now - timedelta(minutes=1)}
+
+    troubled = explain(monitoring.FIND_TROUBLED_SITES, {"latest": 1000, "least": 3, **times})
+    trials = explain(monitoring.READ_TRIALS, {"latest": 1000, "sites": ["site-a"], **times})
+
+    for steps in (troubled, trials):
+        assert not scanned_whole(steps, "jobs_attempt")
+        # And the last one, which tells where the latest begin.
+        assert rows_read(steps, "jobs_attempt") <= 1001

@@ -1,0 +1,35 @@
+"""What the director sends to PostgreSQL by hand: the rooms of all living pilots."""
+
+from __future__ import annotations
+
+# By hand, because every cycle counts all living pilots: their rooms are computed where they are.
+# What a pilot offers is its queue's offer, cut to what its batch system really gave it; the time
+# that it has left is cut to one of the times that jobs need, so that there are few kinds of
+# rooms. The attempts are found by `job_has_one_open_attempt` or `attempt_open_by_kind`, which
+# hold the open ones only; the pilots of each queue by `pilot_by_queue_and_state`.
+COUNT_ROOMS = """
+SELECT pilot.queue_id, pilot.state IN ('submitted', 'queued') AS is_waiting,
+       pilot.batch_state = 'held' AS is_held, held.pilot_id IS NOT NULL AS is_busy,
+       pilot.state = 'running' AND NOT pilot.is_draining AND pilot.drain_reason = ''
+           AND pilot.owner_id IS NOT DISTINCT FROM queue.owner_id
+           AND pilot.owner_group_id IS NOT DISTINCT FROM queue.owner_group_id
+           AND (queue.site_id, coalesce(pilot.node->>'hostname', '')) NOT IN (
+               SELECT site_id, host FROM pilots_suspectednode WHERE ended_at IS NULL
+           ) AS takes_jobs,
+       least(queue.cores, (pilot.node->>'slot_cores')::numeric)::int - coalesce(held.cores, 0),
+       least(queue.memory_mb, (pilot.node->>'slot_memory_mb')::numeric)::int
+           - coalesce(held.memory_mb, 0),
+       least(queue.gpus, (pilot.node->>'slot_gpus')::numeric)::int - coalesce(held.gpus, 0),
+       width_bucket(
+           queue.wall_time_s - extract(epoch FROM %(now)s - pilot.registered_at), %(times_s)s
+       ),
+       count(*), count(*) FILTER (WHERE pilot.registered_at > %(lately)s)
+FROM pilots_pilot AS pilot
+JOIN sites_queue AS queue ON queue.id = pilot.queue_id
+LEFT JOIN (
+    SELECT pilot_id, sum(cores) AS cores, sum(memory_mb) AS memory_mb, sum(gpus) AS gpus
+    FROM jobs_attempt WHERE outcome = '' GROUP BY pilot_id
+) AS held ON held.pilot_id = pilot.id
+WHERE pilot.state IN ('submitted', 'queued', 'running', 'stalled')
+GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9
+"""

@@ -1,0 +1,50 @@
+"""What pilots' messages send to PostgreSQL by hand: one statement where nothing special is told."""
+
+from __future__ import annotations
+
+from wms.core.database.statements import one_line
+
+# By hand, because the ORM cannot read what an update returns: every claim begins with it. The
+# pilot is found by the primary key, a suspicion of its node by `node_suspected_once`.
+BEGIN_CLAIM = one_line("""
+UPDATE pilots_pilot SET heartbeat_at = %(now)s
+WHERE id = %(pilot)s AND state <> ALL(%(ended)s::text[])
+RETURNING fruitless_at, drain_reason, (
+    SELECT s.id FROM pilots_suspectednode AS s
+    WHERE s.site_id = %(site)s AND s.host = %(host)s AND s.ended_at IS NULL)
+""")
+
+# By hand, because thousands of pilots send heartbeats, and the ORM needs three statements for
+# one. The credential is compared with the rest: what is stored and compared are hashes of long
+# random texts, of which a comparison tells nothing. What a pilot told later is not undone by what
+# it told before and the network kept back; a beat without a number counts as the latest. The
+# pilot is found by the unique index of its UUID, its attempts by that of their pilot or by
+# `attempt_number_unique`.
+RECORD_HEARTBEAT = one_line("""
+WITH beat AS (
+    UPDATE pilots_pilot SET
+        heartbeat_at = %(now)s,
+        load = CASE WHEN %(sequence)s IN (0, greatest(heartbeat_sequence, %(sequence)s))
+            THEN coalesce(%(load)s::jsonb, load) ELSE load END,
+        heartbeat_sequence = greatest(heartbeat_sequence, %(sequence)s),
+        is_draining = is_draining OR %(is_draining)s,
+        node = CASE WHEN %(network)s = '' THEN node
+            ELSE node || jsonb_build_object('network', %(network)s::text) END,
+        validation_s = coalesce(greatest(validation_s, %(validation_s)s::float8), validation_s)
+    WHERE uuid = %(uuid)s AND token_sha256 = %(digest)s AND token_sha256 > ''
+      AND (ended_at IS NULL OR ended_at > %(ended_since)s)
+    RETURNING id, state, state_reason, drain_reason,
+        %(sequence)s IN (0, heartbeat_sequence) AS is_latest
+), used AS (
+    UPDATE jobs_attempt AS a SET usage = told.usage
+    FROM beat, jsonb_to_recordset(%(usage)s::jsonb)
+        AS told(job_id bigint, number integer, usage jsonb)
+    WHERE beat.is_latest AND a.pilot_id = beat.id AND a.outcome = ''
+      AND a.job_id = told.job_id AND a.number = told.number
+)
+SELECT id, state, state_reason, drain_reason, (
+    SELECT jsonb_agg(jsonb_build_array(
+        a.job_id, a.number, coalesce(a.peek_until > %(now)s, false)))
+    FROM jobs_attempt AS a WHERE a.pilot_id = beat.id AND a.outcome = ''
+) FROM beat
+""")
