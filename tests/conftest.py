@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from django.conf import settings
+from django.db import connection
 from django.test import override_settings
 from hypothesis import settings as hypothesis_settings
 from whitenoise.middleware import WhiteNoiseMiddleware
@@ -18,6 +19,8 @@ from tests.batch_systems.fixtures import (  # noqa: F401 - fixtures for all
     slurm,
     sshd,
 )
+from tests.migrated import ensure_migrated
+from tests.servers import OWN_VARIABLE
 
 # No example is too slow: how long one takes is a matter of the machine and its load.
 hypothesis_settings.register_profile("pilotage", deadline=None)
@@ -42,6 +45,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if "page" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.browser)
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
+@pytest.fixture(scope="session")
+def django_db_modify_db_settings(django_db_modify_db_settings_parallel_suffix: None) -> None:
+    """Make this process's database as a copy; on a server of somebody else it is migrated."""
+    if OWN_VARIABLE in os.environ:
+        connection.settings_dict["TEST"]["TEMPLATE"] = ensure_migrated()
 
 
 @pytest.fixture(scope="session", autouse=True)
