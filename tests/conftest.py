@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.conf import settings
 from django.db import connection
-from django.test import override_settings
+from django.test import TransactionTestCase, override_settings
 from hypothesis import settings as hypothesis_settings
 from whitenoise.middleware import WhiteNoiseMiddleware
 
@@ -19,6 +19,7 @@ from tests.batch_systems.fixtures import (  # noqa: F401 - fixtures for all
     slurm,
     sshd,
 )
+from tests.emptying import empty_tables
 from tests.migrated import ensure_migrated
 from tests.servers import OWN_VARIABLE
 
@@ -52,6 +53,16 @@ def django_db_modify_db_settings(django_db_modify_db_settings_parallel_suffix: N
     """Make this process's database as a copy; on a server of somebody else it is migrated."""
     if OWN_VARIABLE in os.environ:
         connection.settings_dict["TEST"]["TEMPLATE"] = ensure_migrated()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _quick_and_volatile() -> Iterator[None]:
+    """Nothing is waited for that only outlives a crash of this host, or empties what is empty."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("os.fsync", lambda fd: None)
+        if OWN_VARIABLE in os.environ:
+            patched.setattr(TransactionTestCase, "_fixture_teardown", empty_tables)
+        yield
 
 
 @pytest.fixture(scope="session", autouse=True)
