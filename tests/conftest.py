@@ -22,6 +22,7 @@ from tests.batch_systems.fixtures import (  # noqa: F401 - fixtures for all
 )
 from tests.emptying import empty_tables
 from tests.migrated import ensure_migrated
+from tests.needs import _no_process_unless_marked, mark, processes  # noqa: F401 - fixtures for all
 from tests.servers import OWN_VARIABLE
 
 # No example is too slow: how long one takes is a matter of the machine and its load.
@@ -42,10 +43,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Give every test that opens a page the marker `browser`; slow tests start first."""
+    """Mark every test by what it needs; slow tests start first."""
     for item in items:
-        if "page" in getattr(item, "fixturenames", ()):
-            item.add_marker(pytest.mark.browser)
+        mark(item)
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
 
 
