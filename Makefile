@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 NOWHERE := PILOTAGE_SECRET_KEY=none DATABASE_URL=postgresql://nowhere/none REDIS_URL=redis://nowhere
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up setup test test-elements lint lock clean
+.PHONY: help demo up setup test test-fast test-elements lint lock clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 15
@@ -24,6 +24,10 @@ setup: $(VENV)/.development ## Prepare .venv for development and benchmarks
 test: $(VENV)/.development ## Run the tests (installs a browser if there is none)
 	@browser=$$(.ci/browser $(BIN)) && PILOTAGE_BROWSER="$$browser" \
 		$(BIN)/python -m pytest -m "not apart" $(ARGS)
+
+test-fast: $(VENV)/.development ## Run those that need no browser, process, batch system: 3 minutes at most
+	@$(BIN)/python -m pytest \
+		-m "not browser and not process and not batch and not scenario and not slow and not apart" $(ARGS)
 
 # With ARGS one of the two may have nothing to run, which pytest tells by 5.
 test-elements: $(VENV)/.development ## Run those that need the machine for themselves: HTCondor, ARC, all breaks

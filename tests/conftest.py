@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import uuid
@@ -8,7 +9,8 @@ from typing import Any
 
 import pytest
 from django.conf import settings
-from django.test import override_settings
+from django.db import connection
+from django.test import TransactionTestCase, override_settings
 from hypothesis import settings as hypothesis_settings
 from whitenoise.middleware import WhiteNoiseMiddleware
 
@@ -18,6 +20,10 @@ from tests.batch_systems.fixtures import (  # noqa: F401 - fixtures for all
     slurm,
     sshd,
 )
+from tests.emptying import empty_tables
+from tests.migrated import ensure_migrated
+from tests.needs import _no_process_unless_marked, mark, processes  # noqa: F401 - fixtures for all
+from tests.servers import OWN_VARIABLE
 
 # No example is too slow: how long one takes is a matter of the machine and its load.
 hypothesis_settings.register_profile("pilotage", deadline=None)
@@ -37,11 +43,34 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Give every test that opens a page the marker `browser`; slow tests start first."""
+    """Mark every test by what it needs; slow tests start first."""
     for item in items:
-        if "page" in getattr(item, "fixturenames", ()):
-            item.add_marker(pytest.mark.browser)
+        mark(item)
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
+def pytest_collection_finish() -> None:
+    """Keep modules and tests, which stay to the end, from being gone through for garbage."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 50)
+
+
+@pytest.fixture(scope="session")
+def django_db_modify_db_settings(django_db_modify_db_settings_parallel_suffix: None) -> None:
+    """Make this process's database as a copy; on a server of somebody else it is migrated."""
+    if OWN_VARIABLE in os.environ:
+        connection.settings_dict["TEST"]["TEMPLATE"] = ensure_migrated()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _quick_and_volatile() -> Iterator[None]:
+    """Nothing is waited for that only outlives a crash of this host, or empties what is empty."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("os.fsync", lambda fd: None)
+        if OWN_VARIABLE in os.environ:
+            patched.setattr(TransactionTestCase, "_fixture_teardown", empty_tables)
+        yield
 
 
 @pytest.fixture(scope="session", autouse=True)

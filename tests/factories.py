@@ -11,8 +11,10 @@ import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import cache
 from types import SimpleNamespace
 
+from django.contrib.auth.hashers import make_password
 from django.utils import timezone
 
 from matching.needs import Needs
@@ -21,7 +23,9 @@ from wms.accounting.models import AccountingGroup, ConcurrencyLimit
 from wms.accounting.services import charge, save_group, save_limit
 from wms.core.accounts import ensure_account
 from wms.core.actors import Actor
+from wms.core.audit import record_actions
 from wms.core.models import Role, User
+from wms.core.policy import enters_administration
 from wms.core.tokens import create_token
 from wms.dags.engine import cycle as engine
 from wms.dags.models import Dag
@@ -76,8 +80,25 @@ def person(username: str, role: Role | None = None) -> User:
 
 
 def people() -> SimpleNamespace:
-    """All standard people: `people().alice` and so on."""
-    return SimpleNamespace(**{name: person(name) for name in ROLES})
+    """All standard people: `people().alice` and so on.
+
+    Most tests begin with them. They are stored by one statement, as `person` would store each; this
+    takes a tenth of the time.
+    """
+    known = {user.username: user for user in User.objects.filter(username__in=ROLES)}
+    made = [User(username=name, role=role) for name, role in ROLES.items() if name not in known]
+    for user in made:
+        user.password, user.is_staff = _password_hash(), enters_administration(user)
+    User.objects.bulk_create(made)
+    targets = [f"user {user.username}" for user in made]
+    record_actions("create account", targets=targets, actor=SYSTEM)
+    known |= {user.username: user for user in made}
+    return SimpleNamespace(**{name: known[name] for name in ROLES})
+
+
+@cache
+def _password_hash() -> str:
+    return make_password(PASSWORD)
 
 
 def token_for(user: User) -> str:

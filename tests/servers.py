@@ -19,6 +19,9 @@ import pytest
 from portal.embedded.temporary import TemporaryServers
 from tests.batch_systems.services import run_folder
 
+#: Tells all processes of a run that its servers are its own.
+OWN_VARIABLE = "PILOTAGE_TEST_OWN_SERVERS"
+
 _cleanup = ExitStack()
 
 
@@ -40,6 +43,8 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     if "DATABASE_URL" in os.environ and "REDIS_URL" in os.environ:
         return
     servers = _cleanup.enter_context(TemporaryServers())
+    if "DATABASE_URL" not in os.environ:
+        os.environ[OWN_VARIABLE] = "1"
     os.environ.setdefault("DATABASE_URL", servers.database_url)
     os.environ.setdefault("REDIS_URL", servers.redis_url)
 

@@ -14,6 +14,8 @@ from types import ModuleType
 import pytest
 from packaging.version import Version
 
+pytestmark = pytest.mark.process
+
 ROOT = Path(__file__).resolve().parent.parent
 PROGRAM = ROOT / ".ci" / "check_advisories.py"
 #: The shipped list knows of it, and of more.

@@ -83,6 +83,7 @@ def test_every_image_is_pinned_by_version_and_digest():
         assert re.fullmatch(r"[a-z/]+:[0-9][\w.-]*@sha256:[0-9a-f]{64}", image), image
 
 
+@pytest.mark.process
 def test_the_broker_lets_its_account_do_what_the_embedded_one_does(tmp_path):
     *_, script = SERVICES["redis"]["command"]
     socket = tmp_path / "redis.sock"
@@ -115,6 +116,7 @@ def _answer(client, command):
         return str(error)
 
 
+@pytest.mark.process
 def test_the_image_does_not_run_as_root():
     lines = (ROOT / "Dockerfile").read_text(encoding="utf-8").splitlines()
     users = [line.split()[1] for line in lines if line.startswith("USER ")]

@@ -45,7 +45,7 @@ def sshd() -> Sshd:
 
 
 @pytest.fixture(scope="session")
-def fence_programs() -> None:
+def fence_programs(processes: None) -> None:
     """The programs of fences, where they can be installed; what works then, a test finds out."""
     with suppress(Unavailable):
         ensure_programs({"bubblewrap": "bwrap", "sudo": "sudo"})

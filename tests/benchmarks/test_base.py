@@ -11,6 +11,8 @@ import redis
 
 from benchmarks import base
 
+pytestmark = pytest.mark.process
+
 
 def _databases(url: str) -> set[str]:
     with psycopg.connect(url) as connection:

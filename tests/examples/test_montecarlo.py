@@ -67,6 +67,7 @@ def test_every_step_starts_by_itself_and_is_readable_by_python_3_9():
         ast.parse(script.read_text(), feature_version=(3, 9))
 
 
+@pytest.mark.process
 def test_every_event_is_counted_exactly_once(ended):
     merged = result(ended, "merged.json")
     counted = merged["entries"] + merged["underflow"] + merged["overflow"]
@@ -111,6 +112,7 @@ def test_nothing_stays_behind_at_the_site(ended):
     assert list(ended.export_area.iterdir()) == []
 
 
+@pytest.mark.process
 def test_a_part_run_twice_at_every_step_gives_the_same_bytes(ended, production):
     for step in STEPS:
         production.run(f"{step}03", f"{step}03")
@@ -124,6 +126,7 @@ def test_another_seed_gives_another_histogram(ended):
     assert result(ended, "hist_01.json")["counts"] != result(ended, "hist_02.json")["counts"]
 
 
+@pytest.mark.process
 def test_two_productions_at_one_site_do_not_meet(production, tmp_path):
     other = Production(FOLDER, tmp_path / "second", dag_id="8", events=EVENTS)
     other.working_area, other.export_area = production.working_area, production.export_area
@@ -137,6 +140,7 @@ def test_two_productions_at_one_site_do_not_meet(production, tmp_path):
     assert [path.name for path in production.export_area.iterdir()] == ["7-hist_01.json"]
 
 
+@pytest.mark.process
 def test_a_run_killed_half_way_leaves_no_histogram_and_can_be_repeated(ended, production):
     production.run("StageIn01")
     command, sandbox, environment = production.prepare("Run01")
@@ -153,6 +157,7 @@ def test_a_run_killed_half_way_leaves_no_histogram_and_can_be_repeated(ended, pr
     assert result(production, "hist_01.json") == result(ended, "hist_01.json")
 
 
+@pytest.mark.process
 def test_a_run_without_its_inputs_asks_for_the_stage_in(production):
     failed = production.attempt("Run01")
 
@@ -160,6 +165,7 @@ def test_a_run_without_its_inputs_asks_for_the_stage_in(production):
     assert "lacks parameters.json, calibration.csv: was it staged in" in failed.stderr
 
 
+@pytest.mark.process
 def test_stage_out_refuses_a_damaged_histogram(production):
     production.run("StageIn01", "Run01")
     histogram = production.working_area / "7-01" / "histogram.json"
@@ -172,6 +178,7 @@ def test_stage_out_refuses_a_damaged_histogram(production):
     assert not (production.files / "hist_01.json").exists()
 
 
+@pytest.mark.process
 def test_clean_up_never_deletes_what_is_not_its_own(production):
     production.run("StageIn01")
     letter = production.working_area / "7-01" / "letter.txt"
@@ -196,6 +203,7 @@ def merge_of(ended, tmp_path, **changes):
     )
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
@@ -214,6 +222,7 @@ def test_merge_refuses_parts_that_are_not_there_exactly_once(ended, tmp_path, ch
     assert not (tmp_path / "merged.json").exists()
 
 
+@pytest.mark.process
 def test_merge_refuses_parts_with_equal_seeds(production):
     production.nodes["Run02"].macros["seed"] = production.nodes["Run01"].macros["seed"]
     for part in ("01", "02"):

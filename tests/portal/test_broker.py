@@ -66,6 +66,7 @@ def test_every_address_of_redis_gets_the_transport_without_scripts() -> None:
         assert isinstance(Connection(url).transport, Transport)
 
 
+@pytest.mark.process
 def test_a_lock_is_released_by_who_holds_it_only(client: PlainClient) -> None:
     mine, other = client.lock("a lock", timeout=60), client.lock("a lock", timeout=60)
 
@@ -81,6 +82,7 @@ def test_a_lock_is_released_by_who_holds_it_only(client: PlainClient) -> None:
     assert client.get("a lock") is None
 
 
+@pytest.mark.process
 def test_a_message_whose_receiver_died_is_given_to_another(servers: TemporaryServers) -> None:
     queue = Queue("abandoned", Exchange("abandoned"), routing_key="abandoned")
     options = {"visibility_timeout": 0, "unacked_restore_throttle": 1}
@@ -148,6 +150,7 @@ def _answer(ask: Callable[[], Any]) -> Any:
     raise AssertionError("nobody answered")
 
 
+@pytest.mark.process
 def test_workers_are_asked_and_told_by_the_broker(worker: str) -> None:
     asked = {"destination": [worker], "timeout": 5}
     _answer(lambda: app.control.ping(**asked))

@@ -27,6 +27,8 @@ from tests.portal.routes import Route, routes
 from tests.portal.world import World, small_world
 from wms.pilots.models import Pilot
 
+pytestmark = pytest.mark.slow
+
 _ROUTES = routes()
 _POSTED = [route for route in _ROUTES if rule_of(POST, route)]
 _PROGRAMS = ("api:", "pilot_api:")

@@ -19,6 +19,7 @@ def test_somebody_decided_who_may_read_each_address(route: Route) -> None:
     assert rule_of(GET, route) is not None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("role", ROLES)
 def test_every_address_lets_in_who_may_read_it(db: None, role: str) -> None:
     world, place = small_world(), ROLES.index(role)
@@ -30,6 +31,7 @@ def test_every_address_lets_in_who_may_read_it(db: None, role: str) -> None:
     assert outcomes == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("role", ROLES)
 def test_every_change_is_made_by_who_may_make_it(db: None, role: str) -> None:
     world, place = small_world(), ROLES.index(role)
@@ -44,6 +46,7 @@ def test_every_change_is_made_by_who_may_make_it(db: None, role: str) -> None:
     assert outcomes == {route.name: (rule_of(POST, route) or "")[place] for route in changing}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("role", ROLES)
 def test_everything_is_deleted_by_who_may_delete_it(db: None, role: str) -> None:
     world = small_world()
@@ -58,6 +61,7 @@ def test_everything_is_deleted_by_who_may_delete_it(db: None, role: str) -> None
     assert outcomes == {name: rule[ROLES.index(role)] for name, rule in DELETE.items()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("role", ROLES)
 def test_everything_is_put_by_who_may_put_it(db: None, role: str) -> None:
     world = small_world()
@@ -72,6 +76,7 @@ def test_everything_is_put_by_who_may_put_it(db: None, role: str) -> None:
     assert outcomes == {name: rule[ROLES.index(role)] for name, rule in PUT.items()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE"])
 @pytest.mark.parametrize("role", ["anonymous", "ada"])
 def test_no_other_request_goes_through(db: None, role: str, method: str) -> None:

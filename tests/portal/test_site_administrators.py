@@ -100,6 +100,7 @@ def _world() -> World:
     return world
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["GET", "POST", "PUT", "DELETE"])
 @pytest.mark.parametrize("role", ROLES)
 def test_everything_is_open_at_the_own_site_and_nothing_at_another(

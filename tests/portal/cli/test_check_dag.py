@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.process
+
 MANAGE = Path(__file__).resolve().parents[3] / "manage.py"
 
 

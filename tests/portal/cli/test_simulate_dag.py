@@ -120,6 +120,7 @@ def test_what_cannot_be_tried_gives_2(
     assert refused.value.returncode == 2
 
 
+@pytest.mark.process
 @pytest.mark.slow
 def test_the_command_brings_its_own_database_and_leaves_the_other_alone(
     dag_file: Path, tmp_path: Path

@@ -69,6 +69,7 @@ def test_what_is_not_allowed_is_told(claimed: factories.Claimed) -> None:
         call_command("steer", "kill-job", job, "--user", "nobody", "--reason", "mine")
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("settings_of", "told"),
     [

@@ -86,6 +86,7 @@ def place(monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
         yield Place(Path(name))
 
 
+@pytest.mark.process
 @pytest.mark.slow
 def test_a_portal_that_does_not_get_on_is_given_up_with_the_step_it_is_at(place: Place) -> None:
     told: list[str] = []

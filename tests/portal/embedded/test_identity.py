@@ -11,6 +11,8 @@ import pytest
 from portal.embedded.identity import Identity, NoIdentity, choose_identity
 from portal.embedded.postgres import Postgres, PostgresUnusable, program
 
+pytestmark = pytest.mark.process
+
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root needs another identity")
 
 

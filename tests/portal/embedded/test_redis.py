@@ -18,6 +18,8 @@ from portal.embedded.redis import Redis, choose_program
 from portal.embedded.sockets import FOLDER_LIMIT_BYTES, socket_folder
 from portal.embedded.temporary import RunningRedis, running_redis
 
+pytestmark = pytest.mark.process
+
 FORBIDDEN = (
     "EVAL return(1) 0", "EVALSHA 0 0", "EVAL_RO return(1) 0", "SCRIPT LOAD x", "FUNCTION LIST",
     "FCALL x 0", "CONFIG GET *", "CONFIG SET dir /tmp", "DEBUG SLEEP 0", "MODULE LOAD /x.so",

@@ -12,6 +12,8 @@ import redis
 
 from portal.embedded.temporary import TemporaryServers
 
+pytestmark = pytest.mark.process
+
 ENDLESS = """
 import signal
 from portal.embedded.temporary import TemporaryServers

@@ -55,6 +55,7 @@ def command(*words: str) -> tuple[str, int]:
     return out.getvalue(), int(ended.value.code or 0)
 
 
+@pytest.mark.process
 def test_every_check_can_be_made_on_a_real_host(people: SimpleNamespace) -> None:
     told = {each.code for each in registry.run_all()}
 

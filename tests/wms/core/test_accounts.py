@@ -9,6 +9,7 @@ from wms.core.accounts import change_password, ensure_account, save_account
 from wms.core.actors import Actor
 from wms.core.errors import Conflict, NotPermitted
 from wms.core.models import AuditEntry, Role, User
+from wms.core.policy import enters_administration
 
 pytestmark = pytest.mark.django_db
 
@@ -79,3 +80,12 @@ def test_the_name_of_an_account_cannot_be_changed(alice: User) -> None:
 
     alice.refresh_from_db()
     assert alice.username == "alice"
+
+
+def test_the_standard_people_of_tests_are_as_the_service_makes_them() -> None:
+    known = factories.people()
+
+    for name, role in factories.ROLES.items():
+        user = getattr(known, name)
+        assert (user.role, user.is_staff) == (role, enters_administration(user)), name
+        assert user.check_password(factories.PASSWORD)

@@ -89,6 +89,7 @@ def test_a_loop_that_fails_tells_so_and_keeps_its_last_report() -> None:
     assert row.failed_at is not None
 
 
+@pytest.mark.process
 @pytest.mark.django_db(transaction=True)
 def test_a_lock_ends_with_the_process_that_holds_it() -> None:
     program = (
@@ -197,11 +198,13 @@ def silent_port() -> Iterator[int]:
         yield server.getsockname()[1]
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("ask", ["wake", "wake_loop"])
 def test_a_broker_that_does_not_answer_is_not_waited_for(silent_port: int, ask: str) -> None:
     _assert_wake_up_call_is_dropped(f"redis://127.0.0.1:{silent_port}/0", ask)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("ask", ["wake", "wake_loop"])
 def test_without_a_broker_a_wake_up_call_is_dropped_and_nothing_else_fails(ask: str) -> None:
     _assert_wake_up_call_is_dropped("redis://127.0.0.1:1/0", ask)
@@ -214,6 +217,7 @@ def test_a_loop_runs_without_the_cache(settings: Any) -> None:
     assert loops.run(loop(lambda _: {}))
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("ask", ["wake", "wake_loop"])
 def test_when_the_broker_is_full_a_wake_up_call_is_dropped_and_taken_again_later(
     tmp_path_factory: pytest.TempPathFactory, ask: str

@@ -20,6 +20,8 @@ from wms.elements.protocol import BatchState, Element, ElementError, Refused, Un
 from wms.elements.runner import CommandRunner, LocalRunner
 from wms.elements.slurm import SlurmElement
 
+pytestmark = pytest.mark.process
+
 #: Makes an adapter over this runner, each time to the same batch system.
 Make = Callable[..., Element]
 NEVER_S = 60.0

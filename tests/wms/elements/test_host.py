@@ -26,6 +26,8 @@ from wms.elements.host_cleanup import end_host_pilots
 from wms.elements.protocol import BatchState, Capacity, Element, Refused, Unreachable
 from wms.elements.runner import Completed, LocalRunner, clean_environment
 
+pytestmark = pytest.mark.process
+
 
 @pytest.fixture
 def base(tmp_path: Path) -> Iterator[Path]:

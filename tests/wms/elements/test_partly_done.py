@@ -97,6 +97,7 @@ def test_an_index_beyond_all_batches_is_no_answer() -> None:
         by_index({0: "7_0", 1_000_000: "7_1000000"})
 
 
+@pytest.mark.process
 def test_pilots_of_a_host_that_were_started_before_a_fault_are_no_refusal(tmp_path: Path) -> None:
     element = HostElement(tmp_path, slots=5)
     (tmp_path / "batch.2").write_text("in the way")
@@ -109,6 +110,7 @@ def test_pilots_of_a_host_that_were_started_before_a_fault_are_no_refusal(tmp_pa
     assert not (tmp_path / ".batch.run").exists()
 
 
+@pytest.mark.process
 def test_a_fault_before_the_first_pilot_of_a_host_is_a_refusal(tmp_path: Path) -> None:
     element = HostElement(tmp_path, slots=5)
     (tmp_path / "batch.0").write_text("in the way")
@@ -162,12 +164,14 @@ def test_jobs_of_a_ce_that_could_not_be_ended_are_looked_for_later() -> None:
         arc(RefusesScripts(can_kill=False)).submit(2, "true", name="batch", **SLOT)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("command", ["kill -9 $$", "sh -c 'kill -9 $$'; exit $?"])
 def test_a_command_that_a_signal_has_ended_tells_nothing(command: str) -> None:
     with pytest.raises(Unreachable, match="sh: ended by signal 9"):
         LocalRunner().run(["sh", "-c", command])
 
 
+@pytest.mark.process
 def test_a_code_of_its_own_is_an_answer() -> None:
     assert LocalRunner().run(["sh", "-c", "exit 255"]).returncode == 255
 

@@ -12,6 +12,7 @@ from wms.elements.slurm import SlurmElement
 SSH = {"host": "login.example.org", "known_hosts_file": "/etc/ssh/ssh_known_hosts"}
 
 
+@pytest.mark.process
 def test_settings_become_an_element(tmp_path: Path) -> None:
     element = element_for("host", {"directory": str(tmp_path), "slots": 2})
 

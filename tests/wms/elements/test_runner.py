@@ -12,6 +12,8 @@ from tests.wms.pilots.agent.test_payload import wait_until_gone
 from wms.elements.protocol import Unreachable
 from wms.elements.runner import CommandRunner, LocalRunner
 
+pytestmark = pytest.mark.process
+
 
 def test_a_command_gets_its_input_and_gives_its_output_and_code() -> None:
     done = LocalRunner().run(["sh", "-c", "cat; echo bad >&2; exit 4"], stdin="in")

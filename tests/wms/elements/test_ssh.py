@@ -143,6 +143,7 @@ def test_the_socket_of_the_connection_is_in_a_folder_for_this_account_alone(
         make_runner(sshd.settings()).run(["true"])
 
 
+@pytest.mark.process
 def test_a_server_that_went_away_and_came_back_is_reached_again(tmp_path: Path) -> None:
     try:
         own = start(tmp_path / "s")

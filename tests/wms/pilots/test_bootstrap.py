@@ -22,6 +22,8 @@ import pytest
 
 from wms.pilots.program.bootstrap import pilot_secret, render_script
 
+pytestmark = pytest.mark.process
+
 PILOT, SECRET = "00000000-0000-4000-8000-000000000000", "secret-of-it"
 #: A stand-in for the agent that tells what it was given, and what others could see of it.
 SPY = """

@@ -15,6 +15,8 @@ from wms.elements.host import HostElement
 from wms.elements.protocol import BatchState
 from wms.pilots.models import Pilot
 
+pytestmark = pytest.mark.process
+
 
 @pytest.fixture
 def now() -> datetime:

@@ -16,6 +16,8 @@ from wms.dags.scripts import process
 from wms.dags.scripts.fences import Fence
 from wms.dags.scripts.process import Command, Ended, Limits
 
+pytestmark = pytest.mark.process
+
 LIMITS = Limits(
     wall_s=10, cpu_s=10, memory_mb=512, processes=4096, file_bytes=1024, output_bytes=2000
 )

@@ -32,6 +32,7 @@ def surroundings(django_db_setup: None, django_db_blocker: Any) -> Iterator[Surr
         transaction.set_rollback(True)
 
 
+@pytest.mark.slow
 @pytest.mark.django_db
 @pytest.mark.parametrize("case", cases())
 def test_a_dag_does_what_the_case_expects(case: Case, surroundings: Surroundings):

@@ -198,7 +198,7 @@ class World:
 
 @pytest.fixture
 def world(
-    live_server: Any, transactional_db: None, settings: Any, tmp_path: Path
+    live_server: Any, processes: None, transactional_db: None, settings: Any, tmp_path: Path
 ) -> Iterator[World]:
     settings.PILOTAGE = {
         **settings.PILOTAGE,

@@ -59,6 +59,7 @@ def test_who_sits_on_names_of_sockets_blocks_no_account(tmp_path: Path) -> None:
     assert held.name == "one"
 
 
+@pytest.mark.process
 def test_an_account_is_free_when_its_pilot_was_killed(tmp_path: Path) -> None:
     with subprocess.Popen(
         [sys.executable, "-c", _HOLD, str(tmp_path)], cwd=_ROOT, stdout=subprocess.PIPE
@@ -97,6 +98,7 @@ def test_a_shared_folder_of_root_is_taken(tmp_path: Path) -> None:
     assert folder_of_locks(shared) == shared
 
 
+@pytest.mark.process
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be two accounts")
 def test_pilots_of_two_accounts_hold_each_others_locks_in_turn(tmp_path: Path) -> None:
     folder = Path(tempfile.mkdtemp(prefix="pilotage-locks-", dir="/var/tmp"))

@@ -102,6 +102,7 @@ def test_a_program_of_another_kind_of_machine_is_ended(fencing: Fencing) -> None
     assert done["stdout"] == "159\n"
 
 
+@pytest.mark.process
 def test_the_keys_of_a_payload_are_its_own() -> None:
     program = """
 import ctypes, os, sys

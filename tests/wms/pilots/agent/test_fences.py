@@ -239,6 +239,7 @@ def test_cpu_time_of_a_payload_is_told(fencing: Fencing) -> None:
     assert 0.5 <= told["usage"]["cpu_s"] < 5
 
 
+@pytest.mark.process
 def test_the_memory_of_a_pilot_is_closed_to_others_of_its_account() -> None:
     if os.geteuid() != 0:
         pytest.skip("only root can start a pilot of another account")

@@ -14,6 +14,8 @@ import pytest
 from wms.pilots.agent import fence_keeper, nursery
 from wms.pilots.agent.nursery import Keeper, Nursery
 
+pytestmark = pytest.mark.process
+
 
 @pytest.fixture
 def here() -> Iterator[Nursery]:

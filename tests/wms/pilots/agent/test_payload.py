@@ -18,6 +18,8 @@ from wms.pilots.agent.payload import Outcome, run_payload
 from wms.pilots.agent.usage import Meter
 from wms.pilots.agent.watchdog import Limits
 
+pytestmark = pytest.mark.process
+
 ATTEMPT = (7, 1)
 
 

@@ -24,6 +24,7 @@ def counted(folder: Path) -> Found:
     return Survey(lambda: entries_below([folder]), None).look(time.monotonic, 60.0)
 
 
+@pytest.mark.process
 def test_memory_that_processes_share_is_counted_once(tmp_path: Path) -> None:
     program = (
         "import mmap, os, time\n"
@@ -41,6 +42,7 @@ def test_memory_that_processes_share_is_counted_once(tmp_path: Path) -> None:
     assert 60 <= outcome.max_rss_mb < 180
 
 
+@pytest.mark.process
 def test_memory_in_files_without_a_name_counts(tmp_path: Path) -> None:
     program = (
         "import os, time\n"
@@ -54,6 +56,7 @@ def test_memory_in_files_without_a_name_counts(tmp_path: Path) -> None:
     assert outcome.reason.startswith("memory over its limit: ")
 
 
+@pytest.mark.process
 def test_cpu_time_over_its_limit_ends_a_payload_with_its_children(tmp_path: Path) -> None:
     burn = f"{PYTHON} -c 'while True: pass'"
 
@@ -63,12 +66,14 @@ def test_cpu_time_over_its_limit_ends_a_payload_with_its_children(tmp_path: Path
     assert outcome.usage.cpu_s >= 1
 
 
+@pytest.mark.process
 def test_what_is_printed_without_end_ends_a_payload(tmp_path: Path) -> None:
     outcome = run(tmp_path, "yes", output_mb=5, grace_s=0.2)
 
     assert outcome.reason.startswith("stdout and stderr over its limit: ")
 
 
+@pytest.mark.process
 def test_too_many_processes_end_a_payload(tmp_path: Path) -> None:
     script = "for n in 1 2 3 4 5 6 7 8; do sleep 60 & done; wait"
 
@@ -77,6 +82,7 @@ def test_too_many_processes_end_a_payload(tmp_path: Path) -> None:
     assert outcome.reason == "processes over its limit: 9 of 5"
 
 
+@pytest.mark.process
 def test_what_is_read_and_written_is_told(tmp_path: Path) -> None:
     outcome = run(tmp_path, "head -c 8000000 /dev/zero >file; sync file")
 
@@ -97,6 +103,7 @@ def test_links_are_not_followed_when_files_are_counted(tmp_path: Path) -> None:
     assert 1.0 <= counted(tmp_path / "files").mb < 1.1
 
 
+@pytest.mark.process
 def test_files_that_have_no_name_any_more_count(tmp_path: Path) -> None:
     program = (
         "import os, time\n"
@@ -119,6 +126,7 @@ def test_very_many_empty_files_count(tmp_path: Path) -> None:
     assert counted(tmp_path).mb > 1.4
 
 
+@pytest.mark.process
 def test_files_over_their_limit_end_a_payload(tmp_path: Path) -> None:
     script = "n=0; while :; do n=$((n + 1)); : >f$n; done"
 
@@ -129,6 +137,7 @@ def test_files_over_their_limit_end_a_payload(tmp_path: Path) -> None:
     assert outcome.usage_told()["files"] >= 201
 
 
+@pytest.mark.process
 def test_folders_nested_deeper_than_a_path_end_a_payload(tmp_path: Path) -> None:
     program = (
         "import os, time\n"
@@ -230,6 +239,7 @@ def given() -> Iterator[Path]:
             each.rmdir()
 
 
+@pytest.mark.process
 def test_a_payload_and_all_that_it_starts_are_in_its_control_group(
     given: Path, tmp_path: Path
 ) -> None:

@@ -1,0 +1,34 @@
+"""How the database is emptied after a test whose changes are really committed."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from django.db import connection, transaction
+from django.test import TransactionTestCase
+
+#: Django makes them when it migrates; they are the same in every test.
+_KEPT = {"django_content_type", "auth_permission"}
+
+
+def empty_tables(_: TransactionTestCase) -> None:
+    """Delete the rows of all tables but those that Django fills.
+
+    Django's way, to truncate every table and to make its own rows anew, costs more than most tests:
+    a table of PostgreSQL gets new files by it, and so does each index, however few rows there were.
+    No trigger looks at references meanwhile, which needs the rights of a superuser.
+    """
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SET LOCAL session_replication_role = replica")
+        cursor.execute(_which_have_rows())
+        for (table,) in cursor.fetchall():
+            cursor.execute(f"DELETE FROM {connection.ops.quote_name(table)}")
+
+
+@cache
+def _which_have_rows() -> str:
+    tables = connection.introspection.django_table_names(only_existing=True, include_views=False)
+    return " UNION ALL ".join(
+        f"SELECT '{table}' WHERE EXISTS (SELECT FROM {connection.ops.quote_name(table)})"
+        for table in sorted({*tables} - _KEPT)
+    )
