@@ -42,7 +42,8 @@ def test_without_a_reason_the_form_comes_back_with_the_fault(
 
     assert answer.status_code == 400
     assert "Give a reason" in answer.content.decode()
-    assert answer.context["opened"] == event
+    refused = [each.action.name for each in answer.context["offers"] if each.error]
+    assert refused == [event]
     dag.refresh_from_db()
     assert dag.state == "running"
 
