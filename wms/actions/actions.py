@@ -47,13 +47,15 @@ class OnPage:
 class InApi:
     """How the API documents an action on one object; `refused` ends `it cannot be ...`.
 
-    `body` describes what is sent, where it has arguments.
+    `body` describes what is sent, where it has arguments. What a pilot does `is_later` than the
+    answer.
     """
 
     summary: str
     description: str
     refused: str = ""
     body: str = ""
+    is_later: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -102,6 +102,7 @@ JOBS = Kind(
             api=InApi(
                 "Have the pilot send now what a job has printed",
                 "Ask the pilot with its next heartbeat; stdout and stderr grow soon after.",
+                is_later=True,
             ),
             shell=InShell(
                 "have its pilot send now what it has printed",
@@ -123,6 +124,7 @@ JOBS = Kind(
             api=InApi(
                 "Let the pilot of a job take no more",
                 "Drain it; needs a reason. It ends after the jobs at hand.",
+                is_later=True,
             ),
             shell=InShell(
                 "let the pilot of this job take no more", "pilot {0.uuid} takes no more jobs"
