@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
 
 from django.http import HttpResponseBase
 from drf_spectacular.utils import extend_schema, extend_schema_view
@@ -28,6 +28,8 @@ class ActionView(APIView):
     body_class: Body | None
     #: The shape of its answers.
     shape: type[serializers.BaseSerializer[Any]]
+    #: The bodies of actions that take more than arguments, by their names.
+    bodies: ClassVar[Mapping[str, Body]] = {}
     #: Begins the names of its operations, where these are not made of the addresses.
     operations = ""
 
@@ -52,7 +54,7 @@ class ActionView(APIView):
 
 def view_of(action: Action, base: type[ActionView]) -> Callable[..., HttpResponseBase]:
     """The view of an action on one object of a kind."""
-    told, body = _told(action), _body_of(action)
+    told, body = _told(action), base.bodies.get(action.name) or _body_of(action)
     view = type(base.__name__, (base,), {"action": action, "body_class": body})
     answers = {202: None} if told.is_later else {200: base.shape}
     described = extend_schema(

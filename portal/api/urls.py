@@ -36,6 +36,7 @@ from portal.api.views import (
 )
 from wms.actions.dags import DAGS
 from wms.actions.jobs import JOBS
+from wms.actions.nodes import NODE_ACTIONS
 from wms.actions.places import PILOTS, PLACEMENTS, SITES
 
 app_name = "api"
@@ -62,9 +63,15 @@ urlpatterns = [
     path(f"{_DAG}/graph/", graph.DagGraph.as_view(), name="dag-graph"),
     path(f"{_DAG}/graph/changes/", graph.DagGraphChanges.as_view(), name="dag-graph-changes"),
     path(f"{_DAG}/nodes/", nodes.NodeList.as_view(), name="dag-nodes"),
-    path(f"{_DAG}/nodes/rerun/", nodes.RerunNodes.as_view(), name="dag-nodes-rerun"),
-    path(f"{_DAG}/nodes/mark/", nodes.MarkNodes.as_view(), name="dag-nodes-mark"),
-    path(f"{_DAG}/nodes/change/", nodes.ChangeNodes.as_view(), name="dag-nodes-change"),
+    *(
+        path(
+            f"{_DAG}/nodes/{each.action.name}/",
+            view_of(each.action, nodes.NodesAction),
+            name=f"dag-nodes-{each.action.name}",
+        )
+        for each in NODE_ACTIONS.values()
+        if each.action.api
+    ),
     path(f"{_NODE}/", nodes.NodeDetail.as_view(), name="dag-node"),
     path(f"{_NODE}/events/", nodes.OneNodesEventList.as_view(), name="dag-one-nodes-events"),
     path(f"{_NODE}/jobs/", nodes.OneNodesJobList.as_view(), name="dag-node-jobs"),
