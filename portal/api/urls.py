@@ -6,6 +6,7 @@ from django.contrib.auth.decorators import login_required
 from django.urls import path, re_path
 
 from portal.api import schema
+from portal.api.actions import view_of
 from portal.api.views import (
     accounting,
     ads,
@@ -33,6 +34,10 @@ from portal.api.views import (
     steering,
     task_queues,
 )
+from wms.actions.dags import DAGS
+from wms.actions.jobs import JOBS
+from wms.actions.nodes import NODE_ACTIONS
+from wms.actions.places import PILOTS, PLACEMENTS, SITES
 
 app_name = "api"
 
@@ -58,9 +63,15 @@ urlpatterns = [
     path(f"{_DAG}/graph/", graph.DagGraph.as_view(), name="dag-graph"),
     path(f"{_DAG}/graph/changes/", graph.DagGraphChanges.as_view(), name="dag-graph-changes"),
     path(f"{_DAG}/nodes/", nodes.NodeList.as_view(), name="dag-nodes"),
-    path(f"{_DAG}/nodes/rerun/", nodes.RerunNodes.as_view(), name="dag-nodes-rerun"),
-    path(f"{_DAG}/nodes/mark/", nodes.MarkNodes.as_view(), name="dag-nodes-mark"),
-    path(f"{_DAG}/nodes/change/", nodes.ChangeNodes.as_view(), name="dag-nodes-change"),
+    *(
+        path(
+            f"{_DAG}/nodes/{each.action.name}/",
+            view_of(each.action, nodes.NodesAction),
+            name=f"dag-nodes-{each.action.name}",
+        )
+        for each in NODE_ACTIONS.values()
+        if each.action.api
+    ),
     path(f"{_NODE}/", nodes.NodeDetail.as_view(), name="dag-node"),
     path(f"{_NODE}/events/", nodes.OneNodesEventList.as_view(), name="dag-one-nodes-events"),
     path(f"{_NODE}/jobs/", nodes.OneNodesJobList.as_view(), name="dag-node-jobs"),
@@ -71,18 +82,24 @@ urlpatterns = [
         nodes.ScriptOutput.as_view(),
         name="dag-script-output",
     ),
-    path(f"{_DAG}/hold/", steering.HoldDag.as_view(), name="dag-hold"),
-    path(f"{_DAG}/halt/", steering.HaltDag.as_view(), name="dag-halt"),
-    path(f"{_DAG}/release/", steering.ReleaseDag.as_view(), name="dag-release"),
-    path(f"{_DAG}/rematch/", matches.RematchDag.as_view(), name="dag-rematch"),
-    path(f"{_DAG}/remove/", steering.RemoveDag.as_view(), name="dag-remove"),
+    *(
+        path(
+            f"{_DAG}/{action.name}/", view_of(action, steering.DagAction), name=f"dag-{action.name}"
+        )
+        for action in DAGS.in_api
+    ),
     path(f"{_DAG}/rescue/", steering.RescueDag.as_view(), name="dag-rescue"),
     path(f"{_DAG}/limits/", steering.DagLimits.as_view(), name="dag-limits"),
     path("jobs/", jobs.JobList.as_view(), name="jobs"),
     path("jobs/<int8:job_id>/", jobs.JobDetail.as_view(), name="job"),
-    path("jobs/<int8:job_id>/kill/", jobs.KillJob.as_view(), name="job-kill"),
-    path("jobs/<int8:job_id>/peek/", jobs.PeekAtJob.as_view(), name="job-peek"),
-    path("jobs/<int8:job_id>/stop-after/", jobs.StopAfterJob.as_view(), name="job-stop-after"),
+    *(
+        path(
+            f"jobs/<int8:job_id>/{action.name}/",
+            view_of(action, jobs.JobAction),
+            name=f"job-{action.name}",
+        )
+        for action in JOBS.in_api
+    ),
     path("jobs/<int8:job_id>/stdout", jobs.JobStdout.as_view(), name="job-stdout"),
     path("jobs/<int8:job_id>/stderr", jobs.JobStderr.as_view(), name="job-stderr"),
     path("task-queues/", task_queues.TaskQueueList.as_view(), name="task-queues"),
@@ -106,9 +123,14 @@ urlpatterns = [
         pressure.QueuePressureHistory.as_view(),
         name="queue-pressure-history",
     ),
-    re_path(f"{_SITE}/ban/$", sites.BanSite.as_view(), name="site-ban"),
-    re_path(f"{_SITE}/drain/$", sites.DrainSite.as_view(), name="site-drain"),
-    re_path(f"{_SITE}/unban/$", sites.UnbanSite.as_view(), name="site-unban"),
+    *(
+        re_path(
+            f"{_SITE}/{action.name}/$",
+            view_of(action, sites.SiteAction),
+            name=f"site-{action.name}",
+        )
+        for action in SITES.in_api
+    ),
     re_path(
         f"{_SITE}/failed-checks/$", pilots.SiteFailedCheckList.as_view(), name="site-failed-checks"
     ),
@@ -133,8 +155,14 @@ urlpatterns = [
     path("pilots/<uuid:uuid>/attempts/", pilots.PilotAttemptList.as_view(), name="pilot-attempts"),
     path("pilots/<uuid:uuid>/checks/", pilots.PilotCheckList.as_view(), name="pilot-checks"),
     path("pilots/<uuid:uuid>/log", pilots.PilotLogText.as_view(), name="pilot-log"),
-    path("pilots/<uuid:uuid>/drain/", pilots.DrainPilot.as_view(), name="pilot-drain"),
-    path("pilots/<uuid:uuid>/remove/", pilots.RemovePilot.as_view(), name="pilot-remove"),
+    *(
+        path(
+            f"pilots/<uuid:uuid>/{action.name}/",
+            view_of(action, pilots.PilotAction),
+            name=f"pilot-{action.name}",
+        )
+        for action in PILOTS.in_api
+    ),
     path("efficiency/", efficiency.Efficiency.as_view(), name="efficiency"),
     path("submitters/", accounting.SubmitterList.as_view(), name="submitters"),
     path("groups/", accounting.GroupList.as_view(), name="groups"),
@@ -157,10 +185,13 @@ urlpatterns = [
         placements.PlacementDetail.as_view(),
         name="placement",
     ),
-    path(
-        "placement-requests/<int8:request_id>/remove/",
-        placements.RemovePlacement.as_view(),
-        name="placement-remove",
+    *(
+        path(
+            f"placement-requests/<int8:request_id>/{action.name}/",
+            view_of(action, placements.PlacementAction),
+            name=f"placement-{action.name}",
+        )
+        for action in PLACEMENTS.in_api
     ),
     re_path(
         r"^lists/(?P<list_name>[a-z-]+)\.(?P<form>csv|json)$",

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from portal.lists.base_filter import ListFilter
 from portal.lists.filter_fields import Moments, Owners, Texts, Words
 from portal.lists.sorting import Sorting, by_number, by_time, newest
+from wms.actions.registry import KINDS
 from wms.bulk.models import BulkOperation
-from wms.bulk.registry import KINDS
 from wms.bulk.states import BulkState
 
 

@@ -15,8 +15,8 @@ from django.db.models import QuerySet
 
 from portal.lists.base_filter import ListFilter
 from portal.lists.registry import ListOf, apply_filter, find_list
+from wms.actions.registry import find_kind
 from wms.bulk.models import BulkOperation
-from wms.bulk.registry import find_kind
 from wms.bulk.services import Selection
 from wms.core.database.counting import Count
 from wms.core.errors import InvalidInput, NotFound, PilotageError

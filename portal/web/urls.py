@@ -35,6 +35,7 @@ from portal.web.sites import downtime_views as downtimes
 from portal.web.sites import queue_views as queues
 from portal.web.sites import suspect_views as suspects
 from portal.web.sites import views as sites
+from wms.actions.places import PILOTS, PLACEMENTS
 
 app_name = "web"
 urlpatterns = [
@@ -68,7 +69,15 @@ urlpatterns = [
     path("dags/<int8:dag_id>/logs/<path:path>", logs.file_log, name="dag-file-log"),
     path("placements/", lists.placement_list, name="placements"),
     path("placements/<int8:request_id>/", placements.placement_page, name="placement"),
-    path("placements/<int8:request_id>/remove/", placements.remove, name="remove-placement"),
+    *(
+        path(
+            f"placements/<int8:request_id>/{action.page_name}/",
+            placements.steer,
+            {"action": action},
+            name=f"{action.page_name}-placement",
+        )
+        for action in PLACEMENTS.on_page
+    ),
     path("jobs/", lists.job_list, name="jobs"),
     path("jobs/<int8:job_id>/", jobs.job_page, name="job"),
     path("jobs/<int8:job_id>/steer/<slug:event>/", jobs.steer, name="steer-job"),
@@ -99,17 +108,14 @@ urlpatterns = [
     path("pilots/<int8:pilot_id>/", pilots.pilot_page, name="pilot"),
     path("pilots/<int8:pilot_id>/log/", logs.pilot_log, name="pilot-log"),
     path("pilots/<int8:pilot_id>/log/file", pilots.pilot_log_file, name="pilot-log-file"),
-    path(
-        "pilots/<int8:pilot_id>/drain/",
-        pilots.steer_pilot,
-        {"steering": pilots.DRAIN},
-        name="drain-pilot",
-    ),
-    path(
-        "pilots/<int8:pilot_id>/remove/",
-        pilots.steer_pilot,
-        {"steering": pilots.REMOVE},
-        name="remove-pilot",
+    *(
+        path(
+            f"pilots/<int8:pilot_id>/{action.page_name}/",
+            pilots.steer_pilot,
+            {"action": action},
+            name=f"{action.page_name}-pilot",
+        )
+        for action in PILOTS.on_page
     ),
     path("bulk/", bulk.bulk_list, name="bulk"),
     path("bulk/new/", bulk.new_bulk, name="new-bulk"),

@@ -22,11 +22,13 @@ from django.db.models import F
 from django.db.models.functions import Now
 from psycopg.errors import QueryCanceled
 
-from wms.bulk.kinds import Action, Kind, Order
+from wms.actions.actions import Action
+from wms.actions.arguments import Order
+from wms.actions.kinds import Kind
+from wms.actions.registry import find_kind
 from wms.bulk.lifecycle import OPERATIONS
 from wms.bulk.models import BulkItem, BulkOperation
 from wms.bulk.pruning import prune
-from wms.bulk.registry import find_kind
 from wms.bulk.selectors import active_operations
 from wms.bulk.sql import SETTLE_ITEMS
 from wms.bulk.states import ACTIVE, Outcome
@@ -105,7 +107,7 @@ def run_batch(operation_id: int) -> int:
     if ids:
         owner = operation.owner
         actor = Actor(owner.get_username(), owner, operation.pk)
-        order = Order(actor, operation.reason, operation.arguments)
+        order = Order(actor, operation.reason, action.for_service(operation.arguments))
         _settle(operation, _outcomes(kind, action, ids, order))
     elif not pending.exists():
         OPERATIONS.apply(
@@ -151,7 +153,7 @@ def _tried(action: Action, ids: Sequence[int], order: Order) -> Mapping[int, str
     """What the service says of the objects that it changed; or how it refused, changing nothing."""
     try:
         with transaction.atomic():
-            return action.call(ids, order)
+            return action.act_on_many(ids, order)
     except (SoftTimeLimitExceeded, OperationalError, InterfaceError):
         raise
     except (Conflict, NotPermitted, NotFound) as error:

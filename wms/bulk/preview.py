@@ -9,9 +9,10 @@ from typing import Any
 
 from django.db.models import Count, F, QuerySet
 
-from wms.bulk.kinds import Action, Kind
+from wms.actions.actions import Action
+from wms.actions.kinds import Kind
+from wms.actions.registry import find_kind
 from wms.bulk.models import BulkItem, BulkOperation
-from wms.bulk.registry import find_kind
 from wms.bulk.states import Outcome
 from wms.core.models import User
 

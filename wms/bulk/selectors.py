@@ -8,10 +8,9 @@ from typing import Any
 
 from django.db.models import QuerySet
 
-from wms.bulk.kinds import Action, Kind
+from wms.actions.registry import find_kind
 from wms.bulk.models import BulkItem, BulkOperation, BulkOperationEvent
 from wms.bulk.policy import may_see_all
-from wms.bulk.registry import find_kind
 from wms.bulk.states import ACTIVE, Outcome
 from wms.core.errors import NotFound
 from wms.core.models import User
@@ -40,16 +39,6 @@ def find_operation(user: User, operation_id: int) -> BulkOperation:
     if operation is None:
         raise NotFound(f"There is no bulk operation {operation_id}, or you may not see it.")
     return operation
-
-
-def fitting_actions(user: User, kind: Kind, object_id: int) -> list[Action]:
-    """The actions that the user may carry out on one object as it is now. One query."""
-    obstacles = {name: action.obstacle() for name, action in kind.actions.items()}
-    rows = kind.model._default_manager.filter(pk=object_id).order_by()
-    row = rows.annotate(**obstacles).values(kind.key, *obstacles).first()
-    if row is None or not kind.permitted(user, {row[kind.key]}):
-        return []
-    return [action for name, action in kind.actions.items() if not row[name]]
 
 
 def active_operations() -> list[int]:

@@ -14,13 +14,14 @@ from django.db.models import Exists, F, OuterRef, QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from wms.bulk.kinds import Action, Kind
+from wms.actions.actions import Action
+from wms.actions.kinds import Kind
+from wms.actions.registry import find_kind
 from wms.bulk.lifecycle import OPERATIONS, RUN_TASK
 from wms.bulk.models import BulkItem, BulkOperation
 from wms.bulk.policy import require_acting, require_stopping
 from wms.bulk.preview import foreign_objects, must_type
 from wms.bulk.pruning import PREVIEW_LIFE, forget
-from wms.bulk.registry import find_kind
 from wms.bulk.selectors import find_operation
 from wms.bulk.sql import FREEZE_SELECTION
 from wms.bulk.states import ACTIVE, BulkState, Outcome

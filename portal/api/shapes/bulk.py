@@ -9,8 +9,8 @@ from rest_framework import serializers
 
 from portal.api.shapes.filters import ParametersField
 from portal.lists.selection import MAX_NAMED
+from wms.actions.registry import KINDS
 from wms.bulk.models import BulkItem, BulkOperation
-from wms.bulk.registry import KINDS
 from wms.bulk.services import MAX_REASON
 from wms.bulk.states import Outcome
 

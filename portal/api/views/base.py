@@ -14,7 +14,7 @@ from rest_framework.serializers import CharField
 
 from portal.api.filtering import StrictFilters
 from portal.api.problems import CONTENT_TYPE
-from portal.api.shapes.common import ProblemSerializer, ReasonSerializer
+from portal.api.shapes.common import ProblemSerializer
 from wms.core.models import User
 
 _REFUSALS = {
@@ -69,14 +69,6 @@ def why_of(request: Request) -> str:
         return str(field.run_validation(request.query_params.get("reason", "")))
     except ValidationError as error:
         raise ValidationError({"reason": error.detail}) from error
-
-
-def reason_of(request: Request) -> str:
-    """The reason that a body gives. Raises ValidationError for a body that is none."""
-    body = ReasonSerializer(data=request.data)
-    body.is_valid(raise_exception=True)
-    reason: str = body.validated_data["reason"]
-    return reason
 
 
 def wants_all(request: Request) -> bool:

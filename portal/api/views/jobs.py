@@ -15,22 +15,20 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from portal.api.actions import ActionView
 from portal.api.downloads import send_blob
 from portal.api.log_texts import PLACE_PARAMETERS, send_part
 from portal.api.shapes import common as serializers
-from portal.api.views.base import AcceptsAnything, ListView, caller, reason_of, refusals, wants_all
+from portal.api.views.base import AcceptsAnything, ListView, caller, refusals, wants_all
 from portal.lists.job_filter import JobFilter
 from portal.shared.piecewise import send_growing
 from portal.shared.readable_logs import attempt_of, log_of_attempt
-from wms.core.actors import Actor
 from wms.core.errors import NotFound
 from wms.dags.reading.selectors import dags_of_jobs
 from wms.jobs import selectors
 from wms.jobs.models import AttemptFile, Job
 from wms.jobs.output.streams import stream_text
-from wms.jobs.services import kill_job, peek_at_job
 from wms.pilots.selectors import pilots_of_attempts
-from wms.pilots.services import stop_after_job
 
 
 class JobList(ListView):
@@ -147,43 +145,11 @@ class JobStderr(_JobLog):
         return self.send(request, job_id)
 
 
-class KillJob(APIView):
-    """Kill a job."""
+class JobAction(ActionView):
+    """One change of one job."""
 
-    @extend_schema(
-        summary="End a job for good",
-        request=serializers.ReasonSerializer,
-        responses={200: serializers.JobSerializer, **refusals(400, 403, 404, 409)},
-    )
-    def post(self, request: Request, job_id: int) -> Response:
-        """Kill it; needs a reason. A payload that runs is stopped."""
-        job = kill_job(job_id, actor=Actor.person(caller(request)), reason=reason_of(request))
-        return Response(serializers.JobSerializer(job).data)
+    shape = serializers.JobSerializer
 
-
-class PeekAtJob(APIView):
-    """Ask for a job's output."""
-
-    @extend_schema(
-        summary="Have the pilot send now what a job has printed",
-        request=None,
-        responses={202: None, **refusals(403, 404, 409)},
-    )
-    def post(self, request: Request, job_id: int) -> Response:
-        """Ask the pilot with its next heartbeat; stdout and stderr grow soon after."""
-        peek_at_job(job_id, actor=Actor.person(caller(request)), now=timezone.now())
-        return Response(status=202)
-
-
-class StopAfterJob(APIView):
-    """Stop a pilot after a job."""
-
-    @extend_schema(
-        summary="Let the pilot of a job take no more",
-        request=serializers.ReasonSerializer,
-        responses={202: None, **refusals(400, 403, 404, 409)},
-    )
-    def post(self, request: Request, job_id: int) -> Response:
-        """Drain it; needs a reason. It ends after the jobs at hand."""
-        stop_after_job(job_id, actor=Actor.person(caller(request)), reason=reason_of(request))
-        return Response(status=202)
+    def answer(self, request: Request, which: int, done: Job) -> Any:
+        """The job."""
+        return self.shape(done).data

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from django.db.models import QuerySet
 from django.http import HttpResponseBase
@@ -11,9 +11,9 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.serializers import Serializer
 from rest_framework.views import APIView
 
+from portal.api.actions import ActionView
 from portal.api.downloads import send_blob
 from portal.api.log_texts import PLACE_PARAMETERS, send_part
 from portal.api.pagination import InFileOrder
@@ -22,13 +22,11 @@ from portal.api.shapes.common import JobSerializer
 from portal.api.views.base import AcceptsAnything, ListView, caller, refusals, wants_all
 from portal.lists.filters import NodeFilter, ScriptRunFilter
 from portal.shared.readable_logs import log_of_script
-from wms.core.actors import Actor
 from wms.core.errors import NotFound
 from wms.core.transitions import Applied
 from wms.dags.models import Node, NodeEvent, ScriptRun
 from wms.dags.reading import node_selectors, selectors
 from wms.dags.reading.obstacles import obstacles_of
-from wms.dags.services.nodes import change_nodes, mark_nodes, rerun_nodes
 from wms.jobs.models import Job
 
 
@@ -139,62 +137,19 @@ class ScriptOutput(APIView):
         return send_part(request, log)
 
 
-class _NodeSteering(APIView):
+class NodesAction(ActionView):
     """A change of nodes that are named."""
 
-    def answer(self, request: Request, dag_id: int, applied: Applied) -> Response:
-        """Tell how many were changed."""
-        dag = selectors.find_dag(caller(request), dag_id)
-        body = {
-            "changed": len(applied.changed),
-            "skipped": len(applied.skipped),
-            "state": dag.state,
-        }
-        return Response(shapes.ChangedNodesSerializer(body).data)
+    shape = shapes.ChangedNodesSerializer
+    operations = "dags_nodes"
+    bodies: ClassVar = {
+        "rerun": shapes.RerunSerializer,
+        "mark": shapes.MarkSerializer,
+        "change": shapes.ChangeNodesSerializer,
+    }
 
-
-def _given(request: Request, shape: type[Serializer[Any]]) -> dict[str, Any]:
-    body = shape(data=request.data)
-    body.is_valid(raise_exception=True)
-    return {**body.validated_data, "actor": Actor.person(caller(request))}
-
-
-def _schema(operation: str, summary: str, shape: type[Serializer[Any]]) -> Any:
-    return extend_schema(
-        operation_id=f"dags_nodes_{operation}",
-        summary=summary,
-        request=shape,
-        responses={200: shapes.ChangedNodesSerializer, **refusals(400, 403, 404, 409)},
-    )
-
-
-class RerunNodes(_NodeSteering):
-    """Run nodes again."""
-
-    @_schema("rerun", "Run nodes that have ended again, at any time", shapes.RerunSerializer)
-    def post(self, request: Request, dag_id: int) -> Response:
-        """With all that depends on them, unless it is not wanted; needs a reason."""
-        given = _given(request, shapes.RerunSerializer)
-        return self.answer(request, dag_id, rerun_nodes(dag_id, given.pop("nodes"), **given))
-
-
-class MarkNodes(_NodeSteering):
-    """Mark nodes as done or failed."""
-
-    @_schema("mark", "Say that nodes are done, or have failed", shapes.MarkSerializer)
-    def post(self, request: Request, dag_id: int) -> Response:
-        """Without running them; their children follow. Needs a reason."""
-        given = _given(request, shapes.MarkSerializer)
-        return self.answer(request, dag_id, mark_nodes(dag_id, given.pop("nodes"), **given))
-
-
-class ChangeNodes(_NodeSteering):
-    """Change nodes that are not submitted yet."""
-
-    @_schema(
-        "change", "Change VARS, priority or retries before submission", shapes.ChangeNodesSerializer
-    )
-    def post(self, request: Request, dag_id: int) -> Response:
-        """What is not given stays as it is; needs a reason."""
-        given = _given(request, shapes.ChangeNodesSerializer)
-        return self.answer(request, dag_id, change_nodes(dag_id, given.pop("nodes"), **given))
+    def answer(self, request: Request, which: int, done: Applied) -> Any:
+        """How many were changed."""
+        dag = selectors.find_dag(caller(request), which)
+        told = {"changed": len(done.changed), "skipped": len(done.skipped), "state": dag.state}
+        return self.shape(told).data

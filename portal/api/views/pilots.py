@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import Any
 from uuid import UUID
 
 from django.db.models import QuerySet
@@ -14,6 +15,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from portal.api.actions import ActionView
 from portal.api.log_texts import PLACE_PARAMETERS, send_part
 from portal.api.shapes import common as serializers
 from portal.api.shapes.sites import SuspectedNodeSerializer
@@ -21,7 +23,6 @@ from portal.api.views.base import (
     AcceptsAnything,
     ListView,
     caller,
-    reason_of,
     refusals,
     wants_all,
 )
@@ -36,7 +37,6 @@ from wms.pilots.models import Pilot, PilotCheck, PilotEvent
 from wms.pilots.monitoring.suspects import clear_node, find_suspect, suspects_at
 from wms.pilots.program.checks import FAILURES_TOLD_FOR, checks_of_pilot, failed_checks_at
 from wms.pilots.protocol.logs import log_text
-from wms.pilots.services import drain_pilot, remove_pilot
 from wms.pilots.suspect_models import SuspectedNode
 from wms.sites.selectors import find_visible_site
 
@@ -88,34 +88,14 @@ class PilotLogText(APIView):
         return send_part(request, stored_log_of_pilot(pilot, stored))
 
 
-class DrainPilot(APIView):
-    """Drain a pilot."""
+class PilotAction(ActionView):
+    """One change of one pilot."""
 
-    @extend_schema(
-        summary="Let a pilot take no more jobs",
-        request=serializers.ReasonSerializer,
-        responses={200: serializers.PilotDetailSerializer, **refusals(400, 403, 404, 409)},
-    )
-    def post(self, request: Request, uuid: UUID) -> Response:
-        """Drain it; needs a reason. It ends after the jobs at hand."""
-        drain_pilot(uuid, actor=Actor.person(caller(request)), reason=reason_of(request))
-        pilot = selectors.find_pilot(caller(request), uuid)
-        return Response(serializers.PilotDetailSerializer(pilot).data)
+    shape = serializers.PilotDetailSerializer
 
-
-class RemovePilot(APIView):
-    """Remove a pilot."""
-
-    @extend_schema(
-        summary="End a pilot at once",
-        request=serializers.ReasonSerializer,
-        responses={200: serializers.PilotDetailSerializer, **refusals(400, 403, 404, 409)},
-    )
-    def post(self, request: Request, uuid: UUID) -> Response:
-        """Remove it; needs a reason. Its jobs run again elsewhere, at no cost to them."""
-        remove_pilot(uuid, actor=Actor.person(caller(request)), reason=reason_of(request))
-        pilot = selectors.find_pilot(caller(request), uuid)
-        return Response(serializers.PilotDetailSerializer(pilot).data)
+    def answer(self, request: Request, which: UUID, done: Pilot) -> Any:
+        """The pilot."""
+        return self.shape(selectors.find_pilot(caller(request), which)).data
 
 
 class PilotEventList(ListView):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from drf_spectacular.utils import extend_schema
@@ -11,9 +10,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from portal.api.actions import ActionView
 from portal.api.problems import CONTENT_TYPE
 from portal.api.shapes import dags as shapes
-from portal.api.shapes.common import ReasonSerializer
 from portal.api.submissions import SubmittedDagSerializer
 from portal.api.views.base import caller, refusals
 from wms.core.actors import Actor
@@ -26,77 +25,17 @@ from wms.dags.rescue.rescue_files import read_resumption
 from wms.dags.services import dags as services
 
 
-class Steering(APIView):
-    """One change of one DAG, with a reason."""
+class DagAction(ActionView):
+    """One change of one DAG."""
 
-    verb: str
-    body_class: type[ReasonSerializer] = ReasonSerializer
+    shape = shapes.DagDetailSerializer
 
-    def steer(self, request: Request, dag_id: int, change: Callable[..., Applied]) -> Response:
-        """Carry the change out and answer with the DAG. Raises Conflict if its state forbids it."""
-        body = self.body_class(data=request.data)
-        body.is_valid(raise_exception=True)
-        user = caller(request)
-        applied = change([dag_id], actor=Actor.person(user), **body.validated_data)
-        dag = selectors.find_dag(user, dag_id)
-        if not applied.changed:
-            raise Conflict(f"DAG {dag_id} is {dag.state}: it cannot be {self.verb}.")
-        return Response(shapes.DagDetailSerializer(dag).data)
-
-
-def steering_schema(
-    summary: str, body: type[ReasonSerializer] = ReasonSerializer
-) -> Callable[[Any], Any]:
-    """Describe a change of one DAG."""
-    return extend_schema(
-        summary=summary,
-        request=body,
-        responses={200: shapes.DagDetailSerializer, **refusals(400, 403, 404, 409)},
-    )
-
-
-class HoldDag(Steering):
-    """Hold a DAG."""
-
-    verb = "held"
-
-    @steering_schema("Let what runs finish and start nothing more")
-    def post(self, request: Request, dag_id: int) -> Response:
-        """Hold it, and the DAGs inside of it; needs a reason."""
-        return self.steer(request, dag_id, services.hold_dags)
-
-
-class HaltDag(Steering):
-    """Halt a DAG."""
-
-    verb = "halted"
-
-    @steering_schema("Let what is submitted end, then end the DAG with a rescue")
-    def post(self, request: Request, dag_id: int) -> Response:
-        """Halt it, and the DAGs inside of it; needs a reason."""
-        return self.steer(request, dag_id, services.halt_dags)
-
-
-class ReleaseDag(Steering):
-    """Release a DAG."""
-
-    verb = "released"
-
-    @steering_schema("Let a held or halted DAG go on")
-    def post(self, request: Request, dag_id: int) -> Response:
-        """Release it."""
-        return self.steer(request, dag_id, services.release_dags)
-
-
-class RemoveDag(Steering):
-    """Remove a DAG."""
-
-    verb = "removed"
-
-    @steering_schema("End a DAG, kill its jobs and write a rescue")
-    def post(self, request: Request, dag_id: int) -> Response:
-        """Remove it; needs a reason. A FINAL node runs once more, unless this is sent again."""
-        return self.steer(request, dag_id, services.remove_dags)
+    def answer(self, request: Request, which: int, done: Applied) -> Any:
+        """The DAG. Raises Conflict if its state forbids the change."""
+        dag = selectors.find_dag(caller(request), which)
+        if not done.changed and self.action.api:
+            raise Conflict(f"DAG {which} is {dag.state}: it cannot be {self.action.api.refused}.")
+        return self.shape(dag).data
 
 
 class RescueDag(APIView):

@@ -12,11 +12,12 @@ from django.urls import reverse
 from portal.shared.looks import look_of
 from portal.web.lists.bar import query_of
 from portal.web.lists.paging import stretch_of
-from wms.bulk.kinds import Argument, ArgumentType, Kind
+from wms.actions.arguments import Argument, ArgumentType
+from wms.actions.kinds import Kind
+from wms.actions.registry import find_kind
 from wms.bulk.models import BulkOperation
 from wms.bulk.policy import may_act, may_stop
 from wms.bulk.preview import preview_of
-from wms.bulk.registry import find_kind
 from wms.bulk.selectors import counts_of, events_of, item_lines, items_of
 from wms.bulk.services import Confirmation, SelectionChanged
 from wms.bulk.states import ACTIVE, BulkState, Outcome

@@ -19,9 +19,9 @@ from portal.web.bulk.page import (
 )
 from portal.web.lists.listing import show_list
 from portal.web.shared.pages import page, render_page
+from wms.actions.registry import find_kind
 from wms.bulk import services
 from wms.bulk.models import BulkOperation
-from wms.bulk.registry import find_kind
 from wms.bulk.selectors import find_operation
 from wms.bulk.states import BulkState
 from wms.core.actors import Actor

@@ -10,7 +10,6 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 
-from portal.web.dags.actions import steerings_of
 from portal.web.dags.reading import DagReading
 from portal.web.dags.tabs import (
     counts_of_marks,
@@ -24,9 +23,11 @@ from portal.web.dags.timeline import timeline_tab
 from portal.web.graph.layout import graph_tab
 from portal.web.graph.level_map import levels_tab
 from portal.web.nodes.table import nodes_tab
-from portal.web.shared.forms import RematchForm
+from portal.web.shared.offers import Offer, Refused, offers_of
 from portal.web.shared.pages import REFRESH_S, is_part, render_page
-from wms.core.errors import NotFound, PilotageError
+from portal.web.templatetags.pilotage import span
+from wms.actions.dags import DAGS
+from wms.core.errors import NotFound
 from wms.dags.models import Dag
 from wms.dags.policy import may_steer
 from wms.dags.reading.run_selectors import outer_of
@@ -69,14 +70,8 @@ TABS = {
 }
 
 
-def show_dag(
-    request: HttpRequest,
-    dag_id: int,
-    *,
-    opened: str = "",
-    error: PilotageError | None = None,
-) -> HttpResponse:
-    """The page of a DAG, or its live part; `opened` is the form that was refused with `error`.
+def show_dag(request: HttpRequest, dag_id: int, *, refused: Refused | None = None) -> HttpResponse:
+    """The page of a DAG, or its live part; the form of what was refused is open.
 
     Raises NotFound.
     """
@@ -85,6 +80,7 @@ def show_dag(
     dag = read.dag
     is_built = not (tab.is_steady and is_part(request))
     counts = tab.counts(read) if is_built else read.counts
+    error = refused.error if refused else None
     context = {
         "dag": dag,
         "tab": tab,
@@ -93,13 +89,10 @@ def show_dag(
         "page_path": reverse("web:dag", args=[dag.pk]),
         "live_path": _live_path(request, dag),
         "refresh_s": _REFRESH_OF_LARGE_S if tab.is_whole and read.is_large else REFRESH_S,
-        "steerings": steerings_of(request.user, dag),
+        "offers": _offers(request, read, refused),
         "may_steer": may_steer(request.user, dag),
         "has_ended": dag.state in DAG_TERMINAL,
-        "opened": opened,
         "error": error,
-        "steer_form": RematchForm(request.POST or None),
-        "avoid_s": read.policy.avoid_s,
         "counts": counts.counted,
         "node_total": sum(counts.every.values()),
         "kept_back": read.kept_back,
@@ -110,6 +103,18 @@ def show_dag(
     if is_built:
         context |= tab.build(request, read)
     return render_page(request, "dag", context, status=error.status if error else 200)
+
+
+def _offers(request: HttpRequest, read: DagReading, refused: Refused | None) -> list[Offer]:
+    """What the user can do with the DAG now."""
+    dag = read.dag
+    return offers_of(
+        DAGS.possible_on_page(request.user, dag),
+        dag.state,
+        lambda name: reverse("web:steer", args=[dag.pk, name]),
+        refused=refused,
+        defaults={"avoid_min": span(read.policy.avoid_s)},
+    )
 
 
 def _tab(request: HttpRequest) -> Tab:

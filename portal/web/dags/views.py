@@ -9,10 +9,11 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_http_methods, require_safe
 
-from portal.web.dags.actions import STEERINGS
 from portal.web.dags.page import show_dag
+from portal.web.shared.offers import ActionForm, Refused
 from portal.web.shared.pages import page
 from portal.web.shared.stale_forms import while_seen
+from wms.actions.dags import DAGS
 from wms.core.actors import Actor
 from wms.core.errors import Conflict, NotFound, NotPermitted, PilotageError
 from wms.dags.models import Dag
@@ -33,22 +34,23 @@ def steer(request: HttpRequest, dag_id: int, event: str) -> HttpResponse:
 
     Whoever had to log in again comes here by GET, and is led to the form.
     """
-    steering = STEERINGS.get(event)
-    if steering is None:
+    action = DAGS.find_on_page(event)
+    if action is None:
         raise Http404
     if request.method != "POST":
         return redirect("web:dag", dag_id=find_dag(request.user, dag_id).pk)
     dag = find_dag(request.user, dag_id)
+    form = ActionForm(action, request.POST)
     try:
-        options = steering.form_class(request.POST).options()
+        order = form.order(Actor.person(request.user))
         rows, state = Dag.objects.filter(pk=dag.pk), attrgetter("state")
         with while_seen(request, rows, state, what=f"DAG {dag.pk}") as now:
-            applied = steering.service([dag.pk], actor=Actor.person(request.user), **options)
+            applied = action.act(dag.pk, order)
         if not applied.changed:
             raise Conflict(f"Nothing was done: the DAG is {now.state}.")
     except (NotPermitted, NotFound):
         raise
     except PilotageError as error:
-        return show_dag(request, dag_id, opened=event, error=error)
-    messages.success(request, f"DAG {dag.pk} {steering.done}.")
+        return show_dag(request, dag_id, refused=Refused(form, error))
+    messages.success(request, f"DAG {dag.pk} {action.done}.")
     return redirect("web:dag", dag_id=dag.pk)

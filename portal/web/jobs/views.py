@@ -2,41 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
-from django.utils import timezone
+from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
 
 from matching.needs import Needs
 from portal.shared.readable_logs import log_kinds
 from portal.web.jobs.needs import facts_of
-from portal.web.shared.forms import ReasonForm
+from portal.web.shared.offers import ActionForm, Refused, offers_of
 from portal.web.shared.pages import page, render_page
 from portal.web.shared.stale_forms import seen_by
-from wms.bulk.jobs import JOBS
-from wms.bulk.selectors import fitting_actions
+from wms.actions.jobs import JOBS
+from wms.actions.selectors import fitting_actions
 from wms.core.actors import Actor
 from wms.core.errors import NotFound, NotPermitted, PilotageError
-from wms.core.models import User
 from wms.dags.reading.selectors import dags_of_jobs, nodes_of_jobs
 from wms.jobs.content.blobs import read_tail
 from wms.jobs.models import Attempt, AttemptFile, Job, Stream
 from wms.jobs.output.streams import stream_text, tail_of
-from wms.jobs.policy import may_steer
 from wms.jobs.selectors import (
     attempts_of,
     events_of_job,
     find_job,
 )
-from wms.jobs.services import kill_job, peek_at_job
-from wms.jobs.states import TERMINAL, JobState
-from wms.pilots.policy import may_steer as may_steer_pilots
+from wms.jobs.states import JobState
 from wms.pilots.selectors import pilots_of_attempts
-from wms.pilots.services import stop_after_job
 from wms.taskqueues.selectors import task_queue_of
 
 _EVENTS_SHOWN = 100
@@ -62,56 +56,6 @@ class Tail:
         return self.size_bytes > _TAIL_BYTES
 
 
-@dataclass(frozen=True, slots=True)
-class Steering:
-    """What can be done with a job on its page; with a reason, if it changes something."""
-
-    event: str
-    label: str
-    explanation: str
-    done: str
-    needs_reason: bool
-    carry_out: Callable[[int, Actor, str, str], object]
-
-
-STEERINGS = {
-    each.event: each
-    for each in (
-        Steering(
-            event="peek",
-            label="Show newest output",
-            explanation="The pilot is asked to send at once what the job has printed up to now.",
-            done="The pilot will be asked with its next heartbeat.",
-            needs_reason=False,
-            carry_out=lambda job_id, actor, _, seen: peek_at_job(
-                job_id, actor=actor, now=timezone.now(), seen=seen
-            ),
-        ),
-        Steering(
-            event="stop",
-            label="Stop pilot after this job",
-            explanation="The pilot of this job takes no more; it ends after the jobs at hand.",
-            done="The pilot takes no more jobs.",
-            needs_reason=True,
-            carry_out=lambda job_id, actor, reason, seen: stop_after_job(
-                job_id, actor=actor, reason=reason, seen=seen
-            ),
-        ),
-        Steering(
-            event="kill",
-            label="Kill",
-            explanation="The job ends for good. A payload that runs is stopped: its pilot hears of "
-            "it with its next heartbeat.",
-            done="The job is killed.",
-            needs_reason=True,
-            carry_out=lambda job_id, actor, reason, seen: kill_job(
-                job_id, actor=actor, reason=reason, seen=seen
-            ),
-        ),
-    )
-}
-
-
 @require_safe
 @page
 def job_page(request: HttpRequest, job_id: int) -> HttpResponse:
@@ -119,10 +63,10 @@ def job_page(request: HttpRequest, job_id: int) -> HttpResponse:
     return _show_job(request, find_job(request.user, job_id))
 
 
-def _show_job(
-    request: HttpRequest, job: Job, *, opened: str = "", error: PilotageError | None = None
-) -> HttpResponse:
-    """The job's page; with an error, the form of the steering `opened` is open and shows it."""
+def _show_job(request: HttpRequest, job: Job, *, refused: Refused | None = None) -> HttpResponse:
+    """The job's page; the form of what was refused is open and shows why."""
+    error = refused.error if refused else None
+    fitting = fitting_actions(request.user, JOBS, job.pk)
     attempts = list(attempts_of(job))
     chosen = _chosen(attempts, request.GET.get("attempt", ""))
     events = list(events_of_job(job)[: _EVENTS_SHOWN + 1])
@@ -141,28 +85,17 @@ def _show_job(
         "outputs": _outputs(chosen),
         "events": events[:_EVENTS_SHOWN],
         "events_cut": len(events) > _EVENTS_SHOWN,
-        "steerings": _steerings(request.user, job, has_pilot=any(not a.outcome for a in attempts)),
+        "offers": offers_of(
+            [action for action in fitting if action.page],
+            job.state,
+            lambda name: reverse("web:steer-job", args=[job.pk, name]),
+            refused=refused,
+        ),
         # These show first what they do, in the way of all actions on many objects.
-        "further": [
-            action
-            for action in fitting_actions(request.user, JOBS, job.pk)
-            if action.name not in STEERINGS
-        ],
-        "opened": opened,
+        "further": [action for action in fitting if not action.page],
         "error": error,
-        "form": ReasonForm(request.POST or None),
     }
     return render_page(request, "job", context, status=error.status if error else 200)
-
-
-def _steerings(user: User, job: Job, *, has_pilot: bool) -> list[Steering]:
-    """What the user can do with the job as it is now."""
-    names = {
-        "peek": has_pilot and may_steer(user, job),
-        "stop": has_pilot and may_steer_pilots(user),
-        "kill": job.state not in TERMINAL and may_steer(user, job),
-    }
-    return [STEERINGS[name] for name, is_possible in names.items() if is_possible]
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -173,20 +106,20 @@ def steer(request: HttpRequest, job_id: int, event: str) -> HttpResponse:
     Whoever had to log in again comes here by GET, and is led to the job.
     """
     find_job(request.user, job_id)
-    if event not in STEERINGS:
+    action = JOBS.find_on_page(event)
+    if action is None:
         raise NotFound(f"A job cannot be steered by {event!r}.")
     if request.method != "POST":
         return redirect("web:job", job_id=job_id)
-    reason = ReasonForm(request.POST).options()["reason"]
+    form = ActionForm(action, request.POST)
     try:
-        actor, seen = Actor.person(request.user), seen_by(request)
-        STEERINGS[event].carry_out(job_id, actor, reason, seen)
+        action.act(job_id, form.order(Actor.person(request.user), seen=seen_by(request)))
     except (NotPermitted, NotFound):
         raise
     except PilotageError as error:
         found = find_job(request.user, job_id)
-        return _show_job(request, found, opened=event, error=error)
-    messages.success(request, STEERINGS[event].done)
+        return _show_job(request, found, refused=Refused(form, error))
+    messages.success(request, action.done)
     return _back(request, job_id)
 
 

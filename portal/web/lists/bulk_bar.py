@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from portal.lists.base_filter import ListFilter
 from portal.lists.registry import ListOf
 from portal.lists.selection import token_of
-from wms.bulk.kinds import Kind
+from wms.actions.kinds import Kind
+from wms.actions.registry import KINDS
 from wms.bulk.policy import may_act
-from wms.bulk.registry import KINDS
 from wms.core.database.counting import Count
 from wms.core.models import User
 

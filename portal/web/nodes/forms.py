@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django import forms
+from django.http import QueryDict
 
 from portal.web.dags.run_forms import faults_of
 from portal.web.shared.forms import ReasonForm
@@ -20,30 +21,6 @@ class RerunForm(ReasonForm):
         """What the service is asked for."""
         descendants = self.is_valid() and self.cleaned_data["with_descendants"]
         return {**super().options(), "with_descendants": descendants}
-
-
-class RetryForm(ReasonForm):
-    """Why nodes run again, without what has already been done below them."""
-
-    def options(self) -> dict[str, Any]:
-        """What the service is asked for."""
-        return {**super().options(), "with_descendants": False}
-
-
-class MarkDoneForm(ReasonForm):
-    """Why nodes count as done."""
-
-    def options(self) -> dict[str, Any]:
-        """What the service is asked for."""
-        return {**super().options(), "as_done": True}
-
-
-class MarkFailedForm(ReasonForm):
-    """Why nodes count as failed."""
-
-    def options(self) -> dict[str, Any]:
-        """What the service is asked for."""
-        return {**super().options(), "as_done": False}
 
 
 class ChangeForm(ReasonForm):
@@ -82,3 +59,12 @@ def _variables(text: str) -> dict[str, str]:
     if findings:
         raise InvalidInput(findings)
     return found
+
+
+#: Of actions that ask for more than a reason.
+_FORMS: dict[str, type[ReasonForm]] = {"rerun": RerunForm, "change": ChangeForm}
+
+
+def form_of(name: str, data: QueryDict | None = None) -> ReasonForm:
+    """The form of the action of this name."""
+    return _FORMS.get(name, ReasonForm)(data)

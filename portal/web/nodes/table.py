@@ -10,8 +10,8 @@ from django.http import HttpRequest, QueryDict
 
 from portal.web.dags.reading import DagReading
 from portal.web.lists.paging import Stretch, stretch_of
-from portal.web.nodes.actions import node_steerings
 from portal.web.nodes.choice import SHOWS, Choice, choice_of, chosen_rows, walked
+from wms.actions.nodes import actions_on_nodes
 from wms.dags.models import Dag, Node
 from wms.dags.reading.selectors import nodes_of
 from wms.dags.states import NodeState
@@ -54,7 +54,7 @@ def nodes_tab(request: HttpRequest, read: DagReading) -> Mapping[str, Any]:
         "nodes_total": sum(counts.every.values()),
         "all_states": _changed(query, nodes=""),
         "shows": _shows(query, choice),
-        "node_steerings": node_steerings(request.user, dag),
+        "node_steerings": actions_on_nodes(request.user, dag),
     }
 
 

@@ -14,10 +14,12 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_safe
 
-from portal.web.nodes.actions import NODE_STEERINGS, NodeSteering, node_steerings
+from portal.web.nodes.forms import form_of
 from portal.web.shared.downloads import send_download
 from portal.web.shared.pages import page, render_page
 from portal.web.shared.stale_forms import version_of, while_version
+from wms.actions.arguments import Order
+from wms.actions.nodes import NodeAction, actions_on_nodes, find_on_page
 from wms.core.actors import Actor
 from wms.core.errors import Conflict, InvalidInput, NotFound, NotPermitted, PilotageError
 from wms.dags.engine.node_features import features_of
@@ -77,7 +79,7 @@ def node_page(request: HttpRequest, dag_id: int, node_id: int) -> HttpResponse:
     attempts = latest_attempts([job.pk for job in jobs])
     steerings = [
         each
-        for each in node_steerings(request.user, dag)
+        for each in actions_on_nodes(request.user, dag)
         if not each.obstacle(dag, state=node.state, kind=node.kind)
     ]
     context = {
@@ -137,7 +139,7 @@ def steer_nodes(request: HttpRequest, dag_id: int, event: str) -> HttpResponse:
 
     Nodes are given by their ids in `node`, all of a state by `state`, or by their names.
     """
-    steering = NODE_STEERINGS.get(event)
+    steering = find_on_page(event)
     if steering is None:
         raise Http404
     dag = find_dag(request.user, dag_id)
@@ -146,11 +148,12 @@ def steer_nodes(request: HttpRequest, dag_id: int, event: str) -> HttpResponse:
         return _confirm(request, dag, steering, _asked_for(request, dag, steering))
     names = request.POST.get("nodes", "").split()
     try:
-        options = steering.form_class(request.POST).options()
+        given = {**form_of(event, request.POST).options(), "nodes": names}
+        order = Order(Actor.person(request.user), given.pop("reason"), given)
         # Whoever changes nodes of a DAG has locked it.
         rows, now = Dag.objects.filter(pk=dag.pk), partial(_version_of, names=names)
         with while_version(request, rows, now, what="some of these nodes"):
-            applied = steering.service(dag.pk, names, actor=Actor.person(request.user), **options)
+            applied = steering.action.act(dag.pk, order)
         if not applied.changed:
             raise Conflict("Nothing was done: the nodes are under way.")
     except (NotPermitted, NotFound):
@@ -161,7 +164,7 @@ def steer_nodes(request: HttpRequest, dag_id: int, event: str) -> HttpResponse:
     return _done(request, dag, steering, names, len(applied.changed))
 
 
-def _asked_for(request: HttpRequest, dag: Dag, steering: NodeSteering) -> Chosen:
+def _asked_for(request: HttpRequest, dag: Dag, steering: NodeAction) -> Chosen:
     state = request.GET.get("state", "")
     nodes = Node.objects.filter(dag=dag)
     if state:
@@ -175,7 +178,7 @@ def _asked_for(request: HttpRequest, dag: Dag, steering: NodeSteering) -> Chosen
     return _chosen(dag, steering, nodes.filter(pk__in=ids))
 
 
-def _chosen(dag: Dag, steering: NodeSteering, nodes: QuerySet[Node]) -> Chosen:
+def _chosen(dag: Dag, steering: NodeAction, nodes: QuerySet[Node]) -> Chosen:
     rows = list(nodes.only(*_COLUMNS).order_by("ordinal")[: MAX_NODES + 1])
     judged = [(n, steering.obstacle(dag, state=n.state, kind=n.kind)) for n in rows[:MAX_NODES]]
     return Chosen(
@@ -193,14 +196,15 @@ def _version_of(dag: Dag, names: Sequence[str]) -> str:
 def _confirm(
     request: HttpRequest,
     dag: Dag,
-    steering: NodeSteering,
+    steering: NodeAction,
     chosen: Chosen,
     *,
     error: PilotageError | None = None,
 ) -> HttpResponse:
     ids = [node.pk for node in chosen.nodes]
-    below = count_below(ids) if steering.event in ("rerun", "retry", "mark-failed") else {}
-    form = steering.form_class(request.POST or None)
+    event = steering.action.name
+    below = count_below(ids) if event in ("rerun", "retry", "mark-failed") else {}
+    form = form_of(event, request.POST or None)
     findings = error.findings[:_NODES_SHOWN] if isinstance(error, InvalidInput) else ()
     context = {
         "dag": dag,
@@ -215,7 +219,7 @@ def _confirm(
         "below_ended": sum(below.get(state, 0) for state in NODE_TERMINAL),
         "below_futile": below.get(NodeState.FUTILE.value, 0),
         "below_waiting": below.get(NodeState.WAITING.value, 0),
-        "reopens": dag.state in DAG_TERMINAL and steering.event in ("rerun", "retry"),
+        "reopens": dag.state in DAG_TERMINAL and event in ("rerun", "retry"),
         "form": form,
         "with_descendants": request.method != "POST" or "with_descendants" in request.POST,
         "findings": findings,
@@ -225,13 +229,13 @@ def _confirm(
 
 
 def _done(
-    request: HttpRequest, dag: Dag, steering: NodeSteering, names: Sequence[str], changed: int
+    request: HttpRequest, dag: Dag, steering: NodeAction, names: Sequence[str], changed: int
 ) -> HttpResponse:
     tell = partial(messages.success, request)
     if len(names) > 1 or changed > 1:
-        tell(f"{steering.label}: {changed} nodes are changed.")
+        tell(f"{steering.action.label}: {changed} nodes are changed.")
     else:
-        tell(f"Node {names[0]} {steering.done}.")
+        tell(f"Node {names[0]} {steering.action.done}.")
     if len(names) == 1:
         node = Node.objects.filter(dag=dag, name=names[0]).only("pk").first()
         if node is not None:

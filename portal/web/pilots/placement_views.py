@@ -7,19 +7,19 @@ from operator import attrgetter
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
 
-from portal.web.shared.forms import ReasonForm
+from portal.web.shared.offers import ActionForm, Refused, offers_of
 from portal.web.shared.pages import page, render_page
 from portal.web.shared.stale_forms import while_seen
+from wms.actions.actions import Action
+from wms.actions.places import PLACEMENTS
 from wms.core.actors import Actor
 from wms.core.errors import Conflict, NotFound, NotPermitted, PilotageError
 from wms.dags.reading.node_selectors import nodes_of_requests
 from wms.placement.models import PlacementRequest
-from wms.placement.policy import may_steer
 from wms.placement.selectors import find_request
-from wms.placement.services import remove_requests
-from wms.placement.states import TERMINAL
 
 _EVENTS_SHOWN = 100
 
@@ -32,16 +32,20 @@ def placement_page(request: HttpRequest, request_id: int) -> HttpResponse:
 
 
 def _page(
-    request: HttpRequest, found: PlacementRequest, error: PilotageError | None = None
+    request: HttpRequest, found: PlacementRequest, refused: Refused | None = None
 ) -> HttpResponse:
     events = list(found.events.order_by("-pk")[: _EVENTS_SHOWN + 1])
-    is_open = found.state not in TERMINAL
+    error = refused.error if refused else None
     context = {
         "placement": found,
         "node": nodes_of_requests([found.pk]).get(found.pk),
         "attempts": list(found.attempts.order_by("-number")),
-        "may_remove": is_open and may_steer(request.user, found.owner_id),
-        "reason": request.POST.get("reason", ""),
+        "offers": offers_of(
+            PLACEMENTS.possible_on_page(request.user, found),
+            found.state,
+            lambda name: reverse(f"web:{name}-placement", args=[found.pk]),
+            refused=refused,
+        ),
         "error": error,
         "events": events[:_EVENTS_SHOWN],
         "events_cut": len(events) > _EVENTS_SHOWN,
@@ -51,21 +55,22 @@ def _page(
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
-def remove(request: HttpRequest, request_id: int) -> HttpResponse:
+def steer(request: HttpRequest, request_id: int, *, action: Action) -> HttpResponse:
     """End a request; whoever had to log in again comes here by GET, and is led to the form."""
     found = find_request(request.user, request_id)
     if request.method != "POST":
         return redirect("web:placement", request_id=found.pk)
+    form = ActionForm(action, request.POST)
     try:
-        options = ReasonForm(request.POST).options()
+        order = form.order(Actor.person(request.user))
         rows, state = PlacementRequest.objects.filter(pk=found.pk), attrgetter("state")
         with while_seen(request, rows, state, what=f"request {found.pk}") as now:
-            applied = remove_requests([found.pk], actor=Actor.person(request.user), **options)
+            applied = action.act(found.pk, order)
         if not applied.changed:
             raise Conflict(f"Nothing was done: the request is {now.state}.")
     except (NotPermitted, NotFound):
         raise
     except PilotageError as error:
-        return _page(request, find_request(request.user, request_id), error)
-    messages.success(request, f"Placement request {found.pk} is removed.")
+        return _page(request, find_request(request.user, request_id), Refused(form, error))
+    messages.success(request, f"Placement request {found.pk} {action.done}.")
     return redirect("web:placement", request_id=found.pk)

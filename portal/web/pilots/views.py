@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from operator import attrgetter
 
 from django.contrib import messages
@@ -14,15 +13,15 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from portal.shared.piecewise import send_growing
 from portal.shared.slots import slot_of
-from portal.web.shared.forms import ReasonForm
+from portal.web.shared.offers import ActionForm, Offer, Refused, offers_of
 from portal.web.shared.pages import page, render_page
 from portal.web.shared.stale_forms import while_seen
+from wms.actions.actions import Action
+from wms.actions.places import PILOTS
 from wms.core.actors import Actor
 from wms.core.errors import NotFound, NotPermitted, PilotageError
-from wms.core.models import User
 from wms.jobs.selectors import attempts_of_pilot
 from wms.pilots.models import Pilot
-from wms.pilots.policy import may_steer
 from wms.pilots.program.checks import checks_of_pilot
 from wms.pilots.protocol.logs import log_text
 from wms.pilots.selectors import (
@@ -30,44 +29,10 @@ from wms.pilots.selectors import (
     find_pilot_by_number,
     find_stored_log,
 )
-from wms.pilots.services import drain_pilot, remove_pilot
-from wms.pilots.states import ALIVE
 
 _EVENTS_SHOWN = 50
 _ATTEMPTS_SHOWN = 100
 _CHECKS_SHOWN = 100
-
-
-@dataclass(frozen=True, slots=True)
-class Steering:
-    """A way to steer a pilot: its form, and with an error why it was refused."""
-
-    action: str
-    label: str
-    effect: str
-    done: str
-    service: Callable[..., Pilot]
-    button: str = "btn-main"
-    address: str = ""
-    error: PilotageError | None = None
-
-
-DRAIN = Steering(
-    action="drain",
-    label="Drain",
-    effect="The pilot takes no more jobs and ends after those at hand.",
-    done="takes no more jobs",
-    service=drain_pilot,
-)
-REMOVE = Steering(
-    action="remove",
-    label="Remove",
-    effect="The pilot ends at once, and the batch system is told to cancel it. The jobs at hand "
-    "are stopped and run again elsewhere, which costs them none of their attempts.",
-    done="is removed",
-    service=remove_pilot,
-    button="btn-danger-plain",
-)
 
 
 @require_safe
@@ -78,7 +43,7 @@ def pilot_page(request: HttpRequest, pilot_id: int) -> HttpResponse:
 
 
 def _show_pilot(
-    request: HttpRequest, pilot: Pilot, *, refused: Steering | None = None
+    request: HttpRequest, pilot: Pilot, *, refused: Refused | None = None
 ) -> HttpResponse:
     """The pilot's page; the form of what was refused is open and shows why."""
     attempts = list(attempts_of_pilot(pilot.pk)[: _ATTEMPTS_SHOWN + 1])
@@ -93,24 +58,24 @@ def _show_pilot(
         "events": events[:_EVENTS_SHOWN],
         "events_cut": len(events) > _EVENTS_SHOWN,
         "waste": waste_of(pilot),
-        "steering": _offered(request.user, pilot, refused),
-        "form": ReasonForm(request.POST or None),
+        "offers": _offers(request, pilot, refused),
     }
     return render_page(request, "pilot", context, status=error.status if error else 200)
 
 
-def _offered(user: User, pilot: Pilot, refused: Steering | None) -> list[Steering]:
+def _offers(request: HttpRequest, pilot: Pilot, refused: Refused | None) -> list[Offer]:
     """What the user may do with the pilot now, and what was refused just now."""
-    is_steered = may_steer(user) and pilot.state in ALIVE
-    offered = {DRAIN.action: is_steered and not pilot.drain_reason, REMOVE.action: is_steered}
-    found = []
-    for each in (DRAIN, REMOVE):
-        is_refused = refused is not None and refused.action == each.action
-        if is_refused or offered[each.action]:
-            address = reverse(f"web:{each.action}-pilot", kwargs={"pilot_id": pilot.pk})
-            error = refused.error if is_refused and refused else None
-            found.append(replace(each, address=address, error=error))
-    return found
+    possible = PILOTS.possible_on_page(request.user, pilot)
+    return offers_of(
+        [
+            action
+            for action in PILOTS.actions.values()
+            if action in possible or (refused and refused.form.action is action)
+        ],
+        pilot.state,
+        lambda name: reverse(f"web:{name}-pilot", kwargs={"pilot_id": pilot.pk}),
+        refused=refused,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +108,7 @@ def waste_of(pilot: Pilot) -> Waste | None:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @page
-def steer_pilot(request: HttpRequest, pilot_id: int, *, steering: Steering) -> HttpResponse:
+def steer_pilot(request: HttpRequest, pilot_id: int, *, action: Action) -> HttpResponse:
     """Drain or remove a pilot; a refusal is shown at the form.
 
     Whoever had to log in again comes here by GET, and is led to the pilot.
@@ -151,17 +116,18 @@ def steer_pilot(request: HttpRequest, pilot_id: int, *, steering: Steering) -> H
     pilot = find_pilot_by_number(request.user, pilot_id)
     if request.method != "POST":
         return redirect("web:pilot", pilot_id=pilot_id)
-    reason = ReasonForm(request.POST).options()["reason"]
+    form = ActionForm(action, request.POST)
     try:
+        order = form.order(Actor.person(request.user))
         rows, state = Pilot.objects.filter(pk=pilot_id), attrgetter("state")
         with while_seen(request, rows, state, what=f"pilot {pilot_id}"):
-            steering.service(pilot.uuid, actor=Actor.person(request.user), reason=reason)
+            action.act(pilot.uuid, order)
     except (NotPermitted, NotFound):
         raise
     except PilotageError as error:
         found = find_pilot_by_number(request.user, pilot_id)
-        return _show_pilot(request, found, refused=replace(steering, error=error))
-    messages.success(request, f"Pilot {pilot_id} {steering.done}.")
+        return _show_pilot(request, found, refused=Refused(form, error))
+    messages.success(request, f"Pilot {pilot_id} {action.done}.")
     return redirect("web:pilot", pilot_id=pilot_id)
 
 

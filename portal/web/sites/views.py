@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_safe
 
@@ -17,10 +16,12 @@ from portal.shared.efficiency import Question
 from portal.shared.site_lines import matched_at
 from portal.web.jobs.needs import offer_of, reserved_for
 from portal.web.records.waste import WasteLine, shown_lines
-from portal.web.shared.forms import ReasonForm
+from portal.web.shared.offers import ActionForm, Offer, Refused, offers_of
 from portal.web.shared.pages import page, render_page
+from portal.web.shared.stale_forms import seen_by
 from portal.web.sites.suspects import suspect_lines
 from wms.accounting.core_seconds import UseBy
+from wms.actions.places import SITES
 from wms.core.actors import Actor
 from wms.core.errors import Conflict, NotFound, NotPermitted, PilotageError
 from wms.dags.negotiation.requests import load_of, with_loads
@@ -41,48 +42,10 @@ from wms.sites.selectors import (
     site_named,
     visible_sites,
 )
-from wms.sites.services import ban_site, drain_site, unban_site
 from wms.sites.standing import standing_under, to_be_judged
-from wms.sites.states import TRANSITIONS
 
 _EVENTS_SHOWN = 50
 _LINES = 25
-
-
-@dataclass(frozen=True, slots=True)
-class Steering:
-    """A decision about a site."""
-
-    event: str
-    label: str
-    explanation: str
-    done: str
-    service: Callable[..., Site]
-
-
-STEERINGS = {
-    "drain": Steering(
-        event="drain",
-        label="Drain",
-        explanation="The site takes no new DAG. Those bound to it go on and get pilots.",
-        done="is draining",
-        service=drain_site,
-    ),
-    "unban": Steering(
-        event="unban",
-        label="Open",
-        explanation="The site takes DAGs and pilots again.",
-        done="is open",
-        service=unban_site,
-    ),
-    "ban": Steering(
-        event="ban",
-        label="Ban",
-        explanation="The site takes nothing new: no DAG, no pilot. What runs there goes on.",
-        done="is banned",
-        service=ban_site,
-    ),
-}
 
 
 @require_safe
@@ -92,10 +55,9 @@ def site_page(request: HttpRequest, name: str) -> HttpResponse:
     return show_site(request, name)
 
 
-def show_site(
-    request: HttpRequest, name: str, *, opened: str = "", error: PilotageError | None = None
-) -> HttpResponse:
-    """The site's page; with an error, the form of the steering `opened` is open and shows it."""
+def show_site(request: HttpRequest, name: str, *, refused: Refused | None = None) -> HttpResponse:
+    """The site's page; the form of what was refused is open and shows why."""
+    error = refused.error if refused else None
     now, user = timezone.now(), request.user
     site = site_named(with_loads(to_be_judged(visible_sites(user))), name)
     dags = DagFilter({"site": site.name, "state": sorted(DAG_ACTIVE)}, queryset=listed_dags(user))
@@ -114,10 +76,8 @@ def show_site(
         "standing": standing_under(site, downtimes, now),
         "downtimes": downtimes[:_LINES],
         "downtimes_cut": len(downtimes) > _LINES,
-        "steerings": _steerings(request, site),
-        "opened": opened,
+        "offers": _offers(request, site, refused),
         "error": error,
-        "form": ReasonForm(request.POST or None),
         "may_steer": may_steer(user, site),
         "matched": matched_at(site, load_of(site)),
         "ad_lines": ad_lines,
@@ -150,11 +110,14 @@ def _merged_ad(site: Site) -> tuple[dict[str, Attribute], str]:
         return {}, str(error)
 
 
-def _steerings(request: HttpRequest, site: Site) -> list[Steering]:
+def _offers(request: HttpRequest, site: Site, refused: Refused | None) -> list[Offer]:
     """What the user can do with the site as it is now."""
-    if not may_steer(request.user, site):
-        return []
-    return [each for each in STEERINGS.values() if site.state in TRANSITIONS[each.event].sources]
+    return offers_of(
+        SITES.possible_on_page(request.user, site),
+        site.state,
+        lambda name: reverse("web:steer-site", args=[site.name, name]),
+        refused=refused,
+    )
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -165,17 +128,17 @@ def steer(request: HttpRequest, name: str, event: str) -> HttpResponse:
     Whoever had to log in again comes here by GET, and is led to the form.
     """
     site = find_visible_site(request.user, name)
-    if event not in STEERINGS:
+    action = SITES.find_on_page(event)
+    if action is None:
         raise NotFound(f"A site cannot be steered by {event!r}.")
     if request.method != "POST":
         return redirect("web:site", name=site.name)
-    steering = STEERINGS[event]
+    form = ActionForm(action, request.POST)
     try:
-        options = {**ReasonForm(request.POST).options(), "seen": request.POST.get("seen", "")}
-        steering.service(site.name, actor=Actor.person(request.user), **options)
+        action.act(site.name, form.order(Actor.person(request.user), seen=seen_by(request)))
     except (NotPermitted, NotFound):
         raise
     except PilotageError as error:
-        return show_site(request, name, opened=event, error=error)
-    messages.success(request, f"{site.name} {steering.done}.")
+        return show_site(request, name, refused=Refused(form, error))
+    messages.success(request, f"{site.name} {action.done}.")
     return redirect("web:site", name=site.name)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from django import template
 
+from wms.actions.registry import find_kind
 from wms.bulk.models import BulkOperation
-from wms.bulk.registry import find_kind
 
 register = template.Library()
 

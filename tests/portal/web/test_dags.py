@@ -42,7 +42,8 @@ def test_without_a_reason_the_form_comes_back_with_the_fault(
 
     assert answer.status_code == 400
     assert "Give a reason" in answer.content.decode()
-    assert answer.context["opened"] == event
+    refused = [each.action.name for each in answer.context["offers"] if each.error]
+    assert refused == [event]
     dag.refresh_from_db()
     assert dag.state == "running"
 
@@ -133,3 +134,17 @@ def test_an_unknown_dag_is_a_page_that_says_so(alice: Client) -> None:
 
     assert answer.status_code == 404
     assert "There is no DAG 987" in answer.content.decode()
+
+
+def test_the_part_that_is_refreshed_offers_what_can_be_done_now(
+    alice: Client, people: SimpleNamespace
+) -> None:
+    dag = factories.running_dag(people.alice)
+    _steer(alice, dag, "halt", "look")
+
+    address = reverse("web:dag", args=[dag.pk])
+    part = alice.get(address, headers={"HX-Request": "true", "HX-Target": "live"})
+
+    offered = [(each.action.name, each.label) for each in part.context["offers"]]
+    assert offered[:2] == [("hold", "Hold"), ("release", "Resume")]
+    assert 'id="steer-release"' in part.content.decode()

@@ -83,7 +83,7 @@ def test_only_what_can_be_done_with_the_node_is_offered(
     _fail(dag)
     address = reverse("web:node", args=[dag.pk, _node(dag, "A1").pk])
 
-    offered = [each.event for each in alice.get(address).context["steerings"]]
+    offered = [each.action.name for each in alice.get(address).context["steerings"]]
     to_bob = browser_of(people.bob).get(address).context["steerings"]
 
     # The DAG has ended: nothing can be marked any more.

@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 
 from tests import factories
 from tests.wms.bulk.conftest import finish, outcomes
+from wms.actions.registry import KINDS
 from wms.bulk import execution, services
 from wms.bulk.models import BulkItem, BulkOperation
 from wms.bulk.policy import may_act
 from wms.bulk.preview import preview_of
 from wms.bulk.pruning import KEPT_FOR, PREVIEW_LIFE, prune
-from wms.bulk.registry import KINDS
 from wms.bulk.services import Confirmation, Selection, confirm, freeze, retry, stop
 from wms.core.actors import Actor
 from wms.core.errors import Conflict, InvalidInput, NotPermitted, TooMany

@@ -13,9 +13,10 @@ from django.utils import timezone
 
 from tests import factories
 from tests.wms.bulk.conftest import finish, outcomes
+from wms.actions.actions import Action, InBulk
+from wms.actions.arguments import Order
+from wms.actions.jobs import JOBS
 from wms.bulk import execution, services
-from wms.bulk.jobs import JOBS
-from wms.bulk.kinds import Action, Order
 from wms.bulk.models import BulkOperation
 from wms.bulk.preview import preview_of
 from wms.bulk.pruning import forget
@@ -74,7 +75,7 @@ def test_a_service_that_tells_of_more_than_it_was_asked_for_is_not_counted_twice
     def call(ids: object, order: Order) -> dict[int, str]:
         return {job.pk: "" for job in jobs}
 
-    action = Action("hold", "Hold", "", call, [])
+    action = Action("hold", "Hold", bulk=InBulk("", call))
     order = Order(Actor.person(people.alice), "wait")
 
     assert execution._carried_out(JOBS, action, [jobs[0].pk], order).keys() == {jobs[0].pk}

@@ -9,9 +9,9 @@ from django.http import QueryDict
 from django.utils import timezone
 
 from portal.lists.selection import by_filter
+from wms.actions.registry import KINDS, find_kind
 from wms.bulk.models import BulkOperation
 from wms.bulk.preview import preview_of
-from wms.bulk.registry import KINDS, find_kind
 from wms.bulk.services import Confirmation, confirm, freeze
 from wms.core.actors import Actor
 from wms.core.errors import PilotageError

@@ -6,13 +6,20 @@ from typing import Any
 from uuid import UUID
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
-from django.utils import timezone
 
+from wms.actions.arguments import Order
+from wms.actions.jobs import JOBS
+from wms.actions.places import PILOTS
 from wms.core.actors import Actor
 from wms.core.errors import PilotageError
 from wms.core.models import User
-from wms.jobs.services import kill_job, peek_at_job
-from wms.pilots.services import drain_pilot, remove_pilot, stop_after_job
+
+#: What can be done, by the names of the commands.
+_STEERINGS = {
+    f"{action.name}-{kind.noun}": (kind, action)
+    for kind in (JOBS, PILOTS)
+    for action in kind.in_shell
+}
 
 
 class Command(BaseCommand):
@@ -20,17 +27,12 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         commands = parser.add_subparsers(dest="what", required=True)
-        for name, about, argument in (
-            ("kill-job", "end a job for good", "job"),
-            ("peek-job", "have its pilot send now what it has printed", "job"),
-            ("stop-after-job", "let the pilot of this job take no more", "job"),
-            ("drain-pilot", "let a pilot take no more jobs", "pilot"),
-            ("remove-pilot", "end a pilot at once; its jobs run again elsewhere", "pilot"),
-        ):
-            command = commands.add_parser(name, help=about)
-            command.add_argument(argument, type=UUID if argument == "pilot" else int)
+        for name, (kind, action) in _STEERINGS.items():
+            assert action.shell is not None
+            command = commands.add_parser(name, help=action.shell.help)
+            command.add_argument(kind.noun, type=UUID if kind.handle == "uuid" else int)
             command.add_argument("--user", required=True, help="who does it: a user name")
-            if name != "peek-job":
+            if action.takes_reason:
                 command.add_argument("--reason", required=True, help="recorded with the change")
 
     def handle(self, *args: Any, what: str, **options: Any) -> None:
@@ -45,17 +47,7 @@ class Command(BaseCommand):
 
 def _carry_out(what: str, actor: Actor, options: dict[str, Any]) -> str:
     """Do it and tell what was done."""
-    if what == "kill-job":
-        job = kill_job(options["job"], actor=actor, reason=options["reason"])
-        return f"job {job.pk} is {job.state}"
-    if what == "peek-job":
-        attempt = peek_at_job(options["job"], actor=actor, now=timezone.now())
-        return f"the pilot of attempt {attempt.number} will be asked with its next heartbeat"
-    if what == "remove-pilot":
-        pilot = remove_pilot(options["pilot"], actor=actor, reason=options["reason"])
-        return f"pilot {pilot.uuid} is {pilot.state}"
-    if what == "stop-after-job":
-        pilot = stop_after_job(options["job"], actor=actor, reason=options["reason"])
-    else:
-        pilot = drain_pilot(options["pilot"], actor=actor, reason=options["reason"])
-    return f"pilot {pilot.uuid} takes no more jobs"
+    kind, action = _STEERINGS[what]
+    assert action.shell is not None
+    done = action.act(options[kind.noun], Order(actor, options.get("reason", "")))
+    return action.shell.told.format(done)

@@ -1,11 +1,11 @@
-"""The kinds of objects that can be acted on in bulk, by the names of their lists."""
+"""The kinds of objects that people act on, by the names of their lists."""
 
 from __future__ import annotations
 
-from wms.bulk.dags import DAGS
-from wms.bulk.jobs import JOBS
-from wms.bulk.kinds import Kind
-from wms.bulk.places import PILOTS, PLACEMENTS, SITES
+from wms.actions.dags import DAGS
+from wms.actions.jobs import JOBS
+from wms.actions.kinds import Kind
+from wms.actions.places import PILOTS, PLACEMENTS, SITES
 from wms.core.errors import NotFound
 
 KINDS = {kind.name: kind for kind in (DAGS, JOBS, PILOTS, PLACEMENTS, SITES)}

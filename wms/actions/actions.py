@@ -1,0 +1,154 @@
+"""An action: something that a person can do with objects of a kind, as all faces offer it.
+
+It is declared once, beside the others of its kind (`wms.actions.registry`). A face takes from it
+its name, label, question, arguments and what is told when it is done; the services that carry it
+out are in the apps of the objects. Where an action says nothing for a face, that does not offer it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.db.models import Case, CharField, Expression, Model, Value, When
+
+from wms.actions.arguments import Argument, Order
+from wms.actions.obstacles import Obstacle, holds
+from wms.core.errors import InvalidInput
+from wms.core.models import User
+
+#: So many objects are changed in one transaction at the most.
+BATCH = 500
+
+#: Acts on one object, named as its kind names it, and returns what the service does.
+CallOne = Callable[[Any, Order], Any]
+#: Acts on objects, and returns what there is to tell of those that it changed; the others did not
+#: fit. A refusal that it raises is about one of them.
+Call = Callable[[Sequence[int], Order], Mapping[int, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class OnPage:
+    """How the page of one object offers an action: the question and, once done, what is told.
+
+    `name` is that in addresses, if it is another. A `grave` one is red although it can be taken
+    back. `labels` are the labels in states where it is called otherwise.
+    """
+
+    explanation: str
+    done: str
+    name: str = ""
+    is_grave: bool = False
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class InApi:
+    """How the API documents an action on one object; `refused` ends `it cannot be ...`.
+
+    `body` describes what is sent, where it has arguments. What a pilot does `is_later` than the
+    answer.
+    """
+
+    summary: str
+    description: str
+    refused: str = ""
+    body: str = ""
+    is_later: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class InShell:
+    """How a command offers an action on one object; `told` formats what the service returns."""
+
+    help: str
+    told: str
+
+
+@dataclass(frozen=True, slots=True)
+class InBulk:
+    """How lists offer an action on many objects; one transaction changes `batch` of them."""
+
+    explanation: str
+    call: Call
+    batch: int = BATCH
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """Something that can be done with objects of a kind.
+
+    `obstacles` are what may be in the way, written once: previews count by them, pages ask them.
+    A destructive one cannot be taken back. `offered` is asked of the user besides the kind's own
+    permission.
+    """
+
+    name: str
+    label: str
+    obstacles: Sequence[Obstacle] = ()
+    one: CallOne | None = None
+    page: OnPage | None = None
+    api: InApi | None = None
+    shell: InShell | None = None
+    bulk: InBulk | None = None
+    takes_reason: bool = True
+    needs_reason: bool = True
+    is_destructive: bool = False
+    arguments: Sequence[Argument] = ()
+    offered: Callable[[User], bool] = field(default=lambda user: True)
+
+    @property
+    def page_name(self) -> str:
+        """Its name in the addresses of pages."""
+        return self.page.name or self.name if self.page else ""
+
+    @property
+    def done(self) -> str:
+        """What a page tells when it is done."""
+        return self.page.done if self.page else ""
+
+    @property
+    def batch(self) -> int:
+        """So many objects are changed in one transaction."""
+        return self.bulk.batch if self.bulk else BATCH
+
+    @property
+    def is_grave(self) -> bool:
+        """True when its button warns."""
+        return self.is_destructive or bool(self.page and self.page.is_grave)
+
+    def obstacle(self) -> Expression:
+        """Why an object cannot be acted on, as an expression on its row; empty where it can."""
+        whens = [When(condition, then=words) for condition, words in self.obstacles]
+        return Case(*whens, default=Value(""), output_field=CharField())
+
+    def fits(self, row: Model) -> bool:
+        """True when nothing is in the way at a row as it was read. No query."""
+        return not any(holds(condition, row) for condition, _ in self.obstacles)
+
+    def check(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """The arguments, with defaults where none is given. Raises InvalidInput."""
+        known = {argument.name: argument for argument in self.arguments}
+        unknown = sorted(set(given) - set(known))
+        if unknown:
+            told = ", ".join(known) or "it takes none"
+            raise InvalidInput.of(f"is no argument of {self.name}; {told}", field=unknown[0])
+        return {name: each.check(given.get(name)) for name, each in known.items()}
+
+    def for_service(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Arguments that were checked, as the service takes them."""
+        return {
+            each.key: each.for_service(given.get(each.name, each.default))
+            for each in self.arguments
+        }
+
+    def act(self, which: Any, order: Order) -> Any:
+        """Act on one object; what the service returns. Raises what that raises."""
+        assert self.one is not None
+        return self.one(which, order)
+
+    def act_on_many(self, ids: Sequence[int], order: Order) -> Mapping[int, str]:
+        """Act on objects; what there is to tell of those that were changed."""
+        assert self.bulk is not None
+        return self.bulk.call(ids, order)

@@ -1,0 +1,274 @@
+"""What can be done with DAGs: each action is a service of `wms.dags`."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+from django.db.models import Q, QuerySet, Sum
+
+from wms.actions.actions import Action, InApi, InBulk, OnPage
+from wms.actions.arguments import Argument, ArgumentType, Asked, Order
+from wms.actions.kinds import Kind, actions, made_at, of_many, one_of_many
+from wms.actions.obstacles import of_state, when
+from wms.core.models import User
+from wms.dags.models import Dag, Node
+from wms.dags.policy import may_steer
+from wms.dags.reading.selectors import unfinished_jobs
+from wms.dags.services import dags as services
+from wms.dags.services.nodes import rerun_nodes
+from wms.dags.states import COUNTED_KINDS, DAG_TERMINAL, DAG_TRANSITIONS, DagState, NodeState
+
+#: The jobs of so many DAGs are counted for a preview.
+_LOOKED_INTO = 1000
+#: A DAG may have 200,000 nodes: what touches them takes few DAGs at once.
+_FEW, _VERY_FEW = 50, 5
+
+_INNER = when(Q(parent_node__isnull=False), "it is inside of another DAG, and goes where that goes")
+_FOLLOWED = when(Q(is_followed=True), "it follows the log of another engine: steer it there")
+
+
+def _rerun(ids: Sequence[int], order: Order) -> Mapping[int, str]:
+    """Run the failed nodes of each DAG again, and what depends on them."""
+    failed = Node.objects.filter(dag_id__in=ids, kind__in=COUNTED_KINDS, state=NodeState.FAILED)
+    names: dict[int, list[str]] = {}
+    for dag_id, name in failed.order_by("dag_id", "ordinal").values_list("dag_id", "name"):
+        names.setdefault(dag_id, []).append(name)
+    told = {}
+    for dag_id in sorted(names):
+        applied = rerun_nodes(dag_id, names[dag_id], actor=order.actor, reason=order.reason)
+        told[dag_id] = f"{len(applied.changed)} nodes run again"
+    return told
+
+
+def _rescue(ids: Sequence[int], order: Order) -> Mapping[int, str]:
+    return {
+        dag_id: "it goes on as DAG "
+        f"{services.rescue_dag(dag_id, actor=order.actor, reason=order.reason).pk}"
+        for dag_id in ids
+    }
+
+
+def _effects(dags: QuerySet[Dag]) -> list[str]:
+    """What is in the DAGs; their jobs are counted where there are not too many DAGs."""
+    sums = dags.order_by().aggregate(
+        nodes=Sum("node_count"), done=Sum("done_count"), failed=Sum("failed_count"),
+        submitted=Sum("submitted_count"),
+    )  # fmt: skip
+    told = {name: value or 0 for name, value in sums.items()}
+    effects = [
+        f"They have {told['nodes']:,} nodes: {told['done']:,} done, {told['submitted']:,} "
+        f"submitted, {told['failed']:,} failed."
+    ]
+    ids = list(dags.order_by("pk").values_list("pk", flat=True)[: _LOOKED_INTO + 1])
+    if len(ids) <= _LOOKED_INTO:
+        jobs = unfinished_jobs(ids).values()
+        queued, running = sum(job.queued for job in jobs), sum(job.running for job in jobs)
+        effects.append(f"Of their jobs, {queued:,} are queued and {running:,} are with pilots.")
+    return effects
+
+
+def _permitted(user: User, owner_ids: Collection[int]) -> set[int]:
+    return {pk for pk in owner_ids if may_steer(user, Dag(owner_id=pk))}
+
+
+def _sources(*events: str) -> set[str]:
+    return {state for event in events for state in DAG_TRANSITIONS[event].sources}
+
+
+_LETS_FINISH = Argument(
+    "lets_finish",
+    "Let jobs that run finish where they are",
+    ArgumentType.YES_NO,
+    False,
+    on_page=Asked("Let running jobs finish where they are"),
+    in_api="What runs may finish where it is; otherwise it is stopped.",
+)
+_AVOID = Argument(
+    "avoid_min",
+    "Keep away from the site for so many minutes",
+    ArgumentType.WHOLE,
+    None,
+    "Empty: as long as the policy says.",
+    most=services.MAX_AVOID_S // 60,
+    parameter="avoid_s",
+    factor=60,
+    on_page=Asked(
+        "Avoid the site for so many minutes",
+        "Left empty: {default}, as the policy says. With 0 it may come back at once.",
+        short="Avoid the site",
+        no_number="Give a whole number of minutes.",
+        too_small="A time cannot be negative.",
+        too_large=f"At most {services.MAX_AVOID_S // 60} minutes.",
+    ),
+    in_api="So long the DAG does not come back to the site; by default that of the policy.",
+)
+
+
+DAGS = Kind(
+    name="dags",
+    noun="DAG",
+    nouns="DAGs",
+    model=Dag,
+    permits=may_steer,
+    made_before=made_at,
+    key="owner_id",
+    permitted=_permitted,
+    refusal="it belongs to another user, and this needs the role shifter",
+    label="name",
+    group="owner__username",
+    group_label="Owner",
+    owner="owner_id",
+    effects=_effects,
+    actions=actions(
+        Action(
+            "hold",
+            "Hold",
+            [of_state(_sources("hold"))],
+            one_of_many(services.hold_dags),
+            page=OnPage(
+                "What runs may finish; nothing more starts until the DAG is released. Waiting jobs "
+                "leave the queues. The DAGs inside of it are held too.",
+                "is held",
+            ),
+            api=InApi(
+                "Let what runs finish and start nothing more",
+                "Hold it, and the DAGs inside of it; needs a reason.",
+                "held",
+            ),
+            bulk=InBulk(
+                "What runs may finish; nothing more starts until the DAGs are released. Waiting "
+                "jobs leave the queues. The DAGs inside of them are held too.",
+                of_many(services.hold_dags),
+                _FEW,
+            ),
+        ),
+        Action(
+            "release",
+            "Release",
+            [of_state(_sources("release", "resume"))],
+            one_of_many(services.release_dags),
+            page=OnPage(
+                "The DAG goes on where it was held or halted.",
+                "is released",
+                labels={DagState.HALTED.value: "Resume"},
+            ),
+            api=InApi("Let a held or halted DAG go on", "Release it.", "released"),
+            bulk=InBulk(
+                "The DAGs go on where they were held or halted.",
+                of_many(services.release_dags),
+                _FEW,
+            ),
+            needs_reason=False,
+        ),
+        Action(
+            "halt",
+            "Halt",
+            [of_state(_sources("halt"))],
+            one_of_many(services.halt_dags),
+            page=OnPage(
+                "Nothing more is submitted; queued and running jobs end, and their POST scripts "
+                "run. Then the DAG ends with a rescue, unless it is released before.",
+                "is halted",
+            ),
+            api=InApi(
+                "Let what is submitted end, then end the DAG with a rescue",
+                "Halt it, and the DAGs inside of it; needs a reason.",
+                "halted",
+            ),
+            bulk=InBulk(
+                "Nothing more is submitted; queued and running jobs end, and their POST scripts "
+                "run. Then each DAG ends with a rescue, unless it is released before.",
+                of_many(services.halt_dags),
+                _FEW,
+            ),
+        ),
+        Action(
+            "rematch",
+            "Rematch",
+            [
+                of_state(_sources("rematch")),
+                _INNER,
+                when(Q(site__isnull=True), "it is at no site"),
+            ],
+            one_of_many(services.rematch_dags),
+            page=OnPage(
+                "Takes the DAG from its site. Its queued jobs leave the queues at once, what is "
+                "done stays done, and it looks for another site.",
+                "is taken from its site",
+            ),
+            api=InApi(
+                "Take a DAG from its site and negotiate anew",
+                "Rematch it; needs a reason.",
+                "rematched",
+                body="How a DAG leaves its site.",
+            ),
+            bulk=InBulk(
+                "Takes the DAGs from their sites. Queued jobs leave the queues at once, what is "
+                "done stays done, and the DAGs look for other sites. Jobs that run are stopped.",
+                of_many(services.rematch_dags),
+                _FEW,
+            ),
+            arguments=(_LETS_FINISH, _AVOID),
+        ),
+        Action(
+            "rerun",
+            "Rerun failed nodes",
+            [
+                when(Q(failed_count=0), "no node of it has failed"),
+                _FOLLOWED,
+                when(~Q(ending_event=""), "it is ending: its FINAL node runs"),
+                when(
+                    Q(parent_node__isnull=False, state__in=DAG_TERMINAL),
+                    "it is inside of another DAG: rerun the node there",
+                ),
+            ],
+            bulk=InBulk(
+                "The failed nodes of each DAG run again, with everything that depends on them. "
+                "DAGs that have ended are opened again.",
+                _rerun,
+                _VERY_FEW,
+            ),
+        ),
+        Action(
+            "rescue",
+            "Rescue",
+            [
+                when(
+                    Q(state=DagState.COMPLETED), "it is completed, so that nothing is left to run"
+                ),
+                of_state(DAG_TERMINAL),
+                when(Q(parent_node__isnull=False), "it is inside of another DAG: rescue that"),
+                _FOLLOWED,
+            ],
+            bulk=InBulk(
+                "Each DAG that ended without success goes on as a new one, from its newest rescue.",
+                _rescue,
+                _VERY_FEW,
+            ),
+        ),
+        Action(
+            "remove",
+            "Remove",
+            [of_state(_sources("remove"))],
+            one_of_many(services.remove_dags),
+            page=OnPage(
+                "Ends the DAG: its jobs are killed, a rescue is written, a FINAL node runs once "
+                "more. Removed again, it ends without that. It can be rescued later.",
+                "is removed",
+            ),
+            api=InApi(
+                "End a DAG, kill its jobs and write a rescue",
+                "Remove it; needs a reason. A FINAL node runs once more, unless this is sent "
+                "again.",
+                "removed",
+            ),
+            bulk=InBulk(
+                "Ends the DAGs: their jobs are killed, rescues are written, FINAL nodes run once "
+                "more. They can be rescued later.",
+                of_many(services.remove_dags),
+                _VERY_FEW,
+            ),
+            is_destructive=True,
+        ),
+    ),
+)

@@ -1,0 +1,148 @@
+"""The kinds of objects that people act on, each with its actions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from django.db.models import Model, Q, QuerySet
+
+from wms.actions.actions import Action, Call, CallOne
+from wms.actions.arguments import Order
+from wms.core.errors import NotFound
+from wms.core.models import User
+from wms.core.transitions import Applied
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """A kind of objects, named as its list; `permits` tells whether the user may act on one.
+
+    `handle` is the column by which services and programs name one.
+    Many of them are chosen in its list. `made_before` are those that were there at an instant.
+    `key` is the column by which permission is decided: `permitted` are those of its values that let
+    the user act. `group` is counted beside the states in a preview. It is `offered` to whoever may
+    act on any of them.
+    """
+
+    name: str
+    noun: str
+    nouns: str
+    model: type[Model]
+    actions: Mapping[str, Action]
+    permits: Callable[[User, Any], bool]
+    handle: str = "pk"
+    made_before: Callable[[datetime], Q]
+    key: str
+    permitted: Callable[[User, Collection[Any]], Collection[Any]]
+    refusal: str
+    label: str
+    group: str
+    group_label: str
+    effects: Callable[[QuerySet[Any]], Sequence[str]]
+    owner: str = ""
+    offered: Callable[[User], bool] = field(default=lambda user: True)
+
+    @property
+    def on_page(self) -> Sequence[Action]:
+        """What the page of one of them offers."""
+        return [action for action in self.actions.values() if action.page]
+
+    @property
+    def in_bulk(self) -> Sequence[Action]:
+        """What can be done with many of them."""
+        return [action for action in self.actions.values() if action.bulk]
+
+    @property
+    def in_api(self) -> Sequence[Action]:
+        """What programs can do with one of them."""
+        return [action for action in self.actions.values() if action.api]
+
+    @property
+    def in_shell(self) -> Sequence[Action]:
+        """What commands can do with one of them, by name."""
+        found = (action for action in self.actions.values() if action.shell)
+        return sorted(found, key=lambda action: action.name)
+
+    def find_action(self, name: str) -> Action:
+        """What can be done with many under this name. Raises NotFound."""
+        action = self.actions.get(name)
+        if action is None or not action.bulk:
+            known = ", ".join(each.name for each in self.in_bulk)
+            raise NotFound(f"One cannot {name!r} {self.nouns} in bulk; there are {known}.")
+        return action
+
+    def find_on_page(self, name: str) -> Action | None:
+        """What the page of one object offers under this name."""
+        return next((each for each in self.on_page if each.page_name == name), None)
+
+    def possible_on_page(self, user: User, row: Model) -> list[Action]:
+        """What the user can do on the page of an object as it was read."""
+        if not self.permits(user, row):
+            return []
+        return [each for each in self.on_page if each.offered(user) and each.fits(row)]
+
+    def counted(self, count: int) -> str:
+        """So many objects, in words."""
+        return f"{count:,} {self.noun if count == 1 else self.nouns}"
+
+
+def made_at(instant: datetime) -> Q:
+    """What was made up to the instant, of things that know when they were made."""
+    return Q(created_at__lte=instant)
+
+
+def actions(*each: Action) -> dict[str, Action]:
+    """Actions by name, in this order."""
+    return {action.name: action for action in each}
+
+
+def of_many(service: Callable[..., Applied]) -> Call:
+    """Act on many by a service that takes their ids."""
+
+    def call(ids: Sequence[int], order: Order) -> Mapping[int, str]:
+        applied = service(ids, actor=order.actor, reason=order.reason, **order.arguments)
+        return dict.fromkeys(applied.changed, "")
+
+    return call
+
+
+def one_of_many(service: Callable[..., Applied]) -> CallOne:
+    """Act on one by a service that takes the ids of many."""
+
+    def call(which: int, order: Order) -> Applied:
+        return service([which], actor=order.actor, reason=order.reason, **order.arguments)
+
+    return call
+
+
+def one_by_one(model: type[Model], name: str, service: Callable[..., Any]) -> Call:
+    """Act on many by a service that takes one, by the column `name`."""
+
+    def call(ids: Sequence[int], order: Order) -> Mapping[int, str]:
+        rows = model._default_manager.filter(pk__in=ids).order_by("pk").values_list("pk", name)
+        for _, which in rows:
+            service(which, actor=order.actor, reason=order.reason)
+        return {pk: "" for pk, _ in rows}
+
+    return call
+
+
+def one_alone(service: Callable[..., Any]) -> CallOne:
+    """Act on one by a service that takes one."""
+
+    def call(which: Any, order: Order) -> Any:
+        return service(which, actor=order.actor, reason=order.reason)
+
+    return call
+
+
+def one_as_seen(service: Callable[..., Any]) -> CallOne:
+    """Act on one by a service that compares the state in which the actor saw it."""
+
+    def call(which: Any, order: Order) -> Any:
+        return service(which, actor=order.actor, reason=order.reason, seen=order.seen)
+
+    return call
