@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from operator import attrgetter
 from typing import Any
 
-from matching.rings import Resolution, quantile
+from matching.round_robin import Resolution, quantile
 from portal.history.panes import Kind, Line, Pane
 from portal.history.windows import Window
 from wms.history.counting import COUNTED_MINUTES

@@ -18,7 +18,7 @@ import zlib
 from collections.abc import Iterator, Mapping
 from typing import IO, Any, BinaryIO
 
-from matching.patience import Patience
+from matching.deadline import Deadline
 from wms.core.errors import Finding, InvalidInput, TooLarge
 from wms.jobs.content.paths import checked_path
 
@@ -108,7 +108,7 @@ class _Window(io.RawIOBase):
 class _Gunzipped(io.RawIOBase):
     """What the files of gzip in a stream hold, one behind another."""
 
-    def __init__(self, stream: IO[bytes], patience: Patience) -> None:
+    def __init__(self, stream: IO[bytes], patience: Deadline) -> None:
         super().__init__()
         self._stream, self._patience = stream, patience
         self._inflater = zlib.decompressobj(_GZIP_WINDOW)
@@ -145,7 +145,7 @@ class _Gunzipped(io.RawIOBase):
         return True
 
 
-def _check(patience: Patience) -> None:
+def _check(patience: Deadline) -> None:
     """Raise TooLarge when the time is up."""
     if patience.is_over:
         raise TooLarge(f"The archive takes longer than {patience.limit_s:g} s to unpack.")
@@ -154,7 +154,7 @@ def _check(patience: Patience) -> None:
 class _Rationed(io.RawIOBase):
     """A stream of which no more may be read than it was given `left` for."""
 
-    def __init__(self, stream: IO[bytes], patience: Patience) -> None:
+    def __init__(self, stream: IO[bytes], patience: Deadline) -> None:
         super().__init__()
         self._stream, self._patience, self.left = stream, patience, 0
 
@@ -170,7 +170,7 @@ class _Rationed(io.RawIOBase):
         return chunk
 
 
-def unpack(stream: BinaryIO, *, name: str, limit_bytes: int, patience: Patience) -> Unpacked:
+def unpack(stream: BinaryIO, *, name: str, limit_bytes: int, patience: Deadline) -> Unpacked:
     """The plain files of an archive. Raises InvalidInput with every fault, or TooLarge."""
     stream.seek(0)
     start = stream.read(2)
@@ -214,7 +214,7 @@ def _path(member: str, fault: str, known: Unpacked) -> tuple[str, str]:
     return path, "is there twice" if path in known else ""
 
 
-def _tarred(stream: BinaryIO, limit_bytes: int, patience: Patience) -> Iterator[_Member]:
+def _tarred(stream: BinaryIO, limit_bytes: int, patience: Deadline) -> Iterator[_Member]:
     rationed = _Rationed(_decompressed(stream, patience), patience)
     rationed.left = _MEMBER_HEAD_BYTES
     passed_over = 0
@@ -239,13 +239,13 @@ def _tarred(stream: BinaryIO, limit_bytes: int, patience: Patience) -> Iterator[
     raise tarfile.TarError(f"it has more than {_MAX_MEMBERS} members")
 
 
-def _decompressed(stream: BinaryIO, patience: Patience) -> IO[bytes]:
+def _decompressed(stream: BinaryIO, patience: Deadline) -> IO[bytes]:
     start = stream.read(2)
     stream.seek(0)
     return _Gunzipped(stream, patience) if start == _GZIP else stream
 
 
-def _zipped(stream: BinaryIO, limit_bytes: int, patience: Patience) -> Iterator[_Member]:
+def _zipped(stream: BinaryIO, limit_bytes: int, patience: Deadline) -> Iterator[_Member]:
     _check_zip_directory(stream)
     with zipfile.ZipFile(stream) as archive:
         for member in archive.infolist():

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
-from matching.patience import Patience
+from matching.deadline import Deadline
 from portal.shared.sizes import size
 from wms.core.errors import NotFound
 from wms.dags.models import ScriptRun
@@ -63,9 +63,9 @@ class Log:
         return f'"{self.text.size_bytes}-{int(self.is_growing)}"'
 
 
-def counting_time() -> Patience:
+def counting_time() -> Deadline:
     """How long a request may count lines."""
-    return Patience(time.monotonic, _COUNTING_S)
+    return Deadline(time.monotonic, _COUNTING_S)
 
 
 def attempt_of(job: Job, number: int) -> Attempt:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from hashlib import file_digest
 from typing import Any, BinaryIO
 
-from matching.patience import Patience
+from matching.deadline import Deadline
 from portal.middleware.storable import faults_of_json
 from portal.middleware.uploads import Upload
 from portal.shared.archives import unpack
@@ -77,7 +77,7 @@ def submission_of(sent: Sent) -> DagSubmission:
     )
 
 
-def _time_for(sent: Sent, plain: Sequence[Upload]) -> Patience:
+def _time_for(sent: Sent, plain: Sequence[Upload]) -> Deadline:
     """The time for all that was sent; what is packed counts as the text that it may well hold."""
     archives = sum(_size(each) for each in sent.archives)
     return time_for(sum(map(_size, plain)) + _TEXT_PER_PACKED * archives)

@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from matching.patience import Patience
+from matching.deadline import Deadline
 from portal.shared import archives
 from portal.shared.archives import unpack
 from wms.core.errors import InvalidInput, TooLarge
 
-ENDLESS = Patience(None, 0)
+ENDLESS = Deadline(None, 0)
 FILES = {"a.dag": b"JOB A sub/job.sub\n", "sub/job.sub": b"queue\n", "sub/deep/x": b""}
 
 
@@ -221,5 +221,5 @@ def test_an_archive_is_unpacked_no_longer_than_the_time_allows(archive: io.Bytes
     with pytest.raises(TooLarge, match="longer than 2 s"):
         unpack(
             archive, name="x", limit_bytes=10**6,
-            patience=Patience(lambda: float(next(seconds)), 2),
+            patience=Deadline(lambda: float(next(seconds)), 2),
         )  # fmt: skip

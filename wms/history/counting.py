@@ -15,7 +15,7 @@ from typing import Any
 
 from django.db import connection
 
-from matching.rings import SPREAD_RATIO
+from matching.round_robin import SPREAD_RATIO
 from wms.history.services import Counted, store_counts
 
 #: A sampler that was away for longer leaves a gap. The finest archive holds twice as much.
@@ -71,7 +71,7 @@ WHERE event.created_at >= %(since)s AND event.created_at < %(until)s
     AND event.event = ANY(%(events)s)
 GROUP BY 1, 2, 3, 4
 """
-# A job waits from when it joined a TaskQueue last. Classes are those of `matching.rings`.
+# A job waits from when it joined a TaskQueue last. Classes are those of `matching.round_robin`.
 _WAITED = """
 SELECT minute, class, count(*), sum(waited), min(waited), max(waited)
 FROM (

@@ -10,7 +10,7 @@ from typing import Any
 
 from django.db import connection, transaction
 
-from matching.rings import ARCHIVES
+from matching.round_robin import ARCHIVES
 from wms.history.models import Series
 
 # A sample joins the bin of its time if that is there already, else it overwrites what the ring held

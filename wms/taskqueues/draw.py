@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from matching.draws import Law
 from matching.needs import Needs
 from matching.resources import JobKind, Resource
+from matching.weighted_draws import Law
 from wms.core.database.statements import one_line, prepared_rows
 from wms.taskqueues.waiting import ANYONE, TAKING_OF_CHOSEN, Taken, Taker
 
@@ -128,7 +128,7 @@ WHERE q.cpu_time_s BETWEEN %(least_s)s AND %(segment_s)s AND {fits}
 ORDER BY q.cpu_time_s DESC, VARIATE
 LIMIT %(ahead)s
 """
-#: `matching.draws.variate`.
+#: `matching.weighted_draws.variate`.
 _VARIATES = {
     Law.EXPONENTIAL: "-ln(1 - random()) / t.priority",
     Law.UNIFORM: "random() / t.priority",

@@ -9,9 +9,9 @@ from typing import Any
 
 from django.db import connection, transaction
 
-from matching.draws import JOB_WEIGHTS
 from matching.fairshare import BEST_PRIORITY
-from matching.pools import LEAST_PRIORITY, Feedback, Group, Pool, parts, pool_of
+from matching.task_queue_shares import LEAST_PRIORITY, Feedback, Group, Pool, parts, pool_of
+from matching.weighted_draws import JOB_WEIGHTS
 from wms.accounting import selectors as accounting
 from wms.core.inbox import announce
 from wms.core.models import InboxEntry
@@ -27,8 +27,8 @@ _CHANGE = partial(InboxEntry, topic=TOPIC, key=0, kind=InboxEntry.Kind.LOOK)
 _PERIOD = timedelta(minutes=2)
 
 # A pool's part is spread in proportion to the sum of the jobs' weights. The parts come from
-# `matching.pools`; owner 0 stands for all owners of a group with job sharing. Emptied TaskQueues
-# have the least priority until they are removed.
+# `matching.task_queue_shares`; owner 0 stands for all owners of a group with job sharing. Emptied
+# TaskQueues have the least priority until they are removed.
 _PRICED = """
 WITH pool AS (
     SELECT * FROM unnest(%(groups)s::text[], %(owners)s::bigint[], %(parts)s::float8[])

@@ -9,7 +9,7 @@ from typing import Any
 
 from django.db import connection
 
-from matching.draws import JOB_WEIGHTS, Law
+from matching.weighted_draws import JOB_WEIGHTS, Law
 from wms.core.database.statements import one_line, prepared_rows, whole_numbers
 
 # Jobs that wait already are neither moved nor counted again.
@@ -99,7 +99,7 @@ SELECT EXISTS (
 
 #: The weights of the job priorities from 0 on.
 _WEIGHT = f"(ARRAY[{', '.join(map(repr, JOB_WEIGHTS))}]::float8[])[priority + 1]"
-#: `matching.draws.smallest_of` for the jobs of one priority, each with its weight.
+#: `matching.weighted_draws.smallest_of` for the jobs of one priority, each with its weight.
 _VARIATES = {
     Law.EXPONENTIAL: f"-ln(1 - random()) / (jobs * {_WEIGHT})",
     Law.UNIFORM: f"(1 - power(1 - random(), 1.0 / jobs)) / {_WEIGHT}",

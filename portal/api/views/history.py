@@ -14,7 +14,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from matching.rings import ARCHIVES
+from matching.round_robin import ARCHIVES
 from portal.api.shapes.history import HistorySerializer, PaneDataSerializer, PaneSerializer
 from portal.api.views.base import AcceptsAnything, refusals
 from portal.history.drawing import Drawn, as_json, read_pane, read_to_draw, write_csv

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from django import forms
 
-from matching.adcost import check_cost
+from matching.ad_cost import check_cost
 from matching.classads import MAX_AD_BYTES, AdError, parse_expression
 from wms.core.errors import Finding, InvalidInput
 from wms.explain.what_if import Changes

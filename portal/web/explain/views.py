@@ -14,7 +14,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods
 
-from matching.reasons import Stand
+from matching.unmatched_reasons import SiteStanding
 from portal.lists.filters import DagFilter
 from portal.web.explain import answers as explained
 from portal.web.explain.questions import QuestionForm
@@ -189,17 +189,17 @@ def _by_field(faults: Sequence[Finding]) -> dict[str, list[str]]:
 def _about_dag(asked: Asked) -> dict[str, Any]:
     dag = find_dag(asked.user, asked.about)
     answer = explaining.answer_for_dag(asked.user, dag.pk, now=asked.now, changes=asked.changes)
-    notes = {Stand.CLOSED: _reasons(asked.now), Stand.AVOIDED: _avoided(answer)}
+    notes = {SiteStanding.CLOSED: _reasons(asked.now), SiteStanding.AVOIDED: _avoided(answer)}
     return {"dag": dag, **_sites(asked, answer, notes)}
 
 
 def _about_ad(asked: Asked) -> dict[str, Any]:
     answer = explaining.answer_for_ad(asked.user, asked.about, now=asked.now, changes=asked.changes)
-    return _sites(asked, answer, {Stand.CLOSED: _reasons(asked.now)})
+    return _sites(asked, answer, {SiteStanding.CLOSED: _reasons(asked.now)})
 
 
 def _sites(
-    asked: Asked, answer: DagAnswer, notes: Mapping[Stand, Mapping[str, str]]
+    asked: Asked, answer: DagAnswer, notes: Mapping[SiteStanding, Mapping[str, str]]
 ) -> dict[str, Any]:
     found, after = answer.explanation, answer.after
     return {

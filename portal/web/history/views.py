@@ -12,7 +12,7 @@ from django.utils.cache import patch_vary_headers
 from django.views.decorators.gzip import gzip_page
 from django.views.decorators.http import require_safe
 
-from matching.rings import ARCHIVES
+from matching.round_robin import ARCHIVES
 from portal.history.panes import find_pane, panes
 from portal.history.windows import FUNCTIONS, WindowForm, window_of
 from portal.personal.zones import zone_named

@@ -13,7 +13,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseNotModified
 from django.shortcuts import render
 from django.utils.safestring import SafeString, mark_safe
 
-from matching.patience import Patience
+from matching.deadline import Deadline
 from portal.shared.readable_logs import Log, counting_time
 from portal.web.logs.lines import Marked, gap_as_html, lines_as_html, text_as_html
 from wms.jobs.output.lines import (
@@ -121,7 +121,7 @@ def show(log: Log, asked: Asked) -> Shown:
     return Shown(window, None if ends is None else ends + 1, marked, fault)
 
 
-def _window(log: Log, asked: Asked, patience: Patience) -> tuple[Window, Marked, str]:
+def _window(log: Log, asked: Asked, patience: Deadline) -> tuple[Window, Marked, str]:
     text = log.text
     if asked.lines:
         start = log.counts.start_of(asked.lines.start, patience)
@@ -180,7 +180,7 @@ def find(log: Log, asked: Asked) -> Found | None:
         end=log.text.size_bytes if asked.until is None else asked.until,
         limit_bytes=SEARCH_BYTES,
         limit_lines=SEARCH_LINES,
-        patience=Patience(time.monotonic, SEARCH_S),
+        patience=Deadline(time.monotonic, SEARCH_S),
     )
     patience = counting_time()
     findings = [_finding(log, line, patience) for line in search.lines]
@@ -188,7 +188,7 @@ def find(log: Log, asked: Asked) -> Found | None:
     return Found(findings, search, f"?{further}#search")
 
 
-def _finding(log: Log, line: Line, patience: Patience) -> Finding:
+def _finding(log: Log, line: Line, patience: Deadline) -> Finding:
     ends = log.counts.before(line.start, patience)
     link = f"at={line.start}" if ends is None else f"line={ends + 1}"
     label = f"byte {line.start}" if ends is None else f"{ends + 1}"

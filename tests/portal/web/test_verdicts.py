@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from matching.explanation import Verdict
-from matching.reasons import Stand
+from matching.explanation import MatchVerdict
+from matching.unmatched_reasons import SiteStanding
 from portal.shared.looks import LOOKS
 from portal.web.explain.answers import cut
 from portal.web.explain.verdicts import DAGS, JOB_VERDICTS, SITES, VERDICTS
@@ -11,7 +11,12 @@ from portal.web.explain.verdicts import DAGS, JOB_VERDICTS, SITES, VERDICTS
 
 @pytest.mark.parametrize(
     ("known", "shown"),
-    [(Verdict, VERDICTS), (Verdict, JOB_VERDICTS), (Stand, SITES), (Stand, DAGS)],
+    [
+        (MatchVerdict, VERDICTS),
+        (MatchVerdict, JOB_VERDICTS),
+        (SiteStanding, SITES),
+        (SiteStanding, DAGS),
+    ],
 )
 def test_every_answer_has_a_look_and_a_meaning(known: type, shown: dict) -> None:
     assert set(shown) == set(known)

@@ -13,8 +13,8 @@ from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 from psycopg.types.json import Jsonb
 
-from matching.draws import Law
 from matching.resources import Resource
+from matching.weighted_draws import Law
 from tests.wms.dags.driving import NOW
 from wms.core.actors import Actor
 from wms.core.models import User

@@ -10,7 +10,7 @@ from typing import Any
 
 from django.db import connection
 
-from matching.suspicion import Trial
+from matching.suspected_nodes import Trial
 
 #: What ended so long ago says nothing of a node any more.
 WINDOW = timedelta(hours=1)
