@@ -11,7 +11,7 @@ from matching.resources import NEEDS_ATTRIBUTES, PILOT_ATTRIBUTES
 
 _CLOSE = 0.7
 #: Number of attributes that are listed for one expression.
-_TOLD = 5
+_MAX_NAMES = 5
 #: Longer names are like none.
 _LONGEST_LIKE = 64
 _OF_PILOTS = {name.lower(): name for name in PILOT_ATTRIBUTES}
@@ -32,7 +32,7 @@ def unknown_attributes(requirements: str) -> tuple[str, ...]:
         for reference in references(requirements)
         if reference.name not in _KNOWN[reference.scope]
     )
-    return tuple(_sentence(reference, requirements) for reference in list(found)[:_TOLD])
+    return tuple(_sentence(reference, requirements) for reference in list(found)[:_MAX_NAMES])
 
 
 def _sentence(reference: Reference, text: str) -> str:

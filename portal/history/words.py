@@ -28,14 +28,14 @@ def legend_of(drawn: Drawn) -> str:
 def sentence_of(drawn: Drawn) -> str:
     """Current value, minimum, maximum and trend of the largest lines that are not folded."""
     lines = [line for _, line in drawn.shown if not line.line.is_folded]
-    told = sorted(lines, key=lambda line: -max(_values(line), default=0.0))
-    told = [line for line in told if _values(line)]
-    if not told:
+    largest = sorted(lines, key=lambda line: -max(_values(line), default=0.0))
+    largest = [line for line in largest if _values(line)]
+    if not largest:
         return "Nothing was sampled in this range."
-    if not any(any(_values(line)) for line in told):
+    if not any(any(_values(line)) for line in largest):
         return "Nothing but zeros in this range."
-    parts = [_told(drawn, line) for line in told[:_TOLD]]
-    rest = len(told) - len(parts)
+    parts = [_line_sentence(drawn, line) for line in largest[:_TOLD]]
+    rest = len(largest) - len(parts)
     more = f"; and {rest} more" if rest else ""
     sentence = "; ".join(parts) + more
     return f"{sentence[0].upper()}{sentence[1:]}."
@@ -49,7 +49,7 @@ def _values(line: DrawnLine) -> list[float]:
     return [value for value in _main(line) if value is not None]
 
 
-def _told(drawn: Drawn, line: DrawnLine) -> str:
+def _line_sentence(drawn: Drawn, line: DrawnLine) -> str:
     values, unit = _values(line), drawn.pane.unit
     trend = trend_of(values)
     end = f", {trend}" if trend else ""

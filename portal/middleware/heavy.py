@@ -1,4 +1,4 @@
-"""Answers that are made while they are sent, in a place for downloads."""
+"""Download slots: streamed answers that hold a slot until all of them is sent."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from wms.core.models import User
 
 
 class _Held:
-    """The parts of an answer; whoever closes it, or has read all, gives the place free."""
+    """Parts of an answer; the slot is released when it is closed or all of it was read."""
 
     def __init__(self, parts: Iterator[Any], place: ExitStack) -> None:
         self._parts, self._place = parts, place
@@ -35,7 +35,7 @@ class _Held:
 def sent_from_a_place(
     user: User, make: Callable[[], StreamingHttpResponse]
 ) -> StreamingHttpResponse:
-    """What `make` makes, in a place that is held until all of it is sent. Raises Busy."""
+    """Answer made by `make`, with a slot held until all of it is sent. Raises Busy."""
     with ExitStack() as place:
         place.enter_context(heavy_place(user, Work.DOWNLOAD))
         response = make()

@@ -1,4 +1,4 @@
-"""The one visual language of states: a word, a shape, a tone, and what the state means."""
+"""State badges: word, shape, tone and meaning of each state."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from portal.shared.state_words import ENTITIES
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """How a state is shown. The word always stands beside the shape; the tone is only a hint."""
+    """Badge of a state. The word always stands beside the shape; the tone is only a hint."""
 
     shape: str
     tone: str
@@ -127,10 +127,10 @@ MEANINGS = {
 
 
 def look_of(state: str, kind: str = "") -> Look:
-    """The look of a state; an unknown one looks like something that waits."""
+    """Badge of a state; an unknown state looks like waiting."""
     return OF_KIND.get((kind, state)) or LOOKS.get(state, _UNKNOWN)
 
 
 def meaning_of(kind: str, state: str) -> str:
-    """What the state means for this kind of thing, empty if it is not told."""
+    """Meaning of the state for this kind of object; empty if there is none."""
     return MEANINGS.get(kind, {}).get(state, "")

@@ -1,4 +1,4 @@
-"""Sending what grew by pieces, in constant memory: output of payloads, logs of pilots."""
+"""Ranged downloads of growing texts, in constant memory: output of payloads, logs of pilots."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ _RANGE = re.compile(r"bytes=([0-9]{1,18})?-([0-9]{1,18})?\Z")
 _CHUNK_BYTES = 256 * 1024
 
 
-def send_growing(request: HttpRequest, text: Text, *, name: str) -> HttpResponseBase:
+def send_in_pieces(request: HttpRequest, text: Text, *, name: str) -> HttpResponseBase:
     """Send what is here as a download, or the range of it that is asked for.
 
     It is never shown by a browser: users wrote it. Of several ranges none is sent, but the whole;
     so it is where some is missing, which a line tells.
     """
-    asked = _RANGE.match(request.headers.get("Range", ""))
+    range_match = _RANGE.match(request.headers.get("Range", ""))
     size_bytes = text.size_bytes
-    if asked is None or not any(asked.groups()) or text.gaps:
+    if range_match is None or not any(range_match.groups()) or text.gaps:
         answer = _download(text, 0, size_bytes, name)
     else:
-        start, end = _bounds(asked[1], asked[2], size_bytes)
+        start, end = _bounds(range_match[1], range_match[2], size_bytes)
         if start >= end:
             unsatisfied = {"Content-Range": f"bytes */{size_bytes}"}
             return HttpResponse(status=416, headers=unsatisfied)

@@ -1,4 +1,4 @@
-"""Shapes of questions why something does not run, and of their answers."""
+"""Serializers of explain requests (why something does not run) and of the answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DAGs: submitted, checked, listed and followed."""
+"""Endpoints of DAGs: submit, check, list, files, exports and rescues."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _REFUSED = {(400, CONTENT_TYPE): serializers.FaultyDagSerializer, **refusals(403
 
 
 def _read_whole(request: Request) -> None:
-    """Have all of a body here: nobody keeps a place by sending slowly."""
+    """Read the whole body first, so that a slow sender occupies no worker."""
     _ = request.data
 
 

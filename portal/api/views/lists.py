@@ -1,4 +1,4 @@
-"""Lists as files, and the filters that people keep of them."""
+"""Endpoints of list exports and saved filters."""
 
 from __future__ import annotations
 

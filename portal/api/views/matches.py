@@ -1,4 +1,4 @@
-"""Where DAGs were, and taking them from there."""
+"""Endpoints of a DAG's matches, and rematching it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the pages of a bulk operation show, and what is read from their forms."""
+"""Contents and forms of the pages of a bulk operation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs of DAGs: beginning a further one, changing limits, and the files that are made of them."""
+"""Views of DAG runs: rescue, limits, exports."""
 
 from __future__ import annotations
 

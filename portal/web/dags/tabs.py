@@ -1,4 +1,4 @@
-"""The tabs of a DAG's page that need little: overview, events, scripts, files and rescue."""
+"""Tabs of the DAG page: overview, events, scripts, files and rescue."""
 
 from __future__ import annotations
 

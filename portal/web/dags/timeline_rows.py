@@ -1,4 +1,4 @@
-"""What single nodes did and when: rows of the timeline, for a choice that fits on a page."""
+"""Timeline rows of single nodes: what each did and when."""
 
 from __future__ import annotations
 

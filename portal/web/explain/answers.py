@@ -1,4 +1,4 @@
-"""Answers of `wms.explain.answers` as the explain page shows them: in order, counted and cut."""
+"""Explain answers for the page: ordered, counted, and cut to a length."""
 
 from __future__ import annotations
 

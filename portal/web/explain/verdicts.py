@@ -1,4 +1,4 @@
-"""How the answers to "why does it not run?" look, and what each of them means."""
+"""Badges and meanings of explain verdicts."""
 
 from __future__ import annotations
 

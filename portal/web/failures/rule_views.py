@@ -1,4 +1,4 @@
-"""The rules that make groups of failures: shown to all, tried and changed by operators."""
+"""Pages of failure grouping rules: shown to all, tried and changed by operators."""
 
 from __future__ import annotations
 

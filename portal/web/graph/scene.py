@@ -1,4 +1,4 @@
-"""Boxes and lines of a graph, ready to be drawn: what they show and where they stand."""
+"""Scene of a graph: positions and contents of boxes and lines."""
 
 from __future__ import annotations
 

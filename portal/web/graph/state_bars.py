@@ -1,4 +1,4 @@
-"""Stacked bars of states: how many nodes of some set are in each, drawn and in words."""
+"""Stacked state bars: node counts by state, drawn and as text."""
 
 from __future__ import annotations
 
@@ -63,8 +63,8 @@ def stretches_of(
 def in_words(counts: Mapping[str, int]) -> str:
     """`12 of 30 done, 3 failed, 15 waiting`."""
     total = sum(counts.values())
-    told = [f"{counts.get('done', 0)} of {total} done"]
-    told += [
+    parts = [f"{counts.get('done', 0)} of {total} done"]
+    parts += [
         f"{counts[state]} {WORDS.get(state, state)}" for state in STACKED[1:] if counts.get(state)
     ]
-    return ", ".join(told)
+    return ", ".join(parts)

@@ -1,4 +1,4 @@
-"""The history page, the data behind its charts, and their tables."""
+"""History page, and the data and tables of its charts."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def history(request: HttpRequest) -> HttpResponse:
     context: dict[str, Any] = {
         "form": form,
         "faults": {name: texts[0] for name, texts in form.errors.items()},
-        "asked": request.GET,
+        "query": request.GET,
         "unknown": unknown,
         "sites": sites,
         "functions": FUNCTIONS.items(),

@@ -1,4 +1,4 @@
-"""A node's page, steering nodes with a look before at what that means, and scripts' outputs."""
+"""Node page, steering of nodes with a preview, and output of scripts."""
 
 from __future__ import annotations
 
@@ -227,11 +227,11 @@ def _confirm(
 def _done(
     request: HttpRequest, dag: Dag, steering: NodeSteering, names: Sequence[str], changed: int
 ) -> HttpResponse:
-    tell = partial(messages.success, request)
+    add_message = partial(messages.success, request)
     if len(names) > 1 or changed > 1:
-        tell(f"{steering.label}: {changed} nodes are changed.")
+        add_message(f"{steering.label}: {changed} nodes are changed.")
     else:
-        tell(f"Node {names[0]} {steering.done}.")
+        add_message(f"Node {names[0]} {steering.done}.")
     if len(names) == 1:
         node = Node.objects.filter(dag=dag, name=names[0]).only("pk").first()
         if node is not None:

@@ -1,4 +1,4 @@
-"""States, times, sizes and progress as they look on every page."""
+"""Template tags of every page: states, times, sizes, counts and progress."""
 
 from __future__ import annotations
 
@@ -84,10 +84,10 @@ def state_figure(name: str) -> str:
 def besides(usage: Mapping[str, float] | None) -> str:
     """What a payload used besides time and memory, as far as it is known."""
     known = usage or {}
-    told = [f"{label} {known[name]:.0f} MB" for name, label in _USED.items() if known.get(name)]
+    texts = [f"{label} {known[name]:.0f} MB" for name, label in _USED.items() if known.get(name)]
     if known.get("processes"):
-        told.append(f"{known['processes']:.0f} processes")
-    return ", ".join(told)
+        texts.append(f"{known['processes']:.0f} processes")
+    return ", ".join(texts)
 
 
 @register.filter

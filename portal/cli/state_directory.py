@@ -1,4 +1,4 @@
-"""Where the run-time state lies; known without Django, since the settings read files there."""
+"""Directory of the run-time state; independent of Django, since the settings read files there."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ BASE = Path(__file__).resolve().parent.parent.parent
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """The folder of all run-time state: $PILOTAGE_VAR, by default `var` in the checkout."""
+class StateDirectory:
+    """Directory of all run-time state: $PILOTAGE_VAR, by default `var` in the checkout."""
 
     var: Path
 
     @classmethod
-    def from_environment(cls) -> Place:
+    def from_environment(cls) -> StateDirectory:
         return cls(Path(os.environ.get("PILOTAGE_VAR") or BASE / "var").resolve())
 
     @property
