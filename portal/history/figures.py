@@ -11,13 +11,13 @@ from datetime import UTC, tzinfo
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from portal.history.captions import legend_of
 from portal.history.clocks import Clock
 from portal.history.drawing import Column, Drawn, DrawnLine, stamp
 from portal.history.marks import flags_of, shapes_of
 from portal.history.palettes import FONT, PALETTES, Palette, Scheme, faded
 from portal.history.panes import Kind
-from portal.history.words import legend_of
-from portal.shared.looks import LOOKS, look_of
+from portal.shared.state_badges import BADGES, badge_of
 from wms.history.annotations import Annotation
 
 if TYPE_CHECKING:
@@ -87,8 +87,8 @@ def styles_of(drawn: Drawn) -> Styles:
 def tone_of(line: DrawnLine, place: int) -> str:
     """Tone of the state that a line shows, or one by its position."""
     name = line.line.name
-    if name in LOOKS:
-        return look_of(name).tone
+    if name in BADGES:
+        return badge_of(name).tone
     return _OWN_TONES.get(name) or _TONES[place % len(_TONES)]
 
 

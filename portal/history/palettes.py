@@ -19,7 +19,7 @@ class Scheme(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Palette:
-    """Colours as `#rrggbb`; `fills` has one for each tone of `portal.shared.looks`."""
+    """Colours as `#rrggbb`; `fills` has one for each tone of `portal.shared.state_badges`."""
 
     surface: str
     raised: str

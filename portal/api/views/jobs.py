@@ -20,7 +20,7 @@ from portal.api.log_texts import PLACE_PARAMETERS, send_part
 from portal.api.shapes import common as serializers
 from portal.api.views.base import AcceptsAnything, ListView, caller, reason_of, refusals, wants_all
 from portal.lists.job_filter import JobFilter
-from portal.shared.piecewise import send_in_pieces
+from portal.shared.ranged_downloads import send_in_pieces
 from portal.shared.readable_logs import attempt_of, log_of_attempt
 from wms.core.actors import Actor
 from wms.core.errors import NotFound

@@ -26,7 +26,7 @@ from portal.api.views.base import (
     wants_all,
 )
 from portal.lists.filters import PilotFilter
-from portal.shared.piecewise import send_in_pieces
+from portal.shared.ranged_downloads import send_in_pieces
 from portal.shared.readable_logs import stored_log_of_pilot
 from wms.core.actors import Actor
 from wms.jobs.models import Attempt

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
-from portal.shared.looks import MEANINGS
+from portal.shared.state_badges import MEANINGS
 from portal.shared.state_words import ENTITIES, Entity
 from portal.web.shared.pages import page, render_page
 

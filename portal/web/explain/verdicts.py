@@ -6,23 +6,23 @@ from dataclasses import dataclass
 
 from matching.explanation import MatchVerdict
 from matching.unmatched_reasons import SiteStanding
-from portal.shared.looks import Look
+from portal.shared.state_badges import StateBadge
 
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """An answer as it is shown: its look, its word, and a sentence for those who do not know it."""
+    """Verdict as it is shown: its badge, its word, and a sentence that explains it."""
 
-    look: Look
+    badge: StateBadge
     word: str
     text: str
 
 
-_GOOD = Look("check", "good")
-_BAD = Look("cross", "bad")
-_LATE = Look("clock", "warn")
-_PAUSED = Look("pause", "warn")
-_OFF = Look("slash", "off")
+_GOOD = StateBadge("check", "good")
+_BAD = StateBadge("cross", "bad")
+_LATE = StateBadge("clock", "warn")
+_PAUSED = StateBadge("pause", "warn")
+_OFF = StateBadge("slash", "off")
 
 VERDICTS = {
     MatchVerdict.WOULD_MATCH: Meaning(
@@ -38,12 +38,16 @@ VERDICTS = {
         _PAUSED, "Not allowed", "A person or a limit keeps it back; waiting does not help."
     ),
     MatchVerdict.WAITING: Meaning(
-        Look("half", "next"), "Waiting its turn", "It can run; others or a limit come first."
+        StateBadge("half", "next"), "Waiting its turn", "It can run; others or a limit come first."
     ),
     MatchVerdict.NOT_LOOKED_AT: Meaning(
-        Look("ring", "wait"), "Not looked at yet", "The next negotiation decides, in some seconds."
+        StateBadge("ring", "wait"),
+        "Not looked at yet",
+        "The next negotiation decides, in some seconds.",
     ),
-    MatchVerdict.BOUND: Meaning(Look("play", "go"), "Has a site", "It waits for nothing here."),
+    MatchVerdict.BOUND: Meaning(
+        StateBadge("play", "go"), "Has a site", "It waits for nothing here."
+    ),
     MatchVerdict.ENDED: Meaning(_OFF, "Has ended", "Nothing will run any more."),
 }
 

@@ -10,7 +10,7 @@ from django.http import HttpRequest, QueryDict
 from django.urls import reverse
 
 from portal.shared.drawings import drawing_of
-from portal.shared.looks import WORDS, look_of
+from portal.shared.state_badges import WORDS, badge_of
 from portal.web.dags.reading import DagReading
 from portal.web.graph.folding import Element, NodeFact, folded, folds_of
 from portal.web.graph.level_map import level_map
@@ -71,8 +71,8 @@ def graph_tab(request: HttpRequest, read: DagReading) -> Mapping[str, Any]:
             {
                 "state": s,
                 "word": WORDS.get(s, s),
-                "tone": look_of(s).tone,
-                "shape": look_of(s).shape,
+                "tone": badge_of(s).tone,
+                "shape": badge_of(s).shape,
             }
             for s in DRAWN
         ],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from portal.shared.looks import WORDS, look_of
+from portal.shared.state_badges import WORDS, badge_of
 from wms.dags.reading.drawing_states import DRAWN
 
 #: From the bottom of a column, or the left of a row, on: what is done first, what waits last.
@@ -53,7 +53,7 @@ def stretches_of(
     for state in STACKED:
         size = sizes.get(state, 0.0)
         if size or keeps_empty:
-            tone = look_of(state).tone
+            tone = badge_of(state).tone
             count = counts.get(state, 0)
             made.append(Stretch(state, tone, count, round(start, 2), round(size, 2)))
         start += size

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from typing import Any
 
+from portal.history.captions import sentence_of
 from portal.history.drawing import DrawnLine, read_pane, read_to_draw
 from portal.history.figures import figure_of, styles_of, template_of
 from portal.history.marks import marks_of
 from portal.history.palettes import Scheme
 from portal.history.panes import FIXED, Kind, Pane
 from portal.history.windows import FUNCTIONS, Window
-from portal.history.words import sentence_of
 from wms.core.models import User
 
 #: At most so many lines of a table are shown; the rest is in the file.

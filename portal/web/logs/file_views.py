@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.http import FileResponse, HttpRequest, HttpResponseBase
 from django.views.decorators.http import require_safe
 
-from portal.shared.piecewise import send_in_pieces
+from portal.shared.ranged_downloads import send_in_pieces
 from portal.web.shared.downloads import send_download, send_picture
 from portal.web.shared.pages import page
 from wms.core.errors import NotFound

@@ -12,7 +12,7 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
 
-from portal.shared.piecewise import send_in_pieces
+from portal.shared.ranged_downloads import send_in_pieces
 from portal.shared.slots import slot_of
 from portal.web.shared.forms import ReasonForm
 from portal.web.shared.pages import page, render_page

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from django.contrib.staticfiles import finders
 
-from portal.shared.looks import LOOKS, MEANINGS
+from portal.shared.state_badges import BADGES, MEANINGS
 from portal.web.templatetags import pilotage
 from wms.core.selectors import LoopHealth
 from wms.dags.states import DagState, NodeState, ScriptState
@@ -38,13 +38,13 @@ KINDS = {
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_state_has_a_look_and_a_meaning(kind: str) -> None:
-    assert set(KINDS[kind]) <= set(LOOKS)
+    assert set(KINDS[kind]) <= set(BADGES)
     assert set(MEANINGS[kind]) == set(KINDS[kind])
 
 
 def test_states_of_one_kind_are_told_apart_by_shape_or_word_not_by_colour_alone() -> None:
     tones_of_shape: dict[str, set[str]] = {}
-    for look in LOOKS.values():
+    for look in BADGES.values():
         tones_of_shape.setdefault(look.shape, set()).add(look.tone)
 
     assert all(len(tones) == 1 for tones in tones_of_shape.values())
@@ -56,7 +56,7 @@ def test_every_shape_is_in_the_sprite() -> None:
     with open(path, encoding="utf-8") as file:
         sprite = file.read()
 
-    assert [look.shape for look in LOOKS.values() if f'id="{look.shape}"' not in sprite] == []
+    assert [look.shape for look in BADGES.values() if f'id="{look.shape}"' not in sprite] == []
 
 
 def test_a_state_carries_its_word_its_shape_and_its_meaning() -> None:

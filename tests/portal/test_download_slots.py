@@ -10,7 +10,7 @@ from django.db import close_old_connections, connection
 from django.http import StreamingHttpResponse
 from django.test import Client
 
-from portal.middleware.heavy import sent_from_a_place
+from portal.middleware.download_slots import sent_from_a_slot
 from tests import factories
 from wms.core.models import Role, User
 from wms.failures.models import FailureRule
@@ -110,12 +110,12 @@ def test_a_download_holds_its_place_until_it_is_sent_or_given_up() -> None:
     def make() -> StreamingHttpResponse:
         return StreamingHttpResponse(iter([b"a", b"b"]))
 
-    read = sent_from_a_place(alice, make)
+    read = sent_from_a_slot(alice, make)
     assert _places_held() == 2
     assert b"".join(read.streaming_content) == b"ab"
     assert _places_held() == 0
 
-    given_up = sent_from_a_place(alice, make)
+    given_up = sent_from_a_slot(alice, make)
     # As Django's own client does: the connection is that of the test.
     request_finished.disconnect(close_old_connections)
     try:
@@ -133,8 +133,8 @@ def test_what_goes_wrong_before_or_while_it_is_sent_holds_no_place() -> None:
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        sent_from_a_place(alice, lambda: 1 / 0)  # type: ignore[arg-type, return-value]
-    response = sent_from_a_place(alice, lambda: StreamingHttpResponse(broken()))
+        sent_from_a_slot(alice, lambda: 1 / 0)  # type: ignore[arg-type, return-value]
+    response = sent_from_a_slot(alice, lambda: StreamingHttpResponse(broken()))
     with pytest.raises(ZeroDivisionError):
         list(response.streaming_content)
 

@@ -8,30 +8,30 @@ from portal.shared.state_words import ENTITIES
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class StateBadge:
     """Badge of a state. The word always stands beside the shape; the tone is only a hint."""
 
     shape: str
     tone: str
 
 
-_WAIT = Look("ring", "wait")
-_NEXT = Look("half", "next")
-_GO = Look("play", "go")
-_GOOD = Look("check", "good")
-_BAD = Look("cross", "bad")
-_OFF = Look("slash", "off")
-_PAUSED = Look("pause", "warn")
-_LATE = Look("clock", "warn")
-_STOPPING = Look("stop", "warn")
+_WAIT = StateBadge("ring", "wait")
+_NEXT = StateBadge("half", "next")
+_GO = StateBadge("play", "go")
+_GOOD = StateBadge("check", "good")
+_BAD = StateBadge("cross", "bad")
+_OFF = StateBadge("slash", "off")
+_PAUSED = StateBadge("pause", "warn")
+_LATE = StateBadge("clock", "warn")
+_STOPPING = StateBadge("stop", "warn")
 
 #: States of DAGs, nodes, jobs, attempts, pilots, sites and loops: equal words mean equal looks.
-LOOKS = {
+BADGES = {
     "idle": _WAIT, "received": _WAIT, "waiting": _WAIT, "never": _WAIT,
-    "ready": Look("dot", "next"), "submitted": _NEXT, "queued": _NEXT, "matched": _NEXT,
+    "ready": StateBadge("dot", "next"), "submitted": _NEXT, "queued": _NEXT, "matched": _NEXT,
     "running": _GO, "open": _GO,
     "done": _GOOD, "completed": _GOOD, "ok": _GOOD, "enabled": _GOOD,
-    "pre_running": Look("before", "next"), "post_running": Look("behind", "go"),
+    "pre_running": StateBadge("before", "next"), "post_running": StateBadge("behind", "go"),
     "held": _PAUSED, "halted": _STOPPING,
     "granted": _NEXT, "processing": _GO, "rescheduled": _LATE, "ended": _GOOD,
     "stalled": _LATE, "late": _LATE, "lost": _LATE,
@@ -54,7 +54,7 @@ LOOKS = {
 #: Words that mean something else of one kind: an open attempt goes on, an open site is well.
 OF_KIND = {("site", "open"): _GOOD}
 
-_UNKNOWN = Look("ring", "wait")
+_UNKNOWN = StateBadge("ring", "wait")
 
 #: States that people call otherwise than programs do; of others the words are the same.
 WORDS = {
@@ -126,9 +126,9 @@ MEANINGS = {
 }
 
 
-def look_of(state: str, kind: str = "") -> Look:
+def badge_of(state: str, kind: str = "") -> StateBadge:
     """Badge of a state; an unknown state looks like waiting."""
-    return OF_KIND.get((kind, state)) or LOOKS.get(state, _UNKNOWN)
+    return OF_KIND.get((kind, state)) or BADGES.get(state, _UNKNOWN)
 
 
 def meaning_of(kind: str, state: str) -> str:

@@ -32,7 +32,7 @@ class _Held:
         self._place.close()
 
 
-def sent_from_a_place(
+def sent_from_a_slot(
     user: User, make: Callable[[], StreamingHttpResponse]
 ) -> StreamingHttpResponse:
     """Answer made by `make`, with a slot held until all of it is sent. Raises Busy."""
