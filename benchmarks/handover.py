@@ -19,7 +19,7 @@ from benchmarks import base
 from benchmarks.loops import client_of
 from portal.cli.child import ChildPortal
 from portal.cli.client import Part
-from portal.cli.place import Place
+from portal.cli.state_directory import StateDirectory
 
 LINKS = 40
 QUICK_LINKS = 10
@@ -35,7 +35,7 @@ _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 def measure(is_quick: bool) -> dict[str, Any]:
     """Run the chain, then look at the idle portal."""
-    place = Place.from_environment()
+    place = StateDirectory.from_environment()
     links = QUICK_LINKS if is_quick else LINKS
     with ChildPortal(place) as portal, tempfile.TemporaryDirectory() as folder:
         client = client_of(place, portal, slots=1)

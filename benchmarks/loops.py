@@ -17,7 +17,7 @@ from typing import Any
 from benchmarks import base
 from portal.cli.child import ChildPortal
 from portal.cli.client import Client, Part
-from portal.cli.place import Place
+from portal.cli.state_directory import StateDirectory
 
 NODES = 2000
 QUICK_NODES = 200
@@ -56,7 +56,7 @@ class Watched:
 
 def measure(is_quick: bool) -> dict[str, Any]:
     """Run the DAG on a portal of its own and look at the loops' rows all the while."""
-    place = Place.from_environment()
+    place = StateDirectory.from_environment()
     number = QUICK_NODES if is_quick else NODES
     with ChildPortal(place) as portal, tempfile.TemporaryDirectory() as folder:
         client = client_of(place, portal, slots=SLOTS)
@@ -86,7 +86,7 @@ def submit_short_jobs(client: Client, folder: Path, number: int) -> int:
 
 
 def client_of(
-    place: Place,
+    place: StateDirectory,
     portal: ChildPortal,
     *,
     slots: int,

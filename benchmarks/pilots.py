@@ -28,7 +28,7 @@ import psutil
 from benchmarks import base, fleet, pilots_agent, pilots_director
 from benchmarks.true_jobs import true_jobs
 from portal.cli.child import ChildPortal
-from portal.cli.place import Place
+from portal.cli.state_directory import StateDirectory
 
 #: What the server asks of pilots that live long: a beat a minute.
 _HEARTBEAT_S = 60.0
@@ -70,7 +70,7 @@ def measure(is_quick: bool) -> dict[str, Any]:
 
 
 def _fleet(size: Size) -> dict[str, Any]:
-    place = Place.from_environment()
+    place = StateDirectory.from_environment()
     with _environment(_SERVER), ChildPortal(place) as portal:
         base.load_django()
         credentials = _prepare(size)
@@ -164,7 +164,7 @@ def _judge(seen: dict[str, Any]) -> dict[str, int]:
 class _ServerMemory:
     """Samples the memory of the web server's processes while a block runs."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: StateDirectory) -> None:
         self._folder = place.run
         self._samples: list[float] = []
         self._over = threading.Event()

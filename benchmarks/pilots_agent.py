@@ -17,7 +17,7 @@ from typing import Any
 
 from benchmarks import base
 from portal.cli.child import ChildPortal
-from portal.cli.place import Place
+from portal.cli.state_directory import StateDirectory
 from wms.pilots.agent.control import Control
 from wms.pilots.agent.fence import Fence, Room
 from wms.pilots.agent.fences import best_fence
@@ -85,7 +85,7 @@ def agent_gap_ms(number: int = _PAYLOADS) -> float:
 
 
 def _measure_gap(number: int) -> float:
-    with ChildPortal(Place.from_environment()):
+    with ChildPortal(StateDirectory.from_environment()):
         base.load_django()
         _submit(number)
         _wait_for_jobs()

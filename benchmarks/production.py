@@ -17,7 +17,7 @@ from benchmarks import base
 from portal.cli.child import ChildPortal
 from portal.cli.client import Client
 from portal.cli.demo import ENDS, EXAMPLE, example_parts
-from portal.cli.place import Place
+from portal.cli.state_directory import StateDirectory
 
 QUICK_EVENTS = 2000
 LIMIT_S = 15 * 60
@@ -25,7 +25,7 @@ LIMIT_S = 15 * 60
 
 def measure(is_quick: bool) -> dict[str, Any]:
     """Run one production on a portal of its own and read the phases from the events' times."""
-    place = Place.from_environment()
+    place = StateDirectory.from_environment()
     began = time.monotonic()
     with ChildPortal(place) as portal, tempfile.TemporaryDirectory() as folder:
         start_s = time.monotonic() - began
@@ -40,7 +40,7 @@ def measure(is_quick: bool) -> dict[str, Any]:
     return {name: round(value, 3) for name, value in phases.items()}
 
 
-def _client(place: Place, portal: ChildPortal) -> Client:
+def _client(place: StateDirectory, portal: ChildPortal) -> Client:
     base.load_django()
     from portal.cli.demo_site import prepare_operator, prepare_sites
     from wms.core.actors import Actor

@@ -14,7 +14,7 @@ from typing import Any
 from benchmarks import base
 from benchmarks.loops import SLOTS, client_of, submit_short_jobs
 from portal.cli.child import ChildPortal
-from portal.cli.place import Place
+from portal.cli.state_directory import StateDirectory
 from tests.batch_systems import slurm
 
 NODES = 2000
@@ -43,7 +43,7 @@ def measure(is_quick: bool) -> dict[str, Any]:
 def _run(number: int, element: str, settings: dict[str, str]) -> dict[str, float]:
     """Jobs per second: `whole` from the submission on, `steady` while all pilots run."""
     with base.scratch_servers(), tempfile.TemporaryDirectory() as folder:
-        place = Place.from_environment()
+        place = StateDirectory.from_environment()
         with ChildPortal(place) as portal:
             client = client_of(place, portal, slots=SLOTS, element=element, settings=settings)
             began_s = time.monotonic()

@@ -7,7 +7,7 @@ from typing import Any
 
 from benchmarks import base
 from portal.cli.child import ChildPortal
-from portal.cli.place import Place
+from portal.cli.state_directory import StateDirectory
 
 SLOTS = 8
 _LIMIT_S = 600.0
@@ -20,7 +20,7 @@ def true_jobs(number: int) -> dict[str, float]:
 
 
 def _measure(number: int) -> dict[str, float]:
-    place = Place.from_environment()
+    place = StateDirectory.from_environment()
     with ChildPortal(place):
         base.load_django()
         submit = _submitter()

@@ -1,4 +1,4 @@
-"""ClassAds on HTCondor's `classad2`: parsing with places, and both sides of a match."""
+"""ClassAds with HTCondor's `classad2`: parse with error positions, build, print, evaluate, rank."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import classad2
 
-from matching.mistakes import fault_place
+from matching.syntax_faults import find_syntax_fault
 
 MAX_AD_BYTES = 64 * 1024
 #: How deep brackets may be nested; the library gives up not far beyond.
@@ -48,10 +48,10 @@ _STRING_OR_LONG_FLOAT = re.compile(
 
 
 class AdError(ValueError):
-    """An ad or an expression that does not parse; `line` counts from 1 where there are lines.
+    """Error in an ad or expression; `line` counts from 1 where there are lines.
 
-    `column` counts from 1 in that line. Of a single expression, which has lines of its own, the
-    place is `line_in_text` and `column`.
+    `column` counts from 1 in that line. For a single expression, which has lines of its own, the
+    position is `line_in_text` and `column`.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class AdError(ValueError):
 
 
 def parse_expression(text: str) -> classad2.ExprTree:
-    """The expression of `text`. Raises AdError when it is not exactly one ClassAd expression."""
+    """Parsed ClassAd expression. Raises AdError unless `text` is exactly one."""
     if len(text.encode(errors="replace")) > MAX_AD_BYTES:
         raise AdError(f"the expression is longer than {MAX_AD_BYTES} bytes")
     if not text.strip():
@@ -95,9 +95,9 @@ def parse_expression(text: str) -> classad2.ExprTree:
 
 
 def check_nesting(text: str) -> int:
-    """Raise AdError for brackets nested, or selections repeated, beyond what may be parsed.
+    """Raise AdError for brackets or selections that are nested too deep to be parsed safely.
 
-    Returns the number of selections.
+    Returns the number of selections (`? :`).
     """
     depth = selections = 0
     for found in _BRACKET.finditer(text):
@@ -125,14 +125,14 @@ def _check_operators(text: str) -> None:
 
 
 def _unreadable(text: str) -> AdError:
-    """The error for a text that the library refuses, with the place if it can be told."""
+    """AdError for a text that the library refuses, with the position if it is known."""
     message = f"not a ClassAd expression: {_shortened(text)}{_hint(text)}"
-    place = fault_place(text) if len(text) <= _PLACED_LENGTH else None
+    place = find_syntax_fault(text) if len(text) <= _PLACED_LENGTH else None
     if place is None:
         return AdError(message)
-    # The hint may have told the same.
-    told = message if place.message in message else f"{message}: {place.message}"
-    return AdError(told, line_in_text=place.line, column=place.column)
+    # The hint may say the same.
+    full_message = message if place.message in message else f"{message}: {place.message}"
+    return AdError(full_message, line_in_text=place.line, column=place.column)
 
 
 def _shortened(text: str) -> str:
@@ -154,10 +154,10 @@ def _hint(text: str) -> str:
 
 
 def parse_lines(text: str) -> dict[str, str]:
-    """The attributes of an ad in the old format, one `Name = expression` a line, in their order.
+    """Attributes of an ad in the old format, one `Name = expression` a line, in their order.
 
-    Empty lines and lines that begin with `#` are passed over; a leading `+` is allowed. Raises
-    AdError with the line of the first fault. A repeated attribute is a fault: names have no case.
+    Empty lines and lines that begin with `#` are skipped; a leading `+` is allowed. Raises AdError
+    with the line of the first fault. A repeated attribute is a fault; names are case-insensitive.
     """
     if len(text.encode(errors="replace")) > MAX_AD_BYTES:
         raise AdError(f"the ad is larger than {MAX_AD_BYTES} bytes")
@@ -191,7 +191,7 @@ def parse_lines(text: str) -> dict[str, str]:
 def build_ad(
     attributes: Mapping[str, str], values: Mapping[str, Any] | None = None
 ) -> classad2.ClassAd:
-    """An ad from attribute expressions and plain values; values win where both give a name."""
+    """Ad from attribute expressions and plain values; values win where both define a name."""
     ad = classad2.ClassAd()
     for name, expression in attributes.items():
         if not _ATTRIBUTE.match(name):
@@ -203,22 +203,22 @@ def build_ad(
 
 
 def render_lines(ad: classad2.ClassAd) -> str:
-    """The ad in the old format, its attributes in alphabetical order."""
+    """Ad in the old format, one attribute a line, in alphabetical order."""
     return "\n".join(
         f"{name} = {_plain(ad.lookup(name))}" for name in sorted(ad.keys(), key=str.lower)
     )
 
 
 def canonical_text(text: str) -> str:
-    """The expression as the library prints it, on one line: its spaces are uniform.
+    """Expression as the library prints it, on one line with uniform spaces.
 
-    Raises AdError when it is not exactly one ClassAd expression.
+    Raises AdError unless the text is exactly one ClassAd expression.
     """
     return _plain(parse_expression(text))
 
 
 def _plain(expression: Any) -> str:
-    """Text of an expression, floats in the short form that people write."""
+    """Text of an expression, floats in their short form."""
     # On one line, which `str` is not when there are lists or nested ads.
     text = repr(expression).strip()
     return _STRING_OR_LONG_FLOAT.sub(_shortened_float, text)
@@ -229,7 +229,7 @@ def _shortened_float(found: re.Match[str]) -> str:
 
 
 def literal_values(ad: classad2.ClassAd) -> dict[str, str | int | float | bool]:
-    """The attributes that evaluate, within the ad alone, to a string, a number or a truth value."""
+    """Attributes that evaluate, within the ad alone, to a string, a number or a boolean."""
     values: dict[str, str | int | float | bool] = {}
     for name in list(ad):
         value = evaluate(ad.lookup(name), ad)
@@ -242,10 +242,10 @@ def literal_values(ad: classad2.ClassAd) -> dict[str, str | int | float | bool]:
 def evaluate(
     expression: classad2.ExprTree, ad: classad2.ClassAd, target: classad2.ClassAd | None = None
 ) -> Any:
-    """The value of an expression within `ad`, seen towards `target`; Error when it cannot be had.
+    """Value of an expression with `ad` as MY and `target` as TARGET; Error if evaluation fails.
 
-    The library gives up on expressions that are nested too deeply, and cannot hand over strings
-    that are not UTF-8. Numbers that are not finite are no values for us either.
+    The library gives up on expressions that are nested too deeply, and cannot return strings that
+    are not UTF-8. Infinite numbers and NaN count as errors, too.
     """
     try:
         value = expression.eval(ad, target)
@@ -259,7 +259,7 @@ def evaluate(
 def attribute_value(
     ad: classad2.ClassAd, name: str, default: Any, target: classad2.ClassAd | None = None
 ) -> Any:
-    """The value of an attribute, seen towards `target`; `default` when the ad has none."""
+    """Value of an attribute with `target` as TARGET; `default` when the ad lacks it."""
     try:
         expression = ad.lookup(name)
     except KeyError:
@@ -268,12 +268,12 @@ def attribute_value(
 
 
 def rank_value(ad: classad2.ClassAd, target: classad2.ClassAd) -> float:
-    """The `Rank` of `ad` for `target`; 0.0 when it is missing or not a number, as in HTCondor."""
+    """`Rank` of `ad` for `target`; 0.0 when it is missing or not a number, as in HTCondor."""
     return as_rank(attribute_value(ad, "Rank", 0.0, target))
 
 
 def as_rank(value: Any) -> float:
-    """A value as a rank: what is not a number counts 0.0."""
+    """Rank as a number; values that are not numbers count 0.0."""
     # `Value` (undefined, error) is an integer enumeration, so it must be told apart.
     is_number = isinstance(value, bool | int | float) and not isinstance(value, classad2.Value)
     return float(value) if is_number else 0.0

@@ -1,4 +1,4 @@
-"""The conjuncts of Requirements as expressions of their own."""
+"""Conjuncts of a Requirements expression, each as an expression of its own."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from matching.expressions import Reach, reach, split_conjuncts
 
 @dataclass(frozen=True, slots=True)
 class Conjunct:
-    """One part of Requirements: its text, and the expression that is true where it holds."""
+    """One part of `a && b && c`: its text, and the expression that is true where it holds."""
 
     text: str
     expression: classad2.ExprTree

@@ -1,4 +1,4 @@
-"""Environments as text: `NAME=value;NAME=value` (SiteEnvironment), and one NAME=value a line."""
+"""Environment variables as text: `NAME=value;NAME=value`, one a line, or HTCondor's quoted form."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _pair(text: str, line: int | None = None) -> tuple[str, str]:
 
 
 def parse_lines(text: str) -> dict[str, str]:
-    """One NAME=value a line; empty lines and lines with `#` in front are passed over."""
+    """Variables, one NAME=value a line; empty lines and lines that begin with `#` are skipped."""
     pairs: dict[str, str] = {}
     for number, line in enumerate(text.splitlines(), start=1):
         if line.strip() and not line.lstrip().startswith("#"):
@@ -38,14 +38,14 @@ def parse_lines(text: str) -> dict[str, str]:
 
 
 def parse_semicolons(text: str) -> dict[str, str]:
-    """HTCondor's old form `A=1;B=2`; empty parts are passed over, a later name wins."""
+    """Variables of HTCondor's old form `A=1;B=2`; empty parts are skipped, the last name wins."""
     return dict(_pair(part) for part in text.split(";") if part.strip())
 
 
 def parse_environment(text: str) -> dict[str, str]:
-    """A submit description's `environment`: the new form in double quotes, or the old one.
+    """Variables of a submit description's `environment`: new form in double quotes, or old form.
 
-    In the new form pairs are separated by blanks; single quotes protect blanks, two of them stand
+    In the new form blanks separate variables; single quotes protect blanks; two single quotes stand
     for one, and so do two double quotes.
     """
     if not text.strip().startswith('"'):
@@ -54,13 +54,13 @@ def parse_environment(text: str) -> dict[str, str]:
 
 
 def _word_pair(word: str) -> tuple[str, str]:
-    """A pair whose value is kept as it is: quotes may have protected its blanks."""
+    """Name and value; blanks in the value are kept, since quotes may have protected them."""
     name, _ = _pair(word)
     return name, word.partition("=")[2]
 
 
 def _unquoted(text: str) -> str:
-    """What stands in double quotes, two of which stand for one inside of them."""
+    """Text between double quotes; two double quotes inside stand for one."""
     found = _QUOTED.match(text.strip())
     if found is None:
         raise BadEnvironment("a double quote is not closed")
@@ -73,7 +73,7 @@ def _unquoted(text: str) -> str:
 def split_quoted(text: str) -> list[str]:
     """Words separated by blanks, as in HTCondor's new syntax for arguments and environment.
 
-    A single-quoted part may contain blanks; within it two single quotes stand for one.
+    A single-quoted part may contain blanks; in it two single quotes stand for one.
     """
     words: list[str] = []
     # Of characters: a long word would be copied for each of them.
@@ -103,9 +103,9 @@ def split_quoted(text: str) -> list[str]:
 
 
 def parse_arguments(text: str) -> list[str]:
-    """A submit description's `arguments`: the new form in double quotes, else blanks separate.
+    """Arguments of a submit description: new form in double quotes, or separated by blanks.
 
-    In the old form a backslash makes a double quote of one.
+    In the old form a backslash before a double quote makes it literal.
     """
     if text.strip().startswith('"'):
         return split_quoted(_unquoted(text))
@@ -118,5 +118,5 @@ def parse_arguments(text: str) -> list[str]:
 
 
 def render_semicolons(environment: Mapping[str, str]) -> str:
-    """The environment in HTCondor's old form, the form of SiteEnvironment."""
+    """Environment in HTCondor's old form, which SiteEnvironment uses."""
     return ";".join(f"{name}={value}" for name, value in environment.items())

@@ -1,4 +1,4 @@
-"""Why a request matches or not: found by the code that decides, told in full."""
+"""Why a request matches or does not match, found with the negotiator's own code."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from enum import StrEnum
 import classad2
 from classad2 import Value
 
+from matching.autoclusters import Cluster, Grouping
+from matching.candidates import Fit, SitePool, TooExpensive
 from matching.classads import AdError, evaluate
-from matching.clusters import Cluster, Grouping
 from matching.conjuncts import Conjunct
+from matching.cycle_sites import CycleSite, Offer
+from matching.deadline import Deadline
 from matching.expressions import references
-from matching.market import Fit, Market, TooExpensive
 from matching.negotiation import Bounds, Cycle, Limit, Request, Usage
-from matching.patience import Patience
-from matching.places import Offer, Place
-from matching.reasons import Stand, stand_of
+from matching.unmatched_reasons import SiteStanding, standing_of
 
 _CLOSE_ENOUGH = 0.6
 
 
-class Verdict(StrEnum):
-    """The answer in a word."""
+class MatchVerdict(StrEnum):
+    """Answer to "does it match?" in one phrase."""
 
     WOULD_MATCH = "would match now"
     NEVER = "never"
@@ -39,9 +39,9 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ConjunctCount:
-    """One conjunct: how many pass it alone, and how many it and all before it.
+    """Numbers of ads that pass one conjunct alone, and together with all conjuncts before it.
 
-    Of those that do not pass, for so many it is undefined, an error, or no truth value at all.
+    `undefined`, `error` and `no_truth` count the ads for which the conjunct has no boolean value.
     """
 
     text: str
@@ -54,9 +54,9 @@ class ConjunctCount:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A conjunct of sites' own Requirements, and the sites that refuse the request by it.
+    """One conjunct of sites' own Requirements, and the sites that refuse the request by it.
 
-    `otherwise_fitting` counts those among them that the request's Requirements accept.
+    `otherwise_fitting` counts those of them that the request's Requirements accept.
     """
 
     text: str
@@ -66,7 +66,7 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class UndefinedName:
-    """An attribute that an expression refers to and nobody defines; what may have been meant."""
+    """Attribute that an expression uses and no ad defines, with a similar defined name."""
 
     name: str
     used_in: str
@@ -75,7 +75,7 @@ class UndefinedName:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A site that would take the request now, and how both think of each other."""
+    """Site that would take the request now, with the ranks of both sides and its load."""
 
     site: str
     dag_rank: float
@@ -85,14 +85,14 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """How a request and all sites stand to each other at this moment.
+    """Whether a request would match now, and how it stands with each site.
 
-    `willing` counts the sites where both sides' requirements hold, whatever they have to do now.
-    `candidates` are those that would take it now, best first; `stands` are names by standing. With
-    `is_cut` there was no time to count all conjuncts and refusals.
+    `willing` counts the sites where the Requirements of both sides are true, even if the site is
+    full or closed. `candidates` would take the request now, best first; `stands` has site names by
+    standing. With `is_cut` there was no time to count all conjuncts and refusals.
     """
 
-    verdict: Verdict
+    verdict: MatchVerdict
     summary: str
     sites: int
     willing: int
@@ -100,13 +100,13 @@ class Explanation:
     refusals: tuple[Refusal, ...] = ()
     undefined: tuple[UndefinedName, ...] = ()
     candidates: tuple[Candidate, ...] = ()
-    stands: Mapping[Stand, tuple[str, ...]] | None = None
+    stands: Mapping[SiteStanding, tuple[str, ...]] | None = None
     is_cut: bool = False
 
     @property
     def would_match(self) -> bool:
-        """True when the negotiator, given this request alone, would match it."""
-        return self.verdict is Verdict.WOULD_MATCH
+        """Whether the negotiator would match this request if it were the only one."""
+        return self.verdict is MatchVerdict.WOULD_MATCH
 
 
 def explain(
@@ -118,77 +118,83 @@ def explain(
     *,
     bounds: Bounds | None = None,
 ) -> Explanation:
-    """Why the request would be matched now if it were alone, or why not.
+    """Why the request would match now if it were the only one, or why not.
 
-    Takes what `decide` takes. A request that would match alone may still have to wait for others.
+    Takes the arguments of `decide`. A request that would match alone may still wait for others.
     """
     bounds = bounds or Bounds()
     cycle = Cycle([request], offers, usage, limits, now, bounds)
-    places = cycle.market.places
+    cycle_sites = cycle.site_pool.sites
     try:
-        cluster = Cluster(request.wish(now))
+        cluster = Cluster(request.request_ad(now))
     except AdError as error:
-        return Explanation(Verdict.NEVER, f"Its ad cannot be made: {error}.", len(places), 0)
+        return Explanation(
+            MatchVerdict.NEVER, f"Its ad cannot be made: {error}.", len(cycle_sites), 0
+        )
     try:
-        fits = cycle.market.search(cluster).fits
+        fits = cycle.site_pool.search(cluster).fits
     except TooExpensive:
         text = "Its Requirements and Rank take too long to evaluate."
-        return Explanation(Verdict.NEVER, text, len(places), 0)
-    stands = _stands(places, fits, cluster)
+        return Explanation(MatchVerdict.NEVER, text, len(cycle_sites), 0)
+    stands = _sites_by_standing(cycle_sites, fits, cluster)
     obstacle = cycle.obstacle(request)
     verdict = _verdict(stands, is_held_up=obstacle is not None)
     if obstacle is not None and _is_out_of_reach(request, limits):
-        verdict = Verdict.NOT_ALLOWED
-    candidates = _candidates(cluster, stands.get(Stand.FREE, ()))
+        verdict = MatchVerdict.NOT_ALLOWED
+    candidates = _candidates(cluster, stands.get(SiteStanding.FREE, ()))
     willing = sum(fit is Fit.WILLING for fit in fits)
     summary = obstacle.text if obstacle is not None else _summary(verdict, candidates, stands)
-    patience = Patience(bounds.stopwatch, bounds.decision_s)
+    deadline = Deadline(bounds.stopwatch, bounds.decision_s)
     conjuncts = cluster.conjuncts()
-    counts = count_conjuncts(conjuncts, [Pair(cluster.ad, p.ad) for p in places], patience)
+    counts = count_conjuncts(conjuncts, [Pair(cluster.ad, p.ad) for p in cycle_sites], deadline)
     return Explanation(
         verdict=verdict,
         summary=summary,
-        sites=len(places),
+        sites=len(cycle_sites),
         willing=willing,
         conjuncts=counts,
-        refusals=_refusals(cluster, places, fits, patience),
-        undefined=_undefined(cluster, places),
+        refusals=_refusals(cluster, cycle_sites, fits, deadline),
+        undefined=_undefined(cluster, cycle_sites),
         candidates=candidates,
-        stands={stand: tuple(p.offer.name for p in found) for stand, found in stands.items()},
-        is_cut=patience.is_over or len(counts) < len(conjuncts),
+        stands={standing: tuple(p.offer.name for p in found) for standing, found in stands.items()},
+        is_cut=deadline.is_over or len(counts) < len(conjuncts),
     )
 
 
-def _stands(
-    places: Sequence[Place], fits: Sequence[Fit], cluster: Cluster
-) -> dict[Stand, list[Place]]:
-    stands: dict[Stand, list[Place]] = {}
-    for place, fit in zip(places, fits, strict=True):
-        stands.setdefault(stand_of(place, fit, cluster.avoided), []).append(place)
+def _sites_by_standing(
+    cycle_sites: Sequence[CycleSite], fits: Sequence[Fit], cluster: Cluster
+) -> dict[SiteStanding, list[CycleSite]]:
+    stands: dict[SiteStanding, list[CycleSite]] = {}
+    for cycle_site, fit in zip(cycle_sites, fits, strict=True):
+        stands.setdefault(standing_of(cycle_site, fit, cluster.avoided), []).append(cycle_site)
     return stands
 
 
-def _verdict(stands: Mapping[Stand, object], *, is_held_up: bool) -> Verdict:
-    if Stand.FREE in stands:
-        return Verdict.WAITING if is_held_up else Verdict.WOULD_MATCH
-    hopeless = {Stand.REFUSED_BY_DAG, Stand.REFUSED_BY_SITE}
-    return Verdict.NEVER if hopeless.issuperset(stands) else Verdict.NOT_NOW
+def _verdict(stands: Mapping[SiteStanding, object], *, is_held_up: bool) -> MatchVerdict:
+    if SiteStanding.FREE in stands:
+        return MatchVerdict.WAITING if is_held_up else MatchVerdict.WOULD_MATCH
+    hopeless = {SiteStanding.REFUSED_BY_DAG, SiteStanding.REFUSED_BY_SITE}
+    return MatchVerdict.NEVER if hopeless.issuperset(stands) else MatchVerdict.NOT_NOW
 
 
 def _is_out_of_reach(request: Request, limits: Mapping[str, Limit]) -> bool:
-    """True when a limit is smaller than what the request takes, even if nobody else has any."""
+    """Whether a limit is smaller than what the request takes, even if nobody uses it."""
     return any(name in limits and amount > limits[name].maximum
                for name, amount in request.limits.items())  # fmt: skip
 
 
 def _summary(
-    verdict: Verdict, candidates: Sequence[Candidate], stands: Mapping[Stand, Sequence[Place]]
+    verdict: MatchVerdict,
+    candidates: Sequence[Candidate],
+    stands: Mapping[SiteStanding, Sequence[CycleSite]],
 ) -> str:
-    if verdict is Verdict.WOULD_MATCH:
+    if verdict is MatchVerdict.WOULD_MATCH:
         return f"It would go to {candidates[0].site}, the best of {_sites(len(candidates))}."
     if not stands:
         return "No site has published an ad."
-    counts = [f"{_sites(len(found))} {stand.value}" for stand, found in sorted(stands.items())]
+    counts = [
+        f"{_sites(len(found))} {standing.value}" for standing, found in sorted(stands.items())
+    ]
     return f"{'; '.join(counts)}."
 
 
@@ -196,22 +202,22 @@ def _sites(count: int) -> str:
     return "1 site" if count == 1 else f"{count} sites"
 
 
-def _candidates(cluster: Cluster, free: Sequence[Place]) -> tuple[Candidate, ...]:
+def _candidates(cluster: Cluster, free: Sequence[CycleSite]) -> tuple[Candidate, ...]:
     found = [
         Candidate(
-            site=place.offer.name,
-            dag_rank=cluster.rank(place.ad),
-            site_rank=place.view(cluster)[1],
-            load=place.load,
+            site=cycle_site.offer.name,
+            dag_rank=cluster.rank(cycle_site.ad),
+            site_rank=cycle_site.view(cluster)[1],
+            load=cycle_site.load,
         )
-        for place in free
+        for cycle_site in free
     ]
     return tuple(sorted(found, key=lambda c: (-c.dag_rank, -c.site_rank, c.load, c.site)))
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """An ad as it is seen towards another one, standing for `count` equal pairs."""
+    """An ad and its TARGET ad, counted `count` times."""
 
     ad: classad2.ClassAd
     target: classad2.ClassAd
@@ -219,19 +225,19 @@ class Pair:
 
 
 def count_conjuncts(
-    conjuncts: Sequence[Conjunct], pairs: Sequence[Pair], patience: Patience
+    conjuncts: Sequence[Conjunct], pairs: Sequence[Pair], deadline: Deadline
 ) -> tuple[ConjunctCount, ...]:
-    """How many pairs pass each conjunct alone, and it together with all before it.
+    """Number of pairs that pass each conjunct alone, and together with all conjuncts before it.
 
-    Alone a conjunct can take much longer than behind others that are false: the one at which the
-    patience ends is left out, with all that come after.
+    Evaluating a conjunct alone can take much longer than behind others that are false: the one at
+    which the deadline passes is left out, with all that follow.
     """
     passing = [True] * len(pairs)
     counts: list[ConjunctCount] = []
     for conjunct in conjuncts:
         values = []
         for pair in pairs:
-            if patience.is_over:
+            if deadline.is_over:
                 return tuple(counts)
             values.append(evaluate(conjunct.expression, pair.ad, pair.target))
         passing = [so_far and value is True for so_far, value in zip(passing, values, strict=True)]
@@ -255,16 +261,16 @@ def _number(pairs: Sequence[Pair], are_counted: Sequence[bool]) -> int:
 
 
 def _refusals(
-    cluster: Cluster, places: Sequence[Place], fits: Sequence[Fit], patience: Patience
+    cluster: Cluster, cycle_sites: Sequence[CycleSite], fits: Sequence[Fit], deadline: Deadline
 ) -> tuple[Refusal, ...]:
     refusing: dict[str, list[tuple[str, bool]]] = {}
-    for place, fit in zip(places, fits, strict=True):
-        if patience.is_over:
+    for cycle_site, fit in zip(cycle_sites, fits, strict=True):
+        if deadline.is_over:
             break
-        for conjunct in place.conjuncts():
-            if evaluate(conjunct.expression, place.ad, cluster.ad) is not True:
-                told = (place.offer.name, fit is not Fit.REFUSED_BY_DAG)
-                refusing.setdefault(conjunct.text, []).append(told)
+        for conjunct in cycle_site.conjuncts():
+            if evaluate(conjunct.expression, cycle_site.ad, cluster.ad) is not True:
+                refusal = (cycle_site.offer.name, fit is not Fit.REFUSED_BY_DAG)
+                refusing.setdefault(conjunct.text, []).append(refusal)
     found = [
         Refusal(text, tuple(name for name, _ in sites), sum(fitting for _, fitting in sites))
         for text, sites in refusing.items()
@@ -272,12 +278,16 @@ def _refusals(
     return tuple(sorted(found, key=lambda refusal: (-len(refusal.sites), refusal.text)))
 
 
-def _undefined(cluster: Cluster, places: Sequence[Place]) -> tuple[UndefinedName, ...]:
+def _undefined(cluster: Cluster, cycle_sites: Sequence[CycleSite]) -> tuple[UndefinedName, ...]:
     """Names in the request's Requirements and Rank that neither it nor any site defines."""
     spelled = {
-        name.lower(): name for ad in [cluster.ad, *(place.ad for place in places)] for name in ad
+        name.lower(): name
+        for ad in [cluster.ad, *(cycle_site.ad for cycle_site in cycle_sites)]
+        for name in ad
     }
-    at_sites = frozenset[str]().union(*(place.definitions.keys() for place in places))
+    at_sites = frozenset[str]().union(
+        *(cycle_site.definitions.keys() for cycle_site in cycle_sites)
+    )
     found = []
     for used_in in ("Requirements", "Rank"):
         for reference in dict.fromkeys(references(cluster.definitions.get(used_in.lower(), ""))):
@@ -292,13 +302,13 @@ def _undefined(cluster: Cluster, places: Sequence[Place]) -> tuple[UndefinedName
 
 @dataclass(frozen=True, slots=True)
 class SiteExplanation:
-    """How a site and the DAGs that want one stand to each other; all numbers count DAGs.
+    """How a site and the idle DAGs stand to each other; all numbers count DAGs.
 
-    `unseen` are those that there was no time for.
+    `unseen` counts the DAGs that were not examined before the deadline.
     """
 
     dags: int
-    stands: Mapping[Stand, int]
+    stands: Mapping[SiteStanding, int]
     conjuncts: tuple[ConjunctCount, ...]
     unseen: int = 0
 
@@ -306,43 +316,43 @@ class SiteExplanation:
 def explain_site(
     offer: Offer, requests: Sequence[Request], now: datetime, *, bounds: Bounds | None = None
 ) -> SiteExplanation:
-    """Which of the requests a site would take now, and why not the others.
+    """Numbers of requests by how they stand with a site: taken now, or why not.
 
-    A DAG whose ad cannot be made is left out.
+    A DAG whose ad cannot be built is left out.
     """
     bounds = bounds or Bounds()
-    patience = Patience(bounds.stopwatch, bounds.decision_s)
-    market = Market([offer])
-    (place,) = market.places
-    grouping = Grouping(market.asked)
+    deadline = Deadline(bounds.stopwatch, bounds.decision_s)
+    site_pool = SitePool([offer])
+    (cycle_site,) = site_pool.sites
+    grouping = Grouping(site_pool.looked_up)
     members: dict[int, list[Request]] = {}
     for request in requests:
-        members.setdefault(grouping.number(request.wish(now)), []).append(request)
-    stands: dict[Stand, int] = {}
+        members.setdefault(grouping.number(request.request_ad(now)), []).append(request)
+    stands: dict[SiteStanding, int] = {}
     pairs: list[Pair] = []
     unseen = 0
     for alike in members.values():
-        if patience.is_over:
+        if deadline.is_over:
             unseen += len(alike)
             continue
         try:
-            cluster = Cluster(alike[0].wish(now))
+            cluster = Cluster(alike[0].request_ad(now))
         except AdError:
             continue
-        (fit,) = market.assess(cluster)
-        stand = stand_of(place, fit, cluster.avoided)
-        stands[stand] = stands.get(stand, 0) + len(alike)
-        pairs.append(Pair(place.ad, cluster.ad, len(alike)))
+        (fit,) = site_pool.assess(cluster)
+        standing = standing_of(cycle_site, fit, cluster.avoided)
+        stands[standing] = stands.get(standing, 0) + len(alike)
+        pairs.append(Pair(cycle_site.ad, cluster.ad, len(alike)))
     return SiteExplanation(
         dags=sum(stands.values()),
         stands=stands,
-        conjuncts=count_conjuncts(place.conjuncts(), pairs, patience),
+        conjuncts=count_conjuncts(cycle_site.conjuncts(), pairs, deadline),
         unseen=unseen,
     )
 
 
 def with_changes(request: Request, changes: Mapping[str, str]) -> Request:
-    """The request with some attributes changed; an empty expression takes one away."""
+    """Copy of the request with some attributes changed; an empty expression removes one."""
     changed = {name.lower() for name in changes}
     kept = {n: text for n, text in request.expressions.items() if n.lower() not in changed}
     values = {n: value for n, value in request.values.items() if n.lower() not in changed}

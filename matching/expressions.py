@@ -1,4 +1,4 @@
-"""What a ClassAd expression is made of: the attributes it refers to, and its conjuncts."""
+"""Structure of a ClassAd expression: the attributes it refers to, and its conjuncts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A use of an attribute: its name in lower case; `scope` is `my`, `target` or empty."""
+    """One use of an attribute: its name in lower case; `scope` is `my`, `target` or empty."""
 
     scope: str
     name: str
@@ -29,9 +29,9 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """What an expression depends on: attributes of its own ad, and names looked up in the other.
+    """Dependencies of an expression: attributes of its own ad, and names looked up in the other.
 
-    Both sets are in lower case, and include what the own attributes refer to in their turn.
+    Both sets are in lower case and transitive: they include what the own attributes refer to.
     """
 
     own: frozenset[str]
@@ -39,10 +39,10 @@ class Reach:
 
 
 def references(text: str) -> list[Reference]:
-    """The attributes that an expression uses, in their order, once for each use.
+    """Attributes that an expression uses, in their order, once for each use.
 
-    Of `a.b` both names count, unless `a` is a scope: which of them is an attribute of the ad
-    cannot be told from the text. Names of functions are left out.
+    Of `a.b` both names count, unless `a` is a scope: the text does not show which of them is an
+    attribute of the ad. Names of functions are left out.
     """
     tokens = [token for token in _TOKEN.finditer(text) if not token["comment"]]
     found: list[Reference] = []
@@ -70,7 +70,7 @@ def _scope(tokens: list[re.Match[str]], place: int) -> str:
 
 
 def reach(texts: Iterable[str], definitions: Mapping[str, str]) -> Reach:
-    """What expressions of an ad depend on; `definitions` are its attributes by lower-case name.
+    """Dependencies of expressions of an ad; `definitions` are its attributes by lower-case name.
 
     A name without scope is the own attribute if there is one, else the other ad's.
     """
@@ -91,9 +91,9 @@ def reach(texts: Iterable[str], definitions: Mapping[str, str]) -> Reach:
 
 
 def split_conjuncts(text: str) -> list[str]:
-    """The parts of `a && b && c`, without needless parentheses; the whole where it is no such.
+    """Parts of `a && b && c`, without needless parentheses; a single part for other expressions.
 
-    The expression is true exactly if each part counts as true in a conjunction.
+    The expression is true exactly if every part counts as true in a conjunction.
     """
     text = _stripped(text)
     cuts: list[tuple[int, int]] = []
@@ -129,7 +129,7 @@ def _stripped(text: str) -> str:
 
 
 def _closing_place(text: str) -> int:
-    """Where the parenthesis closes that the text begins with."""
+    """Position of the parenthesis that closes the one at the start of the text."""
     depth = 0
     for token in _TOKEN.finditer(text):
         symbol = token["other"]

@@ -1,7 +1,7 @@
-"""Whose turn it is and how much each may hold: priorities, groups with quotas, limits.
+"""Fair share between submitters: user priorities, group quotas with surplus, concurrency limits.
 
-The rules are HTCondor's (Administrators' manual, "User Priorities and Negotiation"), for places at
-sites in the stead of its slots.
+The rules are HTCondor's (Administrators' manual, "User Priorities and Negotiation"), with the match
+slots of sites in place of machine slots.
 """
 
 from __future__ import annotations
@@ -23,10 +23,11 @@ _MAX_NAME_LENGTH = 64
 
 @dataclass(frozen=True, slots=True)
 class GroupShare:
-    """What is set for a group; a point in its name leads to its parent: `physics.higgs`.
+    """Configured share of a group; a dot in its name leads to its parent: `physics.higgs`.
 
-    `quota` counts places, or is a fraction of the parent's (of all places for a top group). It
-    includes what the group's children have. `accepts_surplus` is about what others leave unused.
+    `quota` counts slots, or is a fraction of the parent's (of all slots for a top group). It
+    includes the quotas of the group's children. `accepts_surplus` allows it to use what others
+    leave.
     """
 
     name: str
@@ -36,19 +37,19 @@ class GroupShare:
 
 
 def decayed_priority(real: float, used: float, elapsed_s: float, half_life_s: float) -> float:
-    """The real priority after `elapsed_s` seconds in which `used` slots were held.
+    """Real priority after `elapsed_s` seconds in which `used` slots were held.
 
     HTCondor's formula: p(t + dt) = b * p(t) + (1 - b) * used with b = 0.5 ^ (dt / half-life). It
-    approaches the number of used slots, and is at least 0.5. Smaller is better.
+    approaches the number of used slots and is at least 0.5. Smaller is better.
     """
     kept: float = 0.5 ** (max(0.0, elapsed_s) / half_life_s)
     return max(BEST_PRIORITY, kept * real + (1.0 - kept) * used)
 
 
 def shares(effective_priorities: Mapping[str, float], total: float) -> dict[str, float]:
-    """What each submitter should hold of `total`: in proportion to 1 / effective priority.
+    """Fair share of each submitter in `total`: in proportion to 1 / effective priority.
 
-    Who has twice the effective priority (the real one times the factor) gets half. All priorities
+    Twice the effective priority (real priority times factor) means half the share. All priorities
     are above zero.
     """
     weights = {name: 1.0 / priority for name, priority in effective_priorities.items()}
@@ -57,11 +58,11 @@ def shares(effective_priorities: Mapping[str, float], total: float) -> dict[str,
 
 
 def effective_quotas(groups: Sequence[GroupShare], total: float) -> dict[str, float]:
-    """The places of each group, its children's included, when there are `total`.
+    """Slots of each group, its children's included, when there are `total` slots.
 
-    As HTCondor assigns them, from the top: the children's static quotas first, scaled down
-    together when they exceed the parent's; then the dynamic ones as fractions of what is left,
-    scaled down together when they exceed 1.
+    As HTCondor assigns them, from the top: the children's static quotas first, scaled down together
+    when they exceed the parent's; then the dynamic ones as fractions of what is left, scaled down
+    together when they exceed 1.
     """
     return {name: node.quota for name, node in _tree(groups, total).items() if name}
 
@@ -69,16 +70,16 @@ def effective_quotas(groups: Sequence[GroupShare], total: float) -> dict[str, fl
 def allotments(
     groups: Sequence[GroupShare], total: float, demand: Mapping[str, float]
 ) -> dict[str, float]:
-    """What each group may hold now, if `demand` is what it holds and wants; "" is for no group.
+    """Slots that each group may hold now; `demand` is what it holds and wants; "" is no group.
 
-    A group gets what it wants up to its quota. What it leaves goes to those who want more and
+    A group gets what it wants up to its quota. Unused quota goes to groups that want more and
     accept surplus, in proportion to their quotas (evenly among those without one, after the
-    others): first to its parent and the parent's other children, then further up. No group gets
-    what it does not want; a group that accepts no surplus holds, with its children, its quota at
-    most. Who is in no group has what the top groups' quotas leave, and accepts surplus.
+    others): first to the parent and the parent's other children, then further up. No group gets
+    more than it wants; a group that accepts no surplus holds, with its children, at most its quota.
+    Submitters without a group share what the top groups' quotas leave, and accept surplus.
 
-    These are real numbers. To hand out whole places, let a group take one more while it holds less
-    than its allotment: else thirds of ten places would leave one unused.
+    The results are real numbers. To assign whole slots, let a group take one more while it holds
+    less than its allotment: else thirds of ten slots would leave one unused.
     """
     tree = _tree(groups, total)
     ceilings = _ceilings(tree, demand)
@@ -97,11 +98,10 @@ def allotments(
 
 
 def starvation_order(quotas: Mapping[str, float], held: Mapping[str, float]) -> list[str]:
-    """The groups in the order in which they negotiate: least held of its quota first.
+    """Groups in the order in which they negotiate: least held relative to its quota first.
 
-    Groups without quota come after those with one, and "", no group, comes last (HTCondor's
-    default GROUP_SORT_EXPR). `quotas` are those of `effective_quotas`, `held` includes the
-    children's.
+    Groups without quota come after those with one, and "", no group, comes last (HTCondor's default
+    GROUP_SORT_EXPR). `quotas` are those of `effective_quotas`, `held` includes the children's.
     """
 
     def key(name: str) -> tuple[float, str]:
@@ -112,10 +112,10 @@ def starvation_order(quotas: Mapping[str, float], held: Mapping[str, float]) -> 
 
 
 def limit_of(name: str, configured: Mapping[str, float]) -> tuple[str, float | None]:
-    """The configured limit that holds for `name`, and its maximum; ("", None) when none does.
+    """Name and maximum of the configured limit that applies to `name`; ("", None) if none does.
 
-    `db.read` falls back to `db.*` and then to `*`; a name without point falls back to `*`. As in
-    HTCondor a fall-back only tells the maximum: `db.read` and `db.write` are counted apart.
+    `db.read` falls back to `db.*` and then to `*`; a name without dot falls back to `*`. As in
+    HTCondor the fall-back only gives the maximum: `db.read` and `db.write` are counted apart.
     """
     prefix, point, _ = name.partition(".")
     for known in (name, f"{prefix}.*" if point else "*", "*"):
@@ -125,9 +125,9 @@ def limit_of(name: str, configured: Mapping[str, float]) -> tuple[str, float | N
 
 
 def parse_limits(text: str) -> dict[str, float]:
-    """The amounts by lower-case name of a `concurrency_limits` value such as `db:2, sw.matlab`.
+    """Amounts by lower-case name of a `concurrency_limits` value such as `db:2, sw.matlab`.
 
-    The amount is 1 where none is given; the whole may stand in double quotes. Raises ValueError.
+    The default amount is 1; the whole may stand in double quotes. Raises ValueError.
     """
     bare = text.strip()
     if len(bare) >= 2 and bare[0] == bare[-1] == '"':
@@ -157,7 +157,7 @@ def _limit(word: str) -> tuple[str, float]:
 
 @dataclass(slots=True)
 class _Node:
-    """A group in the tree; the root, "", holds all places."""
+    """A group in the tree of groups; the root, "", holds all slots."""
 
     share: GroupShare
     children: list[str]
@@ -166,7 +166,7 @@ class _Node:
 
 
 def _tree(groups: Sequence[GroupShare], total: float) -> dict[str, _Node]:
-    """All groups with their places, and the root."""
+    """Groups with their slots by name, and the root."""
     tree = {"": _Node(GroupShare("", total, is_fraction=False, accepts_surplus=True), [])}
     tree.update({group.name: _Node(group, []) for group in groups})
     for group in groups:
@@ -178,18 +178,18 @@ def _tree(groups: Sequence[GroupShare], total: float) -> dict[str, _Node]:
 
 
 def _parent(name: str, tree: Mapping[str, _Node]) -> str:
-    """The nearest group above that there is."""
+    """Nearest configured group above a group."""
     above = name.rpartition(".")[0]
     return above if above in tree else _parent(above, tree)
 
 
 def _from_the_top(tree: Mapping[str, _Node]) -> list[str]:
-    """All names, parents before their children."""
+    """Names of all groups, parents before their children."""
     return sorted(tree, key=lambda name: name.count(".") + bool(name))
 
 
 def _assign(parent: _Node, children: Iterable[_Node]) -> None:
-    """Give the children their quotas out of the parent's, and the parent what remains."""
+    """Assign quotas to the children out of the parent's, and the rest to the parent itself."""
     static = [child for child in children if not child.share.is_fraction]
     dynamic = [child for child in children if child.share.is_fraction]
     wanted = sum(child.share.quota for child in static)
@@ -204,7 +204,7 @@ def _assign(parent: _Node, children: Iterable[_Node]) -> None:
 
 
 def _ceilings(tree: Mapping[str, _Node], demand: Mapping[str, float]) -> dict[str, float]:
-    """What each group with its children could hold if there were no end of surplus."""
+    """What each group with its children could hold with unlimited surplus."""
     ceilings: dict[str, float] = {}
     for name in reversed(_from_the_top(tree)):
         node = tree[name]
@@ -214,27 +214,27 @@ def _ceilings(tree: Mapping[str, _Node], demand: Mapping[str, float]) -> dict[st
 
 
 def _divided(amount: float, quotas: Sequence[float], wanted: Sequence[float]) -> list[float]:
-    """`amount` for takers of the same level: quotas first, then the surplus."""
+    """Split of `amount` between groups of one level: quotas first, then the surplus."""
     given = [min(quota, want) for quota, want in zip(quotas, wanted, strict=True)]
     for weights in (quotas, [0.0 if quota else 1.0 for quota in quotas]):
-        open_wants = [want - has for want, has in zip(wanted, given, strict=True)]
-        more = _poured(amount - sum(given), weights, open_wants)
+        unmet = [want - has for want, has in zip(wanted, given, strict=True)]
+        more = _poured(amount - sum(given), weights, unmet)
         given = [has + extra for has, extra in zip(given, more, strict=True)]
     return given
 
 
 def _poured(amount: float, weights: Sequence[float], wanted: Sequence[float]) -> list[float]:
-    """`amount` in proportion to the weights, nobody getting more than wanted.
+    """Split of `amount` in proportion to the weights, nobody getting more than wanted.
 
-    Who needs least for their weight is served first, so what they leave is known when the next
-    one's part is cut from the rest.
+    Groups that need least for their weight are served first, so that what they leave is known when
+    the next one is served.
     """
     given = [0.0] * len(weights)
-    takers = [place for place, weight in enumerate(weights) if weight > 0 and wanted[place] > 0]
-    takers.sort(key=lambda place: wanted[place] / weights[place])
+    takers = [index for index, weight in enumerate(weights) if weight > 0 and wanted[index] > 0]
+    takers.sort(key=lambda index: wanted[index] / weights[index])
     rest = max(0.0, amount)
-    for number, place in enumerate(takers):
+    for number, index in enumerate(takers):
         weight_left = sum(weights[other] for other in takers[number:])
-        given[place] = min(wanted[place], rest * (weights[place] / weight_left))
-        rest = max(0.0, rest - given[place])
+        given[index] = min(wanted[index], rest * (weights[index] / weight_left))
+        rest = max(0.0, rest - given[index])
     return given

@@ -1,20 +1,19 @@
-"""Macros of submit descriptions: `$(name)` and `$(name:default)`, with HTCondor's rules.
+"""Macro expansion in submit descriptions: `$(name)` and `$(name:default)`, by HTCondor's rules.
 
-A name has no case. Its value is looked for when a job is made of the description (so the last
-assignment wins, wherever it stands) and may have macros itself. A name without a value, or with an
-empty one, stands for its default, and that for nothing. Where a value uses its own name, it means
-the value that the name had before. `$(DOLLAR)` is a dollar sign that begins no macro. `$INT(name)`
-and its like are functions: `matching.functions`. `$$(...)` and `$ENV(...)` are references, which
-`matching.substitution` fills in later; macros inside of them are filled in here.
+Names are case-insensitive. A value is looked up when a job is made of the description (so the last
+assignment wins, wherever it stands) and may contain macros itself. A name without a value, or with
+an empty one, becomes its default, or nothing. Where a value uses its own name, the earlier value of
+that name is meant. `$(DOLLAR)` is a dollar sign that begins no macro. `$INT(name)` and its like are
+functions: `matching.macro_functions`. `$$(...)` and `$ENV(...)` are references, which
+`matching.substitution` expands later; macros inside of them are expanded here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from matching.functions import SEEDS, FunctionError, call
-from matching.substitution import MAX_TEXT_LENGTH
-from matching.templates import (
+from matching.macro_functions import SEEDS, FunctionError, call
+from matching.macro_templates import (
     MAX_DEPTH,
     Call,
     MacroError,
@@ -24,6 +23,7 @@ from matching.templates import (
     parse_template,
     text_of,
 )
+from matching.substitution import MAX_TEXT_LENGTH
 
 __all__ = [
     "Budget", "Call", "Flattener", "MacroError", "Scopes", "Slot", "Template", "merged", "names_in",
@@ -44,9 +44,9 @@ STEPS_OF_DESCRIPTION = 4 * STEPS
 
 
 class Budget:
-    """What may be spent on values, in characters made or read; a macro costs some in itself.
+    """Limit on the characters that macro expansion may make or read; each macro costs some extra.
 
-    Whoever fills in several texts gives them one budget, so that they share the bound.
+    Texts that are expanded with one budget share its limit.
     """
 
     __slots__ = ("_left", "_steps")
@@ -55,33 +55,33 @@ class Budget:
         self._steps = self._left = steps
 
     def spend(self, steps: int) -> None:
-        """Count steps. Raises MacroError when there are no more."""
+        """Count steps. Raises MacroError when the budget is used up."""
         self._left -= steps
         if self._left < 0:
             raise MacroError(f"its values take more than {self._steps} steps to be found")
 
     def add(self, steps: int) -> None:
-        """Allow more."""
+        """Raise the limit."""
         self._steps += steps
         self._left += steps
 
 
 class Scopes:
-    """The values that names have, in layers: what is in an earlier layer hides the later ones."""
+    """Values of names in layers: an earlier layer hides the later ones."""
 
     def __init__(self, *layers: Mapping[str, str], budget: Budget | None = None) -> None:
-        """`layers` by names in lower case. All that is filled in shares the budget."""
+        """`layers` by lower-case name. All expansions share the budget."""
         self._layers = layers
         self._made = 0
         self._budget = budget or Budget()
 
     def expand(self, template: Template) -> str:
-        """The text with all macros filled in. Raises MacroError."""
+        """Text with all macros expanded. Raises MacroError."""
         self._made = 0
         return self._expand(template, "", 0, 0)
 
     def value(self, layer: int, name: str) -> str:
-        """The value that a name has in a layer, with its macros filled in. Raises MacroError."""
+        """Value of a name in a layer, with its macros expanded. Raises MacroError."""
         self._made = 0
         return self._expand(parse_template(self._layers[layer][name]), name, layer, 0)
 
@@ -114,7 +114,7 @@ class Scopes:
             raise MacroError(str(error)) from error
 
     def _plain(self, name: str) -> str:
-        """The value of a name that has no macros in its value."""
+        """Value of a name, if that contains no macros."""
         return next((layer[name] for layer in self._layers if name in layer), "")
 
     def _value(self, slot: Slot, own_name: str, own_layer: int, depth: int) -> str:
@@ -138,9 +138,9 @@ class Scopes:
 
 
 def merged(earlier: str | None, name: str, text: str) -> str:
-    """The value of a name that is assigned again: where it uses itself, the earlier one stands.
+    """Value of a name that is assigned again: where it uses itself, the earlier value stands.
 
-    Raises MacroError where that grows beyond all bounds.
+    Raises MacroError where it grows without bounds.
     """
     if earlier is None or "$" not in text:
         return text
@@ -154,14 +154,14 @@ def merged(earlier: str | None, name: str, text: str) -> str:
 
 
 def _count_of(template: Template, name: str) -> int:
-    """How often a name stands in a template, or in the arguments of its functions."""
+    """Number of times a name stands in a template, or in the arguments of its functions."""
     calls = [part for part in template if isinstance(part, Call)]
     inner = sum(_count_of(each, name) for part in calls for each in part.arguments)
     return inner + sum(isinstance(part, Slot) and part.name == name for part in template)
 
 
 def _with_earlier(template: Template, name: str, earlier: str) -> Template:
-    """The template with the earlier value of a name in the name's place."""
+    """Template with the name replaced by its earlier value."""
     parts: list[str | Slot | Call] = []
     for part in template:
         if isinstance(part, Call):
@@ -175,23 +175,23 @@ def _with_earlier(template: Template, name: str, earlier: str) -> Template:
 
 
 class Flattener:
-    """Fills in the values that a description gives its names itself; other names stay slots."""
+    """Expands the values that a description itself defines; other names stay slots."""
 
     def __init__(self, known: Mapping[str, str], budget: Budget | None = None) -> None:
-        """`known` by names in lower case. All that is filled in shares the budget."""
+        """`known` by lower-case name. All expansions share the budget."""
         self._known = known
         self._budget = budget or Budget(STEPS_OF_DESCRIPTION)
         self._done: dict[str, tuple[Template, int]] = {}
 
     def flatten(self, text: str, seat: str = "") -> Template:
-        """The template of a text, as far as the description tells. Raises MacroError.
+        """Template of a text with the description's own values expanded. Raises MacroError.
 
         `seat` is where the text stands, for what its functions draw at random.
         """
         return self._flatten(parse_template(text), "", (seat,), 0)[0]
 
     def value(self, name: str) -> Template:
-        """The template of a name that the description gives a value. Raises MacroError."""
+        """Template of a name that the description defines. Raises MacroError."""
         return self._value(name, (), 0)[0]
 
     def _value(self, name: str, path: tuple[str, ...], depth: int) -> tuple[Template, int]:
@@ -206,7 +206,7 @@ class Flattener:
     def _flatten(
         self, template: Template, own_name: str, path: tuple[str, ...], depth: int
     ) -> tuple[Template, int]:
-        """The template and how deep the names in it are nested; it stands `depth` deep itself."""
+        """Template, and how deep its names are nested; `depth` is where it stands itself."""
         if depth > MAX_DEPTH:
             raise MacroError(_too_deep(own_name))
         parts: list[str | Slot | Call] = []

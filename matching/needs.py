@@ -1,4 +1,4 @@
-"""What a job needs of the place where it runs; jobs with equal needs share a TaskQueue."""
+"""Needs of a job (cores, memory, site, tags, ...); jobs with equal needs share a TaskQueue."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from matching.adcost import check_cost
+from matching.ad_cost import check_cost
 from matching.classads import AdError, canonical_text, parse_expression
-from matching.requirements import never_true
+from matching.impossible_requirements import never_true
 
 #: Upper ends of the CPU time segments in seconds (DIRAC TaskQueue matching, 2009).
 CPU_SEGMENTS_S = (500, 5_000, 50_000, 300_000)
@@ -41,7 +41,7 @@ PILOT_TYPES = ("generic", "private")
 
 
 class BadNeeds(ValueError):
-    """Needs that nothing can meet, or that are no needs; `fields` names what is wrong."""
+    """Contradictory or invalid needs; `fields` has the faults by name."""
 
     def __init__(self, message: str, *fields: str) -> None:
         super().__init__(message)
@@ -49,7 +49,7 @@ class BadNeeds(ValueError):
 
 
 def cpu_segment(cpu_time_s: float, segments_s: Sequence[int] = CPU_SEGMENTS_S) -> int:
-    """The smallest segment that holds `cpu_time_s`; a longer time is cut to the last segment."""
+    """Smallest segment that holds `cpu_time_s`; a longer time gets the last segment."""
     return next((end for end in segments_s if cpu_time_s <= end), segments_s[-1])
 
 
@@ -65,10 +65,10 @@ def _words(name: str, values: Iterable[str]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """The needs of a job. An empty list or text means no such need.
+    """Needs of a job. An empty list or text is no condition.
 
     `queues` are named `SITE/QUEUE`. `max_cores` is what the job can make use of, at least `cores`.
-    `submit_pools` and `middlewares` count where pilots are sent, not when one asks for a job.
+    `submit_pools` and `middlewares` limit where pilots are sent, not which pilot may claim the job.
     `requirements` is a ClassAd expression over the pilot's ad.
     """
 
@@ -122,7 +122,7 @@ class Needs:
         return cls(owner=owner, **numbers, **lists, **texts)  # type: ignore[arg-type]
 
     def as_dict(self) -> dict[str, Any]:
-        """The needs as JSON values, in a fixed order."""
+        """Needs as JSON values, in a fixed order."""
         return {
             name: list(getattr(self, name)) if name in _LISTS else getattr(self, name)
             for name in self.__slots__
@@ -130,14 +130,14 @@ class Needs:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Needs:
-        """The needs that `as_dict` described; what was not known then has its default."""
+        """Needs from the values of `as_dict`; missing names get their defaults."""
         known = {name: tuple(value) if name in _LISTS else value for name, value in values.items()}
         return cls(**{"max_cores": values.get("cores", 1), **known})
 
     def key(self) -> str:
         """SHA-256 of the canonical form: equal exactly for equal needs.
 
-        What has its default is left out, so that a new kind of need changes no key.
+        Defaults are left out, so that a new kind of need changes no existing key.
         """
         given = {
             field.name: getattr(self, field.name)
@@ -184,7 +184,7 @@ def _check_lists(lists: Mapping[str, tuple[str, ...]]) -> None:
 
 
 def _check_queues(lists: Mapping[str, tuple[str, ...]]) -> None:
-    """Queues all of which are at sites that are not wanted."""
+    """Refuse queues that are all at banned sites."""
     at = {queue.partition("/")[0] for queue in lists["queues"] if "/" in queue}
     if not at or any("/" not in queue for queue in lists["queues"]):
         return
@@ -208,7 +208,7 @@ def _text(name: str, value: str) -> str:
 
 
 def _checked_requirements(text: str) -> str:
-    """The expression in the form that the library prints, so that equal ones are equal texts."""
+    """Requirements as the library prints them, so that equal expressions are equal texts."""
     try:
         parse_expression(text)
         check_cost({"PilotRequirements": text}, most_steps=_MOST_STEPS)

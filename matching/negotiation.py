@@ -1,7 +1,7 @@
-"""The decision of a cycle: which idle DAG goes to which site, and why the others do not.
+"""Negotiation cycle: which idle DAG is matched to which site, and why others stay unmatched.
 
-Requests meet offers two-sidedly, as in Condor's matchmaking. Who is served first follows from
-priorities, groups and limits ("spinning the pie"), as in HTCondor's negotiator.
+Requirements and Rank of both sides count, as in Condor's matchmaking. Who is served first follows
+from priorities, groups and limits ("spinning the pie"), as in HTCondor's negotiator.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from matching.autoclusters import Cluster, Grouping, RequestAd
+from matching.candidates import CandidateHeap, SitePool, Stopwatch, TooExpensive
 from matching.classads import AdError
-from matching.clusters import Cluster, Grouping, Wish
+from matching.cycle_sites import CycleSite, Offer
 from matching.fairshare import GroupShare, allotments, effective_quotas, shares, starvation_order
-from matching.market import Market, Search, Stopwatch, TooExpensive
-from matching.places import Offer, Place
-from matching.reasons import Kind, Leftover, no_site, why_left
+from matching.unmatched_reasons import Kind, Leftover, no_site_reason, reasons_for_leaving
 
 #: Quotas are shared out anew so many times, with what the groups before did not use.
 _ALLOTMENT_ROUNDS = 3
@@ -30,11 +30,11 @@ NEWCOMER_PRIORITY = 500.0
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """An idle DAG that wants a site.
+    """An idle DAG that waits for a site.
 
-    `expressions` and `values` make its ad; values win. `unfinished_nodes` is its weight where
-    sites count jobs. `limits` is how much it takes of each concurrency limit, `avoided` until when
-    it does not go to a site, by the site's id, and `left_because` why it left such a site.
+    `expressions` and `values` make its ad; values win. `unfinished_nodes` is its weight where sites
+    count jobs. `limits` are the amounts that it takes of concurrency limits. `avoided` has, by site
+    id, until when it does not go to that site, `left_because` why it left the site.
     """
 
     dag_id: int
@@ -47,15 +47,15 @@ class Request:
     avoided: Mapping[int, datetime] = field(default_factory=dict)
     left_because: Mapping[int, str] = field(default_factory=dict)
 
-    def wish(self, now: datetime) -> Wish:
-        """What sites get to know of the request."""
-        avoided = frozenset(site for site, until in self.avoided.items() if until > now)
-        return Wish(self.expressions, self.values, avoided)
+    def request_ad(self, now: datetime) -> RequestAd:
+        """Ad of the request as sites see it at this moment."""
+        avoided = frozenset(site_id for site_id, until in self.avoided.items() if until > now)
+        return RequestAd(self.expressions, self.values, avoided)
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """A submitter's claim: its effective priority, smaller is better, and the matches it holds."""
+    """A submitter's effective priority (smaller is better) and the matches it holds."""
 
     effective_priority: float
     held: float = 0.0
@@ -63,10 +63,10 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Who is to be served before whom.
+    """Current use: submitters with priorities, groups with quotas, and matches held.
 
-    `submitters` by name; one who is missing has never used anything. `held_by_group` are the
-    matches held in the name of each group, its children's apart.
+    `submitters` by name; a missing one has never used anything. `held_by_group` are the matches
+    held in the name of each group, without its children's.
     """
 
     submitters: Mapping[str, Share] = field(default_factory=dict)
@@ -84,7 +84,7 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What a decision may cost, measured by `stopwatch` in seconds; unbounded without one."""
+    """Time limits of a decision in seconds by `stopwatch`; unlimited without one."""
 
     stopwatch: Stopwatch | None = None
     request_s: float = math.inf
@@ -93,7 +93,7 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A DAG and the site that it is to be bound to, with the ranks of both."""
+    """A DAG and the site it is matched to, with the ranks of both."""
 
     dag_id: int
     site_id: int
@@ -103,7 +103,7 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The outcome: matches, and for every other DAG the reason why there is none."""
+    """Result of a cycle: matches, and for every other DAG the reason why it has none."""
 
     matches: list[Match] = field(default_factory=list)
     unmatched: dict[int, Leftover] = field(default_factory=dict)
@@ -111,7 +111,7 @@ class Decision:
 
     @property
     def is_cut(self) -> bool:
-        """True when time was up before all requests were looked at."""
+        """Whether time ran out before all requests were tried."""
         return any(leftover.kind is Kind.UNSEEN for leftover in self.unmatched.values())
 
 
@@ -124,22 +124,22 @@ def decide(
     *,
     bounds: Bounds | None = None,
 ) -> Decision:
-    """Match requests with offers; a submitter's own are served in the order in which they come.
+    """Match requests with offers; each submitter's requests are served in the given order.
 
-    Groups are served by starvation, each up to what its quota and the surplus allot; within a
-    group submitters are served best priority first, each up to its share of all places less what
-    it holds, then again and again up to its share of what is left. A site fits when the
-    `Requirements` of both ads are true. Among fitting sites the largest `Rank` of the DAG wins,
-    then the largest `Rank` of the site, then the least relative load (CurMatches / MaxMatches),
-    then the name. An ad with `WantAdRevaluate` may be matched again in the same cycle and counts
-    each match at once; an ad without it is used once. Requests that no site can tell apart are
-    tried until one finds no site. Nothing that was given is changed.
+    Groups are served in starvation order, each up to what its quota and the surplus allot; within a
+    group submitters are served best priority first, each up to its share of all slots less what it
+    holds, then repeatedly up to its share of what is left. A site fits when the `Requirements` of
+    both ads are true. Among fitting sites the largest `Rank` of the DAG wins, then the largest
+    `Rank` of the site, then the least relative load (CurMatches / MaxMatches), then the name. An ad
+    with `WantAdRevaluate` may be matched again in the same cycle and counts each match at once; an
+    ad without it is used once. An autocluster of requests is tried until one of them finds no site.
+    The arguments are not changed.
     """
     return Cycle(requests, offers, usage, limits, now, bounds or Bounds()).run()
 
 
 class Cycle:
-    """The state of one decision, from nothing decided to all done."""
+    """State of one negotiation cycle; `run` carries it out."""
 
     def __init__(
         self,
@@ -152,39 +152,41 @@ class Cycle:
     ) -> None:
         self._clock = bounds.stopwatch or (lambda: 0.0)
         self._deadline = self._clock() + bounds.decision_s
-        self.market = Market(offers, stopwatch=bounds.stopwatch, request_limit_s=bounds.request_s)
+        self.site_pool = SitePool(
+            offers, stopwatch=bounds.stopwatch, request_limit_s=bounds.request_s
+        )
         self._least_group_size = min(
-            (place.offer.group_size or math.inf for place in self.market.places), default=math.inf
+            (site.offer.group_size or math.inf for site in self.site_pool.sites), default=math.inf
         )
         self._usage = usage
         self._maxima = {name: limit.maximum for name, limit in limits.items()}
         self._used = {name: limit.used for name, limit in limits.items()}
         self._held = dict(usage.held_by_group)
         self._held_by_submitter = {name: share.held for name, share in usage.submitters.items()}
-        self._searches: dict[int, Search | Leftover] = {}
+        self._searches: dict[int, CandidateHeap | Leftover] = {}
         self._decision = Decision()
         self._group_requests(requests, now)
 
     def _group_requests(self, requests: Sequence[Request], now: datetime) -> None:
-        grouping = Grouping(self.market.asked)
+        grouping = Grouping(self.site_pool.looked_up)
         self._cluster_of: dict[int, int] = {}
-        self._wishes: list[Wish] = []
+        self._request_ads: list[RequestAd] = []
         #: How many requests of each cluster are still to be served.
         self._alike: Counter[int] = Counter()
         #: The requests to be served, by group and submitter.
         self._queues: dict[str, dict[str, deque[Request]]] = {}
         for request in requests:
-            wish = request.wish(now)
-            number = grouping.number(wish)
-            if number == len(self._wishes):
-                self._wishes.append(wish)
+            request_ad = request.request_ad(now)
+            number = grouping.number(request_ad)
+            if number == len(self._request_ads):
+                self._request_ads.append(request_ad)
             self._cluster_of[request.dag_id] = number
             self._alike[number] += 1
             queues = self._queues.setdefault(request.group, {})
             queues.setdefault(request.submitter, deque()).append(request)
 
     def run(self) -> Decision:
-        """Serve the groups, until nothing changes."""
+        """Serve the groups until nothing changes; the decision."""
         for _ in range(_ALLOTMENT_ROUNDS):
             before = len(self._decision.matches)
             waiting = {name: queues for name, queues in self._queues.items() if queues}
@@ -197,19 +199,19 @@ class Cycle:
                 for request in queue:
                     self._leave(request, self._why_not_tried(request, group))
         return Decision(
-            self._decision.matches, self._decision.unmatched, autoclusters=len(self._wishes)
+            self._decision.matches, self._decision.unmatched, autoclusters=len(self._request_ads)
         )
 
     def _allotments(
         self, waiting: Mapping[str, Mapping[str, Sequence[Request]]]
     ) -> list[tuple[str, float]]:
-        """The groups that want something in the order of their turns, with what each may hold."""
+        """Groups with waiting requests in starvation order, with the slots each may hold."""
         groups = self._usage.groups
         if not groups:
             return [(name, math.inf) for name in sorted(waiting)]
-        total = self._places()
+        total = self._total_slots()
         wanted = {
-            name: sum(self._most_weight(request) for queue in queues.values() for request in queue)
+            name: sum(self._max_weight(request) for queue in queues.values() for request in queue)
             for name, queues in waiting.items()
         }
         demand = {
@@ -220,20 +222,20 @@ class Cycle:
         order = starvation_order(effective_quotas(groups, total), self._held_with_children())
         return [(name, allotted.get(name, 0.0)) for name in order if name in waiting]
 
-    def _places(self) -> float:
-        """All places of all sites; one that sets no maximum counts as large as the demand."""
+    def _total_slots(self) -> float:
+        """Match slots of all sites; a site without maximum counts as large as the demand."""
         demand = sum(self._held.values()) + len(self._cluster_of)
         found = 0.0
-        for place in self.market.places:
-            if place.offer.closed:
+        for site in self.site_pool.sites:
+            if site.offer.closed:
                 # Nothing new goes there, but what it has is held by somebody.
-                found += place.current
+                found += site.matches
             else:
-                found += place.most if math.isfinite(place.most) else demand
+                found += site.max_matches if math.isfinite(site.max_matches) else demand
         return found
 
-    def _most_weight(self, request: Request) -> float:
-        """How many places a request takes at the most, at the site that counts it highest."""
+    def _max_weight(self, request: Request) -> float:
+        """Most slots that a request takes at any site."""
         return max(1.0, request.unfinished_nodes / self._least_group_size)
 
     def _held_with_children(self) -> dict[str, float]:
@@ -246,9 +248,9 @@ class Cycle:
         return held
 
     def _serve_group(self, group: str, allotted: float) -> None:
-        """Spin the pie among the submitters of a group until it is gone or nobody wants more."""
+        """Spin the pie among a group's submitters until it is gone or nobody wants more."""
         queues = self._queues[group]
-        portions = self._shares(queues, min(allotted, self._places()))
+        portions = self._shares(queues, min(allotted, self._total_slots()))
         portions = {
             name: portion - self._held_by_submitter.get(name, 0.0)
             for name, portion in portions.items()
@@ -257,9 +259,9 @@ class Cycle:
             for name in sorted(portions, key=lambda name: (self._priority(name), name)):
                 self._serve(group, name, portions[name], allotted)
             free = sum(
-                max(0.0, place.most - place.current)
-                for place in self.market.places
-                if place.is_free and math.isfinite(place.most)
+                max(0.0, site.max_matches - site.matches)
+                for site in self.site_pool.sites
+                if site.is_free and math.isfinite(site.max_matches)
             )
             # At least one place: whoever has the best priority then tries its next request.
             portions = self._shares(queues, max(1.0, free))
@@ -272,7 +274,7 @@ class Cycle:
         return NEWCOMER_PRIORITY if share is None else share.effective_priority
 
     def _serve(self, group: str, submitter: str, portion: float, allotted: float) -> None:
-        """Serve a submitter while its portion and the group's allotment are not used up."""
+        """Serve a submitter until its portion or the group's allotment is used up."""
         queue = self._queues[group][submitter]
         taken = 0.0
         slice_end = self._clock() + self._time_slice()
@@ -288,35 +290,35 @@ class Cycle:
             del self._queues[group][submitter]
 
     def _time_slice(self) -> float:
-        """What one submitter may use of the time that is left, so that it lasts for all."""
+        """Seconds that one submitter may use, so that the time left is enough for all."""
         waiting = sum(len(queues) for queues in self._queues.values())
         return max(0.0, self._deadline - self._clock()) / max(1, waiting)
 
     def _try(self, request: Request) -> float:
-        """Match one request or note why not; return how many places it got."""
+        """Match one request or record why not; return the slots that it takes."""
         found = self._best(request)
         if isinstance(found, Leftover):
             return self._leave(request, found)
-        place, dag_rank, site_rank = found
-        weight = place.offer.weight(request.unfinished_nodes)
-        self.market.take(place, weight)
+        site, dag_rank, site_rank = found
+        weight = site.offer.weight(request.unfinished_nodes)
+        self.site_pool.take(site, weight)
         for name, amount in request.limits.items():
             self._used[name] = self._used.get(name, 0.0) + amount
         self._decision.matches.append(
-            Match(request.dag_id, place.offer.site_id, dag_rank, site_rank)
+            Match(request.dag_id, site.offer.site_id, dag_rank, site_rank)
         )
         return weight
 
-    def _best(self, request: Request) -> tuple[Place, float, float] | Leftover:
-        """The best site for a request with the ranks of both, or why there is none now."""
+    def _best(self, request: Request) -> tuple[CycleSite, float, float] | Leftover:
+        """Best site for a request with the ranks of both, or why there is none now."""
         if self._clock() > self._deadline:
             return NO_TIME
-        lacking = self._lacking_limit(request)
-        if lacking is not None:
-            return lacking
+        exceeded = self._exceeded_limit(request)
+        if exceeded is not None:
+            return exceeded
         number = self._cluster_of[request.dag_id]
         search = self._search(number)
-        found: tuple[Place, float, float] | Leftover
+        found: tuple[CycleSite, float, float] | Leftover
         if isinstance(search, Leftover):
             found = search
         else:
@@ -327,18 +329,20 @@ class Cycle:
             del self._searches[number]
         return found
 
-    def _give_up(self, number: int, search: Search) -> Leftover:
-        """Why a cluster finds nothing; it is not tried again."""
-        reason = no_site(self.market.places, search.fits, self._wishes[number].avoided)
+    def _give_up(self, number: int, search: CandidateHeap) -> Leftover:
+        """Reason why a cluster finds no site; the cluster is not tried again."""
+        reason = no_site_reason(
+            self.site_pool.sites, search.fits, self._request_ads[number].avoided
+        )
         self._searches[number] = reason
         return reason
 
-    def _search(self, number: int) -> Search | Leftover:
-        """The search of a cluster, or why it finds nothing."""
+    def _search(self, number: int) -> CandidateHeap | Leftover:
+        """Candidate heap of a cluster, or why it finds no site."""
         search = self._searches.get(number)
         if search is None:
             try:
-                search = self.market.search(Cluster(self._wishes[number]))
+                search = self.site_pool.search(Cluster(self._request_ads[number]))
             except AdError as error:
                 search = Leftover(Kind.FAULT, f"its ad cannot be made: {error}")
             except TooExpensive:
@@ -348,24 +352,24 @@ class Cycle:
         return search
 
     def obstacle(self, request: Request) -> Leftover | None:
-        """What keeps a request from every site at this moment: a limit, or its group's quota."""
-        lacking = self._lacking_limit(request)
-        if lacking is not None:
-            return lacking
+        """What keeps a request from every site now: a limit, or its group's quota; or None."""
+        exceeded = self._exceeded_limit(request)
+        if exceeded is not None:
+            return exceeded
         for group, allotted in self._allotments({request.group: {request.submitter: [request]}}):
             if self._held.get(group, 0.0) < allotted:
                 return None
         return self._over_quota(request.group)
 
     def _why_not_tried(self, request: Request, group: str) -> Leftover:
-        """Why a request is left that its group's allotment kept from being tried.
+        """Reason for a request that was not tried since its group's allotment was used up.
 
-        If no site would have taken it anyhow, that is the reason: a larger quota would not help.
+        If no site would take it anyway, that is the reason: a larger quota would not help.
         """
         found = self._best(request)
         return found if isinstance(found, Leftover) else self._over_quota(group)
 
-    def _lacking_limit(self, request: Request) -> Leftover | None:
+    def _exceeded_limit(self, request: Request) -> Leftover | None:
         for name, amount in request.limits.items():
             maximum, used = self._maxima.get(name, math.inf), self._used.get(name, 0.0)
             if used + amount > maximum + _ROUNDING:
@@ -387,8 +391,8 @@ class Cycle:
         )
 
     def _leave(self, request: Request, leftover: Leftover) -> float:
-        avoided = self._wishes[self._cluster_of[request.dag_id]].avoided
-        names, reasons = self.market.names, request.left_because
-        left = {names[site]: reasons[site] for site in avoided & reasons.keys() & names.keys()}
-        self._decision.unmatched[request.dag_id] = leftover.with_more(why_left(left))
+        avoided = self._request_ads[self._cluster_of[request.dag_id]].avoided
+        names, reasons = self.site_pool.names, request.left_because
+        left = {names[key]: reasons[key] for key in avoided & reasons.keys() & names.keys()}
+        self._decision.unmatched[request.dag_id] = leftover.with_more(reasons_for_leaving(left))
         return 0.0

@@ -1,7 +1,7 @@
-"""The pressure of pilots on a queue: how many should wait in its batch system, and a ceiling.
+"""Pilot pressure formulas (glideinWMS): waiting pilots wanted in a queue, and the ceiling on all.
 
-A level of waiting pilots and a ceiling on all are asked for, never a number "to start": whoever
-submits tops up to the level, so that the speed of the site sets the flow.
+A level of waiting pilots and a ceiling are requested, never a number "to start": the submitter tops
+up to the level, so that the speed of the site sets the flow.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _GUARDED_FROM = 20
 
 @dataclass(frozen=True, slots=True)
 class Slots:
-    """Slots that are there, and those of them without a job."""
+    """Numbers of slots: all, and those without a job."""
 
     slots_total: int = 0
     slots_idle: int = 0
@@ -29,10 +29,10 @@ class Slots:
 
 @dataclass(frozen=True, slots=True)
 class FrontendLimits:
-    """Where pressure stops (`max`), and where it is halved (`curb`), at each level.
+    """Limits at which pressure stops (`max`) and is halved (`curb`), for each scope.
 
-    Unbounded is a very large number. The ratio and the attenuation are exact fractions of the
-    decimal numbers that were configured.
+    Unbounded is a very large number. Ratio and attenuation are exact fractions of the configured
+    decimal numbers.
     """
 
     max_running_per_entry: int = 10_000
@@ -59,7 +59,7 @@ class FrontendLimits:
 
 @dataclass(frozen=True, slots=True)
 class EffectiveIdle:
-    """The need of a queue in pilots, after the idle slots that are there; never negative."""
+    """Pilots that a queue needs beyond its idle slots; never negative."""
 
     effective_idle: int
     effective_old_idle: int
@@ -72,7 +72,7 @@ def effective_idle(
     slots_idle: int = 0,
     min_running_per_entry: int = 0,
 ) -> EffectiveIdle:
-    """Turn the share of a queue, in pilots, into a need."""
+    """Needed pilots of a queue, from its share of idle jobs and its idle slots."""
     return EffectiveIdle(
         max(max(share_idle_mc, min_running_per_entry) - slots_idle, 0),
         max(share_old_idle_mc - slots_idle, 0),
@@ -81,7 +81,7 @@ def effective_idle(
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """How many pilots should wait, and the limits and curbs that acted, in their order."""
+    """Number of pilots that should wait, and the limits and curbs that were applied, in order."""
 
     min_idle: int
     triggered: tuple[str, ...] = ()
@@ -93,7 +93,7 @@ _DEFAULTS = FrontendLimits()
 
 @dataclass(frozen=True, slots=True)
 class _Surroundings:
-    """The slots at the four levels at which pressure is limited."""
+    """Slots in the four scopes that limit pressure."""
 
     entry: Slots
     group: Slots
@@ -112,10 +112,10 @@ def min_idle(
     limits: FrontendLimits = _DEFAULTS,
     removal_requested: bool = False,
 ) -> Level:
-    """The number of pilots that should wait in the batch system.
+    """Number of pilots that should wait in the batch system.
 
-    A part of the need, so that it grows as pilots start; never beyond the places that a limit
-    leaves, the reserve for old jobs included; at least one where there is need, as a probe.
+    A fraction of the need, so that it grows as pilots start; never more than a limit leaves, the
+    reserve for old jobs included; at least one where there is need, as a probe.
     """
     if removal_requested:
         return Level(0)
@@ -134,7 +134,7 @@ def min_idle(
 
 
 def _hard_limit(slots: _Surroundings, limits: FrontendLimits) -> str:
-    """The first limit that is reached; a counter that is equal to it reaches it."""
+    """First limit that is reached; a count equal to the limit reaches it."""
     return next((name for name, count, limit in _maxima(slots, limits) if count >= limit), "")
 
 
@@ -167,7 +167,7 @@ def _curbs(slots: _Surroundings, limits: FrontendLimits) -> list[tuple[str, int,
 
 
 def _places(slots: _Surroundings, limits: FrontendLimits) -> int:
-    """The smallest number of places that a limit leaves; the idle slots of the queue bound none."""
+    """Smallest remainder that any limit leaves; the idle slots of the queue do not count."""
     return min(
         limit - count
         for name, count, limit in _maxima(slots, limits)
@@ -184,7 +184,7 @@ def max_run(
     removal_requested: bool = False,
     excess_only: bool = False,
 ) -> int:
-    """The largest number of pilots, waiting and running, that a queue should have."""
+    """Ceiling on the pilots of a queue, waiting and running."""
     if removal_requested and not excess_only:
         return 0
     if share_idle_mc + glideins_running_jobs <= 0:
@@ -197,16 +197,16 @@ def max_run(
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """How many of the jobs each has; with `unplaced` the sum is exactly the number of jobs."""
+    """Jobs for each name; with `unplaced` the sum is exactly the number of jobs."""
 
     share: Mapping[str, int]
     unplaced: int
 
 
 def exact_share(jobs: int, weights: Mapping[str, float]) -> Share:
-    """Share jobs in proportion to weights by largest remainders, ties by name.
+    """Jobs divided in proportion to weights by largest remainders, ties by name.
 
-    With no weight above 0 nothing is placed.
+    With no weight above 0 nothing is assigned.
     """
     whole = _whole(weights)
     total = sum(whole.values())
@@ -222,7 +222,7 @@ def exact_share(jobs: int, weights: Mapping[str, float]) -> Share:
 
 
 def _whole(weights: Mapping[str, float]) -> dict[str, int]:
-    """Whole numbers in the same proportions; what is below 0 counts as 0."""
+    """Whole numbers in the same proportions; negative ones count as 0."""
     if all(isinstance(weight, int) for weight in weights.values()):
         return {name: max(int(weight), 0) for name, weight in weights.items()}
     exact = {name: max(_exact(weight), Fraction(0)) for name, weight in weights.items()}
@@ -238,7 +238,7 @@ def down_entry(
     slots_idle: int,
     glideins_running_jobs: int,
 ) -> tuple[int, int]:
-    """The level and the ceiling with downtimes heeded: nothing new is sent, nothing is removed."""
+    """Level and ceiling in a downtime: nothing new is submitted, nothing is removed."""
     if frontend_down or entry_down:
         return 0, 0
     need = effective_idle(share_idle_mc=share_idle_mc, slots_idle=slots_idle)
@@ -253,7 +253,7 @@ def down_entry(
 
 @dataclass(frozen=True, slots=True)
 class SlotState:
-    """What one slot has left."""
+    """Free cores, memory, GPUs and time of one slot."""
 
     free_cores: int = 0
     free_memory_mb: int = 0
@@ -264,7 +264,7 @@ class SlotState:
 
 @dataclass(frozen=True, slots=True)
 class SmallestRequest:
-    """The least of each that any waiting job which may run there needs."""
+    """Least cores, memory, GPUs and time that any eligible waiting job needs."""
 
     cores: int = 0
     memory_mb: int = 0
@@ -274,7 +274,7 @@ class SmallestRequest:
 
 @dataclass(frozen=True, slots=True)
 class Usability:
-    """Whether a slot counts against the need; `reasons` name what it lacks."""
+    """Whether a slot could take a waiting job; `reasons` name what it lacks."""
 
     usable: bool
     reasons: tuple[str, ...]
@@ -295,7 +295,7 @@ def usable_slot(slot: SlotState, smallest_request: SmallestRequest) -> Usability
 
 @dataclass(frozen=True, slots=True)
 class ViewVerdict:
-    """Whether to `use` a view or to `hold` what was known before, and tell it."""
+    """Whether to `use` a new view of the queue or to `hold` the previous one, and why."""
 
     action: str
     alarm: bool
@@ -309,9 +309,9 @@ def view_guard(
     current_total: int,
     explained_loss: int = 0,
 ) -> ViewVerdict:
-    """Whether an answer of a batch system may be acted upon.
+    """Whether an answer of a batch system may be trusted.
 
-    A sudden loss of more than half is not believed unless ends that we know of explain it.
+    A sudden loss of more than half is not trusted unless known pilot ends explain it.
     """
     loss = previous_total - current_total
     is_loss_sudden = previous_total >= _GUARDED_FROM and current_total * 2 < previous_total
@@ -322,7 +322,7 @@ def view_guard(
 
 @dataclass(frozen=True, slots=True)
 class RequestLease:
-    """Whether a request is topped up, how many pilots that may still bring, and for how long."""
+    """Whether a request is still topped up, how many pilots it may bring, and for how long."""
 
     honoured: bool
     extra_submitted_at_most: int
@@ -341,9 +341,9 @@ def request_lease(
     zero_published_at: float | None = None,
     factory_cycle: float = 60,
 ) -> RequestLease:
-    """The life of a request that is not renewed any more: it ends by itself.
+    """Remaining lifetime of a request that is no longer renewed.
 
-    An explicit zero ends it within one turn.
+    An explicit zero ends it within one cycle.
     """
     places = req_max_glideins - queued_now - running_now
     return RequestLease(
@@ -356,5 +356,5 @@ def request_lease(
 
 
 def _exact(number: float) -> Fraction:
-    """The decimal number that was written, not the binary one next to it."""
+    """Exact decimal number as written, not the nearest binary one."""
     return Fraction(number) if isinstance(number, int) else Fraction(str(number))

@@ -1,4 +1,4 @@
-"""What becomes of pilots that the batch system holds, or that are too old in their state."""
+"""Decisions on held and stale pilots of a batch system: keep, release or remove."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def held_decision(
     held_seconds: float,
     recoverable_codes: Mapping[str, Collection[int]] | None = None,
 ) -> str:
-    """What to do with a held pilot: keep, release, remove or force_remove.
+    """Decision for a held pilot: keep, release, remove or force_remove.
 
-    `recoverable_codes` has the reasons that pass: code -> subcodes, all of them when empty.
+    `recoverable_codes` has the hold codes that pass by themselves: code -> subcodes, all if empty.
     """
     subcodes = (recoverable_codes or {}).get(str(hold_code))
     is_recoverable = subcodes is not None and (not subcodes or hold_subcode in subcodes)
@@ -35,7 +35,7 @@ def held_decision(
 
 
 def stale_decision(*, state: str, age: float, configured_age: float | None = None) -> str:
-    """Whether a pilot that is idle or running for `age` seconds is to `keep` or to `remove`."""
+    """Decision for a pilot that is idle or running for `age` seconds: `keep` or `remove`."""
     limit_s = STALE_S[state] if configured_age is None else configured_age
     return "remove" if age > limit_s else "keep"
 
@@ -48,7 +48,7 @@ def queue_self_removal(
     idle_lifetime: float = 0,
     max_walltime: float = 0,
 ) -> str:
-    """The rule by which a pilot leaves the queue without us: keep or remove."""
+    """Rule by which a pilot leaves the queue by itself: keep or remove."""
     if state == "idle":
         is_over = idle_lifetime > 0 and since_submission > idle_lifetime
     else:

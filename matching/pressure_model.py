@@ -1,4 +1,4 @@
-"""A small model of one queue under pressure, to see what the formulas do over time."""
+"""Simulation of one queue under pilot pressure, which shows the formulas over time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MAX_SUBMITS = 100
 
 @dataclass(slots=True)
 class Course:
-    """What happened cycle by cycle; `pilots_without_job` started and found nothing."""
+    """Numbers for each cycle; `pilots_without_job` counts pilots that started and found no job."""
 
     levels: list[int] = field(default_factory=list)
     submitted: list[int] = field(default_factory=list)
@@ -42,7 +42,7 @@ def closed_loop(
     frontend_dies_at: int | None = None,
     max_cycles: int = 40,
 ) -> Course:
-    """Run one queue with one-core jobs that never end, until none waits and nothing is queued."""
+    """Simulate a queue with one-core jobs that never end, until no job and no pilot waits."""
     course = Course()
     queued = running = level = ceiling = 0
     for cycle in range(max_cycles):

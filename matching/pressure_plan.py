@@ -1,4 +1,4 @@
-"""One cycle of the planner: a level and a ceiling for every queue, and what cut them down."""
+"""One planner cycle: level and ceiling of pilots for every queue, and what reduced them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from matching.counts import counted, pilots_are
+from matching.plurals import counted, pilots_are
 from matching.pressure import (
     FrontendLimits,
     Slots,
@@ -23,7 +23,7 @@ UNBOUNDED = 10**9
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Limits and curbs on the pilots of many queues together; `name` goes before "limit"."""
+    """Limits and curbs on the pilots of several queues together; `name` precedes "limit"."""
 
     name: str
     max_pilots: int = UNBOUNDED
@@ -37,9 +37,9 @@ class Bounds:
 class QueueState:
     """A queue with its pilots that have not finally ended, and its own limits.
 
-    `queued` have not called in, of them `held` are held; `running` have, of them `busy` have a job.
-    Each of `site`, `group` and the whole names the bounds that count for it, if there are any.
-    A queue that is `closed` says why.
+    `queued` pilots have not called in, `held` of them are held; `running` ones have, `busy` of them
+    have a job. `site`, `group` and the whole name the bounds that apply, if there are any. `closed`
+    is the reason why the queue is closed, or empty.
     """
 
     name: str
@@ -68,7 +68,7 @@ class QueueState:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a queue is asked for. `reasons` tell what cut `wanted` down to `level`, in order."""
+    """Request for a queue. `reasons` explain in order what reduced `wanted` to `level`."""
 
     wanted: int = 0
     level: int = 0
@@ -78,7 +78,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Scopes:
-    """The bounds of the whole, and of sites and groups by name."""
+    """Bounds on all pilots, and on those of sites and groups by name."""
 
     whole: Bounds = Bounds("limit of all pilots")
     sites: Mapping[str, Bounds] = field(default_factory=dict)
@@ -90,7 +90,7 @@ _FREE = Bounds("")
 
 @dataclass(slots=True)
 class _Count:
-    """The pilots of one scope."""
+    """Pilots of one scope."""
 
     alive: int = 0
     cores: int = 0
@@ -98,7 +98,7 @@ class _Count:
 
 
 def plan(queues: Sequence[QueueState], scopes: Scopes) -> dict[str, Request]:
-    """The requests for all queues. What several share is never promised twice."""
+    """Requests for all queues. What several queues share is never promised twice."""
     more, reasons = _ceilings(queues)
     for limited in _scoped(queues, scopes):
         _cut(limited, more, reasons)
@@ -112,7 +112,7 @@ def plan(queues: Sequence[QueueState], scopes: Scopes) -> dict[str, Request]:
 def _ceilings(
     queues: Iterable[QueueState],
 ) -> tuple[dict[str, int], dict[str, list[str]]]:
-    """How many pilots more than it has each queue may get, by its own need and limit."""
+    """Additional pilots that each queue may get by its own need and limit."""
     more: dict[str, int] = {}
     reasons: dict[str, list[str]] = {}
     for queue in queues:
@@ -121,13 +121,13 @@ def _ceilings(
         room = max(queue.max_pilots - queue.alive, 0)
         more[queue.name] = min(wanted, room)
         if not queue.closed and queue.max_pilots - queue.running < queue.need.pilots:
-            told = f"queue limit {queue.max_pilots}: {pilots_are(queue.alive, 'there')}"
-            reasons[queue.name].append(told)
+            reason = f"queue limit {queue.max_pilots}: {pilots_are(queue.alive, 'there')}"
+            reasons[queue.name].append(reason)
     return more, reasons
 
 
 def _ceiling(queue: QueueState) -> int:
-    """The pilots that its jobs keep busy; those that are idle and of no use come on top."""
+    """Pilots that the queue's jobs keep busy; idle pilots that fit no job come on top."""
     if queue.closed or not queue.need.pilots:
         return 0
     busy = max_run(
@@ -145,7 +145,7 @@ class _Scoped:
 
 
 def _scoped(queues: Sequence[QueueState], scopes: Scopes) -> list[_Scoped]:
-    """The queues that share each of the bounds, the narrow ones first."""
+    """Queues under each of the bounds, the narrow bounds first."""
     by_site: dict[str, list[QueueState]] = defaultdict(list)
     by_group: dict[str, list[QueueState]] = defaultdict(list)
     for queue in queues:
@@ -167,33 +167,33 @@ def _scoped(queues: Sequence[QueueState], scopes: Scopes) -> list[_Scoped]:
 
 
 def _cut(scoped: _Scoped, more: dict[str, int], reasons: Mapping[str, list[str]]) -> None:
-    """Share the places that the bounds leave exactly, in proportion to what is asked for."""
+    """Divide exactly what the bounds leave, in proportion to what is requested."""
     bounds, queues = scoped.bounds, scoped.queues
     alive = sum(queue.alive for queue in queues)
     cores = sum(queue.alive * queue.cores for queue in queues)
     asked = {queue.name: more[queue.name] for queue in queues if more[queue.name]}
     room = max(bounds.max_pilots - alive, 0)
     if sum(asked.values()) > room:
-        told = _full(bounds, _Count(alive))
-        _lower(more, exact_share(room, asked).share, told, reasons)
+        reason = _full(bounds, _Count(alive))
+        _lower(more, exact_share(room, asked).share, reason, reasons)
     sizes = {queue.name: queue.cores for queue in queues}
     asked = {name: more[name] * sizes[name] for name in asked}
     room = max(bounds.max_cores - cores, 0)
     if sum(asked.values()) > room:
         limit = counted(bounds.max_cores, "core", "cores")
-        told = f"{bounds.name} {limit}: {counted(cores, 'is', 'are')} there"
+        reason = f"{bounds.name} {limit}: {counted(cores, 'is', 'are')} there"
         shares = exact_share(room, asked).share
         pilots = {name: share // sizes[name] for name, share in shares.items()}
-        _lower(more, pilots, told, reasons)
+        _lower(more, pilots, reason, reasons)
 
 
 def _lower(
-    more: dict[str, int], shares: Mapping[str, int], told: str, reasons: Mapping[str, list[str]]
+    more: dict[str, int], shares: Mapping[str, int], reason: str, reasons: Mapping[str, list[str]]
 ) -> None:
     for name, share in shares.items():
         if share < more[name]:
             more[name] = share
-            reasons[name].append(told)
+            reasons[name].append(reason)
 
 
 class _Counts:
@@ -210,7 +210,7 @@ class _Counts:
 
 
 def _slots(count: _Count, queue: QueueState) -> Slots:
-    """As the formula counts them: what waits in this queue is part of the level itself."""
+    """Slots as the formula counts them: pilots waiting in this queue are part of the level."""
     return Slots(count.alive - queue.queued, count.idle)
 
 
@@ -252,7 +252,7 @@ def _request(
         "Frontend": (bounds[1], site),
         "Global": (bounds[2], counts.whole),
     }
-    told = [_told(name, acting) for name in answer.triggered]
+    triggers = [_trigger_text(name, acting) for name in answer.triggered]
     level = min(answer.min_idle, queue.queued + more)
     scoped = zip(bounds, (group, site, counts.whole), strict=True)
     full = [_full(each, count) for each, count in scoped if _room(each, count, queue) < wanted]
@@ -260,12 +260,12 @@ def _request(
         wanted,
         level,
         queue.alive + more,
-        tuple(dict.fromkeys([*reasons, *full, *_ramp(queue, wanted, limits, level), *told])),
+        tuple(dict.fromkeys([*reasons, *full, *_ramp(queue, wanted, limits, level), *triggers])),
     )
 
 
 def _room(bounds: Bounds, count: _Count, queue: QueueState) -> int:
-    """How many pilots may wait in the queue as far as these bounds go."""
+    """Pilots that may wait in the queue under these bounds."""
     return bounds.max_pilots - count.alive + queue.queued
 
 
@@ -274,18 +274,18 @@ def _full(bounds: Bounds, count: _Count) -> str:
 
 
 def _ramp(queue: QueueState, wanted: int, limits: FrontendLimits, level: int) -> list[str]:
-    """What of the formula itself kept the level below what is wanted."""
-    told = []
+    """Parts of the formula itself that kept the level below what is wanted."""
+    reasons = []
     reserve = min(queue.need.old_pilots // 3, limits.reserve_idle_per_entry)
     if queue.attenuation > 1 and 0 < level < wanted:
-        told.append(f"ramp-up: wanted divided by {queue.attenuation:g}")
+        reasons.append(f"ramp-up: wanted divided by {queue.attenuation:g}")
     if int(wanted / limits.ramp_up_attenuation) + reserve > queue.max_queued:
-        told.append(f"at most {counted(queue.max_queued, 'waiting pilot', 'waiting pilots')}")
-    return told
+        reasons.append(f"at most {counted(queue.max_queued, 'waiting pilot', 'waiting pilots')}")
+    return reasons
 
 
 def _bounds_of(queue: QueueState, scopes: Scopes) -> tuple[Bounds, Bounds, Bounds]:
-    """Those of its group, its site, and the whole."""
+    """Bounds of the queue's group, of its site, and of the whole."""
     group = scopes.groups.get(queue.group, _FREE)
     return group, scopes.sites.get(queue.site, _FREE), scopes.whole
 
@@ -312,8 +312,8 @@ def _limits(queue: QueueState, group: Bounds, site: Bounds, whole: Bounds) -> Fr
     )
 
 
-def _told(name: str, acting: Mapping[str, tuple[Bounds, _Count]]) -> str:
-    """A limit or curb of the formula in words."""
+def _trigger_text(name: str, acting: Mapping[str, tuple[Bounds, _Count]]) -> str:
+    """A limit or curb that was applied, in words."""
     bounds, count = next(acting[level] for level in acting if name.endswith(level))
     is_curb, is_idle = name.startswith("Curb"), "Idle" in name
     seen = pilots_are(count.idle, "idle") if is_idle else pilots_are(count.alive, "there")

@@ -1,4 +1,4 @@
-"""What is done with a request in one turn: submissions, and the removal of waiting pilots."""
+"""Submission and removal of waiting pilots for a request, in one cycle of the submitter."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _TURNS_TO_IDLE = 10
 
 @dataclass(frozen=True, slots=True)
 class FactoryLimits:
-    """What bounds a queue, a class of pilots in it, and one turn."""
+    """Limits of a queue, of a class of its pilots, and of one cycle."""
 
     entry_max_glideins: int = 10_000
     entry_max_idle: int = 2000
@@ -28,7 +28,7 @@ class FactoryLimits:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Pilots that have not finally ended, by what the batch system does with them."""
+    """Pilots that have not finally ended, by their state in the batch system."""
 
     idle: int = 0
     running: int = 0
@@ -36,13 +36,13 @@ class Counts:
 
     @property
     def total(self) -> int:
-        """Those that wait and those that run."""
+        """Waiting and running pilots."""
         return self.idle + self.running
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What one turn does: `action` is submit, cleanup or sanitize (care for held pilots only).
+    """Actions of one cycle: submit, cleanup or sanitize (care for held pilots only).
 
     `clusters` are the sizes of the submissions, `adjusted_min_idle` is the request after limits.
     """
@@ -67,7 +67,7 @@ def factory_request(
     limits: FactoryLimits = _DEFAULTS,
     downtime: bool = False,
 ) -> Turn:
-    """Top up to the requested level, within the ceiling and every limit."""
+    """Actions that top up to the requested level, within the ceiling and every limit."""
     reached = _entry_limits(entry, limits)
     adjusted = 0 if downtime or reached else req_min_idle
     if class_.held >= limits.class_max_held:
@@ -96,13 +96,13 @@ def _entry_limits(entry: Counts, limits: FactoryLimits) -> tuple[str, ...]:
 
 
 def portions(count: int, size: int) -> tuple[int, ...]:
-    """`count` in portions of `size`, the last one smaller."""
+    """`count` split into portions of `size`, the last one smaller."""
     full, rest = divmod(count, size)
     return (size,) * full + ((rest,) if rest else ())
 
 
 class Removal(IntEnum):
-    """Which pilots may be removed; each kind includes those before it."""
+    """Kinds of pilots that may be removed; each kind includes those before it."""
 
     NO = 0
     WAIT = 1
@@ -112,7 +112,7 @@ class Removal(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Removable:
-    """The pilots of one request, by how easily they are removed."""
+    """Pilots of one request by how easily they are removed."""
 
     unsubmitted: int = 0
     queued: int = 0
@@ -128,7 +128,7 @@ class Removable:
 
 @dataclass(frozen=True, slots=True)
 class Cleanup:
-    """The one kind of pilots that is removed in a turn, or None, and how many."""
+    """The one kind of pilots that is removed in a cycle, or None, and how many."""
 
     target: str | None = None
     selected: int = 0
@@ -145,7 +145,7 @@ def factory_cleanup(
     margin: int = 0,
     max_removes: int = 5,
 ) -> Cleanup:
-    """Which pilots beyond the request are removed now: the most harmless kind that there is."""
+    """Pilots beyond the request that are removed now: the most harmless kind that exists."""
     kind = Removal[remove_excess]
     is_over_idle = kind >= Removal.WAIT and class_.idle > frontend_min_idle + margin
     is_over_total = kind == Removal.ALL and class_.total > max_glideins + margin
@@ -171,10 +171,10 @@ def _cleanup(target: str, selected: int, max_removes: int) -> Cleanup:
 
 @dataclass(frozen=True, slots=True)
 class RemovalConfig:
-    """What an operator configured: remove this kind when demand was gone for `wait` turns.
+    """Configured removal: remove this kind when demand was gone for `wait` cycles.
 
-    With `requests_tracking` always, as far as the numbers of the request are exceeded by more than
-    the margin. The type DISABLE switches all removal off, that by itself included.
+    With `requests_tracking` always, if the request is exceeded by more than the margin. The type
+    DISABLE switches off all removal, also the automatic one.
     """
 
     type: str = Removal.NO.name
@@ -185,7 +185,7 @@ class RemovalConfig:
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """What was seen in `repeat` turns, one after another."""
+    """Observations of `repeat` consecutive cycles."""
 
     idle_jobs: int
     slots_total: int
@@ -198,18 +198,18 @@ Decision = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Decisions:
-    """The kind and the margin of every turn."""
+    """Kind and margin of removal for every cycle."""
 
     all: tuple[Decision, ...]
 
     @property
     def last(self) -> Decision:
-        """That of the last turn."""
+        """Kind of the last cycle."""
         return self.all[-1] if self.all else (Removal.NO.name, 0)
 
     @property
     def first_cycle_not_NO(self) -> int | None:
-        """The first turn, counted from 1, in which something may be removed."""
+        """First cycle, counted from 1, in which something may be removed."""
         kinds = (kind for kind, _ in self.all)
         return next((turn for turn, kind in enumerate(kinds, 1) if kind != "NO"), None)
 
@@ -223,9 +223,9 @@ def removal_decision(
     *,
     view_complete: bool = True,
 ) -> Decisions:
-    """Which kind of pilots may be removed, from what was seen turn by turn.
+    """Kind of pilots that may be removed, from what was observed cycle by cycle.
 
-    Nothing is removed on the ground of a view that is not complete.
+    An incomplete view never leads to a removal.
     """
     turns = [each for each in cycles for _ in range(each.repeat)]
     if not view_complete:
@@ -242,7 +242,7 @@ def removal_decision(
 
 
 def automatic_removal(demand_gone: int, all_idle: int, none_there: int) -> Removal:
-    """What is removed without being configured, after so many turns of each kind."""
+    """Kind that is removed without configuration, after some cycles of each observation."""
     if demand_gone <= _TURNS_TO_WAIT:
         return Removal.NO
     if all_idle <= _TURNS_TO_IDLE:
@@ -251,7 +251,7 @@ def automatic_removal(demand_gone: int, all_idle: int, none_there: int) -> Remov
 
 
 def _runs(holds: Sequence[bool]) -> list[int]:
-    """For how many turns, up to each, it has held without a break."""
+    """Number of consecutive cycles, up to each, in which it was true."""
     runs: list[int] = []
     for each in holds:
         runs.append((runs[-1] if runs else 0) + 1 if each else 0)

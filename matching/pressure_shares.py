@@ -1,4 +1,4 @@
-"""Which queue's pilots the waiting jobs are for: each job counts once."""
+"""Shares of queues in the waiting jobs, each job counted once, and the pilots these need."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from matching.capacity import ResourceVector, pack_jobs, pilots_for
 from matching.pressure import SlotState, SmallestRequest, exact_share, usable_slot
-from matching.rooms import Room, pilots_for, place
 
 #: Start rates are parts of this.
 _RATE_UNIT = 1000
@@ -17,7 +17,7 @@ _RATE_UNIT = 1000
 class JobGroup:
     """Equal jobs that fit the same queues; `old_jobs` of them have waited for long."""
 
-    size: Room
+    size: ResourceVector
     jobs: int
     queues: tuple[str, ...]
     old_jobs: int = 0
@@ -26,44 +26,44 @@ class JobGroup:
 
 @dataclass(slots=True)
 class QueueOffer:
-    """What a queue has for waiting jobs.
+    """Capacity of a queue for waiting jobs.
 
     `places` are the fresh pilots that its limits leave, `waiting` the pilots that have not called
-    in, `started` those that did lately; `idle` counts the rooms of running pilots by what is free.
-    `max_pilots` is its size when it is full.
+    in, `started` those that did lately; `idle` counts running pilots by their free resources.
+    `max_pilots` is the size of the queue when it is full.
     """
 
-    fresh: Room
+    fresh: ResourceVector
     places: int
     max_pilots: int
     waiting: int = 0
     started: int = 0
-    idle: Counter[Room] = field(default_factory=Counter)
+    idle: Counter[ResourceVector] = field(default_factory=Counter)
 
     @property
     def start_rate(self) -> int:
-        """What part of its pilots start, in thousandths: all of them until it is known better.
+        """Part of its pilots that start, in thousandths; all of them while nothing is known.
 
-        Never nothing: where only such queues have places, they get the jobs.
+        At least 1: where only such queues have free places, they get the jobs.
         """
         return max(1, _RATE_UNIT * (self.started + 1) // (self.started + self.waiting + 1))
 
     @property
     def free_cores(self) -> int:
-        """The cores of all pilots that are free or may still be sent."""
-        idle = sum(room.cores * pilots for room, pilots in self.idle.items())
+        """Free cores of all pilots, those included that may still be sent."""
+        idle = sum(capacity.cores * pilots for capacity, pilots in self.idle.items())
         return (max(self.places, 0) + self.waiting) * self.fresh.cores + idle
 
 
 @dataclass(slots=True)
 class Need:
-    """A queue's share of the waiting jobs, by size, and what of it needs pilots.
+    """Share of a queue in the waiting jobs, by size, and the pilots needed for it.
 
-    `pilots` are those that the jobs fill which find no place in running pilots, `old_pilots` the
-    part of them for old jobs; `usable` running pilots could take a waiting job.
+    `pilots` are needed for jobs that fit into no running pilot, `old_pilots` the part of them for
+    old jobs; `usable` running pilots could take a waiting job.
     """
 
-    jobs: Counter[Room] = field(default_factory=Counter)
+    jobs: Counter[ResourceVector] = field(default_factory=Counter)
     old_jobs: int = 0
     usable: int = 0
     pilots: int = 0
@@ -77,10 +77,10 @@ class Need:
 
 
 def share_out(groups: Iterable[JobGroup], offers: Mapping[str, QueueOffer]) -> dict[str, Need]:
-    """Share all jobs exactly, in proportion to free places and start rate.
+    """Jobs divided exactly among queues, in proportion to free places and start rate.
 
     Groups of higher priority, then larger ones, choose first. Jobs for which no queue has a free
-    place are shared in proportion to the size of the queues: what is wanted beyond the limits.
+    place are divided in proportion to the size of the queues: they count as need beyond the limits.
     """
     needs = {name: Need() for name in offers}
     sharing = _Sharing(offers)
@@ -99,17 +99,17 @@ def share_out(groups: Iterable[JobGroup], offers: Mapping[str, QueueOffer]) -> d
 
 
 class _Sharing:
-    """What is still free at each queue while jobs are shared out."""
+    """Free cores of each queue while jobs are shared out."""
 
     def __init__(self, offers: Mapping[str, QueueOffer]) -> None:
         self._offers = offers
         self._free = {name: offer.free_cores for name, offer in offers.items()}
         self._rates = {name: offer.start_rate for name, offer in offers.items()}
-        self._rooms = {name: offer.fresh for name, offer in offers.items()}
-        self._costs: dict[Room, dict[str, int]] = {}
+        self._capacities = {name: offer.fresh for name, offer in offers.items()}
+        self._costs: dict[ResourceVector, dict[str, int]] = {}
 
     def share(self, group: JobGroup) -> dict[str, int]:
-        """The group's jobs by queue, those without any left out."""
+        """The group's jobs by queue, without queues that get none."""
         costs, free, rates = self._costs_of(group.size), self._free, self._rates
         given: dict[str, int] = defaultdict(int)
         left = group.jobs
@@ -131,41 +131,49 @@ class _Sharing:
                     given[name] += jobs
         return given
 
-    def _costs_of(self, size: Room) -> dict[str, int]:
-        """The cores that one job of this size takes up in a fresh pilot of each queue.
+    def _costs_of(self, size: ResourceVector) -> dict[str, int]:
+        """Cores that one job of this size takes up in a fresh pilot of each queue.
 
-        More than its own where memory or GPUs leave place for fewer jobs than cores do.
+        More than its own where memory or GPUs limit the number of jobs before cores do.
         """
         if size not in self._costs:
-            by_room = {
-                room: max(-(-room.cores // max(room.holds(size), 1)), size.cores)
-                for room in set(self._rooms.values())
+            by_capacity = {
+                capacity: max(-(-capacity.cores // max(capacity.fit_count(size), 1)), size.cores)
+                for capacity in set(self._capacities.values())
             }
-            self._costs[size] = {name: by_room[room] for name, room in self._rooms.items()}
+            self._costs[size] = {
+                name: by_capacity[capacity] for name, capacity in self._capacities.items()
+            }
         return self._costs[size]
 
 
 def _count_pilots(need: Need, offer: QueueOffer) -> None:
     smallest = _smallest(need.jobs)
     idle = Counter(
-        {room: count for room, count in offer.idle.items() if _is_usable(room, smallest)}
+        {
+            capacity: count
+            for capacity, count in offer.idle.items()
+            if _is_usable(capacity, smallest)
+        }
     )
     need.usable = idle.total()
-    rest: Counter[Room] = Counter()
+    rest: Counter[ResourceVector] = Counter()
     # The large ones first: they find fewer gaps.
-    for size, jobs in sorted(need.jobs.items(), key=lambda item: offer.fresh.holds(item[0])):
-        rest[size] = jobs - place(size, jobs, idle)
+    for size, jobs in sorted(need.jobs.items(), key=lambda item: offer.fresh.fit_count(item[0])):
+        rest[size] = jobs - pack_jobs(size, jobs, idle)
     need.pilots = pilots_for(rest, offer.fresh)
     need.old_pilots = need.pilots * need.old_jobs // need.total_jobs
 
 
-def _is_usable(room: Room, smallest: SmallestRequest) -> bool:
-    slot = SlotState(room.cores, room.memory_mb, room.gpus, seconds_to_retire=room.time_s)
+def _is_usable(capacity: ResourceVector, smallest: SmallestRequest) -> bool:
+    slot = SlotState(
+        capacity.cores, capacity.memory_mb, capacity.gpus, seconds_to_retire=capacity.time_s
+    )
     return usable_slot(slot, smallest).usable
 
 
-def _smallest(jobs: Mapping[Room, int]) -> SmallestRequest:
-    sizes: Sequence[Room] = [size for size, count in jobs.items() if count]
+def _smallest(jobs: Mapping[ResourceVector, int]) -> SmallestRequest:
+    sizes: Sequence[ResourceVector] = [size for size, count in jobs.items() if count]
     return SmallestRequest(
         cores=min(size.cores for size in sizes),
         memory_mb=min(size.memory_mb for size in sizes),

@@ -1,4 +1,4 @@
-"""Whether a running DAG is taken from its site: an expression over figures of its stay there."""
+"""Rematch decision: whether the policy expression takes a running DAG from its site."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import classad2
 
-from matching.adcost import check_cost
+from matching.ad_cost import check_cost
 from matching.classads import AdError, build_ad, evaluate, parse_expression
 
 _ATTRIBUTE = "RematchExpression"
@@ -18,7 +18,7 @@ _ATTRIBUTE = "RematchExpression"
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """How a DAG fares at its site; times in seconds, nodes and pilots since its match."""
+    """Progress of a DAG at its site; times in seconds, nodes and pilots since its match."""
 
     matched_s: int
     queued_s: int
@@ -31,7 +31,7 @@ class Figures:
     rematches: int
 
     def attributes(self) -> dict[str, int]:
-        """The figures under the names by which expressions know them."""
+        """Figures by the attribute names that expressions use."""
         return {
             "MatchedSeconds": self.matched_s,
             "QueuedSeconds": self.queued_s,
@@ -46,7 +46,7 @@ class Figures:
 
 
 class Action(StrEnum):
-    """What is done with a DAG."""
+    """Action on a DAG: stay, rematch or hold."""
 
     STAY = "stay"
     REMATCH = "rematch"
@@ -56,7 +56,7 @@ class Action(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What is done with a DAG, and why it cannot be told where it is unclear."""
+    """Action on a DAG; with an explanation where the expression has no clear value."""
 
     action: Action
     fault: str = ""
@@ -71,10 +71,10 @@ def decide(
     past_rematches: int,
     max_rematches: int,
 ) -> Decision:
-    """Take the DAG from its site if the expression is exactly true; at the cap, hold it.
+    """Take the DAG from its site if the expression is exactly true; hold it at the maximum.
 
-    MY is the DAG's `own` ad with the figures, which win; TARGET its site's ad. An expression that
-    is undefined, an error or no truth value takes nothing away: it is told as unclear.
+    MY is the DAG's `own` ad with the figures, which win; TARGET is its site's ad. An expression
+    that is undefined, an error or not boolean never takes a DAG away: the action is UNCLEAR.
     """
     fault = _fault(expression, tuple(sorted(own.items())))
     if fault:
@@ -90,7 +90,7 @@ def decide(
 
 @lru_cache(maxsize=1024)
 def _fault(expression: str, own: tuple[tuple[str, str], ...]) -> str:
-    """What forbids to evaluate the expression; computed once for all DAGs that are alike."""
+    """Reason why the expression must not be evaluated; cached for DAGs with equal ads."""
     try:
         parse_expression(expression)
         check_cost({**dict(own), _ATTRIBUTE: expression})

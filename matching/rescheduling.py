@@ -1,4 +1,4 @@
-"""What follows when a place failed a job: how long it pauses, and which places it avoids."""
+"""Rescheduling of a job after its place failed: the pause, and the hosts and sites it avoids."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MOST_HOSTS = 5
 
 
 class Avoids(StrEnum):
-    """What a job keeps away from after a place has failed it: a site, and its host as well."""
+    """What a job avoids after its place failed it: nothing, the host, or the whole site."""
 
     NOTHING = "nothing"
     HOST = "host"
@@ -23,14 +23,14 @@ class Avoids(StrEnum):
 
 
 def pause_after_s(attempts: int, pauses_s: Sequence[float]) -> float:
-    """How long a job waits after so many attempts: the last pause counts for all later ones."""
+    """Seconds that a job waits after this many attempts; the last pause is used for all later."""
     if not pauses_s:
         return 0.0
     return pauses_s[min(max(attempts, 1), len(pauses_s)) - 1]
 
 
 def without_site(needs: Needs, site: str, others: Collection[str]) -> Needs:
-    """The needs without this site, if one of the `others` is left; else as they are."""
+    """Needs without this site, if one of the `others` is left; else unchanged."""
     allowed = set(needs.sites or others) - set(needs.banned_sites) - {site}
     if not allowed & set(others):
         return needs
@@ -40,9 +40,9 @@ def without_site(needs: Needs, site: str, others: Collection[str]) -> Needs:
 
 
 def with_host(avoided: Sequence[str], host: str) -> tuple[str, ...]:
-    """The hosts that a job avoids, with the one that failed it now: the latest few of them.
+    """Hosts that a job avoids, with the one that failed it now: the latest few of them.
 
-    What is no name of a host is left out.
+    Texts that are no host name are left out.
     """
     if not _HOST.fullmatch(host):
         return tuple(avoided)

@@ -1,4 +1,4 @@
-"""What a pilot, or a site's queue, offers to jobs; and why it cannot take some of them."""
+"""Resources that a pilot or queue offers to jobs, and the reasons why it cannot take some."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NODE_FACTS = (*NODE_TEXTS, *NODE_NUMBERS)
 
 @dataclass(frozen=True, slots=True)
 class JobKind:
-    """What running limits tell apart; an empty text stands for any."""
+    """Kind of jobs that a running limit counts; an empty text stands for any."""
 
     job_type: str = ""
     owner_group: str = ""
@@ -40,7 +40,7 @@ class JobKind:
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """What is offered now: `cores`, `memory_mb` and `gpus` are those that are free.
+    """Resources offered now: `cores`, `memory_mb` and `gpus` are the free ones.
 
     A generic pilot has neither `owner` nor `owner_groups`; a private one has both, or only its
     group where the members of the group share their pilots. `required_tags` are those that a job
@@ -65,16 +65,16 @@ class Resource:
     excluded: tuple[JobKind, ...] = ()
 
     def refusal(self, needs: Needs) -> str:
-        """Why these needs cannot be met here, or an empty string when they can.
+        """Why these needs cannot be met here; empty when they can.
 
-        The requirements expression is not looked at: see `requirements_value`.
+        The requirements expression is not evaluated: see `requirements_value`.
         """
         return next(filter(None, (check(self, needs) for check in _CHECKS)), "")
 
     def sending_refusal(self, needs: Needs) -> str:
-        """Why no pilot is sent here for these needs, or an empty string when one may be.
+        """Why no pilot is sent here for these needs; empty when one may be.
 
-        Where a queue leaves its platform open, that of a pilot is known only when it comes.
+        Where a queue leaves its platform open, that of a pilot is known only when it starts.
         """
         if needs.submit_pools and self.submit_pool not in needs.submit_pools:
             return f"is for the submit pools {', '.join(needs.submit_pools)}"
@@ -146,9 +146,9 @@ _CHECKS: tuple[Callable[[Resource, Needs], str], ...] = (
 
 
 def pilot_ad(resource: Resource, facts: Mapping[str, Any]) -> classad2.ClassAd:
-    """A pilot's ad: what it offers, under HTCondor's names where it has one, and its node's facts.
+    """Ad of a pilot: its resources, under HTCondor's names where it has one, and its node's facts.
 
-    `facts` are what the pilot told of its node (`hostname`, `python`, ...), plain values.
+    `facts` are plain values that the pilot sent about its node (`hostname`, `python`, ...).
     """
     system, _, machine = resource.platform.partition("-")
     values: dict[str, Any] = {
@@ -177,7 +177,7 @@ def pilot_ad(resource: Resource, facts: Mapping[str, Any]) -> classad2.ClassAd:
 
 
 def needs_ad(needs: Needs) -> classad2.ClassAd:
-    """The job's side of the match with a pilot: what all jobs of a TaskQueue have in common."""
+    """Ad of jobs in the match with a pilot: what all jobs of a TaskQueue have in common."""
     return build_ad(
         {},
         {
@@ -200,16 +200,16 @@ NEEDS_ATTRIBUTES = tuple(needs_ad(Needs(owner="")))
 
 
 def requirements_value(needs: Needs, ad: classad2.ClassAd) -> Any:
-    """The value of the requirements towards a pilot's ad; True where there are none."""
+    """Value of the requirements for a pilot's ad; True where there are none."""
     if not needs.requirements:
         return True
     return evaluate(parse_expression(needs.requirements), needs_ad(needs), ad)
 
 
 def offer_refusal(offer: Resource, needs: Needs) -> str:
-    """Why no pilot of a queue can take these needs, or an empty string when one may.
+    """Why no pilot of a queue can take these needs; empty when one may.
 
-    As long as nothing is known of its node, only requirements that are false there refuse it.
+    The node is not known yet, so only requirements that are false for any node refuse.
     """
     refusal = offer.sending_refusal(needs)
     if not refusal and requirements_value(needs, pilot_ad(offer, {})) is False:

@@ -1,9 +1,9 @@
-"""References of submit descriptions to the site: `$ENV(NAME)` and `$$(Attr)`.
+"""Expansion of references to the site in submit descriptions: `$ENV(NAME)` and `$$(Attr)`.
 
-Syntax and meaning follow HTCondor's: `$ENV(NAME:default)`, `$$(Attr:default)`, `$$([expression])`
-and `$$(DOLLARDOLLAR)`. Macros, whose values may use references, are filled in before:
-`matching.macros`. References are filled in once, from left to right: what a value contains is not
-looked at again.
+Syntax and meaning are HTCondor's: `$ENV(NAME:default)`, `$$(Attr:default)`, `$$([expression])` and
+`$$(DOLLARDOLLAR)`. Macros, whose values may use references, are expanded before, by
+`matching.macros`. References are expanded once, from left to right: inserted values are not
+expanded again.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TypeVar
 
 import classad2
 
-from matching.adcost import check_cost
+from matching.ad_cost import check_cost
 from matching.classads import AdError, build_ad, evaluate, parse_expression
 
 _T = TypeVar("_T")
@@ -34,7 +34,7 @@ MAX_TEXT_LENGTH = 128 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Undefined(ValueError):
-    """A macro without value and without default."""
+    """A reference without value and without default."""
 
     kind: str
     name: str
@@ -44,13 +44,13 @@ class Undefined(ValueError):
 
 
 def uses_macros(text: str) -> bool:
-    """True when a text has something like `$(x)`, `$$(x)` or `$ENV(x)`; a lone `$` is none."""
+    """Whether a text has something like `$(x)`, `$$(x)` or `$ENV(x)`; a lone `$` is none."""
     return _ANY_MACRO.search(text) is not None
 
 
 @dataclass(frozen=True, slots=True)
 class Expanded:
-    """A text without references, and what stood in the place of `$$(Attr)`, as `MATCH_<Attr>`."""
+    """Text without references, and the values of its `$$(Attr)` as `MATCH_<Attr>`."""
 
     text: str
     used: dict[str, str]
@@ -58,7 +58,7 @@ class Expanded:
 
 @dataclass(frozen=True, slots=True)
 class Own:
-    """What an expression refers to of the ad of the job that it belongs to."""
+    """Attributes of the job's own ad that an expression refers to."""
 
     expressions: dict[str, str] = field(default_factory=dict)
     values: dict[str, object] = field(default_factory=dict)
@@ -66,9 +66,9 @@ class Own:
 
 @dataclass(frozen=True, slots=True)
 class Evaluator:
-    """Values of `$$([expression])`: MY is an ad of expressions and values, TARGET one of values.
+    """Evaluates `$$([expression])`: MY is an ad of expressions and values, TARGET one of values.
 
-    What is the job's own comes before what MY has for all jobs.
+    Attributes of the single job hide those that MY has for all jobs.
     """
 
     expressions: Mapping[str, str]
@@ -76,7 +76,7 @@ class Evaluator:
     target: Mapping[str, object]
 
     def __call__(self, text: str, own: Own | None = None) -> str:
-        """The expression's value as text. Raises AdError, or Undefined without a plain value."""
+        """Value of the expression as text. Raises AdError, or Undefined without a plain value."""
         own = own or Own()
         taken = {name.lower() for name in (*own.expressions, *own.values)}
         expressions = _without(self.expressions, taken) | own.expressions
@@ -100,11 +100,11 @@ def expand_references(
     target: Mapping[str, object],
     evaluator: Callable[[str], str],
 ) -> Expanded:
-    """Replace `$ENV(NAME)`, `$$(Attr)` and `$$([expression])`, all in one pass.
+    """Text with `$ENV(NAME)`, `$$(Attr)` and `$$([expression])` replaced, all in one pass.
 
-    What is inserted is not looked at again. Attribute names have no case. Raises Undefined for
-    what has neither value nor default, AdError for an expression, and ValueError for values that
-    grow beyond MAX_TEXT_LENGTH.
+    Inserted values are not expanded again. Attribute names are case-insensitive. Raises Undefined
+    for a reference without value and default, AdError for an expression, and ValueError for values
+    that grow beyond MAX_TEXT_LENGTH.
     """
     attributes = {name.lower(): (name, value) for name, value in target.items()}
     used: dict[str, str] = {}
@@ -135,7 +135,7 @@ def expand_references(
 
 
 def referred(text: str) -> list[tuple[str, str]]:
-    """The names of `$$(Attr)` without default and the expressions of `$$([...])`: one of each."""
+    """Names of `$$(Attr)` without default, and expressions of `$$([...])`."""
     found = _REFERENCE.finditer(text)
     return [
         (each["name"] or "", each["expression"] or "")
@@ -151,7 +151,7 @@ def _given(kind: str, name: str, value: str | None) -> str:
 
 
 def reference_fault(text: str) -> str:
-    """What is wrong with a `$$([expression])` in the text, as far as its macros let know; or ""."""
+    """Fault in a `$$([expression])` of the text, as far as its macros are known; or empty."""
     for found in _REFERENCE.finditer(text):
         expression = found["expression"]
         if expression is None or "$" in expression:
@@ -167,7 +167,7 @@ def reference_fault(text: str) -> str:
 
 
 def value_text(value: object) -> str:
-    """A ClassAd value as it appears in a submit description."""
+    """ClassAd value as it is written in a submit description."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return str(value)

@@ -1,4 +1,4 @@
-"""The faces of Pilotage: web pages, API, pilot API, command line, settings."""
+"""User interfaces of Pilotage: web pages, REST API, pilot API, command line, settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All addresses of the portal."""
+"""URL patterns of the whole portal."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The administration: configuration of sites and queues, accounts, tokens, and the audit trail.
+"""Administration pages: configuration of sites and queues, accounts, tokens, and the audit trail.
 
-It is Django's admin with two changes: what one may do follows from one's role, and every change
-goes through the services of the domain, so that it is checked, recorded and audited.
+It is Django's admin with two changes: permissions follow from the role, and every change goes
+through the services of the domain, so that it is checked, recorded and audited.
 """

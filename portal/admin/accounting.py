@@ -1,4 +1,4 @@
-"""Groups, submitters and limits in the administration: who shares the places, and how."""
+"""Admin pages of groups, submitters and concurrency limits (fair share)."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ _EFFECTIVE_PRIORITY = F("real_priority") * F("factor")
 
 
 def deletion_reason(request: HttpRequest) -> str:
-    """Why something is deleted, as its confirmation says."""
+    """Reason of a deletion, as typed on its confirmation page."""
     return request.POST.get("reason", "").replace("\0", "").strip()[:2000]
 
 
 class DeletableAdmin(RoleAdmin):
-    """Objects that may be deleted one by one, if nothing needs them."""
+    """Admin of objects that may be deleted one by one, if nothing needs them."""
 
     actions = None
     delete_confirmation_template = "admin/reasoned_delete_confirmation.html"
@@ -62,7 +62,7 @@ class DeletableAdmin(RoleAdmin):
 
 
 class OwnLimitsAdmin(OwnSitesAdmin, DeletableAdmin):
-    """Limits, which who administers a site sets for it."""
+    """Admin of limits that the administrators of a site set for it."""
 
 
 class GroupForm(CheckedForm):

@@ -1,4 +1,4 @@
-"""The audit trail in the administration: to be read only."""
+"""Admin page of the audit trail, read-only."""
 
 from __future__ import annotations
 

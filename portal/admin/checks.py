@@ -1,4 +1,4 @@
-"""Checks that are added to those that every pilot does, in the administration."""
+"""Admin page of additional node checks, which every pilot runs before its first job."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Limits that DAGs share, in the administration."""
+"""Admin page of node limits that several DAGs share."""
 
 from __future__ import annotations
 

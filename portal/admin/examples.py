@@ -1,4 +1,4 @@
-"""Examples of what is written into the fields that take expressions: for forms and documents."""
+"""Examples for form fields that take expressions, shown in forms and in the documentation."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def with_examples(name: str, help_text: str) -> str | SafeString:
     examples = EXAMPLES.get(name)
     if not examples:
         return help_text
-    told = format_html_join(
+    items = format_html_join(
         "; ", "<code>{}</code> ({})", ((each.text, each.meaning) for each in examples)
     )
-    return format_html("{} For example: {}.", help_text, told)
+    return format_html("{} For example: {}.", help_text, items)

@@ -1,4 +1,4 @@
-"""Forms of the administration: checked by the domain, given a reason, never stale unseen."""
+"""Base form of the administration: domain validation, a reason, detection of stale edits."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _BEFORE = 40
 
 
 def date_and_time(label: str) -> AdminSplitDateTime:
-    """Two fields, each with a name of its own for who cannot see which is which."""
+    """Date and time fields with a label for each, for screen readers."""
     widget = AdminSplitDateTime()
     for part, name in zip(widget.widgets, ("date", "time"), strict=True):
         part.attrs["aria-label"] = f"{label}: {name}"
@@ -57,9 +57,9 @@ class StorableJsonField(forms.JSONField):
 
 
 class CheckedForm(forms.ModelForm):
-    """A form that asks the domain whether the object is right, and shows its findings in place.
+    """Form validated by the domain, with the findings at their fields.
 
-    It carries a mark of each value that it showed. When somebody else has stored another one
+    It carries a hash of each value that it showed. When somebody else has stored another value
     meanwhile, both values are shown and nothing is stored.
     """
 
@@ -124,16 +124,16 @@ class CheckedForm(forms.ModelForm):
             for name in names
             if now[name] != seen[name]
             and name in self.cleaned_data
-            and _told(self.cleaned_data[name]) != _told_stored(stored, name)
+            and _comparable_text(self.cleaned_data[name]) != _stored_text(stored, name)
         ]
         if not conflicts:
             return
-        self._tell(stored, conflicts)
+        self._add_conflict_error(stored, conflicts)
         # Who has read this and saves again wants it so.
         self.data = self.data.copy()
         self.data[self.add_prefix("seen")] = self._marks(stored)
 
-    def _tell(self, stored: Model, conflicts: list[str]) -> None:
+    def _add_conflict_error(self, stored: Model, conflicts: list[str]) -> None:
         last = changes_of_row(stored).filter(facts__has_any_keys=_keys(stored, conflicts)).first()
         who = "somebody" if last is None else last.actor
         when = "" if last is None else f" at {last.created_at:%Y-%m-%d %H:%M} UTC"
@@ -143,12 +143,14 @@ class CheckedForm(forms.ModelForm):
             "both values at the marked fields, and save again to put yours in place of theirs.",
         )
         for name in conflicts:
-            theirs, yours = _shown(_told_stored(stored, name), _told(self.cleaned_data.get(name)))
+            theirs, yours = _shown(
+                _stored_text(stored, name), _comparable_text(self.cleaned_data.get(name))
+            )
             self.add_error(name, f"Stored meanwhile: {theirs} - yours: {yours}")
 
 
 def _keys(row: Model, names: list[str]) -> list[str]:
-    """What the audit trail calls fields."""
+    """Names of fields in the audit trail."""
     fields = [row._meta.get_field(name) for name in names]
     return [str(getattr(field, "attname", field.name)) for field in fields]
 
@@ -168,14 +170,14 @@ def _read_marks(text: str) -> dict[str, str]:
     return marks if isinstance(marks, dict) else {}
 
 
-def _told_stored(row: Model, name: str) -> str:
+def _stored_text(row: Model, name: str) -> str:
     field = row._meta.get_field(name)
     value = getattr(row, name)
-    return _told(value.all() if field.many_to_many else value)
+    return _comparable_text(value.all() if field.many_to_many else value)
 
 
-def _told(value: Any) -> str:
-    """A value as a text, by which those are compared that people take for the same."""
+def _comparable_text(value: Any) -> str:
+    """Value as text for comparison; values that look the same to people are equal."""
     if isinstance(value, QuerySet):
         value = ", ".join(sorted(str(each) for each in value))
     if isinstance(value, (dict, list)):
@@ -185,7 +187,7 @@ def _told(value: Any) -> str:
 
 
 def _shown(theirs: str, yours: str) -> list[str]:
-    """Two texts as a sentence has room for them: of long ones the part where they differ."""
+    """Two texts in short; of long ones the part where they differ."""
     same = sum(
         1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(theirs, yours, strict=False))
     )

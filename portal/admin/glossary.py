@@ -1,4 +1,4 @@
-"""The fields of the administration in words, as docs/reference/fields.md has them."""
+"""Reference of the administration's form fields, docs/reference/fields.md, from help texts."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ ARGS=tests/portal/admin/test_glossary.py` writes it anew.
 
 
 def render() -> str:
-    """The document as it has to be."""
+    """Text of the document."""
     return "\n".join([_HEAD, *(_section(form) for form in FORMS)])
 
 
@@ -51,12 +51,12 @@ def fields_of(form: type[forms.ModelForm]) -> Iterator[tuple[str, str, str]]:
 
 def _section(form: type[forms.ModelForm]) -> str:
     title = capfirst(str(form._meta.model._meta.verbose_name))
-    rows = [f"| `{name}` | {label} | {_told(name, help_text)} |"
+    rows = [f"| `{name}` | {label} | {_field_line(name, help_text)} |"
             for name, label, help_text in fields_of(form)]  # fmt: skip
     return "\n".join([f"## {title}", "", "| name | field | meaning |", "|---|---|---|", *rows, ""])
 
 
-def _told(name: str, help_text: str) -> str:
+def _field_line(name: str, help_text: str) -> str:
     examples = "; ".join(f"`{each.text}` ({each.meaning})" for each in EXAMPLES.get(name, ()))
-    told = f"{help_text} For example: {examples}." if examples else help_text
-    return told.replace("|", "\\|")
+    text = f"{help_text} For example: {examples}." if examples else help_text
+    return text.replace("|", "\\|")

@@ -1,4 +1,4 @@
-"""The history of a configured object: what was changed, and a form that is filled as before."""
+"""Change history of a configured object, and forms prefilled with the values before a change."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class HistoryForm(forms.Form):
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A field of a change, in words."""
+    """A field of a change, with its values as text."""
 
     label: str
     difference: Difference
@@ -74,7 +74,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One entry of the history; `revert_address` is empty where there is nothing to go back to."""
+    """One entry of the history; `revert_address` is empty where nothing can be reverted."""
 
     entry: AuditEntry
     lines: list[Line]
@@ -88,7 +88,7 @@ class Change:
 
 
 def history_page(model_admin: ModelAdmin, request: HttpRequest, row: Model) -> HttpResponse:
-    """The page of what was changed of a row, latest first, so many at once."""
+    """Page with the changes of a row, latest first, in pages."""
     form = HistoryForm(row, request.GET or {})
     found = list(form.chosen(changes_of_row(row))[: _SHOWN + 1]) if form.is_valid() else []
     entries = found[:_SHOWN]
@@ -102,14 +102,14 @@ def history_page(model_admin: ModelAdmin, request: HttpRequest, row: Model) -> H
         "opts": model_admin.opts,
         "object": row,
         "form": form,
-        "changes": _told(row, entries, may_change=may_change),
+        "changes": _changes(row, entries, may_change=may_change),
         "older": f"?{older.urlencode()}" if len(found) > _SHOWN else "",
         "is_filtered": bool(request.GET),
     }
     return TemplateResponse(request, "admin/object_history.html", context)
 
 
-def _told(row: Model, entries: Iterable[AuditEntry], *, may_change: bool) -> list[Change]:
+def _changes(row: Model, entries: Iterable[AuditEntry], *, may_change: bool) -> list[Change]:
     entries = list(entries)
     labels, names = _labels(row), _names(row, entries)
     address = _change_address(row)
@@ -133,7 +133,7 @@ def _told(row: Model, entries: Iterable[AuditEntry], *, may_change: bool) -> lis
 
 
 def prefilled_by(chosen: str, row: Model, form: Any) -> tuple[dict[str, Any], str]:
-    """What fields were before a change, and a sentence that tells so. Raises Http404."""
+    """Field values before a change, and a message about it. Raises Http404."""
     is_number = chosen.isascii() and chosen.isdigit()
     entry = changes_of_row(row).filter(pk=chosen).first() if is_number else None
     if entry is None:
@@ -146,16 +146,16 @@ def prefilled_by(chosen: str, row: Model, form: Any) -> tuple[dict[str, Any], st
         for each in differences(entry.facts)
         if fields.get(each.name) in form.base_fields
     }
-    told = (
+    message = (
         f"The form shows what was before the change by {entry.actor} at "
         f"{entry.created_at:%Y-%m-%d %H:%M} UTC: {', '.join(values) or 'nothing that can be set'}. "
         "Nothing is changed until you save it."
     )
-    return values, told
+    return values, message
 
 
 def _usable(row: Model, name: str, value: Any) -> Any:
-    """A recorded value as a form takes it: people of a list are recorded by name."""
+    """Recorded value as a form takes it: users in a list are recorded by name."""
     field = row._meta.get_field(name)
     if field.many_to_many and field.related_model is User:
         return list(User.objects.filter(username__in=value or ()).values_list("pk", flat=True))
@@ -163,7 +163,7 @@ def _usable(row: Model, name: str, value: Any) -> Any:
 
 
 def _labels(row: Model) -> dict[str, str]:
-    """The names under which the trail records fields, with what people call them."""
+    """Labels of fields by the names that the audit trail records."""
     fields = [*row._meta.concrete_fields, *row._meta.many_to_many]
     return {
         str(field.attname): capfirst(str(field.verbose_name))
@@ -173,7 +173,7 @@ def _labels(row: Model) -> dict[str, str]:
 
 
 def _names(row: Model, entries: Iterable[AuditEntry]) -> dict[str, dict[Any, str]]:
-    """What the ids in foreign keys are called today: a query for each key that was changed."""
+    """Current names of the objects in foreign keys; one query for each changed key."""
     names: dict[str, dict[Any, str]] = {}
     for field in row._meta.concrete_fields:
         if not field.is_relation:

@@ -1,4 +1,4 @@
-"""The matchmaking policy in the administration: one page."""
+"""Admin page of the matchmaking policy."""
 
 from __future__ import annotations
 

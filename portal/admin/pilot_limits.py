@@ -1,4 +1,4 @@
-"""Limits on the pilots of many queues together in the administration."""
+"""Admin page of pilot limits: overall, per site, and per group."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Policies in the administration: of each there is one, and one page."""
+"""Base admin of policies: single objects with one page instead of a list."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _Policy = TypeVar("_Policy", bound=Model)
 
 
 class PolicyAdmin(RoleAdmin, Generic[_Policy]):
-    """What holds for all. There is one policy of a kind: its list leads to it."""
+    """Admin of a policy, of which there is only one: its list redirects to it."""
 
     #: Both are services of the domain: what is in force, set or not, and how it is changed.
     current: Callable[[], _Policy]

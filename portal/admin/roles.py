@@ -1,4 +1,4 @@
-"""Rights in the administration follow from the role, not from Django's permissions per model."""
+"""Permissions of the administration from the user's role, instead of Django's model permissions."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def sites_of_user(request: HttpRequest) -> QuerySet[Site]:
 
 
 class RoleAdmin(admin.ModelAdmin):
-    """Objects that one role may look at and change; nothing is deleted, for history's sake."""
+    """Objects that one role may view and change; nothing is deleted, to keep the history."""
 
     role: Role = Role.OPERATOR
     formfield_overrides = {JSONField: {"form_class": StorableJsonField}}
@@ -73,8 +73,8 @@ class RoleAdmin(admin.ModelAdmin):
         form = super().get_form(request, obj, **kwargs)
         chosen = request.GET.get("revert", "")
         if obj is not None and request.method == "GET" and chosen:
-            form.prefilled, told = prefilled_by(chosen, obj, form)
-            messages.info(request, told)
+            form.prefilled, message = prefilled_by(chosen, obj, form)
+            messages.info(request, message)
         return form
 
     def history_view(
@@ -96,10 +96,10 @@ class RoleAdmin(admin.ModelAdmin):
 
 
 class OwnSitesAdmin(RoleAdmin):
-    """Objects of one site each: all of them for operators, those of their sites for others.
+    """Objects that belong to a site: all for operators, those of their own sites for others.
 
-    `site_field` leads to the site. `operators_fields` may be seen by administrators of the site,
-    and changed by operators only.
+    `site_field` is the lookup of the site. `operators_fields` are visible to administrators of the
+    site, but only operators may change them.
     """
 
     site_field = "site"

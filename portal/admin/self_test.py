@@ -1,4 +1,4 @@
-"""The page of the self-test: for administrators, as the web server that answers sees it."""
+"""Admin page of the self-test, run by the web server that answers."""
 
 from __future__ import annotations
 

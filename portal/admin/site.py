@@ -1,4 +1,4 @@
-"""The site of the administration: who gets in, and what is in it."""
+"""AdminSite of Pilotage: who may log in, and which objects are registered."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sites as YAML in the administration: sent as a file, read from one after a preview."""
+"""Export and import of sites as YAML in the administration; an import is previewed first."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class DocumentForm(forms.Form):
 
 
 class ConfirmForm(forms.Form):
-    """The document that was previewed, what stands for its preview, and why it is stored."""
+    """Document that was previewed, the token of its preview, and the reason."""
 
     text = forms.CharField(strip=False, max_length=MAX_BYTES, widget=forms.HiddenInput)
     token = forms.CharField(max_length=64, widget=forms.HiddenInput)

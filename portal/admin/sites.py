@@ -1,4 +1,4 @@
-"""Sites, queues and downtimes in the administration."""
+"""Admin pages of sites, queues and downtimes."""
 
 from __future__ import annotations
 

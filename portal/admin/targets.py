@@ -1,4 +1,4 @@
-"""What the audit trail calls the objects of the administration."""
+"""Audit trail of a row of the administration: its target name and its changes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _TARGETS: dict[type[Model], Callable[[Any], str]] = {
 
 
 def changes_of_row(row: Model) -> QuerySet[AuditEntry]:
-    """What the audit trail tells of a row, latest first."""
+    """Audit entries of a row, latest first."""
     name = _TARGETS.get(type(row))
     if name is None:
         return AuditEntry.objects.none()

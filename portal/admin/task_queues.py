@@ -1,4 +1,4 @@
-"""TaskQueues, what holds for all of them, and running limits in the administration."""
+"""Admin pages of TaskQueues, of their policy, and of running limits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who calls the API: the holder of a token."""
+"""Token authentication of the REST API."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a check of a DAG tells beside its faults."""
+"""Warnings and statistics of a checked DAG, serialized."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How endpoints describe themselves in the schema."""
+"""OpenAPI summaries and descriptions from the docstrings of endpoints."""
 
 from __future__ import annotations
 

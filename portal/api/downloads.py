@@ -1,4 +1,4 @@
-"""Sending contents of the store."""
+"""Download responses for stored contents."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TAIL_BYTES = 64 * 1024
 
 
 def send_blob(blob: Blob, *, name: str) -> FileResponse:
-    """Send a content in constant memory. It is never shown by a browser: users wrote it."""
+    """Content as a streamed attachment; a browser never displays it, since users wrote it."""
     answer = FileResponse(
         open_blob(blob.sha256),
         as_attachment=True,

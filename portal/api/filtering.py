@@ -1,4 +1,4 @@
-"""Filters in the address, read strictly: a mistyped one is a fault, not a longer list."""
+"""Strict query filters: an unknown or malformed parameter is an error, not ignored."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ class StrictFilters(DjangoFilterBackend):
         if unknown:
             hint = f"unknown; known are {', '.join(sorted(known | _ALWAYS_KNOWN))}"
             raise ValidationError({name: hint for name in sorted(unknown)})
-        asked = self.get_filterset(request, queryset, view)
-        if asked is None:
+        list_filter = self.get_filterset(request, queryset, view)
+        if list_filter is None:
             return queryset
-        if not asked.is_valid():
+        if not list_filter.is_valid():
             # Their library formats messages by %, and ours tell what was asked for.
-            raise ValidationError({name: list(texts) for name, texts in asked.errors.items()})
+            raise ValidationError({name: list(texts) for name, texts in list_filter.errors.items()})
         # The order is part of what was asked for, and the paginator's.
-        request.asked = asked
-        narrowed: QuerySet[Any] = asked.qs
+        request.list_filter = list_filter
+        narrowed: QuerySet[Any] = list_filter.qs
         return narrowed

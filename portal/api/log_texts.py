@@ -1,4 +1,4 @@
-"""Sending parts of logs as text: their end, or from a place on, to follow what grows."""
+"""Parts of logs as text: the last bytes, or everything after an offset, to follow a growing log."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MAX_PLACE = 2**62
 
 
 class _PlaceSerializer(serializers.Serializer[Any]):
-    """Which part is asked for."""
+    """Query parameters: the offset or the length of the end of a log."""
 
     offset = serializers.IntegerField(required=False, min_value=0, max_value=_MAX_PLACE)
     limit_bytes = serializers.IntegerField(required=False, min_value=1, max_value=MAX_BYTES)
@@ -62,13 +62,13 @@ PLACE_PARAMETERS = [
 
 
 def send_part(request: Request, log: Log) -> HttpResponse:
-    """Send the end of a log, or what follows a place; 304 if it is as the caller knows it.
+    """Response with the end of a log, or with what follows an offset; 304 if it is unchanged.
 
-    No character is cut in two, so pieces that follow each other make up the whole.
+    UTF-8 characters are never split, so consecutive parts make up the whole.
     """
-    asked = _PlaceSerializer(data=request.query_params)
-    asked.is_valid(raise_exception=True)
-    place = asked.validated_data
+    query = _PlaceSerializer(data=request.query_params)
+    query.is_valid(raise_exception=True)
+    place = query.validated_data
     if request.headers.get("If-None-Match") == log.etag:
         return HttpResponseNotModified(headers={"ETag": log.etag})
     size_bytes = log.text.size_bytes
@@ -97,13 +97,13 @@ def send_part(request: Request, log: Log) -> HttpResponse:
 
 
 def _from_character(start: int, content: bytes) -> tuple[int, bytes]:
-    """The content without the rest of a character that begins before it."""
+    """Content without the rest of a UTF-8 character that begins before it."""
     rest = next((n for n, byte in enumerate(content[:4]) if byte & 0xC0 != 0x80), 0)
     return start + rest, content[rest:]
 
 
 def _whole_characters(content: bytes) -> bytes:
-    """The content without a character of UTF-8 that ends after it; not less than one byte."""
+    """Content without an incomplete UTF-8 character at its end; at least one byte."""
     for back in range(1, min(4, len(content)) + 1):
         byte = content[-back]
         if byte & 0xC0 == 0x80:

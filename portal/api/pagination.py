@@ -1,4 +1,4 @@
-"""Pages by cursor: as quick at the end of a long list as at its start, and stable under inserts."""
+"""Cursor pagination: equally fast at any position of a long list, and stable under inserts."""
 
 from __future__ import annotations
 
@@ -36,22 +36,26 @@ class NewestFirst(CursorPagination):
         self, queryset: QuerySet[Any], request: Request, view: Any = None
     ) -> list[Any] | None:
         """Return the page at which the cursor points. Raises ValidationError."""
-        asked = getattr(request, "asked", None)
-        if isinstance(asked, ListFilter) and SORT in asked.filters and asked.is_sorted:
-            return self._in_order(asked, request)
+        list_filter = getattr(request, "list_filter", None)
+        if (
+            isinstance(list_filter, ListFilter)
+            and SORT in list_filter.filters
+            and list_filter.is_sorted
+        ):
+            return self._in_order(list_filter, request)
         found: list[Any] | None = super().paginate_queryset(queryset, request, view)
         return found
 
-    def _in_order(self, asked: ListFilter, request: Request) -> list[Any]:
-        order, size = asked.order, self.get_page_size(request)
+    def _in_order(self, list_filter: ListFilter, request: Request) -> list[Any]:
+        order, size = list_filter.order, self.get_page_size(request)
         cursor = request.query_params.get(self.cursor_query_param, "")
         is_back, border = cursor.startswith(_BACK), order.parse(cursor.removeprefix(_BACK))
         if cursor and border is None:
             raise ValidationError({self.cursor_query_param: "is not a cursor of this order"})
-        if not asked.is_walked and count_up_to(asked.qs, EXACT_UP_TO) > EXACT_UP_TO:
+        if not list_filter.is_walked and count_up_to(list_filter.qs, EXACT_UP_TO) > EXACT_UP_TO:
             # A program might take some of them for all.
-            raise ValidationError({SORT: _too_many(asked)})
-        rows = asked.some(border, size + 1, is_back=is_back)
+            raise ValidationError({SORT: _too_many(list_filter)})
+        rows = list_filter.some(border, size + 1, is_back=is_back)
         is_more, rows = len(rows) > size, rows[:size]
         if is_back:
             rows.reverse()
@@ -101,13 +105,13 @@ class NewestFirst(CursorPagination):
 
 
 class InFileOrder(NewestFirst):
-    """Nodes as they stand in the DAG file."""
+    """Nodes in the order of the DAG file."""
 
     ordering = "ordinal"
 
 
 class ByName(NewestFirst):
-    """Few things, in the order of their names."""
+    """Short lists, ordered by name."""
 
     ordering = "name"
     position = re.compile(r"[A-Za-z0-9_.-]{1,64}")
@@ -118,8 +122,8 @@ def _at(address: str, cursor: str) -> str:
     return found
 
 
-def _too_many(asked: ListFilter) -> str:
-    usual = asked.sorting.usual.text
+def _too_many(list_filter: ListFilter) -> str:
+    usual = list_filter.sorting.usual.text
     return (
         f"more than {EXACT_UP_TO:,} pass these filters, and no index has them in this order: "
         f"narrow the filter, or take {usual}"

@@ -1,4 +1,4 @@
-"""Bodies in JSON."""
+"""JSON parser that rejects values which the database cannot store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Errors as problem details (RFC 9457), with the findings that a program can act on."""
+"""Exception handler of the REST API: errors as problem details (RFC 9457) with findings."""
 
 from __future__ import annotations
 

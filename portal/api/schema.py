@@ -1,4 +1,4 @@
-"""The OpenAPI schema and its page, which works without a network and under the strict CSP."""
+"""OpenAPI schema and Swagger UI, which works offline and under the strict CSP."""
 
 from __future__ import annotations
 

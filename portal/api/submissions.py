@@ -1,4 +1,4 @@
-"""Reading a submission out of a multipart request, and answering it."""
+"""Submission from a multipart request, and the response to it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bodies that are no JSON: forms with files, and ads."""
+"""Request parsers for bodies that are not JSON: forms with files, and ads."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class FormUpload(MultiPartParser):
 
 
 class AdText(BaseParser):
-    """An ad as it was sent: what format it has, its text tells."""
+    """Parser of an ad sent as text; its format is detected from the text."""
 
     media_type = "text/plain"
 
@@ -52,7 +52,7 @@ class AdText(BaseParser):
 
 
 class JsonAdText(AdText):
-    """An ad in JSON, whose repeated names and long numbers our own reader has to see."""
+    """Parser of a JSON ad as text: our own reader checks repeated names and long numbers."""
 
     media_type = "application/json"
 

@@ -1,4 +1,4 @@
-"""Addresses of the API; to be included under `api/v1/`."""
+"""URL patterns of the REST API, included under `api/v1/`."""
 
 from __future__ import annotations
 

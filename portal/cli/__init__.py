@@ -1,1 +1,1 @@
-"""The command line: the portal with all its servers as one command, and small commands."""
+"""Command line: the portal with all its servers as one command, and client commands."""

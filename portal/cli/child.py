@@ -1,4 +1,4 @@
-"""A portal as a child process: started with `manage.py up`, stopped with all that belongs to it."""
+"""Portal as a child process: `manage.py up` started, watched, and stopped with all its programs."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from typing import Any
 from urllib.error import HTTPError
 from urllib.request import ProxyHandler, Request, build_opener
 
-from portal.cli.place import BASE, Place
-from portal.cli.steps import Patience, Stalled, Steps
+from portal.cli.state_directory import BASE, StateDirectory
+from portal.cli.steps import ProgressTimeout, Stalled, Steps
 from portal.config.env import text, words
 from portal.config.instance import instance_of
 from portal.embedded.ports import LOOPBACK
@@ -38,7 +38,7 @@ class PortalDidNotStart(Exception):
 
 
 class ChildPortal:
-    """A context manager: inside the block a portal runs on `place` and answers at `url`.
+    """Context manager: inside the block a portal runs in `state_dir` and answers at `url`.
 
     The portal stops when the block ends, and also when this process is killed. `tell` is called
     with each step of the start, and with the names of the programs that it waits for at the end.
@@ -46,36 +46,36 @@ class ChildPortal:
 
     def __init__(
         self,
-        place: Place,
+        state_dir: StateDirectory,
         *,
         tell: Callable[[str], None] = lambda line: None,
         step_limit_s: float = STEP_LIMIT_S,
     ) -> None:
-        self._place = place
+        self._state_dir = state_dir
         self._step_limit_s = step_limit_s
-        self._steps = Steps(place)
+        self._steps = Steps(state_dir)
         self._tell = tell
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
     def url(self) -> str:
-        return (self._place.run / "public.url").read_text(encoding="utf-8").strip()
+        return (self._state_dir.run / "public.url").read_text(encoding="utf-8").strip()
 
     @property
     def local_url(self) -> str:
         """The address on this host, whatever the public one is."""
-        ports = json.loads((self._place.run / "ports.json").read_text(encoding="utf-8"))
+        ports = json.loads((self._state_dir.run / "ports.json").read_text(encoding="utf-8"))
         return f"http://{LOOPBACK}:{ports['web']}"
 
     def __enter__(self) -> ChildPortal:
-        self._place.log.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._state_dir.log.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._steps.begin()
-        with (self._place.log / "up.log").open("wb") as log:
+        with (self._state_dir.log / "up.log").open("wb") as log:
             # A session of its own: Ctrl-C reaches this process only, which then stops the portal.
             self._process = subprocess.Popen(
                 ["setpriv", "--pdeathsig", "TERM", sys.executable, str(BASE / "manage.py"), "up"],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
-                start_new_session=True, env=os.environ | {"PILOTAGE_VAR": str(self._place.var)},
+                start_new_session=True, env=os.environ | {"PILOTAGE_VAR": str(self._state_dir.var)},
             )  # fmt: skip
         try:
             self._wait_until_ready()
@@ -108,8 +108,8 @@ class ChildPortal:
             time.sleep(_LOOK_S)
 
     def _waited_for(self) -> str:
-        """The programs that supervisord said last that it waits for."""
-        file = self._place.log / "up.log"
+        """Programs that supervisord is still waiting for, by its last message."""
+        file = self._state_dir.log / "up.log"
         text = file.read_text(errors="replace") if file.exists() else ""
         return next(reversed(_WAITING.findall(text)), "")
 
@@ -119,7 +119,7 @@ class ChildPortal:
             raise PortalDidNotStart(f"the portal has ended:\n{self._tail('up')}")
 
     def _wait_until_ready(self) -> None:
-        patience = Patience(self._step_limit_s, self._tell)
+        timeout = ProgressTimeout(self._step_limit_s, self._tell)
         seen = 0
         try:
             for is_there, step in (
@@ -128,51 +128,51 @@ class ChildPortal:
             ):
                 while not is_there():
                     self.check()
-                    told = self._steps.told()
-                    patience.saw(told[seen:])
-                    seen = len(told)
-                    patience.check()
+                    lines = self._steps.lines()
+                    timeout.saw(lines[seen:])
+                    seen = len(lines)
+                    timeout.check()
                     time.sleep(0.2)
-                patience.saw([*self._steps.told()[seen:], step])
-                seen = len(self._steps.told())
+                timeout.saw([*self._steps.lines()[seen:], step])
+                seen = len(self._steps.lines())
         except Stalled as error:
             tails = "\n".join(self._tail(name) for name in ("migrate", "web", "worker"))
             raise PortalDidNotStart(f"{error}\n{tails}") from error
 
     def _is_web_there(self) -> bool:
         # What an earlier run left in the folder does not count: the process is compared first.
-        pid_file = self._place.run / "supervisord.pid"
+        pid_file = self._state_dir.run / "supervisord.pid"
         if self._process is None or not pid_file.exists():
             return False
         if pid_file.read_text(encoding="ascii").strip() != str(self._process.pid):
             return False
-        return self._place.is_migrated.exists() and self._answers()
+        return self._state_dir.is_migrated.exists() and self._answers()
 
     def _answers(self) -> bool:
         # Another portal may have taken the port in the same moment: no token goes to that one.
-        key = text("PILOTAGE_SECRET_KEY", run_file=self._place.run / "secret_key")
+        key = text("PILOTAGE_SECRET_KEY", run_file=self._state_dir.run / "secret_key")
         return answering(f"{self.local_url}/health/live") == instance_of(key)
 
     def _is_worker_there(self) -> bool:
         """Whether a worker took a control loop's task."""
-        found = asked(f"{self.local_url}/health/ready")
+        found = fetch_json(f"{self.local_url}/health/ready")
         loops = found["checks"]["loops"].values() if found else ()
         return any(loop["status"] == "ok" for loop in loops)
 
     def _tail(self, name: str) -> str:
-        file = self._place.log / f"{name}.log"
+        file = self._state_dir.log / f"{name}.log"
         lines = file.read_text(errors="replace").splitlines() if file.exists() else []
         return "\n".join([f"{file}:", *lines[-15:]])
 
 
 def answering(url: str) -> str | None:
-    """The name of the portal whose web server answers there; None without an answer of one."""
-    found = asked(url)
+    """Name of the portal that answers at the address; None without an answer of a portal."""
+    found = fetch_json(url)
     return str(found["portal"]) if isinstance(found, dict) and "portal" in found else None
 
 
-def asked(url: str) -> Any:
-    """What a portal on this host answers in JSON, be it well or not; None without an answer."""
+def fetch_json(url: str) -> Any:
+    """JSON answer of a portal on this host, whatever its status; None without an answer."""
     try:
         # The portal is on this host: a proxy that the environment names is not asked.
         request = Request(url, headers={"Host": _allowed_host()})
@@ -187,6 +187,6 @@ def asked(url: str) -> Any:
 
 
 def _allowed_host() -> str:
-    """A name by which the web server lets itself be called: not always the address of this host."""
+    """Host name that the web server accepts, which may differ from this host's address."""
     first = words("PILOTAGE_ALLOWED_HOSTS", LOOPBACK)[0].removeprefix(".")
     return LOOPBACK if first == "*" else first

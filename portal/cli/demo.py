@@ -19,9 +19,9 @@ from typing import Any
 
 from portal.cli.child import ChildPortal, PortalDidNotStart
 from portal.cli.client import ApiError, Client, Part, Unreachable
-from portal.cli.place import BASE, Place
 from portal.cli.self_test import lines_of
-from portal.cli.steps import Patience, Stalled
+from portal.cli.state_directory import BASE, StateDirectory
+from portal.cli.steps import ProgressTimeout, Stalled
 
 EXAMPLE = BASE / "examples" / "montecarlo"
 #: Files of the example that are not part of the production.
@@ -48,15 +48,15 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="manage.py demo", description=__doc__)
     parser.add_argument("--once", action="store_true", help="end when the production has ended")
     options = parser.parse_args(arguments)
-    place = Place.from_environment()
+    state_dir = StateDirectory.from_environment()
     # A demonstration is not for waiting: a job that loses its pilot is tried again soon.
     os.environ.setdefault("PILOTAGE_RESCHEDULE_PAUSES_S", "1,2,5")
     # Both ways of ending leave the block below in order, which stops the portal.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     _say("Starting the portal ...")
     try:
-        with ChildPortal(place, tell=_say_when) as portal:
-            client = _prepare(place, portal)
+        with ChildPortal(state_dir, tell=_say_when) as portal:
+            client = _prepare(state_dir, portal)
             ended = follow(client, submit_example(client), portal.check)
             _say(summary(client, ended))
             if not options.once:
@@ -94,16 +94,16 @@ def follow(client: Client, dag_id: int, check: Callable[[], None]) -> Ended:
     The web server may be away for a while; `check` raises when it will not come back.
     """
     began = time.monotonic()
-    patience = Patience(LIMIT_S, _say_when)
+    timeout = ProgressTimeout(LIMIT_S, _say_when)
     while True:
         check()
         try:
             dag = client.get(f"dags/{dag_id}/")
             lines = [*first_pilots(client), progress_line(dag)]
-            patience.saw(lines)
+            timeout.saw(lines)
             if dag["state"] in ENDS:
                 return Ended(dag, time.monotonic() - began)
-            patience.check()
+            timeout.check()
         except Unreachable:
             pass
         except Stalled as error:
@@ -149,9 +149,9 @@ def reason_of(client: Client, dag: dict[str, Any]) -> str:
     return f"the production is {dag['state']}: {'; '.join(reasons) or 'no reason is known'}"
 
 
-def _prepare(place: Place, portal: ChildPortal) -> Client:
+def _prepare(state_dir: StateDirectory, portal: ChildPortal) -> Client:
     """Set the example's surroundings up, print where and how to log in, and return a client."""
-    os.environ["PILOTAGE_VAR"] = str(place.var)
+    os.environ["PILOTAGE_VAR"] = str(state_dir.var)
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
     import django
 
@@ -163,13 +163,13 @@ def _prepare(place: Place, portal: ChildPortal) -> Client:
     from wms.core.actors import Actor
 
     actor = Actor.system("demo")
-    prepare_sites(place, actor=actor)
-    operator = prepare_operator(place, actor=actor)
+    prepare_sites(state_dir, actor=actor)
+    operator = prepare_operator(state_dir, actor=actor)
     for line in lines_of(run_all()):
         _say(line)
     connections.close_all()
     _say(f"Portal:  {portal.url}\nLogin:   {operator.username}\nPassword: {operator.password}")
-    _say(f"Token for the API: {place.run / 'operator.token'}; logs: {place.log}")
+    _say(f"Token for the API: {state_dir.run / 'operator.token'}; logs: {state_dir.log}")
     return Client(portal.local_url, operator.token)
 
 

@@ -1,4 +1,4 @@
-"""What the example production needs to be there: three sites, an account, a token.
+"""Sites, account and token of the example production.
 
 What exists is left as it is, so that a change made in the portal survives the next demo.
 """
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from django.utils import timezone
 
-from portal.cli.place import Place
+from portal.cli.state_directory import StateDirectory
 from portal.embedded.private import kept_secret, write_private
 from wms.core.accounts import ensure_account
 from wms.core.actors import Actor
@@ -35,20 +35,20 @@ class Operator:
     token: str
 
 
-def prepare_sites(place: Place, *, actor: Actor) -> None:
+def prepare_sites(state_dir: StateDirectory, *, actor: Actor) -> None:
     """Configure the sites that do not exist yet; each has one queue of processes on this host."""
     existing = set(Site.objects.filter(name__in=SITES).values_list("name", flat=True))
     for name in SITES:
         if name not in existing:
-            areas = place.var / "sites" / name
+            areas = state_dir.var / "sites" / name
             configure_site(_site(name, areas), [_queue(areas)], actor=actor)
 
 
-def prepare_operator(place: Place, *, actor: Actor) -> Operator:
+def prepare_operator(state_dir: StateDirectory, *, actor: Actor) -> Operator:
     """Make the account and a token that works; both are kept in files for their owner only."""
-    password = kept_secret(place.run / "operator.password", length_bytes=12)
+    password = kept_secret(state_dir.run / "operator.password", length_bytes=12)
     user = ensure_account(OPERATOR, password=password, role=Role.OPERATOR, actor=actor)
-    return Operator(OPERATOR, password, _working_token(place, user, actor))
+    return Operator(OPERATOR, password, _working_token(state_dir, user, actor))
 
 
 def _site(name: str, areas: Path) -> SiteSpec:
@@ -79,8 +79,8 @@ def _queue(areas: Path) -> QueueSpec:
     )
 
 
-def _working_token(place: Place, user: User, actor: Actor) -> str:
-    file = place.run / "operator.token"
+def _working_token(state_dir: StateDirectory, user: User, actor: Actor) -> str:
+    file = state_dir.run / "operator.token"
     if file.is_file():
         text = file.read_text(encoding="utf-8").strip()
         try:

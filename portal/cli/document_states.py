@@ -11,7 +11,7 @@ import sys
 from collections.abc import Collection
 from pathlib import Path
 
-from portal.cli.place import BASE
+from portal.cli.state_directory import BASE
 from portal.shared.state_words import ENTITIES, Entity
 
 DOCUMENT = BASE / "docs" / "reference" / "states.md"

@@ -1,4 +1,4 @@
-"""Where the web server listens: on the loopback address, and where PILOTAGE_LISTEN says."""
+"""Listen addresses of the web server: loopback, and PILOTAGE_LISTEN."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Listen:
 
 
 def wanted_listen() -> Listen | None:
-    """What PILOTAGE_LISTEN asks for, where it is set. Raises UnusableListen."""
+    """Address in PILOTAGE_LISTEN, if it is set. Raises UnusableListen."""
     text = env.text("PILOTAGE_LISTEN", "").strip()
     if not text:
         return None

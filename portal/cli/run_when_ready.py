@@ -13,7 +13,7 @@ import sys
 import time
 from pathlib import Path
 
-from portal.cli.place import Place
+from portal.cli.state_directory import StateDirectory
 from portal.cli.steps import Steps
 from portal.embedded.readiness import POLL_S, NotReady, wait_for_postgres, wait_for_redis
 
@@ -26,15 +26,17 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("name", help="of the program, for who waits for its start")
     parser.add_argument("command", nargs="+")
     options = parser.parse_args(arguments)
-    place = Place.from_environment()
+    state_dir = StateDirectory.from_environment()
     try:
-        wait_for_postgres(_address("DATABASE_URL", place.run / "database.url"), timeout_s=TIMEOUT_S)
-        wait_for_redis(_address("REDIS_URL", place.run / "redis.url"), timeout_s=TIMEOUT_S)
+        wait_for_postgres(
+            _address("DATABASE_URL", state_dir.run / "database.url"), timeout_s=TIMEOUT_S
+        )
+        wait_for_redis(_address("REDIS_URL", state_dir.run / "redis.url"), timeout_s=TIMEOUT_S)
         if options.migrated:
-            _wait_for_file(place.is_migrated)
+            _wait_for_file(state_dir.is_migrated)
         else:
-            Steps(place).tell("database and broker answer")
-        Steps(place).tell(f"starting {options.name}")
+            Steps(state_dir).tell("database and broker answer")
+        Steps(state_dir).tell(f"starting {options.name}")
     except NotReady as error:
         sys.stderr.write(f"{error}\n")
         return 1

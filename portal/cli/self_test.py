@@ -1,4 +1,4 @@
-"""The self-test as a person at a terminal reads it, and beside a portal that starts.
+"""Self-test on the terminal, and beside a portal that starts.
 
     python -m portal.cli.self_test
 
@@ -13,7 +13,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 
-from portal.cli.place import BASE, Place
+from portal.cli.state_directory import BASE, StateDirectory
 from portal.embedded.readiness import POLL_S
 from portal.selftest.findings import Finding, Level, troubles
 
@@ -40,8 +40,8 @@ def begin_self_test() -> None:
 
 
 def main() -> None:
-    place = Place.from_environment()
-    while not place.is_migrated.exists():
+    state_dir = StateDirectory.from_environment()
+    while not state_dir.is_migrated.exists():
         time.sleep(POLL_S)
     os.execv(sys.executable, [sys.executable, str(BASE / "manage.py"), "check_installation"])
 

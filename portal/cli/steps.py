@@ -1,6 +1,6 @@
-"""What a starting portal is at: its programs tell it, a line each, and who waits for it reads them.
+"""Progress of a starting portal: programs append a line for each step, a waiting process reads.
 
-A slow machine is no failure: patience begins anew with every step that advances.
+A slow machine is no failure: the timeout begins anew with every step.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import NoReturn
 
-from portal.cli.place import Place
+from portal.cli.state_directory import StateDirectory
 
 
 class Stalled(Exception):
@@ -18,10 +18,10 @@ class Stalled(Exception):
 
 
 class Steps:
-    """The lines of one start, in the order in which they were told."""
+    """Lines of one start, in their order."""
 
-    def __init__(self, place: Place) -> None:
-        self._file = place.run / "steps"
+    def __init__(self, state_dir: StateDirectory) -> None:
+        self._file = state_dir.run / "steps"
 
     def begin(self) -> None:
         """Forget an earlier start."""
@@ -29,20 +29,20 @@ class Steps:
 
     def tell(self, step: str) -> None:
         """Add a line, once: a program that ends and begins again makes no progress."""
-        if step in self.told():
+        if step in self.lines():
             return
         self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         descriptor = os.open(self._file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
             stream.write(step + "\n")
 
-    def told(self) -> list[str]:
+    def lines(self) -> list[str]:
         """All lines so far."""
         return self._file.read_text(encoding="utf-8").splitlines() if self._file.is_file() else []
 
 
-class Patience:
-    """Waits for something that advances; the limit counts from the last step that did."""
+class ProgressTimeout:
+    """Timeout that begins anew with every step of progress."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class Patience:
         self._known: set[str] = set()
 
     def saw(self, steps: Sequence[str]) -> None:
-        """Pass on new steps; with one of them the limit begins anew."""
+        """Pass on new steps; any of them restarts the timeout."""
         for step in steps:
             if step not in self._known:
                 self._known.add(step)
@@ -65,7 +65,7 @@ class Patience:
                 self._tell(step)
 
     def check(self) -> None:
-        """Raise Stalled when the last step is too long ago."""
+        """Raise Stalled when the last step was too long ago."""
         if self._clock() - self._since > self._limit_s:
             self._give_up()
 

@@ -1,4 +1,4 @@
-"""The folder on disk that a submission would send, and from where names in it are looked up."""
+"""Directory on disk as a submission would send it, in which names in DAG files are looked up."""
 
 from __future__ import annotations
 
@@ -63,6 +63,6 @@ def submit_folder(first: Path, options: dict[str, Any]) -> SubmitFolder:
             below, os.path.abspath(root) if root else "", uses_dag_dir=uses_dag_dir
         )
     except InvalidInput as error:
-        told = "; ".join(f"{each.field}: {each.message}" for each in error.findings)
-        raise CommandError(told, returncode=2) from None
+        faults = "; ".join(f"{each.field}: {each.message}" for each in error.findings)
+        raise CommandError(faults, returncode=2) from None
     return SubmitFolder(top, origin)

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from portal.cli.listening import Listen
-from portal.cli.place import BASE, Place
+from portal.cli.state_directory import BASE, StateDirectory
 
 #: A socket's path may have 107 characters, and supervisord appends its process id for a moment.
 SOCKET_PATH_LIMIT = 95
@@ -123,22 +123,24 @@ def when_ready(name: str, command: Sequence[str], *, migrated: bool = True) -> l
     ]  # fmt: skip
 
 
-def supervisor_configuration(place: Place, programs: Sequence[Program], password: str) -> str:
+def supervisor_configuration(
+    state_dir: StateDirectory, programs: Sequence[Program], password: str
+) -> str:
     """The text of supervisord's configuration file; it holds the password of its control socket."""
     supervisor = {
         "nodaemon": "true",
         "directory": str(BASE),
-        "logfile": str(place.log / "supervisord.log"),
+        "logfile": str(state_dir.log / "supervisord.log"),
         "logfile_maxbytes": "10MB",
         "logfile_backups": "3",
-        "pidfile": str(place.run / "supervisord.pid"),
-        "childlogdir": str(place.log),
+        "pidfile": str(state_dir.run / "supervisord.pid"),
+        "childlogdir": str(state_dir.log),
     }
     if os.geteuid() == 0:
         # Said explicitly, because supervisord warns about root otherwise.
         supervisor["user"] = "root"
-    sections = [_section("supervisord", supervisor), *_control_socket(place, password)]
-    sections += [program.section(place.log) for program in programs]
+    sections = [_section("supervisord", supervisor), *_control_socket(state_dir, password)]
+    sections += [program.section(state_dir.log) for program in programs]
     return "\n".join(sections + _group_sections(programs))
 
 
@@ -159,9 +161,9 @@ def _group_sections(programs: Sequence[Program]) -> list[str]:
     ]
 
 
-def _control_socket(place: Place, password: str) -> list[str]:
+def _control_socket(state_dir: StateDirectory, password: str) -> list[str]:
     """The socket for `supervisorctl`; none in a folder too deep for a socket's path."""
-    socket = place.run / "supervisor.sock"
+    socket = state_dir.run / "supervisor.sock"
     if len(os.fsencode(socket)) > SOCKET_PATH_LIMIT:
         return []
     login = {"username": "pilotage", "password": password}

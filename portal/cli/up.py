@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import NoReturn
 
 from portal.cli.listening import Listen, UnusableListen, wanted_listen
-from portal.cli.place import BASE, Place
 from portal.cli.self_test import begin_self_test
+from portal.cli.state_directory import BASE, StateDirectory
 from portal.cli.steps import Steps
 from portal.cli.supervision import (
     Program,
@@ -61,74 +61,74 @@ PREVENTIONS = (
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="manage.py up", description=__doc__)
     parser.parse_args(arguments)
-    place = Place.from_environment()
+    state_dir = StateDirectory.from_environment()
     try:
-        lock = take_lock(place)
-        prepared = prepare(place)
+        lock = take_lock(state_dir)
+        prepared = prepare(state_dir)
     except PREVENTIONS as error:
         sys.stderr.write(f"up: {error}\n")
         return 1
     sys.stdout.write(
         f"Broker and cache: {prepared.broker}\n"
         f"{prepared.public_url} will answer in less than a minute. Ctrl-C stops it. "
-        f"Logs: {place.log}\n"
+        f"Logs: {state_dir.log}\n"
     )
     sys.stdout.flush()
-    become_supervisor(place, prepared, lock)
+    become_supervisor(state_dir, prepared, lock)
 
 
-def take_lock(place: Place) -> int:
+def take_lock(state_dir: StateDirectory) -> int:
     """Lock the folder until the process ends, whatever program it has become; the descriptor."""
-    make_private_folder(place.var)
-    make_private_folder(place.run)
-    make_private_folder(place.log)
-    lock = os.open(place.run / "up.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    make_private_folder(state_dir.var)
+    make_private_folder(state_dir.run)
+    make_private_folder(state_dir.log)
+    lock = os.open(state_dir.run / "up.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        address = place.run / "public.url"
+        address = state_dir.run / "public.url"
         where = address.read_text(encoding="utf-8").strip() if address.exists() else "starting"
-        raise AlreadyRunning(f"a portal already runs on {place.var} ({where})") from None
+        raise AlreadyRunning(f"a portal already runs on {state_dir.var} ({where})") from None
     return lock
 
 
-def prepare(place: Place) -> Prepared:
+def prepare(state_dir: StateDirectory) -> Prepared:
     """Make ports, passwords, servers' folders and addresses, keeping what an earlier run made."""
     if shutil.which("setpriv") is None:
         raise MissingProgram("the program setpriv is missing; it is in the package util-linux")
-    place.is_migrated.unlink(missing_ok=True)
-    steps = Steps(place)
+    state_dir.is_migrated.unlink(missing_ok=True)
+    steps = Steps(state_dir)
     steps.begin()
     steps.tell("preparing the servers")
-    kept_secret(place.run / "secret_key", length_bytes=48)
+    kept_secret(state_dir.run / "secret_key", length_bytes=48)
     wanted = wanted_listen()
     ports = kept_ports(
-        place.run / "ports.json",
+        state_dir.run / "ports.json",
         ("web", "postgres"),
         PREFERRED_PORTS,
         given={"web": wanted.port} if wanted else None,
     )
     listen = wanted or Listen(LOOPBACK, ports["web"])
-    redis_programs, broker = _redis_program(place)
+    redis_programs, broker = _redis_program(state_dir)
     programs = [
-        *_postgres_program(place, ports["postgres"]),
+        *_postgres_program(state_dir, ports["postgres"]),
         *redis_programs,
         *portal_programs(listen),
     ]
     public_url = os.environ.get("PILOTAGE_PUBLIC_URL") or f"http://{LOOPBACK}:{ports['web']}"
-    write_private(place.run / "public.url", public_url + "\n")
-    configuration = place.run / "supervisord.conf"
-    password = kept_secret(place.run / "supervisor.password")
-    write_private(configuration, supervisor_configuration(place, programs, password))
+    write_private(state_dir.run / "public.url", public_url + "\n")
+    configuration = state_dir.run / "supervisord.conf"
+    password = kept_secret(state_dir.run / "supervisor.password")
+    write_private(configuration, supervisor_configuration(state_dir, programs, password))
     steps.tell(f"broker and cache: {broker}")
     steps.tell("starting the programs")
     return Prepared(configuration, public_url, broker, listen)
 
 
-def become_supervisor(place: Place, prepared: Prepared, lock: int) -> NoReturn:
+def become_supervisor(state_dir: StateDirectory, prepared: Prepared, lock: int) -> NoReturn:
     """Replace this process by supervisord; it keeps the lock and stops all on SIGINT or TERM."""
     os.set_inheritable(lock, True)
-    os.environ["PILOTAGE_VAR"] = str(place.var)
+    os.environ["PILOTAGE_VAR"] = str(state_dir.var)
     os.environ["DJANGO_SETTINGS_MODULE"] = "portal.settings"
     os.environ["PYTHONUNBUFFERED"] = "1"
     os.environ["PILOTAGE_LISTEN"] = str(prepared.listen)
@@ -141,24 +141,24 @@ def become_supervisor(place: Place, prepared: Prepared, lock: int) -> NoReturn:
     os.execv(command[0], command)
 
 
-def _postgres_program(place: Place, port: int) -> list[Program]:
-    address = place.run / "database.url"
+def _postgres_program(state_dir: StateDirectory, port: int) -> list[Program]:
+    address = state_dir.run / "database.url"
     if "DATABASE_URL" in os.environ:
         address.unlink(missing_ok=True)
         return []
-    postgres = Postgres.at(place.var / "postgres", port)
+    postgres = Postgres.at(state_dir.var / "postgres", port)
     postgres.prepare()
     write_private(address, postgres.url + "\n")
     return [Program("postgres", postgres.command(), 1, stop_signal="INT")]
 
 
-def _redis_program(place: Place) -> tuple[list[Program], str]:
+def _redis_program(state_dir: StateDirectory) -> tuple[list[Program], str]:
     """The server to be started, if one is, and a line that says which is used."""
-    address = place.run / "redis.url"
+    address = state_dir.run / "redis.url"
     if "REDIS_URL" in os.environ:
         address.unlink(missing_ok=True)
         return [], "the server of REDIS_URL"
-    redis = Redis.at(place.var / "redis")
+    redis = Redis.at(state_dir.var / "redis")
     redis.prepare()
     write_private(address, redis.url + "\n")
     return [Program("redis", redis.command(), 2)], str(redis.program)

@@ -1,4 +1,4 @@
-"""Commands that need a database, and never that of an installation: they get one of their own."""
+"""Management commands on a temporary database of their own, never that of an installation."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from portal.cli import without_servers
-from portal.cli.place import Place
+from portal.cli.state_directory import StateDirectory
 from portal.embedded.identity import NoIdentity
 from portal.embedded.postgres import PostgresUnusable
 from portal.embedded.private_database import private_database, surroundings
@@ -27,7 +27,10 @@ def main(arguments: Sequence[str]) -> int:
     # Both ways of ending leave the block below in order, which stops the server.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        with private_database(Place.from_environment().var / "simulation") as (url, folder):
+        with private_database(StateDirectory.from_environment().var / "simulation") as (
+            url,
+            folder,
+        ):
             os.environ.update(surroundings(url, folder))
             return _run()
     except KeyboardInterrupt:

@@ -1,4 +1,4 @@
-"""Commands that need neither database nor Redis, and so no settings of a portal either."""
+"""Management commands that need neither database nor Redis, nor any settings."""
 
 from __future__ import annotations
 

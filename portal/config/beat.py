@@ -1,4 +1,4 @@
-"""Celery's beat for control loops: it asks for the turns of each, one message at most at a time."""
+"""Celery beat scheduler of the control loops, with at most one waiting message for each."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _SHORTEST_SLEEP_S = 0.05
 
 
 class LoopScheduler(Scheduler):
-    """Asks for a turn of each loop once in its period, and less often while nothing happens.
+    """Schedules each loop once in its period, and less often while nothing happens.
 
-    It keeps the times of its own questions only, in memory: periods are seconds, and a file could
-    be torn by a crash. All loops have their first turn at once.
+    It keeps its own times in memory only: periods are seconds, and a file could be torn by a crash.
+    All loops run at once after the start.
     """
 
     def setup_schedule(self) -> None:

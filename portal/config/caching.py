@@ -1,7 +1,7 @@
-"""The cache's values: numbers, bytes, and what JSON knows.
+"""Cache backend with plain values: numbers, bytes and JSON instead of pickles.
 
-Nothing that is read from the cache can run code, whoever wrote it. A value of another form is as if
-it was not there.
+Nothing that is read from the cache can run code, whoever wrote it. A value of another form counts
+as missing.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _NUMBER = re.compile(rb"-?[0-9]{1,1000}")
 
 
 class PlainValues:
-    """Turns values into bytes and back; a value that cannot be kept is a TypeError."""
+    """Serializer of cache values; raises TypeError for a value that cannot be stored."""
 
     def dumps(self, value: Any) -> int | bytes:
         if type(value) is int:

@@ -1,4 +1,4 @@
-"""Which portal answers: two on one host may have been given the same port at the same moment."""
+"""Public identifier of a portal, to tell apart two on one host that got the same port."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ import hashlib
 
 
 def instance_of(secret_key: str) -> str:
-    """A public name of the portal with this secret key, from which the key cannot be found."""
+    """Public name of the portal with this secret key, which does not reveal the key."""
     return hashlib.sha256(f"which portal is this:{secret_key}".encode()).hexdigest()[:32]

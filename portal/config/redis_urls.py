@@ -1,4 +1,4 @@
-"""The address of Redis in the form that Celery wants."""
+"""Redis address in the form that Celery needs."""
 
 from __future__ import annotations
 

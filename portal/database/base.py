@@ -1,8 +1,9 @@
-"""Django's own way to PostgreSQL, with a look at a connection that costs no query.
+"""PostgreSQL backend of Django that checks a kept connection without a query.
 
-A connection that is kept between requests may have died with the server. Django asks it something
-before each request (`CONN_HEALTH_CHECKS`). But one that died has something to read, the server's
-farewell or the end of the stream, and one that is idle has nothing: only one that has is asked.
+A connection that is kept between requests may have died with the server. Django sends a query
+before each request (`CONN_HEALTH_CHECKS`). But a dead connection has something to read, the
+server's farewell or the end of the stream, and an idle one has nothing: only a connection with
+something to read is queried.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ class DatabaseWrapper(base.DatabaseWrapper):
     """PostgreSQL for Django; found by the name of this module."""
 
     def is_usable(self) -> bool:
-        """Whether the connection still answers, as far as can be told without a question.
+        """Whether the connection is alive, without a query where possible.
 
-        After an error it is asked in any case.
+        After an error it is always queried.
         """
         if not self.errors_occurred and _is_quiet(self.connection):
             return True

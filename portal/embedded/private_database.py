@@ -1,6 +1,6 @@
-"""A PostgreSQL of one command: its tables are made once and kept, every use has a copy of its own.
+"""PostgreSQL of one command: a prepared template with all tables, copied for each use.
 
-The copy lies in memory where that is possible, waits for no disk, and is thrown away at the end.
+The copy is in memory where possible, does not wait for a disk, and is removed at the end.
 """
 
 from __future__ import annotations

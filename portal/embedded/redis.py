@@ -89,20 +89,20 @@ def choose_program(names: Sequence[str] = NAMES) -> ServerProgram:
     passed_over = []
     for name in names:
         found = shutil.which(name)
-        told = _version_of(Path(found)) if found else None
-        if found is None or told is None:
+        result = _version_of(Path(found)) if found else None
+        if found is None or result is None:
             passed_over.append(f"{found} tells no version" if found else f"no {name} in PATH")
             continue
-        kind, version = told
+        kind, version = result
         if _numbers(version) >= OLDEST:
             return ServerProgram(Path(found), kind, version, "kept up to date by this host")
         passed_over.append(f"{found} is {version}, older than {_dotted(OLDEST)}")
     path = _bundled()
-    told = _version_of(path)
-    if told is None:
+    result = _version_of(path)
+    if result is None:
         raise RedisUnusable(f"{path} does not start; set REDIS_URL to a server of your own")
     why = "; ".join(passed_over)
-    return ServerProgram(path, *told, f"bundled, as new as this release of Pilotage; {why}")
+    return ServerProgram(path, *result, f"bundled, as new as this release of Pilotage; {why}")
 
 
 def _bundled() -> Path:
@@ -119,10 +119,10 @@ def _bundled() -> Path:
 def _version_of(program: Path) -> tuple[str, str] | None:
     """Which server it is, and its version; None if it does not tell."""
     try:
-        told = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=30)
+        result = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=30)
     except (OSError, subprocess.TimeoutExpired):
         return None
-    found = _VERSION.match(told.stdout)
+    found = _VERSION.match(result.stdout)
     return (found[1], found[2]) if found else None
 
 

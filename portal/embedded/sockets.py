@@ -1,4 +1,4 @@
-"""Where a server's Unix socket can lie: a socket's path is short, the folders of a host are not."""
+"""Directory of a server's Unix socket, whose path must be short."""
 
 from __future__ import annotations
 

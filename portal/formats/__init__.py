@@ -1,1 +1,1 @@
-"""How moments are written where Django writes them: in the administration."""
+"""Date and time formats of the administration."""

@@ -1,4 +1,4 @@
-"""The clock of a figure: plotly.js knows no zones, so times are written as one shows them."""
+"""Time zone offset of a figure: plotly.js knows no zones, so times are converted before."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from portal.history.windows import Window
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """A constant distance from UTC: that of a zone at the end of a window."""
+    """Constant offset from UTC: that of a zone at the end of a window."""
 
     offset_s: int
 
     @classmethod
     def of(cls, zone: tzinfo, window: Window) -> Clock:
-        """The clock that a zone has when the window ends."""
+        """Offset of a zone at the end of the window."""
         offset = window.until.astimezone(zone).utcoffset() or timedelta()
         # Some zones of long ago were seconds away; times are told in whole minutes.
         return cls(round(offset.total_seconds() / 60) * 60)
@@ -32,7 +32,7 @@ class Clock:
         return f"UTC{'-' if self.offset_s < 0 else '+'}{hours}{rest}"
 
     def written(self, moment_s: float) -> str:
-        """A moment, in seconds of the Unix epoch, as a figure has it: without a zone."""
+        """Time, given in seconds of the Unix epoch, as text in this zone for a figure."""
         return self.all_written([moment_s])[0]
 
     def all_written(self, moments_s: Iterable[float]) -> list[str]:

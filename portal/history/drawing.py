@@ -1,4 +1,4 @@
-"""The figures of one pane in one window: as columns, as CSV, as JSON."""
+"""Data of one pane in one window: bins and lines as columns, CSV and JSON."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from operator import attrgetter
 from typing import Any
 
-from matching.rings import Resolution, quantile
+from matching.round_robin import Resolution, quantile
 from portal.history.panes import Kind, Line, Pane
 from portal.history.windows import Window
 from wms.history.counting import COUNTED_MINUTES
@@ -37,9 +37,9 @@ _COLUMNS = {
 
 @dataclass(frozen=True, slots=True)
 class DrawnLine:
-    """A line with a value for each bin, None for a gap; by the names of its columns.
+    """Line with a value for each bin, None for a gap; by the names of its columns.
 
-    All that was seen was between `low` and `high`.
+    All samples were between `low` and `high`.
     """
 
     line: Line
@@ -56,7 +56,7 @@ class DrawnLine:
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """What a pane shows in a window: when its bins begin, and the lines over them."""
+    """Data of a pane in a window: the starts of its bins, and its lines."""
 
     pane: Pane
     window: Window
@@ -98,7 +98,7 @@ class Drawn:
 
 
 def step_words(step_s: int) -> str:
-    """A width in its largest unit."""
+    """Width of a bin in its largest unit, as in `5 min`."""
     size, unit = next(each for each in _UNITS if step_s >= each[0])
     return f"{step_s / size:g} {unit}"
 
@@ -106,10 +106,10 @@ def step_words(step_s: int) -> str:
 def read_pane(
     pane: Pane, window: Window, *, is_whole: bool = False, columns: Sequence[str] = ()
 ) -> Drawn:
-    """The pane's figures to be drawn, or the `is_whole` of the bins as they are stored. One query.
+    """Data of a pane to be drawn, or the `is_whole` bins as stored. One query.
 
-    Of levels those `columns`, or all. Bins of counts and spreads that are not over are left out
-    where they are drawn: a line would always fall at its end.
+    Of levels only those `columns`, or all. Unfinished bins of counts and spreads are left out where
+    they are drawn: a line would always fall at its end.
     """
     resolution = window.resolution(is_whole=is_whole)
     # Of what the archive has forgotten there is not even a gap to be told.
@@ -129,7 +129,7 @@ def read_pane(
 
 
 def read_to_draw(pane: Pane, window: Window) -> Drawn:
-    """The pane with the columns that its figure draws: of a mean the maximum, too. One query."""
+    """Data of a pane with the columns of its figure: with a mean also the maximum. One query."""
     columns = ("avg", "max") if window.function == "avg" else (window.function,)
     return read_pane(pane, window, columns=columns)
 
@@ -189,12 +189,12 @@ def _plain(value: float) -> float:
 
 
 def stamp(start: float) -> str:
-    """A time as files have it: ISO 8601, in UTC."""
+    """Time as in files: ISO 8601, in UTC."""
     return datetime.fromtimestamp(start, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def write_csv(out: Any, drawn: Drawn) -> None:
-    """A line for each bin, oldest first; an empty cell for a gap."""
+    """Write a line for each bin, oldest first; an empty cell for a gap."""
     writer = csv.writer(out)
     columns = _COLUMNS[drawn.pane.kind]
     unit = drawn.pane.unit
@@ -211,7 +211,7 @@ def write_csv(out: Any, drawn: Drawn) -> None:
 
 
 def as_json(drawn: Drawn) -> dict[str, Any]:
-    """The same for programs: times once, and a list of values for each column of each line."""
+    """Data as JSON values: times once, and a list of values for each column of each line."""
     return {
         "pane": drawn.pane.name,
         "title": drawn.pane.title,

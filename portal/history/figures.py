@@ -1,7 +1,7 @@
-"""The figure of a pane: what page, API, notebook and report draw.
+"""Plotly figure of a pane, for page, API, notebook and report.
 
-Plotly is imported where the first figure is made: some 30 MB and 0.1 s, which processes that draw
-nothing do not pay.
+Plotly is imported where the first figure is made: it takes some 30 MB and 0.1 s, which processes
+that draw nothing save.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from datetime import UTC, tzinfo
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from portal.history.captions import legend_of
 from portal.history.clocks import Clock
 from portal.history.drawing import Column, Drawn, DrawnLine, stamp
 from portal.history.marks import flags_of, shapes_of
 from portal.history.palettes import FONT, PALETTES, Palette, Scheme, faded
 from portal.history.panes import Kind
-from portal.history.words import legend_of
-from portal.shared.looks import LOOKS, look_of
+from portal.shared.state_badges import BADGES, badge_of
 from wms.history.annotations import Annotation
 
 if TYPE_CHECKING:
@@ -55,12 +55,12 @@ def figure_of(
     zone: tzinfo = UTC,
     is_fitted: bool = False,
 ) -> Figure:
-    """The figure of what is drawn, complete in itself.
+    """Plotly figure of a pane, complete in itself.
 
     A line is a trace, with gaps where there is no value; before a mean comes the band up to its
     maximum. Both have the line's name as `legendgroup`. Colours come from the template alone, so
-    that another one changes all of them. `layout.meta` tells what is drawn. A fitted figure begins
-    with its first value instead of the window.
+    that another template changes all of them. `layout.meta` describes the data. A fitted figure
+    begins with its first value instead of the window.
     """
     from plotly import graph_objects
 
@@ -76,7 +76,7 @@ def figure_of(
 
 
 def styles_of(drawn: Drawn) -> Styles:
-    """For each trace of the figure its tone, and whether it is a band."""
+    """Tone of each trace of the figure, and whether it is a band."""
     return tuple(
         (tone_of(line, place), is_band)
         for place, line in drawn.shown
@@ -85,16 +85,16 @@ def styles_of(drawn: Drawn) -> Styles:
 
 
 def tone_of(line: DrawnLine, place: int) -> str:
-    """The tone of the state that a line tells of, or one by its place."""
+    """Tone of the state that a line shows, or one by its position."""
     name = line.line.name
-    if name in LOOKS:
-        return look_of(name).tone
+    if name in BADGES:
+        return badge_of(name).tone
     return _OWN_TONES.get(name) or _TONES[place % len(_TONES)]
 
 
 @lru_cache(maxsize=128)
 def template_of(scheme: Scheme, styles: Styles) -> Mapping[str, Any]:
-    """The template of a scheme for figures with traces of these styles: all of their colours."""
+    """Plotly template of a scheme for traces of these styles: all of their colours."""
     palette = PALETTES[scheme]
     axis = {
         "gridcolor": palette.line, "linecolor": palette.line_strong,
@@ -246,7 +246,7 @@ def _layout(
 
 
 def _meta(drawn: Drawn, clock: Clock) -> dict[str, Any]:
-    """What is drawn, for programs. Times of the figure are `offset_s` later than those of UTC."""
+    """Description of the data for programs. Times of the figure are `offset_s` later than UTC."""
     window = drawn.window
     return {
         "pane": drawn.pane.name,
@@ -268,7 +268,7 @@ def _meta(drawn: Drawn, clock: Clock) -> dict[str, Any]:
 
 
 def _fitted_start(drawn: Drawn) -> float:
-    """When the first value begins: a portal that runs for an hour is not drawn as an empty day."""
+    """Time of the first value, so that one hour of data is not drawn as an empty day."""
     window, step_s = drawn.window, drawn.resolution.step_s
     end_s = window.until.timestamp()
     firsts = (each.first_bin for _, each in drawn.shown)

@@ -1,4 +1,4 @@
-"""What happened beside the lines of a figure: a dotted line or a field each, and numbered flags."""
+"""Marks in a figure for downtimes and changes: dotted lines or fields, numbered flags above."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from wms.history.annotations import Annotation, Annotations, annotations_between
 #: Flags that would be nearer to each other could not be read.
 _FLAG_PX = 26
 #: At most so many marks are told on hovering over a flag.
-_TOLD = 8
+_MAX_LINES = 8
 
 
 @dataclass(slots=True)
 class _Flag:
-    """The marks from the number `first` to the number `last`, at the moment of the first."""
+    """Marks from number `first` to number `last`, at the time of the first."""
 
     at_s: float
     first: int
@@ -29,13 +29,13 @@ class _Flag:
 
 
 def marks_of(drawn: Drawn, user: User) -> Annotations:
-    """What happened in the window that the user may know. One query."""
+    """Marks in the window that the user may see. One query."""
     window = drawn.window
     return annotations_between(user, since=window.since, until=window.until, site=window.site)
 
 
 def shapes_of(marks: Sequence[Annotation], clock: Clock) -> list[dict[str, Any]]:
-    """A dotted line for each moment, a field for what lasted."""
+    """Plotly shapes: a dotted line for each moment, a field for each period."""
     return [_shape(mark, clock) for mark in marks]
 
 
@@ -51,7 +51,7 @@ def _shape(mark: Annotation, clock: Clock) -> dict[str, Any]:
 def flags_of(
     marks: Sequence[Annotation], clock: Clock, window: Window, width_px: int
 ) -> list[dict[str, Any]]:
-    """The numbers of the marks above a drawing of this width; those side by side share a flag."""
+    """Plotly annotations with the numbers of the marks; close ones share a flag."""
     since_s = window.since.timestamp()
     px_per_s = width_px / window.length.total_seconds()
     flags: list[_Flag] = []
@@ -68,8 +68,8 @@ def flags_of(
 def _annotation(flag: _Flag, clock: Clock) -> dict[str, Any]:
     numbers = f"{flag.first}" if flag.first == flag.last else f"{flag.first}\N{EN DASH}{flag.last}"
     # The drawing takes tags for its own.
-    told = [words.replace("<", "&lt;") for words in flag.words[:_TOLD]]
+    lines = [words.replace("<", "&lt;") for words in flag.words[:_MAX_LINES]]
     return {
         "x": clock.written(flag.at_s), "y": 1, "yref": "paper", "yanchor": "bottom",
-        "showarrow": False, "borderpad": 1.5, "text": numbers, "hovertext": "<br>".join(told),
+        "showarrow": False, "borderpad": 1.5, "text": numbers, "hovertext": "<br>".join(lines),
     }  # fmt: skip

@@ -1,6 +1,6 @@
-"""The colours of figures, light and dark: those of the pages, whose sheet is `css/tokens.css`.
+"""Colours of figures, light and dark: those of the pages, from `css/tokens.css`.
 
-Figures leave the pages, for notebooks and reports, so they cannot ask the sheet.
+Figures leave the pages, for notebooks and reports, so they cannot read the style sheet.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from enum import StrEnum
 
 
 class Scheme(StrEnum):
-    """On what ground is drawn."""
+    """Light or dark background."""
 
     LIGHT = "light"
     DARK = "dark"
@@ -19,7 +19,7 @@ class Scheme(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Palette:
-    """Colours as `#rrggbb`; `fills` has one for each tone of `portal.shared.looks`."""
+    """Colours as `#rrggbb`; `fills` has one for each tone of `portal.shared.state_badges`."""
 
     surface: str
     raised: str

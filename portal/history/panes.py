@@ -1,4 +1,4 @@
-"""The panes of the history: which series each draws, and how they are to be read."""
+"""Panes of the history page: the series of each, and how they are drawn."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from wms.pilots.states import PilotState
 
 
 class Kind(StrEnum):
-    """How the bins of a pane are to be read."""
+    """How the bins of a pane are interpreted: level, count or spread."""
 
     #: A number that is sampled: its average, minimum, maximum or last value.
     LEVEL = "level"
@@ -153,7 +153,7 @@ def panes() -> dict[str, Pane]:
 
 
 def usual_panes(site: str) -> list[Pane]:
-    """What is drawn when nobody chose: of a site, what there is of one."""
+    """Panes shown by default, for the installation or for one site."""
     return [
         pane
         for pane in panes().values()

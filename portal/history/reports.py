@@ -1,4 +1,4 @@
-"""The figure of a pane as one HTML file for reports: it draws without the portal and a network."""
+"""Figure of a pane as one HTML file that needs neither portal nor network."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from django.contrib.staticfiles import finders
 from django.template.loader import render_to_string
 from django.utils.safestring import mark_safe
 
+from portal.history.captions import sentence_of
 from portal.history.clocks import Clock
 from portal.history.drawing import Drawn
 from portal.history.figures import figure_of
 from portal.history.palettes import PALETTES, Scheme
-from portal.history.words import sentence_of
 from wms.history.annotations import Annotations
 
 #: The pages' own bundle: it draws all that figures have, in a quarter of the bytes of the whole.
@@ -27,7 +27,7 @@ _CONFIG = {
 
 
 def report_of(drawn: Drawn, marks: Annotations, *, scheme: Scheme, zone: tzinfo = UTC) -> str:
-    """The text of the file: the figure, its sentence, and what is marked in it."""
+    """HTML file with the figure, its caption and its marks."""
     clock = Clock.of(zone, drawn.window)
     figure = figure_of(drawn, marks.told, scheme=scheme, zone=zone)
     # Plotly escapes what could end its script.

@@ -1,4 +1,4 @@
-"""Which part of the history is asked for: range, resolution, function and site of an address."""
+"""Window of the history from a query string: range, resolution, function and site."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from django import forms
 from django.utils.dateparse import parse_date, parse_datetime
 
-from matching.rings import ARCHIVES, Resolution, archive_named, resolution_for
+from matching.round_robin import ARCHIVES, Resolution, archive_named, resolution_for
 from portal.history.palettes import Scheme
 from portal.personal.zones import zone_named
 from wms.core.errors import Finding, InvalidInput
@@ -64,7 +64,7 @@ def _midnight(day: date | None) -> datetime | None:
 
 
 class WindowForm(forms.Form):
-    """What the address says; nothing of it is needed."""
+    """Query parameters of a window; all are optional."""
 
     range = forms.ChoiceField(
         choices=[(name, label) for name, (label, _) in RANGES.items()],
@@ -129,7 +129,7 @@ class WindowForm(forms.Form):
 
 
 class FigureForm(WindowForm):
-    """The same, and how a figure that leaves the pages is to look."""
+    """Query parameters of a window and of the style of an exported figure."""
 
     template = forms.ChoiceField(
         choices=[(scheme.value, scheme.value) for scheme in Scheme],
@@ -157,7 +157,7 @@ class FigureForm(WindowForm):
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The part of the history that is asked for. `range` is empty for one with its own times."""
+    """Part of the history to be shown. `range` is empty for one with its own times."""
 
     since: datetime
     until: datetime
@@ -169,7 +169,7 @@ class Window:
     points: int = MOST_POINTS
 
     def resolution(self, *, is_whole: bool = False) -> Resolution:
-        """The bins to be read: so many together as the points to be drawn allow, or none."""
+        """Bins to be read, combined as the number of drawn points allows, or not at all."""
         archive = None if self.archive == "auto" else archive_named(self.archive)
         found = resolution_for(
             self.since, self.until, now=self.now, most=self.points, archive=archive
@@ -183,7 +183,7 @@ class Window:
 
 
 def window_of(form: WindowForm) -> Window:
-    """The window of a form. Raises InvalidInput with every fault, by field."""
+    """Window of a form. Raises InvalidInput with every fault, by field."""
     if not form.is_valid():
         raise InvalidInput(
             [Finding(text, field=name) for name, texts in form.errors.items() for text in texts]

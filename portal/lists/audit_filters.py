@@ -74,9 +74,9 @@ class AuditFilter(ListFilter):
 
     @property
     def _is_cut(self) -> bool:
-        asked = self.form.cleaned_data
-        return bool(asked["reason"]) and not any(
-            asked[name] for name in ("object", "actor", "request")
+        values = self.form.cleaned_data
+        return bool(values["reason"]) and not any(
+            values[name] for name in ("object", "actor", "request")
         )
 
     def hinted(self, queryset: QuerySet[AuditEntry]) -> QuerySet[AuditEntry]:

@@ -1,6 +1,4 @@
-"""What the filters of all lists have in common: which rows pass, in which order, and how both are
-kept.
-"""
+"""Base class of list filters: rows, order, hints for the planner, and stored filters."""
 
 from __future__ import annotations
 
@@ -27,9 +25,9 @@ _DISORDER = timedelta(hours=1)
 
 
 class ListFilter(filters.FilterSet):
-    """The filters of one list. Relative times are seen from `now`.
+    """Filter of one list. Relative times count back from `now`.
 
-    One that is called `sort` tells the order, and chooses no rows. With the filters `by_age` alone
+    The filter named `sort` gives the order and excludes no rows. With only the filters in `by_age`
     an index has the oldest rows first.
     """
 
@@ -51,7 +49,7 @@ class ListFilter(filters.FilterSet):
         return self._passing(queryset, leaving=frozenset())
 
     def without(self, *names: str) -> QuerySet[Any]:
-        """The rows that pass every filter but these; those of a valid filter set only."""
+        """Rows that pass every filter but these; for a valid filter set only."""
         if not self.is_bound:
             return self.queryset.all()
         return self._passing(self.queryset.all(), leaving=frozenset(names))
@@ -63,22 +61,22 @@ class ListFilter(filters.FilterSet):
         return queryset
 
     def hinted(self, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        """The same rows, for who reads some of the latest of them: where to look, if that is known.
+        """The same rows with a hint where to find the latest ones, if it is known.
 
-        What is counted and estimated is not asked so, since the planner knows nothing of a hint.
+        Not for counts and estimates: the planner knows nothing of the hint.
         """
         return queryset
 
     def unknown(self) -> list[str]:
-        """The parameters of the address that are no filters."""
+        """Query parameters that are no filters."""
         return sorted(set(self.data) - set(self.filters) - BESIDE_FILTERS) if self.data else []
 
     def notes(self) -> list[str]:
-        """What the reader has to know of the rows that are found: what was not looked at."""
+        """Notes for the reader about rows that were not searched."""
         return []
 
     def wider(self) -> list[tuple[str, dict[str, list[str]]]]:
-        """Other filters that look further, with what they are called."""
+        """Filters that search further, each with its label."""
         return []
 
     def parameters(self) -> dict[str, list[str]]:
@@ -92,7 +90,7 @@ class ListFilter(filters.FilterSet):
         return found
 
     def kept(self) -> dict[str, list[str]]:
-        """The filters that are set, and the order if it is not the usual: what makes the list."""
+        """Filters that are set, and the order if not the default: a saved filter's value."""
         found = self.parameters()
         if self.is_sorted:
             found[SORT] = [self.order.text]
@@ -100,35 +98,35 @@ class ListFilter(filters.FilterSet):
 
     @property
     def sorting(self) -> Sorting:
-        """By what the list can be sorted."""
+        """Sort keys of the list."""
         declared: Sorting = self.filters[SORT]
         return declared
 
     @property
     def order(self) -> Order:
-        """The order that was asked for, else the usual one."""
-        asked: Order | None = None
+        """Requested order, or the default one."""
+        order: Order | None = None
         if self.is_bound and self.is_valid():
-            asked = self.form.cleaned_data[SORT]
-        return asked or self.sorting.usual
+            order = self.form.cleaned_data[SORT]
+        return order or self.sorting.usual
 
     @property
     def is_sorted(self) -> bool:
-        """True when the order is another than the usual one."""
+        """Whether the order is not the default one."""
         return self.order != self.sorting.usual
 
     @property
     def is_walked(self) -> bool:
-        """True when an index has all rows in this order, however many pass the filter.
+        """Whether an index has all rows in this order, however many pass the filter.
 
-        Otherwise they are sorted among the latest EXACT_UP_TO of them. From the oldest on is one
-        of these: what passes a filter may begin behind all others.
+        Otherwise the latest EXACT_UP_TO of them are sorted. Oldest first is never walked: the rows
+        that pass a filter may begin behind all others.
         """
         order = self.order
         return order.is_by_id and (order.is_falling or self.parameters().keys() <= self.by_age)
 
     def some(self, border: Border | None, limit: int, *, is_back: bool = False) -> list[Any]:
-        """The next rows in order, from a border on or back from it, with `sort_key`. One query."""
+        """Next rows in order, from a border on or back from it, with `sort_key`. One query."""
         rows = _from_border(self.sortable(), self.order, border, is_back=is_back)
         return list(rows[:limit])
 
@@ -154,10 +152,10 @@ def _from_border(
 def within_ids(
     queryset: QuerySet[Any], every: QuerySet[Any], made: Span, now: datetime
 ) -> QuerySet[Any]:
-    """Those of rows made in a stretch of time, told where to look: their ids are in a range.
+    """Rows made in a stretch of time, with a hint: their ids are in a range.
 
     Ids follow `created_at`, by which `every` row has an index, except for transactions that were
-    open at once.
+    open at the same time.
     """
     start, end = made.ends(now)
     times = every.order_by().values("pk")
@@ -173,28 +171,28 @@ def within_ids(
 def normalised(
     filter_class: type[ListFilter], parameters: Mapping[str, Any]
 ) -> dict[str, list[str]]:
-    """The filters among parameters, as a value that can be stored. Raises InvalidInput.
+    """Filters among parameters, as a value that can be stored. Raises InvalidInput.
 
-    Each filter by its name with its values as texts; `apply_filter` takes it again.
+    Each filter by its name with its values as texts; `apply_filter` reads it.
     """
     return checked(filter_class, parameters).parameters()
 
 
 def checked(filter_class: type[ListFilter], parameters: Mapping[str, Any]) -> ListFilter:
-    """The filter of no rows that the parameters are. Raises InvalidInput with every fault."""
-    asked = filter_class(parameters, queryset=filter_class.Meta.model._default_manager.none())
-    faults = [Finding("is no filter of this list", field=name) for name in asked.unknown()]
-    if not asked.is_valid():
+    """Validated filter over no rows. Raises InvalidInput with every fault."""
+    list_filter = filter_class(parameters, queryset=filter_class.Meta.model._default_manager.none())
+    faults = [Finding("is no filter of this list", field=name) for name in list_filter.unknown()]
+    if not list_filter.is_valid():
         faults += [
             Finding(str(text), field=name)
-            for name, texts in asked.form.errors.items()
+            for name, texts in list_filter.form.errors.items()
             for text in texts
         ]
     if faults:
         raise InvalidInput(faults)
-    return asked
+    return list_filter
 
 
 def is_wanted(word: str, value: Chosen) -> bool:
-    """True when a word passes a filter of words."""
+    """Whether a word passes a filter of words."""
     return word not in value.excluded and (not value.included or word in value.included)

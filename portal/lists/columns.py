@@ -1,6 +1,6 @@
-"""The columns of the lists: what a page can show of a line, and an export tells of it.
+"""Columns of lists, for pages and exports.
 
-Each value is a plain one: a text, a number, a time, or None.
+Each value is plain: a text, a number, a time, or None.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """Where a job was tried last."""
+    """Host and pilot of a job's latest attempt."""
 
     site_name: str
     host: str
@@ -43,7 +43,7 @@ class Tried:
 
 @dataclass(frozen=True, slots=True)
 class JobLine:
-    """A job of the list, with where it belongs and where it was last tried."""
+    """A job with its DAG and its latest attempt."""
 
     job: Job
     node: Node | None
@@ -62,7 +62,7 @@ class JobLine:
 
 @dataclass(frozen=True, slots=True)
 class RequestLine:
-    """A placement request of the list, with the node that it is of."""
+    """A placement request with its node."""
 
     request: PlacementRequest
     node: Node | None
@@ -258,5 +258,9 @@ DOWNTIME_COLUMNS: Sequence[Column] = (
 
 
 def _advertised_at(site: Any) -> Any:
-    told = getattr(site, "advertisement", None)
-    return told.received_at if told is not None and told.invalidated_at is None else None
+    advertisement = getattr(site, "advertisement", None)
+    return (
+        advertisement.received_at
+        if advertisement is not None and advertisement.invalidated_at is None
+        else None
+    )

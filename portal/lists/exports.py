@@ -1,8 +1,8 @@
-"""A list as a file: the rows, columns and order that a page shows, sent while they are read.
+"""Export of a list as CSV or JSON: the rows, columns and order of the page, streamed.
 
-Times are in UTC, whatever zone the page shows. A file has at most MAX_LINES lines, and of a list
-that is partly sorted only what is sorted; one that has not all of them says so in its name, in a
-header, and in JSON before the first line.
+Times are in UTC, whatever zone the page shows. A file has at most MAX_LINES lines, and of a partly
+sorted list only the sorted lines; an incomplete file says so in its name, in a header, and in JSON
+before the first line.
 """
 
 from __future__ import annotations
@@ -36,28 +36,30 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", 
 def send_list(
     kind: ListOf, form: str, parameters: Mapping[str, Any], user: User, *, now: datetime
 ) -> StreamingHttpResponse:
-    """The list as a download. Raises InvalidInput for a filter or a column that there is not."""
+    """Download of the list. Raises InvalidInput for an unknown filter or column."""
     texts = parameters.getlist("columns") if hasattr(parameters, "getlist") else []
     columns = _columns(kind, [name for text in texts for name in text.split(",") if name])
-    asked = {name: value for name, value in _lists(parameters).items() if name not in OF_EXPORT}
-    filters = kind.normalised(asked)
-    question = kind.asked(asked, user, now=now)
-    most = MAX_LINES if question.is_walked else EXACT_UP_TO
-    is_cut = count_up_to(question.qs, most) > most
-    lines = _lines(kind, question, user)
+    filter_values = {
+        name: value for name, value in _lists(parameters).items() if name not in OF_EXPORT
+    }
+    filters = kind.normalised(filter_values)
+    list_filter = kind.filter_of(filter_values, user, now=now)
+    most = MAX_LINES if list_filter.is_walked else EXACT_UP_TO
+    is_cut = count_up_to(list_filter.qs, most) > most
+    lines = _lines(kind, list_filter, user)
     write = _as_csv if form == "csv" else _as_json
     head = {
         "list": kind.name,
         "filters": filters,
-        "sort": question.order.text,
+        "sort": list_filter.order.text,
         "at": _plain(now),
         "is_cut": is_cut,
     }
     answer = StreamingHttpResponse(
         write(columns, lines, head), content_type=f"{TYPES[form]}; charset=utf-8"
     )
-    cut = ("first" if question.is_walked else "sorted-among-latest") + f"-{most}"
-    name = _file_name(kind, question.kept(), form, now, cut=cut if is_cut else "")
+    cut = ("first" if list_filter.is_walked else "sorted-among-latest") + f"-{most}"
+    name = _file_name(kind, list_filter.kept(), form, now, cut=cut if is_cut else "")
     answer["Content-Disposition"] = content_disposition_header(True, name)
     answer["X-Content-Type-Options"] = "nosniff"
     answer["X-Is-Cut"] = "true" if is_cut else "false"
@@ -76,9 +78,9 @@ def _columns(kind: ListOf, names: Sequence[str]) -> list[Column]:
     return kind.shown_columns(names)
 
 
-def _lines(kind: ListOf, asked: ListFilter, user: User) -> Iterator[Any]:
+def _lines(kind: ListOf, list_filter: ListFilter, user: User) -> Iterator[Any]:
     left = MAX_LINES
-    for lines in kind.walk(kind, asked, user):
+    for lines in kind.walk(kind, list_filter, user):
         yield from lines[:left]
         left -= len(lines)
         if left <= 0:
@@ -111,7 +113,7 @@ def _as_json(
 
 
 class _Echo:
-    """A file that gives back what is written to it."""
+    """File object whose `write` returns the text."""
 
     def write(self, text: str) -> str:
         return text

@@ -1,4 +1,4 @@
-"""The filter of lists by the failure group that something belongs to."""
+"""Filter by failure group: things to which a failure of the group happened."""
 
 from __future__ import annotations
 

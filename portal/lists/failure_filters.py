@@ -1,4 +1,4 @@
-"""The filter of failure groups: used by their page, by the API and by the dashboard's figures."""
+"""Filter of failure groups, for their page, the API and the dashboard."""
 
 from __future__ import annotations
 
@@ -67,12 +67,12 @@ class FailureFilter(ListFilter):
         return super()._passing(queryset, leaving=leaving).filter(pk__in=bins.values("group"))
 
     def at_any_time(self, *leaving: str) -> QuerySet[FailureGroup]:
-        """The groups that pass every filter but these, and time and site: for who counts bins."""
+        """Groups that pass every filter except time and site, for counting bins."""
         return super()._passing(self.queryset.all(), leaving=frozenset(leaving))
 
 
 class FailureGroupFilter(FailureFilter):
-    """The same, for who reads groups one after another and counts nothing."""
+    """The same without counts, for reading groups one after another."""
 
     sort = Sorting(
         newest("Made"),

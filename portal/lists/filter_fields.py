@@ -282,8 +282,8 @@ class Described(filters.Filter):
         super().__init__(*positional, **options)
         choices = ", ".join(value for value, _ in options.get("choices", ()))
         parts = [f"{options['label']}.", f"Of {choices}." if choices else "", self.hint]
-        told = {**self.schema, "description": " ".join(filter(None, parts))}
-        extend_schema_field(told)(self)
+        schema = {**self.schema, "description": " ".join(filter(None, parts))}
+        extend_schema_field(schema)(self)
 
 
 class _Chosen(Described):

@@ -1,7 +1,7 @@
-"""The filters of lists: each is used by its page, the API, the figures and what is stored.
+"""Filters of DAGs, nodes, script runs, placements, TaskQueues, pilots and sites.
 
-What can stand in a filter is told in docs/reference/filters.md, and parsed in
-`portal.lists.filter_fields`.
+Each is used by its page, the API, the dashboard and saved filters. docs/reference/filters.md
+describes the syntax, `portal.lists.filter_fields` parses it.
 """
 
 from __future__ import annotations
@@ -271,6 +271,6 @@ class SiteFilter(ListFilter):
 
 
 class NamedSiteFilter(SiteFilter):
-    """The same, for who reads sites one after another, whatever they have to do now."""
+    """The same without the current load, for reading sites one after another."""
 
     sort = Sorting(by_text("name", "Name", "name", "site"))

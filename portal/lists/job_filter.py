@@ -1,4 +1,4 @@
-"""The filter of jobs, of which there are so many that each question needs its index."""
+"""Filter of jobs, of which there are so many that every filter needs an index."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class OfTopic(Numbers):
 
 
 class _Reasons(Texts):
-    """Why jobs are in their state. Few have a reason, and those are found by an index."""
+    """Reason of a job's state. Few jobs have one, and those are found by an index."""
 
     def condition(self, values: Sequence[str]) -> Q:
         """True for jobs with a reason that contains any of the parts."""
@@ -134,8 +134,8 @@ class JobFilter(ListFilter):
 
     @property
     def _beginning(self) -> QuerySet[Any]:
-        asked: Chosen = self.form.cleaned_data["begins"]
-        found = Job.objects.filter(self.filters["begins"].condition(asked.included))
+        chosen: Chosen = self.form.cleaned_data["begins"]
+        found = Job.objects.filter(self.filters["begins"].condition(chosen.included))
         return found.order_by().values("pk")
 
     @cached_property
@@ -172,8 +172,8 @@ class JobFilter(ListFilter):
         if border is not None:
             rows = rows.filter(order.beyond(border, is_back=is_back))
         rows = rows.order_by(*order.by(is_back=is_back)).values_list("sort_key", "pk")
-        asked: Chosen = self.form.cleaned_data["state"] or Chosen()
-        states = [state for state in JobState.values if is_wanted(state, asked)]
+        chosen: Chosen = self.form.cleaned_data["state"] or Chosen()
+        states = [state for state in JobState.values if is_wanted(state, chosen)]
         if not states:
             return []
         first, *others = (rows.filter(state=state)[:limit] for state in states)
@@ -201,10 +201,10 @@ class JobFilter(ListFilter):
         ]
 
     def wider(self) -> list[tuple[str, dict[str, list[str]]]]:
-        """Looking among all jobs for those whose names begin with what they contain."""
+        """Link to a search among all jobs for names that begin with the search text."""
         parts = self.parameters()
         names = parts.pop("name", [])
         if not self._is_cut or "begins" in parts or any(name.startswith("!") for name in names):
             return []
-        told = " or ".join(names)
-        return [(f"Names that begin with {told}, among all jobs", {**parts, "begins": names})]
+        names_text = " or ".join(names)
+        return [(f"Names that begin with {names_text}, among all jobs", {**parts, "begins": names})]

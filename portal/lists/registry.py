@@ -1,6 +1,6 @@
-"""Every list of the portal, described once: for its page, its export, saved filters, bulk actions.
+"""Registry of all lists of the portal: filter, rows and columns for page, export and bulk actions.
 
-`find_list("jobs").chosen(parameters, user)` are the rows that a stored filter means now.
+`find_list("jobs").chosen(parameters, user)` are the rows that a stored filter selects now.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ CHUNK = 1000
 
 @dataclass(frozen=True, slots=True)
 class GroupBy:
-    """An attribute of the rows that is counted by value; `name` is that of its filter."""
+    """Attribute whose values are counted over the rows; `name` is that of its filter."""
 
     name: str
     label: str
@@ -80,38 +80,44 @@ class ListOf:
     groups: Sequence[GroupBy] = ()
     lines: Callable[[Sequence[Any]], Sequence[Any]] = list
     walk: Callable[[ListOf, ListFilter, User], Iterator[Sequence[Any]]] = field(
-        default=lambda kind, asked, user: kind.in_order(asked)
+        default=lambda kind, list_filter, user: kind.in_order(list_filter)
     )
 
-    def asked(
+    def filter_of(
         self, parameters: Mapping[str, Any], user: User, *, now: datetime | None = None
     ) -> ListFilter:
-        """The filter over what the user may see."""
+        """Filter over the rows that the user may see."""
         return self.filter_class(parameters, queryset=self.rows(user), now=now)
 
     def normalised(self, parameters: Mapping[str, Any]) -> dict[str, list[str]]:
-        """The filters among parameters, as a value to be stored. Raises InvalidInput."""
+        """Filters among parameters, as a value to be stored. Raises InvalidInput."""
         return normalised(self.filter_class, parameters)
 
     def chosen(
         self, parameters: Mapping[str, Any], user: User, *, now: datetime | None = None
     ) -> QuerySet[Any]:
-        """The rows that the filter means, of what the user may see. Raises InvalidInput.
+        """Rows that the filter selects among those the user may see. Raises InvalidInput.
 
-        Relative times are seen from `now`.
+        Relative times count back from `now`.
         """
-        return self.asked(self.normalised(parameters), user, now=now).qs
+        return self.filter_of(self.normalised(parameters), user, now=now).qs
 
     def column_names(self) -> list[str]:
         """The names of all columns, in their order."""
         return [column.name for column in self.columns]
 
-    def shown_columns(self, names: Sequence[str], asked: ListFilter | None = None) -> list[Column]:
-        """The columns of these names with those that are always shown; by default the usual.
+    def shown_columns(
+        self, names: Sequence[str], list_filter: ListFilter | None = None
+    ) -> list[Column]:
+        """Columns of these names with those that are always shown; the default ones without names.
 
-        That by which the list is sorted is shown as well.
+        The column by which the list is sorted is included.
         """
-        sorted_by = asked.order.sort.columns[:1] if asked is not None and asked.is_sorted else ()
+        sorted_by = (
+            list_filter.order.sort.columns[:1]
+            if list_filter is not None and list_filter.is_sorted
+            else ()
+        )
         return [
             column
             for column in self.columns
@@ -121,18 +127,18 @@ class ListOf:
         ]
 
     def kept(self, parameters: Mapping[str, Any]) -> dict[str, list[str]]:
-        """The filters among parameters and their order, to be kept of a list. Raises InvalidInput.
+        """Filters among parameters and their order, for a saved filter. Raises InvalidInput.
 
-        A value that `normalised` gives, with `sort` beside the filters.
+        A value as from `normalised`, with `sort` beside the filters.
         """
         return checked(self.filter_class, parameters).kept()
 
-    def in_order(self, asked: ListFilter) -> Iterator[Sequence[Any]]:
-        """All lines that are sorted, so many at a time: none is in memory longer than needed."""
-        rows = asked.some(None, CHUNK)
+    def in_order(self, list_filter: ListFilter) -> Iterator[Sequence[Any]]:
+        """All sorted lines in chunks, so that few are in memory at a time."""
+        rows = list_filter.some(None, CHUNK)
         yield self.lines(rows)
         while len(rows) == CHUNK:
-            rows = asked.some(asked.order.border_of(rows[-1]), CHUNK)
+            rows = list_filter.some(list_filter.order.border_of(rows[-1]), CHUNK)
             yield self.lines(rows)
 
 
@@ -140,8 +146,8 @@ def _jobs(user: User) -> QuerySet[Job]:
     dags = dag_of_outer_job().values("name")
     # With the rows, and not by a question of its own.
     latest = Attempt.objects.filter(job=OuterRef("pk"), number=OuterRef("attempt_number"))
-    told = latest.values(told=JSONObject(host="host", pilot_id="pilot_id"))[:1]
-    return listed_jobs(user).annotate(dag_name=Subquery(dags), latest=Subquery(told))
+    location = latest.values(location=JSONObject(host="host", pilot_id="pilot_id"))[:1]
+    return listed_jobs(user).annotate(dag_name=Subquery(dags), latest=Subquery(location))
 
 
 def _job_lines(jobs: Sequence[Job]) -> list[JobLine]:
@@ -158,16 +164,18 @@ def _request_lines(requests: Sequence[PlacementRequest]) -> list[RequestLine]:
     return [RequestLine(request, nodes.get(request.pk)) for request in requests]
 
 
-def _all_sites(kind: ListOf, asked: ListFilter, user: User) -> Iterator[Sequence[Any]]:
-    wanted = set(asked.qs.values_list("pk", flat=True))
-    lines = in_order(site_lines(user, now=timezone.now()), asked.order)
+def _all_sites(kind: ListOf, list_filter: ListFilter, user: User) -> Iterator[Sequence[Any]]:
+    wanted = set(list_filter.qs.values_list("pk", flat=True))
+    lines = in_order(site_lines(user, now=timezone.now()), list_filter.order)
     yield [line for line in lines if line.site.pk in wanted]
 
 
-def _all_task_queues(kind: ListOf, asked: TaskQueueFilter, user: User) -> Iterator[Sequence[Any]]:
-    after, order = None, TaskQueueOrder(asked.order.text)
+def _all_task_queues(
+    kind: ListOf, list_filter: TaskQueueFilter, user: User
+) -> Iterator[Sequence[Any]]:
+    after, order = None, TaskQueueOrder(list_filter.order.text)
     while True:
-        found = task_queue_page(asked.qs, order=order, after=after, limit=CHUNK)
+        found = task_queue_page(list_filter.qs, order=order, after=after, limit=CHUNK)
         yield found.lines
         if found.following is None:
             return
@@ -175,7 +183,7 @@ def _all_task_queues(kind: ListOf, asked: TaskQueueFilter, user: User) -> Iterat
 
 
 def _entries(user: User) -> QuerySet[AuditEntry]:
-    """Lists count by state; what an entry is about stands for one."""
+    """Audit entries; the list counts by kind of object, which takes the place of a state."""
     return visible_entries(user).annotate(state=F("object_kind"))
 
 
@@ -315,5 +323,5 @@ def find_list(name: str) -> ListOf:
 def apply_filter(
     name: str, parameters: Mapping[str, Any], user: User, *, now: datetime | None = None
 ) -> QuerySet[Any]:
-    """The rows of a list that a stored filter means, of what the user may see."""
+    """Rows that a stored filter selects among those the user may see."""
     return find_list(name).chosen(parameters, user, now=now)

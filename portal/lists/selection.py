@@ -1,7 +1,7 @@
-"""Which rows of a list somebody means: those named, or all that the list showed.
+"""Selection of rows for a bulk operation: named ids, or all rows that a list showed.
 
-A list sends a token along with its rows: its filter, the instant, how many rows it told, and to
-whom. It is signed, so that whoever sends it back means what was seen and nothing else.
+A list sends a signed token along with its rows: its filter, the time, the number of rows, and the
+user. Whoever sends it back means exactly what was shown.
 """
 
 from __future__ import annotations
@@ -31,45 +31,45 @@ _OPERATION_SALT = "pilotage.operation"
 
 
 class SelectionRefused(PilotageError):
-    """What was sent along does not tell which rows are meant: open the list again."""
+    """The token does not identify rows: open the list again."""
 
 
-def token_of(kind: ListOf, asked: ListFilter, total: Count, user: User) -> str:
-    """What a list sends along with its rows: which rows all of them are."""
-    told = {
+def token_of(kind: ListOf, list_filter: ListFilter, total: Count, user: User) -> str:
+    """Signed token of a list: which rows "all rows" are."""
+    content = {
         "list": kind.name,
-        "filters": asked.parameters(),
-        "at": asked.now.isoformat(),
+        "filters": list_filter.parameters(),
+        "at": list_filter.now.isoformat(),
         "count": total.value,
         "about": total.is_estimate,
         "user": user.pk,
     }
-    return signing.dumps(told, salt=_SALT, compress=True)
+    return signing.dumps(content, salt=_SALT, compress=True)
 
 
 def all_shown(token: str, list_name: str, user: User) -> Selection:
     """All rows of the list that sent the token, as they are now. Raises SelectionRefused."""
-    told = _read(token)
-    if told["user"] != user.pk:
+    content = _read(token)
+    if content["user"] != user.pk:
         raise SelectionRefused(
             "This selection was made by somebody else: open the list yourself and select anew."
         )
-    if told["list"] != list_name:
-        raise SelectionRefused(f"This selection is one of {told['list']}, not of {list_name}.")
-    instant = datetime.fromisoformat(told["at"])
+    if content["list"] != list_name:
+        raise SelectionRefused(f"This selection is one of {content['list']}, not of {list_name}.")
+    instant = datetime.fromisoformat(content["at"])
     return Selection(
         list_name=list_name,
-        rows=apply_filter(list_name, told["filters"], user, now=instant),
-        filters=told["filters"],
+        rows=apply_filter(list_name, content["filters"], user, now=instant),
+        filters=content["filters"],
         snapshot_at=instant,
-        shown=told["count"],
-        is_estimate=told["about"],
+        shown=content["count"],
+        is_estimate=content["about"],
     )
 
 
 def _read(token: str) -> dict[str, Any]:
     try:
-        told: dict[str, Any] = signing.loads(token, salt=_SALT, max_age=TOKEN_LIFE_S)
+        content: dict[str, Any] = signing.loads(token, salt=_SALT, max_age=TOKEN_LIFE_S)
     except signing.SignatureExpired as error:
         raise SelectionRefused(
             "The list was opened more than a day ago: open it again and select anew."
@@ -79,20 +79,20 @@ def _read(token: str) -> dict[str, Any]:
             "This selection does not come from a list of this portal, or was changed on its way: "
             "open the list again and select anew."
         ) from error
-    return told
+    return content
 
 
 def by_filter(
     list_name: str, filters: Mapping[str, Any], user: User, *, now: datetime
 ) -> Selection:
-    """All rows that fit a filter now. Raises NotFound, InvalidInput."""
+    """All rows that pass a filter now. Raises NotFound, InvalidInput."""
     kept = find_list(list_name).normalised(filters)
     rows = apply_filter(list_name, kept, user, now=now)
     return Selection(list_name, rows, filters=kept, snapshot_at=now)
 
 
 def named(list_name: str, ids: Sequence[int], user: User) -> Selection:
-    """These rows. Raises NotFound for one that there is not, or that the user may not see."""
+    """Rows with these ids. Raises NotFound for one that is missing or that the user may not see."""
     wanted = set(ids)
     if not wanted:
         raise InvalidInput.of("Nothing is selected: tick some rows first.", field="ids")
@@ -108,7 +108,7 @@ def named(list_name: str, ids: Sequence[int], user: User) -> Selection:
 
 
 def numbers(texts: Sequence[str]) -> list[int]:
-    """Ids as a form sends them. Raises NotFound for one that is none."""
+    """Ids from a form. Raises NotFound for a text that is no id."""
     for text in texts:
         if not (text.isascii() and text.isdigit() and len(text) <= 18):
             raise NotFound(f"There is nothing with the number {text[:40]!r}.")
@@ -116,9 +116,9 @@ def numbers(texts: Sequence[str]) -> list[int]:
 
 
 def still_matching(operation: BulkOperation) -> QuerySet[Any] | None:
-    """The rows that fit the operation's filter now; None when its objects were named.
+    """Rows that pass the operation's filter now; None when its objects were named.
 
-    Relative times are seen from when the list was shown.
+    Relative times count back from when the list was shown.
     """
     if operation.filters is None:
         return None
@@ -128,21 +128,21 @@ def still_matching(operation: BulkOperation) -> QuerySet[Any] | None:
 
 
 def operation_token(operation: BulkOperation) -> str:
-    """With this a program confirms the preview that it was given."""
-    told = {"operation": operation.pk, "user": operation.owner_id}
-    return signing.dumps(told, salt=_OPERATION_SALT)
+    """Token by which a program confirms a preview."""
+    content = {"operation": operation.pk, "user": operation.owner_id}
+    return signing.dumps(content, salt=_OPERATION_SALT)
 
 
 def operation_of(token: str, user: User) -> int:
-    """The operation that a token confirms. Raises SelectionRefused."""
+    """Operation that a token confirms. Raises SelectionRefused."""
     try:
-        told = signing.loads(token, salt=_OPERATION_SALT, max_age=TOKEN_LIFE_S)
+        content = signing.loads(token, salt=_OPERATION_SALT, max_age=TOKEN_LIFE_S)
     except signing.SignatureExpired as error:
         raise SelectionRefused("This preview is more than a day old: ask for a new one.") from error
     except signing.BadSignature as error:
         raise SelectionRefused(
             "This operation_token does not come from a preview of this portal."
         ) from error
-    if told["user"] != user.pk:
+    if content["user"] != user.pk:
         raise SelectionRefused("This operation_token was given to somebody else.")
-    return int(told["operation"])
+    return int(content["operation"])

@@ -1,7 +1,7 @@
-"""The order of a list: what it can be sorted by, in the address, and how a page begins in it.
+"""Sort orders of lists, the `sort` parameter, and keyset borders for paging.
 
-`sort=priority` is rising, `sort=-priority` falling; rows that have no value come last in both. Rows
-with equal values come by their ids, so that each has one place and a page can begin behind any.
+`sort=priority` is ascending, `sort=-priority` descending; rows without a value come last in both.
+Rows with equal values are ordered by id, so that a page can begin behind any row.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _ID = re.compile(r"[0-9]{1,18}")
 
 @dataclass(frozen=True, slots=True)
 class Sort:
-    """What a list can be sorted by, and what both directions are called.
+    """Sort key of a list, with labels of both directions.
 
-    `field` is where the value is found, `kind` what it is. It stands in the heads of `columns`;
-    the first click on one gives the falling order, if it `falls_first`.
+    `field` is the lookup of the value, `kind` its type. It belongs to the heads of `columns`; the
+    first click gives the descending order, if it `falls_first`.
     """
 
     name: str
@@ -50,9 +50,9 @@ class Sort:
 
 @dataclass(frozen=True, slots=True)
 class Border:
-    """The place of a row in a sorted list; its text can stand in an address.
+    """Position of a row in a sorted list, for addresses.
 
-    The key of rows in the order of their ids `is_id` itself.
+    In the order of ids the key is the id itself (`is_id`).
     """
 
     key: Any
@@ -70,7 +70,7 @@ class Border:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """One of both directions of a sort."""
+    """One direction of a sort."""
 
     sort: Sort
     is_falling: bool
@@ -82,12 +82,12 @@ class Order:
 
     @property
     def words(self) -> str:
-        """How it is told."""
+        """Label of the order."""
         return self.sort.falling if self.is_falling else self.sort.rising
 
     @property
     def turned(self) -> Order:
-        """The opposite."""
+        """Opposite order."""
         return Order(self.sort, not self.is_falling)
 
     @property

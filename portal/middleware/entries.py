@@ -1,4 +1,4 @@
-"""The doors of the portal: what cannot be stored is refused before a view sees it."""
+"""Middleware that refuses addresses and forms with values that the database cannot store."""
 
 from __future__ import annotations
 

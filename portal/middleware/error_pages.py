@@ -1,7 +1,6 @@
-"""The pages that say why there is no other page: what happened, what to do next, the request's id.
+"""Error pages for people: what happened, what to do next, and the request id.
 
-They are made without the database, without the session and without the user, since any of these
-may be what is missing.
+They need neither database nor session nor user, since any of these may be missing.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from django.template.loader import render_to_string
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """What a status means for people, and what they can do."""
+    """Explanation of a status, and advice."""
 
     title: str
     detail: str
@@ -96,7 +95,7 @@ def error_page(
     trouble: Trouble | None = None,
     detail: str = "",
 ) -> HttpResponse:
-    """The page of a status; `detail` says more exactly what happened."""
+    """Error page of a status; `detail` adds what exactly happened."""
     found = trouble or TROUBLES[status]
     context = {
         "status": status.value,

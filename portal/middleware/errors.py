@@ -1,4 +1,4 @@
-"""Requests that no view answers: pages for people, problem details below `/api/`."""
+"""Error handlers: pages for people, problem details below `/api/`."""
 
 from __future__ import annotations
 

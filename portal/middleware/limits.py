@@ -1,4 +1,4 @@
-"""What strangers may send, and what others may keep of the answers."""
+"""Middleware for body size limits and cache headers."""
 
 from __future__ import annotations
 

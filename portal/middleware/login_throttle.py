@@ -1,7 +1,7 @@
-"""Wrong passwords: counted in the cache by account and by address, which bounds guessing.
+"""Login throttle: wrong passwords, counted in the cache by account and by address.
 
-A guess is counted before the password is looked at, and taken back when it was right: so many that
-come at once are no more than so many one after another.
+A guess is counted before the password is checked, and taken back when it was right: parallel
+guesses are bounded like consecutive ones.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ class TooManyGuesses(TooMany):
 
 
 def counted_guess(request: HttpRequest, username: str, check: Callable[[], T]) -> T:
-    """What `check` says of a password: true is right. Raises TooManyGuesses without asking it.
+    """Result of `check`, which verifies a password. Raises TooManyGuesses without calling it.
 
-    Without a cache nobody is locked out: it is ours alone to lose, nobody can take it away to guess
-    on, and an operator who repairs the portal has to get in. The log tells.
+    Without a cache nobody is locked out: an attacker cannot take the cache away, and an operator
+    who repairs the portal has to get in. The log records it.
     """
     keys = _keys(request, username)
     bounds = (FAILURES_PER_ACCOUNT, FAILURES_PER_ADDRESS)

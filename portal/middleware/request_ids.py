@@ -1,4 +1,4 @@
-"""A name for every request: in the log, in the audit trail, and in the answer."""
+"""Request ids in the log, in the audit trail, and in the response."""
 
 from __future__ import annotations
 

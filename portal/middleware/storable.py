@@ -1,9 +1,9 @@
-"""What a request brings and PostgreSQL could not store is refused at the door, with its name.
+"""Checks of request values that PostgreSQL cannot store, with the name of each faulty field.
 
-A text of the database has no null character and no half of a surrogate pair, and a whole number has
-64 bits at most. Each kind of entry is checked in one place: addresses and forms by the middleware
-of `portal.middleware.entries`, numbers in addresses by `Int8`, JSON by `portal.api.parsing`,
-messages of pilots by `portal.pilot_api.bodies`.
+A text of the database has no null character and no half of a surrogate pair, and an integer has at
+most 64 bits. Each kind of entry is checked in one place: addresses and forms by the middleware of
+`portal.middleware.entries`, numbers in addresses by `Int8`, JSON by `portal.api.parsing`, messages
+of pilots by `portal.pilot_api.bodies`.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def _inner(value: Any) -> Iterable[tuple[Any, Any]]:
 
 
 def _inside(place: str, name: Any) -> str:
-    return ".".join(filter(None, (place, _told(str(name)))))
+    return ".".join(filter(None, (place, _shown_name(str(name)))))
 
 
 def _of_names(value: Mapping[str, Any]) -> set[str]:
@@ -100,7 +100,7 @@ def _fault_of_text(text: str) -> str:
 def _faults_of_texts(named: Iterable[tuple[str, str]]) -> Iterator[Finding]:
     for name, text in named:
         if fault := _fault_of_text(name) or _fault_of_text(text):
-            yield Finding(fault, field=_told(name))
+            yield Finding(fault, field=_shown_name(name))
 
 
 def faults_of_query(query: str) -> Iterator[Finding]:
@@ -110,13 +110,13 @@ def faults_of_query(query: str) -> Iterator[Finding]:
     for pair in query.encode("latin-1", errors="replace").split(b"&"):
         name, _, value = pair.partition(b"=")
         raw_name, raw = unquote_to_bytes(name), unquote_to_bytes(value)
-        told = _told(raw_name.decode(errors="replace"))
+        shown_name = _shown_name(raw_name.decode(errors="replace"))
         try:
             fault = _fault_of_text(raw_name.decode()) or _fault_of_text(raw.decode())
         except UnicodeDecodeError:
             fault = _NO_UTF8
         if fault:
-            yield Finding(fault, field=told)
+            yield Finding(fault, field=shown_name)
 
 
 def faults_of_headers(request: HttpRequest) -> Iterator[Finding]:
@@ -136,5 +136,5 @@ def _is_utf8(encoding: str) -> bool:
         return False
 
 
-def _told(name: str) -> str:
+def _shown_name(name: str) -> str:
     return _NO_TEXT.sub("\N{REPLACEMENT CHARACTER}", name[:_NAME_TOLD])

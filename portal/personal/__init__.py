@@ -1,1 +1,1 @@
-"""What people keep of the portal for themselves: saved filters, and how pages look to them."""
+"""Saved filters and display preferences of users."""

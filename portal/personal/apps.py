@@ -1,4 +1,4 @@
-"""What people keep of the portal for themselves, as a Django app."""
+"""Django app of saved filters and preferences."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who is logged in, read together with how pages look to them and how much they have to read."""
+"""Authentication backend that reads a user with preferences and unread notices in one query."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from wms.notices.selectors import with_unread
 class WithPreferences(ModelBackend):
     """Accounts with passwords.
 
-    Every page needs the preferences and the number of unread notices: they cost no query more.
+    Every page needs the preferences and the number of unread notices: they take no further query.
     """
 
     def authenticate(

@@ -1,4 +1,4 @@
-"""What every template may ask of the user's preferences."""
+"""Template context: the user's preferences."""
 
 from __future__ import annotations
 

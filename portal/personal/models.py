@@ -1,4 +1,4 @@
-"""Saved filters, and how pages look to a user."""
+"""Models of saved filters and display preferences."""
 
 from __future__ import annotations
 

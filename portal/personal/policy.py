@@ -1,7 +1,7 @@
-"""Who may change what is saved.
+"""Permissions on saved filters.
 
-Everybody keeps filters and preferences of their own. To share a filter with all others needs the
-role user; a shared filter is changed by its owner, and also by operators.
+Everybody has filters and preferences of their own. Sharing a filter with all others needs the role
+user; a shared filter is changed by its owner, and also by operators.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""In which time zone the times of a page are shown.
+"""Time zone in which a page shows times.
 
-The zone belongs to the answer that is being made: `shown_in` sets it for the templates below. It is
-not Django's current time zone, by which forms would read what people type.
+The zone belongs to the current answer: `shown_in` sets it for the templates rendered inside. It is
+not Django's current time zone, in which forms would read input.
 """
 
 from __future__ import annotations

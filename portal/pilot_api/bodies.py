@@ -1,4 +1,4 @@
-"""Reading the JSON bodies of pilots' requests: bounded, strict, and every fault with its field."""
+"""Parsing of pilots' JSON bodies: bounded, strict, and every fault with its field."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether who asked still waits for the answer."""
+"""Detection of a client that no longer waits for the answer."""
 
 from __future__ import annotations
 

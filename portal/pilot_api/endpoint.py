@@ -1,4 +1,4 @@
-"""What all requests of pilots have in common: method, credential, errors as problem details."""
+"""Decorators of the pilot API's views: method, credential, errors as problem details."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What pilots send and receive, between JSON and the values of the domain."""
+"""Conversion of pilots' messages between JSON and domain values."""
 
 from __future__ import annotations
 
@@ -40,16 +40,16 @@ def read_node(fields: Fields) -> dict[str, Any]:
 
 def read_beat(fields: Fields) -> Beat:
     """A heartbeat: the attempts at hand, and what their payloads tell and use."""
-    told = [(_read_attempt(each), each) for each in fields.objects("jobs")]
+    attempts = [(_read_attempt(each), each) for each in fields.objects("jobs")]
     totals = _numbers(fields, "totals", _TOTALS)
     return Beat(
-        running=tuple(ref for ref, _ in told),
+        running=tuple(ref for ref, _ in attempts),
         attributes={
             ref: each.object("attributes").attributes()
-            for ref, each in told
+            for ref, each in attempts
             if each.has("attributes")
         },
-        usage={ref: _numbers(each, "usage", _USAGE) for ref, each in told if each.has("usage")},
+        usage={ref: _numbers(each, "usage", _USAGE) for ref, each in attempts if each.has("usage")},
         load=_numbers(fields, "load", _LOAD) if fields.has("load") else None,
         is_draining=fields.has("is_draining") and fields.flag("is_draining"),
         sequence=fields.integer("sequence", maximum=2**63 - 1) if fields.has("sequence") else 0,
@@ -104,13 +104,13 @@ def _read_resource(fields: Fields, pilot: Pilot) -> Resource:
     where the queue leaves it open; and a pilot may take fewer jobs, by requiring more tags.
     """
     offer = queue_offer(pilot.queue)
-    said = _read_amounts(fields)
+    offered = _read_amounts(fields)
     platform = fields.text("platform", max_length=64)
     fields.texts("tags")
     required = {*offer.required_tags, *fields.texts("required_tags")}
     mine = replace(
         offer,
-        **{name: min(said[name], getattr(offer, name)) for name in said},
+        **{name: min(offered[name], getattr(offer, name)) for name in offered},
         platform=offer.platform or platform,
         required_tags=tuple(sorted(required)),
     )

@@ -1,4 +1,4 @@
-"""What pilots fetch before they register, by hash and without a credential, and what they find."""
+"""Pilot API before registration: agent files by hash, unfit nodes and check results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Addresses of the pilot API; to be included under `pilot/v1/`."""
+"""URL patterns of the pilot API, included under `pilot/v1/`."""
 
 from __future__ import annotations
 

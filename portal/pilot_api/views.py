@@ -1,4 +1,4 @@
-"""The pilot API: the only thing that a worker node ever talks to."""
+"""Views of the pilot API, the only service that worker nodes call."""
 
 from __future__ import annotations
 
@@ -71,26 +71,26 @@ def heartbeat(request: HttpRequest) -> HttpResponse:
 @for_pilot
 def claim(request: HttpRequest, pilot: Pilot) -> HttpResponse:
     """The pilot asks for a job, and may wait for one."""
-    asked = messages.read_claim(read_body(request), pilot)
-    if not asked.wait_s:
-        return JsonResponse(messages.claim_json(_claimed(pilot, asked)))
+    claim_request = messages.read_claim(read_body(request), pilot)
+    if not claim_request.wait_s:
+        return JsonResponse(messages.claim_json(_claimed(pilot, claim_request)))
     answer, is_held = claim_and_wait(
         pilot,
-        asked.resource,
-        claim_key=asked.key,
-        unreported=asked.unreported,
-        wait_s=asked.wait_s,
+        claim_request.resource,
+        claim_key=claim_request.key,
+        unreported=claim_request.unreported,
+        wait_s=claim_request.wait_s,
         is_there=partial(is_connected, request),
     )
     return JsonResponse({**messages.claim_json(answer), "is_held": is_held})
 
 
-def _claimed(pilot: Pilot, asked: messages.Claim) -> claims.ClaimAnswer:
+def _claimed(pilot: Pilot, claim_request: messages.Claim) -> claims.ClaimAnswer:
     return claims.claim_job(
         pilot,
-        asked.resource,
-        claim_key=asked.key,
-        unreported=asked.unreported,
+        claim_request.resource,
+        claim_key=claim_request.key,
+        unreported=claim_request.unreported,
         now=timezone.now(),
     )
 
@@ -158,9 +158,9 @@ def report(request: HttpRequest, pilot: Pilot, *, job: int, attempt: int) -> Htt
     now = timezone.now()
     if event == "ended":
         end = messages.read_end(body)
-        asked = _read_next_claim(request, body, pilot)
+        claim_request = _read_next_claim(request, body, pilot)
         attempts.end_attempt(job, attempt, pilot_id=pilot.pk, end=end, actor=actor, now=now)
-        return JsonResponse({"accepted": True, **_next_claim(pilot, asked)})
+        return JsonResponse({"accepted": True, **_next_claim(pilot, claim_request)})
     if event == "started":
         attempts.start_attempt(job, attempt, pilot_id=pilot.pk, actor=actor, now=now)
     else:
@@ -184,12 +184,12 @@ def _read_next_claim(request: HttpRequest, body: Fields, pilot: Pilot) -> messag
     return messages.read_claim(body.object("claim"), pilot)
 
 
-def _next_claim(pilot: Pilot, asked: messages.Claim | None) -> dict[str, Any]:
+def _next_claim(pilot: Pilot, claim_request: messages.Claim | None) -> dict[str, Any]:
     """The claim's answer beside that of the report, which stands whatever becomes of the claim."""
-    if asked is None:
+    if claim_request is None:
         return {}
     try:
-        answer = _claimed(pilot, asked)
+        answer = _claimed(pilot, claim_request)
     except (PilotageError, DatabaseError) as error:
         log.warning("claim_in_report_failed", pilot=str(pilot.uuid), error=str(error))
         return {"claim": None}

@@ -1,1 +1,1 @@
-"""What keeps this installation from doing its work, or from doing it safely."""
+"""Self-test of the installation: findings about what does not work, or not safely."""

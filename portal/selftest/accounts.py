@@ -1,4 +1,4 @@
-"""Whether there is somebody who can configure the portal."""
+"""Check that somebody can configure the portal."""
 
 from __future__ import annotations
 

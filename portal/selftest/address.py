@@ -1,4 +1,4 @@
-"""Whether people and pilots can reach the portal at the address that it tells them."""
+"""Checks of the public address: whether people and pilots can reach the portal there."""
 
 from __future__ import annotations
 
@@ -26,27 +26,27 @@ def reachable(
 ) -> Iterator[Finding]:
     """Whether worker nodes can call it; `far_queues` have theirs on other hosts."""
     host = urlsplit(public_url).hostname or ""
-    told = f"PILOTAGE_PUBLIC_URL is {public_url}"
+    setting = f"PILOTAGE_PUBLIC_URL is {public_url}"
     name_it = "Set PILOTAGE_PUBLIC_URL to an address that worker nodes can call, and start anew."
     if _is_everywhere_itself(host):
         if far_queues:
             yield error(
                 Code.ADDRESS_IS_LOOPBACK,
-                f"{told}, which on every host is that host itself.",
+                f"{setting}, which on every host is that host itself.",
                 f"Pilots on other hosts never find the portal: {_named(far_queues)}.",
                 name_it,
             )
         else:
-            yield ok(Code.ADDRESS, f"{told}: all queues are on this host.")
+            yield ok(Code.ADDRESS, f"{setting}: all queues are on this host.")
     elif not knows(host):
         yield error(
             Code.ADDRESS_DOES_NOT_RESOLVE,
-            f"{told}, and this host knows no address of {host or 'no name'}.",
+            f"{setting}, and this host knows no address of {host or 'no name'}.",
             "Pilots call this address, those of queues on this host too.",
             f"Enter the name in the DNS, or: {name_it}",
         )
     else:
-        yield ok(Code.ADDRESS, f"{told}.")
+        yield ok(Code.ADDRESS, f"{setting}.")
 
 
 def served(

@@ -1,4 +1,4 @@
-"""What the checks look at, as it is on this host and in the database now."""
+"""Facts about this host, the database and the broker that the checks need."""
 
 from __future__ import annotations
 
@@ -101,15 +101,15 @@ def broker() -> Broker:
     )
     try:
         # An account may always say hello, whatever else it may not.
-        told = _pairs(client.execute_command("HELLO"))
-        name = {"valkey": "Valkey"}.get(told.get("server", ""), "Redis")
+        hello = _pairs(client.execute_command("HELLO"))
+        name = {"valkey": "Valkey"}.get(hello.get("server", ""), "Redis")
         try:
             info: dict[str, Any] = client.info()
         except redis.exceptions.NoPermissionError:
-            return Broker(name, told.get("version", ""))
+            return Broker(name, hello.get("version", ""))
         return Broker(
             name,
-            told.get("version", ""),
+            hello.get("version", ""),
             may_ask=True,
             writes=bool(info.get("aof_enabled")) or _is_saved(client),
             policy=str(info.get("maxmemory_policy", "")),

@@ -1,4 +1,4 @@
-"""What keeps scripts and payloads on this host from the portal, whose account they would have."""
+"""Checks that scripts and payloads on this host are fenced off from the portal's account."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a self-test tells: a finding has a code, and a level that says how bad it is."""
+"""Findings of the self-test: code, level, and texts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Known faults of releases of Python, as far as they matter here."""
+"""Known faults of Python releases that affect Pilotage."""
 
 from __future__ import annotations
 

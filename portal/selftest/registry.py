@@ -1,4 +1,4 @@
-"""All checks of an installation, and how they are run."""
+"""Registry of all checks of an installation, and running them."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def clock() -> Iterable[Finding]:
 def broker() -> Iterator[Finding]:
     """Which broker there is."""
     try:
-        told = facts.broker()
+        state = facts.broker()
     except RedisError as fault:
         yield error(
             Code.BROKER_UNREACHABLE,
@@ -93,7 +93,7 @@ def broker() -> Iterator[Finding]:
             "Look at var/log/redis.log, or at REDIS_URL.",
         )
         return
-    yield from servers.broker(told)
+    yield from servers.broker(state)
 
 
 def disk() -> Iterable[Finding]:

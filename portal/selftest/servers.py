@@ -1,4 +1,4 @@
-"""The servers that the portal relies on, and the room on its disk."""
+"""Checks of PostgreSQL, the clock, the broker, and free disk space."""
 
 from __future__ import annotations
 
@@ -69,10 +69,10 @@ def clock(difference_s: float, round_trip_s: float) -> Iterator[Finding]:
     )
 
 
-def broker(told: Broker) -> Iterator[Finding]:
+def broker(answer: Broker) -> Iterator[Finding]:
     """Of Valkey or Redis: its version, and what matters of its settings where they may be read."""
-    name = f"{told.name} {told.version}"
-    if _numbers(told.version) < OLDEST_BROKER:
+    name = f"{answer.name} {answer.version}"
+    if _numbers(answer.version) < OLDEST_BROKER:
         yield error(
             Code.BROKER_TOO_OLD,
             f"The broker is {name}, older than {_dotted(OLDEST_BROKER)}.",
@@ -81,22 +81,22 @@ def broker(told: Broker) -> Iterator[Finding]:
         )
         return
     yield ok(Code.BROKER, f"The broker is {name}; nothing is lost with what it holds.")
-    if told.may_ask:
+    if answer.may_ask:
         yield warning(
             Code.BROKER_ACCOUNT,
             "The portal's account at the broker may do more than the portal needs.",
             "Who gets at its password may read and stop everything there.",
             "Give it the commands of docs/how-to/run-the-broker.md, and no others.",
         )
-    if told.policy not in {"", "volatile-lru"}:
+    if answer.policy not in {"", "volatile-lru"}:
         yield warning(
             Code.BROKER_POLICY,
-            f"The broker's maxmemory-policy is {told.policy}.",
+            f"The broker's maxmemory-policy is {answer.policy}.",
             "Where all keys may go, messages get lost when memory is full; with noeviction a full "
             "cache stops them. Work then waits for the next period.",
             "Set maxmemory-policy to volatile-lru, and a maxmemory.",
         )
-    if told.writes:
+    if answer.writes:
         yield warning(
             Code.BROKER_WRITES,
             "The broker writes what it holds to disk.",

@@ -1,7 +1,7 @@
-"""Unpacking what was sent as one archive, within bounds: zip, tar, and tar packed by gzip.
+"""Safe unpacking of uploaded archives: zip, tar, and tar with gzip.
 
-Nothing is written under a name of the archive. All contents go into one nameless file, in which
-each can be read; names are judged by `wms.jobs.content.paths`, as those of single files are.
+Nothing is written under a name of the archive. All contents go into one nameless file; names are
+checked by `wms.jobs.content.paths`, as those of single files are.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import zlib
 from collections.abc import Iterator, Mapping
 from typing import IO, Any, BinaryIO
 
-from matching.patience import Patience
+from matching.deadline import Deadline
 from wms.core.errors import Finding, InvalidInput, TooLarge
 from wms.jobs.content.paths import checked_path
 
@@ -108,9 +108,9 @@ class _Window(io.RawIOBase):
 class _Gunzipped(io.RawIOBase):
     """What the files of gzip in a stream hold, one behind another."""
 
-    def __init__(self, stream: IO[bytes], patience: Patience) -> None:
+    def __init__(self, stream: IO[bytes], deadline: Deadline) -> None:
         super().__init__()
-        self._stream, self._patience = stream, patience
+        self._stream, self._patience = stream, deadline
         self._inflater = zlib.decompressobj(_GZIP_WINDOW)
         self._packed, self._parts = b"", 1
 
@@ -145,18 +145,18 @@ class _Gunzipped(io.RawIOBase):
         return True
 
 
-def _check(patience: Patience) -> None:
+def _check(deadline: Deadline) -> None:
     """Raise TooLarge when the time is up."""
-    if patience.is_over:
-        raise TooLarge(f"The archive takes longer than {patience.limit_s:g} s to unpack.")
+    if deadline.is_over:
+        raise TooLarge(f"The archive takes longer than {deadline.limit_s:g} s to unpack.")
 
 
 class _Rationed(io.RawIOBase):
-    """A stream of which no more may be read than it was given `left` for."""
+    """Stream that can be read only until its deadline or its byte limit."""
 
-    def __init__(self, stream: IO[bytes], patience: Patience) -> None:
+    def __init__(self, stream: IO[bytes], deadline: Deadline) -> None:
         super().__init__()
-        self._stream, self._patience, self.left = stream, patience, 0
+        self._stream, self._patience, self.left = stream, deadline, 0
 
     def readable(self) -> bool:
         return True
@@ -170,7 +170,7 @@ class _Rationed(io.RawIOBase):
         return chunk
 
 
-def unpack(stream: BinaryIO, *, name: str, limit_bytes: int, patience: Patience) -> Unpacked:
+def unpack(stream: BinaryIO, *, name: str, limit_bytes: int, deadline: Deadline) -> Unpacked:
     """The plain files of an archive. Raises InvalidInput with every fault, or TooLarge."""
     stream.seek(0)
     start = stream.read(2)
@@ -179,8 +179,8 @@ def unpack(stream: BinaryIO, *, name: str, limit_bytes: int, patience: Patience)
     members = _zipped if start == b"PK" else _tarred
     left = limit_bytes
     try:
-        for member, content, fault in members(stream, limit_bytes, patience):
-            _check(patience)
+        for member, content, fault in members(stream, limit_bytes, deadline):
+            _check(deadline)
             path, fault = _path(member, fault, unpacked)
             if fault:
                 findings.append(Finding(f"{member[:200]!r} {fault}", file=name))
@@ -214,8 +214,8 @@ def _path(member: str, fault: str, known: Unpacked) -> tuple[str, str]:
     return path, "is there twice" if path in known else ""
 
 
-def _tarred(stream: BinaryIO, limit_bytes: int, patience: Patience) -> Iterator[_Member]:
-    rationed = _Rationed(_decompressed(stream, patience), patience)
+def _tarred(stream: BinaryIO, limit_bytes: int, deadline: Deadline) -> Iterator[_Member]:
+    rationed = _Rationed(_decompressed(stream, deadline), deadline)
     rationed.left = _MEMBER_HEAD_BYTES
     passed_over = 0
     with tarfile.open(fileobj=rationed, mode="r|") as archive:
@@ -239,13 +239,13 @@ def _tarred(stream: BinaryIO, limit_bytes: int, patience: Patience) -> Iterator[
     raise tarfile.TarError(f"it has more than {_MAX_MEMBERS} members")
 
 
-def _decompressed(stream: BinaryIO, patience: Patience) -> IO[bytes]:
+def _decompressed(stream: BinaryIO, deadline: Deadline) -> IO[bytes]:
     start = stream.read(2)
     stream.seek(0)
-    return _Gunzipped(stream, patience) if start == _GZIP else stream
+    return _Gunzipped(stream, deadline) if start == _GZIP else stream
 
 
-def _zipped(stream: BinaryIO, limit_bytes: int, patience: Patience) -> Iterator[_Member]:
+def _zipped(stream: BinaryIO, limit_bytes: int, deadline: Deadline) -> Iterator[_Member]:
     _check_zip_directory(stream)
     with zipfile.ZipFile(stream) as archive:
         for member in archive.infolist():

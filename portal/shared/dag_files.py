@@ -1,4 +1,4 @@
-"""Sending the files that are made of a DAG on demand, while they are made."""
+"""Streamed downloads of files that are generated from a DAG."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The drawings of DAGs, made once and kept in the cache; without a cache they are made anew.
+"""Layouts of DAG graphs, cached; without a cache they are computed anew.
 
-What depends on the states of all nodes is kept as well, until the next event of the DAG.
+What depends on node states is cached as well, until the next event of the DAG.
 """
 
 from __future__ import annotations

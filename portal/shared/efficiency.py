@@ -1,4 +1,4 @@
-"""What people ask of the accounts of core-seconds, by page or API."""
+"""Efficiency queries: core-seconds of some days and sites, for page and API."""
 
 from __future__ import annotations
 

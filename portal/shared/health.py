@@ -1,4 +1,4 @@
-"""Whether this process lives, and whether the portal can do its work."""
+"""Health endpoints: /health/live and /health/ready."""
 
 from __future__ import annotations
 

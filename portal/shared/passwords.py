@@ -1,4 +1,4 @@
-"""The form by which one changes one's own password, on one's page and in the administration."""
+"""Form to change one's own password, for the account page and the administration."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Refusals in the form of problem details (RFC 9457), as all faces for programs tell them."""
+"""Problem details (RFC 9457) of refused requests, for all APIs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can be read line by line, on pages and by the API: from where it comes, or why not."""
+"""Logs of attempts, pilots, scripts and files: source of the text, or why it is missing."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
-from matching.patience import Patience
+from matching.deadline import Deadline
 from portal.shared.sizes import size
 from wms.core.errors import NotFound
 from wms.dags.models import ScriptRun
@@ -39,7 +39,7 @@ _GAPS_TOLD = 3
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """A text with where it stands: `missing` tells why nothing of it is here, `note` what lacks.
+    """Text of a log; `missing` is the reason why there is none, `note` describes gaps.
 
     One that `is_growing` may be longer the next time; its first bytes stay the same.
     """
@@ -63,9 +63,9 @@ class Log:
         return f'"{self.text.size_bytes}-{int(self.is_growing)}"'
 
 
-def counting_time() -> Patience:
+def counting_time() -> Deadline:
     """How long a request may count lines."""
-    return Patience(time.monotonic, _COUNTING_S)
+    return Deadline(time.monotonic, _COUNTING_S)
 
 
 def attempt_of(job: Job, number: int) -> Attempt:
@@ -104,7 +104,8 @@ def _final(path: Path, size_bytes: int, name: str) -> Log:
     note = ""
     if text.gaps:
         limit = size(LOG_LIMIT_BYTES // 2)
-        note = f"{_told(text.gaps)} Of a long output a pilot keeps the first and the last {limit}."
+        missing = _gap_sentence(text.gaps)
+        note = f"{missing} Of a long output a pilot keeps the first and the last {limit}."
     return Log(text, name, note=note, counts_at=counts_path(path))
 
 
@@ -143,8 +144,8 @@ def _what_lacks(text: Text, *, is_open: bool) -> str:
     if text.gaps:
         limit = size(HALF_BYTES)
         notes.append(
-            f"{_told(text.gaps)} A payload may print faster than its pilot sends; and of a long "
-            f"output the first and the last {limit} are kept."
+            f"{_gap_sentence(text.gaps)} A payload may print faster than its pilot sends; and of a "
+            f"long output the first and the last {limit} are kept."
         )
         if is_open:
             notes.append("When it ends, its pilot sends what lacks of these.")
@@ -153,7 +154,7 @@ def _what_lacks(text: Text, *, is_open: bool) -> str:
     return " ".join(notes)
 
 
-def _told(gaps: Sequence[Gap]) -> str:
+def _gap_sentence(gaps: Sequence[Gap]) -> str:
     """How much is not here, and where."""
     places = [f"bytes {gap.start} to {gap.end}" for gap in gaps[-_GAPS_TOLD:]]
     more = f" and {len(gaps) - _GAPS_TOLD} earlier gaps" if len(gaps) > _GAPS_TOLD else ""
@@ -170,10 +171,10 @@ def log_of_pilot(pilot: Pilot, *, limit_bytes: int) -> Log:
     stored = stored_log(pilot)
     if stored is not None:
         return stored_log_of_pilot(pilot, stored)
-    asked = asked_log(pilot, limit_bytes=limit_bytes)
-    missing = asked.error or ("" if asked.text else "The pilot has printed nothing.")
+    log_answer = asked_log(pilot, limit_bytes=limit_bytes)
+    missing = log_answer.error or ("" if log_answer.text else "The pilot has printed nothing.")
     note = "" if missing else "The pilot has sent nothing: this is what its batch system has."
-    return Log(ShortText(asked.text.encode()), _name(pilot), missing=missing, note=note)
+    return Log(ShortText(log_answer.text.encode()), _name(pilot), missing=missing, note=note)
 
 
 def stored_log_of_pilot(pilot: Pilot, stored: PilotLog) -> Log:

@@ -1,4 +1,4 @@
-"""Sites with what they have to do at this moment, for the dashboard, the list and its export."""
+"""Sites with their current load and standing, for the dashboard, the list and its export."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sites in one line each, for the dashboard: in fewer queries than their list."""
+"""Sites in one line each for the dashboard, with fewer queries than the list."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sizes in words."""
+"""Sizes in bytes as text with a binary unit."""
 
 from __future__ import annotations
 

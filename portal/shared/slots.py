@@ -1,4 +1,4 @@
-"""What a pilot has to give to jobs: its slot, what jobs hold of it, and what is free."""
+"""Slot of a pilot: its resources, those held by jobs, and those free."""
 
 from __future__ import annotations
 

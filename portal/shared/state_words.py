@@ -1,4 +1,4 @@
-"""What states and events mean: the one text for the reference, the pages and their badges."""
+"""Meanings of all states and events, for the reference, the pages and their badges."""
 
 from __future__ import annotations
 

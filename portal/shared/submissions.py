@@ -1,4 +1,4 @@
-"""What a person or program sent, as a submission: for the page and for the API."""
+"""Uploaded parts as a DAG submission, for the page and the API."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from hashlib import file_digest
 from typing import Any, BinaryIO
 
-from matching.patience import Patience
+from matching.deadline import Deadline
 from portal.middleware.storable import faults_of_json
 from portal.middleware.uploads import Upload
 from portal.shared.archives import unpack
@@ -46,10 +46,10 @@ def submission_of(sent: Sent) -> DagSubmission:
     findings = []
     for upload in [*sent.dags, *description, *sent.files]:
         findings += _add(files, upload, field="file")
-    patience = _time_for(sent, [*sent.dags, *description, *sent.files])
+    deadline = _deadline_for(sent, [*sent.dags, *description, *sent.files])
     left = conf().max_upload_bytes
     for archive in sent.archives:
-        unpacked = unpack(archive.content, name=archive.name, limit_bytes=left, patience=patience)
+        unpacked = unpack(archive.content, name=archive.name, limit_bytes=left, deadline=deadline)
         left -= unpacked.size_bytes
         for path, content in unpacked.items():
             findings += _add(files, Upload(path, content), field="archive")
@@ -73,11 +73,11 @@ def submission_of(sent: Sent) -> DagSubmission:
         origin=sent.origin,
         options=sent.options,
         resumption=sent.resumption,
-        patience=patience,
+        patience=deadline,
     )
 
 
-def _time_for(sent: Sent, plain: Sequence[Upload]) -> Patience:
+def _deadline_for(sent: Sent, plain: Sequence[Upload]) -> Deadline:
     """The time for all that was sent; what is packed counts as the text that it may well hold."""
     archives = sum(_size(each) for each in sent.archives)
     return time_for(sum(map(_size, plain)) + _TEXT_PER_PACKED * archives)

@@ -1,4 +1,4 @@
-"""The web pages as a Django app."""
+"""Django app of the web pages."""
 
 from __future__ import annotations
 

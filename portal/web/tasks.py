@@ -1,4 +1,4 @@
-"""What is made for the pages before anybody asks for it."""
+"""Celery task that draws large new DAGs before anybody opens them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The addresses of the pages."""
+"""URL patterns of the web pages."""
 
 from __future__ import annotations
 

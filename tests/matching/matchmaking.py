@@ -9,11 +9,11 @@ from datetime import UTC, datetime
 import classad2
 from hypothesis import strategies as st
 
+from matching.autoclusters import Grouping
+from matching.candidates import SitePool
 from matching.classads import attribute_value, build_ad, rank_value
-from matching.clusters import Grouping
-from matching.market import Market
+from matching.cycle_sites import Offer, number_of
 from matching.negotiation import Decision, Limit, Request, Usage, decide
-from matching.places import Offer, number_of
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 
@@ -75,13 +75,13 @@ def plainly_matched(requests: Sequence[Request], offers: Sequence[Offer]) -> lis
     Every pair is evaluated anew for every request. As in a cycle, a request of the autocluster of
     one that found no site is not tried again, even if a match has opened a site since.
     """
-    grouping = Grouping(Market(offers).asked)
+    grouping = Grouping(SitePool(offers).looked_up)
     ads = [classad2.ClassAd(repr(offer.ad)) for offer in offers]
     given = [0] * len(offers)
     hopeless: set[int] = set()
     matches = []
     for request in requests:
-        cluster = grouping.number(request.wish(NOW))
+        cluster = grouping.number(request.request_ad(NOW))
         if cluster in hopeless:
             continue
         ad = build_ad(request.expressions, request.values)

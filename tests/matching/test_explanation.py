@@ -7,35 +7,35 @@ from datetime import timedelta
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from matching.cycle_sites import Offer
 from matching.explanation import (
     Candidate,
     ConjunctCount,
     Explanation,
-    Verdict,
+    MatchVerdict,
     explain,
     explain_site,
     with_changes,
 )
 from matching.fairshare import GroupShare
 from matching.negotiation import Bounds, Limit, Request, Share, Usage, decide
-from matching.places import Offer
-from matching.reasons import Kind, Stand
+from matching.unmatched_reasons import Kind, SiteStanding
 from tests.matching.matchmaking import NOW, dag_ads, match, offer, request, site_ads
 
 
 def explained(
-    wish: Request,
+    idle_dag: Request,
     *offers: Offer,
     usage: Usage | None = None,
     limits: dict[str, Limit] | None = None,
 ) -> Explanation:
-    return explain(wish, offers, usage or Usage(), limits or {}, NOW)
+    return explain(idle_dag, offers, usage or Usage(), limits or {}, NOW)
 
 
 def test_a_request_that_would_match_is_told_the_site_and_the_runners_up() -> None:
     found = explained(request(Rank="Speed"), offer(1, "a", Speed="1"), offer(2, "b", 1, Speed="3"))
 
-    assert found.verdict is Verdict.WOULD_MATCH
+    assert found.verdict is MatchVerdict.WOULD_MATCH
     assert found.candidates == (Candidate("b", 3.0, 0.0, 0.5), Candidate("a", 1.0, 0.0, 0.0))
     assert found.summary == "It would go to b, the best of 2 sites."
 
@@ -75,49 +75,53 @@ def test_sites_that_refuse_are_named_with_the_conjunct_of_theirs() -> None:
 def test_no_site_fits_ever_where_all_refuse_whatever_they_have_to_do() -> None:
     found = explained(request(Requirements="Speed > 3"), offer(1, "a", 2, 2, Speed="1"))
 
-    assert found.verdict is Verdict.NEVER
+    assert found.verdict is MatchVerdict.NEVER
     assert found.willing == 0
 
 
 def test_full_closed_and_avoided_sites_mean_not_now() -> None:
-    wish = replace(request(), avoided={3: NOW + timedelta(hours=1)})
+    idle_dag = replace(request(), avoided={3: NOW + timedelta(hours=1)})
     shut = replace(offer(2, "shut"), closed="banned by olga: disk full")
 
-    found = explained(wish, offer(1, "full", 2, 2), shut, offer(3, "left"))
+    found = explained(idle_dag, offer(1, "full", 2, 2), shut, offer(3, "left"))
 
-    assert found.verdict is Verdict.NOT_NOW
+    assert found.verdict is MatchVerdict.NOT_NOW
     assert found.stands == {
-        Stand.FULL: ("full",),
-        Stand.CLOSED: ("shut",),
-        Stand.AVOIDED: ("left",),
+        SiteStanding.FULL: ("full",),
+        SiteStanding.CLOSED: ("shut",),
+        SiteStanding.AVOIDED: ("left",),
     }
 
 
 def test_a_limit_that_others_use_means_waiting_and_one_that_is_too_small_not_allowed() -> None:
-    wish = replace(request(), limits={"db": 2.0})
+    idle_dag = replace(request(), limits={"db": 2.0})
 
-    waiting = explained(wish, offer(1, "a"), limits={"db": Limit(3.0, used=2.0)})
-    refused = explained(wish, offer(1, "a"), limits={"db": Limit(1.0)})
+    waiting = explained(idle_dag, offer(1, "a"), limits={"db": Limit(3.0, used=2.0)})
+    refused = explained(idle_dag, offer(1, "a"), limits={"db": Limit(1.0)})
 
-    assert waiting.verdict is Verdict.WAITING
-    assert refused.verdict is Verdict.NOT_ALLOWED
+    assert waiting.verdict is MatchVerdict.WAITING
+    assert refused.verdict is MatchVerdict.NOT_ALLOWED
     assert "db is used up" in waiting.summary
 
 
 def test_a_quota_that_is_used_up_means_waiting() -> None:
     group = GroupShare("g", 1.0, is_fraction=False, accepts_surplus=False)
-    wish = replace(request(), group="g")
+    idle_dag = replace(request(), group="g")
 
-    found = explained(wish, offer(1, "a"), usage=Usage(groups=[group], held_by_group={"g": 1.0}))
+    found = explained(
+        idle_dag, offer(1, "a"), usage=Usage(groups=[group], held_by_group={"g": 1.0})
+    )
 
-    assert found.verdict is Verdict.WAITING
+    assert found.verdict is MatchVerdict.WAITING
     assert "quota of the group g" in found.summary
 
 
 def test_a_name_that_nobody_defines_is_told_with_what_may_have_been_meant() -> None:
-    wish = request(Requirements="Memry > 2 && MY.RequstDisk > 1", RequestDisk="3", Rank="Memory")
+    idle_dag = request(
+        Requirements="Memry > 2 && MY.RequstDisk > 1", RequestDisk="3", Rank="Memory"
+    )
 
-    found = explained(wish, offer(1, "a", Memory="4"))
+    found = explained(idle_dag, offer(1, "a", Memory="4"))
 
     assert [(u.name, u.suggestion) for u in found.undefined] == [
         ("memry", "Memory"),
@@ -126,7 +130,7 @@ def test_a_name_that_nobody_defines_is_told_with_what_may_have_been_meant() -> N
 
 
 def test_an_ad_that_does_not_parse_never_matches() -> None:
-    assert explained(request(Requirements="((("), offer(1, "a")).verdict is Verdict.NEVER
+    assert explained(request(Requirements="((("), offer(1, "a")).verdict is MatchVerdict.NEVER
 
 
 def test_a_site_is_explained_by_the_dags_that_want_one() -> None:
@@ -141,9 +145,9 @@ def test_a_site_is_explained_by_the_dags_that_want_one() -> None:
 
     assert found.dags == 5
     assert found.stands == {
-        Stand.FREE: 3,
-        Stand.REFUSED_BY_SITE: 1,
-        Stand.REFUSED_BY_DAG: 1,
+        SiteStanding.FREE: 3,
+        SiteStanding.REFUSED_BY_SITE: 1,
+        SiteStanding.REFUSED_BY_DAG: 1,
     }
     assert found.conjuncts == (
         ConjunctCount("CurMatches < MaxMatches", 5, 5),
@@ -190,7 +194,7 @@ _GROUPS = st.lists(
 )
 def test_explain_says_would_match_exactly_if_the_negotiator_matches(
     sites: list[tuple[int, int, dict[str, str], str, float | None]],
-    wish: dict[str, str],
+    idle_dag: dict[str, str],
     group: str,
     groups: list[GroupShare],
     amounts: tuple[float, float],
@@ -201,7 +205,7 @@ def test_explain_says_would_match_exactly_if_the_negotiator_matches(
         for n, (current, most, ad, closed, allowance) in enumerate(sites)
     ]
     asking = replace(
-        request(1, **wish),
+        request(1, **idle_dag),
         submitter="alice",
         group=group if groups else "",
         limits={"db": 1.0},
@@ -229,7 +233,7 @@ def test_conjuncts_that_take_long_alone_are_counted_as_far_as_time_allows() -> N
 
     found = explain(asking, sites, Usage(), {}, NOW, bounds=bounds)
 
-    assert found.verdict is Verdict.NEVER
+    assert found.verdict is MatchVerdict.NEVER
     assert [count.text for count in found.conjuncts] == ["TARGET.Nope =?= 1"]
 
 

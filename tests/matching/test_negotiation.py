@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from matching.classads import build_ad, parse_lines
+from matching.cycle_sites import Offer
 from matching.negotiation import Bounds, Request, Usage, decide
-from matching.places import Offer
-from matching.reasons import Kind
+from matching.unmatched_reasons import Kind
 from tests.matching.matchmaking import NOW, Clock, match, offer, request
 
 SAMPLES = Path(__file__).parent.parent / "samples"

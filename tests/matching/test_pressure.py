@@ -8,19 +8,21 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
+from matching.capacity import ResourceVector
 from matching.pressure import FrontendLimits, Slots, exact_share, max_run, min_idle
 from matching.pressure_model import closed_loop
 from matching.pressure_plan import Bounds, QueueState, Scopes, plan
 from matching.pressure_shares import JobGroup, Need, QueueOffer, share_out
-from matching.rooms import Room
 
 NAMES = ("a", "b", "c", "d")
-ROOMS = st.builds(Room, st.integers(1, 8), st.integers(0, 9), st.integers(0, 1), st.integers(1, 2))
+CAPACITIES = st.builds(
+    ResourceVector, st.integers(1, 8), st.integers(0, 9), st.integers(0, 1), st.integers(1, 2)
+)
 WEIGHTS = st.dictionaries(st.sampled_from(NAMES), st.integers(0, 50), min_size=1)
 GROUPS = st.lists(
     st.builds(
         JobGroup,
-        size=ROOMS,
+        size=CAPACITIES,
         jobs=st.integers(1, 200),
         queues=st.sets(st.sampled_from(NAMES), min_size=1).map(lambda some: tuple(sorted(some))),
         old_jobs=st.integers(0, 200),
@@ -32,12 +34,12 @@ OFFERS = st.fixed_dictionaries(
     {
         name: st.builds(
             QueueOffer,
-            fresh=st.builds(Room, st.integers(1, 8), st.just(9), st.just(1), st.just(2)),
+            fresh=st.builds(ResourceVector, st.integers(1, 8), st.just(9), st.just(1), st.just(2)),
             places=st.integers(-5, 30),
             max_pilots=st.integers(0, 30),
             waiting=st.integers(0, 5000),
             started=st.integers(0, 10),
-            idle=st.dictionaries(ROOMS, st.integers(1, 5), max_size=3).map(Counter),
+            idle=st.dictionaries(CAPACITIES, st.integers(1, 5), max_size=3).map(Counter),
         )
         for name in NAMES
     }
@@ -57,10 +59,12 @@ def test_a_share_is_exact_and_nobody_is_a_whole_job_away_from_the_proportion(job
 
 def test_jobs_are_shared_to_the_end_where_only_queues_without_any_starts_have_places() -> None:
     # A thousand pilots wait, and none has started lately: its rate is less than a thousandth.
-    stuck = QueueOffer(Room(1), places=5000, max_pilots=9000, waiting=4000)
+    stuck = QueueOffer(ResourceVector(1), places=5000, max_pilots=9000, waiting=4000)
 
     assert stuck.start_rate > 0
-    assert share_out([JobGroup(Room(1), 100, ("a",))], {"a": stuck})["a"].total_jobs == 100
+    assert (
+        share_out([JobGroup(ResourceVector(1), 100, ("a",))], {"a": stuck})["a"].total_jobs == 100
+    )
 
 
 @given(st.integers(0, 10_000), WEIGHTS)
@@ -85,14 +89,14 @@ def test_each_job_is_shared_out_once_and_only_where_it_fits(groups, offers) -> N
 
 
 def test_free_places_and_start_rate_decide_the_share() -> None:
-    fresh = Room(1, time_s=1)
+    fresh = ResourceVector(1, time_s=1)
     offers = {
         "large": QueueOffer(fresh, places=30, max_pilots=30),
         "small": QueueOffer(fresh, places=10, max_pilots=10),
         "stuck": QueueOffer(fresh, places=30, max_pilots=80, waiting=49),
         "full": QueueOffer(fresh, places=0, max_pilots=500),
     }
-    group = JobGroup(Room(1, time_s=1), 40, tuple(sorted(offers)))
+    group = JobGroup(ResourceVector(1, time_s=1), 40, tuple(sorted(offers)))
 
     needs = share_out([group], offers)
 
@@ -101,31 +105,31 @@ def test_free_places_and_start_rate_decide_the_share() -> None:
 
 
 def test_what_exceeds_all_places_is_wanted_all_the_same() -> None:
-    fresh = Room(1, time_s=1)
+    fresh = ResourceVector(1, time_s=1)
     offers = {
         "a": QueueOffer(fresh, places=10, max_pilots=10),
         "b": QueueOffer(fresh, places=30, max_pilots=30),
     }
 
-    needs = share_out([JobGroup(Room(1, time_s=1), 440, ("a", "b"))], offers)
+    needs = share_out([JobGroup(ResourceVector(1, time_s=1), 440, ("a", "b"))], offers)
 
     assert {name: need.pilots for name, need in needs.items()} == {"a": 110, "b": 330}
 
 
 def test_idle_rooms_that_can_take_no_waiting_job_do_not_count() -> None:
     offer = QueueOffer(
-        Room(8, 8000, time_s=900),
+        ResourceVector(8, 8000, time_s=900),
         places=100,
         max_pilots=100,
         idle=Counter(
             {
-                Room(8, 100, time_s=900): 50,
-                Room(8, 8000, time_s=100): 50,
-                Room(1, 2000, time_s=900): 3,
+                ResourceVector(8, 100, time_s=900): 50,
+                ResourceVector(8, 8000, time_s=100): 50,
+                ResourceVector(1, 2000, time_s=900): 3,
             }
         ),
     )
-    size = Room(1, 1000, time_s=500)
+    size = ResourceVector(1, 1000, time_s=500)
 
     need = share_out([JobGroup(size, 19, ("a",))], {"a": offer})["a"]
 
@@ -183,7 +187,7 @@ STATES = st.lists(
         name=st.just(""),
         need=st.builds(
             lambda pilots, usable: Need(
-                jobs=Counter({Room(1): pilots + usable}), pilots=pilots, usable=usable
+                jobs=Counter({ResourceVector(1): pilots + usable}), pilots=pilots, usable=usable
             ),
             st.integers(0, 60),
             st.integers(0, 5),

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from matching import coreseconds, pressure, pressure_lifecycle, pressure_model, pressure_removal
+from matching import core_seconds, pressure, pressure_lifecycle, pressure_model, pressure_removal
 from wms.pilots.agent import lifetime
 
 CASES = Path(__file__).with_name("pressure_cases.json")
@@ -116,7 +116,7 @@ FUNCTIONS: dict[str, Callable[[Values], Any]] = {
     "queue_self_removal": _plain(pressure_lifecycle.queue_self_removal, "action"),
     "lifetime": _plain(lifetime.lifetime),
     "pilot_shutdown": _plain(lifetime.pilot_shutdown),
-    "core_accounting": _plain(coreseconds.core_accounting),
+    "core_accounting": _plain(core_seconds.core_accounting),
 }
 
 

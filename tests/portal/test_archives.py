@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from matching.patience import Patience
+from matching.deadline import Deadline
 from portal.shared import archives
 from portal.shared.archives import unpack
 from wms.core.errors import InvalidInput, TooLarge
 
-ENDLESS = Patience(None, 0)
+ENDLESS = Deadline(None, 0)
 FILES = {"a.dag": b"JOB A sub/job.sub\n", "sub/job.sub": b"queue\n", "sub/deep/x": b""}
 
 
@@ -49,7 +49,7 @@ def _special(kind: bytes) -> io.BytesIO:
 
 
 def _read(stream: io.BytesIO, limit_bytes: int = 10**6) -> dict[str, bytes]:
-    unpacked = unpack(stream, name="all.tgz", limit_bytes=limit_bytes, patience=ENDLESS)
+    unpacked = unpack(stream, name="all.tgz", limit_bytes=limit_bytes, deadline=ENDLESS)
     return {path: content.read() for path, content in unpacked.items()}
 
 
@@ -64,7 +64,7 @@ def test_every_content_comes_out_as_it_went_in(files: dict[str, bytes]) -> None:
 
 
 def test_a_content_can_be_read_from_its_middle_and_again() -> None:
-    content = unpack(_zip({"x": b"0123456789"}), name="x.zip", limit_bytes=100, patience=ENDLESS)[
+    content = unpack(_zip({"x": b"0123456789"}), name="x.zip", limit_bytes=100, deadline=ENDLESS)[
         "x"
     ]
 
@@ -152,7 +152,7 @@ def test_a_method_that_unpacks_in_one_piece_is_refused(method: int) -> None:
         archive.writestr("a", b"0" * 1000)
 
     with pytest.raises(InvalidInput, match="another method than deflate"):
-        unpack(stream, name="a.zip", limit_bytes=10**6, patience=ENDLESS)
+        unpack(stream, name="a.zip", limit_bytes=10**6, deadline=ENDLESS)
 
 
 def test_members_at_fault_count_as_well() -> None:
@@ -164,7 +164,7 @@ def test_members_at_fault_count_as_well() -> None:
             archive.addfile(member, io.BytesIO(bytes(member.size)))
 
     with pytest.raises(TooLarge):
-        unpack(stream, name="a.tar", limit_bytes=10**6, patience=ENDLESS)
+        unpack(stream, name="a.tar", limit_bytes=10**6, deadline=ENDLESS)
 
 
 def _packed(files: dict[str, bytes], part_bytes: int) -> bytes:
@@ -221,5 +221,5 @@ def test_an_archive_is_unpacked_no_longer_than_the_time_allows(archive: io.Bytes
     with pytest.raises(TooLarge, match="longer than 2 s"):
         unpack(
             archive, name="x", limit_bytes=10**6,
-            patience=Patience(lambda: float(next(seconds)), 2),
+            deadline=Deadline(lambda: float(next(seconds)), 2),
         )  # fmt: skip

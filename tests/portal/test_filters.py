@@ -187,8 +187,8 @@ def test_names_of_jobs_are_looked_for_in_the_latest_ones_and_that_is_said(
     latest = Job.objects.order_by("-pk").first()
     assert latest is not None
 
-    asked = find_list("jobs").asked(QueryDict("name=a"), people.vera)
-    of_dag = find_list("jobs").asked(QueryDict(f"name=a&dag={dag.pk}"), people.vera)
+    asked = find_list("jobs").filter_of(QueryDict("name=a"), people.vera)
+    of_dag = find_list("jobs").filter_of(QueryDict(f"name=a&dag={dag.pk}"), people.vera)
 
     assert [job.pk for job in asked.qs] == [latest.pk]
     assert "in the latest 1 jobs" in asked.notes()[0]

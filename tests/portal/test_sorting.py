@@ -41,7 +41,7 @@ def at(hour: int | None) -> datetime | None:
 
 
 def asked(name: str, people: SimpleNamespace, query: str) -> Any:
-    found = find_list(name).asked(QueryDict(query), people.vera)
+    found = find_list(name).filter_of(QueryDict(query), people.vera)
     assert found.is_valid(), found.form.errors
     return found
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from portal.cli.client import Client, Unreachable
-from portal.cli.place import BASE, Place
+from portal.cli.state_directory import BASE, StateDirectory
 
 #: What tests.servers sets for the tests' own servers; a demo starts its own.
 FOREIGN = (
@@ -40,7 +40,7 @@ class RunningDemo:
     """The demo's process, its API, and the programs that it supervises."""
 
     def __init__(self, var: Path, process: subprocess.Popen[str]) -> None:
-        self.place = Place(var)
+        self.place = StateDirectory(var)
         self.process = process
 
     def said(self) -> str:

@@ -15,7 +15,7 @@ from urllib.request import ProxyHandler, Request, build_opener
 from portal.cli.child import ChildPortal
 from portal.cli.client import Client, Unreachable
 from portal.cli.demo_site import OPERATOR
-from portal.cli.place import BASE, Place
+from portal.cli.state_directory import BASE, StateDirectory
 from tests.scenarios.pages import Pages
 from tests.scenarios.running_demo import FOREIGN
 from tests.scenarios.supervised import kill_program
@@ -25,7 +25,7 @@ import json, sys
 import django
 django.setup()
 from portal.cli.demo_site import prepare_operator
-from portal.cli.place import Place
+from portal.cli.state_directory import Place
 from wms.core.actors import Actor
 from wms.sites.services import QueueSpec, SiteSpec, configure_site
 actor = Actor.system("test")
@@ -39,7 +39,7 @@ print(prepare_operator(Place.from_environment(), actor=actor).token)
 class RunningPortal:
     """The portal's address and programs, and its API as an operator."""
 
-    def __init__(self, place: Place, portal: ChildPortal, token: str) -> None:
+    def __init__(self, place: StateDirectory, portal: ChildPortal, token: str) -> None:
         self.place = place
         self.url = portal.local_url
         self.client = Client(portal.local_url, token)
@@ -87,7 +87,7 @@ def running_portal(
     os.environ.clear()
     os.environ.update(environment | settings | {"PILOTAGE_VAR": str(var)})
     try:
-        place = Place(var)
+        place = StateDirectory(var)
         with ChildPortal(place) as portal:
             token = _set_up({"site": site, "queues": queues})
             yield RunningPortal(place, portal, token)

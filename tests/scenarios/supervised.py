@@ -8,18 +8,18 @@ import signal
 import subprocess
 import sys
 
-from portal.cli.place import Place
+from portal.cli.state_directory import StateDirectory
 from tests.scenarios.running_demo import wait_for
 
 
-def kill_program(place: Place, program: str) -> None:
+def kill_program(place: StateDirectory, program: str) -> None:
     """End a program of the portal by SIGKILL, and return when it runs again."""
     pid = wait_for(f"{program} runs", lambda: _pid_of(place, program))
     os.kill(pid, signal.SIGKILL)
     wait_for(f"{program} runs again", lambda: _pid_of(place, program) not in {0, pid})
 
 
-def _pid_of(place: Place, program: str) -> int:
+def _pid_of(place: StateDirectory, program: str) -> int:
     """The program's process id; 0 while it is not running."""
     configuration = place.run / "supervisord.conf"
     command = [sys.executable, "-m", "supervisor.supervisorctl", "-c", configuration]

@@ -22,7 +22,7 @@ import pytest
 from django.db import connection
 
 from portal.cli.listening import Listen
-from portal.cli.place import BASE
+from portal.cli.state_directory import BASE
 from portal.cli.supervision import web_command
 from portal.embedded.ports import LOOPBACK, free_ports
 from portal.middleware.login_throttle import FAILURES_PER_ACCOUNT

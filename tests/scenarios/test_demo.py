@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from portal.cli.demo import ENDS
-from portal.cli.place import BASE, Place
+from portal.cli.state_directory import BASE, StateDirectory
 from portal.cli.up import take_lock
 from tests.scenarios.running_demo import RunningDemo, running_demo, wait_for
 from tests.scenarios.supervised import kill_program
@@ -86,7 +86,7 @@ def test_a_production_survives_the_death_of_every_program_and_ctrl_c_leaves_noth
 
 
 def test_a_second_portal_on_the_same_folder_is_refused_with_the_address_of_the_first(var):
-    place = Place(var)
+    place = StateDirectory(var)
     lock = take_lock(place)
     (place.run / "public.url").write_text("http://127.0.0.1:8123\n")
 

@@ -13,22 +13,22 @@ from datetime import UTC, datetime
 from functools import wraps
 from typing import ParamSpec, TypeVar
 
-from matching.adcost import check_cost
-from matching.adformats import parse_ad
+from matching.ad_cost import check_cost
+from matching.ad_formats import parse_ad
 from matching.classads import AdError
+from matching.cycle_sites import Offer
 from matching.explanation import (
     Explanation,
+    MatchVerdict,
     SiteExplanation,
-    Verdict,
     explain,
     explain_site,
     with_changes,
 )
-from matching.misses import Miss, nearest_misses
+from matching.near_misses import NearMiss, near_misses
 from matching.needs import Needs
 from matching.negotiation import NEWCOMER_PRIORITY, Bounds, Request
-from matching.places import Offer
-from matching.reasons import Kind, why_left
+from matching.unmatched_reasons import Kind, reasons_for_leaving
 from wms.accounting import selectors as accounting
 from wms.core.conf import conf
 from wms.core.errors import InvalidInput, NotFound
@@ -90,10 +90,10 @@ class DagAnswer:
     `avoided` are the sites that the DAG does not go back to now.
     """
 
-    verdict: Verdict
+    verdict: MatchVerdict
     summary: str
     explanation: Explanation
-    misses: tuple[Miss, ...]
+    misses: tuple[NearMiss, ...]
     after: Explanation | None = None
     turn: Turn | None = None
     avoided: tuple[Avoided, ...] = ()
@@ -106,7 +106,7 @@ class JobAnswer:
     `after` is the same with the changes.
     """
 
-    verdict: Verdict
+    verdict: MatchVerdict
     summary: str
     queues: NeedsExplanation | None = None
     after: NeedsExplanation | None = None
@@ -210,10 +210,10 @@ def _needs_explained(
 def _settled(job: Job) -> JobAnswer:
     reason = f": {job.state_reason}" if job.state_reason else ""
     if job.state in TERMINAL:
-        return JobAnswer(Verdict.ENDED, f"The job is {job.state}{reason}.")
+        return JobAnswer(MatchVerdict.ENDED, f"The job is {job.state}{reason}.")
     if job.state in WITH_PILOT:
-        return JobAnswer(Verdict.BOUND, f"The job is {job.state}: a pilot has it.")
-    return JobAnswer(Verdict.NOT_ALLOWED, f"The job is {job.state}{reason}.")
+        return JobAnswer(MatchVerdict.BOUND, f"The job is {job.state}: a pilot has it.")
+    return JobAnswer(MatchVerdict.NOT_ALLOWED, f"The job is {job.state}{reason}.")
 
 
 def answer_for_task_queue(
@@ -230,7 +230,7 @@ def answer_for_demand(
     """The same for so many jobs with these needs, where they have been read already."""
     found, after = _needs_explained(needs, changes or Changes(), now)
     if not waiting_jobs:
-        return JobAnswer(Verdict.ENDED, "No job waits in this TaskQueue.", found, after)
+        return JobAnswer(MatchVerdict.ENDED, "No job waits in this TaskQueue.", found, after)
     jobs = "1 job waits" if waiting_jobs == 1 else f"{waiting_jobs} jobs wait"
     return JobAnswer(found.verdict, f"{jobs}. {found.summary}", found, after)
 
@@ -294,7 +294,7 @@ def _answer(request: Request, changes: Changes, now: datetime) -> DagAnswer:
     if changes.dag or changes.sites:
         changed = with_changes(request, checked(changes.dag, "dag"))
         after = _explained(changed, changed_offers(offers, changes, [changed]), now)
-    misses = nearest_misses(request, offers, now, bounds=BOUNDS)
+    misses = near_misses(request, offers, now, bounds=BOUNDS)
     return DagAnswer(before.verdict, before.summary, before, misses, after)
 
 
@@ -303,23 +303,23 @@ def _explained(request: Request, offers: Sequence[Offer], now: datetime) -> Expl
     return explain(request, offers, usage, limits, now, bounds=BOUNDS)
 
 
-def _in_its_state(dag: Dag, answer: DagAnswer) -> tuple[Verdict, str]:
+def _in_its_state(dag: Dag, answer: DagAnswer) -> tuple[MatchVerdict, str]:
     """The verdict for a DAG that is really there, with what has happened to it so far."""
     if dag.state in DAG_TERMINAL:
-        return Verdict.ENDED, f"The DAG is {dag.state}."
+        return MatchVerdict.ENDED, f"The DAG is {dag.state}."
     if dag.state == DagState.HELD:
-        return Verdict.NOT_ALLOWED, f"The DAG is held: {dag.state_reason}"
+        return MatchVerdict.NOT_ALLOWED, f"The DAG is held: {dag.state_reason}"
     if dag.is_followed:
-        return Verdict.NOT_ALLOWED, "The DAG is run elsewhere, and followed by its log."
+        return MatchVerdict.NOT_ALLOWED, "The DAG is run elsewhere, and followed by its log."
     if dag.state == DagState.RUNNING:
-        return Verdict.BOUND, f"The DAG runs at {dag.site}."
-    if answer.verdict is not Verdict.WOULD_MATCH:
+        return MatchVerdict.BOUND, f"The DAG runs at {dag.site}."
+    if answer.verdict is not MatchVerdict.WOULD_MATCH:
         return answer.verdict, answer.summary
     last = NegotiationCycle.objects.order_by("-started_at").first()
     is_seen = last is not None and last.started_at >= dag.state_since
     if not is_seen or dag.unmatched_kind == Kind.UNSEEN:
-        return Verdict.NOT_LOOKED_AT, f"No negotiation has looked at it yet. {answer.summary}"
-    return Verdict.WAITING, f"Others came first in the last negotiation. {answer.summary}"
+        return MatchVerdict.NOT_LOOKED_AT, f"No negotiation has looked at it yet. {answer.summary}"
+    return MatchVerdict.WAITING, f"Others came first in the last negotiation. {answer.summary}"
 
 
 def _avoided(request: Request, now: datetime) -> list[Avoided]:
@@ -335,15 +335,15 @@ def _avoided(request: Request, now: datetime) -> list[Avoided]:
 
 def _told(avoided: Sequence[Avoided]) -> list[str]:
     """Why it left these sites, and until when it avoids which of them."""
-    told = [why_left({each.site: each.reason for each in avoided})]
-    told += [
+    leaving = [reasons_for_leaving({each.site: each.reason for each in avoided})]
+    leaving += [
         f"It avoids {each.site} until {each.until.astimezone(UTC):%Y-%m-%d %H:%M} UTC."
         for each in avoided[:_AVOIDED_TOLD]
     ]
     rest = len(avoided) - _AVOIDED_TOLD
     if rest > 0:
-        told.append(f"It avoids {rest} more site{'s' if rest > 1 else ''}.")
-    return [sentence for sentence in told if sentence]
+        leaving.append(f"It avoids {rest} more site{'s' if rest > 1 else ''}.")
+    return [sentence for sentence in leaving if sentence]
 
 
 def _turn(request: Request) -> Turn:

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from matching.explanation import Verdict
+from matching.explanation import MatchVerdict
 from matching.needs import Needs
-from matching.reasons import each_told
 from matching.resources import offer_refusal
+from matching.unmatched_reasons import grouped_reasons
 from wms.explain.queue_changes import QueueChanges
 from wms.jobs.limits import ReachedLimit, reached_limits
 from wms.pilots.selectors import live_pilots_by_queue
@@ -49,7 +49,7 @@ class NeedsExplanation:
     `unknown` has a sentence for each word of the needs that means nothing anywhere today.
     """
 
-    verdict: Verdict
+    verdict: MatchVerdict
     summary: str
     queues: tuple[QueueFit, ...]
     unknown: tuple[str, ...] = ()
@@ -124,25 +124,25 @@ def _closed_queues(fits: list[QueueFit]) -> str:
     return f"{'; '.join([*told, *rest])}."
 
 
-def _judged(fits: list[QueueFit]) -> tuple[Verdict, str]:
+def _judged(fits: list[QueueFit]) -> tuple[MatchVerdict, str]:
     if not fits:
-        return Verdict.NEVER, "There is no queue."
+        return MatchVerdict.NEVER, "There is no queue."
     fitting = [fit for fit in fits if not fit.refusal]
     if not fitting:
-        reasons = each_told((f"{fit.site}/{fit.queue}", fit.refusal) for fit in fits)
-        return Verdict.NEVER, f"No queue can run it: {reasons}."
+        reasons = grouped_reasons((f"{fit.site}/{fit.queue}", fit.refusal) for fit in fits)
+        return MatchVerdict.NEVER, f"No queue can run it: {reasons}."
     usable = [fit for fit in fitting if not fit.closed]
     running_on = sum(fit.running_pilots for fit in fitting if fit.closed and not fit.is_limited)
     if not usable and running_on:
-        return Verdict.WAITING, (
+        return MatchVerdict.WAITING, (
             f"{_closed_queues(fitting)} No new pilot is sent, but "
             f"{running_on} that run{'s' if running_on == 1 else ''} there may still take it."
         )
     if not usable:
-        return Verdict.NOT_NOW, _closed_queues(fitting)
+        return MatchVerdict.NOT_NOW, _closed_queues(fitting)
     pending = sum(fit.pending_pilots for fit in usable)
     running = sum(fit.running_pilots for fit in usable)
-    return Verdict.WAITING, (
+    return MatchVerdict.WAITING, (
         f"{len(usable)} of {len(fits)} queue{'s' if len(fits) > 1 else ''} can run it; there "
         f"{'1 pilot runs' if running == 1 else f'{running} pilots run'} and {pending} "
         f"wait{'s' if pending == 1 else ''} to start. It is taken when one "

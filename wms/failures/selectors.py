@@ -11,7 +11,7 @@ from typing import Any
 
 from django.db.models import Case, Count, F, Q, QuerySet, Sum, When
 
-from matching.patience import Patience
+from matching.deadline import Deadline
 from wms.core.errors import NotFound
 from wms.core.models import User
 from wms.failures.counting import AT_SITES, Span, start_of
@@ -315,7 +315,7 @@ class Preview:
     changes: Sequence[Change]
 
 
-def preview_rules(rules: Sequence[FailureRule], *, patience: Patience) -> Preview:
+def preview_rules(rules: Sequence[FailureRule], *, patience: Deadline) -> Preview:
     """Try rules, stored or not, on the latest failures; nothing is changed."""
     latest = list(Failure.objects.order_by("-pk")[:TRIED])
     sightings = list(messages_of(latest).values())

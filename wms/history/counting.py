@@ -15,7 +15,7 @@ from typing import Any
 
 from django.db import connection
 
-from matching.rings import SPREAD_RATIO
+from matching.round_robin import SPREAD_RATIO
 from wms.history.operations import Counted, store_counts
 from wms.history.sql import COUNT_EVENTS, COUNT_MATCHES, COUNT_WAITED, FIND_SETTLED
 

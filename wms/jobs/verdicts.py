@@ -15,7 +15,7 @@ from typing import Any
 
 import classad2
 
-from matching.adcost import check_cost
+from matching.ad_cost import check_cost
 from matching.classads import AdError, build_ad, evaluate, parse_expression
 from wms.jobs.models import Attempt, Job
 from wms.jobs.states import JobState

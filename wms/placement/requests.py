@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
-from matching.adcost import check_cost
-from matching.adformats import parse_ad
+from matching.ad_cost import check_cost
+from matching.ad_formats import parse_ad
 from matching.classads import AdError, build_ad, literal_values
 from wms.core.errors import Finding, InvalidInput
 from wms.jobs.content.paths import checked_path

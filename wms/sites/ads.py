@@ -11,7 +11,7 @@ import structlog
 from django.db import transaction
 
 from matching import environments
-from matching.adcost import check_cost
+from matching.ad_cost import check_cost
 from matching.classads import (
     MAX_AD_BYTES,
     AdError,
@@ -21,7 +21,7 @@ from matching.classads import (
     quote,
     render_lines,
 )
-from matching.requirements import constant_fault
+from matching.impossible_requirements import constant_fault
 from wms.core.errors import Conflict, Finding, InvalidInput
 from wms.sites.models import Site, SiteAd
 

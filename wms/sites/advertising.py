@@ -11,7 +11,7 @@ from typing import Any
 from django.db import transaction
 
 from matching import environments
-from matching.adformats import parse_ad
+from matching.ad_formats import parse_ad
 from matching.classads import AdError, attribute_value, build_ad
 from wms.core.actors import Actor
 from wms.core.audit import record_action

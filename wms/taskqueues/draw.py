@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from matching.draws import Law
 from matching.needs import Needs
 from matching.resources import JobKind, Resource
+from matching.weighted_draws import Law
 from wms.core.database.statements import prepared_rows
 from wms.taskqueues.sql import SCAN_BY, THROW, fitting
 from wms.taskqueues.waiting import ANYONE, Taken, Taker

@@ -9,8 +9,8 @@ from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models.functions import Now
 
-from matching.draws import Law
 from matching.needs import CPU_SEGMENTS_S
+from matching.weighted_draws import Law
 
 
 def _words() -> ArrayField[list[str], list[str]]:

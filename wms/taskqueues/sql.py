@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import fields
 
-from matching.draws import JOB_WEIGHTS, Law
 from matching.needs import Needs
+from matching.weighted_draws import JOB_WEIGHTS, Law
 from wms.core.database.statements import one_line
 
 # In the order of the keys, so that two submissions that make the same TaskQueues do not wait for
@@ -75,8 +75,8 @@ DELETE FROM taskqueues_ticket AS t USING gone WHERE t.task_queue_id = gone.id
 """
 
 # A pool's part is spread in proportion to the sum of the jobs' weights. The parts come from
-# `matching.pools`; owner 0 stands for all owners of a group with job sharing. Emptied TaskQueues
-# have the least priority until they are removed.
+# `matching.task_queue_shares`; owner 0 stands for all owners of a group with job sharing. Emptied
+# TaskQueues have the least priority until they are removed.
 _PRICED = """
 WITH pool AS (
     SELECT * FROM unnest(%(groups)s::text[], %(owners)s::bigint[], %(parts)s::float8[])
@@ -233,7 +233,7 @@ SELECT EXISTS (
 # The weights of the job priorities from 0 on.
 _WEIGHT = f"(ARRAY[{', '.join(map(repr, JOB_WEIGHTS))}]::float8[])[priority + 1]"
 
-# `matching.draws.smallest_of` for the jobs of one priority, each with its weight.
+# `matching.weighted_draws.smallest_of` for the jobs of one priority, each with its weight.
 _OF_JOBS = {
     Law.EXPONENTIAL: f"-ln(1 - random()) / (jobs * {_WEIGHT})",
     Law.UNIFORM: f"(1 - power(1 - random(), 1.0 / jobs)) / {_WEIGHT}",
@@ -375,7 +375,7 @@ ORDER BY q.cpu_time_s DESC, VARIATE
 LIMIT %(ahead)s
 """
 
-# `matching.draws.variate`.
+# `matching.weighted_draws.variate`.
 _OF_TASK_QUEUES = {
     Law.EXPONENTIAL: "-ln(1 - random()) / t.priority",
     Law.UNIFORM: "random() / t.priority",

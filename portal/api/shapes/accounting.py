@@ -1,4 +1,4 @@
-"""The shapes of answers about groups, submitters and limits."""
+"""Serializers of groups, submitters and concurrency limits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The shapes of bulk operations."""
+"""Serializers of bulk operations."""
 
 from __future__ import annotations
 

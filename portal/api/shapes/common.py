@@ -1,4 +1,4 @@
-"""The shapes of answers, and of the few JSON bodies that are taken."""
+"""Serializers of jobs, attempts, pilots, events, findings and problems."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The shapes of DAGs, their files, and what steers them."""
+"""Serializers of DAGs, their files, submissions, rescues and limits."""
 
 from __future__ import annotations
 

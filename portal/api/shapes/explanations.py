@@ -1,4 +1,4 @@
-"""Shapes of questions why something does not run, and of their answers."""
+"""Serializers of explain requests (why something does not run) and of the answers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from matching.classads import MAX_AD_BYTES
-from matching.explanation import Verdict
+from matching.explanation import MatchVerdict
 from portal.api.shapes.common import StrictSerializer
 from wms.explain.queue_changes import NEEDS, OFFERS
 
@@ -186,7 +186,7 @@ class CountsByStandField(serializers.Field[Any, Any, Any, Any]):
 class SitesSerializer(serializers.Serializer[Any]):
     """How a DAG and all sites stand; `willing` counts sites that fit, whatever they do now."""
 
-    verdict = serializers.ChoiceField([verdict.value for verdict in Verdict])
+    verdict = serializers.ChoiceField([verdict.value for verdict in MatchVerdict])
     summary = serializers.CharField()
     would_match = serializers.BooleanField()
     sites = serializers.IntegerField()
@@ -211,7 +211,7 @@ class DagsSerializer(serializers.Serializer[Any]):
 class DagAnswerSerializer(serializers.Serializer[Any]):
     """Why a DAG, or a pasted ad, has no site; `after` is with the changes."""
 
-    verdict = serializers.ChoiceField([verdict.value for verdict in Verdict])
+    verdict = serializers.ChoiceField([verdict.value for verdict in MatchVerdict])
     summary = serializers.CharField()
     turn = TurnSerializer(allow_null=True)
     avoided = AvoidedSerializer(many=True)
@@ -223,7 +223,7 @@ class DagAnswerSerializer(serializers.Serializer[Any]):
 class QueuesSerializer(serializers.Serializer[Any]):
     """How needs and queues stand with the changes."""
 
-    verdict = serializers.ChoiceField([verdict.value for verdict in Verdict])
+    verdict = serializers.ChoiceField([verdict.value for verdict in MatchVerdict])
     summary = serializers.CharField()
     queues = QueueFitSerializer(many=True)
     unknown = serializers.ListField(child=serializers.CharField())
@@ -244,7 +244,7 @@ class SiteJobsSerializer(serializers.Serializer[Any]):
 class JobAnswerSerializer(serializers.Serializer[Any]):
     """Why a job, or the jobs of a TaskQueue, wait; `after` is with the changes."""
 
-    verdict = serializers.ChoiceField([verdict.value for verdict in Verdict])
+    verdict = serializers.ChoiceField([verdict.value for verdict in MatchVerdict])
     summary = serializers.CharField()
     queues = QueueFitSerializer(many=True, source="queues.queues", default=[])
     unknown = serializers.ListField(

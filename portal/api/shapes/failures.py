@@ -1,4 +1,4 @@
-"""The shapes of answers about failure groups, and of what is asked of them."""
+"""Serializers of failure groups and of decisions about them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The shapes of saved filters."""
+"""Serializers of saved filters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the API answers of the round-robin archives."""
+"""Serializers of history: bins of round-robin archives, series and panes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shapes of a DAG's stays at sites."""
+"""Serializers of a DAG's matches with sites, and of rematch requests."""
 
 from __future__ import annotations
 

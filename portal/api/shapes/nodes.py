@@ -1,4 +1,4 @@
-"""The shapes of nodes, of what keeps them back, of their scripts, and of what steers them."""
+"""Serializers of nodes, their obstacles and scripts, and of requests that steer nodes."""
 
 from __future__ import annotations
 
@@ -107,8 +107,10 @@ class NodeDetailSerializer(NodeSerializer):
     @extend_schema_field(ObstacleSerializer(many=True))
     def get_waits_for(self, node: Node) -> list[dict[str, Any]]:
         """Tell what the view found out."""
-        told: list[dict[str, Any]] = ObstacleSerializer(self.context["obstacles"], many=True).data
-        return told
+        obstacles: list[dict[str, Any]] = ObstacleSerializer(
+            self.context["obstacles"], many=True
+        ).data
+        return obstacles
 
 
 class ScriptRunSerializer(serializers.ModelSerializer[ScriptRun]):

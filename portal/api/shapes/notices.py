@@ -1,4 +1,4 @@
-"""The shapes of answers about notices and subscriptions, and of what is asked of them."""
+"""Serializers of notices and subscriptions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The shapes of placement requests, and of limits that DAGs share."""
+"""Serializers of placement requests, and of limits that DAGs share."""
 
 from __future__ import annotations
 

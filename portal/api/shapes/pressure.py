@@ -1,4 +1,4 @@
-"""The shape of what is told of the pressure of pilots on a queue."""
+"""Serializers of the pilot pressure on a queue."""
 
 from __future__ import annotations
 

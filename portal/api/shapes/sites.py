@@ -1,4 +1,4 @@
-"""The shapes of answers about sites, their ads and downtimes, and of what is taken for them."""
+"""Serializers of sites, their ads, suspected nodes and downtimes."""
 
 from __future__ import annotations
 

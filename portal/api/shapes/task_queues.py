@@ -1,4 +1,4 @@
-"""The shapes of TaskQueues, of what holds for all of them, and of running limits."""
+"""Serializers of TaskQueues, their policy, and running limits."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The endpoints, one module for each kind of object."""
+"""Endpoints of the REST API, one module for each kind of object."""

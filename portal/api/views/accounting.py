@@ -1,4 +1,4 @@
-"""Who shares the places, and how: submitters, groups and concurrency limits."""
+"""Endpoints of submitters, groups and concurrency limits."""
 
 from __future__ import annotations
 

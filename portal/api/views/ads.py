@@ -1,4 +1,4 @@
-"""What sites advertise of themselves."""
+"""Endpoints by which sites advertise ads of their own."""
 
 from __future__ import annotations
 

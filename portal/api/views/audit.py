@@ -1,4 +1,4 @@
-"""The audit trail: who did what to which object, and why."""
+"""Endpoint of the audit trail."""
 
 from __future__ import annotations
 

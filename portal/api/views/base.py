@@ -1,4 +1,4 @@
-"""What the endpoints have in common."""
+"""Base classes and helpers of endpoints: lists, the calling user, and reasons."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class AcceptsAnything(BaseContentNegotiation):
 
 
 def caller(request: Request) -> User:
-    """The user who is logged in or holds the token; the permission classes let nobody else in."""
+    """User of the session or token; permission classes let nobody else in."""
     user = request.user
     assert isinstance(user, User)
     return user
@@ -63,7 +63,7 @@ WHY = OpenApiParameter("reason", str, description="Why; it stands in the audit t
 
 
 def why_of(request: Request) -> str:
-    """The reason that an address gives, if it does. Raises ValidationError."""
+    """Reason in the query string; empty without one. Raises ValidationError."""
     field = CharField(required=False, allow_blank=True, max_length=2000)
     try:
         return str(field.run_validation(request.query_params.get("reason", "")))
@@ -72,7 +72,7 @@ def why_of(request: Request) -> str:
 
 
 def wants_all(request: Request) -> bool:
-    """Whether all of a text is asked for, and not its end. Raises ValidationError."""
+    """Whether the whole text is requested, not only its end. Raises ValidationError."""
     text = request.query_params.get("full", "0")
     if text not in {"0", "1"}:
         raise ValidationError({"full": "must be 0 or 1"})

@@ -1,4 +1,4 @@
-"""Acting on many objects in two steps: a preview, and its confirmation."""
+"""Endpoints of bulk operations: a preview, and its confirmation."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def _preview(user: User, given: Mapping[str, Any]) -> Response:
 
 def _previewed(operation: BulkOperation, user: User) -> Response:
     found = preview_of(operation, user)
-    told = {
+    preview = {
         "operation": operation,
         "operation_token": operation_token(operation),
         "total": found.total,
@@ -105,7 +105,7 @@ def _previewed(operation: BulkOperation, user: User) -> Response:
         "effects": found.effects,
         "samples": found.samples,
     }
-    return Response(BulkPreviewSerializer(told).data, status=status.HTTP_201_CREATED)
+    return Response(BulkPreviewSerializer(preview).data, status=status.HTTP_201_CREATED)
 
 
 def _selection(user: User, given: Mapping[str, Any]) -> Selection:

@@ -1,4 +1,4 @@
-"""DAGs: submitted, checked, listed and followed."""
+"""Endpoints of DAGs: submit, check, list, files, exports and rescues."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from portal.api.submissions import SubmittedDagSerializer, read_submission
 from portal.api.uploads import FormUpload, refuse_large_body
 from portal.api.views.base import AcceptsAnything, ListView, caller, refusals
 from portal.lists.filters import DagFilter
-from portal.middleware.heavy import sent_from_a_place
+from portal.middleware.download_slots import sent_from_a_slot
 from portal.middleware.uploads import keep_names
 from portal.shared.dag_files import send_export
 from wms.core.actors import Actor
@@ -43,7 +43,7 @@ _REFUSED = {(400, CONTENT_TYPE): serializers.FaultyDagSerializer, **refusals(403
 
 
 def _read_whole(request: Request) -> None:
-    """Have all of a body here: nobody keeps a place by sending slowly."""
+    """Read the whole body first, so that a slow sender occupies no worker."""
     _ = request.data
 
 
@@ -225,4 +225,4 @@ class Export(APIView):
         """Send it while it is made."""
         user = caller(request)
         dag = selectors.find_dag(user, dag_id)
-        return sent_from_a_place(user, lambda: send_export(dag, kind))
+        return sent_from_a_slot(user, lambda: send_export(dag, kind))

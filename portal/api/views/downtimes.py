@@ -1,4 +1,4 @@
-"""Downtimes of sites: listed, entered at one or several sites, changed, cancelled."""
+"""Endpoints of downtimes: list, enter at one or several sites, change, cancel."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ class EveryDowntime(ListView):
         """At all of them, or at none. From `lead_time_s` before its start they take no new DAG."""
         body = site_serializers.DowntimeOfSitesSerializer(data=request.data)
         body.is_valid(raise_exception=True)
-        asked = dict(body.validated_data)
+        terms = dict(body.validated_data)
         actor = Actor.person(caller(request))
-        entered = add_downtimes(asked.pop("sites"), **asked, actor=actor, now=timezone.now())
+        entered = add_downtimes(terms.pop("sites"), **terms, actor=actor, now=timezone.now())
         found = listed_downtimes(caller(request)).filter(pk__in=[each.pk for each in entered])
         answer = site_serializers.DowntimeSerializer(found.order_by("site__name"), many=True).data
         return Response(answer, status=status.HTTP_201_CREATED)
@@ -82,7 +82,7 @@ class DowntimeList(ListView):
         body.is_valid(raise_exception=True)
         actor = Actor.person(caller(request))
         downtime = add_downtime(name, **body.validated_data, actor=actor, now=timezone.now())
-        return Response(_told(request, downtime.pk), status=status.HTTP_201_CREATED)
+        return Response(_serialized(request, downtime.pk), status=status.HTTP_201_CREATED)
 
 
 class DowntimeDetail(RetrieveAPIView[Downtime]):
@@ -111,7 +111,7 @@ class DowntimeDetail(RetrieveAPIView[Downtime]):
         wanted = DowntimeTerms(**{"lead_time_s": 0, **body.validated_data})
         actor = Actor.person(caller(request))
         change_downtime(downtime_id, wanted=wanted, actor=actor, now=timezone.now())
-        return Response(_told(request, downtime_id))
+        return Response(_serialized(request, downtime_id))
 
     @extend_schema(
         summary="Cancel a downtime",
@@ -125,6 +125,6 @@ class DowntimeDetail(RetrieveAPIView[Downtime]):
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 
-def _told(request: Request, downtime_id: int) -> dict[str, object]:
+def _serialized(request: Request, downtime_id: int) -> dict[str, object]:
     downtime = find_downtime(caller(request), downtime_id)
     return dict(site_serializers.DowntimeSerializer(downtime).data)

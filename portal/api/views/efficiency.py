@@ -1,4 +1,4 @@
-"""What became of core-seconds, by site, user or day."""
+"""Endpoint of efficiency and waste in core-seconds by site, user or day."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sites as YAML: sent, previewed, stored."""
+"""Endpoint that exports and imports sites as YAML, with a preview."""
 
 from __future__ import annotations
 
@@ -156,8 +156,8 @@ class SiteDocument(APIView):
             else:
                 reason = request.query_params.get("reason", "")[:2000]
                 plan = import_sites(text, token=token, actor=actor, reason=reason)
-        told = {
+        payload = {
             "is_stored": not is_dry, "token": plan.token, "counts": plan.counts,
             "steps": plan.steps,
         }  # fmt: skip
-        return Response(ImportPlanSerializer(told).data)
+        return Response(ImportPlanSerializer(payload).data)

@@ -1,4 +1,4 @@
-"""Why something does not run, and what if."""
+"""Endpoint that explains why something does not run, with what-if changes."""
 
 from __future__ import annotations
 

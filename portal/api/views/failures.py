@@ -1,4 +1,4 @@
-"""Failure groups: the list, one of them, and what people decide about it."""
+"""Endpoints of failure groups: list, detail, and mute, resolve, reopen, categorise."""
 
 from __future__ import annotations
 

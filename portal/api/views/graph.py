@@ -1,4 +1,4 @@
-"""The graph of a DAG as numbers: where its nodes stand, their states, and what has changed."""
+"""Endpoints of a DAG's graph as arrays: node positions, states, and changes of states."""
 
 from __future__ import annotations
 

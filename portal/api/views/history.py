@@ -1,4 +1,4 @@
-"""What the round-robin archives hold."""
+"""Endpoints of history: round-robin archives, and panes as data, figure and report."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from matching.rings import ARCHIVES
+from matching.round_robin import ARCHIVES
 from portal.api.shapes.history import HistorySerializer, PaneDataSerializer, PaneSerializer
 from portal.api.views.base import AcceptsAnything, refusals
 from portal.history.drawing import Drawn, as_json, read_pane, read_to_draw, write_csv
@@ -170,8 +170,8 @@ class PaneFigure(APIView):
     )
     def get(self, request: Request, panel: str) -> HttpResponse:
         """Answer with what the page draws, in the asked colours and time."""
-        drawn, marks, look = _drawing(request, panel)
-        figure = figure_of(drawn, marks.told, **look)
+        drawn, marks, style = _drawing(request, panel)
+        figure = figure_of(drawn, marks.told, **style)
         answer = HttpResponse(figure.to_json(), content_type="application/json")
         return _named(answer, drawn, "figure.json")
 
@@ -191,25 +191,25 @@ class PaneReport(APIView):
     )
     def get(self, request: Request, panel: str) -> HttpResponse:
         """Answer with the figure, its sentence, what is marked, and the library that draws it."""
-        drawn, marks, look = _drawing(request, panel)
-        return _named(HttpResponse(report_of(drawn, marks, **look)), drawn, "html")
+        drawn, marks, style = _drawing(request, panel)
+        return _named(HttpResponse(report_of(drawn, marks, **style)), drawn, "html")
 
 
-class _Look(TypedDict):
+class _FigureStyle(TypedDict):
     """How a figure is to look."""
 
     scheme: Scheme
     zone: tzinfo
 
 
-def _drawing(request: Request, panel: str) -> tuple[Drawn, Annotations, _Look]:
+def _drawing(request: Request, panel: str) -> tuple[Drawn, Annotations, _FigureStyle]:
     """What is asked to be drawn. Raises NotFound, InvalidInput."""
     pane = find_pane(panel)
     _refuse_unknown(request, [each.name for each in (*_WINDOW, *_LOOK)])
-    asked = FigureForm(request.query_params, now=timezone.now())
-    drawn = read_to_draw(pane, window_of(asked))
-    look = _Look(scheme=asked.cleaned_data["template"], zone=asked.cleaned_data["zone"])
-    return drawn, marks_of(drawn, request.user), look
+    form = FigureForm(request.query_params, now=timezone.now())
+    drawn = read_to_draw(pane, window_of(form))
+    style = _FigureStyle(scheme=form.cleaned_data["template"], zone=form.cleaned_data["zone"])
+    return drawn, marks_of(drawn, request.user), style
 
 
 def _named(answer: HttpResponse, drawn: Drawn, form: str) -> HttpResponse:

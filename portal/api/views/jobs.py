@@ -1,4 +1,4 @@
-"""Jobs: listed, read, and what they printed."""
+"""Endpoints of jobs: list, detail, logs, kill, peek, stop the pilot."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from portal.api.log_texts import PLACE_PARAMETERS, send_part
 from portal.api.shapes import common as serializers
 from portal.api.views.base import AcceptsAnything, ListView, caller, refusals, wants_all
 from portal.lists.job_filter import JobFilter
-from portal.shared.piecewise import send_growing
+from portal.shared.ranged_downloads import send_in_pieces
 from portal.shared.readable_logs import attempt_of, log_of_attempt
 from wms.core.errors import NotFound
 from wms.dags.reading.selectors import dags_of_jobs
@@ -95,7 +95,7 @@ class _JobLog(APIView):
             file = selectors.find_log(job, kind=self.kind, attempt=number)
         except NotFound:
             stream = selectors.find_stream(job, kind=self.kind, attempt=number)
-            return send_growing(request, stream_text(stream), name=name)
+            return send_in_pieces(request, stream_text(stream), name=name)
         return send_blob(file.blob, name=name)
 
 

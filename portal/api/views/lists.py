@@ -1,4 +1,4 @@
-"""Lists as files, and the filters that people keep of them."""
+"""Endpoints of list exports and saved filters."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from portal.api.shapes.filters import (
 from portal.api.views.base import AcceptsAnything, caller, refusals
 from portal.lists.exports import send_list
 from portal.lists.registry import LISTS, find_list
-from portal.middleware.heavy import sent_from_a_place
+from portal.middleware.download_slots import sent_from_a_slot
 from portal.personal.models import SavedFilter
 from portal.personal.selectors import find_filter, visible_filters
 from portal.personal.services import change_filter, remove_filter, save_filter
@@ -52,7 +52,7 @@ class ExportOfList(APIView):
     def get(self, request: Request, list_name: str, form: str) -> StreamingHttpResponse:
         """Send all lines, or the first 100,000 and say so; other parameters are its filters."""
         kind, user, now = find_list(list_name), caller(request), timezone.now()
-        return sent_from_a_place(
+        return sent_from_a_slot(
             user, lambda: send_list(kind, form, request.query_params, user, now=now)
         )
 

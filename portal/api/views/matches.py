@@ -1,4 +1,4 @@
-"""Where DAGs were."""
+"""Endpoints of a DAG's matches, and rematching it."""
 
 from __future__ import annotations
 

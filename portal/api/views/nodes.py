@@ -1,4 +1,4 @@
-"""Nodes of DAGs: read, run again, marked, changed; and the runs of their scripts."""
+"""Endpoints of DAG nodes: list, detail, rerun, mark, change, and script runs."""
 
 from __future__ import annotations
 

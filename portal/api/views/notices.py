@@ -1,4 +1,4 @@
-"""What one was told, and what one wants to hear of."""
+"""Endpoints of notices and subscriptions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pilots and what they ran."""
+"""Endpoints of pilots: list, detail, log, drain, remove, checks, suspected nodes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from portal.api.views.base import (
     wants_all,
 )
 from portal.lists.filters import PilotFilter
-from portal.shared.piecewise import send_growing
+from portal.shared.ranged_downloads import send_in_pieces
 from portal.shared.readable_logs import stored_log_of_pilot
 from wms.core.actors import Actor
 from wms.jobs.models import Attempt
@@ -84,7 +84,7 @@ class PilotLogText(APIView):
         stored = selectors.find_stored_log(pilot)
         if wants_all(request):
             name = f"pilot-{stored.pk}.log.txt"
-            return send_growing(request, log_text(stored), name=name)
+            return send_in_pieces(request, log_text(stored), name=name)
         return send_part(request, stored_log_of_pilot(pilot, stored))
 
 

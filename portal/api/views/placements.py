@@ -1,4 +1,4 @@
-"""Placement requests: listed, read, removed."""
+"""Endpoints of placement requests: list, detail, remove."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pressure of pilots on queues: looked at."""
+"""Endpoints of the pilot pressure on queues, read-only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Running limits: listed for everybody, set by operators."""
+"""Endpoints of running limits: everybody reads, operators change."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from wms.jobs.models import RunningLimit
 def _answer(request: Request, limit: RunningLimit) -> dict[str, object]:
     """The stored limit with what runs now."""
     stored = visible_limits(caller(request)).get(pk=limit.pk)
-    told: dict[str, object] = RunningLimitSerializer(stored).data
-    return told
+    payload: dict[str, object] = RunningLimitSerializer(stored).data
+    return payload
 
 
 class RunningLimitList(ListView):

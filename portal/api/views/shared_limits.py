@@ -1,4 +1,4 @@
-"""Limits that DAGs share: listed for everybody, set by operators."""
+"""Endpoints of limits that DAGs share: everybody reads, operators change."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from wms.dags.models import SharedLimit
 def _answer(request: Request, limit: SharedLimit) -> dict[str, object]:
     """The stored limit with what is submitted now."""
     stored = visible_shared_limits(caller(request)).get(pk=limit.pk)
-    told: dict[str, object] = SharedLimitSerializer(stored).data
-    return told
+    payload: dict[str, object] = SharedLimitSerializer(stored).data
+    return payload
 
 
 class SharedLimitList(ListView):

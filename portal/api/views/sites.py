@@ -1,4 +1,4 @@
-"""Sites with their queues and ads: looked at, opened and closed."""
+"""Endpoints of sites: list, detail, events, ban, drain, unban."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TaskQueues, and what operators set for all of them."""
+"""Endpoints of TaskQueues and of their policy."""
 
 from __future__ import annotations
 
@@ -87,11 +87,11 @@ class TaskQueueDetail(APIView):
         detail = listing.find_task_queue_detail(user, task_queue_id)
         line = detail.line
         answer = answer_for_demand(line.needs, line.waiting_jobs, now=timezone.now())
-        told = {name: getattr(line, name) for name in TaskQueueSerializer().fields}
+        fields = {name: getattr(line, name) for name in TaskQueueSerializer().fields}
         return Response(
             TaskQueueDetailSerializer(
                 {
-                    **told,
+                    **fields,
                     "origin": detail.origin,
                     "priorities": detail.priorities,
                     "oldest": detail.oldest,

@@ -1,4 +1,4 @@
-"""As everywhere in the portal: the day as in ISO 8601, and the zone beside each time."""
+"""Date and time formats: ISO 8601 days, and the zone beside each time."""
 
 from __future__ import annotations
 

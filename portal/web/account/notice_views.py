@@ -1,4 +1,4 @@
-"""What one was told, and asking to be told of a DAG."""
+"""Pages of notices, and subscribing to a DAG."""
 
 from __future__ import annotations
 

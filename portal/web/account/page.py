@@ -1,4 +1,4 @@
-"""The page of one's own account: its tabs, and what each of them shows."""
+"""Account page: its tabs and their contents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What people keep for themselves: saved filters, columns, and how pages look."""
+"""Views that store saved filters, columns and preferences."""
 
 from __future__ import annotations
 
@@ -104,8 +104,8 @@ def preferences(request: HttpRequest) -> HttpResponse:
         if name in request.POST
     }
     if "has_shortcuts" in request.POST:
-        told = request.POST["has_shortcuts"]
-        changes["has_shortcuts"] = _TRUTH.get(told, told)
+        value = request.POST["has_shortcuts"]
+        changes["has_shortcuts"] = _TRUTH.get(value, value)
     save_preferences(changes, actor=Actor.person(request.user))
     return HttpResponse(status=204) if request.htmx else _back(request)
 

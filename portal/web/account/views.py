@@ -1,4 +1,4 @@
-"""One's own account: tokens, preferences, the password, and what one wants to hear."""
+"""Views of the account page: tokens, password, subscriptions, channels."""
 
 from __future__ import annotations
 
@@ -180,14 +180,14 @@ def _changed(request: HttpRequest, channel_id: int, action: str, actor: Actor) -
     if action == "remove":
         services.remove_channel(channel_id, actor=actor)
         return "The channel is removed."
-    told = request.POST.get("is_enabled")
-    if action != "change" or (told is not None and told not in _TRUTH):
+    enabled_text = request.POST.get("is_enabled")
+    if action != "change" or (enabled_text is not None and enabled_text not in _TRUTH):
         raise InvalidInput.of("must be change, test, renew or remove", field="action")
     services.change_channel(
         channel_id,
         pace=request.POST.get("pace"),
         daily=_daily(request.POST),
-        is_enabled=None if told is None else _TRUTH[told],
+        is_enabled=None if enabled_text is None else _TRUTH[enabled_text],
         actor=actor,
     )
     return "The channel is changed."

@@ -1,4 +1,4 @@
-"""What the pages of a bulk operation show, and what is read from their forms."""
+"""Contents and forms of the pages of a bulk operation."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from django.http import HttpRequest, QueryDict
 from django.urls import reverse
 
-from portal.shared.looks import look_of
+from portal.shared.state_badges import badge_of
 from portal.web.lists.bar import query_of
 from portal.web.lists.paging import stretch_of
 from wms.actions.arguments import Argument, ArgumentType
@@ -221,7 +221,7 @@ def _parts(operation: BulkOperation, counts: Mapping[str, int]) -> list[Part]:
     for outcome in (Outcome.DONE.value, Outcome.SKIPPED.value, Outcome.FAILED.value):
         width = 100 * counts[outcome] / operation.frozen_count
         if width:
-            tone = look_of(outcome).tone
+            tone = badge_of(outcome).tone
             parts.append(Part(outcome, tone, counts[outcome], round(x, 3), round(width, 3)))
         x += width
     return parts

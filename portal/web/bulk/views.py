@@ -1,4 +1,4 @@
-"""Acting on many objects: a preview of a frozen selection, its confirmation, and its progress."""
+"""Pages of bulk operations: preview of a frozen selection, confirmation, progress."""
 
 from __future__ import annotations
 

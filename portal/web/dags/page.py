@@ -1,4 +1,4 @@
-"""A DAG's page: what is always on it, and the tab that is open; only that one is asked for."""
+"""DAG page: header and the open tab; other tabs are not queried."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the page of a DAG knows of it: what several parts of the page show is read once for all."""
+"""Data of a DAG that several parts of its page use, each read once per request."""
 
 from __future__ import annotations
 
@@ -88,8 +88,10 @@ class DagReading:
         """Which limits keep ready nodes from being submitted now."""
         if not self.dag.ready_count:
             return ()
-        room = room_now(self.dag, self.limits)
-        if room is None:
+        limited_by = room_now(self.dag, self.limits)
+        if limited_by is None:
             return ()
-        full = [room.reasons[name] for name, left in room.categories.items() if not left]
-        return [*([room.reason] if not room.nodes else []), *full]
+        full = [
+            limited_by.reasons[name] for name, left in limited_by.categories.items() if not left
+        ]
+        return [*([limited_by.reason] if not limited_by.nodes else []), *full]

@@ -1,4 +1,4 @@
-"""The forms by which runs of DAGs are submitted, begun anew, and limited."""
+"""Forms for submitting a DAG, running it again, and changing its limits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the page of a DAG tells about the run: DAGs around it, its limits, files to be had of it."""
+"""Run data of the DAG page: surrounding DAGs, limits, and downloads."""
 
 from __future__ import annotations
 

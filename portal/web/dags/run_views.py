@@ -1,4 +1,4 @@
-"""Runs of DAGs: beginning a further one, changing limits, and the files that are made of them."""
+"""Views of DAG runs: rescue, limits, exports."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from django.http import HttpRequest, HttpResponse, QueryDict, StreamingHttpRespo
 from django.shortcuts import redirect
 from django.views.decorators.http import require_http_methods, require_safe
 
-from portal.middleware.heavy import sent_from_a_place
+from portal.middleware.download_slots import sent_from_a_slot
 from portal.shared.dag_files import send_export
 from portal.web.dags.run_forms import LimitsForm, RescueForm, RunOptionsForm, resumption_of
 from portal.web.shared.findings import Quoted, quoted
@@ -44,7 +44,7 @@ _PREVIEWED = 50
 def dag_export(request: HttpRequest, dag_id: int, kind: str) -> StreamingHttpResponse:
     """A file that is made of a DAG now, as a download."""
     dag = find_dag(request.user, dag_id)
-    return sent_from_a_place(request.user, lambda: send_export(dag, kind))
+    return sent_from_a_slot(request.user, lambda: send_export(dag, kind))
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

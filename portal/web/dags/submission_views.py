@@ -1,4 +1,4 @@
-"""Submitting a DAG, or having it checked."""
+"""Page to submit or check a DAG."""
 
 from __future__ import annotations
 
@@ -83,10 +83,10 @@ def _submitted(request: HttpRequest, options: RunOptionsForm) -> HttpResponse:
 def _tell_warnings(request: HttpRequest, warnings: Sequence[Finding]) -> None:
     if not warnings:
         return
-    told = "; ".join(map(str, warnings[:_WARNINGS_SHOWN]))
+    listed = "; ".join(map(str, warnings[:_WARNINGS_SHOWN]))
     more = len(warnings) - _WARNINGS_SHOWN
     rest = f"; and {more} more, among the DAG's events" if more > 0 else ""
-    messages.warning(request, f"Perhaps not meant: {told}{rest}.")
+    messages.warning(request, f"Perhaps not meant: {listed}{rest}.")
 
 
 def _answer(request: HttpRequest, options: RunOptionsForm, outcome: Outcome) -> HttpResponse:

@@ -1,4 +1,4 @@
-"""The tabs of a DAG's page that need little: overview, events, scripts, files and rescue."""
+"""Tabs of the DAG page: overview, events, scripts, files and rescue."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from django.http import HttpRequest, QueryDict
 from django.utils import timezone
 
 from portal.shared.drawings import drawing_of
-from portal.shared.looks import LOOKS
+from portal.shared.state_badges import BADGES
 from portal.web.dags.reading import DagReading
 from portal.web.dags.run_page import facts_of, records_of
 from portal.web.graph.level_map import level_map
@@ -48,7 +48,7 @@ def overview_tab(request: HttpRequest, read: DagReading) -> Mapping[str, Any]:
     return {
         "levels": levels.rows if levels else (),
         "map": None if levels else level_map(drawing_of(dag), read.states.codes),
-        "states_drawn": [state for state in LOOKS if state in present],
+        "states_drawn": [state for state in BADGES if state in present],
         "outlook": outlook_of(dag, read.policy, now=timezone.now()),
         "pictures": _pictures(newest[:_FILES_SHOWN]),
         "events": events,

@@ -1,4 +1,4 @@
-"""The timeline of a DAG: levels first, and single nodes only of a small choice."""
+"""Timeline of a DAG by level, or by node for a small selection."""
 
 from __future__ import annotations
 

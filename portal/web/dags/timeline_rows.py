@@ -1,4 +1,4 @@
-"""What single nodes did and when: rows of the timeline, for a choice that fits on a page."""
+"""Timeline rows of single nodes: what each did and when."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _DOES = {
 class Span:
     """Something that a node did from one moment to another, in seconds of the epoch."""
 
-    look: str
+    state_word: str
     words: str
     start: float
     end: float
@@ -72,7 +72,7 @@ def rows_of_nodes(dag: Dag, nodes: Sequence[Node], *, now: datetime) -> list[Row
     return [
         Row(node, sorted(
             [*_spans(steps[node.pk], node, now), *runs.get(node.job_id or 0, [])],
-            key=lambda span: (span.start, span.look == "running"),
+            key=lambda span: (span.start, span.state_word == "running"),
         ))
         for node in nodes
     ]  # fmt: skip
@@ -85,8 +85,8 @@ def _spans(steps: Sequence[tuple[float, str]], node: Node, now: datetime) -> lis
     for place, (start, state) in enumerate(steps):
         end = steps[place + 1][0] if place + 1 < len(steps) else last
         if state in _DOES and end > start:
-            look, words = _DOES[state]
-            made.append(Span(look, words, start, end))
+            state_word, words = _DOES[state]
+            made.append(Span(state_word, words, start, end))
     return made
 
 
@@ -101,8 +101,8 @@ def _runs(nodes: Collection[Node], now: datetime) -> dict[int, list[Span]]:
     rows = attempts.values_list("job_id", "job__cluster_id", "started_at", "ended_at", "outcome")
     made: dict[int, list[Span]] = defaultdict(list)
     for job, cluster, started, ended, outcome in rows[:_ATTEMPTS_SHOWN]:
-        look = {"": "running", "done": "done"}.get(outcome, "failed")
+        state_word = {"": "running", "done": "done"}.get(outcome, "failed")
         words = {"": "running", "done": "ran"}.get(outcome, f"ran, {outcome.replace('_', ' ')}")
         end = (ended or now).timestamp()
-        made[cluster or job].append(Span(look, words, started.timestamp(), end))
+        made[cluster or job].append(Span(state_word, words, started.timestamp(), end))
     return made

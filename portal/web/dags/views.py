@@ -1,4 +1,4 @@
-"""A DAG's page, and steering it."""
+"""DAG page, and the view that steers a DAG."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the dashboard shows, gathered from the selectors of all apps in few queries."""
+"""Data of the dashboard, from the selectors of all apps in a fixed number of queries."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from portal.lists.filters import DagFilter, PilotFilter
 from portal.lists.job_filter import JobFilter
 from portal.shared.site_lines import SiteLine
 from portal.shared.site_strip import strip_lines
-from portal.web.dashboard.needs_attention import Want, wanted_rows, wants_of
+from portal.web.dashboard.needs_attention import AttentionItem, attention_items_of, attention_rows
 from portal.web.templatetags.pilotage import about
 from wms.core.database.counting import Count, count_each
 from wms.core.models import Role, User
@@ -76,7 +76,7 @@ class Board:
     dag_tiles: Sequence[Tile]
     job_tiles: Sequence[Tile]
     pilot_tiles: Sequence[Tile]
-    wants: Sequence[Want]
+    attention_items: Sequence[AttentionItem]
     attention: Sequence[Dag]
     attention_total: Count
     running: Sequence[Dag]
@@ -106,8 +106,8 @@ class Board:
 
     @property
     def is_calm(self) -> bool:
-        """True when nothing needs a person."""
-        return not self.wants
+        """Whether nothing needs attention."""
+        return not self.attention_items
 
 
 def board_of(user: User, *, now: datetime, scope: Scope, window: Window) -> Board:
@@ -118,11 +118,11 @@ def board_of(user: User, *, now: datetime, scope: Scope, window: Window) -> Boar
     counts = _counts(user, dags, jobs, now)
     needy, running = attention_and_running(dags, now=now, limit=_LINES)
     sites, loops = strip_lines(user, now=now), loop_statuses(now=now)
-    wants = wants_of(
+    attention_items = attention_items_of(
         dags=needy,
         loops=[] if is_mine else loops,
         sites=[] if is_mine else sites,
-        rows=wanted_rows(jobs, is_whole=not is_mine, now=now),
+        rows=attention_rows(jobs, is_whole=not is_mine, now=now),
         held_jobs=about(counts["job/held"]),
         owner=owner,
     )
@@ -133,7 +133,7 @@ def board_of(user: User, *, now: datetime, scope: Scope, window: Window) -> Boar
         dag_tiles=_tiles("dag", DagState.values, counts, owner),
         job_tiles=_tiles("job", JobState.values, counts, owner),
         pilot_tiles=_tiles("pilot", PilotState.values, counts, ""),
-        wants=wants,
+        attention_items=attention_items,
         attention=needy,
         attention_total=counts[_ATTENTION],
         running=running,

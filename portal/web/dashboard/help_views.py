@@ -1,4 +1,4 @@
-"""Help: what states mean, what can stand in filters and expressions, which keys there are."""
+"""Help pages: states, filters, expressions and keyboard shortcuts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
-from portal.shared.looks import MEANINGS
+from portal.shared.state_badges import MEANINGS
 from portal.shared.state_words import ENTITIES, Entity
 from portal.web.shared.pages import page, render_page
 
@@ -67,14 +67,14 @@ def states(request: HttpRequest) -> HttpResponse:
 
 
 def _section(entity: Entity) -> Section:
-    told = MEANINGS[entity.kind]
+    meanings = MEANINGS[entity.kind]
     names = list(entity.states.values)
     if entity.kind == "site":
         names += _STANDINGS
     return Section(
         kind=entity.kind,
         title=entity.title,
-        states=[(name, told[name]) for name in names],
+        states=[(name, meanings[name]) for name in names],
         first=entity.first,
         ends=frozenset(entity.terminal),
         changes=[

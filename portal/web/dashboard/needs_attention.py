@@ -1,4 +1,4 @@
-"""What needs somebody now: each thing with what it is, since when, why, and where to act."""
+"""Attention items of the dashboard: what needs a person, since when, why, and the link to act."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ _WHY = 400
 
 
 @dataclass(frozen=True, slots=True)
-class Want:
-    """One thing that needs somebody. `state` is how it looks; `act` says what one does there."""
+class AttentionItem:
+    """One thing that needs a person. `state` gives its badge; `act` is the label of the link."""
 
     state: str
     kind: str
@@ -63,7 +63,7 @@ class Want:
     until: datetime | None = None
 
 
-def wants_of(
+def attention_items_of(
     *,
     dags: Iterable[Dag],
     loops: Sequence[LoopStatus],
@@ -71,13 +71,13 @@ def wants_of(
     rows: Sequence[tuple[Any, ...]],
     held_jobs: str,
     owner: str,
-) -> list[Want]:
-    """Everything that needs somebody, what stops most first.
+) -> list[AttentionItem]:
+    """All attention items, the most severe first.
 
-    `rows` are those of `wanted_rows`, `held_jobs` is their number in words, and `owner` the user
-    whose things alone are shown, or empty.
+    `rows` are those of `attention_rows`, `held_jobs` is their number as text, and `owner` the user
+    whose items alone are shown, or empty.
     """
-    of_rows: dict[str, list[Want]] = {}
+    of_rows: dict[str, list[AttentionItem]] = {}
     for row in rows:
         of_rows.setdefault(row[0], []).append(_of_row(row, held_jobs, owner))
     return [
@@ -92,13 +92,13 @@ def wants_of(
     ]
 
 
-def _of_loops(loops: Sequence[LoopStatus]) -> list[Want]:
+def _of_loops(loops: Sequence[LoopStatus]) -> list[AttentionItem]:
     words = {
         LoopHealth.FAILING: "",
         LoopHealth.LATE: "No run for several periods: are the worker and the beat process alive?",
     }
     return [
-        Want(
+        AttentionItem(
             state=loop.health.value,
             kind="loop",
             label="",
@@ -116,13 +116,13 @@ def _of_loops(loops: Sequence[LoopStatus]) -> list[Want]:
     ]
 
 
-def _of_dag(dag: Dag) -> Want:
+def _of_dag(dag: Dag) -> AttentionItem:
     page = reverse("web:dag", args=[dag.pk])
     is_idle, is_failing = dag.state == DagState.IDLE, dag.state == DagState.RUNNING
     state = "unmatched" if is_idle else "failing" if is_failing else dag.state
     acts = {DagState.HELD: "Release", DagState.FAILED: "Rescue", DagState.HALTED: "Release"}
     beside = f"of {dag.owner.username}" + (f" at {dag.site.name}" if dag.site else "")
-    return Want(
+    return AttentionItem(
         state=state,
         kind="dag" if not is_failing else "loop",
         label="no site" if is_idle else "",
@@ -158,11 +158,11 @@ def _act_on(dag: Dag, page: str) -> str:
     return page
 
 
-def _of_sites(sites: Sequence[SiteLine]) -> list[Want]:
-    """Sites to which nothing is matched though nobody wanted that."""
+def _of_sites(sites: Sequence[SiteLine]) -> list[AttentionItem]:
+    """Sites that get no matches although nobody closed them."""
     needy = [line for line in sites if line.state in _UNWANTED]
     return [
-        Want(
+        AttentionItem(
             state=line.state,
             kind="site",
             label="",
@@ -180,11 +180,11 @@ def _of_sites(sites: Sequence[SiteLine]) -> list[Want]:
     ]
 
 
-def wanted_rows(jobs: QuerySet[Job], *, is_whole: bool, now: datetime) -> list[tuple[Any, ...]]:
-    """What else needs somebody, as rows of one kind each, all in one query.
+def attention_rows(jobs: QuerySet[Job], *, is_whole: bool, now: datetime) -> list[tuple[Any, ...]]:
+    """Further attention items as rows, one kind after another, in one query.
 
-    Kind, number, site, name, since, why, count. Of `jobs` the latest that is held; the rest only
-    for who looks after the whole.
+    Columns: kind, number, site, name, since, why, count. Of `jobs` the latest that is held; the
+    other kinds only for users who look after the whole installation.
     """
     parts = [_held(jobs)]
     if is_whole:
@@ -193,7 +193,7 @@ def wanted_rows(jobs: QuerySet[Job], *, is_whole: bool, now: datetime) -> list[t
 
 
 def _as(kind: str, rows: QuerySet[Any], **columns: Any) -> QuerySet[Any]:
-    """Rows with the columns that all kinds have, of one type each."""
+    """Rows with the columns that all kinds have, with common types."""
     no_time = Cast(Value(None), DateTimeField())
     every = {
         "row_kind": Value(kind, CharField()),
@@ -235,11 +235,11 @@ def _checks(now: datetime) -> QuerySet[Any]:
     by_check = failed.values("pilot__queue__site__name", "name").annotate(times=Count("pk"))
     return _as(
         "check",
-        by_check.annotate(latest=Max("pk"), first=Min("created_at"), told=Max("reason")).order_by(
-            "-times"
-        ),
+        by_check.annotate(
+            latest=Max("pk"), first=Min("created_at"), last_reason=Max("reason")
+        ).order_by("-times"),
         number=F("latest"), site=F("pilot__queue__site__name"), name=F("name"), since=F("first"),
-        why=F("told"), count=F("times"),
+        why=F("last_reason"), count=F("times"),
     )  # fmt: skip
 
 
@@ -252,49 +252,49 @@ def _downtimes(now: datetime) -> QuerySet[Any]:
     )  # fmt: skip
 
 
-def _of_row(row: tuple[Any, ...], held_jobs: str, owner: str) -> Want:
+def _of_row(row: tuple[Any, ...], held_jobs: str, owner: str) -> AttentionItem:
     kind, number, site, name, since, why, count = row
     if kind == "held":
-        return _held_want(number, name, since, why, held_jobs, owner)
+        return _held_item(number, name, since, why, held_jobs, owner)
     page = reverse("web:site", args=[site])
     queue = reverse("web:queue", args=[site, name]) if kind in {"demand", "backoff"} else ""
     if kind == "demand":
-        return _demand_want(site, name, queue, why, count)
+        return _demand_item(site, name, queue, why, count)
     if kind == "backoff":
         times = "once" if count == 1 else f"{count} times in a row"
-        return Want(
+        return AttentionItem(
             "late", "site", "backs off", "Queue", f"{name} of {site}", queue,
             f"needy-queue-{number}-{row[0]}", f"Failed {times}: {why}", "Queue", queue, since,
         )  # fmt: skip
     if kind == "check":
-        return Want(
+        return AttentionItem(
             "failed", "check", "check fails", "Check", f"{name} at {site}", page,
             f"needy-check-{number}", f"{count} in the last hour: {why or 'no reason given'}",
             "Site", f"{page}#failed-checks-title", since,
         )  # fmt: skip
-    return Want(
+    return AttentionItem(
         "downtime", "site", "", "Site", site, page, f"needy-downtime-{number}", why,
         "Downtimes", page, since,
         beside="downtime until", until=datetime.fromisoformat(name),
     )  # fmt: skip
 
 
-def _held_want(
+def _held_item(
     number: int, name: str, since: datetime, why: str, held_jobs: str, owner: str
-) -> Want:
+) -> AttentionItem:
     query = urlencode({"state": "held", **({"owner": owner} if owner else {})})
     listed = f"{reverse('web:jobs')}?{query}"
-    return Want(
+    return AttentionItem(
         "held", "job", "", "Jobs", f"{held_jobs} held", listed, "needy-held-jobs",
         f"The latest, {name} {number}: {why}", "Look and release", listed, since,
     )  # fmt: skip
 
 
-def _demand_want(site: str, name: str, queue: str, why: str, count: int) -> Want:
+def _demand_item(site: str, name: str, queue: str, why: str, count: int) -> AttentionItem:
     jobs = "1 job waits" if count == 1 else f"{count} jobs wait"
-    told = why.strip("[]").replace('"', "").replace("\\", "")
-    reason = f": {told}" if told else ""
-    return Want(
+    reason_text = why.strip("[]").replace('"', "").replace("\\", "")
+    reason = f": {reason_text}" if reason_text else ""
+    return AttentionItem(
         "unmatched", "site", "no pilots", "Queue", f"{name} of {site}", queue,
         f"needy-demand-{site}-{name}", f"{jobs} for its pilots, and the site has none{reason}.",
         "Pressure", queue,

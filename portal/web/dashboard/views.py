@@ -1,4 +1,4 @@
-"""The dashboard."""
+"""Dashboard page."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ def dashboard(request: HttpRequest) -> HttpResponse:
 
 
 def _scope(request: HttpRequest) -> Scope:
-    asked = request.GET.get("show", "")
-    if asked and asked not in [scope.value for scope in Scope]:
+    text = request.GET.get("show", "")
+    if text and text not in [scope.value for scope in Scope]:
         raise InvalidInput.of("must be mine or all", field="show")
-    return Scope(asked) if asked else Scope.usual(request.user)
+    return Scope(text) if text else Scope.usual(request.user)
 
 
 def _window(request: HttpRequest) -> Window:
-    asked = request.GET.get("within", "")
-    if asked and asked not in [window.value for window in RANGES]:
+    text = request.GET.get("within", "")
+    if text and text not in [window.value for window in RANGES]:
         known = ", ".join(window.value for window in RANGES)
         raise InvalidInput.of(f"must be one of {known}", field="within")
-    return Window(asked) if asked else Window.DAY
+    return Window(text) if text else Window.DAY

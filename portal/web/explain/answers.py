@@ -1,4 +1,4 @@
-"""Answers of `wms.explain.answers` as the explain page shows them: in order, counted and cut."""
+"""Explain answers for the page: ordered, counted, and cut to a length."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from itertools import groupby
 from typing import Generic, TypeVar
 
 from matching.explanation import Candidate, ConjunctCount, Explanation, Refusal
-from matching.misses import Miss
-from matching.reasons import Stand
+from matching.near_misses import NearMiss
+from matching.unmatched_reasons import SiteStanding
 from portal.web.explain.verdicts import DAGS, SITES, Meaning
 from wms.explain.answers import DagAnswer, SiteAnswer
 from wms.explain.needs import NeedsExplanation, QueueFit
@@ -98,7 +98,7 @@ class Group:
     has_notes: bool
 
 
-def groups(found: Explanation, notes: Mapping[Stand, Mapping[str, str]]) -> list[Group]:
+def groups(found: Explanation, notes: Mapping[SiteStanding, Mapping[str, str]]) -> list[Group]:
     """All sites by standing; `notes` tell more of some of them."""
     stands = found.stands or {}
     return [
@@ -106,7 +106,7 @@ def groups(found: Explanation, notes: Mapping[Stand, Mapping[str, str]]) -> list
     ]
 
 
-def _group(stand: Stand, names: Sequence[str], notes: Mapping[str, str]) -> Group:
+def _group(stand: SiteStanding, names: Sequence[str], notes: Mapping[str, str]) -> Group:
     sites = [NamedSite(name, notes.get(name, "")) for name in sorted(names)]
     has_notes = any(site.note for site in sites)
     return Group(SITES[stand], cut(sites, _NOTED_NAMES if has_notes else _NAMES), has_notes)
@@ -135,7 +135,9 @@ def changes_of_dags(answer: SiteAnswer) -> list[Change]:
 
 
 def _changes(
-    meanings: Mapping[Stand, Meaning], before: Mapping[Stand, int], after: Mapping[Stand, int]
+    meanings: Mapping[SiteStanding, Meaning],
+    before: Mapping[SiteStanding, int],
+    after: Mapping[SiteStanding, int],
 ) -> list[Change]:
     return [
         Change(meaning, before.get(stand, 0), after.get(stand, 0))
@@ -244,7 +246,7 @@ def miss_lines(answer: DagAnswer) -> list[MissLine]:
     return list(lines.values())
 
 
-def _what_if(miss: Miss, conjuncts: Sequence[str]) -> str:
+def _what_if(miss: NearMiss, conjuncts: Sequence[str]) -> str:
     if miss.attribute != "Requirements":
         return f"{miss.attribute} = {miss.new}"
     kept = [miss.new if text == miss.old else text for text in conjuncts]

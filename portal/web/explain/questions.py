@@ -1,4 +1,4 @@
-"""Questions to the explain page: what is asked about, and with which changes."""
+"""Form of the explain page: the subject and its what-if changes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from django import forms
 
-from matching.adcost import check_cost
+from matching.ad_cost import check_cost
 from matching.classads import MAX_AD_BYTES, AdError, parse_expression
 from wms.core.errors import Finding, InvalidInput
 from wms.explain.what_if import Changes
@@ -69,8 +69,8 @@ class QuestionForm(forms.Form):
     @property
     def subject(self) -> str:
         """What is asked about; empty when nothing is, or when that does not parse."""
-        asked = (name for name in SUBJECTS if self.cleaned_data.get(name) not in (None, ""))
-        return next(asked, "")
+        subjects = (name for name in SUBJECTS if self.cleaned_data.get(name) not in (None, ""))
+        return next(subjects, "")
 
     @property
     def changed(self) -> str:

@@ -1,92 +1,104 @@
-"""How the answers to "why does it not run?" look, and what each of them means."""
+"""Badges and meanings of explain verdicts."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from matching.explanation import Verdict
-from matching.reasons import Stand
-from portal.shared.looks import Look
+from matching.explanation import MatchVerdict
+from matching.unmatched_reasons import SiteStanding
+from portal.shared.state_badges import StateBadge
 
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """An answer as it is shown: its look, its word, and a sentence for those who do not know it."""
+    """Verdict as it is shown: its badge, its word, and a sentence that explains it."""
 
-    look: Look
+    badge: StateBadge
     word: str
     text: str
 
 
-_GOOD = Look("check", "good")
-_BAD = Look("cross", "bad")
-_LATE = Look("clock", "warn")
-_PAUSED = Look("pause", "warn")
-_OFF = Look("slash", "off")
+_GOOD = StateBadge("check", "good")
+_BAD = StateBadge("cross", "bad")
+_LATE = StateBadge("clock", "warn")
+_PAUSED = StateBadge("pause", "warn")
+_OFF = StateBadge("slash", "off")
 
 VERDICTS = {
-    Verdict.WOULD_MATCH: Meaning(
+    MatchVerdict.WOULD_MATCH: Meaning(
         _GOOD, "Would match now", "Alone in a negotiation, it would get a site at once."
     ),
-    Verdict.NEVER: Meaning(
+    MatchVerdict.NEVER: Meaning(
         _BAD, "Never", "Waiting does not help: no site and this DAG fit as they are now."
     ),
-    Verdict.NOT_NOW: Meaning(
+    MatchVerdict.NOT_NOW: Meaning(
         _LATE, "Not now", "Sites fit, but each of them is full, closed or avoided at present."
     ),
-    Verdict.NOT_ALLOWED: Meaning(
+    MatchVerdict.NOT_ALLOWED: Meaning(
         _PAUSED, "Not allowed", "A person or a limit keeps it back; waiting does not help."
     ),
-    Verdict.WAITING: Meaning(
-        Look("half", "next"), "Waiting its turn", "It can run; others or a limit come first."
+    MatchVerdict.WAITING: Meaning(
+        StateBadge("half", "next"), "Waiting its turn", "It can run; others or a limit come first."
     ),
-    Verdict.NOT_LOOKED_AT: Meaning(
-        Look("ring", "wait"), "Not looked at yet", "The next negotiation decides, in some seconds."
+    MatchVerdict.NOT_LOOKED_AT: Meaning(
+        StateBadge("ring", "wait"),
+        "Not looked at yet",
+        "The next negotiation decides, in some seconds.",
     ),
-    Verdict.BOUND: Meaning(Look("play", "go"), "Has a site", "It waits for nothing here."),
-    Verdict.ENDED: Meaning(_OFF, "Has ended", "Nothing will run any more."),
+    MatchVerdict.BOUND: Meaning(
+        StateBadge("play", "go"), "Has a site", "It waits for nothing here."
+    ),
+    MatchVerdict.ENDED: Meaning(_OFF, "Has ended", "Nothing will run any more."),
 }
 
 #: The same of jobs: what they wait for are queues and their pilots.
 JOB_VERDICTS = VERDICTS | {
-    Verdict.NEVER: Meaning(
+    MatchVerdict.NEVER: Meaning(
         _BAD, "Never", "Waiting does not help: no queue offers what is needed, as things are now."
     ),
-    Verdict.NOT_NOW: Meaning(
+    MatchVerdict.NOT_NOW: Meaning(
         _LATE, "Not now", "Queues fit, but each of them is closed or at a limit at present."
     ),
 }
 
 #: How sites stand to a DAG, in the order in which that matters.
 SITES = {
-    Stand.FREE: Meaning(_GOOD, "Would take it now", "Both sides agree and there is room."),
-    Stand.FULL: Meaning(_LATE, "Full", "Both sides agree; CurMatches has reached MaxMatches."),
-    Stand.CLOSED: Meaning(_PAUSED, "Closed", "Both sides agree; the site takes no DAG now."),
-    Stand.AVOIDED: Meaning(_OFF, "Avoided", "Both sides agree; the DAG was taken back from there."),
-    Stand.USED_UP: Meaning(
+    SiteStanding.FREE: Meaning(_GOOD, "Would take it now", "Both sides agree and there is room."),
+    SiteStanding.FULL: Meaning(
+        _LATE, "Full", "Both sides agree; CurMatches has reached MaxMatches."
+    ),
+    SiteStanding.CLOSED: Meaning(_PAUSED, "Closed", "Both sides agree; the site takes no DAG now."),
+    SiteStanding.AVOIDED: Meaning(
+        _OFF, "Avoided", "Both sides agree; the DAG was taken back from there."
+    ),
+    SiteStanding.USED_UP: Meaning(
         _LATE, "Allowance used up", "Both sides agree; after failures the site gets fewer matches."
     ),
-    Stand.REFUSED_BY_SITE: Meaning(
+    SiteStanding.REFUSED_BY_SITE: Meaning(
         _BAD, "Refuse the DAG", "The Requirements of the site are not true for this DAG."
     ),
-    Stand.REFUSED_BY_DAG: Meaning(
+    SiteStanding.REFUSED_BY_DAG: Meaning(
         _BAD, "Ruled out by the DAG", "The Requirements of the DAG are not true for this site."
     ),
 }
 
 #: The same seen from a site: how idle DAGs stand to it.
 DAGS = {
-    Stand.FREE: Meaning(_GOOD, "It would take now", "Both sides agree and there is room."),
-    Stand.FULL: Meaning(_LATE, "Fit, but the site is full", "CurMatches has reached MaxMatches."),
-    Stand.CLOSED: Meaning(_PAUSED, "Fit, but the site is closed", "It takes no DAG now."),
-    Stand.AVOIDED: Meaning(_OFF, "Fit, but avoid the site", "They were taken back from here."),
-    Stand.USED_UP: Meaning(
+    SiteStanding.FREE: Meaning(_GOOD, "It would take now", "Both sides agree and there is room."),
+    SiteStanding.FULL: Meaning(
+        _LATE, "Fit, but the site is full", "CurMatches has reached MaxMatches."
+    ),
+    SiteStanding.CLOSED: Meaning(_PAUSED, "Fit, but the site is closed", "It takes no DAG now."),
+    SiteStanding.AVOIDED: Meaning(
+        _OFF, "Fit, but avoid the site", "They were taken back from here."
+    ),
+    SiteStanding.USED_UP: Meaning(
         _LATE, "Fit, but its allowance is used up", "After failures it gets fewer matches."
     ),
-    Stand.REFUSED_BY_SITE: Meaning(
+    SiteStanding.REFUSED_BY_SITE: Meaning(
         _BAD, "It refuses", "The Requirements of the site are not true for these DAGs."
     ),
-    Stand.REFUSED_BY_DAG: Meaning(
+    SiteStanding.REFUSED_BY_DAG: Meaning(
         _BAD, "Rule the site out", "The Requirements of these DAGs are not true for the site."
     ),
 }

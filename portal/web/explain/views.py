@@ -1,4 +1,4 @@
-"""Why something does not run, and what if: the page where the 3 a.m. question is answered."""
+"""Explain page: why something does not run, and what would happen with changes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods
 
-from matching.reasons import Stand
+from matching.unmatched_reasons import SiteStanding
 from portal.lists.filters import DagFilter
 from portal.web.explain import answers as explained
 from portal.web.explain.questions import QuestionForm
@@ -43,8 +43,8 @@ _FIELDS = {"dag": "change", "sites": "at", "needs": "change", "queues": "queue_c
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """Who asks what, and when."""
+class Question:
+    """User, form, changes and time of a question."""
 
     user: User
     form: QuestionForm
@@ -104,17 +104,17 @@ def _query(form: QuestionForm) -> str:
 def _answer(request: HttpRequest, form: QuestionForm, *, here: str) -> HttpResponse:
     """The answer; with changes at fault, that without them."""
     faults: Sequence[Finding] = ()
-    asked = Asked(request.user, form, Changes(), timezone.now())
+    question = Question(request.user, form, Changes(), timezone.now())
     answer_of = _ANSWERS[form.subject]
     start = _start if here == "explain" else _start_what_if
     try:
         try:
-            context = answer_of(replace(asked, changes=form.changes()))
+            context = answer_of(replace(question, changes=form.changes()))
         except InvalidInput as error:
             faults = [replace(fault, field=_field(fault)) for fault in error.findings]
             if any(fault.field == "ad" for fault in faults):
                 return start(request, form, faults)
-            context = answer_of(asked)
+            context = answer_of(question)
     except NotFound as error:
         return start(request, form, [Finding(str(error), field=form.subject)], status=404)
     query = _query(form)
@@ -122,10 +122,10 @@ def _answer(request: HttpRequest, form: QuestionForm, *, here: str) -> HttpRespo
     context |= {
         "form": form,
         "here": here,
-        "now": asked.now,
+        "now": question.now,
         "faults": _by_field(faults),
         "again": f"?{query}" if is_address else "",
-        "plain": f"?{urlencode({form.subject: asked.about})}" if form.subject != "ad" else "",
+        "plain": f"?{urlencode({form.subject: question.about})}" if form.subject != "ad" else "",
         "bounds": explaining.BOUNDS,
         "needs_names": NEEDS,
         "offer_names": OFFERS,
@@ -179,27 +179,31 @@ def _field(fault: Finding) -> str:
 
 
 def _by_field(faults: Sequence[Finding]) -> dict[str, list[str]]:
-    told: dict[str, list[str]] = {}
+    faults_by_field: dict[str, list[str]] = {}
     for fault in faults:
         place = "" if fault.line is None else f"Line {fault.line}: "
-        told.setdefault(fault.field, []).append(place + fault.message)
-    return told
+        faults_by_field.setdefault(fault.field, []).append(place + fault.message)
+    return faults_by_field
 
 
-def _about_dag(asked: Asked) -> dict[str, Any]:
-    dag = find_dag(asked.user, asked.about)
-    answer = explaining.answer_for_dag(asked.user, dag.pk, now=asked.now, changes=asked.changes)
-    notes = {Stand.CLOSED: _reasons(asked.now), Stand.AVOIDED: _avoided(answer)}
-    return {"dag": dag, **_sites(asked, answer, notes)}
+def _about_dag(question: Question) -> dict[str, Any]:
+    dag = find_dag(question.user, question.about)
+    answer = explaining.answer_for_dag(
+        question.user, dag.pk, now=question.now, changes=question.changes
+    )
+    notes = {SiteStanding.CLOSED: _reasons(question.now), SiteStanding.AVOIDED: _avoided(answer)}
+    return {"dag": dag, **_sites(question, answer, notes)}
 
 
-def _about_ad(asked: Asked) -> dict[str, Any]:
-    answer = explaining.answer_for_ad(asked.user, asked.about, now=asked.now, changes=asked.changes)
-    return _sites(asked, answer, {Stand.CLOSED: _reasons(asked.now)})
+def _about_ad(question: Question) -> dict[str, Any]:
+    answer = explaining.answer_for_ad(
+        question.user, question.about, now=question.now, changes=question.changes
+    )
+    return _sites(question, answer, {SiteStanding.CLOSED: _reasons(question.now)})
 
 
 def _sites(
-    asked: Asked, answer: DagAnswer, notes: Mapping[Stand, Mapping[str, str]]
+    question: Question, answer: DagAnswer, notes: Mapping[SiteStanding, Mapping[str, str]]
 ) -> dict[str, Any]:
     found, after = answer.explanation, answer.after
     return {
@@ -232,25 +236,27 @@ def _avoided(answer: DagAnswer) -> dict[str, str]:
     }
 
 
-def _about_job(asked: Asked) -> dict[str, Any]:
-    job = find_job(asked.user, asked.about)
-    answer = explaining.answer_for_job(asked.user, job.pk, now=asked.now, changes=asked.changes)
+def _about_job(question: Question) -> dict[str, Any]:
+    job = find_job(question.user, question.about)
+    answer = explaining.answer_for_job(
+        question.user, job.pk, now=question.now, changes=question.changes
+    )
     return {
         "job": job,
         "dag": dags_of_jobs([job]).get(job.pk),
         "task_queue": task_queue_of(job.pk),
-        **_queues(asked, answer),
+        **_queues(question, answer),
     }
 
 
-def _about_task_queue(asked: Asked) -> dict[str, Any]:
+def _about_task_queue(question: Question) -> dict[str, Any]:
     answer = explaining.answer_for_task_queue(
-        asked.user, asked.about, now=asked.now, changes=asked.changes
+        question.user, question.about, now=question.now, changes=question.changes
     )
-    return {"task_queue": asked.about, **_queues(asked, answer)}
+    return {"task_queue": question.about, **_queues(question, answer)}
 
 
-def _queues(asked: Asked, answer: explaining.JobAnswer) -> dict[str, Any]:
+def _queues(question: Question, answer: explaining.JobAnswer) -> dict[str, Any]:
     found, after = answer.queues, answer.after
     return {
         "answer": answer,
@@ -259,13 +265,13 @@ def _queues(asked: Asked, answer: explaining.JobAnswer) -> dict[str, Any]:
         "before_meaning": JOB_VERDICTS[found.verdict] if found else None,
         "after_meaning": JOB_VERDICTS[after.verdict] if after else None,
         "changed": explained.changes_of_queues(found, after) if found and after else [],
-        "site_names": _site_names(asked.user),
+        "site_names": _site_names(question.user),
     }
 
 
-def _about_site(asked: Asked) -> dict[str, Any]:
+def _about_site(question: Question) -> dict[str, Any]:
     answer = explaining.answer_for_site(
-        asked.user, asked.about, now=asked.now, changes=asked.changes
+        question.user, question.about, now=question.now, changes=question.changes
     )
     found, after = answer.explanation, answer.after
     return {

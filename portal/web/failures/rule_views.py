@@ -1,4 +1,4 @@
-"""The rules that make groups of failures: shown to all, tried and changed by operators."""
+"""Pages of failure grouping rules: shown to all, tried and changed by operators."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_http_methods, require_safe
 
-from matching.patience import Patience
+from matching.deadline import Deadline
 from portal.web.shared.pages import page, render_page
 from wms.core.actors import Actor
 from wms.core.database.saving import check_row
@@ -118,7 +118,7 @@ def _done(
 
 def _preview(request: HttpRequest, rule: FailureRule) -> Preview:
     with heavy_place(request.user):
-        return preview_rules(rules_with(rule), patience=Patience(time.monotonic, _PREVIEW_S))
+        return preview_rules(rules_with(rule), patience=Deadline(time.monotonic, _PREVIEW_S))
 
 
 def _show(

@@ -1,4 +1,4 @@
-"""Groups of failures as pages show them: trends as bars, the matrix as cells."""
+"""Failure groups for pages: trends as bars, the site matrix as cells."""
 
 from __future__ import annotations
 
@@ -89,9 +89,11 @@ class FailureLine:
     """One failure of a group, with what it told; None if its event is gone."""
 
     failure: Failure
-    told: Sighting | None
+    sighting: Sighting | None
 
 
-def failure_lines(failures: Sequence[Failure], told: Mapping[int, Sighting]) -> list[FailureLine]:
+def failure_lines(
+    failures: Sequence[Failure], sighting: Mapping[int, Sighting]
+) -> list[FailureLine]:
     """The lines of a group's page."""
-    return [FailureLine(failure, told.get(failure.pk)) for failure in failures]
+    return [FailureLine(failure, sighting.get(failure.pk)) for failure in failures]

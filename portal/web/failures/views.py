@@ -1,4 +1,4 @@
-"""Why things fail: the groups, one group, and what people decide about it."""
+"""Pages of failure groups: list, group, and decisions about it."""
 
 from __future__ import annotations
 
@@ -120,31 +120,31 @@ class StateFacet:
 def error_list(request: HttpRequest) -> HttpResponse:
     """The groups of a time with the most frequent first, and sites against causes."""
     now = timezone.now()
-    asked = FailureFilter(request.GET, queryset=visible_groups(request.user), now=now)
+    list_filter = FailureFilter(request.GET, queryset=visible_groups(request.user), now=now)
     context = {
-        "form": asked.form,
-        "unknown": asked.unknown(),
+        "form": list_filter.form,
+        "unknown": list_filter.unknown(),
         "windows": list(Window),
         "categories": Category.choices,
         "kinds": Kind.choices,
         "is_filtered": any(request.GET.values()),
         "book": rule_book(),
     }
-    if asked.is_valid() and not asked.unknown():
-        context |= _listed(request, asked, now)
+    if list_filter.is_valid() and not list_filter.unknown():
+        context |= _listed(request, list_filter, now)
     return render_page(request, "errors", context)
 
 
-def _listed(request: HttpRequest, asked: FailureFilter, now: datetime) -> dict[str, object]:
-    window, site = asked.window, asked.at_site
+def _listed(request: HttpRequest, list_filter: FailureFilter, now: datetime) -> dict[str, object]:
+    window, site = list_filter.window, list_filter.at_site
     found = counted_groups(
-        asked.at_any_time("state"), window, now=now, site=site, limit=_COUNTED + 1
+        list_filter.at_any_time("state"), window, now=now, site=site, limit=_COUNTED + 1
     )
     counts = Counter(hit.group.state for hit in found[:_COUNTED])
-    wanted = asked.form.cleaned_data["state"]
+    wanted = list_filter.form.cleaned_data["state"]
     hits = [hit for hit in found if _passes(hit.group.state, wanted)]
-    shown = _in_order(hits, asked.order)[:_GROUPS]
-    matrix = matrix_of(hits, asked.at_any_time(), window, now=now, site=site)
+    shown = _in_order(hits, list_filter.order)[:_GROUPS]
+    matrix = matrix_of(hits, list_filter.at_any_time(), window, now=now, site=site)
     return {
         "window": window,
         "since": window.since(now),
@@ -156,9 +156,9 @@ def _listed(request: HttpRequest, asked: FailureFilter, now: datetime) -> dict[s
         "groups": len(hits),
         "is_cut": len(hits) > len(shown) or len(found) > _COUNTED,
         "sorted_among": _COUNTED if len(found) > _COUNTED else None,
-        "order": asked.order,
-        "heads": heads_of(_COLUMNS, asked, request.GET),
-        "sorts": choices_of(asked, request.GET),
+        "order": list_filter.order,
+        "heads": heads_of(_COLUMNS, list_filter, request.GET),
+        "sorts": choices_of(list_filter, request.GET),
         "lines": lines_of(shown, trends_of([hit.group.pk for hit in shown], now=now, site=site)),
         "matrix": matrix,
         "cells": cells_of(matrix, request.GET),
@@ -209,15 +209,15 @@ class View:
 
 def _view_of(request: HttpRequest, now: datetime) -> View:
     query = {name: request.GET[name] for name in ("within", "site") if name in request.GET}
-    asked = FailureFilter(query, queryset=visible_groups(request.user), now=now)
-    if not asked.is_valid():
+    list_filter = FailureFilter(query, queryset=visible_groups(request.user), now=now)
+    if not list_filter.is_valid():
         return View(fault="This time or site cannot be read.")
     owner = request.GET.get("owner", "")
     owner_id = user_ids([owner]).get(owner) if owner else None
     if owner and owner_id is None:
         return View(fault=f"There is no user {owner[:100]}.")
-    window = asked.window if "within" in query else Window.ALL
-    return View(window, asked.at_site, owner, owner_id)
+    window = list_filter.window if "within" in query else Window.ALL
+    return View(window, list_filter.at_site, owner, owner_id)
 
 
 @require_safe

@@ -1,4 +1,4 @@
-"""Folding the nodes of a DAG into groups: by level, sub-DAG, splice, or how their names begin."""
+"""Grouping of DAG nodes into boxes: by level, sub-DAG, splice, or name prefix."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The graph of a DAG in the size that fits it: whole, folded, or as a map of cells."""
+"""Graph tab of a DAG: drawn whole, folded, or as a map of cells, depending on its size."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from django.http import HttpRequest, QueryDict
 from django.urls import reverse
 
 from portal.shared.drawings import drawing_of
-from portal.shared.looks import WORDS, look_of
+from portal.shared.state_badges import WORDS, badge_of
 from portal.web.dags.reading import DagReading
 from portal.web.graph.folding import Element, NodeFact, folded, folds_of
 from portal.web.graph.level_map import level_map
@@ -34,8 +34,8 @@ _FOUND = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
-    """What an address asks of the graph."""
+class GraphQuery:
+    """Query parameters of the graph tab."""
 
     node: Node | None
     found: Sequence[Node]
@@ -46,7 +46,7 @@ class Wish:
 
 
 def size_of(drawing: Drawing) -> str:
-    """Which of the three ways to draw a DAG is bearable; arcs count like nodes."""
+    """Way to draw a DAG of this size: whole, folded or map; arcs count like nodes."""
     for name, (nodes, arcs) in (("whole", WHOLE), ("folded", FOLDED)):
         if drawing.node_count <= nodes and drawing.arc_count <= arcs:
             return name
@@ -57,11 +57,11 @@ def graph_tab(request: HttpRequest, read: DagReading) -> Mapping[str, Any]:
     """The drawing, and the ways to others of the same DAG."""
     dag, states = read.dag, read.states
     drawing = drawing_of(dag)
-    wish = _wish(request.GET, dag)
+    graph_query = _graph_query(request.GET, dag)
     size = size_of(drawing)
     query = request.GET.copy()
     context: dict[str, Any] = {
-        "wish": wish,
+        "graph_query": graph_query,
         "size": size,
         "version": str(states.version),
         "drawing": drawing,
@@ -71,24 +71,24 @@ def graph_tab(request: HttpRequest, read: DagReading) -> Mapping[str, Any]:
             {
                 "state": s,
                 "word": WORDS.get(s, s),
-                "tone": look_of(s).tone,
-                "shape": look_of(s).shape,
+                "tone": badge_of(s).tone,
+                "shape": badge_of(s).shape,
             }
             for s in DRAWN
         ],
         "stacked": STACKED_CODES,
     }
-    if wish.node is not None and not (size == "whole" and wish.text):
-        return context | _around(dag, drawing, states.codes, wish)
+    if graph_query.node is not None and not (size == "whole" and graph_query.text):
+        return context | _around(dag, drawing, states.codes, graph_query)
     if size == "map":
         return context | {"map": level_map(drawing, states.codes)}
     facts = _facts(dag, drawing)
     if size == "whole":
-        return context | {"scene": _whole(dag, drawing, states.codes, facts, wish)}
-    return context | _folded(dag, drawing, states.codes, facts, wish, query)
+        return context | {"scene": _whole(dag, drawing, states.codes, facts, graph_query)}
+    return context | _folded(dag, drawing, states.codes, facts, graph_query, query)
 
 
-def _wish(query: QueryDict, dag: Dag) -> Wish:
+def _graph_query(query: QueryDict, dag: Dag) -> GraphQuery:
     text = query.get("q", "").strip()
     nodes = Node.objects.filter(dag=dag).only("name", "ordinal", "state")
     found: list[Node] = []
@@ -101,7 +101,7 @@ def _wish(query: QueryDict, dag: Dag) -> Wish:
         node = nodes.filter(pk=_number(query, "node", 0)).first()
         if node is None:
             raise NotFound("This DAG has no such node.")
-    return Wish(
+    return GraphQuery(
         node=node,
         found=found,
         text=text,
@@ -162,9 +162,11 @@ def _ways(dag: Dag, query: QueryDict | None = None) -> Ways:
 
 
 def _whole(
-    dag: Dag, drawing: Drawing, codes: bytes, facts: dict[int, NodeFact], wish: Wish
+    dag: Dag, drawing: Drawing, codes: bytes, facts: dict[int, NodeFact], graph_query: GraphQuery
 ) -> Scene:
-    found = [index for node in wish.found if (index := drawing.index_of(node.pk)) is not None]
+    found = [
+        index for node in graph_query.found if (index := drawing.index_of(node.pk)) is not None
+    ]
     elements = [Element([node]) for node in range(drawing.node_count)]
     return scene_of(
         elements, _arcs(drawing), facts, codes, _ways(dag), found=found, last=_final(facts)
@@ -176,16 +178,16 @@ def _folded(
     drawing: Drawing,
     codes: bytes,
     facts: dict[int, NodeFact],
-    wish: Wish,
+    graph_query: GraphQuery,
     query: QueryDict,
 ) -> dict[str, Any]:
     folds = folds_of(drawing, [facts[node] for node in range(drawing.node_count)])
-    fold = folds.get(wish.fold, next(iter(folds.values())))
-    elements = folded(drawing, fold, opened=wish.opened)
+    fold = folds.get(graph_query.fold, next(iter(folds.values())))
+    elements = folded(drawing, fold, opened=graph_query.opened)
     collapsed = []
-    for key in wish.opened:
+    for key in graph_query.opened:
         rest = query.copy()
-        rest.setlist("open", [other for other in wish.opened if other != key])
+        rest.setlist("open", [other for other in graph_query.opened if other != key])
         collapsed.append((key, f"?{rest.urlencode()}#graph"))
     return {
         "fold": fold,
@@ -197,12 +199,12 @@ def _folded(
     }
 
 
-def _around(dag: Dag, drawing: Drawing, codes: bytes, wish: Wish) -> dict[str, Any]:
+def _around(dag: Dag, drawing: Drawing, codes: bytes, graph_query: GraphQuery) -> dict[str, Any]:
     """The neighbourhood of one node."""
-    center = drawing.index_of(wish.node.pk) if wish.node else None
+    center = drawing.index_of(graph_query.node.pk) if graph_query.node else None
     if center is None:
         raise NotFound("This DAG has no such node.")
-    near = neighbours_of(drawing, center, depth=wish.depth, limit=_NEIGHBOURS)
+    near = neighbours_of(drawing, center, depth=graph_query.depth, limit=_NEIGHBOURS)
     facts = _facts(dag, drawing, near.nodes)
     scene = scene_of(
         [Element([node]) for node in sorted(near.nodes) if node in facts],

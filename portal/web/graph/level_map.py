@@ -1,4 +1,4 @@
-"""The level map: one column for each level of a DAG, as high as it has nodes, stacked by state."""
+"""Level map of a DAG: one column for each level, stacked by node state."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Boxes and lines of a graph, ready to be drawn: what they show and where they stand."""
+"""Scene of a graph: positions and contents of boxes and lines."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from portal.shared.looks import WORDS, look_of
+from portal.shared.state_badges import WORDS, badge_of
 from portal.web.graph.folding import Element, NodeFact
 from portal.web.graph.state_bars import Stretch, in_words, stretches_of
 from wms.dags.reading.drawing import placed
@@ -180,18 +180,18 @@ def _box(
         return Box(
             number=number, index=-1, x=x, y=y, height=_GROUP_HEIGHT,
             label=shortened(element.label), name=element.label, words=in_words(counts),
-            href=ways.group(element), tone=look_of(worst).tone, shape="", is_group=True,
+            href=ways.group(element), tone=badge_of(worst).tone, shape="", is_group=True,
             count=len(element.members), members=_ranges(element.members),
             stretches=stretches_of(counts, length=_BAR, keeps_empty=True),
             is_found=any(node in found for node in element.members),
         )  # fmt: skip
     node = element.members[0]
     fact, state = facts[node], DRAWN[codes[node]]
-    look = look_of(state)
+    badge = badge_of(state)
     return Box(
         number=number, index=node, x=x, y=y, height=_BOX_HEIGHT,
         label=shortened(fact.name), name=fact.name, words=WORDS.get(state, state),
-        href=ways.node(fact.id), tone=look.tone, shape=look.shape, state=state, node_id=fact.id,
+        href=ways.node(fact.id), tone=badge.tone, shape=badge.shape, state=state, node_id=fact.id,
         kind="" if fact.kind == "job" else fact.kind, is_found=node in found,
     )  # fmt: skip
 

@@ -1,11 +1,11 @@
-"""Stacked bars of states: how many nodes of some set are in each, drawn and in words."""
+"""Stacked state bars: node counts by state, drawn and as text."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from portal.shared.looks import WORDS, look_of
+from portal.shared.state_badges import WORDS, badge_of
 from wms.dags.reading.drawing_states import DRAWN
 
 #: From the bottom of a column, or the left of a row, on: what is done first, what waits last.
@@ -53,7 +53,7 @@ def stretches_of(
     for state in STACKED:
         size = sizes.get(state, 0.0)
         if size or keeps_empty:
-            tone = look_of(state).tone
+            tone = badge_of(state).tone
             count = counts.get(state, 0)
             made.append(Stretch(state, tone, count, round(start, 2), round(size, 2)))
         start += size
@@ -63,8 +63,8 @@ def stretches_of(
 def in_words(counts: Mapping[str, int]) -> str:
     """`12 of 30 done, 3 failed, 15 waiting`."""
     total = sum(counts.values())
-    told = [f"{counts.get('done', 0)} of {total} done"]
-    told += [
+    parts = [f"{counts.get('done', 0)} of {total} done"]
+    parts += [
         f"{counts[state]} {WORDS.get(state, state)}" for state in STACKED[1:] if counts.get(state)
     ]
-    return ", ".join(told)
+    return ", ".join(parts)

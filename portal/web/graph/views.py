@@ -1,4 +1,4 @@
-"""The data of large graphs: places in a compact array, states of nodes, and what has changed."""
+"""Binary graph data for large DAGs: positions, states, changes, and names of nodes."""
 
 from __future__ import annotations
 

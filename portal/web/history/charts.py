@@ -1,4 +1,4 @@
-"""The history charts as pages show them: for the script, as a sentence, as a table."""
+"""History charts for pages: figure for the script, caption, and table."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from typing import Any
 
+from portal.history.captions import sentence_of
 from portal.history.drawing import DrawnLine, read_pane, read_to_draw
 from portal.history.figures import figure_of, styles_of, template_of
 from portal.history.marks import marks_of
 from portal.history.palettes import Scheme
 from portal.history.panes import FIXED, Kind, Pane
 from portal.history.windows import FUNCTIONS, Window
-from portal.history.words import sentence_of
 from wms.core.models import User
 
 #: At most so many lines of a table are shown; the rest is in the file.
@@ -80,12 +80,15 @@ def chart_table(pane: Pane, window: Window) -> ChartTable:
     ]
     rows = [row for row in reversed(filled) if any(cell is not None for _, cell in row[1])]
     return ChartTable(
-        [each.line.label for each in shown], rows[:TABLE_ROWS], len(rows), *_told(pane, window)
+        [each.line.label for each in shown],
+        rows[:TABLE_ROWS],
+        len(rows),
+        *_figure_caption(pane, window),
     )
 
 
-def _told(pane: Pane, window: Window) -> tuple[str, bool]:
-    """What the figures of a table are, and whether each stands with what it was between."""
+def _figure_caption(pane: Pane, window: Window) -> tuple[str, bool]:
+    """Caption of a table's figures, and whether each has a range."""
     if pane.kind == Kind.COUNT:
         return "How many in each bin", False
     if pane.kind == Kind.SPREAD:

@@ -1,4 +1,4 @@
-"""The history page, the data behind its charts, and their tables."""
+"""History page, and the data and tables of its charts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from django.utils.cache import patch_vary_headers
 from django.views.decorators.gzip import gzip_page
 from django.views.decorators.http import require_safe
 
-from matching.rings import ARCHIVES
+from matching.round_robin import ARCHIVES
 from portal.history.panes import find_pane, panes
 from portal.history.windows import FUNCTIONS, WindowForm, window_of
 from portal.personal.zones import zone_named
@@ -34,7 +34,7 @@ def history(request: HttpRequest) -> HttpResponse:
     context: dict[str, Any] = {
         "form": form,
         "faults": {name: texts[0] for name, texts in form.errors.items()},
-        "asked": request.GET,
+        "query": request.GET,
         "unknown": unknown,
         "sites": sites,
         "functions": FUNCTIONS.items(),

@@ -1,4 +1,4 @@
-"""The addresses of the history page: its window, and the windows beside it."""
+"""Links of the history page: its window, and earlier, later and wider ones."""
 
 from __future__ import annotations
 

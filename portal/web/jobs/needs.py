@@ -1,7 +1,4 @@
-"""The needs of jobs in words: in short for lists, and one by one for the pages of one thing.
-
-And what queues offer to them.
-"""
+"""Needs of jobs as text, short for lists and in full for pages, and the offers of queues."""
 
 from __future__ import annotations
 

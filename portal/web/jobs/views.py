@@ -1,4 +1,4 @@
-"""A job's page, and steering it."""
+"""Job page, and the view that steers a job."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What stands above a list: its search, filters, chips, saved filters, columns and exports.
+"""Toolbar above a list: search, filters, chips, saved filters, columns and exports.
 
-It follows from the address and the user alone, so it is not refreshed with the rows.
+It depends on the address and the user alone, so it is not refreshed with the rows.
 """
 
 from __future__ import annotations
@@ -135,34 +135,36 @@ def query_of(parameters: Mapping[str, Sequence[str]], **beside: Any) -> str:
     return "?" + urlencode([*pairs, *beside.items()])
 
 
-def bar_of(request: HttpRequest, kind: ListOf, asked: ListFilter, kept: Preferences) -> ListBar:
+def bar_of(
+    request: HttpRequest, kind: ListOf, list_filter: ListFilter, kept: Preferences
+) -> ListBar:
     """What stands above the list. One query."""
-    parameters, whole = asked.parameters(), _whole(asked)
+    parameters, whole = list_filter.parameters(), _whole(list_filter)
     saved = _saved_lines(request, kind, kept, whole)
     order = {SORT: whole[SORT]} if SORT in whole else {}
     clear = query_of(order) if order else f"?{SAVED}={NO_SAVED}"
-    fields = {name: _field(asked, name) for name in asked.form.fields}
-    shown = [f for name, f in fields.items() if not asked.form.fields[name].widget.is_hidden]
-    hidden = [name for name in fields if asked.form.fields[name].widget.is_hidden]
+    fields = {name: _field(list_filter, name) for name in list_filter.form.fields}
+    shown = [f for name, f in fields.items() if not list_filter.form.fields[name].widget.is_hidden]
+    hidden = [name for name in fields if list_filter.form.fields[name].widget.is_hidden]
     names = kept.columns.get(kind.name, [])
-    columns = kind.shown_columns(names, asked)
-    is_fine = asked.is_bound and asked.is_valid()
+    columns = kind.shown_columns(names, list_filter)
+    is_fine = list_filter.is_bound and list_filter.is_valid()
     last = "" if whole else _last_used(request, kind)
     return ListBar(
         kind=kind,
         search=fields[kind.search],
         fields=[f for f in shown if f.name != kind.search],
-        hidden=[(name, value) for name in hidden for value in _texts(asked, name)],
-        faults=_faults(asked, hidden),
-        chips=chips_of(asked, parameters, clear=clear, beside=order),
+        hidden=[(name, value) for name in hidden for value in _texts(list_filter, name)],
+        faults=_faults(list_filter, hidden),
+        chips=chips_of(list_filter, parameters, clear=clear, beside=order),
         clear=clear,
         is_filtered=bool(parameters),
-        notes=asked.notes() if is_fine else [],
-        wider=[(text, query_of({**way, **order})) for text, way in asked.wider()]
+        notes=list_filter.notes() if is_fine else [],
+        wider=[(text, query_of({**way, **order})) for text, way in list_filter.wider()]
         if is_fine
         else [],
-        sorts=choices_of(asked, request.GET),
-        sorted_by=asked.order if asked.is_sorted else None,
+        sorts=choices_of(list_filter, request.GET),
+        sorted_by=list_filter.order if list_filter.is_sorted else None,
         saved=saved,
         current=next((line for line in saved if line.is_current), None),
         may_share=has_role(request.user, Role.USER),
@@ -177,23 +179,27 @@ def bar_of(request: HttpRequest, kind: ListOf, asked: ListFilter, kept: Preferen
     )
 
 
-def _whole(asked: ListFilter) -> dict[str, list[str]]:
+def _whole(list_filter: ListFilter) -> dict[str, list[str]]:
     """What can be kept of the address; with a fault only the filters as they are written."""
-    return asked.kept() if asked.is_bound and asked.is_valid() else asked.parameters()
+    return (
+        list_filter.kept()
+        if list_filter.is_bound and list_filter.is_valid()
+        else list_filter.parameters()
+    )
 
 
-def _texts(asked: ListFilter, name: str) -> list[str]:
-    widget = asked.form.fields[name].widget
-    texts = widget.value_from_datadict(asked.data or {}, {}, name)
+def _texts(list_filter: ListFilter, name: str) -> list[str]:
+    widget = list_filter.form.fields[name].widget
+    texts = widget.value_from_datadict(list_filter.data or {}, {}, name)
     return [text for text in (texts if isinstance(texts, list) else [texts]) if text]
 
 
-def _field(asked: ListFilter, name: str) -> Field:
-    field = asked.form.fields[name]
-    texts = _texts(asked, name)
+def _field(list_filter: ListFilter, name: str) -> Field:
+    field = list_filter.form.fields[name]
+    texts = _texts(list_filter, name)
     split = field.split(texts) if hasattr(field, "split") else texts
     choices = getattr(field, "choices", None) or ()
-    fault = asked.form.errors.get(name, [""])[0] if asked.is_bound else ""
+    fault = list_filter.form.errors.get(name, [""])[0] if list_filter.is_bound else ""
     if choices and len(choices) <= _MANY_CHOICES and not fault:
         options = [Option(value, label, value in split) for value, label in choices]
         kept = [text for text in split if text not in dict(choices)]
@@ -205,20 +211,23 @@ def _field(asked: ListFilter, name: str) -> Field:
     return Field(name, field.label, value, kept, (), fault, hint)
 
 
-def _faults(asked: ListFilter, hidden: Sequence[str]) -> list[str]:
+def _faults(list_filter: ListFilter, hidden: Sequence[str]) -> list[str]:
     """The faults that have no field on the page to stand at."""
-    known = ", ".join(asked.filters)
+    known = ", ".join(list_filter.filters)
     faults = [
-        f"There is no filter {name!r} of this list; there are {known}." for name in asked.unknown()
+        f"There is no filter {name!r} of this list; there are {known}."
+        for name in list_filter.unknown()
     ]
-    errors = asked.form.errors if asked.is_bound else {}
+    errors = list_filter.form.errors if list_filter.is_bound else {}
     return faults + [
-        f"{asked.form.fields[name].label}: {errors[name][0]}" for name in hidden if name in errors
+        f"{list_filter.form.fields[name].label}: {errors[name][0]}"
+        for name in hidden
+        if name in errors
     ]
 
 
 def chips_of(
-    asked: ListFilter,
+    list_filter: ListFilter,
     parameters: Mapping[str, Sequence[str]],
     *,
     clear: str = "?",
@@ -229,21 +238,21 @@ def chips_of(
     What stands `beside` the filters is kept by both.
     """
     return [
-        _chip(asked, parameters, name, value, clear, beside or {})
+        _chip(list_filter, parameters, name, value, clear, beside or {})
         for name, values in parameters.items()
         for value in values
     ]
 
 
 def _chip(
-    asked: ListFilter,
+    list_filter: ListFilter,
     parameters: Mapping[str, Sequence[str]],
     name: str,
     value: str,
     clear: str,
     beside: Mapping[str, Sequence[str]],
 ) -> Chip:
-    field = asked.form.fields[name]
+    field = list_filter.form.fields[name]
     is_not = value.startswith("!")
     opposite = value[1:] if is_not else f"!{value}"
     can_flip = isinstance(field, ChosenField) and field.can_flip
@@ -296,12 +305,12 @@ def default_query(bar: ListBar) -> str:
 
 
 def _exports(kind: ListOf, query: QueryDict, columns: Sequence[Column]) -> list[tuple[str, str]]:
-    asked = query.copy()
+    export_query = query.copy()
     for name in ("after", "before", "from", SAVED):
-        asked.pop(name, None)
-    asked["columns"] = ",".join(column.name for column in columns)
+        export_query.pop(name, None)
+    export_query["columns"] = ",".join(column.name for column in columns)
     return [
-        (form.upper(), f"{_export_address(kind, form)}?{asked.urlencode()}")
+        (form.upper(), f"{_export_address(kind, form)}?{export_query.urlencode()}")
         for form in ("csv", "json")
     ]
 
@@ -341,5 +350,5 @@ def _last_used(request: HttpRequest, kind: ListOf) -> str:
 def _chips_of_text(kind: ListOf, query: str) -> list[Chip]:
     if not query:
         return []
-    asked = kind.filter_class(QueryDict(query[1:]))
-    return chips_of(asked, asked.parameters())
+    list_filter = kind.filter_class(QueryDict(query[1:]))
+    return chips_of(list_filter, list_filter.parameters())

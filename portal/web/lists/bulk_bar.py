@@ -1,4 +1,4 @@
-"""What stands above the rows of a list: which of them are meant, and what can be done with them."""
+"""Bulk action bar above the rows of a list: selected rows and possible actions."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class BulkBar:
     token: str
 
 
-def bulk_bar_of(kind: ListOf, asked: ListFilter, total: Count, user: User) -> BulkBar | None:
+def bulk_bar_of(kind: ListOf, list_filter: ListFilter, total: Count, user: User) -> BulkBar | None:
     """The actions of a list; None for who may do none of them, or where there are none."""
     found = KINDS.get(kind.name)
     if found is None or not (may_act(user) and found.offered(user)):
         return None
-    return BulkBar(found, total, token_of(kind, asked, total, user))
+    return BulkBar(found, total, token_of(kind, list_filter, total, user))

@@ -1,4 +1,4 @@
-"""What the lists have in common: a filter, counts by state and by value, and pages."""
+"""List pages: filtered rows, facet counts by state and value, and paging."""
 
 from __future__ import annotations
 
@@ -90,18 +90,18 @@ def listing_of(request: HttpRequest, kind: ListOf) -> Listing:
 
     Each count of a state is what its link leads to: all others of the filter are kept.
     """
-    asked = kind.asked(request.GET, request.user)
-    if not is_askable(asked):
-        return framed(request, kind, asked)
-    summary = _summary(kind, asked)
-    page = sorted_page(asked, request.GET)
-    chosen: Chosen = asked.form.cleaned_data[kind.state_filter] or Chosen()
+    list_filter = kind.filter_of(request.GET, request.user)
+    if not is_valid_filter(list_filter):
+        return framed(request, kind, list_filter)
+    summary = _summary(kind, list_filter)
+    page = sorted_page(list_filter, request.GET)
+    chosen: Chosen = list_filter.form.cleaned_data[kind.state_filter] or Chosen()
     return framed(
         request,
         kind,
-        asked,
+        list_filter,
         facets=facets_of(request.GET, kind.state_filter, summary.states, chosen),
-        groups=_groups(request.GET, kind, summary, asked),
+        groups=_groups(request.GET, kind, summary, list_filter),
         sampled=EXACT_UP_TO if summary.is_sample else None,
         total=sum(summary.states.values(), Count()),
         chosen_total=sum(
@@ -109,7 +109,7 @@ def listing_of(request: HttpRequest, kind: ListOf) -> Listing:
         ),
         page=page,
         lines=kind.lines(page.rows),
-        is_partly_sorted=not asked.is_walked and _many(summary, chosen),
+        is_partly_sorted=not list_filter.is_walked and _many(summary, chosen),
     )
 
 
@@ -119,29 +119,29 @@ def _many(summary: Summary, chosen: Chosen) -> bool:
     return sum(wanted, Count()).value > EXACT_UP_TO
 
 
-def is_askable(asked: ListFilter) -> bool:
-    """True when every parameter is a filter, and every filter parses."""
-    return asked.is_valid() and not asked.unknown()
+def is_valid_filter(list_filter: ListFilter) -> bool:
+    """Whether every parameter is a filter, and every filter parses."""
+    return list_filter.is_valid() and not list_filter.unknown()
 
 
-def framed(request: HttpRequest, kind: ListOf, asked: ListFilter, **content: Any) -> Listing:
+def framed(request: HttpRequest, kind: ListOf, list_filter: ListFilter, **content: Any) -> Listing:
     """The listing with what was found, as its user wants to see it."""
     kept = preferences_of(request.user)
-    columns = kind.shown_columns(kept.columns.get(kind.name, []), asked)
+    columns = kind.shown_columns(kept.columns.get(kind.name, []), list_filter)
     if content.get("lines"):
         total = content["chosen_total"]
-        content["bulk"] = bulk_bar_of(kind, asked, total, request.user)
+        content["bulk"] = bulk_bar_of(kind, list_filter, total, request.user)
     return Listing(
         kind=kind,
-        form=asked.form,
-        is_valid=is_askable(asked),
-        is_filtered=bool(asked.parameters()),
+        form=list_filter.form,
+        is_valid=is_valid_filter(list_filter),
+        is_filtered=bool(list_filter.parameters()),
         all_query=narrowed(request.GET, kind.state_filter, None),
-        heads=heads_of(columns, asked, request.GET),
-        order=asked.order,
+        heads=heads_of(columns, list_filter, request.GET),
+        order=list_filter.order,
         shown=frozenset(column.name for column in columns),
         density=kept.density,
-        bar=None if is_part(request) else bar_of(request, kind, asked, kept),
+        bar=None if is_part(request) else bar_of(request, kind, list_filter, kept),
         **content,
     )
 
@@ -160,18 +160,18 @@ def show_listing(request: HttpRequest, listing: Any, **context: Any) -> HttpResp
     bar: ListBar | None = listing.bar
     if bar and not request.GET and (query := default_query(bar)):
         return HttpResponseRedirect(query)
-    told = {key: each(listing) if callable(each) else each for key, each in context.items()}
+    values = {key: each(listing) if callable(each) else each for key, each in context.items()}
     name = listing.kind.name.replace("-", "_")
-    response = render_page(request, name, {"listing": listing, "bar": bar, **told})
+    response = render_page(request, name, {"listing": listing, "bar": bar, **values})
     if bar and listing.is_valid:
         remember_last(response, request, bar)
     return response
 
 
-def _summary(kind: ListOf, asked: ListFilter) -> Summary:
+def _summary(kind: ListOf, list_filter: ListFilter) -> Summary:
     return summarise(
-        asked.hinted(asked.qs),
-        every_state=asked.without(kind.state_filter),
+        list_filter.hinted(list_filter.qs),
+        every_state=list_filter.without(kind.state_filter),
         states=kind.states,
         groups={group.name: group.expression for group in kind.groups},
     )
@@ -189,8 +189,10 @@ def facets_of(
     return facets
 
 
-def _groups(query: QueryDict, kind: ListOf, summary: Summary, asked: ListFilter) -> list[Group]:
-    set_now = asked.parameters()
+def _groups(
+    query: QueryDict, kind: ListOf, summary: Summary, list_filter: ListFilter
+) -> list[Group]:
+    set_now = list_filter.parameters()
     found = []
     for group in kind.groups:
         values = set_now.get(group.name, [])

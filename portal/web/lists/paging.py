@@ -1,4 +1,4 @@
-"""Pages of long lists by the row at their border: the last page is as quick as the first."""
+"""Keyset paging of long lists: the last page is as fast as the first."""
 
 from __future__ import annotations
 
@@ -75,14 +75,14 @@ def page_of(
     )
 
 
-def sorted_page(asked: ListFilter, query: QueryDict) -> Page[Any]:
+def sorted_page(list_filter: ListFilter, query: QueryDict) -> Page[Any]:
     """The page that `before` or `after` asks for of a list in its order. One query or two.
 
     `before` is the last row of the page before this one, as in a list with the latest first.
     """
-    order = asked.order
+    order = list_filter.order
     after, before = (order.parse(query.get(name, "")) for name in ("after", "before"))
-    rows = asked.some(after or before, PAGE_SIZE + 1, is_back=after is not None)
+    rows = list_filter.some(after or before, PAGE_SIZE + 1, is_back=after is not None)
     is_more = len(rows) > PAGE_SIZE
     rows = rows[:PAGE_SIZE]
     if after is not None:

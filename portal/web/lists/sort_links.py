@@ -1,4 +1,4 @@
-"""The ways to the same list in another order: in the heads of its columns, and in a menu."""
+"""Sort links of a list, in the heads of its columns and in a menu."""
 
 from __future__ import annotations
 
@@ -42,25 +42,28 @@ class Head:
     link: SortLink | None
 
 
-def heads_of(columns: Sequence[Column], asked: ListFilter, query: QueryDict) -> list[Head]:
+def heads_of(columns: Sequence[Column], list_filter: ListFilter, query: QueryDict) -> list[Head]:
     """The heads of these columns. The link of one that is sorted by turns the order round."""
     found: dict[str, SortLink] = {}
-    for sort in asked.sorting.sorts:
-        is_current = sort == asked.order.sort
-        link = _link(asked, asked.order.turned if is_current else sort.first, query)
+    for sort in list_filter.sorting.sorts:
+        is_current = sort == list_filter.order.sort
+        link = _link(list_filter, list_filter.order.turned if is_current else sort.first, query)
         found |= {name: link for name in sort.columns}
     return [Head(column, found.get(column.name)) for column in columns]
 
 
-def choices_of(asked: ListFilter, query: QueryDict) -> list[tuple[str, list[SortLink]]]:
+def choices_of(list_filter: ListFilter, query: QueryDict) -> list[tuple[str, list[SortLink]]]:
     """Every sort by its label, with the links to its two orders."""
     return [
-        (sort.label, [_link(asked, order, query) for order in (sort.first, sort.first.turned)])
-        for sort in asked.sorting.sorts
+        (
+            sort.label,
+            [_link(list_filter, order, query) for order in (sort.first, sort.first.turned)],
+        )
+        for sort in list_filter.sorting.sorts
     ]
 
 
-def _link(asked: ListFilter, order: Order, query: QueryDict) -> SortLink:
-    text = None if order == asked.sorting.usual else [order.text]
-    current = asked.order if order.sort == asked.order.sort else None
+def _link(list_filter: ListFilter, order: Order, query: QueryDict) -> SortLink:
+    text = None if order == list_filter.sorting.usual else [order.text]
+    current = list_filter.order if order.sort == list_filter.order.sort else None
     return SortLink(order, narrowed(query, SORT, text), current)

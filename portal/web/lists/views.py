@@ -1,4 +1,4 @@
-"""The lists of DAGs, jobs, pilots, placements and sites: the same parts with other rows."""
+"""List pages of DAGs, jobs, pilots, placements and sites."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from portal.web.lists.listing import (
     Listing,
     facets_of,
     framed,
-    is_askable,
+    is_valid_filter,
     show_list,
     show_listing,
 )
@@ -66,22 +66,22 @@ def site_list(request: HttpRequest) -> HttpResponse:
 def _sites(request: HttpRequest) -> Listing:
     """There are few sites: how all of them stand is found out before any is left out."""
     kind = find_list("sites")
-    asked = kind.asked(request.GET, request.user)
-    if not is_askable(asked):
-        return framed(request, kind, asked)
-    chosen: Chosen = asked.form.cleaned_data["standing"] or Chosen()
-    every = site_lines(request.user, now=asked.now)
-    if asked.parameters().keys() - {"standing"}:
-        named = set(asked.without("standing").values_list("pk", flat=True))
+    list_filter = kind.filter_of(request.GET, request.user)
+    if not is_valid_filter(list_filter):
+        return framed(request, kind, list_filter)
+    chosen: Chosen = list_filter.form.cleaned_data["standing"] or Chosen()
+    every = site_lines(request.user, now=list_filter.now)
+    if list_filter.parameters().keys() - {"standing"}:
+        named = set(list_filter.without("standing").values_list("pk", flat=True))
         every = [line for line in every if line.site.pk in named]
     wanted = [line for line in every if is_wanted(line.state, chosen)]
     counts = Counter(line.state for line in every)
     words = [word for word in STANDING_WORDS if counts[word] or word in chosen.included]
-    page = _site_page(request, in_order(wanted, asked.order), asked.order)
+    page = _site_page(request, in_order(wanted, list_filter.order), list_filter.order)
     return framed(
         request,
         kind,
-        asked,
+        list_filter,
         facets=facets_of(request.GET, "standing", {word: counts[word] for word in words}, chosen),
         total=Count(len(every)),
         chosen_total=Count(len(wanted)),

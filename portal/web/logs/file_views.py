@@ -1,11 +1,11 @@
-"""Downloads and pictures."""
+"""Downloads of workspace files and attempt output, and pictures."""
 
 from __future__ import annotations
 
 from django.http import FileResponse, HttpRequest, HttpResponseBase
 from django.views.decorators.http import require_safe
 
-from portal.shared.piecewise import send_growing
+from portal.shared.ranged_downloads import send_in_pieces
 from portal.web.shared.downloads import send_download, send_picture
 from portal.web.shared.pages import page
 from wms.core.errors import NotFound
@@ -53,4 +53,4 @@ def attempt_stream(request: HttpRequest, job_id: int, number: int, kind: str) ->
     """What an attempt has sent of its output while it ran, as a download."""
     stream = find_stream(find_job(request.user, job_id), kind=kind, attempt=number)
     name = f"job-{job_id}-{number}.{stream.kind}.txt"
-    return send_growing(request, stream_text(stream), name=name)
+    return send_in_pieces(request, stream_text(stream), name=name)

@@ -1,7 +1,7 @@
-"""Lines that programs wrote, as HTML that can do no harm.
+"""Log lines as safe HTML.
 
-Colours of ANSI escapes become classes, other escapes are left out, control characters and those
-that turn the direction of a text are shown as signs, such as `^@`.
+ANSI colours become classes, other escapes are left out, control characters and those that change
+the direction of text are shown as signs, such as `^@`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One viewer for all logs: which lines are asked for, and where the links beside them lead."""
+"""Log viewer: the requested window of lines, search, and links to other windows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseNotModified
 from django.shortcuts import render
 from django.utils.safestring import SafeString, mark_safe
 
-from matching.patience import Patience
+from matching.deadline import Deadline
 from portal.shared.readable_logs import Log, counting_time
 from portal.web.logs.lines import Marked, gap_as_html, lines_as_html, text_as_html
 from wms.jobs.output.lines import (
@@ -39,8 +39,8 @@ FOLLOW_S = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """What an address asks for; `faults` are by parameter. Without a place it is the end."""
+class LogQuery:
+    """Query parameters of a log page; `faults` are by parameter. Default: the end."""
 
     before: int | None = None
     start: int | None = None
@@ -52,7 +52,7 @@ class Asked:
     faults: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, query: Mapping[str, str]) -> Asked:
+    def of(cls, query: Mapping[str, str]) -> LogQuery:
         """Read the parameters of an address."""
         faults: dict[str, str] = {}
         places = {name: _place(query, name, faults) for name in ("before", "from", "at", "until")}
@@ -113,28 +113,28 @@ class Shown:
         return mark_safe(before + lines + after)
 
 
-def show(log: Log, asked: Asked) -> Shown:
-    """The window that is asked for; the end where that is not here."""
-    patience = counting_time()
-    window, marked, fault = _window(log, asked, patience)
-    ends = log.counts.before(window.start, patience)
+def show(log: Log, log_query: LogQuery) -> Shown:
+    """Requested window; the end where that is not available."""
+    deadline = counting_time()
+    window, marked, fault = _window(log, log_query, deadline)
+    ends = log.counts.before(window.start, deadline)
     return Shown(window, None if ends is None else ends + 1, marked, fault)
 
 
-def _window(log: Log, asked: Asked, patience: Patience) -> tuple[Window, Marked, str]:
+def _window(log: Log, log_query: LogQuery, deadline: Deadline) -> tuple[Window, Marked, str]:
     text = log.text
-    if asked.lines:
-        start = log.counts.start_of(asked.lines.start, patience)
+    if log_query.lines:
+        start = log.counts.start_of(log_query.lines.start, deadline)
         if start is None:
             end = window_before(text, text.size_bytes)
-            return end, Marked(), _no_line(log, asked.lines.start)
-        return window_around(text, start), Marked(asked.lines), ""
-    if asked.at is not None:
-        begin = line_start(text, asked.at)
+            return end, Marked(), _no_line(log, log_query.lines.start)
+        return window_around(text, start), Marked(log_query.lines), ""
+    if log_query.at is not None:
+        begin = line_start(text, log_query.at)
         return window_around(text, begin), Marked(place=begin), ""
-    if asked.start is not None:
-        return window_after(text, asked.start), Marked(), ""
-    end_at = text.size_bytes if asked.before is None else asked.before
+    if log_query.start is not None:
+        return window_after(text, log_query.start), Marked(), ""
+    end_at = text.size_bytes if log_query.before is None else log_query.before
     return window_before(text, end_at), Marked(), ""
 
 
@@ -170,26 +170,26 @@ class Found:
         return self.search.stopped_at == 0
 
 
-def find(log: Log, asked: Asked) -> Found | None:
+def find(log: Log, log_query: LogQuery) -> Found | None:
     """Look for the words, latest lines first."""
-    if not asked.words:
+    if not log_query.words:
         return None
     search = search_back(
         log.text,
-        asked.words,
-        end=log.text.size_bytes if asked.until is None else asked.until,
+        log_query.words,
+        end=log.text.size_bytes if log_query.until is None else log_query.until,
         limit_bytes=SEARCH_BYTES,
         limit_lines=SEARCH_LINES,
-        patience=Patience(time.monotonic, SEARCH_S),
+        patience=Deadline(time.monotonic, SEARCH_S),
     )
-    patience = counting_time()
-    findings = [_finding(log, line, patience) for line in search.lines]
-    further = urlencode({"q": asked.words, "until": search.stopped_at})
+    deadline = counting_time()
+    findings = [_finding(log, line, deadline) for line in search.lines]
+    further = urlencode({"q": log_query.words, "until": search.stopped_at})
     return Found(findings, search, f"?{further}#search")
 
 
-def _finding(log: Log, line: Line, patience: Patience) -> Finding:
-    ends = log.counts.before(line.start, patience)
+def _finding(log: Log, line: Line, deadline: Deadline) -> Finding:
+    ends = log.counts.before(line.start, deadline)
     link = f"at={line.start}" if ends is None else f"line={ends + 1}"
     label = f"byte {line.start}" if ends is None else f"{ends + 1}"
     return Finding(label, f"?{link}", mark_safe(text_as_html(line)))
@@ -200,28 +200,28 @@ def log_page(request: HttpRequest, log: Log, context: Mapping[str, Any]) -> Http
 
     `context` has the title, where it is, and where it is downloaded.
     """
-    asked = Asked.of(request.GET)
+    log_query = LogQuery.of(request.GET)
     if request.GET.get("part"):
-        return _part(request, log, asked)
-    shown = show(log, asked)
-    window, faults = shown.window, dict(asked.faults)
+        return _part(request, log, log_query)
+    shown = show(log, log_query)
+    window, faults = shown.window, dict(log_query.faults)
     if shown.fault:
         faults["line"] = shown.fault
-    status = 400 if asked.faults else 404 if shown.fault else 200
-    wrap = "" if asked.is_wrapped else "&wrap=0"
+    status = 400 if log_query.faults else 404 if shown.fault else 200
+    wrap = "" if log_query.is_wrapped else "&wrap=0"
     return render(
         request,
         "web/log.html",
         {
             **context,
             "log": log,
-            "asked": asked,
+            "log_query": log_query,
             "shown": shown,
             "window": window,
-            "found": find(log, asked),
+            "found": find(log, log_query),
             "faults": faults,
             "counted": _counted(log, shown),
-            "is_end": window.is_last and asked.start is None,
+            "is_end": window.is_last and log_query.start is None,
             "last": (shown.first or 0) + len(window.lines) - 1,
             "earlier": f"?before={window.start}{wrap}",
             "later": f"?from={window.end}{wrap}",
@@ -248,20 +248,20 @@ def _rewrapped(request: HttpRequest) -> str:
     return f"?{query.urlencode()}#log"
 
 
-def _part(request: HttpRequest, log: Log, asked: Asked) -> HttpResponse:
+def _part(request: HttpRequest, log: Log, log_query: LogQuery) -> HttpResponse:
     """What came after a place; the end alone where one window does not lead there.
 
     Nothing is read where nothing was added.
     """
     if request.GET.get("count"):
-        return _numbered(log, asked)
+        return _numbered(log, log_query)
     if request.headers.get("If-None-Match") == log.etag:
         return HttpResponseNotModified(headers={"ETag": log.etag})
     size_bytes = log.text.size_bytes
-    is_far = asked.start is None or not 0 <= size_bytes - asked.start <= WINDOW_BYTES
-    shown = show(log, Asked() if is_far else asked)
+    is_far = log_query.start is None or not 0 <= size_bytes - log_query.start <= WINDOW_BYTES
+    shown = show(log, LogQuery() if is_far else log_query)
     if not shown.window.is_last:
-        is_far, shown = True, show(log, Asked())
+        is_far, shown = True, show(log, LogQuery())
     answer = HttpResponse(shown.html)
     answer["ETag"] = log.etag
     answer["X-Log-Next"] = str(shown.window.next_start)
@@ -273,9 +273,9 @@ def _part(request: HttpRequest, log: Log, asked: Asked) -> HttpResponse:
     return answer
 
 
-def _numbered(log: Log, asked: Asked) -> HttpResponse:
+def _numbered(log: Log, log_query: LogQuery) -> HttpResponse:
     """The number of the line at a place, or how much has been counted of what is before it."""
-    ends = log.counts.before(asked.start or 0, counting_time())
+    ends = log.counts.before(log_query.start or 0, counting_time())
     answer = HttpResponse()
     answer["X-Log-First"] = "" if ends is None else str(ends + 1)
     answer["X-Log-Counted"] = str(int(100 * log.counts.share))

@@ -1,4 +1,4 @@
-"""Logs, line by line: of attempts, pilots, scripts and files; each is the same viewer."""
+"""Log pages of attempts, pilots, scripts and files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The records of negotiations as their page shows them."""
+"""Negotiation records with the bars of their phases."""
 
 from __future__ import annotations
 

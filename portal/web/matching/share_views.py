@@ -1,4 +1,4 @@
-"""Who is served before whom, and what is shared."""
+"""Shares page: submitters in order of priority, groups with quotas, limits."""
 
 from __future__ import annotations
 

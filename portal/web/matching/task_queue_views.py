@@ -1,4 +1,4 @@
-"""The list of TaskQueues and a TaskQueue's page."""
+"""Pages of TaskQueues: list and detail."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from portal.lists.registry import find_list
 from portal.web.explain import answers as explained
 from portal.web.explain.verdicts import JOB_VERDICTS
 from portal.web.jobs.needs import facts_of
-from portal.web.lists.listing import Facet, framed, is_askable, show_listing
+from portal.web.lists.listing import Facet, framed, is_valid_filter, show_listing
 from portal.web.lists.paging import PAGE_SIZE, Page, narrowed, way
 from portal.web.shared.pages import (
     REFRESH_S,
@@ -54,17 +54,17 @@ class OldJobLine:
 def task_queue_list(request: HttpRequest) -> HttpResponse:
     """TaskQueues with waiting jobs; with a filter that does not parse, only its faults."""
     kind = find_list("task-queues")
-    asked = kind.asked(request.GET, request.user)
-    if not is_askable(asked):
-        return show_listing(request, framed(request, kind, asked))
-    counts = listing.counts_by_segment(asked.without("cpu_time_s"))
+    list_filter = kind.filter_of(request.GET, request.user)
+    if not is_valid_filter(list_filter):
+        return show_listing(request, framed(request, kind, list_filter))
+    counts = listing.counts_by_segment(list_filter.without("cpu_time_s"))
     total = sum(counts.values())
-    chosen: Chosen = asked.form.cleaned_data["cpu_time_s"] or Chosen()
-    page = _page_in_order(request, asked)
+    chosen: Chosen = list_filter.form.cleaned_data["cpu_time_s"] or Chosen()
+    page = _page_in_order(request, list_filter)
     found = framed(
         request,
         kind,
-        asked,
+        list_filter,
         facets=_segments(request.GET, counts, chosen),
         total=Count(total),
         chosen_total=Count(sum(n for end_s, n in counts.items() if _has(chosen, end_s))),
@@ -75,10 +75,10 @@ def task_queue_list(request: HttpRequest) -> HttpResponse:
     return show_listing(request, found, refresh_s=refresh_s)
 
 
-def _page_in_order(request: HttpRequest, asked: TaskQueueFilter) -> Page[TaskQueueLine]:
-    order = Order(asked.order.text)
+def _page_in_order(request: HttpRequest, list_filter: TaskQueueFilter) -> Page[TaskQueueLine]:
+    order = Order(list_filter.order.text)
     after = Border.parse(request.GET.get("after", ""), order)
-    found = listing.task_queue_page(asked.qs, order=order, after=after, limit=PAGE_SIZE)
+    found = listing.task_queue_page(list_filter.qs, order=order, after=after, limit=PAGE_SIZE)
     return Page(
         rows=found.lines,
         newer=way(request.GET) if after is not None else "",

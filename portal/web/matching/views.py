@@ -1,4 +1,4 @@
-"""What the negotiator did."""
+"""Pages of negotiations: list and detail."""
 
 from __future__ import annotations
 

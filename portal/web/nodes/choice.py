@@ -1,4 +1,4 @@
-"""Which nodes of a DAG were asked for: by state, name or level, or by what they mean to others."""
+"""Selection of DAG nodes by state, name, level, or place in the graph."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The forms by which nodes are steered."""
+"""Forms that steer nodes: rerun, retry, mark done or failed, change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table of a DAG's nodes: what the drawings show, for everybody and for any number of nodes."""
+"""Nodes tab of a DAG: table with facets and paging, for any number of nodes."""
 
 from __future__ import annotations
 

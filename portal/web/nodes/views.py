@@ -1,4 +1,4 @@
-"""A node's page, steering nodes with a look before at what that means, and scripts' outputs."""
+"""Node page, steering of nodes with a preview, and output of scripts."""
 
 from __future__ import annotations
 
@@ -57,10 +57,10 @@ _COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class RunLine:
-    """A run of a script with the end of what it printed; `look` is the state that it shows."""
+    """A run of a script with the end of its output; `badge_state` is the state of its badge."""
 
     run: ScriptRun
-    look: str
+    badge_state: str
     tail: str
     is_cut: bool
 
@@ -105,11 +105,11 @@ def node_page(request: HttpRequest, dag_id: int, node_id: int) -> HttpResponse:
 
 def _run_line(run: ScriptRun, place: int) -> RunLine:
     has_failed = run.state == ScriptState.ENDED and run.exit_code != 0
-    look = "failed" if has_failed else run.state
+    badge_state = "failed" if has_failed else run.state
     if run.output is None or place >= _OUTPUTS_SHOWN:
-        return RunLine(run, look, "", is_cut=False)
+        return RunLine(run, badge_state, "", is_cut=False)
     tail = read_tail(run.output.sha256, limit_bytes=_TAIL_BYTES)
-    return RunLine(run, look, tail, is_cut=run.output.size_bytes > _TAIL_BYTES)
+    return RunLine(run, badge_state, tail, is_cut=run.output.size_bytes > _TAIL_BYTES)
 
 
 @require_safe
@@ -231,11 +231,11 @@ def _confirm(
 def _done(
     request: HttpRequest, dag: Dag, steering: NodeAction, names: Sequence[str], changed: int
 ) -> HttpResponse:
-    tell = partial(messages.success, request)
+    add_message = partial(messages.success, request)
     if len(names) > 1 or changed > 1:
-        tell(f"{steering.action.label}: {changed} nodes are changed.")
+        add_message(f"{steering.action.label}: {changed} nodes are changed.")
     else:
-        tell(f"Node {names[0]} {steering.action.done}.")
+        add_message(f"Node {names[0]} {steering.action.done}.")
     if len(names) == 1:
         node = Node.objects.filter(dag=dag, name=names[0]).only("pk").first()
         if node is not None:

@@ -1,4 +1,4 @@
-"""The page of a placement request, and removing it."""
+"""Placement page, and the view that removes a placement request."""
 
 from __future__ import annotations
 

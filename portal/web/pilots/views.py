@@ -1,4 +1,4 @@
-"""A pilot's page, and steering it."""
+"""Pilot page, and the view that steers a pilot."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
 
-from portal.shared.piecewise import send_growing
+from portal.shared.ranged_downloads import send_in_pieces
 from portal.shared.slots import slot_of
 from portal.web.shared.offers import ActionForm, Offer, Refused, offers_of
 from portal.web.shared.pages import page, render_page
@@ -137,4 +137,4 @@ def pilot_log_file(request: HttpRequest, pilot_id: int) -> HttpResponseBase:
     """All that the pilot has sent of its log, as a download."""
     stored = find_stored_log(find_pilot_by_number(request.user, pilot_id))
     name = f"pilot-{pilot_id}.log.txt"
-    return send_growing(request, log_text(stored), name=name)
+    return send_in_pieces(request, log_text(stored), name=name)

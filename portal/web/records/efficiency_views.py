@@ -1,4 +1,4 @@
-"""What became of core-seconds: efficiency and waste by site, user and day."""
+"""Efficiency page: used and wasted core-seconds by site, user and day."""
 
 from __future__ import annotations
 

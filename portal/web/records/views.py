@@ -1,4 +1,4 @@
-"""The audit trail: who did what to which object, and why."""
+"""Pages of the audit trail: list and entry."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def audit_entry(request: HttpRequest, entry_id: int) -> HttpResponse:
     context = {
         "entry": entry,
         "changes": [fact for fact in facts if fact.is_change],
-        "told": [fact for fact in facts if not fact.is_change],
+        "plain_facts": [fact for fact in facts if not fact.is_change],
     }
     return render_page(request, "audit_entry", context)
 

@@ -1,4 +1,4 @@
-"""The accounts of core-seconds as pages show them: in core hours and per cent."""
+"""Core-seconds for pages, in core hours and per cent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files that users wrote: sent as downloads, never shown as a page of our own origin."""
+"""Downloads of files that users wrote, never displayed as pages of our own origin."""
 
 from __future__ import annotations
 

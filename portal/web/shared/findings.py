@@ -1,4 +1,4 @@
-"""Faults of an input as pages quote them: the place, the message, and the line itself."""
+"""Faults of an input with the quoted line."""
 
 from __future__ import annotations
 

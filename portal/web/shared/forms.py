@@ -1,4 +1,4 @@
-"""The forms of pages. They check shape only; what is allowed is decided by the services."""
+"""Common forms of pages. They check shape only; the services decide what is allowed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every page does: ask for a login, answer in full or as the live part, show refusals."""
+"""Page rendering: login required, full page or live part with ETag, error pages."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def page(view: View) -> View:
 
 
 def _to_login(request: HttpRequest) -> HttpResponse:
-    """The login. A form that was sent is lost: that is told, and the way back is to its page."""
+    """Redirect to the login. A submitted form is lost: the page says so and links back."""
     if request.method != "POST":
         return redirect_to_login(request.get_full_path())
     messages.warning(
@@ -79,7 +79,7 @@ class Way(NamedTuple):
 
 
 def refusal(request: HttpRequest, error: PilotageError, way: Way | None = None) -> HttpResponse:
-    """The page that tells why something was refused; it leads to the overview or another way."""
+    """Page with the reason of a refusal, and a link to the overview or elsewhere."""
     refused = error.status == HTTPStatus.BAD_REQUEST
     trouble = REFUSED if refused else TROUBLES.get(error.status, REFUSED)
     context = {
@@ -99,10 +99,10 @@ def refusal(request: HttpRequest, error: PilotageError, way: Way | None = None) 
 def render_page(
     request: HttpRequest, name: str, context: Mapping[str, Any], *, status: int = 200
 ) -> HttpResponse:
-    """The page `name`, or its live part alone when that is what the page asks to refresh.
+    """Page `name`, or its live part alone when that is what the page asks to refresh.
 
-    A live part that did not change is answered by 304, so that nothing in the page moves. The page
-    is refreshed every `refresh_s` seconds of the context, if it has such.
+    An unchanged live part is answered by 304, so that nothing in the page moves. The page is
+    refreshed every `refresh_s` seconds of the context, if that is set.
     """
     is_live = is_part(request)
     context = {"refresh_s": REFRESH_S, "is_part": is_live, **context}
@@ -121,15 +121,15 @@ def render_page(
 
 
 def _etag(content: bytes) -> str:
-    """Of what is shown. What only looks otherwise each time, as a signature, is no change."""
+    """ETag of the page without values that vary per rendering, such as signatures."""
     return f'"{hashlib.sha256(_VARYING.sub(b"", content)).hexdigest()[:32]}"'
 
 
 def is_part(request: HttpRequest) -> bool:
-    """True when the page is open and asks to refresh its live part."""
+    """Whether an open page requests only its live part."""
     return bool(request.htmx and request.htmx.target == LIVE_TARGET)
 
 
 def may_configure(request: HttpRequest) -> bool:
-    """True when the page should lead to the administration."""
+    """Whether the page shows a link to the administration."""
     return request.user.is_staff and has_role(request.user, Role.OPERATOR)

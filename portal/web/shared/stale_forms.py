@@ -1,4 +1,4 @@
-"""Stale forms: each says what it was made from, and nothing is done if that is not so any more."""
+"""Protection against stale forms: an action is refused if its object changed since the form."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ _Row = TypeVar("_Row", bound=Model)
 
 
 def seen_by(request: HttpRequest) -> str:
-    """From what the form was made; empty for one of a program, which decides by itself."""
+    """Version that the form was made from; empty for a program, which decides by itself."""
     return request.POST.get(FIELD, "")
 
 
 def while_seen(
     request: HttpRequest, rows: QuerySet[_Row], state: Callable[[_Row], str], *, what: str
 ) -> AbstractContextManager[_Row]:
-    """Do the block with the row locked, in the state that the form was made from.
+    """Run the block with the row locked, if it is in the state that the form showed.
 
-    Raises Conflict, telling both states, when it is in another one.
+    Raises Conflict, with both states, otherwise.
     """
     return locked_while(rows, lambda row: refuse_stale(seen_by(request), state(row), what=what))
 
@@ -37,7 +37,7 @@ def while_seen(
 def while_version(
     request: HttpRequest, rows: QuerySet[_Row], version: Callable[[_Row], str], *, what: str
 ) -> AbstractContextManager[_Row]:
-    """Do the block with the row locked, and what the form shows as it was. Raises Conflict."""
+    """Run the block with the row locked, if the form's version is current. Raises Conflict."""
 
     def compare(row: _Row) -> None:
         seen = seen_by(request)
@@ -51,6 +51,6 @@ def while_version(
 
 
 def version_of(*values: Any) -> str:
-    """A version of values that are not told in a word: the same for the same values."""
+    """Version of values: equal for equal values."""
     text = json.dumps(values, sort_keys=True, default=str)
     return f"v{hashlib.sha256(text.encode()).hexdigest()[:16]}"

@@ -1,4 +1,4 @@
-"""The calendar of downtimes: a row for each site, on which its windows are drawn over the days."""
+"""Downtime calendar: a row for each site, with its downtimes drawn over the days."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The forms of downtimes. Times are typed in the zone that stands beside them.
+"""Forms of downtimes. Times are typed in the zone that is shown beside them.
 
-The zone travels with the form: it is that of the user's preferences, and where these say "that of
-the browser" a script fills it in, without which it is UTC.
+The zone is a field of the form: it is that of the user's preferences, and where these say "that of
+the browser" a script fills it in; without the script it is UTC.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Downtimes of all sites: their list, their calendar, and how they are entered and ended."""
+"""Pages of downtimes: list, calendar, enter, change and cancel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A queue's page: the pressure of pilots on it, and what holds it back."""
+"""Queue page: pilot pressure on it, and what limits that."""
 
 from __future__ import annotations
 

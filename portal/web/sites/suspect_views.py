@@ -1,4 +1,4 @@
-"""A worker node that is suspected of failing jobs."""
+"""Page of a suspected worker node, and the view that clears it."""
 
 from __future__ import annotations
 

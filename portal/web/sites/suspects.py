@@ -1,4 +1,4 @@
-"""What the pages tell of suspected worker nodes."""
+"""Suspected worker nodes for pages, with the group of their latest failure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The list of sites and a site's page."""
+"""Site page, and the view that steers a site."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ways between objects and their part of the audit trail."""
+"""Template tags: links between objects and their audit entries."""
 
 from __future__ import annotations
 

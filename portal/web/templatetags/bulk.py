@@ -1,4 +1,4 @@
-"""Bulk operations in words."""
+"""Template filter: a bulk operation as text."""
 
 from __future__ import annotations
 

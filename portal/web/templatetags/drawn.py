@@ -1,4 +1,4 @@
-"""What only the drawings and the figures of a DAG need in templates."""
+"""Template filters for drawings and figures of a DAG."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The needs of jobs in templates."""
+"""Template filter: needs of jobs as text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Notices as pages show them."""
+"""Template filter: the page of a notice's object."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""States, times, sizes and progress as they look on every page."""
+"""Template tags of every page: states, times, sizes, counts and progress."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from portal.personal.zones import in_words
-from portal.shared.looks import WORDS, look_of, meaning_of
 from portal.shared.sizes import size
+from portal.shared.state_badges import WORDS, badge_of, meaning_of
 from wms.core.database.counting import Count
 
 register = template.Library()
@@ -45,12 +45,12 @@ def shape(name: str) -> SafeString:
 @register.simple_tag
 def state(name: str, kind: str = "", label: str = "") -> SafeString:
     """A state as shape and word; its meaning shows on hovering."""
-    look = look_of(name, kind)
+    badge = badge_of(name, kind)
     return format_html(
         '<span class="state tone-{}" title="{}">{}<span>{}</span></span>',
-        look.tone,
+        badge.tone,
         meaning_of(kind, name),
-        shape(look.shape),
+        shape(badge.shape),
         label or word(name),
     )
 
@@ -64,30 +64,30 @@ def word(name: str) -> str:
 @register.simple_tag
 def state_shape(name: str) -> SafeString:
     """The shape of a state in its tone, where the word stands nearby."""
-    look = look_of(name)
-    return format_html('<span class="tone-{}">{}</span>', look.tone, shape(look.shape))
+    badge = badge_of(name)
+    return format_html('<span class="tone-{}">{}</span>', badge.tone, shape(badge.shape))
 
 
 @register.filter
 def tone(name: str) -> str:
     """The tone of a state, for a class name."""
-    return look_of(name).tone
+    return badge_of(name).tone
 
 
 @register.filter
 def state_figure(name: str) -> str:
     """The shape of a state, for the sprite."""
-    return look_of(name).shape
+    return badge_of(name).shape
 
 
 @register.filter
 def besides(usage: Mapping[str, float] | None) -> str:
     """What a payload used besides time and memory, as far as it is known."""
     known = usage or {}
-    told = [f"{label} {known[name]:.0f} MB" for name, label in _USED.items() if known.get(name)]
+    texts = [f"{label} {known[name]:.0f} MB" for name, label in _USED.items() if known.get(name)]
     if known.get("processes"):
-        told.append(f"{known['processes']:.0f} processes")
-    return ", ".join(told)
+        texts.append(f"{known['processes']:.0f} processes")
+    return ", ".join(texts)
 
 
 @register.filter
@@ -200,7 +200,7 @@ def progress(
         width = 100 * count / total
         if count:
             parts.append(
-                Part(name, word(name), look_of(name).tone, count, round(x, 3), round(width, 3))
+                Part(name, word(name), badge_of(name).tone, count, round(x, 3), round(width, 3))
             )
         x += width
     waiting = dag.node_count - sum(part.count for part in parts)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from django.core.management import CommandError, call_command
 
-from portal.cli.place import BASE
+from portal.cli.state_directory import BASE
 from tests import factories
 from wms.core.models import AuditEntry
 from wms.jobs.models import Attempt, Job

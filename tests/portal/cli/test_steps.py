@@ -11,8 +11,8 @@ import pytest
 
 from portal.cli.child import ChildPortal, PortalDidNotStart
 from portal.cli.demo import DemoFailed, follow
-from portal.cli.place import Place
-from portal.cli.steps import Patience, Stalled, Steps
+from portal.cli.state_directory import StateDirectory
+from portal.cli.steps import ProgressTimeout, Stalled, Steps
 
 
 class Clock:
@@ -27,7 +27,7 @@ class Clock:
 
 def test_slow_steps_that_advance_are_waited_for() -> None:
     clock, told = Clock(), []
-    patience = Patience(120, told.append, clock=clock)
+    patience = ProgressTimeout(120, told.append, clock=clock)
 
     for number in range(60):
         clock.now_s += 119
@@ -40,7 +40,7 @@ def test_slow_steps_that_advance_are_waited_for() -> None:
 
 def test_where_nothing_advances_the_last_step_is_named() -> None:
     clock = Clock()
-    patience = Patience(120, lambda line: None, clock=clock)
+    patience = ProgressTimeout(120, lambda line: None, clock=clock)
     patience.saw(["preparing the servers", "migrations applied: 7 of 60"])
     clock.now_s += 121
     patience.saw([])
@@ -51,7 +51,7 @@ def test_where_nothing_advances_the_last_step_is_named() -> None:
 
 def test_a_program_that_begins_again_and_again_makes_no_progress() -> None:
     clock = Clock()
-    patience = Patience(120, lambda line: None, clock=clock)
+    patience = ProgressTimeout(120, lambda line: None, clock=clock)
     patience.saw(["starting web", "starting worker"])
 
     clock.now_s += 121
@@ -64,31 +64,33 @@ def test_a_program_that_begins_again_and_again_makes_no_progress() -> None:
 def test_steps_of_several_programs_are_read_in_order_and_an_earlier_start_is_forgotten(
     tmp_path: Path,
 ) -> None:
-    steps = Steps(Place(tmp_path))
-    assert steps.told() == []
+    steps = Steps(StateDirectory(tmp_path))
+    assert steps.lines() == []
     steps.tell("one")
-    Steps(Place(tmp_path)).tell("two")
+    Steps(StateDirectory(tmp_path)).tell("two")
     steps.tell("one")
-    assert steps.told() == ["one", "two"]
+    assert steps.lines() == ["one", "two"]
 
     steps.begin()
 
-    assert steps.told() == []
+    assert steps.lines() == []
 
 
 @pytest.fixture
-def place(monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
+def place(monkeypatch: pytest.MonkeyPatch) -> Iterator[StateDirectory]:
     """A folder whose portal is to use a database that is not there."""
     monkeypatch.setenv("DATABASE_URL", "postgresql://nobody@127.0.0.1:1/nothing")
     monkeypatch.delenv("REDIS_URL")
     with tempfile.TemporaryDirectory(prefix="pilotage-") as name:
         monkeypatch.setenv("PILOTAGE_VAR", name)
-        yield Place(Path(name))
+        yield StateDirectory(Path(name))
 
 
 @pytest.mark.process
 @pytest.mark.slow
-def test_a_portal_that_does_not_get_on_is_given_up_with_the_step_it_is_at(place: Place) -> None:
+def test_a_portal_that_does_not_get_on_is_given_up_with_the_step_it_is_at(
+    place: StateDirectory,
+) -> None:
     told: list[str] = []
     portal = ChildPortal(place, tell=told.append, step_limit_s=5)
 
@@ -133,7 +135,8 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     found = Clock()
     monkeypatch.setattr("portal.cli.demo.time.sleep", lambda seconds: None)
     monkeypatch.setattr(
-        "portal.cli.demo.Patience", lambda limit_s, tell: Patience(limit_s, tell, clock=found)
+        "portal.cli.demo.ProgressTimeout",
+        lambda limit_s, tell: ProgressTimeout(limit_s, tell, clock=found),
     )
     return found
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from portal.cli.listening import Listen
-from portal.cli.place import Place
+from portal.cli.state_directory import StateDirectory
 from portal.cli.supervision import (
     Program,
     UnusablePath,
@@ -33,7 +33,9 @@ def test_users_of_a_server_stop_before_the_server():
 
 
 def test_what_needs_nothing_of_each_other_is_stopped_at_the_same_time():
-    text = supervisor_configuration(Place(Path("/var/x")), portal_programs(LISTEN), "secret")
+    text = supervisor_configuration(
+        StateDirectory(Path("/var/x")), portal_programs(LISTEN), "secret"
+    )
 
     group = _parsed(text)["group:workers"]
     assert set(group["programs"].split(",")) == {"beat", "worker", "engine", "elements", "scripts"}
@@ -49,7 +51,7 @@ def test_a_command_with_blanks_and_percent_signs_survives_the_configuration():
     command = ["/a folder/python", "100%", "it's"]
     program = Program("odd", command, 1)
 
-    text = supervisor_configuration(Place(Path("/var/x")), [program], "secret")
+    text = supervisor_configuration(StateDirectory(Path("/var/x")), [program], "secret")
 
     written = _parsed(text)["program:odd"]["command"].replace("%%", "%")
     assert shlex.split(written) == command
@@ -59,11 +61,11 @@ def test_a_path_that_would_be_read_as_a_comment_is_refused():
     program = Program("odd", ["/a ;folder/python"], 1)
 
     with pytest.raises(UnusablePath, match="a ;folder"):
-        supervisor_configuration(Place(Path("/var/x")), [program], "secret")
+        supervisor_configuration(StateDirectory(Path("/var/x")), [program], "secret")
 
 
 def test_the_control_socket_is_left_out_where_its_path_would_be_too_long():
-    near, deep = Place(Path("/var/x")), Place(Path("/var") / ("x" * 100))
+    near, deep = StateDirectory(Path("/var/x")), StateDirectory(Path("/var") / ("x" * 100))
 
     assert "unix_http_server" in supervisor_configuration(near, [], "secret")
     assert "unix_http_server" not in supervisor_configuration(deep, [], "secret")

@@ -19,7 +19,7 @@ from plotly import io
 from plotly.graph_objects import Figure, Scatter
 from plotly.offline import get_plotlyjs_version
 
-from matching.rings import Resolution, archive_named
+from matching.round_robin import Resolution, archive_named
 from portal.history.clocks import Clock
 from portal.history.drawing import Column, Drawn, DrawnLine
 from portal.history.figures import figure_of

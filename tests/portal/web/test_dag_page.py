@@ -69,7 +69,7 @@ def test_the_page_says_where_the_dag_is_why_and_where_it_was(alice: Client, chai
     page = _page(alice, factories.running_dag(chain.owner)).content.decode()
 
     assert f'id="dag-site" href="{reverse("web:site", args=["UW"])}"' in page
-    assert "of such sites this one ranked highest" in page
+    assert 'id="dag-why-here"' in page
 
 
 def test_a_dag_that_does_not_move_leads_to_its_jobs_that_wait_and_they_to_why(
@@ -262,7 +262,7 @@ def test_nodes_in_an_order_of_their_own_come_page_by_page(
 def test_the_timeline_shows_what_each_of_few_nodes_did(alice: Client, chain: Dag) -> None:
     rows = _page(alice, chain, tab="timeline").context["rows"]
 
-    did = {row.node.name: [span.look for _, _, span in spans] for row, spans in rows}
+    did = {row.node.name: [span.state_word for _, _, span in spans] for row, spans in rows}
     assert did["A1"][0] == "ready"
     assert "submitted" in did["A1"]
     assert did["A3"] == []

@@ -52,7 +52,7 @@ def board(user: User, **query: str) -> Any:
 
 def wants(user: User, **query: str) -> Mapping[str, Any]:
     """What needs somebody, by the mark of its link."""
-    return {want.mark: want for want in board(user, **query).wants}
+    return {item.mark: item for item in board(user, **query).attention_items}
 
 
 def fail(owner: User, *, count: int = 1, exit_code: int = 1) -> None:
@@ -107,11 +107,11 @@ def test_held_jobs_are_one_line_with_their_number_and_a_reason(people: Any) -> N
     jobs = [factories.job(people.alice).pk for _ in range(3)]
     hold_jobs(jobs, actor=factories.SYSTEM, reason="input is gone")
 
-    want = wants(people.sam)["needy-held-jobs"]
+    item = wants(people.sam)["needy-held-jobs"]
 
-    assert want.name == "3 held"
-    assert want.why.endswith("input is gone")
-    listing = as_user(people.sam).get(want.address).context["listing"]
+    assert item.name == "3 held"
+    assert item.why.endswith("input is gone")
+    listing = as_user(people.sam).get(item.address).context["listing"]
     assert listing.chosen_total.value == 3
 
 
@@ -131,13 +131,13 @@ def test_what_is_wrong_with_sites_and_queues_is_told_to_who_looks_after_them(peo
         actor=factories.SYSTEM, now=now,
     )  # fmt: skip
 
-    found = {want.thing + " " + want.name: want for want in board(people.sam).wants}
+    found = {item.thing + " " + item.name: item for item in board(people.sam).attention_items}
 
     assert found["Queue long of UW"].why == "Failed once: no route to host"
     assert found["Check disk at UW"].why == "2 in the last hour: 3 GB free"
     assert found["Site UW"].why == "new disks" or "ad" in found["Site UW"].why
-    assert any(want.why == "new disks" for want in board(people.sam).wants)
-    assert not board(people.alice, show="mine").wants
+    assert any(item.why == "new disks" for item in board(people.sam).attention_items)
+    assert not board(people.alice, show="mine").attention_items
 
 
 def test_a_site_in_demand_without_pilots_is_told_until_it_has_one(people: Any) -> None:
@@ -149,10 +149,10 @@ def test_a_site_in_demand_without_pilots_is_told_until_it_has_one(people: Any) -
     )
     mark = f"needy-demand-{queue.site.name}-{queue.name}"
 
-    want = wants(people.sam)[mark]
+    item = wants(people.sam)[mark]
     factories.queued_pilot(Queue.objects.get(pk=queue.pk))
 
-    assert want.why == "7 jobs wait for its pilots, and the site has none: submission failed."
+    assert item.why == "7 jobs wait for its pilots, and the site has none: submission failed."
     assert mark not in wants(people.sam)
 
 
@@ -176,10 +176,10 @@ def test_the_failed_nodes_of_a_failing_dag_are_what_its_link_shows(people: Any) 
     factories.run_job(factories.pilot(), exit_code=3)
     factories.turn()
 
-    want = wants(people.sam)[f"needy-{dag.pk}"]
-    nodes = as_user(people.sam).get(want.act_address).context["nodes"].rows
+    item = wants(people.sam)[f"needy-{dag.pk}"]
+    nodes = as_user(people.sam).get(item.act_address).context["nodes"].rows
 
-    assert want.why.startswith("1 node has failed for good")
+    assert item.why.startswith("1 node has failed for good")
     assert [node.state for node in nodes] == ["failed"]
 
 
@@ -199,7 +199,7 @@ def test_loops_that_fail_or_do_not_run_come_first(people: Any) -> None:
     now = timezone.now()
     ControlLoop.objects.create(name="negotiator", period_s=5, started_at=now, error="KeyError: 'x'")
 
-    first = board(people.sam).wants[0]
+    first = board(people.sam).attention_items[0]
 
     assert (first.name, first.why) == ("negotiator", "KeyError: 'x'")
 

@@ -9,7 +9,7 @@ from django.utils.html import strip_tags
 
 from portal.cli.document_states import DOCUMENT
 from portal.lists.registry import LISTS
-from portal.shared.looks import MEANINGS
+from portal.shared.state_badges import MEANINGS
 from portal.shared.state_words import ENTITIES, Entity
 
 STATES, HELP = reverse("web:help-states"), reverse("web:help")

@@ -14,9 +14,9 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
+from portal.history.captions import trend_of
 from portal.history.panes import find_pane, panes
 from portal.history.windows import MOST_POINTS, RANGES
-from portal.history.words import trend_of
 from tests import factories
 from tests.wms.history.test_counts import spread
 from wms.history.counting import COUNTED_MINUTES

@@ -10,7 +10,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from matching.throttle import Outcomes
+from matching.failure_throttle import Outcomes
 from tests import factories
 from wms.core.models import User
 from wms.sites.advertising import advertise

@@ -2,27 +2,32 @@ from __future__ import annotations
 
 import pytest
 
-from matching.explanation import Verdict
-from matching.reasons import Stand
-from portal.shared.looks import LOOKS
+from matching.explanation import MatchVerdict
+from matching.unmatched_reasons import SiteStanding
+from portal.shared.state_badges import BADGES
 from portal.web.explain.answers import cut
 from portal.web.explain.verdicts import DAGS, JOB_VERDICTS, SITES, VERDICTS
 
 
 @pytest.mark.parametrize(
     ("known", "shown"),
-    [(Verdict, VERDICTS), (Verdict, JOB_VERDICTS), (Stand, SITES), (Stand, DAGS)],
+    [
+        (MatchVerdict, VERDICTS),
+        (MatchVerdict, JOB_VERDICTS),
+        (SiteStanding, SITES),
+        (SiteStanding, DAGS),
+    ],
 )
 def test_every_answer_has_a_look_and_a_meaning(known: type, shown: dict) -> None:
     assert set(shown) == set(known)
 
 
 def test_a_shape_has_the_same_tone_as_in_the_states() -> None:
-    tones = {look.shape: look.tone for look in LOOKS.values()}
+    tones = {look.shape: look.tone for look in BADGES.values()}
     tables = (VERDICTS, JOB_VERDICTS, SITES, DAGS)
-    looks = [meaning.look for table in tables for meaning in table.values()]
+    badges = [meaning.badge for table in tables for meaning in table.values()]
 
-    assert {look.shape: look.tone for look in looks}.items() <= tones.items()
+    assert {look.shape: look.tone for look in badges}.items() <= tones.items()
 
 
 @pytest.mark.parametrize(("length", "shown"), [(0, 0), (3, 3), (4, 4), (5, 3), (500, 3)])

@@ -6,9 +6,9 @@ from datetime import timedelta
 import pytest
 from django.db import connections
 
-from matching.explanation import Verdict
-from matching.misses import Miss
-from matching.reasons import Stand
+from matching.explanation import MatchVerdict
+from matching.near_misses import NearMiss
+from matching.unmatched_reasons import SiteStanding
 from tests import factories
 from tests.wms.conftest import SUBMIT_FILE
 from tests.wms.dags.driving import NOW, claim_one, match, run_one
@@ -50,7 +50,7 @@ def test_a_dag_that_no_negotiation_has_seen_is_not_looked_at_yet(
 
     answer = answer_for_dag(alice, dag.pk, now=NOW)
 
-    assert answer.verdict is Verdict.NOT_LOOKED_AT
+    assert answer.verdict is MatchVerdict.NOT_LOOKED_AT
     assert "It would go to site-a" in answer.summary
     assert answer.turn == Turn(submitter_place=1, submitters=1, own_place=1, own_dags=1)
 
@@ -63,7 +63,7 @@ def test_a_dag_that_others_were_served_before_waits_its_turn(
     negotiation.run_cycle(LATER)
     Dag.objects.filter(pk=dag.pk).update(state="idle", site=None)
 
-    assert answer_for_dag(alice, dag.pk, now=LATER).verdict is Verdict.WAITING
+    assert answer_for_dag(alice, dag.pk, now=LATER).verdict is MatchVerdict.WAITING
 
 
 def test_a_dag_that_no_site_can_ever_take_is_told_the_nearest_miss(
@@ -75,11 +75,11 @@ def test_a_dag_that_no_site_can_ever_take_is_told_the_nearest_miss(
 
     answer = answer_for_dag(alice, dag.pk, now=NOW)
 
-    assert answer.verdict is Verdict.NEVER
+    assert answer.verdict is MatchVerdict.NEVER
     assert answer.explanation.conjuncts[0].alone == 0
     assert answer.misses[:2] == (
-        Miss("Need", "16384", "12288", before=0, after=1),
-        Miss("Need", "16384", "8192", before=0, after=2),
+        NearMiss("Need", "16384", "12288", before=0, after=1),
+        NearMiss("Need", "16384", "8192", before=0, after=2),
     )
 
 
@@ -92,16 +92,23 @@ def test_a_dag_whose_sites_are_all_full_or_closed_is_not_now(
 
     answer = answer_for_dag(alice, dag.pk, now=NOW)
 
-    assert answer.verdict is Verdict.NOT_NOW
-    assert answer.explanation.stands == {Stand.FULL: ("site-a",), Stand.CLOSED: ("site-b",)}
+    assert answer.verdict is MatchVerdict.NOT_NOW
+    assert answer.explanation.stands == {
+        SiteStanding.FULL: ("site-a",),
+        SiteStanding.CLOSED: ("site-b",),
+    }
 
 
 @pytest.mark.parametrize(
     ("state", "verdict"),
-    [("running", Verdict.BOUND), ("completed", Verdict.ENDED), ("removed", Verdict.ENDED)],
+    [
+        ("running", MatchVerdict.BOUND),
+        ("completed", MatchVerdict.ENDED),
+        ("removed", MatchVerdict.ENDED),
+    ],
 )
 def test_a_dag_that_is_not_idle_is_told_its_state(
-    submit, make_site, alice: User, state: str, verdict: Verdict
+    submit, make_site, alice: User, state: str, verdict: MatchVerdict
 ) -> None:
     make_site("site-a")
     dag = match(submit(NODE))
@@ -117,7 +124,7 @@ def test_a_held_dag_is_not_allowed(submit, make_site, alice: User) -> None:
 
     answer = answer_for_dag(alice, dag.pk, now=NOW)
 
-    assert answer.verdict is Verdict.NOT_ALLOWED
+    assert answer.verdict is MatchVerdict.NOT_ALLOWED
     assert answer.summary == "The DAG is held: wait for data"
 
 
@@ -185,7 +192,7 @@ def test_a_pasted_ad_is_explained_for_its_reader(make_site, alice: User) -> None
 
     answer = answer_for_ad(alice, '[Requirements = Name == "site-a"]', now=NOW)
 
-    assert answer.verdict is Verdict.WOULD_MATCH
+    assert answer.verdict is MatchVerdict.WOULD_MATCH
 
 
 def test_a_pasted_ad_at_fault_is_refused_with_its_line(alice: User) -> None:
@@ -204,8 +211,8 @@ def test_a_site_is_explained_by_the_idle_dags(submit, make_site, alice: User) ->
         alice, "site-a", now=NOW, changes=Changes(sites={"site-a": {"MaxMatches": "2"}})
     )
 
-    assert answer.explanation.stands == {Stand.FULL: 1, Stand.REFUSED_BY_DAG: 1}
-    assert answer.after.stands == {Stand.FREE: 1, Stand.REFUSED_BY_DAG: 1}
+    assert answer.explanation.stands == {SiteStanding.FULL: 1, SiteStanding.REFUSED_BY_DAG: 1}
+    assert answer.after.stands == {SiteStanding.FREE: 1, SiteStanding.REFUSED_BY_DAG: 1}
 
 
 def test_a_job_that_waits_is_told_which_queues_could_run_it(submit, make_site, alice: User) -> None:
@@ -216,7 +223,7 @@ def test_a_job_that_waits_is_told_which_queues_could_run_it(submit, make_site, a
 
     answer = answer_for_job(alice, job.pk, now=NOW)
 
-    assert answer.verdict is Verdict.WAITING
+    assert answer.verdict is MatchVerdict.WAITING
     assert answer.summary.startswith("1 of 2 queues can run it")
     assert answer.queues.queues[0].site == dag.site.name
     assert answer.queues.queues[1].refusal == f"may run at {dag.site.name} only"
@@ -245,7 +252,7 @@ def test_a_job_whose_site_was_closed_is_not_now(submit, make_site, alice: User) 
 
     answer = answer_for_job(alice, Job.objects.get().pk, now=NOW)
 
-    assert answer.verdict is Verdict.NOT_NOW
+    assert answer.verdict is MatchVerdict.NOT_NOW
     assert "site-a/main is closed: switched off" in answer.summary
 
 
@@ -259,7 +266,7 @@ def test_a_job_at_a_closed_site_may_still_be_taken_by_a_pilot_that_runs_there(
 
     answer = answer_for_job(alice, Job.objects.get().pk, now=NOW)
 
-    assert answer.verdict is Verdict.WAITING
+    assert answer.verdict is MatchVerdict.WAITING
     assert "1 that runs there may still take it" in answer.summary
 
 
@@ -275,7 +282,7 @@ def test_a_job_that_no_pilot_waits_for_any_more_says_what_became_of_it(
         answer_for_job(alice, job.pk, now=NOW).verdict for job in Job.objects.order_by("pk")
     ]
 
-    assert verdicts == [Verdict.ENDED, Verdict.BOUND]
+    assert verdicts == [MatchVerdict.ENDED, MatchVerdict.BOUND]
 
 
 def test_what_is_not_there_cannot_be_explained(alice: User) -> None:
@@ -297,7 +304,7 @@ def test_a_dag_that_avoids_a_site_is_told_until_when(submit, make_site, alice: U
 
     answer = answer_for_dag(alice, dag.pk, now=NOW)
 
-    assert answer.verdict is Verdict.NOT_NOW
+    assert answer.verdict is MatchVerdict.NOT_NOW
     assert answer.summary.endswith("It avoids site-a until 2026-11-20 13:00 UTC.")
 
 
@@ -365,7 +372,7 @@ def test_a_dag_that_the_negotiation_had_no_time_for_is_not_looked_at_yet(
     monkeypatch.setattr(negotiation, "DECISION_S", -1.0)
     negotiation.run_cycle(LATER)
 
-    assert answer_for_dag(alice, dag.pk, now=LATER).verdict is Verdict.NOT_LOOKED_AT
+    assert answer_for_dag(alice, dag.pk, now=LATER).verdict is MatchVerdict.NOT_LOOKED_AT
 
 
 def test_of_very_many_different_dags_the_first_are_looked_at(
@@ -405,4 +412,4 @@ def test_each_user_has_few_questions_at_a_time(
         refused, answered = pool.submit(ask_at_the_same_time).result()
 
     assert refused.startswith("Other requests of yours are being worked on")
-    assert answered == Verdict.WOULD_MATCH.value
+    assert answered == MatchVerdict.WOULD_MATCH.value

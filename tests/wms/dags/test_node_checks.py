@@ -6,7 +6,7 @@ from itertools import count
 
 import pytest
 
-from matching.patience import Patience
+from matching.deadline import Deadline
 from wms.core.errors import Finding
 from wms.dags.description.submit_file import SubmitFile, parse_submit_file
 from wms.dags.language.parser import parse_dag
@@ -253,7 +253,7 @@ def test_the_check_ends_when_the_time_is_up_and_tells_how_far_it_came() -> None:
     files = {"a.sub": parse_submit_file(PLAIN, file="a.sub")}
     seconds = count()
 
-    (finding,), _ = run(dag, files, (), patience=Patience(lambda: next(seconds), 20))
+    (finding,), _ = run(dag, files, (), patience=Deadline(lambda: next(seconds), 20))
 
     assert next(seconds) < 25
     assert str(finding) == (
@@ -266,7 +266,7 @@ def test_the_check_ends_within_the_jobs_of_one_node() -> None:
     files = {"a.sub": parse_submit_file("executable = x$(Process)\nqueue 1000", file="a.sub")}
     seconds = count()
 
-    (finding,), _ = run(dag, files, (), patience=Patience(lambda: next(seconds), 20))
+    (finding,), _ = run(dag, files, (), patience=Deadline(lambda: next(seconds), 20))
 
     assert next(seconds) < 25
     assert finding.line == 2

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from matching.patience import Patience
+from matching.deadline import Deadline
 from wms.core.errors import NotFound
 from wms.jobs.output import lines
 from wms.jobs.output.lines import (
@@ -27,10 +27,10 @@ from wms.jobs.output.lines import (
 )
 from wms.jobs.output.texts import Gap, PiecedText, ShortText, Span, StoredText
 
-ENDLESS = Patience(None, 1.0)
+ENDLESS = Deadline(None, 1.0)
 
 
-class _Impatient(Patience):
+class _Impatient(Deadline):
     """Has time for so many blocks."""
 
     def __init__(self, looks: int) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from matching.explanation import Verdict
+from matching.explanation import MatchVerdict
 from matching.needs import Needs
 from tests import factories
 from wms.core.actors import Actor
@@ -42,7 +42,7 @@ def test_a_queue_whose_pilots_may_take_the_jobs_is_named_with_its_pilots(site_a:
 
     found = explain(tags=["cvmfs"])
 
-    assert found.verdict is Verdict.WAITING
+    assert found.verdict is MatchVerdict.WAITING
     assert "1 of 1 queue can run it; there 1 pilot runs and 1 waits to start" in found.summary
     assert found.unknown == ()
 
@@ -65,13 +65,13 @@ def test_a_queue_to_which_no_pilot_is_sent_tells_why(
 ) -> None:
     found = explain(**needs)
 
-    assert found.verdict is Verdict.NEVER
+    assert found.verdict is MatchVerdict.NEVER
     assert [fit.refusal for fit in found.queues] == [reason]
     assert reason in found.summary
 
 
 def test_requirements_on_the_node_may_be_met_by_a_pilot_to_come(site_a: Site) -> None:
-    assert explain(requirements='Machine == "node7"').verdict is Verdict.WAITING
+    assert explain(requirements='Machine == "node7"').verdict is MatchVerdict.WAITING
 
 
 def test_a_private_queue_refuses_everybody_but_its_owner(site_a: Site, charlie: User) -> None:
@@ -90,7 +90,7 @@ def test_a_limit_that_is_reached_closes_the_site_for_now(site_a: Site, make_site
         ("site-b", ""),
         ("site-a", "a running limit is reached, 0 of 0 User jobs run at site-a"),
     ]
-    assert found.verdict is Verdict.WAITING
+    assert found.verdict is MatchVerdict.WAITING
     assert {fit.closed for fit in explain(job_type="Merge").queues} == {""}
 
 
@@ -102,7 +102,7 @@ def test_a_limit_over_all_sites_closes_all_of_them_and_running_pilots_do_not_hel
 
     found = explain()
 
-    assert found.verdict is Verdict.NOT_NOW
+    assert found.verdict is MatchVerdict.NOT_NOW
     assert found.summary == (
         "site-a/main takes none now: a running limit is reached, 0 of 0 jobs run at all sites "
         "together."
@@ -144,14 +144,14 @@ def test_a_running_pilot_of_a_banned_site_may_still_take_the_job(site_a: Site) -
 
     found = explain()
 
-    assert found.verdict is Verdict.WAITING
+    assert found.verdict is MatchVerdict.WAITING
     assert "No new pilot is sent, but 1 that runs there may still take it." in found.summary
 
 
 def test_words_that_mean_nothing_today_are_told_in_sentences(site_a: Site) -> None:
     found = explain(sites=["T2_X"], tags=["cvmfs", "gpu"])
 
-    assert found.verdict is Verdict.NEVER
+    assert found.verdict is MatchVerdict.NEVER
     assert found.unknown == (
         "There is no site T2_X today.",
         "No queue offers the tag gpu today.",
@@ -161,7 +161,7 @@ def test_words_that_mean_nothing_today_are_told_in_sentences(site_a: Site) -> No
 def test_attributes_that_no_pilot_has_are_told_in_sentences(site_a: Site) -> None:
     found = explain(requirements="TARGET.Cpu >= 1 && Squid")
 
-    assert found.verdict is Verdict.WAITING
+    assert found.verdict is MatchVerdict.WAITING
     assert found.unknown == (
         "No pilot has an attribute Cpu; did you mean Cpus?",
         "No pilot has an attribute Squid.",

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from matching.explanation import Verdict
+from matching.explanation import MatchVerdict
 from matching.needs import Needs
 from wms.core.errors import InvalidInput
 from wms.core.models import User
@@ -76,8 +76,8 @@ def test_a_queue_that_is_tried_takes_what_the_written_one_takes(site_a: Site, pl
     assert Queue.objects.get().memory_mb == 2000
     Queue.objects.update(memory_mb=4000)
 
-    assert before.verdict is Verdict.NEVER
-    assert tried.verdict is Verdict.WAITING
+    assert before.verdict is MatchVerdict.NEVER
+    assert tried.verdict is MatchVerdict.WAITING
     assert explain_needs(needs, now=NOW) == tried
 
 
@@ -90,9 +90,9 @@ def test_a_group_of_jobs_that_needs_less_is_told_before_and_after(
         alice, queue.pk, now=NOW, changes=Changes(needs={"memory_mb": "1500", "tags": ""})
     )
 
-    assert answer.verdict is Verdict.NEVER
+    assert answer.verdict is MatchVerdict.NEVER
     assert answer.after is not None
-    assert answer.after.verdict is Verdict.WAITING
+    assert answer.after.verdict is MatchVerdict.WAITING
     assert TaskQueue.objects.get().pk == queue.pk
     assert not Job.objects.exists()
 

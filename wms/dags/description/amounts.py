@@ -12,10 +12,10 @@ from collections.abc import Callable
 
 import classad2
 
-from matching.adcost import check_cost
+from matching.ad_cost import check_cost
 from matching.classads import AdError, build_ad, evaluate, parse_expression
 from matching.expressions import references
-from matching.functions import MOST_STEPS
+from matching.macro_functions import MOST_STEPS
 from matching.substitution import Own
 from wms.dags.description.needs import parse_disk_mb, parse_memory_mb
 

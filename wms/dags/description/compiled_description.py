@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from matching.expressions import references
-from matching.functions import UNKNOWN
+from matching.macro_functions import UNKNOWN
 from matching.macros import (
     STEPS_OF_DESCRIPTION,
     Budget,

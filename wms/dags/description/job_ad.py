@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 
 from matching.expressions import references
-from matching.functions import SEED, UNKNOWN
+from matching.macro_functions import SEED, UNKNOWN
 from matching.substitution import Own
 from wms.dags.description.amounts import NUMBERS
 from wms.jobs.specs import CLUSTER_MARK

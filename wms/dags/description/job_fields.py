@@ -9,7 +9,7 @@ from itertools import chain
 from typing import Any
 
 from matching import environments
-from matching.adcost import check_cost
+from matching.ad_cost import check_cost
 from matching.classads import parse_expression
 from wms.dags.description.needs import parse_disk_mb, read_priority, whole
 from wms.jobs.content.paths import MAX_PATH_BYTES, checked_path, path_in

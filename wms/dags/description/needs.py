@@ -10,10 +10,10 @@ from typing import Any
 
 import classad2
 
-from matching.adcost import check_cost
+from matching.ad_cost import check_cost
 from matching.classads import AdError, build_ad, evaluate, parse_expression
-from matching.draws import MAX_JOB_PRIORITY
 from matching.needs import MOST, BadNeeds, Needs
+from matching.weighted_draws import MAX_JOB_PRIORITY
 
 #: The commands that say what a job needs.
 COMMANDS = {

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any, Protocol
 
-from matching.functions import UNKNOWN
+from matching.macro_functions import UNKNOWN
 from matching.macros import Budget
 
 #: Jobs of one node.

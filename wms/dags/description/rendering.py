@@ -8,7 +8,7 @@ from itertools import islice
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from matching.functions import SEED, UNKNOWN
+from matching.macro_functions import SEED, UNKNOWN
 from matching.macros import Budget, MacroError, Scopes, parse_template
 from matching.needs import Needs
 from wms.core.errors import PilotageError

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from functools import cache, partial
 
 from matching.needs import Needs
-from matching.reasons import each_told
 from matching.resources import offer_refusal
 from matching.substitution import Evaluator
+from matching.unmatched_reasons import grouped_reasons
 from wms.dags.description.bounded_references import Evaluate, bounded
 from wms.dags.description.job_fields import text_length
 from wms.dags.description.needs import MAX_DIFFERENT_NEEDS
@@ -212,7 +212,7 @@ def _refusals_at(dag: Dag) -> Callable[[Needs], str]:
         refusals = {name: offer_refusal(offer, needs) for name, offer in offers.items()}
         if not all(refusals.values()):
             return ""
-        return each_told(refusals.items()) or "it has no queue"
+        return grouped_reasons(refusals.items()) or "it has no queue"
 
     return refusal_of
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from matching.patience import Patience
+from matching.deadline import Deadline
 from wms.core.errors import Finding
 from wms.dags.language.bounds import MAX_FINDINGS
 from wms.dags.language.spec import Place
@@ -29,7 +29,7 @@ class TooMuch(Fault):
     """The DAG is larger than allowed: nothing more is read."""
 
 
-def too_late(patience: Patience) -> str:
+def too_late(patience: Deadline) -> str:
     """What is told of a DAG whose check takes too long."""
     return f"checking the DAG takes longer than {patience.limit_s:g} s"
 

@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from typing import NamedTuple
 
-from matching.patience import Patience
+from matching.deadline import Deadline
 from wms.dags.language import arcs, modifiers, nodes, scripts, settings, splices, variables
 from wms.dags.language.bounds import MAX_LINES, Bounds
 from wms.dags.language.faults import Enough, Fault, FollowsFromAnother, TooMuch
@@ -77,7 +77,7 @@ def parse_dag(
     *,
     bounds: Bounds = Bounds(),  # noqa: B008 - it is frozen
     origin: Origin = TOP,
-    patience: Patience | None = None,
+    patience: Deadline | None = None,
 ) -> DagSpec:
     """Read one or several DAG files as one DAG. Never raises: faults are in `findings`.
 
@@ -86,7 +86,7 @@ def parse_dag(
     ends, so does reading, and it is a fault.
     """
     read_lines = partial(_read_lines, entries=_Entries())
-    patience = patience or Patience(None, 0)
+    patience = patience or Deadline(None, 0)
     reading = Reading(read, read_lines, bounds, names, origin, patience)
     spec = reading.spec
     with _without_collections():

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NoReturn
 
-from matching.patience import Patience
+from matching.deadline import Deadline
 from wms.core.errors import InvalidInput
 from wms.dags.language.arcbook import ArcBook
 from wms.dags.language.bounds import (
@@ -93,7 +93,7 @@ class Reading:
         bounds: Bounds,
         dag_files: Sequence[str],
         origin: Origin,
-        patience: Patience,
+        patience: Deadline,
     ) -> None:
         #: Reads all lines of a file in a scope.
         self.read_lines = read_lines

@@ -14,10 +14,10 @@ from psycopg.types.json import Jsonb
 
 from matching import environments
 from matching.classads import literal_values
+from matching.cycle_sites import Offer
 from matching.negotiation import Decision, Match, Request
-from matching.places import Offer
-from matching.reasons import Kind
 from matching.substitution import EXPRESSION_OPENING, Evaluator, Own, expand_references
+from matching.unmatched_reasons import Kind
 from wms.core.actors import Actor
 from wms.dags import lifecycle
 from wms.dags.description.bounded_references import bounded

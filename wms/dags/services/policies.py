@@ -8,10 +8,10 @@ from django.db import transaction
 from django.db.models import QuerySet, Subquery
 from django.db.models.functions import JSONObject
 
-from matching.adcost import check_cost
+from matching.ad_cost import check_cost
 from matching.classads import AdError, parse_expression
-from matching.mistakes import fault_place
-from matching.requirements import constant_fault
+from matching.impossible_requirements import constant_fault
+from matching.syntax_faults import find_syntax_fault
 from wms.core.actors import Actor
 from wms.core.database.saving import check_row, save_audited
 from wms.core.errors import Finding, InvalidInput
@@ -43,7 +43,7 @@ def check_policy(policy: MatchmakingPolicy) -> None:
     if policy.rematch_expression.strip():
         fault = rematch_fault(policy.rematch_expression)
         if fault:
-            place = fault_place(policy.rematch_expression)
+            place = find_syntax_fault(policy.rematch_expression)
             line, column = (place.line, place.column) if place else (None, None)
             raise InvalidInput(
                 [Finding(fault, field="rematch_expression", line=line, column=column)]

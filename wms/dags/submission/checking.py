@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import BinaryIO
 
+from matching.deadline import Deadline
 from matching.needs import CPU_SEGMENTS_S
-from matching.patience import Patience
 from wms.core.conf import conf
 from wms.core.errors import Finding, InvalidInput
 from wms.core.models import User
@@ -68,7 +68,7 @@ def check_dag(
     description_name: str = "",
     allow_missing_files: bool = False,
     limit_s: float | None = None,
-    patience: Patience | None = None,
+    patience: Deadline | None = None,
 ) -> CheckedDag:
     """Parse and check everything that `owner` submitted; all faults are found at once.
 
@@ -98,18 +98,18 @@ def check_dag(
     return checked
 
 
-def time_for(size_bytes: int) -> Patience:
+def time_for(size_bytes: int) -> Deadline:
     """How long a request that sent so much may take for reading and checking it.
 
     It counts the processor's time: others who are busy too make no DAG too large.
     """
     limit_s = _CHECK_S + _CHECK_S_PER_MB * (size_bytes // 10**6)
-    return Patience(time.thread_time, min(limit_s, conf().max_check_s))
+    return Deadline(time.thread_time, min(limit_s, conf().max_check_s))
 
 
-def _patience(limit_s: float | None) -> Patience:
+def _patience(limit_s: float | None) -> Deadline:
     allowed_s = conf().max_check_s
-    return Patience(time.monotonic, allowed_s if limit_s is None else min(limit_s, allowed_s))
+    return Deadline(time.monotonic, allowed_s if limit_s is None else min(limit_s, allowed_s))
 
 
 def dag_bounds() -> Bounds:
@@ -189,7 +189,7 @@ def _fault_of_line(line: bytes) -> str:
 def _read_sources(
     checked: CheckedDag,
     files: Mapping[str, BinaryIO],
-    patience: Patience,
+    patience: Deadline,
     *,
     allow_missing_files: bool,
 ) -> bool:
@@ -221,7 +221,7 @@ def _read_sources(
     return True
 
 
-def _tell_late(checked: CheckedDag, node: NodeSpec, patience: Patience) -> None:
+def _tell_late(checked: CheckedDag, node: NodeSpec, patience: Deadline) -> None:
     """Tell how far the check came, unless reading the DAG files took all the time."""
     if not checked.dag.findings:
         count = len(checked.submit_files)
@@ -278,7 +278,7 @@ def _check_nodes(
     checked: CheckedDag,
     files: Mapping[str, BinaryIO],
     owner: User | None,
-    patience: Patience,
+    patience: Deadline,
     *,
     allow_missing_files: bool,
 ) -> None:

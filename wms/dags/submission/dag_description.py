@@ -6,10 +6,10 @@ import difflib
 import re
 from dataclasses import dataclass, field
 
-from matching.adcost import check_cost
+from matching.ad_cost import check_cost
 from matching.classads import AdError, parse_expression
 from matching.fairshare import parse_limits
-from matching.requirements import constant_fault, never_true
+from matching.impossible_requirements import constant_fault, never_true
 from matching.substitution import uses_macros
 from wms.accounting.models import AccountingGroup
 from wms.accounting.services import group_for

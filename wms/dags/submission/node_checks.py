@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from matching.deadline import Deadline
 from matching.needs import Needs
-from matching.patience import Patience
 from matching.substitution import uses_macros
 from wms.core.errors import Finding
 from wms.dags.description.needs import MAX_DIFFERENT_NEEDS
@@ -43,7 +43,7 @@ def check_nodes(
     cpu_segments_s: Sequence[int],
     words: OfferedWords | None,
     allow_missing_files: bool = False,
-    patience: Patience | None = None,
+    patience: Deadline | None = None,
 ) -> tuple[list[Finding], list[Finding]]:
     """What is wrong with the nodes, and what may not be meant, each once, with its file and line.
 
@@ -51,7 +51,7 @@ def check_nodes(
     has faults itself, are left out. `words` are those that sites and queues offer today.
     When patience ends, so does the check, and it is a fault.
     """
-    patience = patience or Patience(None, 0)
+    patience = patience or Deadline(None, 0)
     identity = Identity(owner=owner_name, group=group_name, cpu_segments_s=cpu_segments_s)
     checker = _Checker(submit_files, identity, patience)
     for count, node in enumerate(dag.nodes.values()):
@@ -92,7 +92,7 @@ class _Checker:
     """Looks at one node after the other; what they share is looked at once."""
 
     def __init__(
-        self, submit_files: Mapping[str, SubmitFile], identity: Identity, patience: Patience
+        self, submit_files: Mapping[str, SubmitFile], identity: Identity, patience: Deadline
     ) -> None:
         self.faults: list[Finding] = []
         self.needs: dict[Needs, NodeSpec] = {}

@@ -9,7 +9,7 @@ from typing import Any, BinaryIO
 
 from django.db import IntegrityError, transaction
 
-from matching.patience import Patience
+from matching.deadline import Deadline
 from wms.accounting.services import ensure_submitter
 from wms.core.actors import Actor
 from wms.core.audit import record_action
@@ -48,7 +48,7 @@ class DagSubmission:
     options: Mapping[str, Any] = field(default_factory=dict)
     resumption: Resumption = BY_DEFAULT
     #: How long it may be checked; None: as long as the settings allow.
-    patience: Patience | None = None
+    patience: Deadline | None = None
 
     @property
     def dag_content(self) -> bytes:

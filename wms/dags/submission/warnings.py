@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, groupby, islice, takewhile
 from operator import attrgetter
 
-from matching.draws import MAX_JOB_PRIORITY
+from matching.deadline import Deadline
 from matching.macros import MacroError, names_in, parse_template
 from matching.needs import Needs
-from matching.patience import Patience
+from matching.weighted_draws import MAX_JOB_PRIORITY
 from wms.core.errors import Finding
 from wms.dags.description.commands import FIELDS, SYNONYMS, command_warning
 from wms.dags.description.needs import ATTRIBUTES, is_need, read_priority, written_name
@@ -54,14 +54,14 @@ def warnings_of(
     submit_files: Mapping[str, SubmitFile],
     wanted: Iterable[tuple[Needs, NodeSpec]],
     words: OfferedWords | None,
-    patience: Patience | None = None,
+    patience: Deadline | None = None,
 ) -> list[Finding]:
     """The warnings about the descriptions and values of a DAG's nodes, each once.
 
     `wanted` has the different needs of the nodes, each with a node that has them; their words are
     looked at if it is known which are offered. When patience ends, no further ones are looked for.
     """
-    patience = patience or Patience(None, 0)
+    patience = patience or Deadline(None, 0)
     files = takewhile(lambda _: not patience.is_over, submit_files.values())
     of_files = (each for read in files for each in _of_file(read))
     found = set(islice(chain(of_files, _of_variables(dag)), MAX_FINDINGS))

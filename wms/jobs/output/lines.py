@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from matching.patience import Patience
+from matching.deadline import Deadline
 from wms.jobs.output.texts import Gap, Text, begin_of_part, part_after, part_before
 
 #: A window has at most so many bytes, and so many lines.
@@ -175,7 +175,7 @@ class LineCounts:
         gaps = self.text.gaps
         return gaps[0].start if gaps else self.text.size_bytes
 
-    def before(self, place: int, patience: Patience) -> int | None:
+    def before(self, place: int, patience: Deadline) -> int | None:
         """How many lines end before a place. None when they cannot, or no time was to count."""
         if place > self.end:
             return None
@@ -186,7 +186,7 @@ class LineCounts:
         start = block * BLOCK_BYTES
         return count + self.text.read(start, place - start).count(_NEWLINE)
 
-    def start_of(self, number: int, patience: Patience) -> int | None:
+    def start_of(self, number: int, patience: Deadline) -> int | None:
         """Where the line with a number, counted from 1, begins.
 
         None when there is no such line, or was no time to look for it: see `is_counted`.
@@ -210,7 +210,7 @@ class LineCounts:
         blocks = self.end // BLOCK_BYTES
         return 1.0 if not blocks or self.path is None else min(1.0, self._known() / blocks)
 
-    def _block_of(self, ends: int, patience: Patience) -> tuple[int, int]:
+    def _block_of(self, ends: int, patience: Deadline) -> tuple[int, int]:
         """The block in which so many lines have ended, and how many end before it."""
         last = self.end // BLOCK_BYTES
         low, high = 0, min(self._known(), last)
@@ -221,7 +221,7 @@ class LineCounts:
             low, high = (middle, high) if self._entry(middle) < ends else (low, middle - 1)
         return low, self._entry(low)
 
-    def _counted_on(self, block: int, ends: int, last: int, patience: Patience) -> tuple[int, int]:
+    def _counted_on(self, block: int, ends: int, last: int, patience: Deadline) -> tuple[int, int]:
         count = self._entry(block)
         for number, total in self._extended(block, last, patience):
             if total >= ends:
@@ -229,14 +229,14 @@ class LineCounts:
             block, count = number + 1, total
         return block, count
 
-    def _before_block(self, block: int, patience: Patience) -> int | None:
+    def _before_block(self, block: int, patience: Deadline) -> int | None:
         known = min(self._known(), block)
         count = self._entry(known)
         for number, total in self._extended(known, block, patience):
             known, count = number + 1, total
         return count if known == block else None
 
-    def _extended(self, first: int, end: int, patience: Patience) -> Iterator[tuple[int, int]]:
+    def _extended(self, first: int, end: int, patience: Deadline) -> Iterator[tuple[int, int]]:
         """Count the blocks from `first` up to `end`; each with the ends up to its own end."""
         count, entries = self._entry(first), []
         try:
@@ -292,7 +292,7 @@ class Search:
 
 
 def search_back(
-    text: Text, words: str, *, end: int, limit_bytes: int, limit_lines: int, patience: Patience
+    text: Text, words: str, *, end: int, limit_bytes: int, limit_lines: int, patience: Deadline
 ) -> Search:
     """Look for some words from a byte backwards, capitals or not; stops at each of the limits."""
     needle = words.encode().lower()

@@ -9,7 +9,7 @@ from typing import Any
 
 from django.db import transaction
 
-from matching.coreseconds import PilotJob, core_accounting
+from matching.core_seconds import PilotJob, core_accounting
 from wms.accounting.core_seconds import CoreSeconds, Use, add_uses
 from wms.jobs.accounting import PILOTS_WORD, seconds_of
 from wms.jobs.models import Attempt

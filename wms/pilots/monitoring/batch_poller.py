@@ -16,7 +16,7 @@ import structlog
 from django.db import transaction
 from django.db.models import Q
 
-from matching.counts import counted
+from matching.plurals import counted
 from matching.pressure import LEASE_S, view_guard
 from matching.pressure_lifecycle import held_decision, queue_self_removal, stale_decision
 from wms.core.actors import Actor

@@ -10,7 +10,7 @@ from typing import Any
 
 from django.db import connection
 
-from matching.suspicion import Trial
+from matching.suspected_nodes import Trial
 from wms.pilots.monitoring.sql import FIND_TROUBLED_SITES, READ_TRIALS
 
 #: What ended so long ago says nothing of a node any more.

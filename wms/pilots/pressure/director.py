@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
+from matching.capacity import ResourceVector
 from matching.pressure_plan import QueueState, Request, plan
 from matching.pressure_shares import Need, QueueOffer, share_out
 from matching.resources import Resource
-from matching.rooms import Room
 from wms.core.loops import wake
 from wms.jobs.limits import reached_limits
 from wms.pilots.pressure.backoff import Kind, back_offs, forgive_starts, told
@@ -162,7 +162,7 @@ def _needs(scene: _Scene, fitting: FittingJobs) -> dict[str, Need]:
             continue
         offer, pilots = scene.offers[str(queue)], _pilots(scene, queue)
         offers[str(queue)] = QueueOffer(
-            Room(offer.cores, offer.memory_mb, offer.gpus, offer.cpu_time_s),
+            ResourceVector(offer.cores, offer.memory_mb, offer.gpus, offer.cpu_time_s),
             places=queue.max_pilots - pilots.queued - pilots.running,
             max_pilots=queue.max_pilots,
             waiting=pilots.queued,

@@ -15,6 +15,7 @@ from typing import Any
 
 import classad2
 
+from matching.capacity import ResourceVector
 from matching.expressions import references
 from matching.needs import Needs
 from matching.pressure_shares import JobGroup
@@ -27,7 +28,6 @@ from matching.resources import (
     pilot_ad,
     requirements_value,
 )
-from matching.rooms import Room
 from wms.taskqueues.selectors import Demand
 
 #: Functions that make an expression of a text, and ads as a whole: all attributes may count.
@@ -218,7 +218,7 @@ def grouped_jobs(
     old: frozenset[int] = frozenset(),
 ) -> FittingJobs:
     """Equal waiting jobs that fit the same queues, together; `old` are TaskQueues of old jobs."""
-    groups: dict[tuple[int, Room], _Group] = defaultdict(_Group)
+    groups: dict[tuple[int, ResourceVector], _Group] = defaultdict(_Group)
     unfit = 0
     for demand in demands:
         mask = fits.mask(demand.needs)
@@ -240,9 +240,9 @@ def grouped_jobs(
     )
 
 
-def size_of(needs: Needs) -> Room:
+def size_of(needs: Needs) -> ResourceVector:
     """What a job with these needs takes of a pilot."""
-    return Room(needs.cores, needs.memory_mb, needs.gpus, needs.cpu_time_s)
+    return ResourceVector(needs.cores, needs.memory_mb, needs.gpus, needs.cpu_time_s)
 
 
 def why_none_fits(offer: Resource, largest: Sequence[Demand]) -> list[str]:

@@ -10,9 +10,9 @@ from datetime import datetime, timedelta
 from django.db import connection
 from django.db.models import Count, QuerySet, Sum
 
-from matching.counts import counted, pilots_are
+from matching.capacity import ResourceVector
+from matching.plurals import counted, pilots_are
 from matching.pressure_plan import UNBOUNDED, Bounds, Scopes
-from matching.rooms import Room
 from wms.accounting.models import AccountingGroup
 from wms.pilots.models import Pilot
 from wms.pilots.pressure.sql import COUNT_ROOMS
@@ -37,7 +37,7 @@ class QueuePilots:
     running: int = 0
     busy: int = 0
     started: int = 0
-    free: Counter[Room] = field(default_factory=Counter)
+    free: Counter[ResourceVector] = field(default_factory=Counter)
 
 
 def pilots_by_queue(now: datetime, *, times_s: Sequence[int]) -> dict[int, QueuePilots]:
@@ -63,7 +63,7 @@ def pilots_by_queue(now: datetime, *, times_s: Sequence[int]) -> dict[int, Queue
             cores, memory_mb, gpus = room
             if takes and cores > 0:
                 time_s = times_s[bucket - 1] if bucket and times_s else 0
-                count.free[Room(cores, max(memory_mb, 0), max(gpus, 0), time_s)] += pilots
+                count.free[ResourceVector(cores, max(memory_mb, 0), max(gpus, 0), time_s)] += pilots
     for queue_id, started in _ended_lately(now):
         counts[queue_id].started += started
     return counts

@@ -16,7 +16,7 @@ import structlog
 from django.db.models import Count, F, Q
 from django.db.models.functions import Now
 
-from matching.counts import counted, pilots_are
+from matching.plurals import counted, pilots_are
 from matching.pressure import request_lease
 from matching.pressure_removal import Counts, FactoryLimits, Turn, factory_request
 from wms.core.actors import Actor

@@ -12,7 +12,7 @@ from django.core.management.commands import migrate
 from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 
-from portal.cli.place import Place
+from portal.cli.state_directory import StateDirectory
 from portal.cli.steps import Steps
 from portal.embedded.private import make_private_folder, write_private
 
@@ -25,7 +25,7 @@ class Command(BaseCommand):
     help = "Migrate the tables, collect the static files, and mark both as done."
 
     def handle(self, *args: Any, **options: Any) -> None:
-        place = Place.from_environment()
+        place = StateDirectory.from_environment()
         make_private_folder(place.run)
         steps = Steps(place)
         call_command(_Migrate(steps.tell), interactive=False, verbosity=options["verbosity"])

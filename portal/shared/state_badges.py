@@ -1,0 +1,136 @@
+"""State badges: word, shape, tone and meaning of each state."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from portal.shared.state_words import ENTITIES
+
+
+@dataclass(frozen=True, slots=True)
+class StateBadge:
+    """Badge of a state. The word always stands beside the shape; the tone is only a hint."""
+
+    shape: str
+    tone: str
+
+
+_WAIT = StateBadge("ring", "wait")
+_NEXT = StateBadge("half", "next")
+_GO = StateBadge("play", "go")
+_GOOD = StateBadge("check", "good")
+_BAD = StateBadge("cross", "bad")
+_OFF = StateBadge("slash", "off")
+_PAUSED = StateBadge("pause", "warn")
+_LATE = StateBadge("clock", "warn")
+_STOPPING = StateBadge("stop", "warn")
+
+#: States of DAGs, nodes, jobs, attempts, pilots, sites and loops: equal words mean equal looks.
+BADGES = {
+    "idle": _WAIT, "received": _WAIT, "waiting": _WAIT, "never": _WAIT,
+    "ready": StateBadge("dot", "next"), "submitted": _NEXT, "queued": _NEXT, "matched": _NEXT,
+    "running": _GO, "open": _GO,
+    "done": _GOOD, "completed": _GOOD, "ok": _GOOD, "enabled": _GOOD,
+    "pre_running": StateBadge("before", "next"), "post_running": StateBadge("behind", "go"),
+    "held": _PAUSED, "halted": _STOPPING,
+    "granted": _NEXT, "processing": _GO, "rescheduled": _LATE, "ended": _GOOD,
+    "stalled": _LATE, "late": _LATE, "lost": _LATE,
+    "failed": _BAD, "failing": _BAD, "unmatched": _LATE,
+    "futile": _OFF, "removed": _OFF, "killed": _OFF, "aborted": _OFF, "not_run": _OFF,
+    "disabled": _OFF, "banned": _OFF, "no queue": _OFF,
+    "draining": _PAUSED, "downtime": _PAUSED,
+    "expired": _LATE, "throttled": _LATE,
+    "requests": _WAIT, "matches": _GOOD, "seconds": _NEXT,
+    "planned": _WAIT, "over": _OFF, "cancelled": _OFF,
+    "preview": _WAIT, "confirmed": _NEXT, "stopped": _STOPPING, "skipped": _OFF, "pending": _WAIT,
+    "active": _BAD, "muted": _OFF, "resolved": _GOOD, "regressed": _LATE,
+    # Notices, and what leaves the portal.
+    "node-suspected": _BAD, "node-cleared": _GOOD,
+    "new-cause": _BAD, "opened": _GOOD, "downtime-begun": _PAUSED, "downtime-ended": _GOOD,
+    "loop-stale": _LATE, "loop-well": _GOOD, "switched-off": _OFF,
+    "sent": _GOOD, "given-up": _BAD, "dropped": _OFF,
+}  # fmt: skip
+
+#: Words that mean something else of one kind: an open attempt goes on, an open site is well.
+OF_KIND = {("site", "open"): _GOOD}
+
+_UNKNOWN = StateBadge("ring", "wait")
+
+#: States that people call otherwise than programs do; of others the words are the same.
+WORDS = {
+    "pre_running": "PRE script", "post_running": "POST script",
+    # Kinds of objects in the audit trail.
+    "dag": "DAG", "failure": "failure group", "operation": "bulk operation",
+}  # fmt: skip
+
+
+def _sentence(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}."
+
+
+_TOLD = {
+    entity.kind: {state: _sentence(text) for state, text in entity.state_meanings.items()}
+    for entity in ENTITIES
+}
+#: What a state means, by the kind of thing that is in it: as the reference tells it, and of what is
+#: no state machine.
+MEANINGS = {
+    **_TOLD,
+    "script": {
+        "waiting": "Waits for its turn among the scripts of its DAG.",
+        "granted": "Waits for the service that runs scripts.",
+        "running": "Runs now.",
+        "ended": "Has ended.",
+        "failed": "Has ended with another exit code than 0.",
+    },
+    "attempt": {
+        "open": "Not ended yet.",
+        "done": "Ended with success.",
+        "failed": "The payload failed.",
+        "lost": "The pilot was lost; the job runs again.",
+        "not_run": "The pilot could not start the payload; the job runs again.",
+        "killed": "Ended by a person.",
+    },
+    "check": {
+        "ok": "The node is fit in this respect.",
+        "failed": "The pilot took no job after this.",
+    },
+    "outcome": {
+        "pending": "Not dealt with yet.",
+        "done": "Changed by this operation.",
+        "skipped": "Left as it is: its state does not allow it.",
+        "failed": "Refused, for the reason beside it.",
+    },
+    "loop": {
+        "ok": "Runs on time.",
+        "late": "Has not run for several of its periods.",
+        "failing": "Its last run ended with an error.",
+        "never": "Has not run yet.",
+    },
+    "downtime": {
+        "planned": "Has not begun.",
+        "draining": "Its lead time has begun: the site takes no new DAG.",
+        "running": "The site gets no DAG and no pilot; what runs there goes on.",
+        "over": "Has ended.",
+        "cancelled": "Was taken back before it began.",
+    },
+    "site": {
+        **_TOLD["site"],
+        "enabled": "Takes DAGs and pilots.",
+        "disabled": "Switched off: takes no DAG and no pilot.",
+        "no queue": "No queue is switched on, so it takes no DAG.",
+        "downtime": "Takes no DAG before and in a downtime, and no pilot in it.",
+        "expired": "It did not renew what it advertised: takes no DAG.",
+        "throttled": "Failed too much: takes no DAG for a while.",
+    },
+}
+
+
+def badge_of(state: str, kind: str = "") -> StateBadge:
+    """Badge of a state; an unknown state looks like waiting."""
+    return OF_KIND.get((kind, state)) or BADGES.get(state, _UNKNOWN)
+
+
+def meaning_of(kind: str, state: str) -> str:
+    """Meaning of the state for this kind of object; empty if there is none."""
+    return MEANINGS.get(kind, {}).get(state, "")
