@@ -44,7 +44,7 @@ def _no_process_unless_marked(request: pytest.FixtureRequest) -> Iterator[None]:
     start = subprocess.Popen.__init__
 
     def refuse(self: Any, args: Any, *_: Any, **__: Any) -> None:
-        pytest.fail(f"a test without the marker `process` starts {args}")
+        pytest.fail(f"a test without the marker `process` starts {str(args)[:200]}")
 
     subprocess.Popen.__init__ = refuse  # type: ignore[method-assign]
     try:

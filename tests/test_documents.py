@@ -30,6 +30,13 @@ def test_links_lead_to_files(document: Path):
 
 
 @each_document
+def test_no_merge_is_left_half_done(document: Path):
+    lines = document.read_text(encoding="utf-8").splitlines()
+
+    assert [line for line in lines if re.match(r"(<{7}|>{7}) |={7}$", line)] == []
+
+
+@each_document
 def test_named_files_exist(document: Path):
     paths = PATH.findall(document.read_text(encoding="utf-8"))
 

@@ -25,6 +25,7 @@ def check() -> ModuleType:
     return module
 
 
+@pytest.mark.process
 def test_no_code_here_decides_by_the_words_of_a_reason() -> None:
     done = subprocess.run([sys.executable, PROGRAM], capture_output=True, text=True)
 

@@ -73,7 +73,7 @@ class Fleet:
         self._scale, self._draw, self._now_s = scale, draw, now_s
         self._pilots = Table(Pilot, *_COLUMNS)
         self._events = Table(PilotEvent, *_EVENT_COLUMNS)
-        self._inbox = Table(InboxEntry, "topic", "key", "event_id")
+        self._inbox = Table(InboxEntry, "topic", "key", "kind", "subject_id")
         self._next = new_ids(Pilot, scale.pilots)
         # Five events are the most that a pilot has.
         self._next_event = new_ids(PilotEvent, 5 * scale.pilots)
@@ -129,7 +129,9 @@ class Fleet:
                 str(event_id), str(pk), event, before, after, ACTOR.name, reason, "{}", stamp(at_s)
             )
             if event in ("abort", "fail"):
-                self._inbox.add(FAILURE_TOPIC, str(pk), str(event_id))
+                self._inbox.add(
+                    FAILURE_TOPIC, str(pk), InboxEntry.Kind.PILOT_EVENT.value, str(event_id)
+                )
         state = steps[-1][2] if steps else "submitted"
         times = {step[0]: step[3] for step in steps}
         registered_s = times.get("register")

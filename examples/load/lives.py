@@ -80,7 +80,7 @@ class Jobs:
         self._next_event = new_ids(JobEvent, 7 * count)
         self._jobs, self._attempts = Table(Job, *_JOB_COLUMNS), Table(Attempt, *_ATTEMPT_COLUMNS)
         self._events = Table(JobEvent, *_EVENT_COLUMNS)
-        self._inbox = Table(InboxEntry, "topic", "key", "event_id")
+        self._inbox = Table(InboxEntry, "topic", "key", "kind", "subject_id")
         # Events that are still to come when a job is made; so all are written in their order.
         self._coming: list[tuple[float, int, int, _Step]] = []
         self._turn = itertools.count()
@@ -216,7 +216,9 @@ class Jobs:
                 str(event_id), str(job_id), event, before, after, ACTOR.name, why, "{}", stamp(at_s)
             )
             if event in ("fail", "reschedule", "hold"):
-                self._inbox.add(FAILURE_TOPIC, str(job_id), str(event_id))
+                self._inbox.add(
+                    FAILURE_TOPIC, str(job_id), InboxEntry.Kind.JOB_EVENT.value, str(event_id)
+                )
 
 
 def _number(value: float | None, factor: float = 1.0) -> str:

@@ -19,6 +19,7 @@ def test_somebody_decided_who_may_read_each_address(route: Route) -> None:
     assert rule_of(GET, route) is not None
 
 
+@pytest.mark.process
 @pytest.mark.slow
 @pytest.mark.parametrize("role", ROLES)
 def test_every_address_lets_in_who_may_read_it(db: None, role: str) -> None:

@@ -242,6 +242,7 @@ def test_the_library_of_the_pages_is_that_of_the_package() -> None:
     assert f"v{get_plotlyjs_version()}\n" in vendored.read_text(encoding="utf-8")[:200]
 
 
+@pytest.mark.process
 def test_processes_that_draw_nothing_do_not_load_plotly() -> None:
     code = (
         "import django, sys; django.setup(); import portal.celery, portal.urls; "

@@ -45,7 +45,7 @@ def test_the_last_negotiations_are_listed_with_what_was_left_over(
     assert "<b>3</b> no site fits" in page
     assert 'aria-label="publish 0.1 s, read 0.2 s, decide 0.4 s, carry out 0.1 s"' in page
     assert '2<span class="faint">, 1 bound</span>' in page
-    assert 'data-chart="/history/negotiation.json?range=1d"' in page
+    assert 'data-chart="/history/negotiation.json?range=1d&amp;fit"' in page
 
 
 def test_those_without_any_request_can_be_left_out(alice: Client, people: SimpleNamespace) -> None:
@@ -93,8 +93,9 @@ def test_the_history_shows_negotiations_and_how_long_they_take(alice: Client) ->
     counts = alice.get(reverse("web:history-data", kwargs={"panel": "negotiation"})).json()
     times = alice.get(reverse("web:history-data", kwargs={"panel": "duration"})).json()
 
-    assert [line["name"] for line in counts["lines"]] == ["requests"]
-    assert times["lines"][0]["value"][-1] == 0.25
+    lines = [trace for trace in counts["figure"]["data"] if "name" in trace]
+    assert [line["name"] for line in lines] == ["requests"]
+    assert any(0.25 in trace["y"] for trace in times["figure"]["data"])
 
 
 def test_the_negotiators_line_on_the_dashboard_leads_to_the_page(

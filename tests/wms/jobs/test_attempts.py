@@ -11,7 +11,7 @@ from matching.resources import Resource
 from wms.core.actors import Actor
 from wms.core.errors import InvalidInput, NotFound
 from wms.core.models import InboxEntry, User
-from wms.jobs import operations
+from wms.jobs import rescheduling
 from wms.jobs.attempts import (
     MOST_ATTRIBUTES,
     PayloadEnd,
@@ -262,16 +262,16 @@ def test_a_job_that_has_just_gone_on_to_another_pilot_is_left_to_it(
     job: Job, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     take(1)
-    really = operations._open_jobs
+    really = rescheduling._open_jobs
 
     def open_jobs_a_moment_ago(pilot_ids: Collection[int]) -> list[int]:
         found = really(pilot_ids)
-        monkeypatch.setattr(operations, "_open_jobs", really)
+        monkeypatch.setattr(rescheduling, "_open_jobs", really)
         return_job(job.pk, 1, pilot_id=1, reason="disk full", actor=PILOT)
         take(2)
         return found
 
-    monkeypatch.setattr(operations, "_open_jobs", open_jobs_a_moment_ago)
+    monkeypatch.setattr(rescheduling, "_open_jobs", open_jobs_a_moment_ago)
 
     reschedule_jobs_of_pilots([1], outcome=LOST, actor=PILOT, reason="lost")
 
