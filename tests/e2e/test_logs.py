@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -143,6 +144,8 @@ def test_a_link_to_a_line_and_a_search_work_without_scripts(
     page.get_by_label("User name").fill("bob")
     page.get_by_label("Password").fill(factories.PASSWORD)
     page.get_by_role("button", name="Log in").click()
+    # The next address would break the login off.
+    expect(page).not_to_have_url(re.compile("/login/"))
 
     page.goto(_address(live_server, claimed) + "?line=120")
     expect(page.locator(".is-marked .text")).to_have_text("step 120 of many")

@@ -27,7 +27,7 @@ from tests.portal.routes import Route, routes
 from tests.portal.world import World, small_world
 from wms.pilots.models import Pilot
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.process]
 
 _ROUTES = routes()
 _POSTED = [route for route in _ROUTES if rule_of(POST, route)]

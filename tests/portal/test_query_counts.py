@@ -140,6 +140,7 @@ def _asked(world: World) -> Iterator[tuple[str, str, dict[str, list[str]]]]:
             yield f"{route.name} {tab}", address, {"tab": [tab]}
 
 
+@pytest.mark.process
 @pytest.mark.slow
 def test_the_number_of_queries_is_the_known_one_however_many_rows(db: None) -> None:
     world, client = small_world(), Client()

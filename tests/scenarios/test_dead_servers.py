@@ -23,7 +23,7 @@ from portal.embedded.ports import free_ports
 from portal.embedded.temporary import TemporaryServers
 from tests.factories import PASSWORD
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.process]
 
 ROOT = Path(__file__).resolve().parents[2]
 #: Health is told within this time, whatever is away; it is the patience of these requests.

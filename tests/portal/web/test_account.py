@@ -156,7 +156,14 @@ def test_an_account_without_a_password_has_none_to_change(
     people.bob.save()
     bob = browser_of(people.bob)
 
-    assert "it logs in elsewhere" in _text(bob.get(ACCOUNT, {"tab": "password"}))
+    page = bob.get(ACCOUNT, {"tab": "password"})
+
+    assert page.status_code == 200
+    assert 'name="old_password"' not in page.content.decode()
+    assert (
+        'name="old_password"'
+        in browser_of(people.alice).get(ACCOUNT, {"tab": "password"}).content.decode()
+    )
     assert bob.post(f"{ACCOUNT}password/", {}).status_code == 409
 
 
