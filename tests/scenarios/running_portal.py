@@ -25,14 +25,14 @@ import json, sys
 import django
 django.setup()
 from portal.cli.demo_site import prepare_operator
-from portal.cli.state_directory import Place
+from portal.cli.state_directory import StateDirectory
 from wms.core.actors import Actor
 from wms.sites.services import QueueSpec, SiteSpec, configure_site
 actor = Actor.system("test")
 given = json.load(sys.stdin)
 queues = [QueueSpec(**each) for each in given["queues"]]
 configure_site(SiteSpec(**given["site"]), queues, actor=actor)
-print(prepare_operator(Place.from_environment(), actor=actor).token)
+print(prepare_operator(StateDirectory.from_environment(), actor=actor).token)
 """
 
 
