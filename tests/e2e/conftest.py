@@ -103,3 +103,8 @@ def complaints(page: Page) -> Iterator[Complaints]:
     heard.hear(page)
     yield heard
     assert heard.found == []
+
+
+@pytest.fixture(autouse=True)
+def _wrong_passwords_of_other_tests_do_not_count(own_cache: None) -> None:
+    """Several tests run at once, and all of them come from one address."""

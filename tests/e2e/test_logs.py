@@ -137,9 +137,8 @@ def plain_page(browser: Browser, browser_context_args: dict[str, Any]) -> Iterat
 
 
 def test_a_link_to_a_line_and_a_search_work_without_scripts(
-    plain_page: Page, live_server: LiveServer, claimed: factories.Claimed, own_cache: None
+    plain_page: Page, live_server: LiveServer, claimed: factories.Claimed
 ) -> None:
-    # Wrong passwords that other tests send at this moment are counted elsewhere.
     page = plain_page
     page.goto(live_server.url + reverse("web:login"))
     page.get_by_label("User name").fill("bob")
