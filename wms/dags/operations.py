@@ -162,7 +162,9 @@ def _recall(
 ) -> None:
     """Make the nodes of killed clusters ready again; what their PRE scripts gave stays known."""
     found = dict(nodes.filter(job_id__in=list(clusters)).values_list("pk", "work__pre_code"))
-    moved = move("recall", found, reason=why, cause=NodeCause.DAG_LEFT, forgets=True, ready_rank=0)
+    moved = move(
+        "recall", found, reason=why, cause=NodeCause.DAG_LEFT, ends_attached=True, ready_rank=0
+    )
     kept = [NodeWork(node_id=pk, pre_code=found[pk]) for pk in moved]
     write_work([work for work in kept if work.pre_code is not None], "pre_code")
 

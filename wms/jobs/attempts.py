@@ -317,8 +317,8 @@ def _write_end(
     An attempt whose start was not heard of has started so long ago as it took. Without an outcome
     it stays open, for whoever reschedules its job.
     """
-    statements.END_OF_ATTEMPT.carry_out(
-        attempt_id=attempt.pk,
+    statements.end_attempt(
+        attempt.pk,
         began_at=now - timedelta(seconds=end.wall_s or 0.0),
         exit_code=end.exit_code,
         signal=end.signal,

@@ -56,9 +56,8 @@ def live_attempt(job_id: int, number: int, *, pilot_id: int) -> Attempt:
 
 def locked_attempt(job_id: int, number: int, *, pilot_id: int) -> tuple[Job, Attempt]:
     """The job, locked, and then the attempt as it is now. Raises NotFound."""
-    about = {"job_id": job_id, "number": number, "pilot_id": pilot_id}
-    job = statements.LOCKED_JOB.first(**about)
-    attempt = statements.ATTEMPT.first(**about)
+    job = statements.lock_job_of_attempt(job_id, number, pilot_id=pilot_id)
+    attempt = statements.find_attempt(job_id, number, pilot_id=pilot_id)
     if job is None or attempt is None:
         raise NotFound(_NO_ATTEMPT.format(number=number, job=job_id))
     return job, attempt

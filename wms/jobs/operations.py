@@ -14,6 +14,7 @@ from matching.needs import Needs
 from wms.core.actors import Actor
 from wms.core.database.statements import sent_ahead
 from wms.core.models import User
+from wms.core.statemachine import Increment
 from wms.core.transitions import Applied
 from wms.jobs import lifecycle, statements
 from wms.jobs.models import Attempt, Blob, Job, Workspace, WorkspaceFile
@@ -103,12 +104,12 @@ def bind_to_pilot(
         [job_id],
         actor=actor,
         facts={job_id: {"pilot_id": pilot_id, "site": site_name, "host": host}},
-        attempt_number=F("attempt_number") + 1,
+        attempt_number=Increment(),
         site_name=site_name,
     )
     if not applied.changed:
         return None
-    [job] = statements.JOB.rows(job_id=job_id)
+    job = statements.read_job(job_id)
     attempt = Attempt(
         job=job,
         number=job.attempt_number,
@@ -122,7 +123,7 @@ def bind_to_pilot(
         memory_mb=needs.memory_mb,
         gpus=needs.gpus,
     )
-    statements.NEW_ATTEMPT.insert(attempt)
+    statements.insert_attempt(attempt)
     return attempt
 
 
@@ -154,7 +155,7 @@ def hold_jobs(
         cause=cause,
         facts=facts,
         is_announced=is_announced,
-        hold_count=F("hold_count") + int(is_announced),
+        hold_count=Increment(int(is_announced)),
     )
     # Once more, now that the jobs are locked: one may have been rescheduled in between.
     taskqueues.withdraw(applied.changed, are_locked=True)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from django.db import transaction
-from django.db.models import DateTimeField, ExpressionWrapper, F
-from django.db.models.functions import Now
+from django.db.models import F
 
 from matching.rescheduling import pause_after_s
 from wms.core.actors import Actor
 from wms.core.conf import conf
+from wms.core.statemachine import DatabaseTime
 from wms.core.transitions import Applied
 from wms.jobs import lifecycle
 from wms.jobs.avoiding import avoid_places
@@ -148,7 +148,7 @@ def _send_back(
         actor=actor,
         reason=f"{reason}; it pauses for {pause_s:g} s",
         cause=cause,
-        not_before=ExpressionWrapper(Now() + timedelta(seconds=pause_s), DateTimeField()),
+        not_before=DatabaseTime(plus_s=pause_s),
     )
 
 

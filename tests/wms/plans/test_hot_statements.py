@@ -16,6 +16,7 @@ from tests.wms.dags.driving import NOW
 from tests.wms.plans.explaining import dag_of, explain, rows_read, run, scanned_whole
 from wms.core.actors import Actor
 from wms.core.models import User
+from wms.core.statemachine import OwnValues
 from wms.dags.engine import sql as engine
 from wms.dags.engine import transitions
 from wms.dags.models import Dag
@@ -102,7 +103,18 @@ def _last_nodes(count: int) -> list[int]:
 
 def test_releasing_children_costs_what_the_finished_nodes_cost(wide_dag: Dag) -> None:
     statement = engine.count_down()
-    values = {"parents": _middle_nodes(100), "dag": wide_dag.pk, "actor": "test", "rank": 1}
+    values = {
+        "parents": _middle_nodes(100),
+        "dag": wide_dag.pk,
+        "rank": 1,
+        "event": "make ready",
+        "source": "waiting",
+        "target": "ready",
+        "actor": "test",
+        "reason": "",
+        "cause": "",
+        "facts": "{}",
+    }
 
     steps = explain(statement, values)
 
@@ -133,7 +145,7 @@ def test_moving_nodes_is_planned_for_many_though_few_had_their_state_when_analys
             ids,
             dag_id=dag.pk,
             actor=Actor.system("test"),
-            each=transitions.Each("job_id", "bigint", ids, fact="job"),
+            own_values=OwnValues("job", ids, fact="job"),
         )
         transaction.set_rollback(True)
     [statement] = [each["sql"] for each in queries if "WITH moved" in each["sql"]]

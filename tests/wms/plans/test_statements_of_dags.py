@@ -87,12 +87,12 @@ def test_events_of_jobs_are_read_with_their_jobs_and_nodes_and_nothing_else(
 def test_a_change_of_state_finds_its_entities_by_their_ids(jobs: None) -> None:
     ids = list(Job.objects.values_list("pk", flat=True)[:100])
     statement = core.apply_event(
-        entities='"jobs_job"',
+        entities="jobs_job",
         events="jobs_jobevent",
         subject="job_id",
-        update="",
+        changes="",
         has_causes=True,
-        listeners=(core.TELL_SUBMITTERS, core.TELL_OBSERVERS),
+        listeners=(core.ANNOUNCE_TO_SUBMITTERS, core.ANNOUNCE_TO_OBSERVERS),
     )
 
     steps = explain(

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import psycopg
-from django.db import connection
+from django.db import connection, models
 from psycopg.types.numeric import Int8
 
 
@@ -24,6 +24,14 @@ def whole_numbers(values: Iterable[int]) -> str:
     To be used with a cast, as in `%s::bigint[]`.
     """
     return f"{{{','.join(map(str, values))}}}"
+
+
+def stored_values(model: type[models.Model], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Values of columns of a model as parameters of a statement, under the same names."""
+    return {
+        name: model._meta.get_field(name).get_db_prep_save(value, connection)  # type: ignore[union-attr]
+        for name, value in values.items()
+    }
 
 
 def prepared_rows(sql: str, parameters: Mapping[str, Any]) -> list[tuple[Any, ...]]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from django.db.models import F
 
 from wms.core.actors import Actor
+from wms.core.statemachine import Sent
 from wms.dags.engine import transitions
 from wms.dags.language.spec import RunOptions
 from wms.dags.models import Dag, Node
@@ -77,13 +78,13 @@ class Round:
         self._count(moved)
         return moved.ids
 
-    def send(self, event: str, node_ids: Collection[int], **options: Any) -> transitions.Sent:
+    def send(self, event: str, node_ids: Collection[int], **options: Any) -> Sent:
         """Begin to move nodes, see `transitions.send`; `take` ends it."""
         return transitions.send(event, node_ids, dag_id=self.dag.pk, actor=self.actor, **options)
 
-    def take(self, sent: transitions.Sent) -> None:
+    def take(self, sent: Sent) -> None:
         """Wait for the end of a move that was sent."""
-        self._count(sent.moved())
+        self._count(transitions.moved_by(sent))
 
     def release(
         self, parents: Collection[int], *, rank: int, only_weak: bool = False

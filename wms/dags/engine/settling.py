@@ -6,12 +6,12 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
+from wms.core.statemachine import Increment
 from wms.dags import lifecycle
 from wms.dags.engine.decisions import Attempt, Decision, Next, after_job
 from wms.dags.engine.node_features import Features, features_of
 from wms.dags.engine.node_work import work_of
 from wms.dags.engine.round import Round, nodes_by_id
-from wms.dags.engine.sql import NEXT_RETRY
 from wms.dags.models import Node, NodeEvent, Rescue
 from wms.dags.rescue.rescue_files import write_save_point
 from wms.dags.scripts.asking import Wanted, ask
@@ -71,7 +71,7 @@ def settle_plain(round_: Round, ends: PlainEnds) -> list[int]:
     """Carry out what becomes of plain nodes; returns special ones that are ready now."""
     round_.move("succeed", ends.done, source=NodeState.SUBMITTED.value)
     for reason, ids in ends.retried.items():
-        _retry(round_, ids, reason, NodeCause.JOB, forgets=False)
+        _retry(round_, ids, reason, NodeCause.JOB, ends_attached=False)
     for reason, ids in ends.failed.items():
         round_.move("fail", ids, reason=reason or "the job failed", cause=NodeCause.JOB)
     return finish(round_, ends.done, [pk for ids in ends.failed.values() for pk in ids])
@@ -155,7 +155,7 @@ def _carry_out(round_: Round, verdicts: Sequence[Verdict]) -> list[int]:
         elif step is Next.FAIL:
             failed += round_.move("fail", ids, reason=reason or "the node failed", cause=cause)
         elif step is Next.RETRY:
-            ready += _retry(round_, ids, reason, cause, forgets=True)
+            ready += _retry(round_, ids, reason, cause, ends_attached=True)
         elif step is Next.SUBMIT:
             ready += _pass_pre(round_, group)
         else:
@@ -164,7 +164,7 @@ def _carry_out(round_: Round, verdicts: Sequence[Verdict]) -> list[int]:
 
 
 def _retry(
-    round_: Round, ids: Collection[int], reason: str, cause: str, *, forgets: bool
+    round_: Round, ids: Collection[int], reason: str, cause: str, *, ends_attached: bool
 ) -> list[int]:
     is_first = round_.options.retry_node_first
     return round_.move(
@@ -172,8 +172,8 @@ def _retry(
         ids,
         reason=reason or "the node failed",
         cause=cause,
-        expressions={"retry_number": NEXT_RETRY},
-        forgets=forgets,
+        retry_number=Increment(),
+        ends_attached=ends_attached,
         ready_rank=round_.front_rank() if is_first else round_.number,
     )
 

@@ -8,9 +8,9 @@ from datetime import timedelta
 from functools import partial
 
 from django.db import transaction
-from django.db.models import F
 
 from wms.core.loops import wake_loop
+from wms.core.statemachine import Increment, OwnValues, Sent
 from wms.dags import lifecycle, operations
 from wms.dags.engine.decisions import after_failed_submit
 from wms.dags.engine.inner_nodes import start_inner, start_request
@@ -21,7 +21,6 @@ from wms.dags.engine.ready_nodes import ReadyNode, ready_nodes
 from wms.dags.engine.round import Round, nodes_by_id
 from wms.dags.engine.settling import Verdict, attempt_of, begin
 from wms.dags.engine.throttles import room_of, take_ready
-from wms.dags.engine.transitions import Each, Sent
 from wms.dags.models import MatchRecord, Node, NodeTimer, NodeWork
 from wms.dags.services.policies import matchmaking_policy
 from wms.dags.states import COUNTED_KINDS, DagCause, NodeCause, NodeKind, NodeState, ScriptKind
@@ -154,8 +153,8 @@ class _Submitted:
     def send(self) -> None:
         """Move those that are not yet; without waiting for it, where nothing is waited for."""
         if self._batch:
-            first_jobs = Each("job_id", "bigint", list(self._batch.values()), fact="job")
-            self._sent.append(self._round.send("submit", list(self._batch), each=first_jobs))
+            first_jobs = OwnValues("job", list(self._batch.values()), fact="job")
+            self._sent.append(self._round.send("submit", list(self._batch), own_values=first_jobs))
             self._batch = {}
 
     def close(self) -> None:
@@ -241,7 +240,7 @@ def _stop(round_: Round, fault: Fault, *, has_begun: bool) -> None:
                 actor=round_.actor,
                 reason=reason,
                 avoid_s=policy.avoid_s,
-                policy_rematch_count=F("policy_rematch_count") + 1,
+                policy_rematch_count=Increment(),
             )
         else:
             lifecycle.apply_to_dags(

@@ -72,7 +72,12 @@ def rerun_nodes(
         inner = Node.objects.filter(pk__in=below, kind=NodeKind.SUBDAG, state=NodeState.DONE)
         done_inner = list(inner.values_list("pk", flat=True))
         moved = round_.move(
-            "rerun", below, reason=reason, cause=NodeCause.PERSON, retry_number=0, forgets=True
+            "rerun",
+            below,
+            reason=reason,
+            cause=NodeCause.PERSON,
+            retry_number=0,
+            ends_attached=True,
         )
         # An inner DAG that was done runs again from its beginning, one that failed from its rescue.
         write_work([NodeWork(node_id=pk, is_fresh=True) for pk in done_inner], "is_fresh")
@@ -245,7 +250,7 @@ def _reopen(round_: Round, actor: Actor, reason: str) -> None:
     refuse_second_run(dag)
     beside = [node.pk for nodes in round_.beside().values() for node in nodes]
     round_.move(
-        "rerun", beside, reason=reason, cause=NodeCause.PERSON, retry_number=0, forgets=True
+        "rerun", beside, reason=reason, cause=NodeCause.PERSON, retry_number=0, ends_attached=True
     )
     with round_.handed_over():
         lifecycle.apply_to_dags(

@@ -21,8 +21,7 @@ def input_blobs(job: Job) -> dict[str, Blob]:
     paths = {path for path in places.values() if not path.startswith("/")}
     if not paths:
         return {}
-    files = statements.INPUTS.rows(workspace_id=job.workspace_id, paths=sorted(paths))
-    blobs = {file.path: file.blob for file in files}
+    blobs = statements.workspace_blobs(job.workspace_id, paths)
     return {name: blobs[path] for name, path in places.items() if path in blobs}
 
 

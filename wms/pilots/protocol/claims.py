@@ -8,11 +8,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from django.db import transaction
-from django.db.models import Q
 
 from matching.resources import Resource
 from wms.core.conf import conf
-from wms.core.database.prepared import Parameter, PreparedQuery
 from wms.core.database.statements import prepared_rows
 from wms.core.errors import NotAuthenticated
 from wms.jobs import operations as jobs
@@ -20,6 +18,7 @@ from wms.jobs.content.inputs import input_blobs, missing_inputs
 from wms.jobs.content.places import misplaced, names_told
 from wms.jobs.limits import Gate
 from wms.jobs.models import Attempt, Blob, Job
+from wms.jobs.statements import attempts_of_claim
 from wms.jobs.states import JobCause
 from wms.pilots.models import Pilot
 from wms.pilots.monitoring import suspects
@@ -33,13 +32,6 @@ from wms.sites.models import Queue
 from wms.sites.selectors import lapsed_identities
 from wms.taskqueues import operations as taskqueues
 from wms.taskqueues.waiting import Taker, has_failed_at
-
-# The open attempts of a pilot, and that of a claim.
-_OWN = PreparedQuery(
-    lambda: Attempt.objects.filter(pilot_id=Parameter("pilot_id")).filter(
-        Q(outcome="") | Q(claim_key=Parameter("claim_key"))
-    )
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +103,7 @@ def _bind_job(
     if not rows:
         return Refusal("the pilot has ended")
     [(fruitless_at, drain_reason, suspect_id)] = rows
-    attempts = _OWN.rows(pilot_id=pilot.pk, claim_key=claim_key)
+    attempts = attempts_of_claim(pilot.pk, claim_key)
     given = next((each for each in attempts if each.claim_key == claim_key), None)
     if given is not None:
         closed = f"the job of this claim is closed: {given.outcome}"
