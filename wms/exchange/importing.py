@@ -18,7 +18,7 @@ from django.db import IntegrityError, models, transaction
 from wms.core.actors import Actor
 from wms.core.audit import record_action
 from wms.core.errors import Conflict, Finding, InvalidInput, PilotageError
-from wms.dags.engine.shared_limits import save_shared_limit
+from wms.dags.services.shared_limits import save_shared_limit
 from wms.exchange.fields import (
     NAMES_OF,
     PILOT_LIMIT,

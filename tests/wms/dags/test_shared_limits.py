@@ -10,12 +10,12 @@ from tests import factories
 from wms.core.actors import Actor
 from wms.core.errors import InvalidInput, NotPermitted
 from wms.core.models import AuditEntry, InboxEntry
-from wms.dags.engine.shared_limits import (
+from wms.dags.models import Dag, SharedLimit
+from wms.dags.services.shared_limits import (
     delete_shared_limit,
     save_shared_limit,
     visible_shared_limits,
 )
-from wms.dags.models import Dag, SharedLimit
 
 
 @pytest.fixture

@@ -16,8 +16,8 @@ from tests import factories
 from wms.core.actors import Actor
 from wms.core.errors import NotPermitted
 from wms.core.models import AuditEntry
-from wms.dags.engine.shared_limits import save_shared_limit
 from wms.dags.models import SharedLimit
+from wms.dags.services.shared_limits import save_shared_limit
 from wms.exchange.importing import PlanChanged, import_sites, preview_import
 from wms.exchange.writing import export_sites, write_document
 from wms.jobs.limits import save_limit

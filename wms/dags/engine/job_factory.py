@@ -1,4 +1,4 @@
-"""Making jobs of a DAG's ready nodes, within bounds of time and of different needs."""
+"""Job factory: job specifications of ready nodes, within bounds of time and of different needs."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from wms.dags.description.rendering import (
     Surroundings,
 )
 from wms.dags.description.submit_file import SubmitFile, from_dict
-from wms.dags.engine.former_jobs import avoided_hosts, avoided_sites
-from wms.dags.engine.late_files import LateDescriptions, NoDescription, Parents, WorkspaceFiles
+from wms.dags.engine.earlier_attempts import avoided_hosts, avoided_sites
 from wms.dags.engine.node_features import PLAIN, Features, features_of
-from wms.dags.engine.ready_nodes import ReadyNode
+from wms.dags.engine.throttles import ReadyNode
+from wms.dags.engine.workspace_texts import LateDescriptions, NoDescription, Parents, WorkspaceFiles
 from wms.dags.models import Dag, SubmitDescription
 from wms.dags.negotiation.requests import requests_of
 from wms.dags.reading.dag_jobs import jobs_of
@@ -46,7 +46,7 @@ MOST_TEXT = 64 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Why a node cannot be submitted, and whether another site might run it."""
+    """Reason why a node cannot be submitted; `is_lasting`: no other site can run it either."""
 
     reason: str
     is_of_site: bool = False
@@ -57,7 +57,7 @@ Made = tuple[ReadyNode, list[JobSpec] | Fault]
 
 
 def make_specs(dag: Dag, nodes: Sequence[ReadyNode]) -> Iterator[Made]:
-    """The jobs of the first of these nodes, as many as can be made in time, one node's at least.
+    """Jobs of the first of these nodes, as many as are made in `LIMIT_S`, one node's at least.
 
     A fault of the DAG as a whole is the last. What was yielded is not kept.
     """
@@ -67,7 +67,7 @@ def make_specs(dag: Dag, nodes: Sequence[ReadyNode]) -> Iterator[Made]:
         reason = f"its jobs wait with more than {MAX_DIFFERENT_NEEDS} different needs"
         yield nodes[0], Fault(reason)
         return
-    maker = _Maker(dag, nodes)
+    maker = _JobFactory(dag, nodes)
     job_count = text = 0
     began_s = time.monotonic()
     for node in nodes:
@@ -107,8 +107,8 @@ class _Refused(Exception):
     """No queue of the DAG's site can run a job; the text tells why."""
 
 
-class _Maker:
-    """Makes the jobs of nodes, for pilots of the DAG's site."""
+class _JobFactory:
+    """Factory of the jobs of nodes, for pilots of the DAG's site."""
 
     def __init__(self, dag: Dag, nodes: Sequence[ReadyNode]) -> None:
         features = {node.pk: features_of(node.features) for node in nodes if node.features}
@@ -186,7 +186,7 @@ class _Maker:
 
 
 def _binder(dag: Dag) -> Callable[[Needs], Needs]:
-    """Makes needs those of pilots of the DAG's site only, whatever else the description allows.
+    """Function that binds needs to the DAG's site, whatever sites the description allows.
 
     Raises _Refused where no queue of the site can meet them.
     """
@@ -204,7 +204,7 @@ def _binder(dag: Dag) -> Callable[[Needs], Needs]:
 
 
 def _refusals_at(dag: Dag) -> Callable[[Needs], str]:
-    """Tells why no queue of the DAG's site can run a job with some needs; empty when one can."""
+    """Function from needs to why no queue of the DAG's site meets them; empty if one does."""
     queues = queues_of(dag.site) if dag.site else []
     offers = {queue.name: offered_resource(queue) for queue in queues}
 
@@ -218,7 +218,7 @@ def _refusals_at(dag: Dag) -> Callable[[Needs], str]:
 
 
 def _evaluator(dag: Dag) -> Evaluate:
-    """Evaluates `$$([expression])`; the DAG's own ad is read when the first one is met."""
+    """Evaluator of `$$([expression])`; the DAG's ad is read with the first expression."""
 
     @cache
     def made() -> Evaluator:

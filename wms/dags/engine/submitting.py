@@ -1,4 +1,4 @@
-"""Submitting ready nodes: jobs, inner DAGs and placement requests, as there is room for them."""
+"""Submission of ready nodes within the throttles: jobs, inner DAGs and placement requests."""
 
 from __future__ import annotations
 
@@ -17,10 +17,9 @@ from wms.dags.engine.inner_nodes import start_inner, start_request
 from wms.dags.engine.job_factory import LIMIT_S, Fault, make_specs
 from wms.dags.engine.node_features import features_of
 from wms.dags.engine.node_work import not_provisioned, write_work
-from wms.dags.engine.ready_nodes import ReadyNode, ready_nodes
-from wms.dags.engine.round import Round, nodes_by_id
-from wms.dags.engine.settling import Verdict, attempt_of, begin
-from wms.dags.engine.throttles import room_of, take_ready
+from wms.dags.engine.round import NodeOutcome, Round, nodes_by_id
+from wms.dags.engine.settling import attempt_of, begin
+from wms.dags.engine.throttles import ReadyNode, capacity_of, ready_nodes, take_ready
 from wms.dags.models import MatchRecord, Node, NodeTimer, NodeWork
 from wms.dags.services.policies import matchmaking_policy
 from wms.dags.states import COUNTED_KINDS, DagCause, NodeCause, NodeKind, NodeState, ScriptKind
@@ -33,69 +32,71 @@ BATCH = 2000
 _MOVED_AT_ONCE = 125
 
 
-def submit_ready(round_: Round) -> tuple[list[Verdict], bool]:
-    """Submit the ready nodes that there is room for, in their order; first those beside them.
+def submit_ready(round_: Round) -> tuple[list[NodeOutcome], bool]:
+    """Submit the ready nodes that the throttles allow, in their order; auxiliary nodes first.
 
-    Returns verdicts about those that cannot be, and whether more could follow at once. A fault of
+    Returns outcomes about those that cannot be, and whether more could follow at once. A fault of
     the DAG as a whole holds it; what was submitted before goes on.
     """
     nodes, is_full = _next(round_)
     if not nodes:
         return [], False
-    waiting, verdicts = _not_yet_begun(round_, nodes)
+    waiting, outcomes = _not_yet_begun(round_, nodes)
     failed, is_cut = _start_others(round_, [node.pk for node in waiting if node.kind in _STARTERS])
     with_jobs = [node for node in waiting if node.kind not in _STARTERS]
     submitted, faults = _submit_jobs(round_, with_jobs)
-    verdicts += [*failed, *_failed_submits(round_, faults)]
+    outcomes += [*failed, *_failed_submits(round_, faults)]
     of_dag = [fault for _, fault in faults if not fault.is_lasting]
     for fault in of_dag:
         has_begun = any(node.kind in COUNTED_KINDS for node in submitted)
         _stop(round_, fault, has_begun=has_begun)
     is_cut = is_full or is_cut or len(submitted) + len(faults) < len(with_jobs)
-    return verdicts, is_cut and not of_dag
+    return outcomes, is_cut and not of_dag
 
 
 def _next(round_: Round) -> tuple[list[ReadyNode], bool]:
-    """The ready nodes that are to be submitted now, and whether a round has no room for more."""
-    counted = 0 if round_.is_aside else round_.dag.ready_count
-    if not counted and not round_.looks_beside:
+    """Ready nodes to be submitted now, and whether more are left than a round takes."""
+    counted = 0 if round_.is_ending else round_.dag.ready_count
+    if not counted and not round_.checks_auxiliary:
         return [], False
-    is_provisioned = round_.is_aside or not not_provisioned(round_.dag).exists()
-    beside = _ready_beside(round_, is_provisioned) if round_.looks_beside else []
+    is_provisioned = round_.is_ending or not not_provisioned(round_.dag).exists()
+    auxiliary = _ready_auxiliary(round_, is_provisioned) if round_.checks_auxiliary else []
     if not counted or not is_provisioned:
-        return beside, False
-    room = room_of(round_, most=BATCH)
-    if room.nodes == 0 and room.data_nodes == 0:
-        return beside, False
-    nodes = take_ready(round_, room)
-    return beside + nodes, len(nodes) >= BATCH
+        return auxiliary, False
+    capacity = capacity_of(round_, most=BATCH)
+    if capacity.nodes == 0 and capacity.data_nodes == 0:
+        return auxiliary, False
+    nodes = take_ready(round_, capacity)
+    return auxiliary + nodes, len(nodes) >= BATCH
 
 
-def _ready_beside(round_: Round, is_provisioned: bool) -> list[ReadyNode]:
+def _ready_auxiliary(round_: Round, is_provisioned: bool) -> list[ReadyNode]:
     """FINAL of a DAG that is ending; else the provisioner, and services once it is ready."""
-    kinds = [NodeKind.FINAL] if round_.is_aside else [NodeKind.PROVISIONER]
-    kinds += [NodeKind.SERVICE] if is_provisioned and not round_.is_aside else []
+    kinds = [NodeKind.FINAL] if round_.is_ending else [NodeKind.PROVISIONER]
+    kinds += [NodeKind.SERVICE] if is_provisioned and not round_.is_ending else []
     ready = Node.objects.filter(dag=round_.dag, state=NodeState.READY, kind__in=kinds)
     return ready_nodes(ready.order_by("kind", "ordinal"))
 
 
-def _failed_submits(round_: Round, faults: Sequence[tuple[ReadyNode, Fault]]) -> Iterator[Verdict]:
-    """Verdicts about the nodes that no other site can run either."""
+def _failed_submits(
+    round_: Round, faults: Sequence[tuple[ReadyNode, Fault]]
+) -> Iterator[NodeOutcome]:
+    """Outcomes of the nodes that no other site can run either."""
     lasting = [(node.pk, fault.reason) for node, fault in faults if fault.is_lasting]
     nodes = nodes_by_id(pk for pk, _ in lasting)
     for pk, reason in lasting:
         attempt = attempt_of(round_, nodes[pk], features_of(nodes[pk].features))
         decision = after_failed_submit(attempt)
         told = f"submit failed: {reason}"
-        yield Verdict(nodes[pk], decision, told, NodeCause.SUBMISSION, has_jobs=False)
+        yield NodeOutcome(nodes[pk], decision, told, NodeCause.SUBMISSION, has_jobs=False)
 
 
-def _start_others(round_: Round, node_ids: Sequence[int]) -> tuple[list[Verdict], bool]:
+def _start_others(round_: Round, node_ids: Sequence[int]) -> tuple[list[NodeOutcome], bool]:
     """Start inner DAGs and placements, one at least and as many as there is time for.
 
-    Returns verdicts about those that cannot be started, and whether some are left.
+    Returns outcomes about those that cannot be started, and whether some are left.
     """
-    verdicts: list[Verdict] = []
+    outcomes: list[NodeOutcome] = []
     started = 0
     until_s = time.monotonic() + LIMIT_S
     nodes = (
@@ -106,9 +107,9 @@ def _start_others(round_: Round, node_ids: Sequence[int]) -> tuple[list[Verdict]
             break
         started += 1
         failed = _STARTERS[NodeKind(node.kind)](round_, node)
-        verdicts += [failed] if failed is not None else []
+        outcomes += [failed] if failed is not None else []
     _set_timers(round_, ready_nodes(Node.objects.filter(pk__in=node_ids[:started])))
-    return verdicts, started < len(node_ids)
+    return outcomes, started < len(node_ids)
 
 
 _STARTERS = {NodeKind.SUBDAG: start_inner, NodeKind.DATA: start_request}
@@ -116,12 +117,12 @@ _STARTERS = {NodeKind.SUBDAG: start_inner, NodeKind.DATA: start_request}
 
 def _not_yet_begun(
     round_: Round, nodes: Sequence[ReadyNode]
-) -> tuple[list[ReadyNode], list[Verdict]]:
+) -> tuple[list[ReadyNode], list[NodeOutcome]]:
     """Those that can be submitted; a node that became ready while its DAG stood still may have its
     PRE script, or nothing at all, before it."""
     special = {node.pk for node in nodes if node.features and _has_more_before(node)}
-    verdicts = begin(round_, special)
-    return [node for node in nodes if node.pk not in special], verdicts
+    outcomes = begin(round_, special)
+    return [node for node in nodes if node.pk not in special], outcomes
 
 
 def _has_more_before(node: ReadyNode) -> bool:
@@ -131,7 +132,7 @@ def _has_more_before(node: ReadyNode) -> bool:
 
 
 class _Submitted:
-    """Nodes whose jobs are submitted; they are moved in batches, while others' jobs are made."""
+    """Nodes whose jobs are submitted; moved in batches while the jobs of others are made."""
 
     def __init__(self, round_: Round) -> None:
         self.nodes: list[ReadyNode] = []
@@ -168,7 +169,7 @@ class _Submitted:
 def _submit_jobs(
     round_: Round, nodes: Sequence[ReadyNode]
 ) -> tuple[list[ReadyNode], list[tuple[ReadyNode, Fault]]]:
-    """Submit the jobs of as many nodes as there is time for; returns these, and which cannot be."""
+    """Submit the jobs of as many nodes as there is time for; return these, and the faulty ones."""
     if not nodes:
         return [], []
     faults: list[tuple[ReadyNode, Fault]] = []

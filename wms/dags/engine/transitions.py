@@ -26,7 +26,7 @@ from wms.dags.states import (
     NodeState,
 )
 
-#: The inbox of events that tell why nodes went wrong, and what these are.
+#: Inbox of events of nodes that went wrong, and these events.
 FAILURE_TOPIC = "failed-nodes"
 FAILURES = frozenset({"fail", "retry"})
 #: What the submitted nodes of a category are counted under, beside the counters.
@@ -62,13 +62,13 @@ _NODES = StateMachine(
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """Nodes that moved: their ids, and the changes of the DAGs' counters, in all and by DAG."""
+    """Ids of the nodes that moved, and the changes of the DAGs' counters, in all and by DAG."""
 
     ids: list[int]
     counts: Counter[str]
     by_dag: Mapping[int, Counter[str]] = field(default_factory=dict)
     #: Whether FINAL, SERVICE or PROVISIONER nodes, which nothing counts, are ready now.
-    is_beside_ready: bool = False
+    is_auxiliary_ready: bool = False
 
 
 def send(
@@ -96,7 +96,7 @@ def move(event: str, node_ids: Collection[int], **options: Any) -> Moved:
 
 def _counted(rows: Sequence[tuple[Any, ...]], target: str) -> Moved:
     by_dag: dict[int, Counter[str]] = defaultdict(Counter)
-    is_beside_ready = False
+    is_auxiliary_ready = False
     for (dag_id, was, kind, category), number in Counter(row[1:] for row in rows).items():
         if kind in COUNTED_KINDS:
             for name in _counters_of(was, kind, category):
@@ -104,16 +104,16 @@ def _counted(rows: Sequence[tuple[Any, ...]], target: str) -> Moved:
             for name in _counters_of(target, kind, category):
                 by_dag[dag_id][name] += number
         elif target == NodeState.READY:
-            is_beside_ready = True
+            is_auxiliary_ready = True
     counts: Counter[str] = Counter()
     for each in by_dag.values():
         # Not a sum of counters, which would drop what falls.
         counts.update(each)
-    return Moved([row[0] for row in rows], counts, by_dag, is_beside_ready)
+    return Moved([row[0] for row in rows], counts, by_dag, is_auxiliary_ready)
 
 
 def _counters_of(state: str, kind: str, category: str) -> list[str]:
-    """What a node in some state counts in."""
+    """Names of the counters that a node in some state counts in."""
     names = [_COUNTERS[state]] if state in _COUNTERS else []
     if state == NodeState.SUBMITTED and category:
         names.append(CATEGORY + category)
@@ -129,15 +129,15 @@ class Released:
     ids: list[int]
     special: list[int]
     counts: Counter[str]
-    is_beside_ready: bool = False
+    is_auxiliary_ready: bool = False
 
 
 def count_down(
     parents: Collection[int], *, dag_id: int, actor: Actor, rank: int, only_weak: bool = False
 ) -> Released:
-    """Tell the children that these parents have ended; those that wait for none more are ready.
+    """Count the ends of these parents for their children; those that wait for none more are ready.
 
-    With `only_weak` only the children that wait for the mere end are told.
+    With `only_weak` only children over weak arcs, which wait for the mere end.
     """
     if not parents:
         return Released([], [], Counter())
@@ -167,7 +167,7 @@ def count_down(
 
 
 def give_up_below(failed: Collection[int], *, dag_id: int, actor: Actor) -> Moved:
-    """Make everything futile that cannot run because these nodes failed for good."""
+    """Make the descendants futile that cannot run because these nodes failed for good."""
     if not failed:
         return Moved([], Counter())
     with connection.cursor() as cursor:

@@ -144,7 +144,7 @@ def conclude(round_: Round, abort: tuple[str, Decision] | None) -> None:
         dag=dag, state__in=NODE_IN_FLIGHT, kind__in=[*COUNTED_KINDS, NodeKind.FINAL]
     ).exists():
         return
-    final = round_.beside().get(NodeKind.FINAL, [])
+    final = round_.auxiliary_nodes().get(NodeKind.FINAL, [])
     if not final:
         begin_ending(round_, noted_ending(dag))
     elif all(node.state in NODE_TERMINAL for node in final):

@@ -98,7 +98,7 @@ def grant(round_: Round) -> int:
 def _kinds_now(round_: Round) -> tuple[ScriptKind, ...]:
     if round_.dag.state == DagState.HELD:
         return ()
-    if round_.dag.state == DagState.RUNNING or round_.is_aside:
+    if round_.dag.state == DagState.RUNNING or round_.is_ending:
         return (ScriptKind.PRE, ScriptKind.POST, ScriptKind.HOLD)
     return (ScriptKind.POST, ScriptKind.HOLD)
 

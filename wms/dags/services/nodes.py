@@ -15,7 +15,7 @@ from wms.core.audit import record_action
 from wms.core.errors import Conflict, Finding, InvalidInput, ReasonRequired
 from wms.core.transitions import Applied
 from wms.dags import lifecycle
-from wms.dags.engine.job_lists import note_provisioned
+from wms.dags.engine.node_clusters import note_provisioned
 from wms.dags.engine.node_work import write_work
 from wms.dags.engine.round import Round
 from wms.dags.engine.settling import finish
@@ -248,7 +248,7 @@ def _reopen(round_: Round, actor: Actor, reason: str) -> None:
     if dag.parent_node_id is not None:
         raise Conflict(f"DAG {dag.pk} is inside of another one, which has gone on: rerun its node.")
     refuse_second_run(dag)
-    beside = [node.pk for nodes in round_.beside().values() for node in nodes]
+    beside = [node.pk for nodes in round_.auxiliary_nodes().values() for node in nodes]
     round_.move(
         "rerun", beside, reason=reason, cause=NodeCause.PERSON, retry_number=0, ends_attached=True
     )

@@ -1,10 +1,10 @@
-"""The jobs of a node: one, or a list that ends as a whole."""
+"""Jobs of a node: a cluster of one or more that ends as a whole."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 from django.db.models import Q, QuerySet
 
@@ -19,24 +19,30 @@ from wms.jobs import operations as jobs
 from wms.jobs.models import Job
 from wms.jobs.states import TERMINAL, JobCause
 
-if TYPE_CHECKING:
-    from wms.dags.engine.inbox import JobNews
-
-
-#: What a provisioner's job tells once the other nodes may begin.
+#: Attribute of a provisioner's job, and its value once the other nodes may begin.
 _STATE, _READY = "provisionerstate", 2
+
+
+class NodeJobEvent(NamedTuple):
+    """Event of a node's job; `cluster_id` is the id of its first job."""
+
+    event: str
+    reason: str
+    facts: dict[str, Any]
+    job_id: int
+    cluster_id: int
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterEnds:
-    """How all jobs of a node ended: 0, or the code of the first one beyond what is tolerated."""
+    """Exit code of a node's cluster: 0, or that of the first failure beyond its tolerance."""
 
     code: int
     reason: str = ""
 
 
-def note_ends(round_: Round, node: Node, ends: Sequence[JobNews]) -> ClusterEnds | None:
-    """Count the ends of a node's jobs; the result when all of them have ended, else None.
+def note_ends(round_: Round, node: Node, ends: Sequence[NodeJobEvent]) -> ClusterEnds | None:
+    """Count the ends of a node's jobs; return the cluster's end once all have ended, else None.
 
     With the first failure beyond the node's tolerance the other jobs are killed, or may end.
     """
@@ -58,7 +64,7 @@ def note_ends(round_: Round, node: Node, ends: Sequence[JobNews]) -> ClusterEnds
 
 
 def note_holds(
-    round_: Round, nodes: Iterable[Node], holds: Mapping[int, Sequence[JobNews]]
+    round_: Round, nodes: Iterable[Node], holds: Mapping[int, Sequence[NodeJobEvent]]
 ) -> None:
     """Count the holds of the nodes' jobs: run the HOLD scripts, and end jobs held too often."""
     wanted, works = [], []
@@ -76,9 +82,9 @@ def note_holds(
 
 
 def note_updates(
-    round_: Round, nodes: QuerySet[Node], updates: Mapping[int, Sequence[JobNews]]
+    round_: Round, nodes: QuerySet[Node], updates: Mapping[int, Sequence[NodeJobEvent]]
 ) -> None:
-    """Note which provisioners have said that they are ready: the other nodes may begin."""
+    """Store which provisioners have reported that they are ready: the other nodes may begin."""
     ready = [
         node
         for node in nodes.filter(kind=NodeKind.PROVISIONER)
@@ -89,7 +95,7 @@ def note_updates(
 
 
 def note_provisioned(dag: Dag, provisioners: Collection[Node]) -> None:
-    """Note that these are ready: with the last of them the DAG's other nodes may begin."""
+    """Store that these are ready: with the last of them the DAG's other nodes may begin."""
     works = [work_of(node) for node in provisioners]
     for work in works:
         work.is_provisioned = True

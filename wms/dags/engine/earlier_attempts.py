@@ -1,4 +1,4 @@
-"""Where the jobs of former tries of nodes ran."""
+"""Sites and hosts of the earlier attempts of nodes, for jobs of a retry to avoid."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from collections.abc import Iterable
 
 from matching.rescheduling import Avoids, with_host
 from wms.core.conf import conf
-from wms.dags.engine.ready_nodes import ReadyNode
+from wms.dags.engine.throttles import ReadyNode
 from wms.dags.models import Dag, NodeEvent
 from wms.jobs.models import Attempt
 
 _OUTCOME = Attempt.Outcome
 _FAILED = (_OUTCOME.FAILED, _OUTCOME.NOT_RUN, _OUTCOME.LOST)
-#: Who stopped these was no fault of the worker node.
+#: These were stopped for no fault of the worker node.
 _STOPPED = (Attempt.StoppedBy.SERVER, Attempt.StoppedBy.PREEMPTION)
 
 
 def avoided_sites(dag: Dag, nodes: Iterable[ReadyNode]) -> dict[int, tuple[str, ...]]:
-    """Where earlier attempts of these nodes ran, except at the site where the DAG is now.
+    """Sites of earlier attempts by node, except the site where the DAG is now.
 
     For all at once: two queries, or none.
     """
@@ -35,7 +35,7 @@ def avoided_sites(dag: Dag, nodes: Iterable[ReadyNode]) -> dict[int, tuple[str, 
 
 
 def avoided_hosts(nodes: Iterable[ReadyNode]) -> dict[int, tuple[str, ...]]:
-    """The worker nodes that have failed earlier jobs of these nodes, the latest few of each.
+    """Hosts on which earlier jobs failed by node, the latest few of each.
 
     Of a list of jobs all that failed count. For all at once: two queries, or none.
     """
@@ -55,7 +55,7 @@ def avoided_hosts(nodes: Iterable[ReadyNode]) -> dict[int, tuple[str, ...]]:
 
 
 def _nodes_by_job(nodes: Iterable[ReadyNode]) -> dict[int, int]:
-    """The nodes' earlier jobs, the first ones of lists."""
+    """Nodes by the first job of each earlier cluster."""
     ids = [node.pk for node in nodes]
     if not ids:
         return {}

@@ -1,4 +1,4 @@
-"""What is read of a DAG's workspace and nodes when these are submitted."""
+"""Texts read at a node's submission: files of the workspace, late descriptions, parents' names."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from functools import cached_property
 
 from wms.core.errors import PilotageError
 from wms.dags.description.submit_file import SubmitFile, parse_submit_file
-from wms.dags.engine.ready_nodes import ReadyNode
+from wms.dags.engine.throttles import ReadyNode
 from wms.dags.models import Dag, Edge
 from wms.jobs.content.blobs import open_blob
 from wms.jobs.models import WorkspaceFile
@@ -19,7 +19,7 @@ MAX_TEXT_BYTES = 1024 * 1024
 
 
 class NoDescription(PilotageError):
-    """The description of a node is not there when the node is to be submitted, or it is wrong."""
+    """A node's description is missing or wrong when the node is to be submitted."""
 
 
 class WorkspaceFiles:
@@ -50,7 +50,7 @@ class WorkspaceFiles:
 
 
 def texts_of(workspace_id: int, paths: Collection[str]) -> dict[str, str]:
-    """The texts of those of the files that are there, and are no larger than text that people
+    """Texts of the files that exist, and are no larger than text that people
     write. One query.
     """
     if not paths:
@@ -69,7 +69,7 @@ def texts_of(workspace_id: int, paths: Collection[str]) -> dict[str, str]:
 
 
 class LateDescriptions:
-    """The descriptions of nodes that were not there when the DAG was submitted."""
+    """Descriptions of nodes that did not exist when the DAG was submitted."""
 
     def __init__(self, dag: Dag, sources: Collection[str]) -> None:
         self._texts = texts_of(dag.workspace_id, sources)
