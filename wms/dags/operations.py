@@ -10,10 +10,11 @@ from functools import partial
 from typing import Any
 
 from django.db import transaction
-from django.db.models import F, QuerySet
+from django.db.models import QuerySet
 
 from wms.core.actors import Actor
 from wms.core.loops import wake_loop
+from wms.core.statemachine import Increment
 from wms.core.transitions import Applied
 from wms.dags import lifecycle
 from wms.dags.engine.inner_nodes import inner_dags
@@ -98,7 +99,7 @@ def take_back(
             }
             for dag in dags
         },
-        rematch_count=F("rematch_count") + 1,
+        rematch_count=Increment(),
         **lifecycle.UNBOUND,
         **changes,
     )
