@@ -17,7 +17,7 @@ from wms.core import sql
 from wms.core.actors import Actor
 from wms.core.database.statements import prepared_rows, stored_values, whole_numbers
 from wms.core.errors import ReasonRequired
-from wms.core.inbox import knock
+from wms.core.inbox import wake_readers
 from wms.core.models import EventRecord, InboxEntry
 from wms.core.transitions import Applied, Transition, TransitionTable
 
@@ -267,7 +267,7 @@ class StateMachine:
             **self._event_values(event, actor, reason, cause),
         }
         rows = prepared_rows(statement, {**common, **values})
-        knock(rows[0][2] or () if rows else ())
+        wake_readers(rows[0][2] or () if rows else ())
         return [Written(entity_id, event_id) for entity_id, event_id, _ in rows]
 
 

@@ -20,7 +20,7 @@ M = TypeVar("M", bound=models.Model)
 
 
 class Columns(Generic[M]):
-    """Columns of one table in a statement, and the instance that their values make.
+    """Columns of one table in a statement, and the instance made of their values.
 
     Without names they are all columns of the model; else the primary key, and those named: the
     others are read when they are asked for.
@@ -65,7 +65,7 @@ class Columns(Generic[M]):
 
 
 class PreparedInsert:
-    """The insertion of a row of a model, with these columns; the database fills in the others."""
+    """Insertion of a row of a model with these columns; the database fills in the others."""
 
     def __init__(self, model: type[models.Model], *given: str) -> None:
         self._model = model

@@ -1,4 +1,4 @@
-"""What the ways to the database send by hand: locks, counts, and what stays prepared."""
+"""Statements of advisory locks, bounded counts, and prepared insertions."""
 
 from __future__ import annotations
 

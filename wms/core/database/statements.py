@@ -1,4 +1,4 @@
-"""Ways to send statements: planned only once, or while the ones before are still carried out."""
+"""Sending of statements: prepared ones, planned once, and pipelined ones, not waited for."""
 
 from __future__ import annotations
 
@@ -56,8 +56,7 @@ def prepared_rows(sql: str, parameters: Mapping[str, Any]) -> list[tuple[Any, ..
 
 @contextmanager
 def sent_ahead() -> Iterator[None]:
-    """Inside, statements whose results nobody reads are not waited for: the server is at work while
-    the caller goes on.
+    """Pipeline: inside, statements whose results nobody reads are not waited for.
 
     Reading any result waits for all statements before it. How many rows a statement changed is not
     told, and there are no cursors on the server: no `iterator()`. An error, one of Django's, is
