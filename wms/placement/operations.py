@@ -19,6 +19,7 @@ from django.db.models.functions import Now
 from wms.core.actors import Actor
 from wms.core.loops import wake
 from wms.core.models import User
+from wms.core.statemachine import DatabaseTime
 from wms.core.transitions import Applied
 from wms.jobs.models import Workspace, WorkspaceFile
 from wms.placement import lifecycle
@@ -242,10 +243,9 @@ def remove_requests(
         .select_for_update(of=("self",))
     )
     changed = [request.pk for request in requests]
-    ended_at = now or Now()
-    lifecycle.apply("remove", changed, actor=actor, reason=reason, ended_at=ended_at)
+    lifecycle.apply("remove", changed, actor=actor, reason=reason, ended_at=now or DatabaseTime())
     PlacementAttempt.objects.filter(request_id__in=changed, exit_code=None).update(
-        exit_code=REMOVED_CODE, message=reason, ended_at=ended_at
+        exit_code=REMOVED_CODE, message=reason, ended_at=now or Now()
     )
     return Applied(changed=changed, skipped=sorted(set(request_ids) - set(changed)))
 
