@@ -1,6 +1,6 @@
-"""What steering does to DAGs and their jobs, once somebody is permitted to, or a loop decides.
+"""Operations on DAGs and their jobs, called by services and loops; permission is checked there.
 
-What is done to a DAG is done to the DAGs inside of it as well.
+Each operation applies to inner DAGs as well.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def hold(
     cause: DagCause,
     facts: Mapping[int, Mapping[str, Any]] | None = None,
 ) -> Applied:
-    """Hold DAGs, whose rows the caller has locked, and their waiting jobs; what runs goes on."""
+    """Hold DAGs, whose rows the caller has locked, and their waiting jobs; others continue."""
     applied = lifecycle.apply_to_dags(
         "hold", dag_ids, actor=actor, reason=reason, cause=cause, facts=facts
     )
@@ -76,10 +76,10 @@ def take_back(
     facts: Mapping[int, Mapping[str, Any]] | None = None,
     **changes: Any,
 ) -> Applied:
-    """Return DAGs, whose rows the caller has locked with their sites, from them to `idle`.
+    """Return DAGs, whose rows the caller has locked together with their sites, to `idle`.
 
-    Jobs that no pilot has are killed, and so are the others unless they may finish; their nodes
-    are ready again, without a retry being counted. What is done stays done. Each event tells the
+    Jobs without a pilot are killed, and so are the others unless they may finish; their nodes are
+    ready again, without a retry being counted. Nodes that are done stay done. Each event names the
     site that the DAG came from; `facts` by DAG and `changes` are as for `apply_to_dags`.
     """
     given = facts or {}
@@ -118,7 +118,7 @@ def take_back(
 
 
 def recall_strays(round_: Round, job_ids: Collection[int]) -> None:
-    """Recall the nodes whose jobs came back to the TaskQueues of a site that the DAG has left."""
+    """Recall nodes whose jobs came back to TaskQueues of a site that the DAG has left."""
     dag = round_.dag
     returned = Job.objects.filter(pk__in=job_ids, state__in=QUEUED)
     site = dag.site.name if dag.site else ""
@@ -137,7 +137,7 @@ def recall_strays(round_: Round, job_ids: Collection[int]) -> None:
 
 
 def _recall_nodes(dags: Sequence[Dag], *, lets_finish: bool, actor: Actor, why: str) -> None:
-    """Kill the jobs of submitted nodes, or those that no pilot has, and recall the nodes.
+    """Kill the jobs of submitted nodes, or only those without a pilot, and recall the nodes.
 
     The jobs of a list stay together: while a pilot has one of them, all may finish.
     """
@@ -160,7 +160,7 @@ def _submitted(dags: Iterable[Dag]) -> QuerySet[Node]:
 def _recall(
     nodes: QuerySet[Node], clusters: Collection[int], *, why: str, move: Callable[..., list[int]]
 ) -> None:
-    """Make the nodes of killed clusters ready again; what their PRE scripts gave stays known."""
+    """Make the nodes of killed clusters ready again; the results of their PRE scripts are kept."""
     found = dict(nodes.filter(job_id__in=list(clusters)).values_list("pk", "work__pre_code"))
     moved = move("recall", found, reason=why, cause=NodeCause.DAG_LEFT, forgets=True, ready_rank=0)
     kept = [NodeWork(node_id=pk, pre_code=found[pk]) for pk in moved]

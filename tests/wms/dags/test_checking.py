@@ -247,6 +247,6 @@ def test_what_is_nested_deeply_or_has_very_many_digits_is_a_fault_of_its_line(
 def test_a_request_may_take_longer_the_more_it_sends_but_not_forever(settings) -> None:
     settings.PILOTAGE = {**settings.PILOTAGE, "MAX_CHECK_S": 60}
 
-    limits = [checking.time_for(size).limit_s for size in (0, 10**6, 10 * 10**6, 10**9)]
+    limits = [checking.request_deadline(size).limit_s for size in (0, 10**6, 10 * 10**6, 10**9)]
 
     assert limits == [5, 7, 25, 60]

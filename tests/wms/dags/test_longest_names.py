@@ -17,7 +17,7 @@ from wms.dags.description.rendering import (
     Identity,
     NodeContext,
     Renderer,
-    Surroundings,
+    SiteValues,
 )
 from wms.dags.description.submit_file import parse_submit_file
 from wms.dags.models import Dag, Rescue
@@ -78,7 +78,7 @@ def test_whatever_macros_and_directories_make_of_names_it_is_refused_or_it_fits(
     try:
         for _ in Renderer(description, identity).fields(node, most=10):
             pass
-        specs = Renderer(description, identity, Surroundings()).jobs(node)
+        specs = Renderer(description, identity, SiteValues()).jobs(node)
     except CannotRender:
         return
 

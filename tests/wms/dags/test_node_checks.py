@@ -10,7 +10,7 @@ from matching.deadline import Deadline
 from wms.core.errors import Finding
 from wms.dags.description.submit_file import SubmitFile, parse_submit_file
 from wms.dags.language.parser import parse_dag
-from wms.dags.language.spec import DagSpec, NodeSpec, Place, Variable
+from wms.dags.language.spec import DagSpec, NodeSpec, SourceLocation, Variable
 from wms.dags.states import NodeKind
 from wms.dags.submission import node_checks
 from wms.dags.submission.node_checks import check_nodes
@@ -28,7 +28,9 @@ def check(
         f"{name}.sub": parse_submit_file(text, file=f"{name}.sub") for name, text in files.items()
     }
     submit_files |= {
-        key: parse_submit_file(each.text, file=each.place.file, first_line=each.place.line + 1)
+        key: parse_submit_file(
+            each.text, file=each.location.file, first_line=each.location.line + 1
+        )
         for key, each in dag.descriptions.items()
     }
     return run(dag, submit_files, uploaded)
@@ -44,7 +46,7 @@ def run(
         owner_name="alice",
         group_name="",
         cpu_segments_s=(500, 5000),
-        words=None,
+        offered=None,
         **options,
     )
 
@@ -212,14 +214,17 @@ def test_nodes_that_run_no_description_are_left_out() -> None:
 
 @pytest.mark.slow
 def test_two_hundred_thousand_nodes_are_checked() -> None:
-    place = Place("a.dag", 1)
+    location = SourceLocation("a.dag", 1)
     nodes = {
         f"N{n}": NodeSpec(
             f"N{n}",
             NodeKind.JOB,
             "a.sub",
-            place,
-            variables={"seed": Variable("seed", str(n), place), "x": Variable("x", "y", place)},
+            location,
+            variables={
+                "seed": Variable("seed", str(n), location),
+                "x": Variable("x", "y", location),
+            },
         )
         for n in range(200_000)
     }
@@ -253,7 +258,7 @@ def test_the_check_ends_when_the_time_is_up_and_tells_how_far_it_came() -> None:
     files = {"a.sub": parse_submit_file(PLAIN, file="a.sub")}
     seconds = count()
 
-    (finding,), _ = run(dag, files, (), patience=Deadline(lambda: next(seconds), 20))
+    (finding,), _ = run(dag, files, (), deadline=Deadline(lambda: next(seconds), 20))
 
     assert next(seconds) < 25
     assert str(finding) == (
@@ -266,14 +271,14 @@ def test_the_check_ends_within_the_jobs_of_one_node() -> None:
     files = {"a.sub": parse_submit_file("executable = x$(Process)\nqueue 1000", file="a.sub")}
     seconds = count()
 
-    (finding,), _ = run(dag, files, (), patience=Deadline(lambda: next(seconds), 20))
+    (finding,), _ = run(dag, files, (), deadline=Deadline(lambda: next(seconds), 20))
 
     assert next(seconds) < 25
     assert finding.line == 2
 
 
 def test_names_of_files_that_are_too_many_are_not_compared(monkeypatch) -> None:
-    monkeypatch.setattr(node_checks, "_MOST_TEXT_OF_NAMES", 1_000)
+    monkeypatch.setattr(node_checks, "_MAX_NAME_CHARACTERS", 1_000)
     text = "executable = job.sh\ntransfer_input_files = $(x)\nqueue"
     lines = [f'JOB N{n} a.sub\nVARS N{n} x="i{n}"' for n in range(20)]
 

@@ -17,7 +17,7 @@ from wms.dags.description.rendering import (
     Identity,
     NodeContext,
     Renderer,
-    Surroundings,
+    SiteValues,
 )
 from wms.dags.description.submit_file import from_dict, parse_submit_file
 from wms.jobs.specs import CLUSTER_MARK, JobSpec
@@ -27,7 +27,7 @@ def render(text: str, *, files: Folder | None = None, **context: Any) -> list[Jo
     parsed = parse_submit_file(f"executable = job.sh\n{text}", file="a.sub")
     assert parsed.findings == []
     given = {"node_name": "A", "dag_id": 7, **context}
-    renderer = Renderer(from_dict(parsed.as_dict()), Identity("alice"), Surroundings(), files=files)
+    renderer = Renderer(from_dict(parsed.as_dict()), Identity("alice"), SiteValues(), files=files)
     return renderer.jobs(NodeContext(**given))
 
 

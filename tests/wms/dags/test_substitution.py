@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from matching.substitution import Own
+from matching.substitution import OwnAttributes
 from tests.wms.dags.driving import advance, assert_log_agrees, match, run_one, states
 from tests.wms.dags.test_needs_of_jobs import in_group
 from wms.core.errors import InvalidInput
-from wms.dags.description import bounded_references
+from wms.dags.description import timed_evaluation
 from wms.dags.description.submit_file import parse_submit_file
 from wms.dags.description.unknown_references import unknown_references
 from wms.dags.language.parser import parse_dag
@@ -137,7 +137,7 @@ def test_a_faulty_expression_is_refused_at_submission_with_file_and_line(submit)
 
 
 def test_expressions_that_take_too_long_hold_the_dag(submit, make_site, monkeypatch) -> None:
-    monkeypatch.setattr(bounded_references, "LIMIT_S", -1.0)
+    monkeypatch.setattr(timed_evaluation, "TIME_LIMIT_S", -1.0)
     make_site("site-a")
 
     text = "executable = /bin/echo\narguments = $$([1 + 1])\nqueue\n"
@@ -149,10 +149,10 @@ def test_expressions_that_take_too_long_hold_the_dag(submit, make_site, monkeypa
 
 def test_an_expression_is_evaluated_once_for_all_nodes_that_are_alike_in_it() -> None:
     asked = []
-    value_of = bounded_references.bounded(
+    value_of = timed_evaluation.with_time_limit(
         lambda text, own: asked.append(text) or f"{text}{own.values}"
     )
-    first, other = Own({}, {"N": 1}), Own({}, {"N": 2})
+    first, other = OwnAttributes({}, {"N": 1}), OwnAttributes({}, {"N": 2})
 
     told = [value_of("a", first), value_of("b", first), value_of("a", first), value_of("a", other)]
 

@@ -14,7 +14,7 @@ from wms.dags.engine.round import Round, nodes_by_id
 from wms.dags.engine.sql import NEXT_RETRY
 from wms.dags.models import Node, NodeEvent, Rescue
 from wms.dags.rescue.rescue_files import write_save_point
-from wms.dags.scripts.asking import Wanted, ask
+from wms.dags.scripts.run_requests import ScriptRequest, request_runs
 from wms.dags.states import DagState, NodeCause, NodeState, ScriptKind
 
 #: The nodes of an endless chain that run nothing would keep the engine with one DAG.
@@ -64,7 +64,7 @@ def settle(round_: Round, verdicts: Sequence[Verdict]) -> None:
         verdicts = begin(round_, released) if round_.aborted_by is None else []
         if not verdicts:
             return
-    lifecycle.tell_to_begin(round_.dag.pk)
+    lifecycle.notify_engine_to_start(round_.dag.pk)
 
 
 def settle_plain(round_: Round, ends: PlainEnds) -> list[int]:
@@ -112,7 +112,7 @@ def begin(round_: Round, node_ids: Iterable[int]) -> list[Verdict]:
             attempt = attempt_of(round_, node, features)
             verdicts.append(Verdict(node, after_job(attempt, 0), has_jobs=False))
     round_.move("start pre", [node.pk for node in with_pre])
-    ask(round_, [Wanted(node, ScriptKind.PRE) for node in with_pre])
+    request_runs(round_, [ScriptRequest(node, ScriptKind.PRE) for node in with_pre])
     return verdicts
 
 
@@ -187,10 +187,10 @@ def _pass_pre(round_: Round, verdicts: Sequence[Verdict]) -> list[int]:
 
 def _run_post(round_: Round, verdicts: Sequence[Verdict]) -> None:
     moved = set(round_.move("start post", [verdict.node.pk for verdict in verdicts]))
-    ask(
+    request_runs(
         round_,
         [
-            Wanted(v.node, ScriptKind.POST, v.decision.code, v.has_jobs)
+            ScriptRequest(v.node, ScriptKind.POST, v.decision.code, v.has_jobs)
             for v in verdicts
             if v.node.pk in moved
         ],

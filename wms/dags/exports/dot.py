@@ -1,4 +1,4 @@
-"""The graph of a DAG in the language of Graphviz, with the states of its nodes."""
+"""DOT export: the graph of a DAG for Graphviz, with the states of its nodes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _CHUNK = 2000
 
 
 def lines(dag: Dag, now: datetime) -> Iterator[str]:
-    """The text of the file. Arcs over which a node waits for the mere end are dashed."""
+    """Text of the file. Weak arcs are dashed."""
     yield f'digraph DAG {{\n    label="DAGMan Job status at {c_time(now)}";\n\n'
     nodes = Node.objects.filter(dag=dag).exclude(kind=NodeKind.SERVICE).order_by("ordinal")
     for name, state in nodes.values_list("name", "state").iterator(chunk_size=_CHUNK):

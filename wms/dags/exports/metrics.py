@@ -1,4 +1,4 @@
-"""The metrics of a run: one JSON document with the fields of both of DAGMan's versions of it."""
+"""Metrics export of a run: a JSON document with the fields of both versions of DAGMan's metrics."""
 
 from __future__ import annotations
 
@@ -25,13 +25,16 @@ _OF_JOBS = frozenset(
 
 
 def lines(dag: Dag, now: datetime) -> Iterator[str]:
-    """The text of the file. While the DAG goes on its end is the time of now, without a code."""
+    """Text of the file.
+
+    While the DAG is active, its end time is the current time, and it has no code.
+    """
     document = json.dumps(metrics_of(dag, now), indent=4, separators=(",", ":"))
     yield document + "\n"
 
 
 def metrics_of(dag: Dag, now: datetime) -> dict[str, Any]:
-    """The fields, in DAGMan's order: those of both versions, of the first, of the second.
+    """Fields in DAGMan's order: those of both versions, of the first, of the second.
 
     The versions disagree about `jobs_failed` and `jobs_succeeded`, which count jobs here.
     """
@@ -124,14 +127,14 @@ def _job_counts(dag: Dag) -> dict[str, int]:
 
 
 def _shape(dag: Dag) -> dict[str, int]:
-    """Height and width of the graph. One second for 200,000 nodes, and it is seldom asked for."""
+    """Height and width of the graph; takes one second for 200,000 nodes."""
     beside = (NodeKind.FINAL, NodeKind.SERVICE, NodeKind.PROVISIONER)
     nodes = Node.objects.filter(dag=dag).exclude(kind__in=beside).order_by()
     graph: rustworkx.PyDiGraph[int, None] = rustworkx.PyDiGraph(multigraph=False)
     ids = list(nodes.values_list("pk", flat=True))
-    place = dict(zip(ids, graph.add_nodes_from(ids), strict=True))
+    index_of = dict(zip(ids, graph.add_nodes_from(ids), strict=True))
     arcs = Edge.objects.filter(parent__dag=dag).order_by().values_list("parent_id", "child_id")
-    graph.add_edges_from_no_data([(place[parent], place[child]) for parent, child in arcs])
+    graph.add_edges_from_no_data([(index_of[parent], index_of[child]) for parent, child in arcs])
     generations = [len(level) for level in rustworkx.topological_generations(graph)]
     return {
         "graph_height": len(generations),

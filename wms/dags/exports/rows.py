@@ -1,4 +1,4 @@
-"""Reading many rows by SQL without holding them all."""
+"""Helpers of exports: streaming of SQL rows through a cursor, and times in C's format."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _CHUNK = 2000
 
 
 def stream(sql: str, parameters: Mapping[str, Any]) -> Iterator[tuple[Any, ...]]:
-    """The rows of one statement, fetched by the thousands through a cursor of the server."""
+    """Rows of one statement, fetched by the thousands through a server-side cursor."""
     with connection.chunked_cursor() as cursor:
         cursor.execute(sql, parameters)
         while rows := cursor.fetchmany(_CHUNK):
@@ -20,6 +20,6 @@ def stream(sql: str, parameters: Mapping[str, Any]) -> Iterator[tuple[Any, ...]]
 
 
 def c_time(time: datetime) -> str:
-    """A time as C's `ctime` writes it, in UTC: `Fri Nov 20 13:38:43 2026`."""
+    """Time as C's `ctime` writes it, in UTC: `Fri Nov 20 13:38:43 2026`."""
     in_utc = time.astimezone(UTC)
     return f"{in_utc:%a %b} {in_utc.day:2d} {in_utc:%H:%M:%S %Y}"

@@ -1,4 +1,4 @@
-"""The node status file: ClassAds of the DAG and of each of its nodes."""
+"""Node status file export: ClassAds of the DAG and of each of its nodes."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class _Row(NamedTuple):
 
 
 def lines(dag: Dag, now: datetime) -> Iterator[str]:
-    """The text of the file."""
+    """Text of the file."""
     is_over = dag.state in DAG_TERMINAL
     given = {"dag": dag.pk, "is_over": is_over, "in_flight": sorted(NODE_IN_FLIGHT)}
     width = len(_Row._fields)
@@ -88,7 +88,7 @@ def _head(dag: Dag, now: datetime, counts: tuple[Any, ...]) -> str:
 
 
 def _dag_status(dag: Dag) -> tuple[int, str, str]:
-    """The code of the whole DAG, which is that of a node, its name, and the word in brackets."""
+    """Status code of the DAG, the code's name, and the note in brackets."""
     if dag.state not in DAG_TERMINAL:
         ending = dag.ending_status if dag.is_ending else DagStatus.OK
         note = _NOTES.get(ending, "held" if dag.state == DagState.HELD else "")

@@ -1,9 +1,9 @@
-"""The program that starts one script and tells how it ended.
+"""Launcher: the program behind the fence that starts one script and reports its exit code.
 
 Its text is given to an interpreter on the command line, inside the fence, so it needs nothing but
-Python's standard library and the module that goes with it. stdin brings one line of JSON, and then
-nothing: when it is closed, by the service or by its death, the script is stopped. How the script
-ended is written as JSON to the descriptor whose number is the first argument.
+Python's standard library and the module that goes with it. stdin brings one line of JSON; when it
+is closed, by the service or by the service's death, the script is stopped. The result of the script
+is written as JSON to the descriptor whose number is the first argument.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def _tell(status_fd: int, status: dict[str, Any]) -> None:
 
 
 def _path_of(spec: dict[str, Any]) -> str:
-    """The file that is run: one of the directory, else a program that PATH has."""
+    """Path of the executable: a file of the directory, else a program in PATH."""
     name: str = spec["executable"]
     in_directory = os.path.join(spec["directory"], name)
     if "/" in name or os.path.exists(in_directory):
@@ -115,7 +115,7 @@ def _start(spec: dict[str, Any], path: str) -> subprocess.Popen[bytes]:
 
 
 def _why(error: OSError, spec: dict[str, Any], path: str) -> str:
-    """Why the script could not be started, in words for who wrote it."""
+    """Reason why the script could not be started, for its author."""
     name = spec["executable"]
     if error.filename == spec["directory"]:
         return f"the directory of the node cannot be entered: {error.strerror}"
@@ -137,7 +137,7 @@ def _hint(path: str) -> str:
 
 
 def _wait(process: subprocess.Popen[bytes], wake_up: int) -> None:
-    """Wait for the script's end; once stdin is closed, bring it about."""
+    """Wait for the script's end; terminate it once stdin is closed."""
     stop_at = None
     watched = [0, wake_up]
     while not _has_ended(process):
@@ -165,7 +165,7 @@ def _signal_group(process: subprocess.Popen[bytes], number: int) -> None:
 
 
 def _end_others(process: subprocess.Popen[bytes], uid: int | None) -> None:
-    """End what the script has left behind: its group, and all else of an account of its own."""
+    """Kill processes that the script has left: its group, and all others of its own account."""
     _signal_group(process, signal.SIGKILL)
     if not uid:
         return

@@ -1,4 +1,4 @@
-"""The memory that the processes of a script use together."""
+"""Memory use of all processes of a script together."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _BLOCK_BYTES = 512
 
 
 def processes_of(root: int, uid: int | None) -> list[int]:
-    """All processes below a process, and those of an account that is the script's own."""
+    """Ids of all processes below a process, and of those of the script's own account."""
     children: dict[int, list[int]] = {}
     found: set[int] = set()
     for entry in os.scandir("/proc"):
@@ -36,7 +36,7 @@ def processes_of(root: int, uid: int | None) -> list[int]:
 
 
 def memory_mb(pids: Collection[int]) -> float:
-    """What these processes use: memory of their own, memory that they share, files without a name.
+    """Memory of these processes in MB: private, shared, and files without a name.
 
     Shared memory counts for each process that has touched it, a file once.
     """
@@ -54,7 +54,7 @@ def _resident_kb(pid: int) -> int:
 
 
 def _unnamed_files(pid: int) -> dict[tuple[int, int], int]:
-    """The sizes of files in memory that a process holds, which it need not have mapped."""
+    """Sizes of files in memory that a process has open, mapped or not."""
     found = {}
     with contextlib.suppress(OSError):
         for entry in os.scandir(f"/proc/{pid}/fd"):

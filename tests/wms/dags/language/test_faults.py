@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from matching.deadline import Deadline
-from tests.wms.dags.language.reading import faults, read, well_read
+from tests.wms.dags.language.parsing import faults, read, well_read
 from wms.core.errors import Finding
 from wms.dags.language.parser import parse_dag
 
@@ -340,7 +340,7 @@ def test_reading_ends_when_the_time_is_up(text: str, limit_s: float) -> None:
     clock = Clock()
 
     dag = parse_dag(
-        ["a.dag"], {"a.dag": text, "s": "JOB B b"}.get, patience=Deadline(clock, limit_s)
+        ["a.dag"], {"a.dag": text, "s": "JOB B b"}.get, deadline=Deadline(clock, limit_s)
     )
 
     assert clock.now_s == limit_s + 2

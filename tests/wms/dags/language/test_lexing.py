@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.wms.dags.language.reading import arcs_of, faults, read, values_of, well_read
+from tests.wms.dags.language.parsing import arcs_of, faults, read, values_of, well_read
 from wms.dags.language.faults import Fault
 from wms.dags.language.lexer import tokenize
 
@@ -28,7 +28,7 @@ def test_a_backslash_joins_lines_and_comments_between_them_are_dropped() -> None
     )
 
     assert arcs_of(dag) == {("A", "B")}
-    assert [node.place.line for node in dag.nodes.values()] == [1, 3]
+    assert [node.location.line for node in dag.nodes.values()] == [1, 3]
 
 
 def test_a_blank_stands_between_joined_lines() -> None:
@@ -42,7 +42,7 @@ def test_empty_lines_between_joined_lines_are_passed_over() -> None:
     dag = well_read("JOB A \\\n\n \t\r\n# why\n\n  a.sub\nJOB B b.sub")
 
     assert {name: node.source for name, node in dag.nodes.items()} == {"A": "a.sub", "B": "b.sub"}
-    assert dag.nodes["B"].place.line == 7
+    assert dag.nodes["B"].location.line == 7
 
 
 def test_a_comment_does_not_go_on_in_the_next_line() -> None:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.wms.dags.language.reading import values_of, warnings, well_read
+from tests.wms.dags.language.parsing import values_of, warnings, well_read
 from wms.dags.language.spec import AbortRule, NodeSpec, Retry, ScriptSpec, TimeLimits, Tolerance
 from wms.dags.states import ScriptKind
 
@@ -183,7 +183,7 @@ def test_variables_know_their_places_and_are_found_by_names_without_case() -> No
 
     assert variables is not None
     assert variables.keys() == {"part", "y"}
-    assert variables["part"].place == ("case.dag", 2)
+    assert variables["part"].location == ("case.dag", 2)
     assert [each.is_appended for each in variables.values()] == [False, True]
 
 

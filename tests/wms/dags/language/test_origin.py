@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.wms.dags.language.reading import faults, read, warnings, well_read
+from tests.wms.dags.language.parsing import faults, read, warnings, well_read
 from wms.core.errors import InvalidInput
 from wms.dags.language.origin import Origin, read_origin
 from wms.dags.language.parser import parse_dag

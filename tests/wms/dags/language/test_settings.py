@@ -4,7 +4,7 @@ from dataclasses import fields
 
 import pytest
 
-from tests.wms.dags.language.reading import faults, read, warnings, well_read
+from tests.wms.dags.language.parsing import faults, read, warnings, well_read
 from wms.dags.language.config import OPTIONS
 from wms.dags.language.parser import parse_dag
 from wms.dags.language.spec import RunOptions

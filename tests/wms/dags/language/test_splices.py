@@ -6,10 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.wms.dags.language.reading import arcs_of, faults, read, values_of, warnings, well_read
-from wms.dags.language.bounds import Bounds
+from tests.wms.dags.language.parsing import (
+    arcs_of,
+    faults,
+    read,
+    values_of,
+    warnings,
+    well_read,
+)
 from wms.dags.language.origin import Origin
 from wms.dags.language.parser import parse_dag
+from wms.dags.language.size_limits import SizeLimits
 from wms.dags.states import ScriptKind
 
 TWO = "JOB A a.sub\nJOB B b.sub\nPARENT A CHILD B\n"
@@ -207,7 +214,7 @@ def test_an_included_file_is_read_as_if_it_stood_there() -> None:
     assert list(dag.nodes) == ["A", "B", "S+A", "S+B"]
     assert arcs_of(dag) == {("A", "B"), ("B", "S+A"), ("S+A", "S+B")}
     assert [node.retry and node.retry.count for node in dag.nodes.values()][:2] == [1, 2]
-    assert dag.nodes["B"].place == ("more.dag", 2)
+    assert dag.nodes["B"].location == ("more.dag", 2)
 
 
 def test_lines_about_included_nodes_follow_the_include() -> None:
@@ -258,16 +265,18 @@ def test_splices_are_nested_to_a_bounded_depth() -> None:
 def test_splices_of_splices_cannot_grow_without_end() -> None:
     twice = {str(n): f"SPLICE A {n + 1}\nSPLICE B {n + 1}" for n in range(40)} | {"40": ""}
 
-    (fault,) = faults("SPLICE S 0", twice | {"40": "JOB A a"}, bounds=Bounds(max_nodes=1000))
+    (fault,) = faults("SPLICE S 0", twice | {"40": "JOB A a"}, limits=SizeLimits(max_nodes=1000))
     assert fault[2] == "a DAG has at most 1000 nodes"
 
 
 def test_text_and_files_are_bounded() -> None:
-    (fault,) = faults("JOB A a\n# " + "x" * 100, bounds=Bounds(max_text_bytes=100))
+    (fault,) = faults("JOB A a\n# " + "x" * 100, limits=SizeLimits(max_text_bytes=100))
     assert "at most 100 bytes" in fault[2]
 
     (fault,) = faults(
-        "INCLUDE a\nINCLUDE b\nINCLUDE c", {"a": "", "b": "", "c": ""}, bounds=Bounds(max_files=3)
+        "INCLUDE a\nINCLUDE b\nINCLUDE c",
+        {"a": "", "b": "", "c": ""},
+        limits=SizeLimits(max_files=3),
     )
     assert fault == ("case.dag", 3, "the files of a DAG are at most 3")
 
@@ -275,7 +284,7 @@ def test_text_and_files_are_bounded() -> None:
 def test_lines_for_all_nodes_are_bounded() -> None:
     nodes = "\n".join(f"JOB N{n} s" for n in range(100))
 
-    (fault,) = faults(f"{nodes}\n" + "RETRY ALL_NODES 1\n" * 30, bounds=Bounds(max_nodes=100))
+    (fault,) = faults(f"{nodes}\n" + "RETRY ALL_NODES 1\n" * 30, limits=SizeLimits(max_nodes=100))
 
     assert fault == ("case.dag", 121, "lines for ALL_NODES set more than 2000 values in all")
 

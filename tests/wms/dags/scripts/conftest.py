@@ -15,9 +15,9 @@ from wms.core.models import User
 from wms.dags.models import Dag, Node, ScriptRun
 from wms.dags.scripts import running
 from wms.dags.scripts.conf import ScriptConf, script_conf
-from wms.dags.scripts.fences import Room
-from wms.dags.scripts.sandbox import NoFence, fence_for
-from wms.dags.scripts.slots import Slot, held_slot
+from wms.dags.scripts.fence_choice import NoFence, fence_for
+from wms.dags.scripts.fences import Sandbox
+from wms.dags.scripts.slots import Slot, acquired_slot
 from wms.dags.scripts.trees import remove_tree
 from wms.jobs.content.blobs import open_blob, store_bytes
 from wms.jobs.models import WorkspaceFile
@@ -64,15 +64,15 @@ def configure(
 @pytest.fixture
 def slot(configure: Callable[..., ScriptConf]) -> Iterator[Slot]:
     conf = script_conf()
-    with held_slot(conf.folder, first_uid=conf.first_uid) as held:
+    with acquired_slot(conf.folder, first_uid=conf.first_uid) as held:
         yield held
 
 
 def skip_unless_works(conf: ScriptConf) -> None:
     """Skip the test, with the reason, where this fence cannot be put up."""
-    with held_slot(conf.folder, first_uid=conf.first_uid) as held:
+    with acquired_slot(conf.folder, first_uid=conf.first_uid) as held:
         try:
-            fence_for(conf, Room(held.tmp, held.tmp, held.shm, held.uid))
+            fence_for(conf, Sandbox(held.tmp, held.tmp, held.shm, held.uid))
         except NoFence as error:
             pytest.skip(str(error))
 

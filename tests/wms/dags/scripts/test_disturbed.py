@@ -23,7 +23,7 @@ from tests.wms.dags.scripts.conftest import done, files_of, put, said
 from wms.core.loops import wake
 from wms.dags.models import ScriptRun
 from wms.dags.scripts import running, service
-from wms.dags.scripts.slots import NoSlot, held_slot, make_folder
+from wms.dags.scripts.slots import NoSlot, acquired_slot, make_folder
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("works")]
 
@@ -187,9 +187,12 @@ def test_a_fault_of_our_own_ends_the_run_with_the_fault(ask, monkeypatch):
 
 def test_a_slot_is_free_again_when_its_process_is_gone(configure, folder):
     base = folder / "slots"
-    with held_slot(base, first_uid=60_600) as first, held_slot(base, first_uid=60_600) as second:
+    with (
+        acquired_slot(base, first_uid=60_600) as first,
+        acquired_slot(base, first_uid=60_600) as second,
+    ):
         assert (first.number, second.number) == (0, 1)
-    with held_slot(base, first_uid=60_600) as again:
+    with acquired_slot(base, first_uid=60_600) as again:
         assert again.number == 0
 
 

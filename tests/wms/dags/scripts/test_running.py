@@ -13,7 +13,7 @@ from tests.wms.dags.scripts.conftest import done, files_of, put, said, skip_unle
 from wms.core.models import InboxEntry
 from wms.dags.models import ScriptRun
 from wms.dags.scripts import fences
-from wms.dags.scripts.fences import Room
+from wms.dags.scripts.fences import Sandbox
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -167,7 +167,7 @@ def test_the_systems_folders_are_there_wherever_the_interpreter_is(
     monkeypatch.setattr(sys, "base_prefix", prefix)
     monkeypatch.setattr(os.path, "isdir", lambda _: True)
 
-    words = fences.bwrap_fence(configure(), Room(slot.tmp, slot.tmp, slot.shm, None)).words
+    words = fences.bwrap_fence(configure(), Sandbox(slot.tmp, slot.tmp, slot.shm, None)).prefix
 
     shown = [words[place + 1] for place, word in enumerate(words) if word == "--ro-bind"]
     assert "/usr" in shown

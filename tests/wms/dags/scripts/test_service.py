@@ -10,7 +10,7 @@ from tests.wms.dags.scripts.conftest import content, files_of, put
 from wms.core.models import InboxEntry
 from wms.dags.models import ScriptRun
 from wms.dags.scripts import publishing, running, service
-from wms.dags.scripts.process import Ended
+from wms.dags.scripts.process import ProcessResult
 from wms.dags.scripts.publishing import Change, Changes
 from wms.jobs.content.blobs import store_bytes
 
@@ -23,7 +23,7 @@ def as_it_is(run: ScriptRun) -> ScriptRun:
     return ScriptRun.objects.get(pk=run.pk)
 
 
-def started(run: ScriptRun, now=NOW) -> service.Taken:
+def started(run: ScriptRun, now=NOW) -> service.LeasedRun:
     taken = service.take_run(now)
     assert taken is not None
     assert taken.run_id == run.pk
@@ -199,7 +199,7 @@ def test_an_end_whose_files_cannot_be_stored_is_written_without_them(ask, dag):
         cursor.execute("ALTER TABLE jobs_workspacefile ADD CHECK (path <> 'never')")
     changes = Changes(files={"never": Change(store_bytes(b"x").pk)})
 
-    running._record(taken, running.Outcome(Ended(0, output=b"words"), changes))
+    running._record(taken, running.Outcome(ProcessResult(0, output=b"words"), changes))
 
     ended = as_it_is(run)
     assert (ended.state, ended.exit_code) == ("ended", 1)

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from wms.dags.language.bounds import Bounds
 from wms.dags.language.origin import TOP
 from wms.dags.language.parser import parse_dag
+from wms.dags.language.size_limits import SizeLimits
 from wms.dags.language.spec import DagSpec
 
-Told = list[tuple[str, int | None, str]]
-_BOUNDS = Bounds()
+Findings = list[tuple[str, int | None, str]]
+_LIMITS = SizeLimits()
 
 
 def read(
-    text: str, files: Mapping[str, str] | None = None, *, bounds: Bounds = _BOUNDS, origin=TOP
+    text: str, files: Mapping[str, str] | None = None, *, limits: SizeLimits = _LIMITS, origin=TOP
 ) -> DagSpec:
     """The DAG of `case.dag`, with the other files beside it."""
     return parse_dag(
-        ["case.dag"], {**(files or {}), "case.dag": text}.get, bounds=bounds, origin=origin
+        ["case.dag"], {**(files or {}), "case.dag": text}.get, limits=limits, origin=origin
     )
 
 
@@ -29,12 +29,12 @@ def well_read(text: str, files: Mapping[str, str] | None = None, **options) -> D
     return dag
 
 
-def faults(text: str, files: Mapping[str, str] | None = None, **options) -> Told:
+def faults(text: str, files: Mapping[str, str] | None = None, **options) -> Findings:
     """File, line and message of each fault."""
     return [(f.file, f.line, f.message) for f in read(text, files, **options).findings]
 
 
-def warnings(text: str, files: Mapping[str, str] | None = None) -> Told:
+def warnings(text: str, files: Mapping[str, str] | None = None) -> Findings:
     """File, line and message of each warning about a DAG in which nothing is wrong."""
     return [(w.file, w.line, w.message) for w in well_read(text, files).warnings]
 

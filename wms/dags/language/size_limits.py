@@ -1,4 +1,4 @@
-"""How large a DAG may be."""
+"""Limits on the size of a DAG and of its files."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ ENDS_PER_ARC = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
-    """The limits of what is read: text and files of one submission, depth of splices, and size."""
+class SizeLimits:
+    """Limits of one submission: text, files, depth of splices, nodes and arcs."""
 
     max_text_bytes: int = 256 * 1024 * 1024
     max_files: int = 500
