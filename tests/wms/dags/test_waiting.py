@@ -68,9 +68,10 @@ def test_a_dag_that_stands_still_is_told_with_its_reason(
 def test_the_limit_that_is_full_is_named(people: SimpleNamespace) -> None:
     dag = _limited(people, {"max_jobs": 1})
 
-    assert [(each.kind, each.message) for each in _told(dag, "A3")] == [
-        ("limit", "at most 1 at once")
-    ]
+    (obstacle,) = _told(dag, "A3")
+
+    assert obstacle.kind == "limit"
+    assert "at most 1" in obstacle.message
 
 
 def test_a_full_category_keeps_only_its_own_nodes_back(people: SimpleNamespace) -> None:
@@ -78,7 +79,8 @@ def test_a_full_category_keeps_only_its_own_nodes_back(people: SimpleNamespace) 
 
     [told] = _told(dag, "A2")
 
-    assert (told.kind, told.message) == ("category", "at most 0 of category heavy at once")
+    assert told.kind == "category"
+    assert "category heavy" in told.message
     assert [each.kind for each in _told(dag, "A3")] == ["jobs"]
 
 

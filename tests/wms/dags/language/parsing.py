@@ -1,4 +1,4 @@
-"""Reading DAG files that stand in tests."""
+"""Parsing of DAG files given as texts, and their faults and warnings."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _LIMITS = SizeLimits()
 def read(
     text: str, files: Mapping[str, str] | None = None, *, limits: SizeLimits = _LIMITS, origin=TOP
 ) -> DagSpec:
-    """The DAG of `case.dag`, with the other files beside it."""
+    """DAG of `case.dag`, parsed together with other files."""
     return parse_dag(
         ["case.dag"], {**(files or {}), "case.dag": text}.get, limits=limits, origin=origin
     )
 
 
 def well_read(text: str, files: Mapping[str, str] | None = None, **options) -> DagSpec:
-    """The same, of a DAG in which nothing is wrong."""
+    """DAG of `case.dag`, which must have no faults."""
     dag = read(text, files, **options)
     assert dag.findings == []
     return dag
@@ -35,16 +35,30 @@ def faults(text: str, files: Mapping[str, str] | None = None, **options) -> Find
 
 
 def warnings(text: str, files: Mapping[str, str] | None = None) -> Findings:
-    """File, line and message of each warning about a DAG in which nothing is wrong."""
+    """File, line and message of each warning about a DAG without faults."""
     return [(w.file, w.line, w.message) for w in well_read(text, files).warnings]
 
 
+def fault_locations(
+    text: str, files: Mapping[str, str] | None = None, **options
+) -> list[tuple[str, int | None]]:
+    """File and line of each fault."""
+    return [(f.file, f.line) for f in read(text, files, **options).findings]
+
+
+def warning_locations(
+    text: str, files: Mapping[str, str] | None = None
+) -> list[tuple[str, int | None]]:
+    """File and line of each warning about a DAG without faults."""
+    return [(w.file, w.line) for w in well_read(text, files).warnings]
+
+
 def arcs_of(dag: DagSpec) -> set[tuple[str, str]]:
-    """The arcs by names."""
+    """Arcs as pairs of names."""
     names = list(dag.nodes)
     return {(names[arc.parent], names[arc.child]) for arc in dag.arcs}
 
 
 def values_of(dag: DagSpec, name: str) -> dict[str, str]:
-    """The VARS of a node."""
+    """Values of a node's VARS by name."""
     return {each.name: each.value for each in (dag.nodes[name].variables or {}).values()}

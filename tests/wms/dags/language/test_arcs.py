@@ -59,9 +59,12 @@ def test_a_product_beyond_the_bound_is_refused_at_its_line() -> None:
     text = f"{NODES}PARENT N0 N1 CHILD N2 N3\nPARENT N0 N1 N2 N3 CHILD N4 N5\n"
 
     assert len(well_read(text, limits=limits).arcs) == 12
-    told = faults(f"{text}PARENT N0 N1 N2 CHILD N3 N4 N5\n{text[len(NODES) :]}", limits=limits)
-    assert told == [("case.dag", 11, "a DAG has at most 25 arcs, repeated ones included")]
-    assert len(faults(NODES + "PARENT N0 CHILD N1\n" * 26, limits=limits)) == 1
+    more = f"PARENT N0 N1 N2 CHILD N3 N4 N5\n{text[len(NODES) :]}"
+    ((_, line, message),) = faults(text + more, limits=limits)
+    assert line == 11
+    assert "25 arcs" in message
+    arc = "PARENT N0 CHILD N1\n"
+    assert len(faults(NODES + arc * 26, limits=limits)) == 1
 
 
 def test_the_shape_counts_the_nodes_that_have_a_place() -> None:
@@ -124,7 +127,7 @@ def test_the_nodes_of_splices_are_counted_where_no_arc_is_made_of_them(line: str
 
     assert len(well_read(f"{text}{line}\n{line}\n", files, limits=limits).arcs) == 0
     ((_, _, message),) = faults(text + f"{line}\n" * 1000, files, limits=limits)
-    assert message == f"lines with splices name more than {6 * size} nodes in all"
+    assert f"{6 * size} nodes" in message
 
 
 def test_a_further_child_among_the_children_says_nothing() -> None:

