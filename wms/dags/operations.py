@@ -28,7 +28,7 @@ from wms.jobs.models import Job
 from wms.jobs.states import QUEUED, TERMINAL, JobCause, JobState
 
 _ALIVE = frozenset(JobState.values) - TERMINAL
-#: What people read of the jobs of a held DAG.
+#: Beginning of the reason of jobs in a held DAG.
 HELD_WITH_DAG = "the DAG is held"
 #: Why a DAG was taken from its site, by how its stay there ended.
 _CAUSES = {
@@ -108,8 +108,8 @@ def take_back(
         "rematch", inner, actor=actor, reason=reason, cause=DagCause.OUTER_DAG, **lifecycle.UNBOUND
     )
     why = f"the DAG leaves its site: {reason}"
-    taken = [dag for dag in dags if dag.pk in set(applied.changed)]
-    _recall_nodes([*taken, *_locked(inner)], lets_finish=lets_finish, actor=actor, why=why)
+    returned = [dag for dag in dags if dag.pk in set(applied.changed)]
+    _recall_nodes([*returned, *_locked(inner)], lets_finish=lets_finish, actor=actor, why=why)
     transaction.on_commit(partial(wake_loop, lifecycle.NEGOTIATE_TASK))
     return Applied(
         changed=applied.changed,
@@ -161,9 +161,11 @@ def _recall(
     nodes: QuerySet[Node], clusters: Collection[int], *, why: str, move: Callable[..., list[int]]
 ) -> None:
     """Make the nodes of killed clusters ready again; the results of their PRE scripts are kept."""
-    found = dict(nodes.filter(job_id__in=list(clusters)).values_list("pk", "work__pre_code"))
-    moved = move("recall", found, reason=why, cause=NodeCause.DAG_LEFT, forgets=True, ready_rank=0)
-    kept = [NodeWork(node_id=pk, pre_code=found[pk]) for pk in moved]
+    pre_codes = dict(nodes.filter(job_id__in=list(clusters)).values_list("pk", "work__pre_code"))
+    moved = move(
+        "recall", pre_codes, reason=why, cause=NodeCause.DAG_LEFT, forgets=True, ready_rank=0
+    )
+    kept = [NodeWork(node_id=pk, pre_code=pre_codes[pk]) for pk in moved]
     write_work([work for work in kept if work.pre_code is not None], "pre_code")
 
 

@@ -66,7 +66,7 @@ class NodeKind(models.TextChoices):
     PROVISIONER = "provisioner", "provisioner"
 
 
-#: The nodes whose ends make the end of the DAG; those of the other kinds stand beside them.
+#: Kinds of nodes whose ends decide the end of the DAG; the others are outside of the graph.
 COUNTED_KINDS = frozenset({NodeKind.JOB.value, NodeKind.SUBDAG.value, NodeKind.DATA.value})
 
 
@@ -133,7 +133,7 @@ def _step(
 DAG_TRANSITIONS: TransitionTable = {
     "match": _step(_D.IDLE, to=_D.RUNNING),
     "hold": _step(_D.IDLE, _D.RUNNING, _D.HALTED, to=_D.HELD, needs_reason=True),
-    # What runs may finish, nothing new begins; drained, the DAG ends with a rescue.
+    # Running jobs may finish, nothing new begins; drained, the DAG ends with a rescue.
     "halt": _step(_D.IDLE, _D.RUNNING, to=_D.HALTED, needs_reason=True),
     # A DAG that was bound when it was held or halted goes on at its site; another one is
     # negotiated anew.

@@ -30,7 +30,7 @@ NUMBERS = {
     "allowed_execute_duration": "AllowedExecuteDuration",
     "success_exit_code": "JobSuccessExitCode",
 }
-#: Where a part of one is as good as a whole one, which is what jobs are given.
+#: Commands whose fractions are rounded up.
 _ROUNDED_UP = frozenset({"request_cpus", "request_memory", "request_disk", "request_gpus"})
 _WITH_UNITS = frozenset({"request_memory", "request_disk"})
 _PLAIN = re.compile(r"[0-9]+")

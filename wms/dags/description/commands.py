@@ -6,7 +6,7 @@ import difflib
 
 from wms.dags.description.needs import COMMANDS as NEEDS
 
-#: What becomes a field of the job.
+#: Commands that are read into fields of the job.
 FIELDS = frozenset(
     {
         "executable", "shell", "arguments", "environment", "transfer_input_files",

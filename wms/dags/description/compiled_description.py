@@ -39,7 +39,7 @@ from wms.dags.description.templates import Fill, Filler, Values, filler, slot_of
 #: From a command's text to the one that RETRY changes it to.
 Change: TypeAlias = Callable[[str], str]
 _WITHOUT_ADS = Evaluator({}, {}, {})
-#: What differs among the jobs of a node.
+#: Names whose values differ among the jobs of a node.
 _JOB_INDEX_NAMES = frozenset({"process", "procid"})
 _NEEDS = tuple(NEED_COMMANDS.values())
 

@@ -37,7 +37,7 @@ _NODE_ATTRIBUTES: Mapping[str, tuple[str, Callable[[Mapping[str, str]], object]]
 #: What tells that a text may refer to an attribute which differs among a node's jobs, or is not
 #: known without a query.
 _JOB_OR_PARENTS = re.compile(r"procid|dagparentnodenames", re.IGNORECASE)
-#: What HTCondor's jobs begin with.
+#: Initial attributes of HTCondor's jobs.
 _COMMON_ATTRIBUTES: Mapping[str, object] = {
     "MyType": "Job",
     "JobUniverse": 5,

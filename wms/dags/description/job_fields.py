@@ -17,7 +17,7 @@ from wms.jobs.specs import JobSpec
 
 Texts = Mapping[str, str]
 
-#: What a job may carry to its pilot besides files.
+#: Limits on the text that a job carries to its pilot.
 _MAX_TEXT_LENGTH = 128 * 1024
 _MAX_ATTRIBUTES_LENGTH = 64 * 1024
 _WALL_LIMIT_S = 86_400
@@ -53,11 +53,11 @@ class JobField:
 
 def url_fault(text: str) -> str:
     """Reason why a text with a URL cannot be a list of files; empty if it has no URL."""
-    found = _URL.search(text)
-    if found is None:
+    url = _URL.search(text)
+    if url is None:
         return ""
     return (
-        f"{found[0][:200]} is a URL, and files come from the workspace and go there only:"
+        f"{url[0][:200]} is a URL, and files come from the workspace and go there only:"
         " let a DATA node bring it or take it, or the payload itself"
     )
 

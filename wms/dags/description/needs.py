@@ -95,10 +95,10 @@ def _read(
         )
     except BadNeeds as error:
         names = [written_name(name) for name in error.fields]
-        told = str(error)
-        if not told.startswith(tuple(names)):
-            told = f"{' and '.join(names)}: {told}"
-        raise BadNeeds(told, *names) from error
+        message = str(error)
+        if not message.startswith(tuple(names)):
+            message = f"{' and '.join(names)}: {message}"
+        raise BadNeeds(message, *names) from error
 
 
 # A DAG has thousands of nodes that need the same.
@@ -193,18 +193,18 @@ def whole(commands: Mapping[str, str], name: str, default: int, *, field: str = 
 
 def parse_memory_mb(text: str) -> int:
     """`request_memory` in MB, rounded up; the default unit is MB. Raises BadNeeds."""
-    found = _MEMORY.match(text.strip() or "0")
-    if found is None:
+    amount = _MEMORY.match(text.strip() or "0")
+    if amount is None:
         raise BadNeeds(f"request_memory is not an amount of memory: {text[:80]}", "memory_mb")
-    return math.ceil(float(found[1]) * _MB_PER_UNIT[(found[2] or "M").upper()])
+    return math.ceil(float(amount[1]) * _MB_PER_UNIT[(amount[2] or "M").upper()])
 
 
 def parse_disk_mb(text: str) -> int:
     """`request_disk` in MB, rounded up; the default unit is KB. Raises ValueError."""
-    found = _MEMORY.match(text.strip() or "0")
-    if found is None:
+    amount = _MEMORY.match(text.strip() or "0")
+    if amount is None:
         raise ValueError(f"request_disk is not an amount of disk space: {text[:80]}")
-    amount_mb = math.ceil(float(found[1]) * _MB_PER_UNIT[(found[2] or "K").upper()])
+    amount_mb = math.ceil(float(amount[1]) * _MB_PER_UNIT[(amount[2] or "K").upper()])
     if amount_mb > MOST["memory_mb"]:
         raise ValueError(f"request_disk must be at most {MOST['memory_mb']} MB, not {amount_mb}")
     return amount_mb

@@ -121,24 +121,24 @@ def parse_queue(text: str, line: int, block: Callable[[], list[str] | None]) -> 
     `block` returns the lines up to the closing parenthesis, None when there is none.
     """
     queue = QueueStatement(line=line)
-    found = _WORDS.match(text)
-    names = (found["names"] if found else text).strip()
+    match = _WORDS.match(text)
+    names = (match["names"] if match else text).strip()
     counted = _COUNT.match(names)
     if counted is not None:
         queue.count, names = counted.group().strip(), names[counted.end() :].strip()
         _check_count(queue.count)
-    if found is None:
+    if match is None:
         if names:
             raise BadQueue(f"not a queue statement: queue {text.strip()[:80]}")
         return queue
-    queue.kind = found["word"].lower()
+    queue.kind = match["word"].lower()
     queue.variables = [name for name in _SEPARATOR.split(names) if name]
     if len(queue.variables) > _MAX_VARIABLES:
         raise BadQueue(f"queue: at most {_MAX_VARIABLES} variables")
     for name in queue.variables:
         if not _NAME.match(name):
             raise BadQueue(f"queue: {name[:80]} is not the name of a variable")
-    _read_items(queue, found["rest"].strip(), block)
+    _read_items(queue, match["rest"].strip(), block)
     return queue
 
 
@@ -208,7 +208,7 @@ def _patterns(items: Sequence[str], expand: Callable[[str], str]) -> list[str]:
 
 def _matching(patterns: Sequence[str], files: Files | None, budget: Budget) -> list[str]:
     """Names that match one of the patterns; a wildcard stays within one directory."""
-    found: dict[str, None] = {}
+    matching: dict[str, None] = {}
     names = files.names() if files is not None else ()
     # To compare takes the product of the lengths; that of short ones is as good as one step.
     lengths = sum(map(len, names)) * sum(map(len, patterns))
@@ -216,8 +216,8 @@ def _matching(patterns: Sequence[str], files: Files | None, budget: Budget) -> l
     for pattern in patterns:
         for name in names:
             if name.count("/") == pattern.count("/") and fnmatchcase(name, pattern):
-                found[name] = None
-    return list(found)
+                matching[name] = None
+    return list(matching)
 
 
 def _check_count(text: str) -> None:
@@ -241,10 +241,10 @@ def _count(text: str) -> int:
 
 def _sliced(items: Sequence[str], text: str) -> Sequence[str]:
     """Items selected by `[start:end:step]` or `[index]`."""
-    found = _SLICE.match(text)
-    if found is None:
+    match = _SLICE.match(text)
+    if match is None:
         return items
-    start, colon, end, step = found.groups()
+    start, colon, end, step = match.groups()
     if not colon:
         return items[int(start or 0) :][:1]
     numbers = [int(each) if each else None for each in (start, end, step)]

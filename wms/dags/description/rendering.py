@@ -32,7 +32,7 @@ __all__ = ["CannotRender", "Identity", "NodeContext", "Renderer", "SiteValues"]
 
 _COMMANDS = FIELDS | SYNONYMS.keys() | {"universe"}
 _CLUSTER_NAMES = frozenset({"cluster", "clusterid"})
-#: What the queue statement tells a job of its place in the list.
+#: Names set by the queue statement: the job's position in the list.
 _PROCESS_NAMES = frozenset({"process", "procid", "item", "itemindex", "step", "row"})
 _PARENTS = "dag_parent_names"
 _NAMES_KNOWN_LATE = ("dagmanjobid", "dag_status", "failed_count", _PARENTS)
@@ -50,7 +50,7 @@ _SINGLE_QUEUE = QueueStatement()
 _MAX_COMPILED = 256
 #: What the macros of a node may take is as much as those of one text, and this for each job.
 _STEPS_PER_JOB = 16 * 1024
-#: What all jobs of a node carry together: they are made and stored at once.
+#: Limit on the text of all jobs of a node together, which are made and stored at once.
 MAX_TEXT_OF_NODE = 128 * 1024 * 1024
 
 
@@ -90,7 +90,7 @@ class _Node(NamedTuple):
     #: Names whose values come with the node, whatever the description says.
     outer: frozenset[str]
     has_macros: bool
-    #: What may be filled in for the node, all of its jobs together.
+    #: Limit on macro expansion for all jobs of the node together.
     budget: Budget
 
 
@@ -128,7 +128,7 @@ class Renderer:
         self._bind = bind
         self._stages = list(_stages(description))
         given = {name for stage in self._stages for name in stage.commands}
-        #: What VARS set before the description, or behind it, instead of it.
+        #: Names that VARS may set before the description, or behind it.
         self._missing = _COMMANDS - given
         self._appendable = _COMMANDS | given
         self._compiled: dict[tuple[object, ...], CompiledDescription] = {}

@@ -121,7 +121,7 @@ class _Parser:
                 lines = self._lines[self._place : end]
                 self._place = end + 1
                 return _continued(lines)
-        # What was to be in it would only be told as more faults.
+        # Faults of its items would only follow from this one.
         self._place = len(self._lines)
         return None
 
@@ -137,7 +137,7 @@ class _Parser:
         if self._parsed.queues:
             queue.commands, queue.attributes = self._commands, self._attributes
         self._parsed.queues.append(queue)
-        # What comes now counts for the next statement.
+        # Later commands belong to the next statement.
         self._commands, self._attributes = {}, {}
         return ""
 
@@ -165,8 +165,8 @@ class _Parser:
         earlier = parsed.spellings.setdefault(name.lower(), name)
         if earlier != name:
             self._attributes.pop(earlier, None)
-            told = f"+{name} is +{earlier} of line {parsed.lines[name.lower()]} again"
-            message = f"{told}: the last one counts"
+            repeated = f"+{name} is +{earlier} of line {parsed.lines[name.lower()]} again"
+            message = f"{repeated}: the last one counts"
             parsed.warnings.append(Finding(message, file=self._file, line=number))
         self._attributes[name] = value
         parsed.spellings[name.lower()] = name

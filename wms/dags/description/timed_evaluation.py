@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from matching.substitution import OwnAttributes
 
-#: What the expressions of one DAG may take altogether, in one round of whoever fills them in.
+#: Seconds that the expressions of one DAG may take together in one round.
 TIME_LIMIT_S = 2.0
 
 

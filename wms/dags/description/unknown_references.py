@@ -13,7 +13,7 @@ from wms.dags.description.submit_file import SubmitFile
 from wms.dags.language.size_limits import MAX_FINDINGS
 from wms.dags.language.spec import DagSpec
 
-#: What the ad of every DAG has, besides what its description says.
+#: Attributes in the ad of every DAG, besides those of its description.
 _OF_DAGS = frozenset(
     {
         "mytype", "targettype", "owner", "accountinggroup", "dagname", "dagid", "nodestotal",
@@ -52,7 +52,7 @@ def unknown_references(
     findings = (
         Finding(f"{name}: {message}", file.file, file.lines.get(name))
         for file in submit_files.values()
-        # Of one with a fault not all attributes are known.
+        # The attributes of a faulty file are not all known.
         if not file.findings
         for name, message in _unknown(file, given, of_sites)
     )

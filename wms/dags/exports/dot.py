@@ -10,7 +10,7 @@ from wms.dags.models import Dag, Edge, Node
 from wms.dags.states import NodeKind, NodeState
 
 _WAITS = ("ellipse", "I", "")
-#: How a node is drawn: its shape, the letters behind its name, and further attributes.
+#: Drawing of a node by kind: its shape, the letters behind its name, and further attributes.
 _LOOKS = {
     NodeState.PRE_RUNNING.value: ("ellipse", "Pre", " style=dotted"),
     NodeState.SUBMITTED.value: ("ellipse", "R", " peripheries=2"),

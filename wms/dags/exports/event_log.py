@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from wms.dags.exports.timeline import JobId, Timeline, TimelineEvent
 from wms.dags.models import Dag
 
-#: What stands for a host where jobs were submitted and where nothing is known of a node.
+#: Host of submissions, and of executions whose worker node is unknown.
 _PORTAL = "<pilotage>"
 _NOOP_HOST = "<dummy-submit-for-noop-job>"
 #: POST ran although nothing was submitted.

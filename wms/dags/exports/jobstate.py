@@ -8,7 +8,7 @@ from datetime import datetime
 from wms.dags.exports.timeline import Timeline, TimelineEvent
 from wms.dags.models import Dag
 
-#: Of these the column of the job has the code of the node's job part instead.
+#: Events whose job column has the code of the node's job part instead.
 _WITH_CODE = frozenset({"JOB_SUCCESS", "JOB_FAILURE"})
 
 

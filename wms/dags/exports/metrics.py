@@ -18,7 +18,7 @@ from wms.dags.states import DAG_TERMINAL, NodeKind, NodeState
 from wms.jobs.states import JobState
 
 _BEGINNINGS = ("match", "begin")
-#: What the first of the two versions calls nodes that run a job of their own, FINAL among them.
+#: Kinds of nodes that the first version counts as jobs, FINAL included.
 _OF_JOBS = frozenset(
     {NodeKind.JOB.value, NodeKind.DATA.value, NodeKind.FINAL.value, NodeKind.PROVISIONER.value}
 )
@@ -85,8 +85,8 @@ def _node_counts(dag: Dag) -> Counter[tuple[str, str]]:
 
 
 def _count(counts: Counter[tuple[str, str]], kind: str, *states: NodeState) -> int:
-    wanted = [state.value for state in states or NodeState]
-    return sum(counts[kind, state] for state in wanted)
+    counted_states = [state.value for state in states or NodeState]
+    return sum(counts[kind, state] for state in counted_states)
 
 
 def _first_version(counts: Counter[tuple[str, str]]) -> dict[str, int]:
@@ -128,8 +128,8 @@ def _job_counts(dag: Dag) -> dict[str, int]:
 
 def _shape(dag: Dag) -> dict[str, int]:
     """Height and width of the graph; takes one second for 200,000 nodes."""
-    beside = (NodeKind.FINAL, NodeKind.SERVICE, NodeKind.PROVISIONER)
-    nodes = Node.objects.filter(dag=dag).exclude(kind__in=beside).order_by()
+    special_kinds = (NodeKind.FINAL, NodeKind.SERVICE, NodeKind.PROVISIONER)
+    nodes = Node.objects.filter(dag=dag).exclude(kind__in=special_kinds).order_by()
     graph: rustworkx.PyDiGraph[int, None] = rustworkx.PyDiGraph(multigraph=False)
     ids = list(nodes.values_list("pk", flat=True))
     index_of = dict(zip(ids, graph.add_nodes_from(ids), strict=True))

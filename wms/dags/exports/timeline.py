@@ -63,7 +63,7 @@ class _Attempt:
     number: int
     node: str
     last_job: JobId | None = None
-    #: Of the first job that failed.
+    #: Exit code of the first job that failed.
     code: int = 0
     open_jobs: int = 0
     has_ended: bool = False
@@ -78,7 +78,7 @@ class Timeline:
     _noops: int = 0
     _by_node: dict[int, _Attempt] = field(default_factory=dict)
     _by_cluster: dict[int, _Attempt] = field(default_factory=dict)
-    #: Submissions of jobs are told before that of their node, in the same transaction.
+    #: Job events before the submission event of their node, which is in the same transaction.
     _early_job_changes: dict[int, list[JobChange]] = field(default_factory=dict)
     _hosts: dict[int, str] = field(default_factory=dict)
 

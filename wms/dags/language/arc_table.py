@@ -23,7 +23,7 @@ class ArcTable:
         self.keys = array("Q")
         self.lines = array("I")
         self.max_arcs = max_arcs
-        #: From which arc on which file is read.
+        #: Number of the first arc of each file, parallel to `_files`.
         self._starts: list[int] = []
         self._files: list[str] = []
         self._file = ""

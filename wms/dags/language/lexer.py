@@ -15,7 +15,7 @@ from operator import methodcaller
 from wms.dags.language.faults import Fault
 
 BLANKS = " \t\r"
-#: What Python takes for blanks besides; the language does not.
+#: Further characters that Python takes for blanks; the language does not.
 _OTHER_BLANKS = "\v\f\x1c\x1d\x1e\x1f\x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(
     map(chr, range(0x2000, 0x200B))
 )

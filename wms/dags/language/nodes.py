@@ -198,10 +198,10 @@ def _take_description(cursor: Cursor, opening: str) -> tuple[str, list[str]]:
 
     The key cannot be the path of a file.
     """
-    taken = cursor.source.take_block(cursor.line - 1, _closing(opening) or "")
-    if taken is None:
+    block = cursor.source.take_block(cursor.line - 1, _closing(opening) or "")
+    if block is None:
         raise Fault(f"the description is not closed by {_closing(opening)} at a line's beginning")
-    text, rest = taken
+    text, rest = block
     key = f"{cursor.file}//{cursor.line}"
     if len(key) > MAX_PATH_BYTES:
         raise Fault("no description can stand in a file with so long a path")

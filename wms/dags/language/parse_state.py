@@ -36,9 +36,9 @@ Key = tuple[str, str]
 #: The text of a file of the submission by its path, None if it is not there.
 Reader = Callable[[str], str | None]
 ALL_NODES = "ALL_NODES"
-#: So many checked paths are remembered.
+#: Size of the cache of checked paths.
 _MAX_CACHED_PATHS = 100_000
-#: What may be said of FINAL and its like, besides of the nodes that have places in the graph.
+#: Kinds of nodes outside of the graph (FINAL, SERVICE, PROVISIONER) that a command is allowed for.
 _ANY = frozenset(NodeKind)
 _ALLOWED_ON_SPECIAL_NODES = {
     "SCRIPT": _ANY,
@@ -60,7 +60,7 @@ class Splice:
     terminal: list[int] = field(default_factory=list)
     pins_in: dict[int, list[int]] = field(default_factory=dict)
     pins_out: dict[int, list[int]] = field(default_factory=dict)
-    #: Where it was first connected by its in-pins, and where it was first named as a child.
+    #: Locations of its first CONNECT by in-pins, and of its first PARENT line as a child.
     connected_at: SourceLocation | None = None
     child_at: SourceLocation | None = None
 
@@ -78,7 +78,7 @@ class Scope:
     names: dict[str, int] = field(default_factory=dict)
     others: dict[str, NodeSpec] = field(default_factory=dict)
     splices: dict[str, Splice] = field(default_factory=dict)
-    #: Names whose own lines are at fault: what follows from that is not told again.
+    #: Names with faulty lines of their own: faults that follow from these are dropped.
     broken: set[str] = field(default_factory=set)
     shared: dict[str, str] = field(default_factory=dict)
     pins_in: dict[int, list[int]] = field(default_factory=dict)
@@ -224,7 +224,7 @@ class Cursor:
         self.file = source.file
         #: The words of the line behind its command.
         self.words = source.words
-        #: Of splices and of files that include each other, together.
+        #: Depth of nested splices and included files together.
         self.depth = depth
         self.line = 0
         self.command = ""

@@ -25,7 +25,7 @@ _STREAMS: dict[str, Literal["STDOUT", "STDERR", "ALL"]] = {
     "ALL": "ALL",
 }
 _EXPECTED = "expected: SCRIPT PRE|POST|HOLD name executable, and its arguments"
-#: What a whole argument may stand for, in any case.
+#: Macros that may be a whole argument, in any case.
 MACROS = frozenset(
     {
         "$JOB", "$NODE", "$RETRY", "$MAX_RETRIES", "$DAGID", "$DAG_STATUS", "$FAILED_COUNT",

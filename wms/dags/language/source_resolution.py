@@ -11,7 +11,7 @@ from wms.dags.rescue.names import rescue_fault
 from wms.dags.states import NodeKind
 
 _WITHOUT_DESCRIPTION = frozenset({NodeKind.SUBDAG, NodeKind.DATA})
-#: How the description of DAGMan's own job ends, which condor_submit_dag writes beside a DAG file.
+#: Suffix of DAGMan's own submit description, which condor_submit_dag writes.
 _OF_A_DAG = ".condor.sub"
 
 

@@ -94,12 +94,12 @@ def rescue_prefix(dag_files: list[str]) -> str:
 
 def rescue_numbers_among(paths: Iterable[str], dag_files: list[str]) -> dict[int, str]:
     """Paths that are rescue files of these DAG files, by number."""
-    stem, found = rescue_stem(dag_files), {}
+    stem, by_number = rescue_stem(dag_files), {}
     for path in paths:
         number = _NUMBER.match(path.removeprefix(stem))
         if number is not None:
-            found[int(number.group(1))] = path
-    return found
+            by_number[int(number.group(1))] = path
+    return by_number
 
 
 def prepare_resume_point(

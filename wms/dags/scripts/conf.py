@@ -12,7 +12,7 @@ from typing import Any, Final
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
-#: What can keep a script from the rest of the host, the best first; `none` does not.
+#: Fences, the best first; `none` is no fence.
 FENCES: Final = ("bwrap", "account", "none")
 
 

@@ -16,9 +16,9 @@ from typing import Final
 from wms.dags.scripts.conf import ScriptConf
 from wms.pilots.agent.fence_bwrap import BASE, host_words, is_below, shown_folders
 
-#: Where a script behind `bwrap` sees its workspace.
+#: Path of the workspace behind `bwrap`.
 INNER_ROOT: Final = "/workspace"
-# What the launcher needs to start the script as another account without rights, and to end it.
+# Capabilities of the launcher: to start the script as another account, and to end it.
 _LAUNCHER_MAY = ("CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP", "CAP_KILL", "CAP_DAC_READ_SEARCH")
 
 _OWN_FOLDERS: Final = 'mount --bind "$1" /tmp && mount --bind "$2" /dev/shm && shift 2 && exec "$@"'

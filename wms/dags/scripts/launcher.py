@@ -91,7 +91,7 @@ def _start(spec: dict[str, Any], path: str) -> subprocess.Popen[bytes]:
 
     def restrict() -> None:
         for kind, value in limits:
-            # What is already lower cannot be raised, and need not be.
+            # A lower hard limit cannot be raised, and need not be.
             hard = resource.getrlimit(kind)[1]
             most = value if hard == resource.RLIM_INFINITY else min(value, hard)
             resource.setrlimit(kind, (most, most))

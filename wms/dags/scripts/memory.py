@@ -17,7 +17,7 @@ _BLOCK_BYTES = 512
 def processes_of(root: int, uid: int | None) -> list[int]:
     """Ids of all processes below a process, and of those of the script's own account."""
     children: dict[int, list[int]] = {}
-    found: set[int] = set()
+    pids: set[int] = set()
     for entry in os.scandir("/proc"):
         if not entry.name.isdigit():
             continue
@@ -25,14 +25,14 @@ def processes_of(root: int, uid: int | None) -> list[int]:
             stat = Path(entry.path, "stat").read_bytes().rpartition(b")")[2].split()
             children.setdefault(int(stat[1]), []).append(int(entry.name))
             if uid is not None and entry.stat().st_uid == uid:
-                found.add(int(entry.name))
+                pids.add(int(entry.name))
     unseen = [root]
     while unseen:
         pid = unseen.pop()
-        found.add(pid)
+        pids.add(pid)
         unseen += children.get(pid, [])
     # The launcher and the fence are not the script's.
-    return sorted(found - {root})
+    return sorted(pids - {root})
 
 
 def memory_mb(pids: Collection[int]) -> float:
@@ -55,11 +55,11 @@ def _resident_kb(pid: int) -> int:
 
 def _unnamed_files(pid: int) -> dict[tuple[int, int], int]:
     """Sizes of files in memory that a process has open, mapped or not."""
-    found = {}
+    sizes = {}
     with contextlib.suppress(OSError):
         for entry in os.scandir(f"/proc/{pid}/fd"):
             with contextlib.suppress(OSError):
                 if os.readlink(entry.path).startswith(_UNNAMED):
                     status = os.stat(entry.path)
-                    found[status.st_dev, status.st_ino] = status.st_blocks * _BLOCK_BYTES
-    return found
+                    sizes[status.st_dev, status.st_ino] = status.st_blocks * _BLOCK_BYTES
+    return sizes

@@ -29,12 +29,12 @@ _MEMORY_EVERY_S = 1.0
 #: After the launcher's own grace; then the fence is torn down with all in it.
 _STOP_S = launcher.GRACE_S + 5.0
 _DRAIN_S = 1.0
-#: What the launcher says is shorter: more, or anything else, does not come from it.
+#: Maximum length of the launcher's status: anything longer does not come from it.
 _STATUS_BYTES = 4096
 
 _FOREIGN_STATUS = "something else than its launcher told of its end."
 
-#: What a script that could not be started, or came to no end of its own, ends with.
+#: Exit code of a script that was not started, or has no code of its own.
 FAILED_CODE: Final = 1
 STDOUT, STDERR = "stdout", "stderr"
 
@@ -97,10 +97,10 @@ class BoundedOutput:
         self._dropped = 0
 
     def add(self, chunk: bytes) -> None:
-        room = self._half - len(self._head)
-        if room > 0:
-            self._head += chunk[:room]
-            chunk = chunk[room:]
+        space = self._half - len(self._head)
+        if space > 0:
+            self._head += chunk[:space]
+            chunk = chunk[space:]
         if not chunk:
             return
         self._tail.append(chunk)
@@ -295,11 +295,11 @@ def _parsed_status(status: bytes) -> Mapping[str, Any]:
     if not status:
         return {}
     try:
-        found = json.loads(status)
+        parsed = json.loads(status)
     except ValueError:
-        found = None
-    if isinstance(found, dict) and type(found.get("exit_code", 0)) is int:
-        return found
+        parsed = None
+    if isinstance(parsed, dict) and type(parsed.get("exit_code", 0)) is int:
+        return parsed
     return {"failure": f"How it ended is not known: {_FOREIGN_STATUS}"}
 
 

@@ -30,10 +30,10 @@ from wms.dags.scripts.workspace_copy import WorkspaceCopy
 from wms.dags.states import ScriptKind
 
 log = structlog.get_logger(__name__)
-#: A worker that is to stop must not go on taking runs: after so long another message does.
+#: Seconds for which one message takes runs, so that a worker can stop.
 TAKING_S: Final = 10.0
 _HEARTBEAT_S = 2.0
-#: So long an end waits for a database that is away; then the reaper ends the run.
+#: Seconds for which an end waits for the database; then the reaper ends the run.
 _RECORDING_S = 600.0
 _NO_SCRIPT = Script("", ())
 
@@ -142,13 +142,13 @@ def _with_files(
 ) -> Outcome:
     """Outcome with the changes that the script made in its directory."""
     try:
-        found = copy.collect(heartbeat=heartbeat)
+        collected = copy.collect(heartbeat=heartbeat)
         additions = debug_additions(run, script, result, now=timezone.now())
     except (WorkspaceTooLarge, InvalidInput, OSError) as error:
         failure = f"{result.failure} {error} Its files were not kept.".strip()
         return Outcome(replace(result, exit_code=result.exit_code or FAILED_CODE, failure=failure))
-    notes = "".join(f"[{note}]\n" for note in found.notes).encode()
-    changes = replace(found.changes, appended=additions)
+    notes = "".join(f"[{note}]\n" for note in collected.notes).encode()
+    changes = replace(collected.changes, appended=additions)
     return Outcome(replace(result, output=result.output + notes), changes, copy)
 
 

@@ -26,7 +26,7 @@ from wms.jobs.content.blobs import store_bytes
 
 #: The task that runs what is granted.
 SCRIPTS_TASK: Final = "wms.dags.scripts.run"
-#: So long a service that is not heard of keeps its runs.
+#: Lease of a run without a heartbeat.
 LEASE: Final = timedelta(seconds=60)
 
 _UNDER_WAY = (ScriptState.GRANTED, ScriptState.RUNNING)

@@ -144,8 +144,8 @@ def make_folder(path: Path) -> Path:
         pass
     except OSError as error:
         raise NoSlot(f"{path}: {error.strerror}") from None
-    found = path.lstat()
-    is_ours = stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid()
-    if not is_ours or found.st_mode & 0o022:
+    status = path.lstat()
+    is_ours = stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
+    if not is_ours or status.st_mode & 0o022:
         raise NoSlot(f"{path} is no folder of this account alone; remove it.")
     return path

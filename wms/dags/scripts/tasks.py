@@ -11,7 +11,7 @@ from wms.dags.scripts import running, service
 from wms.dags.scripts.conf import script_conf
 from wms.dags.scripts.service import SCRIPTS_TASK
 
-#: What a run may take besides its script: files before and after, a database that is away.
+#: Seconds of a run besides its script: files before and after, a database that is away.
 _BESIDES_S = 3600
 
 

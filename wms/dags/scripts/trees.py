@@ -92,8 +92,8 @@ def entries_of(folder: int) -> Iterator[Entry]:
 def _entries(folder: int, prefix: str, level: int) -> Iterator[Entry]:
     if level > MOST_LEVELS:
         raise WorkspaceTooLarge(f"There are directories more than {MOST_LEVELS} deep.")
-    with os.scandir(folder) as found:
-        for each in found:
+    with os.scandir(folder) as entries_here:
+        for each in entries_here:
             status = each.stat(follow_symlinks=False)
             entry = Entry(prefix + each.name, folder, each.name, status)
             yield entry
@@ -132,8 +132,8 @@ def _empty(top: int) -> None:
 
 def _folders_left(folder: int) -> list[str]:
     """Remove all entries but folders; the names of the folders."""
-    with os.scandir(folder) as found:
-        entries = [(each.name, each.is_dir(follow_symlinks=False)) for each in found]
+    with os.scandir(folder) as entries_here:
+        entries = [(each.name, each.is_dir(follow_symlinks=False)) for each in entries_here]
     for name, is_folder in entries:
         if not is_folder:
             with suppress(FileNotFoundError):

@@ -27,7 +27,7 @@ from wms.placement.requests import parse_request
 from wms.sites.words import advertised_names, offered_words
 from wms.taskqueues.policies import task_queue_policy
 
-#: A request may take so long, and so much longer for what it sends: a small one that takes long is
+#: Seconds for a request, and further ones for each MB: a small one that takes long is
 #: an attack or a mistake. A million nodes with as many arcs are 50 MB, and take half a minute.
 _CHECK_S, _CHECK_S_PER_MB = 5.0, 2.0
 #: Submit descriptions are text that people write; larger ones are a mistake.
@@ -89,10 +89,10 @@ def check_dag(
         checked.findings += faults
     if is_read and not dag.findings and not texts.faults:
         _check_nodes(checked, files, owner, deadline, allow_missing_files=allow_missing_files)
-    # What else such a line means is not known.
+    # Other faults of unreadable lines are meaningless.
     unreadable_lines = {(each.file, each.line) for each in texts.faults}
-    told = [each for each in checked.findings if (each.file, each.line) not in unreadable_lines]
-    checked.findings = sorted(dict.fromkeys([*texts.faults, *told]), key=finding_order)
+    findings = [each for each in checked.findings if (each.file, each.line) not in unreadable_lines]
+    checked.findings = sorted(dict.fromkeys([*texts.faults, *findings]), key=finding_order)
     checked.warnings = sorted(dict.fromkeys(checked.warnings), key=finding_order)[:MAX_FINDINGS]
     return checked
 
@@ -237,10 +237,10 @@ def _is_required_now(node: NodeSpec) -> bool:
 def _add_missing_file(checked: CheckedDag, node: NodeSpec, *, is_fault: bool) -> None:
     source_name = _SOURCE_NAMES.get(node.kind, "submit file")
     message = f"{source_name} {node.source} of node {node.name} was not uploaded"
-    told = checked.findings if is_fault else checked.warnings
-    if len(told) < MAX_FINDINGS:
+    findings = checked.findings if is_fault else checked.warnings
+    if len(findings) < MAX_FINDINGS:
         location, command = node.location, node.kind.upper()
-        told.append(Finding(message, file=location.file, line=location.line, command=command))
+        findings.append(Finding(message, file=location.file, line=location.line, command=command))
 
 
 def _source_text(
@@ -299,11 +299,11 @@ def _check_nodes(
     checked.warnings += warnings
     if owner is not None and uses_references(checked.submit_files.values()):
         of_sites = advertised_names()
-        told = unknown_references(
+        findings = unknown_references(
             checked.dag,
             checked.submit_files,
             of_dag=checked.description.attributes,
             of_sites=of_sites,
         )
-        # Before the first site is there, nobody can tell.
-        checked.warnings += told if of_sites else []
+        # Without any site nothing is known about their attributes.
+        checked.warnings += findings if of_sites else []

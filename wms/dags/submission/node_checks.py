@@ -26,9 +26,9 @@ from wms.sites.words import OfferedWords
 
 #: Nodes that run something other than jobs of a description.
 _WITHOUT_JOBS = frozenset({NodeKind.SUBDAG, NodeKind.DATA})
-#: So many jobs of a list are looked at for the first node of a description; then one of each.
+#: Jobs of a list that are checked for the first node of a description; later one of each.
 _MAX_CHECKED_JOBS = 1000
-#: Of the names of inputs and outputs so many characters are kept; what a name takes besides.
+#: Characters of file names that are kept, and the cost of a name besides its characters.
 _MAX_NAME_CHARACTERS = 512 * 1024 * 1024
 _COST_OF_NAME = 64
 
@@ -67,12 +67,12 @@ def check_nodes(
         if checker.is_full:
             checker.all_outputs_known = False
             break
-    # What a node at fault makes is not known: nothing is said of what it might have made.
+    # Outputs of faulty nodes are unknown: no missing inputs are reported then.
     missing = checker.files.missing(submit_files, uploaded) if checker.all_outputs_known else []
     warnings = dag_warnings(dag, submit_files, checker.needs.items(), offered, deadline)
     longest_s = offered.longest_s if offered else None
-    told = time_warnings(submit_files, checker.needs.items(), checker.durations, longest_s)
-    warnings = [*told, *warnings][:MAX_FINDINGS]
+    findings = time_warnings(submit_files, checker.needs.items(), checker.durations, longest_s)
+    warnings = [*findings, *warnings][:MAX_FINDINGS]
     # Nodes that share a description share its faults.
     faults = list(dict.fromkeys(checker.faults))[:MAX_FINDINGS]
     if allow_missing_files or _may_make_files(dag, submit_files):
@@ -98,7 +98,7 @@ class _Checker:
     ) -> None:
         self.faults: list[Finding] = []
         self.needs: dict[Needs, NodeSpec] = {}
-        #: Whether each node's outputs are known; else somebody has a fault to mend first.
+        #: Whether each node's outputs are known, that is no node is faulty.
         self.all_outputs_known = True
         self.files = _FileReferences()
         self.durations = LongestDurations()
@@ -220,11 +220,11 @@ class _FileReferences:
 
     required: dict[tuple[str, str, str, tuple[str, ...]], NodeSpec] = field(default_factory=dict)
     outputs: set[tuple[str, str, tuple[str, ...]]] = field(default_factory=set)
-    #: What items of queue statements are read from, with the node and the line.
+    #: Files that queue statements read items from, with the node and the line.
     item_files: list[tuple[NodeSpec, str, int]] = field(default_factory=list)
-    #: Of the node before: many nodes name the same.
+    #: Names of the previous node: many nodes have the same.
     last: tuple[Any, ...] = ()
-    #: So much text may still be kept, and then nothing is said of missing files.
+    #: Characters that may still be kept; at 0 missing files are not reported.
     remaining_characters: int = field(default_factory=lambda: _MAX_NAME_CHARACTERS)
 
     def add(self, node: NodeSpec, fields: Mapping[str, Any]) -> None:
@@ -262,7 +262,7 @@ class _FileReferences:
             return []
         there = {_joined(*location, name) for *location, names in self.outputs for name in names}
         there.update(uploaded)
-        found = (
+        missing_inputs = (
             Finding(
                 f"{command} of node {node.name} was not uploaded, and no node makes it: {name}",
                 file=submit_files[node.source].file,
@@ -271,12 +271,12 @@ class _FileReferences:
             for node, command, name, path, line in self._required_files()
             if path not in there
         )
-        told: dict[Finding, None] = {}
-        for each in found:
-            told[each] = None
-            if len(told) >= MAX_FINDINGS:
+        findings: dict[Finding, None] = {}
+        for each in missing_inputs:
+            findings[each] = None
+            if len(findings) >= MAX_FINDINGS:
                 break
-        return list(told)
+        return list(findings)
 
     def _required_files(self) -> Iterator[tuple[NodeSpec, str, str, str, int]]:
         """Files that nodes need: node, command, name, path, and the line or 0."""

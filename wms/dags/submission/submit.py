@@ -47,7 +47,7 @@ class DagSubmission:
     origin: Origin = TOP
     options: Mapping[str, Any] = field(default_factory=dict)
     resumption: Resumption = BY_DEFAULT
-    #: How long it may be checked; None: as long as the settings allow.
+    #: Deadline of the check; None for the limit of the settings.
     deadline: Deadline | None = None
 
     @property

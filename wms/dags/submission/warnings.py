@@ -23,7 +23,7 @@ from wms.sites.words import OfferedWords, UnknownWord
 
 _SIMILARITY = 0.8
 _ATTRIBUTE_OF = {name.lower(): name for name in ATTRIBUTES.values()}
-#: How else HTCondor and DIRAC call what has another name here.
+#: Names in HTCondor and DIRAC of things that have another name here.
 _ELSEWHERE = {
     "cputime": "+CPUTimeSeconds",
     "jobprio": "priority",
@@ -37,7 +37,7 @@ _ELSEWHERE = {
     "requestmemory": "request_memory",
     "userpriority": "priority",
 }
-#: What HTCondor's jobs have of their own, and here the DAG as a whole.
+#: Settings of single jobs in HTCondor that belong to the whole DAG here.
 _OF_THE_DAG = frozenset(
     {
         "accounting_group", "accountinggroup", "acctgroup", "concurrency_limits",
@@ -45,7 +45,7 @@ _OF_THE_DAG = frozenset(
     }
 )  # fmt: skip
 _PRIORITIES = frozenset({"priority", "prio"})
-#: So many different names of VARS are looked at.
+#: Names of VARS that are checked.
 _MOST_NAMES = 1000
 
 
@@ -135,7 +135,7 @@ def _macro_names(text: str) -> set[str]:
     try:
         return names_in(parse_template(text))
     except MacroError:
-        # A fault of its line, which is told by whoever fills it in.
+        # The renderer reports this fault with its line.
         return set()
 
 

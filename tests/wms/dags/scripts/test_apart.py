@@ -160,7 +160,7 @@ def test_links_are_not_followed_even_where_the_index_tells_nothing(copy_of, dag,
     (copy.files / "x").symlink_to(tmp_path)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(WorkspaceCopy, "_is_as_left", lambda *_: True)
+        patch.setattr(WorkspaceCopy, "_is_unchanged", lambda *_: True)
         copy.refresh("x", heartbeat=nothing)
 
     assert (tmp_path / "data").read_text() == "of root"
