@@ -1,4 +1,4 @@
-"""Numbers of submit descriptions: units, expressions, and what they may refer to."""
+"""Numbers of submit descriptions: units, expressions, and the attributes they may refer to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One bad DAG, or one bad site, is its own affair: the others go on."""
+"""Fault isolation: one bad DAG, or one bad site, does not hold up the others."""
 
 from __future__ import annotations
 

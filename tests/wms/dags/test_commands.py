@@ -1,4 +1,4 @@
-"""Which commands of HTCondor's count here, and what is told of the others."""
+"""Commands of HTCondor's submit descriptions: their effect here, and warnings about the others."""
 
 from __future__ import annotations
 

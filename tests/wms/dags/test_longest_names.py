@@ -1,4 +1,4 @@
-"""The longest names wherever one can be given: they run, and one byte more is refused."""
+"""Longest names of files, nodes and DAGs: they work, and one byte more is refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What becomes of needs that were understood: warnings, jobs, and where a DAG may go."""
+"""Needs of jobs after parsing: warnings, jobs, and the sites that a DAG may go to."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.wms.dags.test_queueing import Folder
+from tests.wms.dags.test_queue_statement import Folder
 from wms.dags.description import rendering
 from wms.dags.description.queue_statement import MAX_JOBS
 from wms.dags.description.rendering import (

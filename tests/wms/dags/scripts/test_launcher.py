@@ -1,4 +1,4 @@
-"""What tells the service how a script ended, and that a script cannot tell it in its place."""
+"""Status that the launcher reports to the service, and that a script cannot forge it."""
 
 from __future__ import annotations
 

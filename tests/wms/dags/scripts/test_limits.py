@@ -1,4 +1,4 @@
-"""What a script may use, and that all it started ends with it."""
+"""Resource limits of scripts, and the end of all processes that they started."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scripts as real processes, behind each fence that this host can put up."""
+"""Scripts as real processes, behind each fence that works on this host."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scripts of several owners on one host, one of whom means harm to the others, or to root."""
+"""Isolation of scripts: several owners on one host, one of whom attacks the others, or root."""
 
 from __future__ import annotations
 

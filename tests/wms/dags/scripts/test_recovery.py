@@ -1,4 +1,4 @@
-"""The service disturbed: cancelled, killed, two at once, with a database that goes away."""
+"""Recovery of the script service: cancelled runs, kills, two services at once, database away."""
 
 from __future__ import annotations
 

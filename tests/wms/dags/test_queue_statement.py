@@ -1,4 +1,4 @@
-"""`queue` statements: which jobs a description makes."""
+"""`queue` statements of submit descriptions: the jobs that they make."""
 
 from __future__ import annotations
 
