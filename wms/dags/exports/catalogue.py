@@ -42,7 +42,7 @@ EXPORTS: Mapping[str, Export] = {
 def export_name(dag: Dag, kind: str) -> str:
     """Name of the file: the one in the DAG file, else DAGMan's default name."""
     asked = dag.exports.get(kind, "")
-    return asked or f"{base_name(dag)}{_found(kind).suffix}"
+    return asked or f"{base_name(dag)}{_export_of_kind(kind).suffix}"
 
 
 def base_name(dag: Dag) -> str:
@@ -52,11 +52,11 @@ def base_name(dag: Dag) -> str:
 
 def export(dag: Dag, kind: str, *, now: datetime) -> Iterator[str]:
     """Text of a file, in pieces. Raises NotFound for an unknown kind."""
-    return _found(kind).lines(dag, now)
+    return _export_of_kind(kind).lines(dag, now)
 
 
-def _found(kind: str) -> Export:
-    found = EXPORTS.get(kind)
-    if found is None:
+def _export_of_kind(kind: str) -> Export:
+    known = EXPORTS.get(kind)
+    if known is None:
         raise NotFound(f"There is no export {kind!r}, only {', '.join(EXPORTS)}.")
-    return found
+    return known

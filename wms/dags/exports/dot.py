@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime
 
-from wms.dags.exports.rows import c_time
+from wms.dags.exports.status import c_time
 from wms.dags.models import Dag, Edge, Node
 from wms.dags.states import NodeKind, NodeState
 

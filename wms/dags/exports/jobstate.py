@@ -18,10 +18,10 @@ def lines(dag: Dag, now: datetime) -> Iterator[str]:
     Attempts are counted over all nodes, including those of the earlier runs that this one resumed.
     """
     for event in Timeline(dag).events():
-        yield f"{int(event.time.timestamp())} {_rest(event)}\n"
+        yield f"{int(event.time.timestamp())} {_fields(event)}\n"
 
 
-def _rest(event: TimelineEvent) -> str:
+def _fields(event: TimelineEvent) -> str:
     job = "-" if event.job is None else f"{event.job.cluster}.{event.job.process}"
     if event.name == "DAGMAN_STARTED":
         return f"INTERNAL *** DAGMAN_STARTED {job} ***"

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from datetime import datetime
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
+from django.db import connection
+
 from matching.classads import quote
-from wms.dags.exports.rows import c_time, stream
 from wms.dags.exports.sql import read_node_statuses
 from wms.dags.models import Dag
 from wms.dags.states import DAG_TERMINAL, NODE_IN_FLIGHT, DagState, DagStatus, NodeState
@@ -41,6 +42,8 @@ _NOTES = {
 }
 _READ_NODES = read_node_statuses(state.value for state in _COUNTED.values())
 
+_CHUNK = 2000
+
 
 class _Row(NamedTuple):
     name: str
@@ -59,7 +62,7 @@ def lines(dag: Dag, now: datetime) -> Iterator[str]:
     given = {"dag": dag.pk, "is_over": is_over, "in_flight": sorted(NODE_IN_FLIGHT)}
     width = len(_Row._fields)
     is_first = True
-    for row in stream(_READ_NODES, given):
+    for row in _stream(_READ_NODES, given):
         if is_first:
             yield _head(dag, now, row[width:])
             is_first = False
@@ -130,3 +133,17 @@ def _time(time: datetime) -> str:
 def _ad(kind: str, attributes: list[tuple[str, str]]) -> str:
     body = "".join(f"  {name} = {value}\n" for name, value in attributes)
     return f'[\n  Type = "{kind}";\n{body}]\n'
+
+
+def _stream(sql: str, parameters: Mapping[str, Any]) -> Iterator[tuple[Any, ...]]:
+    """Rows of one statement, fetched by the thousands through a server-side cursor."""
+    with connection.chunked_cursor() as cursor:
+        cursor.execute(sql, parameters)
+        while rows := cursor.fetchmany(_CHUNK):
+            yield from rows
+
+
+def c_time(time: datetime) -> str:
+    """Time as C's `ctime` writes it, in UTC: `Fri Nov 20 13:38:43 2026`."""
+    in_utc = time.astimezone(UTC)
+    return f"{in_utc:%a %b} {in_utc.day:2d} {in_utc:%H:%M:%S %Y}"

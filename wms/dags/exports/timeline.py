@@ -125,9 +125,9 @@ class Timeline:
             attempt.last_job = self._next_noop_id()
             yield self._event(change.time, "PRESKIP", attempt, attempt.last_job)
         elif change.is_from_ready:
-            yield from self._without_job(change, attempt)
+            yield from self._jobless_events(change, attempt)
         elif change.from_state == NodeState.SUBMITTED and change.event != "recall":
-            yield from self._job_part_ended(change, attempt)
+            yield from self._job_end_events(change, attempt)
         if change.ends_attempt:
             del self._by_node[change.node_id]
             attempt.has_ended = True
@@ -153,7 +153,7 @@ class Timeline:
         for job_change in self._early_job_changes.pop(cluster, ()):
             yield from self._job_events(job_change)
 
-    def _without_job(self, change: NodeChange, attempt: _Attempt) -> Iterator[TimelineEvent]:
+    def _jobless_events(self, change: NodeChange, attempt: _Attempt) -> Iterator[TimelineEvent]:
         """Events of a ready node that made no job: a NOOP, or a submission that failed for good."""
         if not change.is_noop:
             yield self._event(change.time, "SUBMIT_FAILURE", attempt, None)
@@ -163,7 +163,7 @@ class Timeline:
             yield self._event(change.time, name, attempt, job)
         yield self._event(change.time, "JOB_SUCCESS", attempt, None)
 
-    def _job_part_ended(self, change: NodeChange, attempt: _Attempt) -> Iterator[TimelineEvent]:
+    def _job_end_events(self, change: NodeChange, attempt: _Attempt) -> Iterator[TimelineEvent]:
         """Events after the last job of the node."""
         code = attempt.code
         if change.event == "succeed":

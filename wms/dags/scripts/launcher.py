@@ -33,7 +33,7 @@ _MOST_FAILURE = 300
 def main() -> None:
     status_fd = int(sys.argv[1])
     os.set_inheritable(status_fd, False)
-    _close_to_others()
+    _deny_inspection()
     spec = _read_spec()
     if spec["gate"]:
         # The script's account could not do it, and has it from us.
@@ -47,15 +47,15 @@ def main() -> None:
     try:
         process = _start(spec, path)
     except OSError as error:
-        _tell(status_fd, {"failure": _why(error, spec, path)[:_MOST_FAILURE]})
+        _report(status_fd, {"failure": _start_failure(error, spec, path)[:_MOST_FAILURE]})
         return
     _wait(process, wake_up)
-    _end_others(process, spec.get("uid"))
+    _kill_remaining(process, spec.get("uid"))
     process.wait()
-    _tell(status_fd, {"exit_code": process.returncode})
+    _report(status_fd, {"exit_code": process.returncode})
 
 
-def _close_to_others() -> None:
+def _deny_inspection() -> None:
     """Keep processes of the same account, as the script may be, from our memory and descriptors."""
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0):
@@ -73,7 +73,7 @@ def _read_spec() -> dict[str, Any]:
     return spec
 
 
-def _tell(status_fd: int, status: dict[str, Any]) -> None:
+def _report(status_fd: int, status: dict[str, Any]) -> None:
     os.write(status_fd, json.dumps(status).encode())
 
 
@@ -114,7 +114,7 @@ def _start(spec: dict[str, Any], path: str) -> subprocess.Popen[bytes]:
     )
 
 
-def _why(error: OSError, spec: dict[str, Any], path: str) -> str:
+def _start_failure(error: OSError, spec: dict[str, Any], path: str) -> str:
     """Reason why the script could not be started, for its author."""
     name = spec["executable"]
     if error.filename == spec["directory"]:
@@ -125,11 +125,12 @@ def _why(error: OSError, spec: dict[str, Any], path: str) -> str:
     if error.errno == errno.ENOEXEC:
         return f"{name} is no program, and its first line does not begin with #!"
     if error.errno in (errno.ENOENT, errno.ENOTDIR):
-        return f"the interpreter that the first line of {name} names is not there{_hint(path)}"
+        hint = _line_end_hint(path)
+        return f"the interpreter that the first line of {name} names is not there{hint}"
     return f"{name}: {error.strerror}"
 
 
-def _hint(path: str) -> str:
+def _line_end_hint(path: str) -> str:
     with contextlib.suppress(OSError), open(path, "rb") as file:
         if file.readline(256).endswith(b"\r\n"):
             return "; that line ends as on Windows, with a carriage return"
@@ -164,7 +165,7 @@ def _signal_group(process: subprocess.Popen[bytes], number: int) -> None:
         os.killpg(process.pid, number)
 
 
-def _end_others(process: subprocess.Popen[bytes], uid: int | None) -> None:
+def _kill_remaining(process: subprocess.Popen[bytes], uid: int | None) -> None:
     """Kill processes that the script has left: its group, and all others of its own account."""
     _signal_group(process, signal.SIGKILL)
     if not uid:

@@ -15,7 +15,7 @@ from wms.dags.scripts.service import SCRIPTS_TASK
 _BESIDES_S = 3600
 
 
-def _look_after(now: datetime) -> loops.CycleReport:
+def _reap_and_wake(now: datetime) -> loops.CycleReport:
     """End runs whose service was lost, and wake a service for those that wait."""
     lost = service.end_lost_runs(now)
     waits = service.has_free_runs(now)
@@ -25,7 +25,7 @@ def _look_after(now: datetime) -> loops.CycleReport:
 
 
 REAPER = loops.register(
-    loops.Loop("script-reaper", "wms.dags.scripts.reap", period_s=10, run_cycle=_look_after)
+    loops.Loop("script-reaper", "wms.dags.scripts.reap", period_s=10, run_cycle=_reap_and_wake)
 )
 
 

@@ -58,7 +58,7 @@ def opened(path: Path | str, *, at: int | None = None) -> Iterator[int]:
 
 
 def open_folder(path: Path | str, *, at: int | None = None) -> int:
-    """As `opened`, to be closed by the caller."""
+    """Descriptor of an opened folder, as `opened` gives it, to be closed by the caller."""
     descriptor = open_anyway(path, _FOLDER, at=at)
     # Root came in without this, but the account that the folder belongs to would not.
     mode = stat.S_IMODE(os.fstat(descriptor).st_mode)
