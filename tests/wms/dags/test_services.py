@@ -39,9 +39,7 @@ def test_a_held_dag_starts_nothing_more_and_lets_what_runs_finish(submit, alice:
     end(running)
     assert advance(dag).state == "held"
     assert states(dag) == {"A": "done", "B": "submitted", "C": "ready"}
-    held = Job.objects.get(name="B")
-    assert held.state_cause == "dag_held"
-    assert held.state_reason.endswith("wrong input")
+    assert Job.objects.get(name="B").state_reason == "the DAG is held: wrong input"
 
     release_dags([dag.pk], actor=Actor.person(alice))
     advance(dag)
@@ -144,14 +142,14 @@ def test_hold_and_remove_need_a_reason(submit, alice: User, action) -> None:
 def test_another_user_may_not_steer_a_dag(submit, charlie: User, action) -> None:
     dag = submit(TWO)
 
-    with pytest.raises(NotPermitted, match="charlie"):
+    with pytest.raises(NotPermitted, match="charlie may not steer DAG"):
         action([dag.pk], actor=Actor.person(charlie), reason="mine now")
 
     assert not DagEvent.objects.filter(actor="charlie").exists()
 
 
 def test_a_dag_that_does_not_exist_is_not_found(sam: User) -> None:
-    with pytest.raises(NotFound, match="DAG 77"):
+    with pytest.raises(NotFound, match="There is no DAG 77"):
         hold_dags([77], actor=Actor.person(sam), reason="x")
 
 

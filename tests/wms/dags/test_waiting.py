@@ -68,10 +68,9 @@ def test_a_dag_that_stands_still_is_told_with_its_reason(
 def test_the_limit_that_is_full_is_named(people: SimpleNamespace) -> None:
     dag = _limited(people, {"max_jobs": 1})
 
-    (obstacle,) = _told(dag, "A3")
-
-    assert obstacle.kind == "limit"
-    assert "at most 1" in obstacle.message
+    assert [(each.kind, each.message) for each in _told(dag, "A3")] == [
+        ("limit", "at most 1 at once")
+    ]
 
 
 def test_a_full_category_keeps_only_its_own_nodes_back(people: SimpleNamespace) -> None:
@@ -79,8 +78,7 @@ def test_a_full_category_keeps_only_its_own_nodes_back(people: SimpleNamespace) 
 
     [told] = _told(dag, "A2")
 
-    assert told.kind == "category"
-    assert "category heavy" in told.message
+    assert (told.kind, told.message) == ("category", "at most 0 of category heavy at once")
     assert [each.kind for each in _told(dag, "A3")] == ["jobs"]
 
 
