@@ -10,7 +10,7 @@ from datetime import datetime
 from django.db.models import Max
 
 from wms.core.models import InboxEntry
-from wms.dags.lifecycle import NEWS_TOPIC as DAG_TOPIC
+from wms.dags.lifecycle import NOTIFICATION_TOPIC as DAG_TOPIC
 from wms.dags.models import Dag, DagEvent
 from wms.dags.states import DAG_TERMINAL
 from wms.failures.lifecycle import FAILING_TOPIC, NEW_TOPIC, REGRESSED_TOPIC

@@ -33,7 +33,7 @@ from wms.dags.engine.starting import start_waiting
 from wms.dags.engine.submitting import submit_ready
 from wms.dags.engine.timers import fire_timers
 from wms.dags.models import Dag
-from wms.dags.scripts.asking import grant
+from wms.dags.scripts.run_requests import grant_runs
 from wms.dags.states import DAG_TERMINAL, DagCause, DagState
 from wms.jobs import operations as jobs
 from wms.jobs.states import JobCause
@@ -126,7 +126,7 @@ def advance(dag_id: int, *, now: datetime) -> Advance:
         with Round(dag, now) as round_:
             has_more = _act(round_, batch) or batch.has_more
         if has_more:
-            lifecycle.tell_engine(dag_id)
+            lifecycle.notify_engine(dag_id)
     return Advance.MORE if has_more else Advance.DONE
 
 
@@ -147,7 +147,7 @@ def _act(round_: Round, batch: InboxBatch) -> bool:
     if round_.aborted_by is not None:
         begin_ending(round_, ending_of_abort(round_.aborted_by))
         return False
-    grant(round_)
+    grant_runs(round_)
     _conclude(round_)
     return has_more
 

@@ -197,7 +197,7 @@ def _start_final(round_: Round, final: Node) -> bool:
     if dag.site_id is None and dag.ending_event == EndingEvent.REMOVE:
         return False
     round_.move("make ready", [final.pk], ready_rank=round_.number)
-    lifecycle.tell_to_begin(dag.pk)
+    lifecycle.notify_engine_to_start(dag.pk)
     return True
 
 

@@ -27,7 +27,7 @@ from wms.dags.engine.round import NodeOutcome, Round, nodes_by_id
 from wms.dags.engine.settling import PlainEnds, attempt_of, begin, settle_plain
 from wms.dags.engine.sql import READ_JOB_EVENTS, TAKE_ENTRIES
 from wms.dags.models import Dag, Node, ScriptRun
-from wms.dags.scripts.asking import ask_again, defers
+from wms.dags.scripts.run_requests import defer_delay_s, request_deferred_run
 from wms.dags.states import DagState, NodeCause, NodeState, ScriptKind
 from wms.placement.models import PlacementRequest
 
@@ -162,9 +162,9 @@ def _outcomes_of_scripts(round_: Round, run_ids: Sequence[int]) -> list[NodeOutc
         node = nodes[run.node_id]
         if run.kind == ScriptKind.HOLD or not _is_current(run, node):
             continue
-        defer_s = defers(run, node)
+        defer_s = defer_delay_s(run, node)
         if defer_s is not None:
-            ask_again(round_, run, defer_s)
+            request_deferred_run(round_, run, defer_s)
             continue
         outcomes.append(_outcome_of_script(round_, run, node))
         if run.kind == ScriptKind.PRE:

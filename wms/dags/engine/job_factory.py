@@ -11,7 +11,6 @@ from matching.needs import Needs
 from matching.resources import offer_refusal
 from matching.substitution import Evaluator
 from matching.unmatched_reasons import grouped_reasons
-from wms.dags.description.bounded_references import Evaluate, bounded
 from wms.dags.description.job_fields import text_length
 from wms.dags.description.needs import MAX_DIFFERENT_NEEDS
 from wms.dags.description.rendering import (
@@ -19,9 +18,10 @@ from wms.dags.description.rendering import (
     Identity,
     NodeContext,
     Renderer,
-    Surroundings,
+    SiteValues,
 )
 from wms.dags.description.submit_file import SubmitFile, from_dict
+from wms.dags.description.timed_evaluation import Evaluate, with_time_limit
 from wms.dags.engine.earlier_attempts import avoided_hosts, avoided_sites
 from wms.dags.engine.node_features import PLAIN, Features, features_of
 from wms.dags.engine.throttles import ReadyNode
@@ -29,7 +29,7 @@ from wms.dags.engine.workspace_texts import LateDescriptions, NoDescription, Par
 from wms.dags.models import Dag, SubmitDescription
 from wms.dags.negotiation.requests import requests_of
 from wms.dags.reading.dag_jobs import jobs_of
-from wms.dags.scripts.asking import status_now
+from wms.dags.scripts.run_requests import current_status
 from wms.jobs.specs import JobSpec
 from wms.sites.selectors import offered_resource, queues_of
 from wms.taskqueues.models import TaskQueue, WaitingJob
@@ -113,7 +113,7 @@ class _JobFactory:
     def __init__(self, dag: Dag, nodes: Sequence[ReadyNode]) -> None:
         features = {node.pk: features_of(node.features) for node in nodes if node.features}
         self._dag = dag
-        self._status = status_now(dag)
+        self._status = current_status(dag)
         self._features = features
         self._identity = Identity(
             owner=dag.owner.username,
@@ -121,7 +121,7 @@ class _JobFactory:
             cpu_segments_s=task_queue_policy().cpu_segments_s,
             batch_name=dag.name,
         )
-        self._surroundings = Surroundings(dag.environment, dag.match_attributes, _evaluator(dag))
+        self._surroundings = SiteValues(dag.environment, dag.match_attributes, _evaluator(dag))
         self._bind = _binder(dag)
         self._parents = Parents(nodes)
         self._renderers: dict[tuple[object, str], Renderer] = {}
@@ -225,4 +225,4 @@ def _evaluator(dag: Dag) -> Evaluate:
         [request] = requests_of(Dag.objects.filter(pk=dag.pk))
         return Evaluator(request.expressions, request.values, dag.match_attributes)
 
-    return bounded(lambda text, own: made()(text, own))
+    return with_time_limit(lambda text, own: made()(text, own))

@@ -13,7 +13,7 @@ from wms.dags.engine.node_features import features_of
 from wms.dags.engine.node_work import work_of, write_work
 from wms.dags.engine.round import Round
 from wms.dags.models import Dag, Node, NodeWork
-from wms.dags.scripts.asking import Wanted, ask, code_of
+from wms.dags.scripts.run_requests import ScriptRequest, job_end_code, request_runs
 from wms.dags.states import NodeKind, ScriptKind
 from wms.jobs import operations as jobs
 from wms.jobs.models import Job
@@ -50,7 +50,7 @@ def note_ends(round_: Round, node: Node, ends: Sequence[NodeJobEvent]) -> Cluste
     left = work.jobs_left - len(ends)
     failures = [event for event in ends if event.event != "complete"]
     if failures and work.failure_code is None:
-        work.failure_code = code_of(failures[0].event, failures[0].facts)
+        work.failure_code = job_end_code(failures[0].event, failures[0].facts)
         work.failure_reason = failures[0].reason
     work.jobs_failed += len(failures)
     is_lost = work.jobs_failed > _tolerated(node, work)
@@ -73,12 +73,12 @@ def note_holds(
         work.hold_count += len(holds[node.job_id or 0])
         works.append(work)
         if features_of(node.features).script(ScriptKind.HOLD) is not None:
-            wanted += [Wanted(node, ScriptKind.HOLD) for _ in holds[node.job_id or 0]]
+            wanted += [ScriptRequest(node, ScriptKind.HOLD) for _ in holds[node.job_id or 0]]
         limit = round_.options.max_job_holds
         if limit and work.hold_count >= limit:
             _kill_rest(round_, node, why=f"its jobs were held {work.hold_count} times")
     write_work(works, "hold_count")
-    ask(round_, wanted)
+    request_runs(round_, wanted)
 
 
 def note_updates(
@@ -100,7 +100,7 @@ def note_provisioned(dag: Dag, provisioners: Collection[Node]) -> None:
     for work in works:
         work.is_provisioned = True
     write_work(works, "is_provisioned")
-    lifecycle.tell_to_begin(dag.pk)
+    lifecycle.notify_engine_to_start(dag.pk)
 
 
 def _says_ready(facts: Mapping[str, Any]) -> bool:

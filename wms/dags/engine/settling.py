@@ -14,7 +14,7 @@ from wms.dags.engine.node_work import work_of
 from wms.dags.engine.round import NodeOutcome, Round, nodes_by_id
 from wms.dags.models import Node, NodeEvent, Rescue
 from wms.dags.rescue.rescue_files import write_save_point
-from wms.dags.scripts.asking import Wanted, ask
+from wms.dags.scripts.run_requests import ScriptRequest, request_runs
 from wms.dags.states import DagState, NodeCause, NodeState, ScriptKind
 
 #: The nodes of an endless chain that run nothing would keep the engine with one DAG.
@@ -53,7 +53,7 @@ def settle(round_: Round, outcomes: Sequence[NodeOutcome]) -> None:
         outcomes = begin(round_, released) if round_.aborted_by is None else []
         if not outcomes:
             return
-    lifecycle.tell_to_begin(round_.dag.pk)
+    lifecycle.notify_engine_to_start(round_.dag.pk)
 
 
 def settle_plain(round_: Round, ends: PlainEnds) -> list[int]:
@@ -101,7 +101,7 @@ def begin(round_: Round, node_ids: Iterable[int]) -> list[NodeOutcome]:
             attempt = attempt_of(round_, node, features)
             outcomes.append(NodeOutcome(node, after_job(attempt, 0), has_jobs=False))
     round_.move("start pre", [node.pk for node in with_pre])
-    ask(round_, [Wanted(node, ScriptKind.PRE) for node in with_pre])
+    request_runs(round_, [ScriptRequest(node, ScriptKind.PRE) for node in with_pre])
     return outcomes
 
 
@@ -176,10 +176,10 @@ def _pass_pre(round_: Round, outcomes: Sequence[NodeOutcome]) -> list[int]:
 
 def _run_post(round_: Round, outcomes: Sequence[NodeOutcome]) -> None:
     moved = set(round_.move("start post", [outcome.node.pk for outcome in outcomes]))
-    ask(
+    request_runs(
         round_,
         [
-            Wanted(v.node, ScriptKind.POST, v.decision.code, v.has_jobs)
+            ScriptRequest(v.node, ScriptKind.POST, v.decision.code, v.has_jobs)
             for v in outcomes
             if v.node.pk in moved
         ],

@@ -48,7 +48,7 @@ def _make_ready(round_: Round) -> set[str]:
         .values_list("pk", flat=True)[:_MOST]
     )
     if len(roots) == _MOST:
-        lifecycle.tell_to_begin(round_.dag.pk)
+        lifecycle.notify_engine_to_start(round_.dag.pk)
     round_.move("make ready", list(roots), ready_rank=round_.number)
     return {NodeKind.PROVISIONER, NodeKind.SERVICE, *COUNTED_KINDS}
 

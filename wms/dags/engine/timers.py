@@ -17,7 +17,7 @@ from wms.dags.engine.node_work import inner_of_nodes, requests_of_nodes
 from wms.dags.engine.round import Round
 from wms.dags.engine.throttles import dags_waiting_for_capacity
 from wms.dags.models import Dag, Node, NodeTimer, ScriptRun
-from wms.dags.scripts.asking import due_dags
+from wms.dags.scripts.run_requests import dags_with_due_scripts
 from wms.dags.states import DAG_TERMINAL, DagState, NodeState
 from wms.jobs import operations as jobs
 from wms.jobs.models import Attempt
@@ -31,15 +31,15 @@ _MOST = 500
 def run_cycle(now: datetime) -> dict[str, Any]:
     """Tell the engine of the DAGs for which the time has come."""
     timed = set(_due_timers(now).values_list("dag_id", flat=True))
-    deferred = set(due_dags(now))
+    deferred = set(dags_with_due_scripts(now))
     waiting = set(dags_waiting_for_capacity())
-    lifecycle.tell_engine(*sorted(timed | deferred | waiting))
+    lifecycle.notify_engine(*sorted(timed | deferred | waiting))
     soon = now + timedelta(seconds=SOON_S)
     return {
         "timers": len(timed),
         "deferred": len(deferred),
         "waiting": len(waiting),
-        "soon": _due_timers(soon).exists() or due_dags(soon).exists(),
+        "soon": _due_timers(soon).exists() or dags_with_due_scripts(soon).exists(),
     }
 
 

@@ -19,7 +19,7 @@ from wms.dags.engine.node_clusters import note_provisioned
 from wms.dags.engine.node_work import write_work
 from wms.dags.engine.round import Round
 from wms.dags.engine.settling import finish
-from wms.dags.language.bounds import MAX_RETRIES, MAX_VARIABLES
+from wms.dags.language.size_limits import MAX_RETRIES, MAX_VARIABLES
 from wms.dags.models import Dag, Edge, Node, NodeWork
 from wms.dags.services.dags import locked_dags, refuse_second_run
 from wms.dags.services.sql import FIND_LOST_PARENTS, FIND_WITH_DESCENDANTS, RECOUNT_PARENTS
@@ -82,7 +82,7 @@ def rerun_nodes(
         # An inner DAG that was done runs again from its beginning, one that failed from its rescue.
         write_work([NodeWork(node_id=pk, is_fresh=True) for pk in done_inner], "is_fresh")
         _count_anew(round_, moved)
-        lifecycle.tell_to_begin(dag.pk)
+        lifecycle.notify_engine_to_start(dag.pk)
         _audit("rerun node", dag, names, actor, reason)
         return Applied(moved, sorted(set(below).difference(moved)))
 
@@ -112,7 +112,7 @@ def mark_nodes(
             _recount(_children(moved))
         else:
             finish(round_, [], moved)
-        lifecycle.tell_to_begin(dag.pk)
+        lifecycle.notify_engine_to_start(dag.pk)
         _audit("mark node done" if as_done else "mark node failed", dag, names, actor, reason)
         return Applied(moved, sorted(set(chosen).difference(moved)))
 
@@ -153,7 +153,7 @@ def change_nodes(
             node.priority = node.priority if priority is None else priority
             node.max_retries = node.max_retries if max_retries is None else max_retries
         Node.objects.bulk_update(nodes, ["variables", "priority", "max_retries"], batch_size=500)
-        lifecycle.tell_engine(dag.pk)
+        lifecycle.notify_engine(dag.pk)
         _audit("change node", dag, names, actor, reason)
         return Applied(chosen)
 

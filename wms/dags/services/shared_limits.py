@@ -102,4 +102,4 @@ def _tell(limit: SharedLimit) -> None:
         dags = dags.filter(owner_id=limit.owner_id)
     if limit.site_id is not None:
         dags = dags.filter(site_id=limit.site_id)
-    lifecycle.tell_engine(*dags.order_by("pk").values_list("pk", flat=True))
+    lifecycle.notify_engine(*dags.order_by("pk").values_list("pk", flat=True))

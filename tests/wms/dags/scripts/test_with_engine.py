@@ -1,4 +1,4 @@
-"""Engine and service together: nodes whose scripts make what their jobs need."""
+"""Engine and script service together: nodes whose scripts make files that their jobs need."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The arcs as they are read: a number for each, so that millions take little room."""
+"""Table of a DAG's arcs while its files are parsed, packed so that millions fit into memory."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from itertools import islice
 from operator import eq
 
 from wms.dags.language.faults import Fault
-from wms.dags.language.spec import Arcs, Place
+from wms.dags.language.spec import Arcs, SourceLocation
 
 #: An arc is parent, child and weakness in one number, so that sorting brings pairs together.
 _PARENT_BITS = 33
 _CHILD_MASK = (1 << 32) - 1
 
 
-class ArcBook:
-    """All arcs that the lines of the files ask for, repeated ones included, with their lines."""
+class ArcTable:
+    """All arcs that PARENT and CONNECT lines ask for, repeated ones included, with their lines."""
 
     def __init__(self, max_arcs: int) -> None:
         self.keys = array("Q")
         self.lines = array("I")
         self.max_arcs = max_arcs
-        #: From which arc on which file is read.
+        #: Number of the first arc of each file, parallel to `_files`.
         self._starts: list[int] = []
         self._files: list[str] = []
         self._file = ""
@@ -33,24 +33,29 @@ class ArcBook:
         return len(self.keys)
 
     def add(self, parent: int, child: int, file: str, line: int) -> None:
-        """Take one strong arc."""
+        """Add one strong arc."""
         if file is not self._file or len(self.keys) >= self.max_arcs:
             self._prepare(1, file)
         self.keys.append(parent << _PARENT_BITS | child << 1)
         self.lines.append(line)
 
     def add_product(
-        self, parents: Sequence[int], children: Sequence[int], place: Place, *, is_weak: bool
+        self,
+        parents: Sequence[int],
+        children: Sequence[int],
+        location: SourceLocation,
+        *,
+        is_weak: bool,
     ) -> None:
-        """Take the arcs from each of the parents to each of the children. Raises Fault."""
+        """Add the arcs from each of the parents to each of the children. Raises Fault."""
         count = len(parents) * len(children)
-        self._prepare(count, place.file)
+        self._prepare(count, location.file)
         self._has_weak = self._has_weak or is_weak
         ends = [child << 1 | is_weak for child in children]
         for parent in parents:
             start = parent << _PARENT_BITS
             self.keys.extend([start | end for end in ends])
-        self.lines.extend(array("I", [place.line]) * count)
+        self.lines.extend(array("I", [location.line]) * count)
 
     def _prepare(self, count: int, file: str) -> None:
         if len(self.keys) + count > self.max_arcs:
@@ -60,22 +65,22 @@ class ArcBook:
             self._files.append(file)
             self._file = file
 
-    def ends_since(self, start: int) -> tuple[set[int], set[int]]:
-        """Which nodes are parents, and which are children, in the arcs from number `start` on."""
+    def endpoints_since(self, start: int) -> tuple[set[int], set[int]]:
+        """Parents, and children, of the arcs from number `start` on."""
         keys = self.keys[start:]
         return (
             {key >> _PARENT_BITS for key in keys},
             {(key >> 1) & _CHILD_MASK for key in keys},
         )
 
-    def place_of(self, parent: int, child: int) -> Place:
-        """Where an arc was asked for first."""
+    def location_of(self, parent: int, child: int) -> SourceLocation:
+        """File and line where an arc was asked for first."""
         keys = (parent << _PARENT_BITS | child << 1 | is_weak for is_weak in (0, 1))
         at = min(self.keys.index(key) for key in keys if key in self.keys)
-        return Place(self._files[bisect_right(self._starts, at) - 1], self.lines[at])
+        return SourceLocation(self._files[bisect_right(self._starts, at) - 1], self.lines[at])
 
-    def once(self) -> Arcs:
-        """Every pair once, by parent and child; a strong arc wins over a weak one."""
+    def distinct(self) -> Arcs:
+        """Each pair of nodes once, by parent and child; a strong arc wins over a weak one."""
         keys = sorted(self.keys)
         if self._has_weak or any(map(eq, keys, islice(keys, 1, None))):
             keys = list(_first_of_pairs(keys))

@@ -1,4 +1,4 @@
-"""Scripts of several owners on one host, one of whom means harm to the others, or to root."""
+"""Isolation of scripts: several owners on one host, one of whom attacks the others, or root."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from tests.wms.dags.scripts.conftest import done, files_of, put, said
 from wms.core.models import User
 from wms.dags.models import Dag
 from wms.dags.scripts.conf import script_conf
-from wms.dags.scripts.files import WorkspaceCopy
 from wms.dags.scripts.trees import remove_tree
+from wms.dags.scripts.workspace_copy import WorkspaceCopy
 from wms.jobs.operations import create_workspace
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -84,9 +84,9 @@ def copy_of(slot, dag):
     configured = script_conf()
     put(dag, "d/data", "right")
     first = make()
-    first.refresh("", pulse=nothing)
-    first.collect(pulse=nothing)
-    first.settle()
+    first.refresh("", heartbeat=nothing)
+    first.collect(heartbeat=nothing)
+    first.confirm()
     return make
 
 
@@ -122,7 +122,7 @@ def test_a_copy_that_is_not_as_it_was_left_is_made_anew(copy_of, harm):
     harm(copy_of().files)
 
     copy = copy_of()
-    copy.refresh("", pulse=nothing)
+    copy.refresh("", heartbeat=nothing)
 
     assert [each.name for each in copy.files.rglob("*")] == ["d", "data"]
     assert (copy.files / "d" / "data").read_text() == "right"
@@ -132,7 +132,7 @@ def test_a_copy_that_is_as_it_was_left_is_kept(copy_of):
     before = (copy_of().files / "d" / "data").stat().st_ino
 
     copy = copy_of()
-    copy.refresh("", pulse=nothing)
+    copy.refresh("", heartbeat=nothing)
 
     assert (copy.files / "d" / "data").stat().st_ino == before
 
@@ -145,7 +145,7 @@ def test_a_folder_that_became_a_link_is_not_followed(copy_of, dag, tmp_path):
     put(dag, "d/more", "new")
     put(dag, "d/data", "newer")
 
-    copy_of().refresh("d", pulse=nothing)
+    copy_of().refresh("d", heartbeat=nothing)
 
     assert [each.name for each in tmp_path.iterdir() if each.name in ("data", "more")] == ["data"]
     assert (tmp_path / "data").read_text() == "of root"
@@ -155,13 +155,13 @@ def test_a_folder_that_became_a_link_is_not_followed(copy_of, dag, tmp_path):
 def test_links_are_not_followed_even_where_the_index_tells_nothing(copy_of, dag, slot, tmp_path):
     (tmp_path / "data").write_text("of root")
     copy = copy_of()
-    copy.refresh("", pulse=nothing)
+    copy.refresh("", heartbeat=nothing)
     put(dag, "x/data", "new")
     (copy.files / "x").symlink_to(tmp_path)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(WorkspaceCopy, "_is_as_left", lambda *_: True)
-        copy.refresh("x", pulse=nothing)
+        patch.setattr(WorkspaceCopy, "_is_unchanged", lambda *_: True)
+        copy.refresh("x", heartbeat=nothing)
 
     assert (tmp_path / "data").read_text() == "of root"
 
@@ -170,7 +170,7 @@ def test_an_index_that_was_not_written_out_costs_a_copy_only(copy_of, slot):
     slot.index.write_text("")
 
     copy = copy_of()
-    copy.refresh("", pulse=nothing)
+    copy.refresh("", heartbeat=nothing)
 
     assert (copy.files / "d" / "data").read_text() == "right"
     assert json.loads(slot.index.read_text())["files"].keys() == {"d/data"}
@@ -182,8 +182,9 @@ def test_a_script_that_digs_deep_has_failed_and_is_cleared_away(works, ask):
     run = done(ask(f"exec python3 -c '{dig}'"))
 
     assert run.exit_code == 1
-    assert "more than 128 deep" in run.failure
-    assert said(done(ask("ls -d d* 2>/dev/null; echo clean"))) == "clean\n"
+    assert "128 deep" in run.failure
+    listing = done(ask("ls -d d* 2>/dev/null; echo clean"))
+    assert said(listing) == "clean\n"
 
 
 def test_deep_and_closed_folders_are_removed(tmp_path):
@@ -216,7 +217,7 @@ def test_what_outlived_a_lost_service_is_ended_before_the_next_script(works, slo
     )
     slot.mark.touch()
 
-    slot.take_over()
+    slot.clean_up()
 
     assert left.wait(timeout=5) == -9
 
@@ -225,6 +226,6 @@ def test_copies_of_before_are_removed_from_a_slot(slot):
     old = slot.folder / "workspace-7" / "files"
     old.mkdir(parents=True)
 
-    slot.take_over()
+    slot.clean_up()
 
     assert not old.parent.exists()

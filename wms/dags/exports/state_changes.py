@@ -1,4 +1,4 @@
-"""The events of a DAG's run as the tables have them: five streams, each ordered by time."""
+"""State changes of a DAG's run, read from the tables as five streams, each ordered by time."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class NodeChange(NamedTuple):
 
     @property
     def is_from_ready(self) -> bool:
-        """It went on from the ready queue, but not to a PRE script or into the queue of jobs."""
+        """Whether it left the ready state without a PRE script and without a submission."""
         return self.from_state == NodeState.READY and self.event in {
             "succeed",
             "start post",
@@ -56,7 +56,7 @@ class NodeChange(NamedTuple):
 
     @property
     def ends_attempt(self) -> bool:
-        """Whether nothing more of this attempt of the node follows."""
+        """Whether this attempt of the node is over."""
         return self.to_state in NODE_TERMINAL or self.event == "retry"
 
 
@@ -74,12 +74,12 @@ class JobChange(NamedTuple):
 
     @property
     def cluster(self) -> int:
-        """The first job of its cluster, which is itself if it is alone."""
+        """First job of its cluster, which is the job itself if it is alone."""
         return self.cluster_id or self.job_id
 
 
 class ScriptStart(NamedTuple):
-    """A script began; repetitions after DEFER are not told."""
+    """A script began; repetitions after DEFER are left out."""
 
     time: datetime
     node_id: int
@@ -100,7 +100,7 @@ class ScriptEnd(NamedTuple):
 
     @property
     def is_deferred(self) -> bool:
-        """It said "not yet", and is run again."""
+        """Whether its exit code means "not yet", so that it is run again."""
         status = self.pre_defer if self.kind == ScriptKind.PRE else self.post_defer
         return status == self.exit_code
 
@@ -108,25 +108,31 @@ class ScriptEnd(NamedTuple):
 Change: TypeAlias = DagChange | NodeChange | JobChange | ScriptStart | ScriptEnd
 
 
-class Order:
-    """The order of changes: by time, and of one instant a cause before what it leads to."""
+class ChangeOrder:
+    """Order of changes: by time, and at the same instant a cause before its effect."""
 
     _RANKS = {JobChange: 1, ScriptEnd: 2, NodeChange: 3, ScriptStart: 4}
 
     @classmethod
-    def of(cls, change: Change) -> tuple[datetime, int]:
-        """The key to sort by."""
+    def key(cls, change: Change) -> tuple[datetime, int]:
+        """Sort key of a change."""
         if isinstance(change, DagChange):
             return change.time, 5 if change.is_end else 0
         return change.time, cls._RANKS[type(change)]
 
 
-def sources_of(dag: Dag) -> list[Iterator[Change]]:
-    """The five streams; each is one query, sent when the first of its rows is asked for."""
-    return [_dag(dag), _nodes(dag), _jobs(dag), _script_starts(dag), _script_ends(dag)]
+def change_streams(dag: Dag) -> list[Iterator[Change]]:
+    """The five streams; each is one query, sent when its first row is read."""
+    return [
+        _dag_changes(dag),
+        _node_changes(dag),
+        _job_changes(dag),
+        _script_starts(dag),
+        _script_ends(dag),
+    ]
 
 
-def _dag(dag: Dag) -> Iterator[Change]:
+def _dag_changes(dag: Dag) -> Iterator[Change]:
     rows = DagEvent.objects.filter(dag=dag, event__in=(*_BEGINNINGS, *_ENDINGS))
     has_begun = False
     for time, event in rows.order_by("created_at", "pk").values_list("created_at", "event"):
@@ -137,7 +143,7 @@ def _dag(dag: Dag) -> Iterator[Change]:
         yield DagChange(time, event)
 
 
-def _nodes(dag: Dag) -> Iterator[Change]:
+def _node_changes(dag: Dag) -> Iterator[Change]:
     rows = (
         NodeEvent.objects.filter(dag=dag)
         .exclude(event__in=("make ready", "give up"))
@@ -150,7 +156,7 @@ def _nodes(dag: Dag) -> Iterator[Change]:
     yield from _rows(NodeChange, rows.iterator(chunk_size=_CHUNK))
 
 
-def _jobs(dag: Dag) -> Iterator[Change]:
+def _job_changes(dag: Dag) -> Iterator[Change]:
     rows = (
         job_events_of(dag.pk)
         .order_by("created_at", "pk")
@@ -194,7 +200,7 @@ def _rows(kind: Callable[..., Change], rows: Iterable[tuple[Any, ...]]) -> Itera
 
 
 def earlier_attempts(dag: Dag) -> int:
-    """How many attempts of nodes there were in the runs before this one, all together."""
+    """Number of attempts of all nodes in the runs before this one."""
     if dag.previous_run_id is None:
         return 0
     with connection.cursor() as cursor:

@@ -1,40 +1,40 @@
-"""What the nodes run: their descriptions, once all of them are known."""
+"""Resolution of node sources: names of descriptions and files become keys and paths."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from wms.dags.language.faults import Fault
-from wms.dags.language.reading import Reading
+from wms.dags.language.parse_state import ParseState
 from wms.dags.language.spec import NodeSpec
 from wms.dags.rescue.names import rescue_fault
 from wms.dags.states import NodeKind
 
 _WITHOUT_DESCRIPTION = frozenset({NodeKind.SUBDAG, NodeKind.DATA})
-#: How the description of DAGMan's own job ends, which condor_submit_dag writes beside a DAG file.
+#: Suffix of DAGMan's own submit description, which condor_submit_dag writes.
 _OF_A_DAG = ".condor.sub"
 
 
-def settle_sources(reading: Reading) -> None:
-    """Make keys and paths of what the nodes call their sources.
+def resolve_sources(state: ParseState) -> None:
+    """Replace the source of each node by the key of a description or the path of a file.
 
-    A name is that of a description of the node's own scope, else of one around it, else of a file.
+    A name is that of a description in the node's own scope, else in one around it, else of a file.
     """
-    for node in reading.specs:
-        if node.source in reading.spec.descriptions:
+    for node in state.specs:
+        if node.source in state.spec.descriptions:
             continue
-        if reading.shared and node.kind not in _WITHOUT_DESCRIPTION:
-            key = _shared(reading, node.name, node.source)
+        if state.shared and node.kind not in _WITHOUT_DESCRIPTION:
+            key = _shared_description(state, node.name, node.source)
             if key:
                 node.source = key
                 continue
         try:
             _refuse_description_of_dag(node)
-            node.source = reading.path(node.directory, node.source)
+            node.source = state.path(node.directory, node.source)
             if node.kind is NodeKind.SUBDAG and (fault := rescue_fault([node.source])):
                 raise Fault(f"rescues of this DAG could not be stored: {fault}")
         except Fault as error:
-            reading.told.fault(str(error), node.place, node.kind.upper())
+            state.collector.add_fault(str(error), node.location, node.kind.upper())
             node.source = ""
 
 
@@ -44,16 +44,16 @@ def _refuse_description_of_dag(node: NodeSpec) -> None:
         raise Fault(f"{node.source} is DAGMan's own: use SUBDAG EXTERNAL, with {dag_file}")
 
 
-def _shared(reading: Reading, name: str, source: str) -> str:
-    for prefix in _prefixes(name, len(reading.dag_files) > 1):
-        key = reading.shared.get(prefix, {}).get(source)
+def _shared_description(state: ParseState, name: str, source: str) -> str:
+    for prefix in _scope_prefixes(name, len(state.dag_files) > 1):
+        key = state.shared.get(prefix, {}).get(source)
         if key:
             return key
     return ""
 
 
-def _prefixes(name: str, has_several_files: bool) -> Iterator[str]:
-    """The prefixes of the scopes in which a node is, the innermost first."""
+def _scope_prefixes(name: str, has_several_files: bool) -> Iterator[str]:
+    """Prefixes of the scopes around a node, the innermost first."""
     end = name.rfind("+")
     while end >= 0:
         yield name[: end + 1]

@@ -1,4 +1,4 @@
-"""The shape of a DAG: its height, how wide it is at each depth, and its cycles."""
+"""Graph of a DAG: its height, its width at each depth, and its cycles."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _Graph = rustworkx.PyDiGraph[None, None]
 _PIECE = 100_000
 
 
-def measure(spec: DagSpec, beside: int) -> Statistics:
-    """The statistics of a DAG; one with a cycle has neither height nor width.
+def graph_statistics(spec: DagSpec, special_count: int) -> Statistics:
+    """Statistics of a DAG; one with a cycle has neither height nor width.
 
-    `beside` nodes of it have no place in the graph, and do not count.
+    `special_count` nodes, such as FINAL, are not in the graph and do not count.
     """
-    statistics = Statistics(nodes=len(spec.nodes) - beside, arcs=len(spec.arcs))
+    statistics = Statistics(nodes=len(spec.nodes) - special_count, arcs=len(spec.arcs))
     graph = graph_of(len(spec.nodes), spec.arcs)
     try:
         widths = [len(generation) for generation in rustworkx.topological_generations(graph)]
@@ -27,9 +27,9 @@ def measure(spec: DagSpec, beside: int) -> Statistics:
         names = list(spec.nodes)
         statistics.cycle = [names[at] for at in find_cycle(graph)]
         return statistics
-    if beside:
+    if special_count:
         # They have no arcs, so they were counted among the first.
-        widths[0] -= beside
+        widths[0] -= special_count
     statistics.widths = [width for width in widths if width]
     statistics.height = len(statistics.widths)
     statistics.width = max(statistics.widths, default=0)
@@ -37,7 +37,7 @@ def measure(spec: DagSpec, beside: int) -> Statistics:
 
 
 def graph_of(node_count: int, arcs: Arcs) -> _Graph:
-    """The graph of a DAG; its nodes are positions."""
+    """Graph of a DAG; its nodes are positions."""
     graph: _Graph = rustworkx.PyDiGraph(multigraph=True)
     graph.add_nodes_from([None] * node_count)
     pairs = zip(arcs.parents, arcs.children, strict=True)
@@ -47,20 +47,20 @@ def graph_of(node_count: int, arcs: Arcs) -> _Graph:
 
 
 def find_cycle(graph: _Graph) -> list[int]:
-    """The nodes along one cycle, first and last being the same; empty when there is none.
+    """Nodes along a cycle, first and last being the same; empty when there is none.
 
-    It begins with the first node that is on a cycle, and is the shortest one that it is on.
+    It begins with the first node that is on a cycle, and is the shortest one through it.
     """
     on_cycles = [
         min(component)
         for component in rustworkx.strongly_connected_components(graph)
         if len(component) > 1 or graph.has_edge(component[0], component[0])
     ]
-    return _shortest_way_back(graph, min(on_cycles)) if on_cycles else []
+    return _shortest_cycle_through(graph, min(on_cycles)) if on_cycles else []
 
 
-def _shortest_way_back(graph: _Graph, first: int) -> list[int]:
-    """The shortest path from a node to itself; there is one."""
+def _shortest_cycle_through(graph: _Graph, first: int) -> list[int]:
+    """Shortest path from a node to itself; there must be one."""
     reached_from: dict[int, int] = {}
     queue = deque([first])
     while first not in reached_from:

@@ -1,4 +1,4 @@
-"""The engine's side of scripts: asking for runs, granting them under the DAG's limits."""
+"""Script runs as the engine sees them: requests for runs, and grants under the DAG's limits."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from wms.dags.engine.node_features import Script, features_of
 from wms.dags.engine.node_work import work_of
 from wms.dags.engine.round import Round
 from wms.dags.models import Dag, Node, ScriptRun
-from wms.dags.scripts.macros import JobEnds, filled_in
+from wms.dags.scripts.macros import JobEnds, expand_arguments
 from wms.dags.scripts.service import SCRIPTS_TASK
 from wms.dags.states import DagState, DagStatus, ScriptKind, ScriptState
 from wms.jobs.models import JobEvent
@@ -26,8 +26,8 @@ _NO_PRE = -1
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """A script to be run for a node; `code` is what its jobs, or what stands for them, gave.
+class ScriptRequest:
+    """A script to be run for a node; `code` is the exit code of its jobs, or of what replaces them.
 
     `has_jobs`: something was submitted in this attempt of the node.
     """
@@ -38,18 +38,18 @@ class Wanted:
     has_jobs: bool = True
 
 
-def ask(round_: Round, wanted: Sequence[Wanted]) -> None:
+def request_runs(round_: Round, requests: Sequence[ScriptRequest]) -> None:
     """Put runs of these scripts into the queue, in this order. The nodes have such scripts."""
     runs = []
-    for each in wanted:
-        script = features_of(each.node.features).script(each.kind)
+    for request in requests:
+        script = features_of(request.node.features).script(request.kind)
         if script is not None:
-            runs.append(_run(round_, each, script))
+            runs.append(_run(round_, request, script))
     ScriptRun.objects.bulk_create(runs, batch_size=1000)
 
 
-def ask_again(round_: Round, run: ScriptRun, defer_s: int) -> None:
-    """Run a script again that said "not yet", after so many seconds at the earliest."""
+def request_deferred_run(round_: Round, run: ScriptRun, defer_s: int) -> None:
+    """Queue another run of a script that said "not yet", after at least this many seconds."""
     ScriptRun.objects.create(
         dag_id=run.dag_id,
         node_id=run.node_id,
@@ -63,16 +63,16 @@ def ask_again(round_: Round, run: ScriptRun, defer_s: int) -> None:
     )
 
 
-def grant(round_: Round) -> int:
-    """Let as many of the waiting runs begin as the DAG's limits allow, first come first served.
+def grant_runs(round_: Round) -> int:
+    """Grant as many of the waiting runs as the DAG's limits allow, first come first served.
 
-    A halted DAG begins no PRE, one that is held nothing. Returns how many may begin.
+    A halted DAG begins no PRE, a held one nothing. Returns the number of granted runs.
     """
     waiting = ScriptRun.objects.filter(dag=round_.dag, state=ScriptState.WAITING)
-    kinds = _kinds_now(round_)
+    kinds = _grantable_kinds(round_)
     if not kinds or not waiting.exists():
         return 0
-    busy = Counter(
+    active_by_kind = Counter(
         dict(
             ScriptRun.objects.filter(
                 dag=round_.dag, state__in=(ScriptState.GRANTED, ScriptState.RUNNING)
@@ -85,7 +85,7 @@ def grant(round_: Round) -> int:
     granted: list[int] = []
     for kind in kinds:
         limit = _limit(round_, kind)
-        free = max(limit - busy[kind], 0) if limit else None
+        free = max(limit - active_by_kind[kind], 0) if limit else None
         due = Q(due_at=None) | Q(due_at__lte=round_.now)
         queue = waiting.filter(due, kind=kind).order_by("pk").values_list("pk", flat=True)
         granted += queue[:free]
@@ -95,7 +95,7 @@ def grant(round_: Round) -> int:
     return len(granted)
 
 
-def _kinds_now(round_: Round) -> tuple[ScriptKind, ...]:
+def _grantable_kinds(round_: Round) -> tuple[ScriptKind, ...]:
     if round_.dag.state == DagState.HELD:
         return ()
     if round_.dag.state == DagState.RUNNING or round_.is_ending:
@@ -112,25 +112,25 @@ def _limit(round_: Round, kind: ScriptKind) -> int:
     }[kind]
 
 
-def _run(round_: Round, wanted: Wanted, script: Script) -> ScriptRun:
-    node = wanted.node
-    values = dag_values(round_.dag) | _node_values(node, wanted)
+def _run(round_: Round, request: ScriptRequest, script: Script) -> ScriptRun:
+    node = request.node
+    values = dag_values(round_.dag) | _node_values(node, request)
     return ScriptRun(
         dag_id=node.dag_id,
         node_id=node.pk,
-        kind=wanted.kind,
+        kind=request.kind,
         retry_number=node.retry_number,
         executable=script.executable,
-        arguments=filled_in(script.arguments, values, lambda: _job_ends(wanted)),
+        arguments=expand_arguments(script.arguments, values, lambda: _job_ends(request)),
         directory=node.directory,
     )
 
 
 def dag_values(dag: Dag) -> dict[str, str]:
-    """The macros that tell how the DAG fares."""
+    """Values of the macros about the DAG as a whole."""
     return {
         "DAGID": str(dag.pk),
-        "DAG_STATUS": str(status_now(dag)),
+        "DAG_STATUS": str(current_status(dag)),
         "FAILED_COUNT": str(dag.failed_count),
         "FUTILE_COUNT": str(dag.futile_count),
         "DONE_COUNT": str(dag.done_count),
@@ -139,36 +139,36 @@ def dag_values(dag: Dag) -> dict[str, str]:
     }
 
 
-def status_now(dag: Dag) -> int:
-    """The status that a DAG shows while it goes on, or with which it is ending."""
+def current_status(dag: Dag) -> int:
+    """DAG_STATUS of an active DAG, or the status with which it is ending."""
     if dag.is_ending:
         return dag.ending_status
     return int(DagStatus.NODE_FAILED if dag.failed_count else DagStatus.OK)
 
 
-def _node_values(node: Node, wanted: Wanted) -> dict[str, str]:
+def _node_values(node: Node, request: ScriptRequest) -> dict[str, str]:
     values = {
         "JOB": node.name,
         "NODE": node.name,
         "RETRY": str(node.retry_number),
         "MAX_RETRIES": str(node.max_retries),
     }
-    if wanted.kind is ScriptKind.PRE:
+    if request.kind is ScriptKind.PRE:
         return values
     work = work_of(node)
-    cluster = node.job_id if wanted.has_jobs else None
+    cluster = node.job_id if request.has_jobs else None
     return values | {
         "JOBID": f"{cluster}.{work.job_count - 1}" if cluster else "-1.-1",
         "CLUSTERID": str(cluster or -1),
-        "RETURN": str(wanted.code),
-        "SUCCESS": str(wanted.code == 0),
+        "RETURN": str(request.code),
+        "SUCCESS": str(request.code == 0),
         "PRE_SCRIPT_RETURN": str(_NO_PRE if work.pre_code is None else work.pre_code),
     }
 
 
-def _job_ends(wanted: Wanted) -> JobEnds:
-    node = wanted.node
-    if node.job_id is None or not wanted.has_jobs:
+def _job_ends(request: ScriptRequest) -> JobEnds:
+    node = request.node
+    if node.job_id is None or not request.has_jobs:
         return JobEnds()
     events = (
         JobEvent.objects.filter(
@@ -180,7 +180,7 @@ def _job_ends(wanted: Wanted) -> JobEnds:
     )
     codes, aborted = [], 0
     for event, facts in events:
-        code = code_of(event, facts)
+        code = job_end_code(event, facts)
         if code == JOB_REMOVED:
             aborted += 1
         else:
@@ -188,8 +188,8 @@ def _job_ends(wanted: Wanted) -> JobEnds:
     return JobEnds(len(codes) + aborted, aborted, tuple(codes))
 
 
-def code_of(event: str, facts: dict[str, int]) -> int:
-    """The code of a job's end, as `$RETURN` has it."""
+def job_end_code(event: str, facts: dict[str, int]) -> int:
+    """Exit code of a job's end, as `$RETURN` has it."""
     if event == "complete":
         return 0
     if event == "kill":
@@ -199,16 +199,16 @@ def code_of(event: str, facts: dict[str, int]) -> int:
     return int(facts.get("exit_code") or NO_CODE)
 
 
-def defers(run: ScriptRun, node: Node) -> int | None:
-    """After how many seconds this ended run is run again, if its status says "not yet"."""
+def defer_delay_s(run: ScriptRun, node: Node) -> int | None:
+    """Seconds until the run is repeated, if its exit code means "not yet"; else None."""
     script = features_of(node.features).script(ScriptKind(run.kind))
     if script is None or script.defer_status is None or run.exit_code != script.defer_status:
         return None
     return script.defer_s
 
 
-def due_dags(now: datetime) -> QuerySet[ScriptRun, int]:
-    """DAGs of which a deferred script may run again."""
+def dags_with_due_scripts(now: datetime) -> QuerySet[ScriptRun, int]:
+    """Ids of DAGs with a deferred script that may run again."""
     may_begin = Q(dag__state=DagState.RUNNING) | ~Q(dag__ending_event="")
     goes_on = Q(dag__state__in=(DagState.HALTED, DagState.IDLE)) & ~Q(kind=ScriptKind.PRE)
     return (
