@@ -14,31 +14,30 @@ from matching.classads import quote
 from matching.needs import Needs
 from wms.core.actors import Actor
 from wms.core.errors import InvalidInput
-from wms.jobs import lifecycle, statements
-from wms.jobs.avoiding import avoid_host
+from wms.jobs import lifecycle, prepared_statements
+from wms.jobs.content.job_files import listed_names, misplaced_file
 from wms.jobs.content.paths import checked_path
-from wms.jobs.content.places import misplaced, names_told
-from wms.jobs.content.publishing import not_received, publish
-from wms.jobs.messages import (
-    AttemptSuperseded,
-    find_attempt,
-    has_reported_its_end,
-    live_attempt,
-    locked_attempt,
-    taking,
-)
-from wms.jobs.models import Attempt, AttemptFile, Blob, Job
-from wms.jobs.operations import hold_jobs
-from wms.jobs.pilot_time import needs_of_more_time
-from wms.jobs.rescheduling import MOST_FREE_ATTEMPTS, reschedule_jobs
-from wms.jobs.states import WITH_PILOT, JobCause, JobState
-from wms.jobs.verdicts import (
+from wms.jobs.content.publishing import missing_outputs_reason, publish
+from wms.jobs.expressions import (
     MOST_PAYLOAD_FAILURES,
     Ending,
     JobAd,
     retries_end,
     success_code,
 )
+from wms.jobs.models import Attempt, AttemptFile, Blob, Job
+from wms.jobs.operations import hold_jobs
+from wms.jobs.pilot_reports import (
+    AttemptSuperseded,
+    find_attempt,
+    has_reported_its_end,
+    live_attempt,
+    locked_attempt,
+    report_guard,
+)
+from wms.jobs.rerun_needs import avoid_host, needs_of_more_time
+from wms.jobs.rescheduling import MOST_FREE_ATTEMPTS, reschedule_jobs
+from wms.jobs.states import WITH_PILOT, JobCause, JobState
 
 #: A job of so many attributes is told no new ones.
 MOST_ATTRIBUTES = 200
@@ -81,7 +80,7 @@ class PayloadEnd:
         if self.exit_code != success_code:
             return f"the payload ended with exit code {self.exit_code}"
         if self.missing_outputs:
-            return f"output files are missing: {names_told(self.missing_outputs)}"
+            return f"output files are missing: {listed_names(self.missing_outputs)}"
         return ""
 
     def cause(self, success_code: int = 0) -> JobCause:
@@ -98,7 +97,7 @@ def start_attempt(job_id: int, number: int, *, pilot_id: int, actor: Actor, now:
     Raises NotFound or AttemptSuperseded.
     """
     with (
-        taking(job_id, number, "started", pilot_id=pilot_id, actor=actor),
+        report_guard(job_id, number, "started", pilot_id=pilot_id, actor=actor),
         transaction.atomic(),
     ):
         attempt = find_attempt(job_id, number, pilot_id=pilot_id)
@@ -166,7 +165,7 @@ def end_attempt(
     meanwhile: then none of its files counts.
     """
     with (
-        taking(job_id, number, "ended", pilot_id=pilot_id, actor=actor),
+        report_guard(job_id, number, "ended", pilot_id=pilot_id, actor=actor),
         transaction.atomic(),
     ):
         _end(job_id, number, pilot_id=pilot_id, end=end, actor=actor, now=now)
@@ -211,9 +210,9 @@ def _failure(job: Job, attempt: Attempt, end: PayloadEnd) -> tuple[str, JobCause
     code = success_code(job)
     if failure := end.failure(code):
         return failure, end.cause(code)
-    if failure := not_received(job, attempt):
+    if failure := missing_outputs_reason(job, attempt):
         return failure, JobCause.OUTPUTS
-    if failure := misplaced(job):
+    if failure := misplaced_file(job):
         return failure, JobCause.UNRUNNABLE
     return "", JobCause.EXPRESSION
 
@@ -317,7 +316,7 @@ def _write_end(
     An attempt whose start was not heard of has started so long ago as it took. Without an outcome
     it stays open, for whoever reschedules its job.
     """
-    statements.END_OF_ATTEMPT.carry_out(
+    prepared_statements.END_OF_ATTEMPT.carry_out(
         attempt_id=attempt.pk,
         began_at=now - timedelta(seconds=end.wall_s or 0.0),
         exit_code=end.exit_code,
@@ -347,7 +346,7 @@ def return_job(
     Pre-emption costs none of its attempts. Repeating it changes nothing.
     """
     with (
-        taking(job_id, number, "not_run", pilot_id=pilot_id, actor=actor),
+        report_guard(job_id, number, "not_run", pilot_id=pilot_id, actor=actor),
         transaction.atomic(),
     ):
         find_attempt(job_id, number, pilot_id=pilot_id)

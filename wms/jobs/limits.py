@@ -84,7 +84,7 @@ class ReachedLimit:
 
 
 @dataclass(slots=True)
-class Gate:
+class ClaimLimits:
     """The limits that count at a site, for one claim. Lives inside the claim's transaction."""
 
     now: datetime
@@ -92,8 +92,8 @@ class Gate:
     _held: set[int] = field(default_factory=set)
 
     @classmethod
-    def at(cls, site_name: str, now: datetime) -> Gate:
-        """The gate of a site: its limits, and those over all sites. One query."""
+    def at(cls, site_name: str, now: datetime) -> ClaimLimits:
+        """Limits at this site and those over all sites. One query."""
         return cls(now, _limits(prepared_rows(READ_LIMITS_AT, {"site": site_name})))
 
     def reached(self) -> tuple[JobKind, ...]:

@@ -15,11 +15,11 @@ from wms.core.actors import Actor
 from wms.core.database.statements import sent_ahead
 from wms.core.models import User
 from wms.core.transitions import Applied
-from wms.jobs import lifecycle, statements
+from wms.jobs import lifecycle, prepared_statements
+from wms.jobs.job_writer import JobWriter
 from wms.jobs.models import Attempt, Blob, Job, Workspace, WorkspaceFile
 from wms.jobs.specs import JobSpec
 from wms.jobs.states import QUEUED, WITH_PILOT, JobCause, JobState
-from wms.jobs.storing import JobWriter
 from wms.taskqueues import operations as taskqueues
 
 
@@ -108,7 +108,7 @@ def bind_to_pilot(
     )
     if not applied.changed:
         return None
-    [job] = statements.JOB.rows(job_id=job_id)
+    [job] = prepared_statements.JOB.rows(job_id=job_id)
     attempt = Attempt(
         job=job,
         number=job.attempt_number,
@@ -122,7 +122,7 @@ def bind_to_pilot(
         memory_mb=needs.memory_mb,
         gpus=needs.gpus,
     )
-    statements.NEW_ATTEMPT.insert(attempt)
+    prepared_statements.NEW_ATTEMPT.insert(attempt)
     return attempt
 
 

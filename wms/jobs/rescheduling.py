@@ -15,9 +15,9 @@ from wms.core.actors import Actor
 from wms.core.conf import conf
 from wms.core.transitions import Applied
 from wms.jobs import lifecycle
-from wms.jobs.avoiding import avoid_places
 from wms.jobs.models import Attempt, Job
 from wms.jobs.operations import close_attempts, enqueue_again
+from wms.jobs.rerun_needs import avoid_places
 from wms.jobs.selectors import paused_until
 from wms.jobs.states import JobCause
 

@@ -186,7 +186,7 @@ class Queue(models.Model):
         help_text="What keeps payloads apart from the pilot and from each other.",
     )
     settled_fence = fences.settled_field()
-    effective_fence = property(fences.effective)
+    effective_fence = property(fences.effective_fence)
     network = models.CharField(
         max_length=16,
         choices=Network,

@@ -16,7 +16,6 @@ from wms.accounting import selectors as accounting
 from wms.core.inbox import announce
 from wms.core.models import InboxEntry
 from wms.taskqueues.models import TaskQueue
-from wms.taskqueues.policies import task_queue_policy
 from wms.taskqueues.sql import (
     ALLOW_NESTED_LOOPS,
     FORBID_NESTED_LOOPS,
@@ -24,6 +23,7 @@ from wms.taskqueues.sql import (
     LOCK_PRIORITIES,
     PLACE_ALL,
 )
+from wms.taskqueues.task_queue_policy import task_queue_policy
 from wms.taskqueues.waiting import fold_tally
 
 #: The inbox that hears of TaskQueues that appeared or went, and the task that reads it.

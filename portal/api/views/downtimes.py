@@ -14,7 +14,7 @@ from portal.api.shapes import sites as site_serializers
 from portal.api.views.base import ListView, caller, refusals
 from portal.lists.downtime_filters import DowntimeFilter
 from wms.core.actors import Actor
-from wms.sites.calendar import find_downtime, listed_downtimes
+from wms.sites.downtime_selectors import find_downtime, listed_downtimes
 from wms.sites.downtimes import (
     DowntimeTerms,
     add_downtime,

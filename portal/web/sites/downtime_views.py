@@ -27,7 +27,7 @@ from portal.web.sites.downtime_forms import (
 )
 from wms.core.actors import Actor
 from wms.core.errors import NotFound, NotPermitted, PilotageError, ReasonRequired
-from wms.sites.calendar import (
+from wms.sites.downtime_selectors import (
     DowntimeState,
     downtimes_between,
     find_downtime,

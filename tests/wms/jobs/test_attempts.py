@@ -23,7 +23,6 @@ from wms.jobs.attempts import (
 )
 from wms.jobs.content.blobs import store_bytes
 from wms.jobs.content.inputs import input_blobs
-from wms.jobs.messages import AttemptSuperseded, live_attempt
 from wms.jobs.models import Attempt, Job, JobEvent, WorkspaceFile
 from wms.jobs.operations import (
     JobSpec,
@@ -33,6 +32,7 @@ from wms.jobs.operations import (
     kill_jobs,
     submit_jobs,
 )
+from wms.jobs.pilot_reports import AttemptSuperseded, live_attempt
 from wms.jobs.rescheduling import (
     recover_jobs_of_pilot,
     reschedule_jobs_of_pilots,

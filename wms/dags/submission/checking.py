@@ -25,7 +25,7 @@ from wms.dags.submission.dag_description import Description, read_description
 from wms.dags.submission.node_checks import check_nodes
 from wms.placement.requests import parse_request
 from wms.sites.words import advertised_names, offered_words
-from wms.taskqueues.policies import task_queue_policy
+from wms.taskqueues.task_queue_policy import task_queue_policy
 
 #: A request may take so long, and so much longer for what it sends: a small one that takes long is
 #: an attack or a mistake. A million nodes with as many arcs are 50 MB, and take half a minute.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Sequence
 
-from wms.jobs import statements
+from wms.jobs import prepared_statements
 from wms.jobs.models import Blob, Job
 
 
@@ -21,7 +21,7 @@ def input_blobs(job: Job) -> dict[str, Blob]:
     paths = {path for path in places.values() if not path.startswith("/")}
     if not paths:
         return {}
-    files = statements.INPUTS.rows(workspace_id=job.workspace_id, paths=sorted(paths))
+    files = prepared_statements.INPUTS.rows(workspace_id=job.workspace_id, paths=sorted(paths))
     blobs = {file.path: file.blob for file in files}
     return {name: blobs[path] for name, path in places.items() if path in blobs}
 

@@ -17,8 +17,8 @@ from wms.core.database.statements import prepared_rows
 from wms.core.errors import NotAuthenticated
 from wms.jobs import operations as jobs
 from wms.jobs.content.inputs import input_blobs, missing_inputs
-from wms.jobs.content.places import misplaced, names_told
-from wms.jobs.limits import Gate
+from wms.jobs.content.job_files import listed_names, misplaced_file
+from wms.jobs.limits import ClaimLimits
 from wms.jobs.models import Attempt, Blob, Job
 from wms.jobs.states import JobCause
 from wms.pilots.models import Pilot
@@ -148,9 +148,9 @@ def _draw_job(
     free = _free(pilot.queue, resource, held)
     if not free.cores:
         return Refusal("no core of the pilot is free")
-    gate = Gate.at(pilot.queue.site.name, now)
-    free = replace(free, excluded=gate.reached())
-    refuses = gate.refuses if gate.limits else None
+    limits = ClaimLimits.at(pilot.queue.site.name, now)
+    free = replace(free, excluded=limits.reached())
+    refuses = limits.refuses if limits.limits else None
     claimed = taskqueues.claim(free, facts=pilot.node, refuses=refuses, taker=taker)
     left = claimed is None and has_failed_at(taker.host)
     if left and taker.takes_retries and is_alone(pilot):
@@ -168,7 +168,7 @@ def _draw_job(
     )
     if bound is None:
         return Refusal("the job that was drawn is not waiting any more")
-    gate.matched(claimed.needs)
+    limits.matched(claimed.needs)
     return bound
 
 
@@ -190,9 +190,9 @@ def _answer(pilot: Pilot, attempt: Attempt) -> ClaimAnswer:
     job = attempt.job
     inputs = input_blobs(job)
     missing = missing_inputs(job, list(inputs))
-    absent = f"input files do not exist: {names_told(missing)}" if missing else ""
+    absent = f"input files do not exist: {listed_names(missing)}" if missing else ""
     # Before it runs: afterwards its results would have no place.
-    if reason := absent or misplaced(job):
+    if reason := absent or misplaced_file(job):
         cause = JobCause.INPUTS if absent else JobCause.UNRUNNABLE
         jobs.fail_unrunnable(attempt, actor=pilot_actor(pilot), reason=reason, cause=cause)
         return ClaimAnswer(reason=f"job {job.pk} cannot be run: {reason}")

@@ -11,7 +11,7 @@ from django.db import transaction
 from wms.core.actors import Actor
 from wms.core.database.unstorable import PERMANENT_ERRORS, UNSTORABLE_VALUES, told
 from wms.core.errors import Conflict, NotFound
-from wms.jobs import lifecycle, statements
+from wms.jobs import lifecycle, prepared_statements
 from wms.jobs.models import Attempt, Job, JobEvent
 from wms.jobs.operations import close_attempts
 from wms.jobs.rescheduling import reschedule_jobs
@@ -57,8 +57,8 @@ def live_attempt(job_id: int, number: int, *, pilot_id: int) -> Attempt:
 def locked_attempt(job_id: int, number: int, *, pilot_id: int) -> tuple[Job, Attempt]:
     """The job, locked, and then the attempt as it is now. Raises NotFound."""
     about = {"job_id": job_id, "number": number, "pilot_id": pilot_id}
-    job = statements.LOCKED_JOB.first(**about)
-    attempt = statements.ATTEMPT.first(**about)
+    job = prepared_statements.LOCKED_JOB.first(**about)
+    attempt = prepared_statements.ATTEMPT.first(**about)
     if job is None or attempt is None:
         raise NotFound(_NO_ATTEMPT.format(number=number, job=job_id))
     return job, attempt
@@ -72,7 +72,7 @@ def has_reported_its_end(attempt: Attempt) -> bool:
 
 
 @contextmanager
-def taking(
+def report_guard(
     job_id: int, number: int, message: str, *, pilot_id: int, actor: Actor
 ) -> Iterator[None]:
     """Around all that takes a message of an attempt, so that no message comes for ever.

@@ -10,10 +10,10 @@ from typing import Any
 
 from wms.core.actors import Actor
 from wms.jobs import operations
+from wms.jobs.expressions import JobAd
 from wms.jobs.models import Job
 from wms.jobs.selectors import latest_attempts
 from wms.jobs.states import TERMINAL, JobCause, JobState
-from wms.jobs.verdicts import JobAd
 
 _ACTOR = Actor.system("periodic-expressions")
 _CAUSE = JobCause.EXPRESSION

@@ -11,7 +11,7 @@ from django.utils import timezone
 from tests.wms.jobs.test_attempts import NOW, PILOT, end, history, job, send_output, take
 from wms.core.actors import Actor
 from wms.core.loops import last_report
-from wms.jobs import periodic
+from wms.jobs import periodic_expressions
 from wms.jobs.attempts import start_attempt
 from wms.jobs.models import Attempt, Job, JobEvent, WorkspaceFile
 from wms.jobs.operations import hold_jobs
@@ -127,7 +127,7 @@ def test_a_job_whose_periodic_hold_is_true_is_held_with_the_expression(
     take()
     start_attempt(job.pk, 1, pilot_id=1, actor=PILOT, now=NOW)
 
-    report = periodic.run_cycle(timezone.now() + timedelta(minutes=2))
+    report = periodic_expressions.run_cycle(timezone.now() + timedelta(minutes=2))
 
     assert state(job) == ("held", f"periodic_hold is true: {expression}")
     assert (report["looked_at"], report["held"], report["after"]) == (1, 1, 0)
@@ -139,7 +139,7 @@ def test_a_job_whose_periodic_hold_is_true_is_held_with_the_expression(
 def test_what_is_not_true_decides_nothing(job: Job, expression: str) -> None:
     having(job, periodic={"hold": expression, "remove": expression}, attributes={"X": "X"})
 
-    periodic.run_cycle(timezone.now())
+    periodic_expressions.run_cycle(timezone.now())
 
     assert state(job)[0] == "waiting"
 
@@ -147,29 +147,29 @@ def test_what_is_not_true_decides_nothing(job: Job, expression: str) -> None:
 def test_a_held_job_is_released_by_its_own_expression_and_no_other_one(job: Job) -> None:
     having(job, periodic={"hold": "true", "release": "NumHolds < 2 && HoldReason =!= undefined"})
 
-    assert periodic.run_cycle(timezone.now())["held"] == 1
-    assert periodic.run_cycle(timezone.now())["released"] == 1
+    assert periodic_expressions.run_cycle(timezone.now())["held"] == 1
+    assert periodic_expressions.run_cycle(timezone.now())["released"] == 1
 
     assert state(job) == ("waiting", "periodic_release is true: " + job.periodic["release"])
-    assert periodic.run_cycle(timezone.now())["held"] == 1
-    assert periodic.run_cycle(timezone.now())["released"] == 0
+    assert periodic_expressions.run_cycle(timezone.now())["held"] == 1
+    assert periodic_expressions.run_cycle(timezone.now())["released"] == 0
 
 
 def test_a_job_whose_periodic_remove_is_true_is_killed_wherever_it_is(job: Job) -> None:
     having(job, periodic={"remove": "JobStatus == 5"})
     hold_jobs([job.pk], actor=SYSTEM, reason="for a while")
 
-    periodic.run_cycle(timezone.now())
+    periodic_expressions.run_cycle(timezone.now())
 
     assert state(job) == ("killed", "periodic_remove is true: JobStatus == 5")
 
 
 def test_jobs_that_have_ended_or_say_nothing_are_not_looked_at(job: Job) -> None:
-    assert periodic.run_cycle(timezone.now())["looked_at"] == 0
+    assert periodic_expressions.run_cycle(timezone.now())["looked_at"] == 0
     having(job, periodic={"hold": "true"})
     end(take(), exit_code=1)
 
-    assert periodic.run_cycle(timezone.now())["looked_at"] == 0
+    assert periodic_expressions.run_cycle(timezone.now())["looked_at"] == 0
 
 
 def test_a_cycle_without_time_goes_on_behind_the_last_job(
@@ -180,8 +180,8 @@ def test_a_cycle_without_time_goes_on_behind_the_last_job(
         name="b", owner=job.owner, workspace=job.workspace, needs=job.needs, wall_limit_s=1,
         executable="x", periodic={"hold": "true"},
     )  # fmt: skip
-    monkeypatch.setattr(periodic, "_BATCH", 1)
-    monkeypatch.setattr(periodic, "LIMIT_S", -1.0)
+    monkeypatch.setattr(periodic_expressions, "_BATCH", 1)
+    monkeypatch.setattr(periodic_expressions, "LIMIT_S", -1.0)
 
     evaluate()
     assert last_report(PERIODIC.name)["after"] == job.pk
@@ -202,4 +202,4 @@ def test_thousands_of_jobs_are_looked_at_with_few_queries(
     )  # fmt: skip
 
     with django_assert_max_num_queries(2):
-        assert periodic.run_cycle(timezone.now())["looked_at"] == 900
+        assert periodic_expressions.run_cycle(timezone.now())["looked_at"] == 900

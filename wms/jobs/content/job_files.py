@@ -13,23 +13,23 @@ from wms.jobs.models import Job
 _MOST_TOLD = 20
 
 
-def place_of(job: Job, name: str) -> str:
+def workspace_path(job: Job, name: str) -> str:
     """The path in the workspace of what a job calls so. Raises InvalidInput."""
     return path_in(job.directory, name)
 
 
-def misplaced(job: Job) -> str:
+def misplaced_file(job: Job) -> str:
     """Why something that a job makes can have no place in its workspace; empty where all can."""
     for name in (*job.output_files, job.stdout_name, job.stderr_name):
         try:
             if name:
-                place_of(job, name)
+                workspace_path(job, name)
         except InvalidInput as error:
             return f"a file of the job can have no place: {error.findings[0].message}"
     return ""
 
 
-def names_told(names: Collection[str]) -> str:
+def listed_names(names: Collection[str]) -> str:
     """Names of files in a reason: the first of very many."""
     told = ", ".join(islice(names, _MOST_TOLD))
     left = len(names) - _MOST_TOLD
