@@ -13,6 +13,7 @@ from django.test.utils import CaptureQueriesContext
 from matching.needs import Needs
 from wms.core.actors import Actor
 from wms.core.models import User
+from wms.jobs import job_writer
 from wms.jobs.models import Job, JobEvent
 from wms.jobs.operations import create_workspace, submission
 from wms.jobs.specs import JobSpec

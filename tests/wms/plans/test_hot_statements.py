@@ -197,28 +197,6 @@ def test_what_happened_lately_is_counted_without_reading_all_events(alice: User)
     assert rows_read(events, "jobs_jobevent") < 5000
 
 
-@pytest.fixture
-def idle_dags(alice: User) -> list[int]:
-    """20,000 idle DAGs; the ids of the first hundred."""
-    run(
-        """
-        WITH made AS (
-            INSERT INTO jobs_workspace (owner_id)
-            SELECT %s FROM generate_series(1, 20000) RETURNING id, owner_id
-        )
-        INSERT INTO dags_dag (name, owner_id, workspace_id, state, state_reason, ad_attributes,
-            environment_template, match_attributes, environment, concurrency_limits,
-            rematch_expression, unmatched_reason, node_count, done_count, failed_count,
-            futile_count, submitted_count)
-        SELECT 'd', owner_id, id, 'idle', '', '{}', '', '{}', '{}', '{}', '', '', 1, 0, 0, 0, 0
-        FROM made
-        """,
-        [alice.pk],
-    )
-    run("ANALYZE dags_dag")
-    return list(Dag.objects.order_by("pk").values_list("pk", flat=True)[:100])
-
-
 def test_binding_costs_what_is_bound_whatever_the_number_of_idle_dags(
     idle_dags: list[int], make_site
 ) -> None:
