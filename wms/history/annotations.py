@@ -1,4 +1,4 @@
-"""What happened beside the figures: downtimes, sites closed and opened, changed configuration."""
+"""Annotations of charts: downtimes, sites closed and opened, changed configuration."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _COLUMNS = ("kind", "place", "at", "until", "words")
 
 @dataclass(frozen=True, slots=True)
 class Annotation:
-    """Something that happened at a time, or lasted until another.
+    """An occurrence at a time, or from one time to another, to be drawn in charts.
 
     `kind` is downtime, state or configuration.
     """
@@ -45,7 +45,7 @@ class Annotation:
 
 @dataclass(frozen=True, slots=True)
 class Annotations:
-    """What is told of a range, oldest first; when there is more, the latest."""
+    """Annotations of a range, oldest first; only the latest if there are too many."""
 
     told: Sequence[Annotation]
     is_cut: bool
@@ -54,9 +54,9 @@ class Annotations:
 def annotations_between(
     user: User, *, since: datetime, until: datetime, site: str = ""
 ) -> Annotations:
-    """What happened between these times that the user may know. One query.
+    """Annotations between these times that the user may see. One query.
 
-    With a site what concerns it, and what concerns all.
+    With a site, those of the site and those of all sites.
     """
     downtimes = visible_downtimes(user).filter(start__lt=until, end__gt=since)
     events = SiteEvent.objects.filter(

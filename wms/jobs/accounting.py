@@ -1,4 +1,4 @@
-"""The core-seconds of attempts: each is added to the accounts once, soon after its end."""
+"""Core-seconds of ended attempts, each added to the accounts once."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _AT_ONCE = 2000
 #: The database and the servers may have clocks that differ by so much.
 _CLOCKS_DIFFER_S = 60.0
 _OUTCOME = Attempt.Outcome
-#: What each outcome is to the accounts of a pilot.
-PILOTS_WORD = {
+#: Outcomes of attempts in the words of a pilot's accounts.
+PILOT_OUTCOMES = {
     _OUTCOME.DONE.value: "ok",
     _OUTCOME.FAILED.value: "error",
     _OUTCOME.LOST.value: "killed",
@@ -25,10 +25,10 @@ PILOTS_WORD = {
 }
 
 
-def seconds_of(attempt: Attempt) -> float:
-    """How long it had its cores: by its report, else its latest heartbeat, else its times.
+def wall_time_s(attempt: Attempt) -> float:
+    """Wall time of an attempt: by its report, else its latest heartbeat, else its times.
 
-    Never longer than it was seen to have them, whatever its pilot tells.
+    Never longer than from its match to its end, whatever its pilot reports.
     """
     told = attempt.wall_s if attempt.wall_s is not None else _told(attempt.usage)
     if told is not None:
@@ -47,9 +47,9 @@ def _told(usage: Mapping[str, Any] | None) -> float | None:
     return None if wall_s is None else float(wall_s)
 
 
-def spent_by(attempt: Attempt) -> CoreSeconds:
-    """What became of the core-seconds of an attempt that has ended."""
-    core_s = attempt.cores * seconds_of(attempt)
+def core_seconds_of(attempt: Attempt) -> CoreSeconds:
+    """Core-seconds of an ended attempt, as useful, failed or lost."""
+    core_s = attempt.cores * wall_time_s(attempt)
     if attempt.outcome == _OUTCOME.DONE:
         return CoreSeconds(useful_s=core_s)
     if attempt.outcome == _OUTCOME.FAILED:
@@ -59,7 +59,7 @@ def spent_by(attempt: Attempt) -> CoreSeconds:
 
 @transaction.atomic
 def account_attempts() -> int:
-    """Add attempts that have ended to the accounts; how many, of a batch.
+    """Add a batch of ended attempts to the accounts; the number of attempts.
 
     The mark is set with it: whoever does it at the same time passes over what is locked here, and
     nothing is added twice.
@@ -78,7 +78,7 @@ def account_attempts() -> int:
             day=attempt.ended_at.astimezone(UTC).date(),
             site_name=attempt.site_name,
             owner_name=attempt.job.owner.get_username(),
-            spent=spent_by(attempt),
+            spent=core_seconds_of(attempt),
             attempts=1,
         )
         for attempt in attempts

@@ -1,4 +1,4 @@
-"""What a pilot reports of the attempt that it runs: start, files, end."""
+"""Reports of a pilot about its attempts: start, attributes, files, end, return."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from wms.jobs.content.paths import checked_path
 from wms.jobs.content.publishing import missing_outputs_reason, publish
 from wms.jobs.expressions import (
     MOST_PAYLOAD_FAILURES,
-    Ending,
     JobAd,
+    PayloadExit,
     retries_end,
     success_code,
 )
@@ -39,7 +39,7 @@ from wms.jobs.rerun_needs import avoid_host, needs_of_more_time
 from wms.jobs.rescheduling import MOST_FREE_ATTEMPTS, reschedule_jobs
 from wms.jobs.states import WITH_PILOT, JobCause, JobState
 
-#: A job of so many attributes is told no new ones.
+#: Attributes of a job beyond this number are not stored.
 MOST_ATTRIBUTES = 200
 _ON_EXIT_HOLD = "on_exit_hold is true"
 _StoppedBy = Attempt.StoppedBy
@@ -47,10 +47,10 @@ _StoppedBy = Attempt.StoppedBy
 
 @dataclass(frozen=True, slots=True)
 class PayloadEnd:
-    """How a payload ended, as its pilot saw it.
+    """The end of a payload, as its pilot reports it.
 
-    `reason` is set when it did not come to its own end, and `stopped_by` tells who stopped it.
-    `usage` has what it used in all, in seconds and MB.
+    `reason` is set when the payload was stopped, and `stopped_by` tells by whom.
+    `usage` is what it used in all, in seconds and MB.
     """
 
     exit_code: int | None
@@ -64,7 +64,7 @@ class PayloadEnd:
     usage: Mapping[str, float] = field(default_factory=dict)
 
     def facts(self) -> dict[str, Any]:
-        """What the event of its end tells. A signal of the pilot's own is not the payload's."""
+        """Facts of the job's event, without signals that the pilot itself has sent."""
         told = {name: value for name, value in asdict(self).items() if value not in (None, "", ())}
         told.pop("usage")
         if self.reason:
@@ -72,7 +72,7 @@ class PayloadEnd:
         return told
 
     def failure(self, success_code: int = 0) -> str:
-        """Why the payload counts as failed, or an empty string when it succeeded."""
+        """Reason for which the payload counts as failed; empty when it succeeded."""
         if self.reason:
             return self.reason
         if self.signal is not None:
@@ -92,7 +92,7 @@ class PayloadEnd:
 
 
 def start_attempt(job_id: int, number: int, *, pilot_id: int, actor: Actor, now: datetime) -> None:
-    """The payload was started. Repeating it changes nothing, and neither does it after the end.
+    """Note the start of the payload. Repeating it changes nothing, nor does a report after the end.
 
     Raises NotFound or AttemptSuperseded.
     """
@@ -112,10 +112,10 @@ def start_attempt(job_id: int, number: int, *, pilot_id: int, actor: Actor, now:
 def note_attributes(
     told: Mapping[tuple[int, int], Mapping[str, int | str]], *, pilot_id: int, actor: Actor
 ) -> None:
-    """Payloads that run tell attributes of their jobs, by job and number of the attempt.
+    """Store attributes that running payloads report, by job and number of the attempt.
 
     They become part of the job's ad; what changed is an event of the job. Repeating it changes
-    nothing, and neither does what is told of an attempt that is not open, or another pilot's.
+    nothing, and neither do reports of attempts that are not open, or another pilot's.
     """
     facts: dict[int, dict[str, int | str]] = {}
     jobs = Job.objects.filter(pk__in={job for job, _ in told}, state__in=WITH_PILOT)
@@ -130,7 +130,7 @@ def note_attributes(
 
 
 def _merge(job: Job, values: Mapping[str, int | str]) -> dict[str, int | str]:
-    """Give the job these attributes; returns those that it did not have so."""
+    """Set attributes of a job; returns those that changed."""
     # As in all ads, upper and lower case make no difference in names.
     known = {name.lower(): name for name in job.attributes}
     changed: dict[str, int | str] = {}
@@ -157,12 +157,12 @@ def add_attempt_file(attempt: Attempt, *, kind: str, path: str, blob: Blob) -> N
 def end_attempt(
     job_id: int, number: int, *, pilot_id: int, end: PayloadEnd, actor: Actor, now: datetime
 ) -> None:
-    """The payload has ended: the job is done and its files appear in the workspace, or it failed.
+    """End an attempt: the job is done and its files appear in the workspace, or it fails.
 
-    Or it is run again, or held, if its description says so; or rescheduled, if the batch system or
-    the pilot stopped it, or its pilot's time was too short and there are longer ones. Repeating the
-    report changes nothing. Raises AttemptSuperseded when the job was taken from this attempt
-    meanwhile: then none of its files counts.
+    Or the job runs again, or is held, if its description says so; or it is rescheduled, if the
+    batch system or the pilot stopped it, or its pilot's time was too short and there are longer
+    ones. Repeating the report changes nothing. Raises AttemptSuperseded when the job was taken
+    from this attempt meanwhile: then none of its files counts.
     """
     with (
         report_guard(job_id, number, "ended", pilot_id=pilot_id, actor=actor),
@@ -183,8 +183,8 @@ def _end(
     if _goes_elsewhere(job, attempt, end, actor=actor, now=now):
         return
     failure, cause = _failure(job, attempt, end)
-    ad = JobAd(job, attempt, now, Ending(end.exit_code, end.signal))
-    is_held = ad.says("on_exit_hold")
+    ad = JobAd(job, attempt, now, PayloadExit(end.exit_code, end.signal))
+    is_held = ad.is_true("on_exit_hold")
     again = "" if is_held else _why_again(job, ad, end, failure)
     reason = failure or again or (_ON_EXIT_HOLD if is_held else "")
     outcome = Attempt.Outcome.FAILED if reason else Attempt.Outcome.DONE
@@ -206,7 +206,7 @@ def _end(
 
 
 def _failure(job: Job, attempt: Attempt, end: PayloadEnd) -> tuple[str, JobCause]:
-    """Why the job counts as failed, in words, and the cause of it or of whatever else is done."""
+    """Reason of a failure, empty for a success, and the cause of what follows."""
     code = success_code(job)
     if failure := end.failure(code):
         return failure, end.cause(code)
@@ -218,7 +218,7 @@ def _failure(job: Job, attempt: Attempt, end: PayloadEnd) -> tuple[str, JobCause
 
 
 def _run_again(job: Job, *, reason: str, cause: JobCause, host: str, actor: Actor) -> None:
-    """Let the payload be run once more, on another host than the one that has failed it, if any."""
+    """Run the payload again, on another host than the one where it failed, if any."""
     Job.objects.filter(pk=job.pk).update(payload_failures=F("payload_failures") + 1)
     avoid_host(job, host)
     outcome = Attempt.Outcome.FAILED
@@ -228,7 +228,7 @@ def _run_again(job: Job, *, reason: str, cause: JobCause, host: str, actor: Acto
 
 
 def _note_start(job: Job, actor: Actor) -> None:
-    """Of a payload that ends soon its pilot tells nothing before: its history has a start too."""
+    """Note the start of a payload whose end is the first report of it."""
     if job.state == JobState.MATCHED:
         lifecycle.apply("start", [job.pk], actor=actor)
 
@@ -236,7 +236,7 @@ def _note_start(job: Job, actor: Actor) -> None:
 def _goes_elsewhere(
     job: Job, attempt: Attempt, end: PayloadEnd, *, actor: Actor, now: datetime
 ) -> bool:
-    """Reschedule the job, if its payload was stopped and may run elsewhere; tell whether it was."""
+    """Reschedule the job if its payload was stopped and may run elsewhere; True if it was."""
     needs = None
     if end.stopped_by == _StoppedBy.PILOT_TIME:
         needs = needs_of_more_time(job, end.wall_s or 0.0, now)
@@ -251,9 +251,9 @@ def _goes_elsewhere(
 
 
 def _interrupted(job: Job, end: PayloadEnd, *, actor: Actor) -> None:
-    """The payload was stopped, and the job is not at fault: it runs again elsewhere.
+    """Reschedule a job whose payload was stopped through no fault of its own.
 
-    The batch system's wish costs none of the attempts that a job has for lost pilots.
+    Preemption costs none of the attempts that a job has for lost pilots.
     """
     is_preempted = end.stopped_by == _StoppedBy.PREEMPTION
     if is_preempted and job.attempt_number < MOST_FREE_ATTEMPTS:
@@ -270,7 +270,7 @@ def _interrupted(job: Job, end: PayloadEnd, *, actor: Actor) -> None:
 
 
 def _rerun_longer(job: Job, end: PayloadEnd, needs: Needs, *, actor: Actor) -> None:
-    """The pilot's time was too short: the job runs again at once, where there is more of it."""
+    """Run the job again at once, with needs of more time than its pilot had."""
     Job.objects.filter(pk=job.pk).update(needs=needs.as_dict())
     reschedule_jobs(
         [job.pk],
@@ -283,17 +283,17 @@ def _rerun_longer(job: Job, end: PayloadEnd, needs: Needs, *, actor: Actor) -> N
 
 
 def _give_attempt_back(job_id: int) -> None:
-    """Let this attempt cost none of those that a job has for lost pilots."""
+    """Add an attempt, so that this one does not count among those for lost pilots."""
     Job.objects.filter(pk=job_id).update(max_attempts=F("max_attempts") + 1)
 
 
 def _why_again(job: Job, ad: JobAd, end: PayloadEnd, failure: str) -> str:
-    """Why the payload is run again; empty when this was its end."""
+    """Reason to run the payload again; empty when it is not."""
     tried = job.payload_failures + 1
     if end.stopped_by == _StoppedBy.PILOT_TIME:
         # No pilot has time for it.
         return ""
-    if ad.denies("on_exit_remove"):
+    if ad.is_false("on_exit_remove"):
         if tried > MOST_PAYLOAD_FAILURES:
             return ""
         return f"on_exit_remove is false{f': {failure}' if failure else ''}"
@@ -311,10 +311,10 @@ def _write_end(
     reason: str = "",
     ended_at: datetime | None = None,
 ) -> None:
-    """Write down how the payload ended and what it used, whatever follows for the job.
+    """Store the end of the payload and its usage, whatever follows for the job.
 
-    An attempt whose start was not heard of has started so long ago as it took. Without an outcome
-    it stays open, for whoever reschedules its job.
+    The start of an attempt that reported none is counted back from its end. Without an outcome
+    it stays open, for the rescheduling of its job.
     """
     prepared_statements.END_OF_ATTEMPT.carry_out(
         attempt_id=attempt.pk,
@@ -341,7 +341,7 @@ def return_job(
     actor: Actor,
     is_preempted: bool = False,
 ) -> None:
-    """The pilot could not run the job, which is not at fault: it waits for another pilot.
+    """Take back a job that the pilot could not run, and let it wait for another pilot.
 
     Pre-emption costs none of its attempts. Repeating it changes nothing.
     """

@@ -1,4 +1,4 @@
-"""What can be done with jobs: submit, bind to a pilot, hold, release, kill, reschedule."""
+"""Operations on jobs: submit, bind to a pilot, hold, release, kill, enqueue."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from wms.taskqueues import operations as taskqueues
 
 
 def create_workspace(owner: User, files: Mapping[str, Blob]) -> Workspace:
-    """A new workspace that contains these files."""
+    """Create a workspace that contains these files."""
     workspace = Workspace.objects.create(owner=owner)
     WorkspaceFile.objects.bulk_create(
         [WorkspaceFile(workspace=workspace, path=path, blob=blob) for path, blob in files.items()],
@@ -43,7 +43,7 @@ def submission(
     topic_key: int = 0,
     expected: int = 1,
 ) -> Iterator[Callable[[Sequence[JobSpec]], list[int]]]:
-    """Submit jobs that are stored while the next are being made; one block in a transaction.
+    """Context for submitting jobs, which are stored while the next are made.
 
     Gives a function that takes the jobs of one cluster and returns their ids, which rise with every
     call. At the end all are in their TaskQueues. The end of each job is announced to the inbox of
@@ -93,7 +93,7 @@ def bind_to_pilot(
     actor: Actor,
     claim_key: str = "",
 ) -> Attempt | None:
-    """Begin a new attempt of a job that was just claimed; None when it is waiting no longer.
+    """Begin a new attempt of a job that was just claimed; None when it does not wait any more.
 
     It holds what it needs of its pilot until its end, and as many of the free cores as it can use.
     """

@@ -1,4 +1,4 @@
-"""What every job goes through in its pilot, as statements that are written once."""
+"""Prepared statements of a job's way through its pilot: claim, start, end."""
 
 from __future__ import annotations
 
@@ -61,6 +61,6 @@ INPUTS = PreparedQuery(_inputs)
 
 
 def sent_files(attempt: Attempt) -> list[dict[str, str]]:
-    """The files that an attempt of `ATTEMPT` has sent, oldest first: their kinds, paths, blobs."""
+    """Kinds, paths and blobs of the files that an attempt read by `ATTEMPT` has sent."""
     files: list[dict[str, str]] = vars(attempt)["sent"]
     return files

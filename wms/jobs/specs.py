@@ -1,4 +1,4 @@
-"""Jobs to be submitted."""
+"""Specification of a job to be submitted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What jobs send to PostgreSQL by hand: storing thousands of them, and the limits of each claim."""
+"""SQL of jobs: bulk insertion, and running limits of claims."""
 
 from __future__ import annotations
 

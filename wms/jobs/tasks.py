@@ -61,7 +61,7 @@ ACCOUNTANT = loops.register(
 
 @shared_task(name=SWEEPER.task, soft_time_limit=50, time_limit=60)
 def sweep() -> None:
-    """Remove what nobody needs any more; a missed run only leaves it a little longer."""
+    """Remove broken uploads and old streams; a missed run leaves them a little longer."""
     loops.run(SWEEPER)
 
 

@@ -1,4 +1,4 @@
-"""What can be done with placement requests: submit, start and end attempts, remove.
+"""Operations on placement requests: submit, start and end attempts, remove.
 
 Time is always an argument, so that a simulation can drive all of it by a clock of its own.
 """
@@ -47,7 +47,7 @@ _BATCH = 1000
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """An attempt that has begun, in the hands of who knows its lease."""
+    """An attempt that has begun, with its lease."""
 
     request_id: int
     number: int
@@ -153,7 +153,7 @@ def _pair(text: str) -> tuple[str, str]:
 
 
 def renew_lease(started: Started, *, now: datetime) -> bool:
-    """Say that the service lives; False when the attempt was ended by others and has to stop."""
+    """Renew the lease; False when the attempt was ended by others and has to stop."""
     return bool(_open_attempt(started.request_id, started.lease).update(lease_until=now + LEASE))
 
 
@@ -226,7 +226,7 @@ def _go_on(request: PlacementRequest, exit_code: int, message: str, now: datetim
 
 
 def pause_after(attempt_number: int) -> timedelta:
-    """How long a request rests after so many failed attempts."""
+    """Backoff of a request after this many failed attempts."""
     return min(FIRST_PAUSE * (1 << min(attempt_number - 1, 20)), LONGEST_PAUSE)
 
 
@@ -251,7 +251,7 @@ def remove_requests(
 
 
 def end_lost_attempts(now: datetime) -> list[int]:
-    """End the attempts of services that are not heard of; the ids of their requests.
+    """End attempts whose leases have expired; the ids of their requests.
 
     A copy appears under its name only when it is whole, so that another attempt does no harm.
     """

@@ -1,4 +1,4 @@
-"""The ad of a site: merged from its configuration and what it advertises, checked, published."""
+"""Ads of sites: merged from configuration and advertisement, checked, published."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ RESERVED = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What is bound to a site."""
+    """DAGs and jobs that are bound to a site."""
 
     dags: int = 0
     unfinished_nodes: int = 0
@@ -101,7 +101,7 @@ def _expression_faults(field: str, text: str) -> list[Finding]:
 
 
 def requirements_faults(text: str, *, field: str) -> list[Finding]:
-    """What is wrong with a site's Requirements that are neither true nor false for every DAG."""
+    """Faults of a site's Requirements that are neither true nor false for every DAG."""
     try:
         check_cost({"Requirements": text})
     except AdError as error:
@@ -131,7 +131,7 @@ def _attribute_faults(text: str) -> list[Finding]:
 
 
 def _merged_faults(site: Site) -> list[Finding]:
-    """What is wrong with the whole ad, first as configured, then with what is advertised."""
+    """Faults of the whole ad, first as configured, then with the advertisement."""
     advertised = advertised_attributes(site) if site.pk else {}
     for attributes, where in (({}, ""), (advertised, "together with what is advertised: ")):
         try:
@@ -144,7 +144,7 @@ def _merged_faults(site: Site) -> list[Finding]:
 
 
 def advertised_attributes(site: Site) -> dict[str, str]:
-    """What the site says of itself, also when that was not renewed in time; empty without."""
+    """Attributes of a site's advertisement, expired ones included; empty without one."""
     advertisement = getattr(site, "advertisement", None)
     if advertisement is None or advertisement.invalidated_at is not None:
         return {}
@@ -195,7 +195,7 @@ def _requirements(configured: str, said: str | None) -> Attribute:
 
 
 def _matches(site: Site, load: Load, said: str | None) -> dict[str, Attribute]:
-    """What is bound to the site and what may be, in DAGs or in groups of jobs."""
+    """Current and largest number of matches of the site, in DAGs or in groups of jobs."""
     most, source = site.max_matches, "configured"
     if said is not None and int(said) < most:
         most, source = int(said), "advertised"

@@ -1,4 +1,4 @@
-"""What `auto` means at a queue is decided once, by the first pilot that tells of its node."""
+"""Choice of a queue's fence where `auto` is set: made once, by its first pilot's node."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from wms.sites.models import Queue, Site, SiteEvent
 def settle_fence(queue: Queue, found: str, *, actor: Actor) -> None:
     """Settle a queue's fence on what works on a node, with an event and an audit entry.
 
-    Nothing happens where it is known already; of two pilots at once the first one decides. The
-    queue is told what holds.
+    Nothing happens where it was settled before; of two pilots at once the first one decides. The
+    queue's fields are read anew.
     """
     if queue.effective_fence:
         return

@@ -1,4 +1,4 @@
-"""Calendar entries in which a site gets nothing new."""
+"""Services for downtimes, in which a site gets nothing new: add, change, cancel."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MAX_SITES = 500
 
 @dataclass(frozen=True, slots=True)
 class DowntimeTerms:
-    """What can be changed of a downtime."""
+    """Fields of a downtime that can be changed."""
 
     start: datetime
     end: datetime
@@ -36,7 +36,7 @@ class DowntimeTerms:
 
     @property
     def version(self) -> str:
-        """The same for the same terms."""
+        """Hash of the terms, equal for equal terms."""
         told = f"{self.start.timestamp()} {self.end.timestamp()} {self.lead_time_s} {self.reason}"
         return hashlib.sha256(told.encode(errors="replace")).hexdigest()[:16]
 

@@ -1,4 +1,4 @@
-"""Checks of queues: what is refused, each with its field and the reason."""
+"""Validation of queues: each fault with its field and reason."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _check_identity(queue: Queue) -> None:
 
 
 def _check_shared_folders(queue: Queue) -> None:
-    """What is shown to every payload must be named plainly, and be no part of the system."""
+    """Refuse shared folders that are not plain paths, or belong to the system."""
     if not isinstance(queue.shared_folders, list):
         raise InvalidInput.of("must be a JSON list", field="shared_folders")
     for each in queue.shared_folders:
@@ -81,7 +81,7 @@ def _check_shared_folders(queue: Queue) -> None:
 
 
 def _check_network(queue: Queue) -> None:
-    """Refuse what the queue's own fence can give no payload."""
+    """Refuse a network that the queue's fence cannot provide."""
     is_own = queue.network in (Queue.Network.PORTAL, Queue.Network.NONE)
     if queue.fence == Queue.Fence.NONE and queue.network != Queue.Network.AUTO:
         message = f"without a fence payloads have the node's network: {queue.network} needs a fence"
@@ -92,7 +92,7 @@ def _check_network(queue: Queue) -> None:
 
 
 def _check_payload_limits(queue: Queue) -> None:
-    """Refuse what pilots would pass over."""
+    """Refuse limits of payloads that pilots would ignore."""
     limits = queue.payload_limits
     if not isinstance(limits, dict):
         raise InvalidInput.of("must be a JSON object", field="payload_limits")

@@ -1,4 +1,4 @@
-"""Configuring sites and their queues, and deciding by hand whether a site gets new work."""
+"""Services for sites and queues: configure, ban, drain and unban."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ def _steer(event: str, name: str, *, actor: Actor, reason: str, seen: str) -> Si
 def note_at_site(
     site: Site, event: str, *, actor: Actor, reason: str, facts: Mapping[str, Any], at: datetime
 ) -> None:
-    """Write what happened at a site and changed no state of it, and tell who wants to hear of it.
+    """Write and announce an event of a site that changes no state.
 
     The caller has opened a transaction.
     """

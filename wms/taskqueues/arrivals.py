@@ -1,6 +1,6 @@
-"""News that jobs have come to wait, for claims that are held until then.
+"""Publish/subscribe over Redis: new waiting jobs are announced to held claims.
 
-Redis carries it, and keeps none of it: news that is lost costs a pilot the time until it asks
+Redis keeps none of the messages: one that is lost costs a pilot the time until it asks
 again, and nothing else.
 """
 
@@ -25,8 +25,8 @@ _SILENCE_S = 15.0
 _PAUSE_S = 1.0
 
 
-def tell(jobs: int) -> None:
-    """Tell all who listen that so many jobs have begun to wait. A broker that is away is logged."""
+def publish(jobs: int) -> None:
+    """Publish the number of jobs that have begun to wait. A broker that is away is logged."""
     note_activity()
     try:
         _sender().publish(_CHANNEL, jobs)
@@ -44,9 +44,9 @@ def _sender() -> redis.Redis:
 
 
 class Listener:
-    """A thread that hands on the number of jobs of each piece of news, as it comes.
+    """A thread that receives the messages and hands on their numbers of jobs.
 
-    `lost` is called whenever nothing can be heard any more.
+    `lost` is called whenever the connection is lost.
     """
 
     def __init__(self, heard: Callable[[int], None], lost: Callable[[], None]) -> None:

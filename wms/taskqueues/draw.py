@@ -1,4 +1,4 @@
-"""The first half of the claim: which TaskQueue a resource draws.
+"""Draw of a TaskQueue by a resource, the first half of a claim.
 
 The documented steps (DIRAC TaskQueue matching, 2009): all TaskQueues that the resource fits; of
 these the highest CPU segment; of that one, drawn by priority. Nothing here is locked or changed.
@@ -15,7 +15,7 @@ from matching.resources import JobKind, Resource
 from matching.weighted_draws import Law
 from wms.core.database.statements import prepared_rows
 from wms.taskqueues.sql import SCAN_BY, THROW, fitting
-from wms.taskqueues.waiting import ANYONE, Taken, Taker
+from wms.taskqueues.waiting import ANYONE, ClaimingHost, Taken
 
 #: Conditions that have no parameter of their name.
 _WITHOUT_VALUE = frozenset({"excluded", "is_plain"})
@@ -48,7 +48,7 @@ class Draw:
     """
 
     def __init__(
-        self, resource: Resource, taker: Taker = ANYONE, *, takes_at_once: bool = False
+        self, resource: Resource, taker: ClaimingHost = ANYONE, *, takes_at_once: bool = False
     ) -> None:
         self.law = Law.EXPONENTIAL
         self._taker = taker

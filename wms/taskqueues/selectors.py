@@ -1,4 +1,4 @@
-"""Reading TaskQueues."""
+"""Queries for TaskQueues: demand, priorities and counts."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def queues_waiting_since(moment: datetime) -> frozenset[int]:
 
 
 def counted(rows: QuerySet[TaskQueue]) -> QuerySet[Any]:
-    """TaskQueues with their owners, and with `waiting`: how many jobs wait in each."""
+    """TaskQueues with their owners, and with the number of jobs as `waiting`."""
     jobs = (
         Tally.objects.filter(task_queue_id=OuterRef("pk"))
         .order_by()

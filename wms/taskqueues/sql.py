@@ -1,4 +1,4 @@
-"""What TaskQueues send to PostgreSQL by hand: the claim, and what keeps up the draw.
+"""SQL of TaskQueues: the claim, and the upkeep of the draw.
 
 All of it is by hand, because jobs join and leave by the thousands and pilots claim all the time:
 each of these is one statement where the ORM needs several, or what it cannot express at all.

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from wms.core.errors import InvalidInput
-from wms.exchange.reading import MAX_BYTES, MAX_ROWS, read_document
+from wms.exchange.yaml_reader import MAX_BYTES, MAX_ROWS, read_document
 
 HEAD = "format: pilotage-sites\nversion: 1\n"
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wms.failures.defaults import DEFAULT_RULES
-from wms.failures.normalising import MAX_MESSAGE, Effort, Rule, fingerprint, normalise
+from wms.failures.normalising import MAX_MESSAGE, Rule, SearchBudget, fingerprint, normalise
 
 RULES = [Rule(rule.pattern, rule.placeholder, rule.keeps) for rule in DEFAULT_RULES]
 
@@ -140,16 +140,16 @@ def test_a_long_message_is_cut_between_placeholders() -> None:
 
 
 def test_what_one_rule_may_search_is_counted_and_bounded() -> None:
-    effort = Effort(left_bytes=10)
+    budget = SearchBudget(left_bytes=10)
     # It looks to the end of the text behind each `a`, and finds nothing there.
     rule = Rule("a(?:.*b)?", "n")
 
-    pieces = rule.pieces_of("aaaa", {}, effort)
+    pieces = rule.pieces_of("aaaa", {}, budget)
 
     # Four, three and two characters were searched; one more would not be too much, two are.
     assert [piece.text for piece in pieces] == ["", "<n>", "", "<n>", "", "<n>", "", "<n>", ""]
-    assert effort.left_bytes == 0
-    assert rule.pieces_of("aaaa", {}, effort)[0].text == "aaaa"
+    assert budget.left_bytes == 0
+    assert rule.pieces_of("aaaa", {}, budget)[0].text == "aaaa"
 
 
 def test_a_message_that_takes_too_many_rounds_keeps_what_is_left_of_it() -> None:

@@ -137,7 +137,7 @@ def test_a_preview_tells_what_would_change_and_changes_nothing(group: FailureGro
     rule = FailureRule.objects.get(name="Exit codes and signals")
     rule.is_enabled = False
 
-    preview = preview_rules(rules_with(rule), patience=Deadline(None, 0))
+    preview = preview_rules(rules_with(rule), deadline=Deadline(None, 0))
 
     assert (preview.tried, preview.groups_before, preview.groups_after) == (1, 1, 1)
     [change] = preview.changes
@@ -150,7 +150,7 @@ def test_a_preview_tells_what_would_change_and_changes_nothing(group: FailureGro
 def test_a_preview_tells_what_it_had_no_time_for(group: FailureGroup) -> None:
     rule = FailureRule.objects.get(name="Number")
 
-    preview = preview_rules(rules_with(rule), patience=Deadline(lambda: 0.0, -1))
+    preview = preview_rules(rules_with(rule), deadline=Deadline(lambda: 0.0, -1))
 
     assert (preview.tried, preview.left_out) == (0, 1)
 

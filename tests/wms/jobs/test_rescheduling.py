@@ -21,7 +21,7 @@ from wms.jobs.specs import JobSpec
 from wms.sites.models import Site
 from wms.taskqueues.models import WaitingJob
 from wms.taskqueues.operations import claim
-from wms.taskqueues.waiting import Taker
+from wms.taskqueues.waiting import ClaimingHost
 
 PILOT = Actor.pilot("p")
 LOST = Attempt.Outcome.LOST
@@ -284,11 +284,11 @@ def test_a_job_that_was_held_after_a_failure_still_avoids_the_host(make_job) -> 
     assert WaitingJob.objects.get().avoided_hosts == ["wn1"]
 
 
-HERE = Taker("wn1", patience_s=3600)
-THERE = Taker("wn2", patience_s=3600)
+HERE = ClaimingHost("wn1", patience_s=3600)
+THERE = ClaimingHost("wn2", patience_s=3600)
 
 
-def claimed_by(taker: Taker) -> int | None:
+def claimed_by(taker: ClaimingHost) -> int | None:
     found = claim(Resource("site-a", cpu_time_s=10**6), taker=taker)
     return found.job_id if found else None
 

@@ -15,7 +15,7 @@ from tests.wms.notices.receivers import Sink
 from wms.core.models import ControlLoop, User
 from wms.dags.models import Dag
 from wms.failures import grouping
-from wms.notices import telling
+from wms.notices import fanout
 from wms.notices.models import Delivery, Notice
 
 Configured = Callable[..., None]
@@ -171,7 +171,7 @@ def test_what_one_may_not_see_any_more_is_not_sent(people: SimpleNamespace) -> N
 def test_notices_that_have_still_to_be_sent_are_kept(
     people: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(telling, "MAX_KEPT", 2)
+    monkeypatch.setattr(fanout, "MAX_KEPT", 2)
     channel(people.alice, pace="hourly")
 
     first = [failed_dag(people) for _ in range(4)]

@@ -17,7 +17,7 @@ from tests.wms.notices.hearing import START, channel, failed_dag, happens, hears
 from tests.wms.notices.receivers import Hook
 from wms.core.actors import Actor
 from wms.core.models import AuditEntry
-from wms.notices import sending, services, sweeping
+from wms.notices import retention, sending, services
 from wms.notices.models import Channel, Delivery, Notice, Outgoing
 
 Configured = Callable[..., None]
@@ -141,7 +141,7 @@ def test_what_is_old_is_forgotten_but_not_what_has_still_to_be_sent(
             title="Site UW is banned", happened_at=START, created_at=START - timedelta(days=age),
         )  # fmt: skip
 
-    sweeping.run_cycle(START)
+    retention.run_cycle(START)
 
     assert sorted(Delivery.objects.values_list("state", flat=True)) == ["sent", "waiting"]
     assert Notice.objects.get().key == "89"

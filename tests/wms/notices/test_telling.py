@@ -17,9 +17,9 @@ from wms.dags.models import Dag
 from wms.failures import grouping
 from wms.failures.models import FailureGroup
 from wms.failures.services import resolve_groups
-from wms.notices import telling
+from wms.notices import fanout
 from wms.notices.models import Notice
-from wms.notices.reading import TOPICS
+from wms.notices.occurrences import TOPICS
 from wms.pilots.lifecycle import apply as apply_to_pilots
 from wms.sites.downtimes import add_downtime, cancel_downtimes
 from wms.sites.services import ban_site, note_at_site
@@ -309,7 +309,7 @@ def _dies_at(place: int) -> bool:
 
     try:
         with connection.execute_wrapper(kill):
-            telling.run_cycle(timezone.now())
+            fanout.run_cycle(timezone.now())
     except _Killed:
         return True
     return False
@@ -319,7 +319,7 @@ def test_events_are_read_once_by_two_readers(people: SimpleNamespace, dag: Dag) 
     hears(people.bob, "dag", dag=dag)
     happens("fail", dag)
 
-    first, second = telling.read_some(timezone.now()), telling.read_some(timezone.now())
+    first, second = fanout.process_batch(timezone.now()), fanout.process_batch(timezone.now())
 
     assert (first, second) == (1, 0)
     assert Notice.objects.count() == 1
@@ -328,7 +328,7 @@ def test_events_are_read_once_by_two_readers(people: SimpleNamespace, dag: Dag) 
 def test_a_user_keeps_the_latest_notices_only(
     people: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(telling, "MAX_KEPT", 3)
+    monkeypatch.setattr(fanout, "MAX_KEPT", 3)
     hears(people.alice, "my-dags-failed")
     dags = [factories.dag(people.alice, name=f"d{number}.dag") for number in range(5)]
 

@@ -12,13 +12,13 @@ from tests.wms.notices import receivers
 from tests.wms.notices.receivers import Hook
 from wms.notices import webhooks
 from wms.notices.addresses import parsed
-from wms.notices.webhooks import Call, post
+from wms.notices.webhooks import WebhookCall, post
 
 ALLOWED = ("127.0.0.1",)
 
 
-def call(url: str) -> Call:
-    return Call(parsed(url, allows_http=True), "plw_secret", "id-1", "notice", b'{"a": 1}')
+def call(url: str) -> WebhookCall:
+    return WebhookCall(parsed(url, allows_http=True), "plw_secret", "id-1", "notice", b'{"a": 1}')
 
 
 def test_a_call_is_signed_over_time_and_body(hook: Hook) -> None:

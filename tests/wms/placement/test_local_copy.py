@@ -14,7 +14,7 @@ from wms.jobs.content.blobs import blob_path, open_blob, store_bytes
 from wms.jobs.models import WorkspaceFile
 from wms.jobs.operations import create_workspace
 from wms.placement import operations as services
-from wms.placement import running
+from wms.placement import runner
 from wms.placement.conf import placement_conf
 from wms.placement.models import PlacementAttempt, PlacementRequest
 
@@ -47,7 +47,7 @@ def place(alice):
             ad, workspace=create_workspace(alice, blobs), directory="run", owner=alice,
             topic="", topic_key=0, actor=SYSTEM,
         )  # fmt: skip
-        assert running.run_due() == 1
+        assert runner.run_due() == 1
         return PlacementAttempt.objects.select_related("request").get(request_id=pk)
 
     return make
@@ -180,7 +180,7 @@ def test_a_content_that_was_spoilt_in_the_store_is_not_copied(alice):
     )  # fmt: skip
     blob_path(blob.pk).write_bytes(b"spoilt")
 
-    running.run_due()
+    runner.run_due()
 
     attempt = PlacementAttempt.objects.get()
     assert attempt.exit_code == 1
@@ -217,7 +217,7 @@ def test_an_alternative_may_succeed_where_the_primary_has_no_module(place, pool,
     first = place(f"gsiftp://localhost{pool}/x", "file:y", 'alt_protocols = "file-file"')
 
     services.PlacementRequest.objects.update(due_at=None)
-    assert running.run_due() == 1
+    assert runner.run_due() == 1
 
     request = PlacementRequest.objects.get()
     assert first.exit_code == 111
@@ -234,25 +234,25 @@ def test_a_request_that_was_removed_meanwhile_gets_no_file(alice, pool):
     started = services.take_request(timezone.now())
     services.remove_requests([pk], actor=SYSTEM, reason="enough", now=timezone.now())
 
-    running.run_attempt(started, placement_conf())
+    runner.run_attempt(started, placement_conf())
 
     assert not workspace.files.filter(path="y").exists()
     assert PlacementRequest.objects.get().state == "removed"
 
 
 def test_a_long_attempt_renews_its_lease_and_hears_of_its_removal(alice, monkeypatch):
-    monkeypatch.setattr(running, "_PULSE_S", 0)
+    monkeypatch.setattr(runner, "_PULSE_S", 0)
     workspace = create_workspace(alice, {})
     pk = services.submit_request(
         'dap_type = "transfer"\nsrc_url = "file:x"\ndest_url = "file:y"',
         workspace=workspace, directory="", owner=alice, topic="", topic_key=0, actor=SYSTEM,
     )  # fmt: skip
     started = services.take_request(timezone.now() - timedelta(hours=1))
-    pulse = running.Pulse(started, limit_s=60)
+    pulse = runner.AttemptHeartbeat(started, limit_s=60)
 
     pulse()
     assert PlacementAttempt.objects.get().lease_until > timezone.now()
 
     services.remove_requests([pk], actor=SYSTEM, reason="enough")
-    with pytest.raises(running.Superseded):
+    with pytest.raises(runner.Superseded):
         pulse()

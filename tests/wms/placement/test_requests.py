@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wms.core.errors import InvalidInput
-from wms.placement.requests import FilePlace, file_place, pair_of, parse_request
+from wms.placement.requests import FileLocation, file_location, pair_of, parse_request
 
 GOOD = """[
   // the first file
@@ -70,21 +70,21 @@ def test_what_stork_did_besides_is_refused_by_name(kind):
 @pytest.mark.parametrize(
     ("url", "place"),
     [
-        ("file:x", FilePlace("run/x", False)),
-        ("file:./d//x", FilePlace("run/d/x", False)),
-        ("file:../x", FilePlace("x", False)),
-        ("file:d/", FilePlace("run/d", False, True)),
-        ("file:.", FilePlace("run", False, True)),
-        ("file:..", FilePlace("", False, True)),
-        ("file:a%20b", FilePlace("run/a b", False)),
-        ("file:a?b#c", FilePlace("run/a?b#c", False)),
-        ("file:///pool/x", FilePlace("/pool/x", True)),
-        ("file:/pool/x", FilePlace("/pool/x", True)),
-        ("file://localhost/pool//x/", FilePlace("/pool/x", True, True)),
+        ("file:x", FileLocation("run/x", False)),
+        ("file:./d//x", FileLocation("run/d/x", False)),
+        ("file:../x", FileLocation("x", False)),
+        ("file:d/", FileLocation("run/d", False, True)),
+        ("file:.", FileLocation("run", False, True)),
+        ("file:..", FileLocation("", False, True)),
+        ("file:a%20b", FileLocation("run/a b", False)),
+        ("file:a?b#c", FileLocation("run/a?b#c", False)),
+        ("file:///pool/x", FileLocation("/pool/x", True)),
+        ("file:/pool/x", FileLocation("/pool/x", True)),
+        ("file://localhost/pool//x/", FileLocation("/pool/x", True, True)),
     ],
 )
 def test_where_a_file_address_leads(url, place):
-    assert file_place(url, directory="run") == place
+    assert file_location(url, directory="run") == place
 
 
 @pytest.mark.parametrize(
@@ -93,13 +93,13 @@ def test_where_a_file_address_leads(url, place):
 )
 def test_a_file_address_that_leads_nowhere_is_refused(url):
     with pytest.raises(InvalidInput):
-        file_place(url, directory="run")
+        file_location(url, directory="run")
 
 
 @given(st.text(alphabet="./%2efabc?#-", max_size=30), st.sampled_from(["", "d", "d/e"]))
 def test_no_relative_address_leaves_the_workspace(name, directory):
     try:
-        place = file_place(f"file:{name}", directory=directory)
+        place = file_location(f"file:{name}", directory=directory)
     except InvalidInput:
         return
     if not place.is_absolute:

@@ -62,7 +62,7 @@ def test_a_host_is_given_a_job_that_has_not_failed_there_by_the_same_few_rows(
     task_queue_id = TaskQueue.objects.values_list("pk", flat=True).first()
     run("UPDATE taskqueues_waitingjob SET avoided_hosts = '{wn1}' WHERE job_id %% 50000 < 5", [])
     run("ANALYZE taskqueues_waitingjob")
-    taker = waiting.Taker("wn1", patience_s=900)
+    taker = waiting.ClaimingHost("wn1", patience_s=900)
     law = taskqueues.TAKE_BY[Law.EXPONENTIAL]
 
     steps = explain(law, {"task_queue": task_queue_id, **taker.parameters()})

@@ -22,7 +22,7 @@ from wms.dags.language.spec import DagSpec, NodeSpec
 from wms.dags.states import NodeKind
 from wms.dags.submission.time_warnings import Durations, time_warnings
 from wms.dags.submission.warnings import warnings_of
-from wms.sites.words import OfferedWords
+from wms.sites.vocabulary import Vocabulary
 
 #: Nodes that run something other than jobs of a description.
 _OTHERS = frozenset({NodeKind.SUBDAG, NodeKind.DATA})
@@ -41,7 +41,7 @@ def check_nodes(
     owner_name: str,
     group_name: str,
     cpu_segments_s: Sequence[int],
-    words: OfferedWords | None,
+    words: Vocabulary | None,
     allow_missing_files: bool = False,
     patience: Deadline | None = None,
 ) -> tuple[list[Finding], list[Finding]]:

@@ -19,7 +19,7 @@ from wms.dags.description.source_places import place_of
 from wms.dags.description.submit_file import SubmitFile
 from wms.dags.language.bounds import MAX_FINDINGS
 from wms.dags.language.spec import DagSpec, NodeSpec
-from wms.sites.words import OfferedWords, UnknownWord
+from wms.sites.vocabulary import UnknownTerm, Vocabulary
 
 _CLOSE = 0.8
 _ATTRIBUTE_OF = {name.lower(): name for name in ATTRIBUTES.values()}
@@ -53,7 +53,7 @@ def warnings_of(
     dag: DagSpec,
     submit_files: Mapping[str, SubmitFile],
     wanted: Iterable[tuple[Needs, NodeSpec]],
-    words: OfferedWords | None,
+    words: Vocabulary | None,
     patience: Deadline | None = None,
 ) -> list[Finding]:
     """The warnings about the descriptions and values of a DAG's nodes, each once.
@@ -74,10 +74,10 @@ def _add_unknown_words(
     found: set[Finding],
     submit_files: Mapping[str, SubmitFile],
     wanted: Iterable[tuple[Needs, NodeSpec]],
-    words: OfferedWords,
+    words: Vocabulary,
 ) -> None:
     # Thousands of needs may share a hundred unknown words.
-    known: set[tuple[str, int | None, UnknownWord]] = set()
+    known: set[tuple[str, int | None, UnknownTerm]] = set()
     for needs, node in wanted:
         if len(found) >= MAX_FINDINGS:
             return

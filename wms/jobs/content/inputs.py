@@ -1,4 +1,4 @@
-"""What a job takes from its workspace before it runs."""
+"""Input files of a job, looked up in its workspace."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def input_blobs(job: Job) -> dict[str, Blob]:
 
 
 def missing_inputs(job: Job, found: Sequence[str]) -> list[str]:
-    """Which of the declared inputs are not in the workspace."""
+    """Declared inputs that are not in the workspace."""
     declared = {*job.input_files} | (
         {job.executable} if not job.executable.startswith("/") else set()
     )

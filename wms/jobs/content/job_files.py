@@ -1,4 +1,4 @@
-"""Where the files of a job lie in its workspace."""
+"""Paths of a job's files in its workspace, and lists of file names for reasons."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _MOST_TOLD = 20
 
 
 def workspace_path(job: Job, name: str) -> str:
-    """The path in the workspace of what a job calls so. Raises InvalidInput."""
+    """Path in the workspace of a file that a job names. Raises InvalidInput."""
     return path_in(job.directory, name)
 
 
 def misplaced_file(job: Job) -> str:
-    """Why something that a job makes can have no place in its workspace; empty where all can."""
+    """Reason why an output of a job has no valid path in the workspace; empty if all have."""
     for name in (*job.output_files, job.stdout_name, job.stderr_name):
         try:
             if name:
@@ -30,7 +30,7 @@ def misplaced_file(job: Job) -> str:
 
 
 def listed_names(names: Collection[str]) -> str:
-    """Names of files in a reason: the first of very many."""
+    """Names of files for a reason: the first of very many."""
     told = ", ".join(islice(names, _MOST_TOLD))
     left = len(names) - _MOST_TOLD
     return f"{told} and {left} more" if left > 0 else told

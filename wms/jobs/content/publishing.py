@@ -1,4 +1,4 @@
-"""What an attempt has sent, put into the workspace of its job."""
+"""Publishing of an attempt's files into the workspace of its job."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _Kind = AttemptFile.Kind
 
 
 def missing_outputs_reason(job: Job, attempt: Attempt) -> str:
-    """Which outputs of the job its attempt has not sent, as a reason; empty when all are here."""
+    """Reason that names outputs which the attempt has not sent; empty when all are here."""
     files = prepared_statements.sent_files(attempt)
     sent = {file["path"] for file in files if file["kind"] == _Kind.OUTPUT}
     missing = sorted(set(job.output_files) - sent)

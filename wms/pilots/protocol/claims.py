@@ -32,7 +32,7 @@ from wms.pilots.states import TERMINAL
 from wms.sites.models import Queue
 from wms.sites.selectors import lapsed_identities
 from wms.taskqueues import operations as taskqueues
-from wms.taskqueues.waiting import Taker, has_failed_at
+from wms.taskqueues.waiting import ClaimingHost, has_failed_at
 
 # The open attempts of a pilot, and that of a claim.
 _OWN = PreparedQuery(
@@ -124,7 +124,7 @@ def _bind_job(
         return refusal
     began_s = time.monotonic()
     held = [each for each in attempts if AttemptRef(each.job_id, each.number) not in unreported]
-    taker = Taker(host, conf().retry_patience_s, takes_retries=suspect_id is None)
+    taker = ClaimingHost(host, conf().retry_patience_s, takes_retries=suspect_id is None)
     found = _draw_job(pilot, resource, claim_key, held, taker, now)
     if isinstance(found, Refusal):
         took = timedelta(seconds=time.monotonic() - began_s)
@@ -139,7 +139,7 @@ def _draw_job(
     resource: Resource,
     claim_key: str,
     held: Sequence[Attempt],
-    taker: Taker,
+    taker: ClaimingHost,
     now: datetime,
 ) -> Attempt | Refusal:
     identity = pilot.owner, pilot.owner_group

@@ -1,4 +1,4 @@
-"""Reading what failed: from the events that told of it to what is known of each failure."""
+"""Reports of failures, read from the events of jobs, nodes and pilots."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ _OUTCOME = Attempt.Outcome
 
 
 @dataclass(frozen=True, slots=True)
-class Sighting:
-    """One failure as its event and what it happened to tell it.
+class FailureReport:
+    """One failure with the facts of its event and of the failed object.
 
-    `host` and `owner` are names that its message may contain; `guess` is the category that it looks
+    `host` and `owner` are names that its message may contain; `guess` is its likely category.
     like.
     """
 
@@ -62,21 +62,21 @@ class Sighting:
     guess: Category = Category.UNKNOWN
 
 
-def read_events(kind: Kind, event_ids: Collection[int]) -> list[Sighting]:
-    """The failures that these events tell of, in at most three queries.
+def read_events(kind: Kind, event_ids: Collection[int]) -> list[FailureReport]:
+    """Reports of the failures among these events, in at most three queries.
 
-    Events that are none are left out: holds by people, ends of nodes that follow from the end of a
+    Left out are holds by people, ends of nodes that follow from the end of a
     job, which is told by the job, and jobs that run again because their pilot failed, which is told
     by the pilot.
     """
     return _READERS[kind](event_ids)
 
 
-def _read_jobs(event_ids: Collection[int]) -> list[Sighting]:
+def _read_jobs(event_ids: Collection[int]) -> list[FailureReport]:
     rows = list(JobEvent.objects.filter(pk__in=event_ids).values_list(*_JOB_COLUMNS))
     attempts = _attempts_of({row[1] for row in rows})
     suspicions = Suspicions({each.host for of_job in attempts.values() for each in of_job})
-    sightings = []
+    reports = []
     for pk, job_id, event, actor, reason, cause, at, owner_id, owner, topic, key in rows:
         # Names of people have no colon.
         if event == "hold" and ":" not in actor:
@@ -87,8 +87,8 @@ def _read_jobs(event_ids: Collection[int]) -> list[Sighting]:
         tried = _attempt_at(attempts[job_id], at)
         # Beside what the payload does wrong by itself: a group of its own, for the site.
         is_of_node = tried is not None and suspicions.has(tried.site_name, tried.host, at)
-        sightings.append(
-            Sighting(
+        reports.append(
+            FailureReport(
                 kind=Kind.JOB,
                 event_id=pk,
                 subject_id=job_id,
@@ -102,7 +102,7 @@ def _read_jobs(event_ids: Collection[int]) -> list[Sighting]:
                 guess=Category.SITE if is_of_node else _guess_of_job(cause, tried),
             )
         )
-    return sightings
+    return reports
 
 
 def _attempts_of(job_ids: Collection[int]) -> dict[int, list[Attempt]]:
@@ -133,10 +133,10 @@ def _guess_of_job(cause: str, tried: Attempt | None) -> Category:
     return Category.PAYLOAD if tried.outcome == _OUTCOME.FAILED else Category.UNKNOWN
 
 
-def _read_nodes(event_ids: Collection[int]) -> list[Sighting]:
+def _read_nodes(event_ids: Collection[int]) -> list[FailureReport]:
     rows = NodeEvent.objects.filter(pk__in=event_ids).values_list(*_NODE_COLUMNS)
     return [
-        Sighting(
+        FailureReport(
             kind=Kind.NODE,
             event_id=pk,
             subject_id=node_id,
@@ -160,10 +160,10 @@ def _guess_of_node(cause: str, kind: str) -> Category:
     return Category.PAYLOAD if cause == NodeCause.SCRIPT else Category.UNKNOWN
 
 
-def _read_pilots(event_ids: Collection[int]) -> list[Sighting]:
+def _read_pilots(event_ids: Collection[int]) -> list[FailureReport]:
     rows = PilotEvent.objects.filter(pk__in=event_ids).values_list(*_PILOT_COLUMNS)
     return [
-        Sighting(
+        FailureReport(
             kind=Kind.PILOT,
             event_id=pk,
             subject_id=pilot_id,
@@ -180,11 +180,11 @@ def _read_pilots(event_ids: Collection[int]) -> list[Sighting]:
 
 
 def _text(value: Any) -> str:
-    """What a pilot told of its node may be anything."""
+    """A pilot's value as text: pilots may report anything of their nodes."""
     return value if isinstance(value, str) else ""
 
 
-_READERS: Mapping[Kind, Callable[[Collection[int]], list[Sighting]]] = {
+_READERS: Mapping[Kind, Callable[[Collection[int]], list[FailureReport]]] = {
     Kind.JOB: _read_jobs,
     Kind.NODE: _read_nodes,
     Kind.PILOT: _read_pilots,

@@ -1,4 +1,4 @@
-"""Forgetting: old notices, and the log of old deliveries."""
+"""Retention: removal of old notices, and of old deliveries from the log."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _CYCLE_S = 120.0
 
 
 def run_cycle(now: datetime) -> dict[str, Any]:
-    """Remove what nobody looks at any more."""
+    """Remove notices and deliveries whose time is over."""
     until = time.monotonic() + _CYCLE_S
     ended = Delivery.objects.exclude(state=Delivery.State.WAITING)
     return {
@@ -28,7 +28,7 @@ def run_cycle(now: datetime) -> dict[str, Any]:
 
 
 def _forget(rows: QuerySet[Any], until: float) -> int:
-    """Remove them in steps, each of which stays; how many they were."""
+    """Remove rows in batches, each committed by itself; the number of rows."""
     model: type[Model] = rows.model
     count = 0
     while ids := list(rows.order_by("created_at").values_list("pk", flat=True)[:_AT_ONCE]):

@@ -1,4 +1,4 @@
-"""Writing sites as YAML, such that reading it again changes nothing."""
+"""Writer of sites as YAML, such that importing it again changes nothing."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import yaml
 from django.db.models import Model, Prefetch, QuerySet
 
 from wms.core.actors import Actor
-from wms.exchange.fields import BELOW, FORMAT, NAMES_OF, SITE, VERSION, Kind, is_named
+from wms.exchange.fields import BELOW, FORMAT, NAMES_OF, SITE, VERSION, RowKind, is_named
 from wms.exchange.scalars import needs_quotes
 from wms.sites.models import Queue, Site
 from wms.sites.policy import configurable_sites, require_configuring_some
@@ -21,7 +21,7 @@ _HEAD = """\
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes texts of several lines as blocks, and every value in full: without aliases."""
+    """YAML dumper that writes texts of several lines as blocks, and no aliases."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True
@@ -80,11 +80,11 @@ def _site(site: Site) -> dict[str, Any]:
     return values
 
 
-def _row(kind: Kind, row: Model) -> dict[str, Any]:
+def _row(kind: RowKind, row: Model) -> dict[str, Any]:
     return {name: written(kind, row, name) for name in kind.names}
 
 
-def written(kind: Kind, row: Model, name: str) -> Any:
+def written(kind: RowKind, row: Model, name: str) -> Any:
     """A field of a row as it is written: of people and groups the name, or nothing."""
     value = getattr(row, name)
     if is_named(kind, name):
