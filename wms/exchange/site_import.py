@@ -168,11 +168,11 @@ def _carry_out(entries: Sequence[DocumentRow], *, actor: Actor, reason: str) -> 
 
 
 def _token(steps: Sequence[ImportStep]) -> str:
-    told = [
+    described = [
         [step.kind, step.title, step.outcome, [[c.name, c.old, c.new] for c in step.changes]]
         for step in steps
     ]
-    return hashlib.sha256(json.dumps(told, sort_keys=True, default=str).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(described, sort_keys=True, default=str).encode()).hexdigest()
 
 
 def _import_step(

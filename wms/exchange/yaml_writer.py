@@ -64,11 +64,11 @@ def write_document(sites: QuerySet[Site]) -> str:
         "version": VERSION,
         "sites": [_site(site) for site in found],
     }
-    told = yaml.dump(
+    text = yaml.dump(
         document, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100,
         default_flow_style=False,
     )  # fmt: skip
-    return f"{_HEAD}{told}"
+    return f"{_HEAD}{text}"
 
 
 def _site(site: Site) -> dict[str, Any]:

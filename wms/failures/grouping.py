@@ -112,13 +112,13 @@ def _store(reports: Sequence[FailureReport], book: RuleBook, now: datetime) -> N
 def _announce(new_groups: Collection[int], reports: Iterable[FailureReport]) -> None:
     """Announce new groups, and DAGs with failures once in a batch."""
     dags = {each.dag_id for each in reports if each.dag_id is not None}
-    told = (
+    subjects_by_topic = (
         (NEW_TOPIC, InboxEntry.Kind.GROUP, new_groups),
         (FAILING_TOPIC, InboxEntry.Kind.DAG, dags),
     )
     announce(
         InboxEntry(topic=topic, key=pk, kind=kind, subject_id=pk)
-        for topic, kind, subjects in told
+        for topic, kind, subjects in subjects_by_topic
         for pk in sorted(subjects)
     )
 

@@ -41,8 +41,10 @@ class Pattern:
         try:
             self._compiled = re2.compile(pattern, options)
         except re2.error as error:
-            (told,) = error.args
-            raise BadPattern(f"RE2 cannot read this: {told.decode(errors='replace')}.") from error
+            (message,) = error.args
+            raise BadPattern(
+                f"RE2 cannot read this: {message.decode(errors='replace')}."
+            ) from error
         except UnicodeEncodeError as error:
             raise BadPattern("It contains half of a character.") from error
         self.size: int = self._compiled.programsize

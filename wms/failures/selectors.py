@@ -76,8 +76,10 @@ def visible_groups(user: User) -> QuerySet[FailureGroup]:
 
 def groups_of_jobs(user: User, job_ids: Collection[int]) -> dict[int, FailureGroup]:
     """The group of the latest failure of each of these jobs, as far as they are grouped."""
-    told = JobEvent.objects.filter(job_id__in=job_ids, event__in=FAILURES).values("pk")
-    found = Failure.objects.filter(kind=Kind.JOB, event_id__in=told, group__in=visible_groups(user))
+    event_ids = JobEvent.objects.filter(job_id__in=job_ids, event__in=FAILURES).values("pk")
+    found = Failure.objects.filter(
+        kind=Kind.JOB, event_id__in=event_ids, group__in=visible_groups(user)
+    )
     latest = found.select_related("group").order_by("event_id")
     return {failure.subject_id: failure.group for failure in latest}
 

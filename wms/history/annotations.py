@@ -47,7 +47,7 @@ class Annotation:
 class Annotations:
     """Annotations of a range, oldest first; only the latest if there are too many."""
 
-    told: Sequence[Annotation]
+    shown: Sequence[Annotation]
     is_cut: bool
 
 
@@ -127,16 +127,16 @@ def _of_configuration(since: datetime, until: datetime) -> QuerySet[Any]:
 def _annotation(
     kind: str, place: str, at: datetime, until: datetime | None, words: str
 ) -> Annotation:
-    told = f": {words}" if words else ""
+    suffix = f": {words}" if words else ""
     if kind == "downtime":
-        return Annotation("downtime", at, until, f"{place}: downtime{told}")
+        return Annotation("downtime", at, until, f"{place}: downtime{suffix}")
     if kind in _SITE_EVENTS:
         is_state = kind in ("ban", "drain", "unban")
         return Annotation(
             "state" if is_state else "configuration",
             at,
             None,
-            f"{place}: {_SITE_EVENTS[kind]}{told}",
+            f"{place}: {_SITE_EVENTS[kind]}{suffix}",
         )
     verb, _, thing = kind.partition(" ")
     done = {"create": "new", "change": "changed", "delete": "deleted"}[verb]

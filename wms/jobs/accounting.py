@@ -30,9 +30,13 @@ def wall_time_s(attempt: Attempt) -> float:
 
     Never longer than from its match to its end, whatever its pilot reports.
     """
-    told = attempt.wall_s if attempt.wall_s is not None else _told(attempt.usage)
-    if told is not None:
-        return told if attempt.ended_at is None else min(told, _seen_s(attempt, attempt.ended_at))
+    reported_s = attempt.wall_s if attempt.wall_s is not None else _reported_s(attempt.usage)
+    if reported_s is not None:
+        return (
+            reported_s
+            if attempt.ended_at is None
+            else min(reported_s, _seen_s(attempt, attempt.ended_at))
+        )
     if attempt.started_at is None or attempt.ended_at is None:
         return 0.0
     return max(0.0, (attempt.ended_at - attempt.started_at).total_seconds())
@@ -42,7 +46,7 @@ def _seen_s(attempt: Attempt, ended_at: datetime) -> float:
     return max(0.0, (ended_at - attempt.matched_at).total_seconds()) + _CLOCKS_DIFFER_S
 
 
-def _told(usage: Mapping[str, Any] | None) -> float | None:
+def _reported_s(usage: Mapping[str, Any] | None) -> float | None:
     wall_s = (usage or {}).get("wall_s")
     return None if wall_s is None else float(wall_s)
 

@@ -65,11 +65,11 @@ class PayloadEnd:
 
     def facts(self) -> dict[str, Any]:
         """Facts of the job's event, without signals that the pilot itself has sent."""
-        told = {name: value for name, value in asdict(self).items() if value not in (None, "", ())}
-        told.pop("usage")
+        facts = {name: value for name, value in asdict(self).items() if value not in (None, "", ())}
+        facts.pop("usage")
         if self.reason:
-            told.pop("signal", None)
-        return told
+            facts.pop("signal", None)
+        return facts
 
     def failure(self, success_code: int = 0) -> str:
         """Reason for which the payload counts as failed; empty when it succeeded."""
@@ -110,7 +110,7 @@ def start_attempt(job_id: int, number: int, *, pilot_id: int, actor: Actor, now:
 
 @transaction.atomic
 def note_attributes(
-    told: Mapping[tuple[int, int], Mapping[str, int | str]], *, pilot_id: int, actor: Actor
+    reported: Mapping[tuple[int, int], Mapping[str, int | str]], *, pilot_id: int, actor: Actor
 ) -> None:
     """Store attributes that running payloads report, by job and number of the attempt.
 
@@ -118,9 +118,9 @@ def note_attributes(
     nothing, and neither do reports of attempts that are not open, or another pilot's.
     """
     facts: dict[int, dict[str, int | str]] = {}
-    jobs = Job.objects.filter(pk__in={job for job, _ in told}, state__in=WITH_PILOT)
+    jobs = Job.objects.filter(pk__in={job for job, _ in reported}, state__in=WITH_PILOT)
     for job in jobs.order_by("pk").select_for_update(of=("self",)):
-        values = told.get((job.pk, job.attempt_number))
+        values = reported.get((job.pk, job.attempt_number))
         attempts = job.attempts.filter(number=job.attempt_number, pilot_id=pilot_id, outcome="")
         if values and attempts.exists() and (changed := _merge(job, values)):
             job.save(update_fields=["attributes"])

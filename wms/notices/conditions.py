@@ -35,18 +35,18 @@ def _downtimes(now: datetime) -> list[Occurrence]:
     going_on = [pk for pk, each in known.items() if each.ended_at is None]
     lately = Q(start__lte=now, end__gt=now - _NEWS)
     rows = Downtime.objects.filter(lately | Q(pk__in=going_on)).select_related("site")
-    told: list[Occurrence] = []
+    occurrences: list[Occurrence] = []
     for row in rows.order_by("pk"):
-        told += _look_at(row, row.site.name, known.get(row.pk), now)
+        occurrences += _look_at(row, row.site.name, known.get(row.pk), now)
     old = Condition.objects.filter(kind=Condition.Kind.DOWNTIME, ended_at__lt=now - _KEPT)
     old.delete()
-    return told
+    return occurrences
 
 
 def _look_at(row: Downtime, site: str, known: Condition | None, now: datetime) -> list[Occurrence]:
     ended = _end_of(row)
     if known is None:
-        # It was cancelled before it began, or so long ago that it has been told and forgotten.
+        # It was cancelled before it began, or so long ago that it was announced and removed.
         if ended <= row.start or ended <= now - _NEWS:
             return []
         Condition.objects.create(
@@ -90,16 +90,16 @@ def _loops(now: datetime) -> list[Occurrence]:
         for name in ill
         if name not in known
     )
-    told = []
+    occurrences = []
     for name, condition in known.items():
         if name not in ill:
             condition.delete()
             if condition.told_at is not None:
-                told.append(_of_loop(condition, None))
+                occurrences.append(_of_loop(condition, None))
         elif condition.told_at is None and now - condition.since >= PATIENCE:
             Condition.objects.filter(pk=condition.pk).update(told_at=now)
-            told.append(_of_loop(condition, ill[name]))
-    return told
+            occurrences.append(_of_loop(condition, ill[name]))
+    return occurrences
 
 
 def _is_ill(status: LoopStatus) -> bool:

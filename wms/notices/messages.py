@@ -47,7 +47,7 @@ class Message:
     more: int = 0
 
     @property
-    def told(self) -> Sequence[Notice]:
+    def shown(self) -> Sequence[Notice]:
         """The latest notices, up to the limit of a message."""
         return self.notices[:MAX_TOLD]
 
@@ -73,7 +73,7 @@ def json_of(message: Message) -> bytes:
         "type": message.type,
         "portal": message.portal,
         "user": message.username,
-        "notices": [_value_of(notice, message.portal) for notice in message.told],
+        "notices": [_value_of(notice, message.portal) for notice in message.shown],
         "left_out": message.left_out,
     }
     return json.dumps(payload, sort_keys=True).encode()
@@ -132,7 +132,7 @@ def text_of(message: Message) -> str:
         lines = ["This is a test: notices of Pilotage reach you here.", ""]
     else:
         lines = _intro(message)
-        for notice in message.told:
+        for notice in message.shown:
             lines += _lines_of(notice, message.portal)
     if message.left_out:
         lines += [f"... and {message.left_out} more: {message.portal}/notices/", ""]

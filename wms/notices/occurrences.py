@@ -152,10 +152,10 @@ def _name(dag: Dag) -> str:
 
 
 def _progress(dag: Dag) -> str:
-    told = [f"{dag.done_count} of {dag.node_count} nodes are done"]
+    counts = [f"{dag.done_count} of {dag.node_count} nodes are done"]
     if dag.failed_count:
-        told.append(f"{dag.failed_count} failed")
-    return ", ".join(told)
+        counts.append(f"{dag.failed_count} failed")
+    return ", ".join(counts)
 
 
 def _of_owner(dag: Dag, rule: Rule, *, but: str = "") -> Audience:

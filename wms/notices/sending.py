@@ -105,9 +105,9 @@ def send_due(now: datetime) -> int:
     tries = [_composed(delivery) for delivery in claim(now)]
     with ThreadPoolExecutor(max_workers=_THREADS) as pool:
         outcomes = list(pool.map(_sent, [each for each in tries if each.message is not None]))
-    told = iter(outcomes)
+    remaining = iter(outcomes)
     for each in tries:
-        record(each.delivery, None if each.message is None else next(told), now=now)
+        record(each.delivery, None if each.message is None else next(remaining), now=now)
     return len(tries)
 
 

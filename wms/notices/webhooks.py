@@ -19,6 +19,8 @@ STEP_S = 5.0
 CALL_S = 15.0
 #: So much of an answer is read, and thrown away: only its status counts.
 _ANSWER_BYTES = 4096
+#: The error of a call without an answer in this time.
+TIMED_OUT = "no answer in time"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,7 @@ def post(call: WebhookCall, *, allowed: tuple[str, ...] = ()) -> SendResult:
     except ssl.SSLCertVerificationError as error:
         return SendResult(f"the certificate was refused: {error.verify_message}")
     except TimeoutError:
-        return SendResult("no answer in time")
+        return SendResult(TIMED_OUT)
     except (OSError, http.client.HTTPException) as error:
         return SendResult(f"the connection failed: {type(error).__name__}")
     if 300 <= status < 400:

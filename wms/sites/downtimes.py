@@ -37,8 +37,8 @@ class DowntimeTerms:
     @property
     def version(self) -> str:
         """Hash of the terms, equal for equal terms."""
-        told = f"{self.start.timestamp()} {self.end.timestamp()} {self.lead_time_s} {self.reason}"
-        return hashlib.sha256(told.encode(errors="replace")).hexdigest()[:16]
+        text = f"{self.start.timestamp()} {self.end.timestamp()} {self.lead_time_s} {self.reason}"
+        return hashlib.sha256(text.encode(errors="replace")).hexdigest()[:16]
 
     def __str__(self) -> str:
         lead = f"{self.lead_time_s / 60:g} min of lead time" if self.lead_time_s else "no lead time"
@@ -141,7 +141,7 @@ def save_downtime(downtime: Downtime, *, actor: Actor, now: datetime) -> None:
         return
     _refuse_cancelled(old)
     changes = {
-        name: [_told(getattr(old, name)), _told(getattr(downtime, name))]
+        name: [_as_text(getattr(old, name)), _as_text(getattr(downtime, name))]
         for name in _CONFIGURED
         if getattr(old, name) != getattr(downtime, name)
     }
@@ -231,7 +231,7 @@ def _refuse_unseen(downtime: Downtime, seen: str) -> None:
         raise Conflict(f"Downtime {downtime.pk} was changed meanwhile: it is {terms} now.")
 
 
-def _told(value: Any) -> Any:
+def _as_text(value: Any) -> Any:
     return value.isoformat() if isinstance(value, datetime) else value
 
 
@@ -245,14 +245,14 @@ def _record(
 ) -> None:
     site: Site = downtime.site
     why = downtime.reason if reason is None else reason
-    told = {name: _told(getattr(downtime, name)) for name in ("start", "end", "lead_time_s")}
+    terms = {name: _as_text(getattr(downtime, name)) for name in ("start", "end", "lead_time_s")}
     SiteEvent.objects.create(
         site=site,
         event=action,
         actor=actor.name,
         reason=why,
-        facts={"downtime": downtime.pk, **told},
+        facts={"downtime": downtime.pk, **terms},
     )
     # The event tells what holds now; the audit trail also what held before.
-    facts = {"downtime": downtime.pk, **told, **(changes or {})}
+    facts = {"downtime": downtime.pk, **terms, **(changes or {})}
     record_action(action, target=f"site {site.name}", actor=actor, reason=why, facts=facts)

@@ -286,13 +286,13 @@ def _save_changes(
     elif columns:
         row.save(update_fields=columns)
     # Everybody reads events; what a batch system needs to know is for operators, in the audit.
-    told = {name: change if name != "settings" else "changed" for name, change in changes.items()}
+    shown = {name: change if name != "settings" else "changed" for name, change in changes.items()}
     SiteEvent.objects.create(
         site=site,
         event=event,
         actor=actor.name,
         reason=reason,
-        facts={"target": target, **told},
+        facts={"target": target, **shown},
     )
     action = f"{event} {row._meta.model_name}"
     record_action(action, target=target, actor=actor, reason=reason, facts=changes)

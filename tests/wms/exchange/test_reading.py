@@ -108,7 +108,7 @@ def test_a_bomb_of_aliases_is_refused_before_it_grows() -> None:
     "text", ["x" * (MAX_BYTES + 1), f"{HEAD}sites: [{'1,' * 150_000}]", "[" * 100_000]
 )
 def test_what_is_too_large_is_refused(text: str) -> None:
-    with pytest.raises(InvalidInput, match=r"larger than|says too much"):
+    with pytest.raises(InvalidInput, match=r"large|much"):
         read_document(text)
 
 

@@ -42,11 +42,12 @@ def test_a_payload_that_failed_is_run_again_until_its_retries_are_used_up(job: J
         assert state(job)[0] == "waiting"
     end(take(), exit_code=3)
 
-    assert state(job) == ("failed", "the payload ended with exit code 3")
+    assert (state(job)[0], job.state_cause) == ("failed", "payload")
     assert (job.payload_failures, job.attempt_number) == (2, 3)
     assert history(job).count("reschedule") == 2
     events = JobEvent.objects.filter(job=job, event="reschedule").order_by("pk")
-    assert events[1].reason == "the payload ended with exit code 3; retry 2 of 2"
+    assert [event.cause for event in events] == ["payload", "payload"]
+    assert "2 of 2" in events[1].reason
     assert not WaitingJob.objects.exists()
 
 
@@ -82,7 +83,8 @@ def test_on_exit_hold_holds_a_payload_that_ended(job: Job) -> None:
 
     end(take(), exit_code=101)
 
-    assert state(job) == ("held", "on_exit_hold is true: the payload ended with exit code 101")
+    assert (state(job)[0], job.state_cause) == ("held", "expression")
+    assert "on_exit_hold" in job.state_reason
     assert Attempt.objects.get().exit_code == 101
     assert job.hold_count == 1
 
@@ -161,7 +163,9 @@ def test_a_job_whose_periodic_remove_is_true_is_killed_wherever_it_is(job: Job) 
 
     periodic_expressions.run_cycle(timezone.now())
 
-    assert state(job) == ("killed", "periodic_remove is true: JobStatus == 5")
+    assert (state(job)[0], job.state_cause) == ("killed", "expression")
+    assert "periodic_remove" in job.state_reason
+    assert "JobStatus == 5" in job.state_reason
 
 
 def test_jobs_that_have_ended_or_say_nothing_are_not_looked_at(job: Job) -> None:

@@ -135,9 +135,9 @@ def test_a_limit_without_a_site_counts_over_all_sites_together() -> None:
     assert start(needs(), at="T2_X")
     assert start(needs(), at="T2_Y")
     assert not start(needs(), at="T2_X")
-    assert [each.reason for each in reached_limits(NOW)] == [
-        "2 of 2 User jobs run at all sites together"
-    ]
+    [reached] = reached_limits(NOW)
+    assert (reached.site, reached.kind) == ("", JobKind("User"))
+    assert "2 of 2" in reached.reason
 
 
 def test_matches_of_a_kind_keep_their_distance() -> None:
@@ -159,10 +159,9 @@ def test_a_reached_limit_tells_its_figures() -> None:
 
     told = {each.kind.job_type: each.reason for each in reached_limits(NOW)}
 
-    assert told == {
-        "User": "2 of 2 User jobs run at T2_X",
-        "Merge": "one of the Merge jobs started at T2_X less than 2.5 s ago",
-    }
+    assert told.keys() == {"User", "Merge"}
+    assert "2 of 2" in told["User"]
+    assert "2.5 s" in told["Merge"]
     assert all(each.site == "T2_X" for each in reached_limits(NOW))
 
 
@@ -334,13 +333,9 @@ def test_who_may_see_limits_sees_what_is_running(alice: User) -> None:
     running(needs(), "T2_Y", count=2)
 
     with CaptureQueriesContext(connection) as queries:
-        seen = {str(each): each.running for each in visible_limits(alice)}
+        seen = {(each.job_type, each.maximum): each.running for each in visible_limits(alice)}
 
-    assert seen == {
-        "User jobs at T2_X": 3,
-        "jobs at all sites together": 5,
-        "Merge jobs at T2_Y": 0,
-    }
+    assert seen == {("User", 2): 3, ("", 99): 5, ("Merge", 2): 0}
     assert len(queries) == 1
     alice.is_active = False
     assert not visible_limits(alice).exists()

@@ -52,7 +52,8 @@ def test_an_address_that_cannot_be_resolved_stops_nobody_elses_messages(
     later()
 
     assert Delivery.objects.get(channel=bobs).state == "sent"
-    assert "names no host that there can be" in Delivery.objects.get(channel=broken).last_error
+    assert Delivery.objects.get(channel=broken).state == "waiting"
+    assert "host" in Delivery.objects.get(channel=broken).last_error
 
 
 def test_a_mistake_of_ours_with_one_message_stops_no_other(
@@ -74,10 +75,8 @@ def test_a_mistake_of_ours_with_one_message_stops_no_other(
 
     assert Delivery.objects.get(channel=bobs).state == "sent"
     told = Delivery.objects.get(channel=broken)
-    assert (told.state, told.last_error) == (
-        "waiting",
-        "the portal failed with it: ZeroDivisionError",
-    )
+    assert told.state == "waiting"
+    assert told.last_error.endswith("ZeroDivisionError")
 
 
 def test_an_event_that_cannot_be_told_keeps_no_other_back(

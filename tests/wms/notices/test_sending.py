@@ -84,7 +84,8 @@ def test_after_a_day_in_vain_a_webhook_is_switched_off_and_its_user_told(
 
     made.refresh_from_db()
     assert not made.is_enabled
-    assert made.off_reason == "it took nothing for 24 hours: answered 500"
+    for fact in ("24 hours", "500"):
+        assert fact in made.off_reason
     assert sorted(Delivery.objects.values_list("state", flat=True)) == ["dropped", "given-up"]
     assert not Outgoing.objects.filter(delivery=None).exists()
     notice = Notice.objects.get(user=people.alice, kind="switched-off")

@@ -17,6 +17,7 @@ from wms.placement import operations as services
 from wms.placement import runner
 from wms.placement.conf import placement_conf
 from wms.placement.models import PlacementAttempt, PlacementRequest
+from wms.placement.modules.protocol import TIME_IS_OVER
 
 pytestmark = pytest.mark.django_db
 
@@ -166,8 +167,9 @@ def test_size_and_checksum_that_are_told_have_to_be_right(place, pool):
     other = place("file:x", f"file://{pool}/c", f'checksum = "{"0" * 64}"', run__x=X)
 
     assert right.exit_code == 0
-    assert short.message == f"the file has {len(X)} bytes, not 5"
-    assert other.message == f"the file has SHA-256 {good}, not {'0' * 64}"
+    assert (short.exit_code, other.exit_code) == (1, 1)
+    assert f"{len(X)} bytes" in short.message
+    assert good in other.message
     assert [each.name for each in pool.iterdir()] == ["a"]
 
 
@@ -192,7 +194,7 @@ def test_a_file_that_is_too_large_is_not_copied(place, pool, settings):
 
     attempt = place("file:x", f"file://{pool}/y", run__x=X)
 
-    assert attempt.message == "the file is larger than 100 bytes"
+    assert "100 bytes" in attempt.message
     assert list(pool.iterdir()) == []
 
 
@@ -201,7 +203,8 @@ def test_one_that_takes_too_long_is_broken_off(place, pool, settings):
 
     attempt = place("file:x", f"file://{pool}/y", run__x=X)
 
-    assert (attempt.exit_code, attempt.message) == (124, "it took more than 0 s")
+    assert attempt.exit_code == TIME_IS_OVER
+    assert "0 s" in attempt.message
     assert list(pool.iterdir()) == []
 
 
@@ -209,7 +212,8 @@ def test_without_a_module_the_attempt_fails_with_111(place):
     attempt = place("gsiftp://far/x", "file:y")
 
     assert attempt.exit_code == 111
-    assert attempt.message == "no module transfers from gsiftp to file; there is: file-file"
+    for scheme in ("gsiftp", "file-file"):
+        assert scheme in attempt.message
 
 
 def test_an_alternative_may_succeed_where_the_primary_has_no_module(place, pool, settings):

@@ -49,22 +49,23 @@ def test_all_faults_are_told_with_their_lines():
     assert [each.split(": ")[0] for each in told] == [
         "x.stork:1", "x.stork:2", "x.stork:1", "x.stork:3", "x.stork:3", "x.stork:5", "x.stork:4",
     ]  # fmt: skip
-    assert "'fly' is no kind of request" in told[0]
-    assert "src_url has to be a string" in told[1]
-    assert "dest_url is missing" in told[2]
+    for fault, name in zip(told, ("fly", "src_url", "dest_url"), strict=False):
+        assert name in fault
 
 
 def test_what_does_not_parse_is_told_with_its_line():
-    assert faults('[\n dap_type = "transfer";\n src_url = ;\n]', file="x.stork")[0].startswith(
-        "x.stork:3"
-    )
+    text = '[\n dap_type = "transfer";\n src_url = ;\n]'
+
+    assert faults(text, file="x.stork")[0].startswith("x.stork:3")
 
 
 @pytest.mark.parametrize("kind", ["reserve", "release", "stage", "remove", "requestpath"])
 def test_what_stork_did_besides_is_refused_by_name(kind):
     text = f'dap_type = "{kind}"\nsrc_url = "file:a"\ndest_url = "file:b"'
 
-    assert faults(text) == [f"dap_type:1: nothing here does {kind}; only transfer is done"]
+    [fault] = faults(text)
+    assert fault.startswith("dap_type:1: ")
+    assert kind in fault
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from wms.jobs.content.paths import path_in
 from wms.jobs.models import Job
 
 #: So many names of files are told in a reason, where there are more.
-_MOST_TOLD = 20
+_MOST_LISTED = 20
 
 
 def workspace_path(job: Job, name: str) -> str:
@@ -31,6 +31,6 @@ def misplaced_file(job: Job) -> str:
 
 def listed_names(names: Collection[str]) -> str:
     """Names of files for a reason: the first of very many."""
-    told = ", ".join(islice(names, _MOST_TOLD))
-    left = len(names) - _MOST_TOLD
-    return f"{told} and {left} more" if left > 0 else told
+    listed = ", ".join(islice(names, _MOST_LISTED))
+    left = len(names) - _MOST_LISTED
+    return f"{listed} and {left} more" if left > 0 else listed

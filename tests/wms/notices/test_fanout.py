@@ -94,7 +94,10 @@ def test_nobody_is_told_of_what_they_did_themselves(people: SimpleNamespace, dag
 
     happens("hold", dag, actor=Actor.person(people.sam))
 
-    assert told(people.alice) == [("held", f"DAG {dag.pk} (analysis) is held, by sam")]
+    [(kind, title)] = told(people.alice)
+    assert kind == "held"
+    for fact in (str(dag.pk), "analysis", "sam"):
+        assert fact in title
     assert told(people.sam) == []
 
 
@@ -124,7 +127,9 @@ def test_owners_are_told_once_that_a_dag_is_failing_and_how_much(people: SimpleN
     assert first == [("failing", f"DAG {dag.pk} (analysis) is failing")]
     assert told(people.alice) == first
     notice = Notice.objects.get()
-    assert (notice.count, notice.text) == (2, "0 of 3 nodes are done, 2 failed")
+    assert notice.count == 2
+    assert "0 of 3" in notice.text
+    assert "2 failed" in notice.text
     assert notice.read_at is None, "what has grown is unread again"
 
 
@@ -144,10 +149,9 @@ def test_a_cause_is_told_when_it_is_new_and_when_it_is_back(people: SimpleNamesp
     factories.run_job(worker, exit_code=3)
     grouping.run_cycle(timezone.now())
 
-    assert new == [("new-cause", f"A new cause of failures: {group.text}")]
-    assert told(people.alice) == [
-        *new, ("regressed", f"A cause of failures is back: {group.text}")
-    ]  # fmt: skip
+    assert [kind for kind, _ in told(people.alice)] == ["new-cause", "regressed"]
+    assert told(people.alice)[:1] == new
+    assert all(title.endswith(group.text) for _, title in told(people.alice))
     assert told(people.bob) == [], "nothing of his failed"
 
 
@@ -190,7 +194,8 @@ def test_a_worker_node_that_is_suspected_is_told_to_who_asked_for_its_site(
             facts={"host": "wn1"}, at=timezone.now(),
         )  # fmt: skip
 
-    assert told(people.tina) == [("node-suspected", "Site UW has a worker node that fails jobs")]
+    [(kind, title)] = told(people.tina)
+    assert (kind, "UW" in title) == ("node-suspected", True)
 
 
 def test_a_downtime_is_told_when_it_begins_and_when_it_ends(people: SimpleNamespace) -> None:
