@@ -15,7 +15,7 @@ from wms.sites.services import QueueSpec, SiteSpec
 
 FORMAT = "pilotage-sites"
 VERSION = 1
-#: Of people and groups their names are written.
+#: Fields that refer to people and groups, which are written by name.
 NAMES_OF = {"owner": "username", "owner_group": "name"}
 
 
@@ -77,6 +77,6 @@ def kind_below(key: str) -> RowKind | None:
     return _BY_KEY.get(key)
 
 
-def is_named(kind: RowKind, name: str) -> bool:
+def names_account(kind: RowKind, name: str) -> bool:
     """True for a field that names a person or a group."""
     return kind.model._meta.get_field(name).is_relation

@@ -26,7 +26,7 @@ from wms.exchange.fields import (
     RUNNING_LIMIT,
     SHARED_LIMIT,
     SITE,
-    is_named,
+    names_account,
 )
 from wms.exchange.yaml_reader import DocumentRow, read_document
 from wms.exchange.yaml_writer import written
@@ -247,12 +247,12 @@ def _row_of(entry: DocumentRow, sites: dict[str, Site]) -> models.Model:
 
 def _key(entry: DocumentRow, name: str) -> Any:
     value = _value(entry, name, entry.values.get(name))
-    return "" if value is None and not is_named(entry.kind, name) else value
+    return "" if value is None and not names_account(entry.kind, name) else value
 
 
 def _value(entry: DocumentRow, name: str, value: Any) -> Any:
     """The value of a field; of people and groups the row of that name. Raises InvalidInput."""
-    if not is_named(entry.kind, name):
+    if not names_account(entry.kind, name):
         return value
     if value is None:
         return None

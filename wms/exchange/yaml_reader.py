@@ -11,7 +11,7 @@ import yaml
 from django.db import models
 
 from wms.core.errors import Finding, InvalidInput
-from wms.exchange.fields import FORMAT, SITE, VERSION, RowKind, is_named, kind_below
+from wms.exchange.fields import FORMAT, SITE, VERSION, RowKind, kind_below, names_account
 from wms.exchange.scalars import Ambiguous, read_word
 
 MAX_BYTES = 1024 * 1024
@@ -118,7 +118,7 @@ class _Document:
             raise InvalidInput(self._faults[:_MOST_FAULTS])
         return found
 
-    def _say(self, message: str, node: yaml.Node) -> None:
+    def _fault_at(self, message: str, node: yaml.Node) -> None:
         self._faults.append(_fault(message, node.start_mark))
 
     def _read(self) -> Iterator[DocumentRow]:
@@ -126,12 +126,12 @@ class _Document:
         for name, expected in (("format", FORMAT), ("version", VERSION)):
             node = top.pop(name, None)
             if node is None or self._plain(node) != expected:
-                self._say(f"needs `{name}: {expected}`", node or self._root)
+                self._fault_at(f"needs `{name}: {expected}`", node or self._root)
         sites = top.pop("sites", None)
         for name, node in top.items():
-            self._say(f"{name} means nothing here", node)
+            self._fault_at(f"{name} means nothing here", node)
         if sites is None:
-            self._say("needs a list of sites", self._root)
+            self._fault_at("needs a list of sites", self._root)
         else:
             seen: set[str] = set()
             for node in self._sequence(sites):
@@ -144,7 +144,7 @@ class _Document:
         if site is None:
             return
         if site.site in seen:
-            self._say(f"the site {site.site} is listed twice", node)
+            self._fault_at(f"the site {site.site} is listed twice", node)
         seen.add(site.site)
         yield site
         for key, listed in below:
@@ -159,7 +159,7 @@ class _Document:
             if entry is None:
                 continue
             if entry.key in known:
-                self._say(f"the {kind.word} {entry.title} is listed twice", node)
+                self._fault_at(f"the {kind.word} {entry.title} is listed twice", node)
             known.add(entry.key)
             yield entry
 
@@ -170,18 +170,18 @@ class _Document:
         lines: dict[str, int] = {}
         for name, each in nodes.items():
             if name not in kind.names:
-                self._say(f"a {kind.word} has no {name}", each)
+                self._fault_at(f"a {kind.word} has no {name}", each)
                 continue
             value = self._plain(each)
             fault = _type_fault(kind, name, value)
             if fault:
-                self._say(f"{name} {fault}", each)
+                self._fault_at(f"{name} {fault}", each)
                 continue
             values[name], lines[name] = value, each.start_mark.line + 1
         needed = "name" if "name" in kind.keys else ""
         if needed and not values.get(needed):
             if needed not in nodes:
-                self._say(f"a {kind.word} needs a name", node)
+                self._fault_at(f"a {kind.word} needs a name", node)
             return None
         title = str(values["name"]) if kind is SITE else site
         return DocumentRow(kind, title, values, lines, node.start_mark.line + 1)
@@ -189,20 +189,20 @@ class _Document:
     def _mapping(self, node: yaml.Node) -> dict[str, yaml.Node]:
         """The values of a mapping by their names; a name that stands twice is a fault."""
         if not isinstance(node, yaml.MappingNode):
-            self._say("must be a mapping of names to values", node)
+            self._fault_at("must be a mapping of names to values", node)
             return {}
         found: dict[str, yaml.Node] = {}
         for key, value in node.value:
             name = key.value if isinstance(key, yaml.ScalarNode) else ""
             if not name or name in found:
-                self._say(f"{name} stands twice" if name else "is no name of a value", key)
+                self._fault_at(f"{name} stands twice" if name else "is no name of a value", key)
             found[name] = value
         return found
 
     def _sequence(self, node: yaml.Node) -> list[yaml.Node]:
         if isinstance(node, yaml.SequenceNode):
             return list(node.value)
-        self._say("must be a list", node)
+        self._fault_at("must be a list", node)
         return []
 
     def _plain(self, node: yaml.Node) -> Any:
@@ -215,11 +215,11 @@ class _Document:
         try:
             value = node.value if node.style else read_word(node.value, node.tag)
         except Ambiguous as error:
-            self._say(str(error), node)
+            self._fault_at(str(error), node)
             return None
         fault = _text_fault(value) if isinstance(value, str) else ""
         if fault:
-            self._say(fault, node)
+            self._fault_at(fault, node)
             return None
         return value
 
@@ -240,9 +240,9 @@ def _type_fault(kind: RowKind, name: str, value: Any) -> str:
     if isinstance(field, models.JSONField):
         return ""
     if value is None:
-        is_optional = field.null or is_named(kind, name)
+        is_optional = field.null or names_account(kind, name)
         return "" if is_optional else "needs a value"
-    if is_named(kind, name) or isinstance(field, (models.CharField, models.TextField)):
+    if names_account(kind, name) or isinstance(field, (models.CharField, models.TextField)):
         return "" if isinstance(value, str) else "must be a text: put it in quotes"
     if isinstance(field, models.BooleanField):
         return "" if isinstance(value, bool) else "must be true or false"

@@ -9,7 +9,7 @@ import yaml
 from django.db.models import Model, Prefetch, QuerySet
 
 from wms.core.actors import Actor
-from wms.exchange.fields import BELOW, FORMAT, NAMES_OF, SITE, VERSION, RowKind, is_named
+from wms.exchange.fields import BELOW, FORMAT, NAMES_OF, SITE, VERSION, RowKind, names_account
 from wms.exchange.scalars import needs_quotes
 from wms.sites.models import Queue, Site
 from wms.sites.policy import configurable_sites, require_configuring_some
@@ -87,6 +87,6 @@ def _row(kind: RowKind, row: Model) -> dict[str, Any]:
 def written(kind: RowKind, row: Model, name: str) -> Any:
     """A field of a row as it is written: of people and groups the name, or nothing."""
     value = getattr(row, name)
-    if is_named(kind, name):
+    if names_account(kind, name):
         return None if value is None else getattr(value, NAMES_OF[name])
     return value

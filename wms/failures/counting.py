@@ -24,7 +24,7 @@ KEPT = {
 }
 AT_SITES = {Span.HOUR: Span.SITE_HOUR, Span.DAY: Span.SITE_DAY}
 _HOURS = frozenset({Span.HOUR, Span.SITE_HOUR})
-#: So many old bins are removed in one go.
+#: Old bins removed at once.
 _REMOVED_AT_ONCE = 5000
 
 

@@ -45,8 +45,7 @@ _OUTCOME = Attempt.Outcome
 class FailureReport:
     """One failure with the facts of its event and of the failed object.
 
-    `host` and `owner` are names that its message may contain; `guess` is its likely category.
-    like.
+    `host` and `owner` are names that its message may contain.
     """
 
     kind: Kind
@@ -59,7 +58,7 @@ class FailureReport:
     owner: str = ""
     owner_id: int | None = None
     dag_id: int | None = None
-    guess: Category = Category.UNKNOWN
+    likely_category: Category = Category.UNKNOWN
 
 
 def read_events(kind: Kind, event_ids: Collection[int]) -> list[FailureReport]:
@@ -99,7 +98,9 @@ def _read_jobs(event_ids: Collection[int]) -> list[FailureReport]:
                 owner=owner,
                 owner_id=owner_id,
                 dag_id=told_dag(topic, key),
-                guess=Category.SITE if is_of_node else _guess_of_job(cause, tried),
+                likely_category=Category.SITE
+                if is_of_node
+                else _likely_category_of_job(cause, tried),
             )
         )
     return reports
@@ -119,7 +120,7 @@ def _attempt_at(attempts: Iterable[Attempt], at: datetime) -> Attempt | None:
     return next((attempt for attempt in attempts if attempt.matched_at <= at), None)
 
 
-def _guess_of_job(cause: str, tried: Attempt | None) -> Category:
+def _likely_category_of_job(cause: str, tried: Attempt | None) -> Category:
     if cause in {JobCause.INPUTS, JobCause.OUTPUTS}:
         return Category.DATA
     if tried is None:
@@ -146,7 +147,7 @@ def _read_nodes(event_ids: Collection[int]) -> list[FailureReport]:
             owner=owner,
             owner_id=owner_id,
             dag_id=dag_id,
-            guess=_guess_of_node(cause, kind),
+            likely_category=_likely_category_of_node(cause, kind),
         )
         for pk, node_id, was, reason, cause, at, kind, dag_id, owner_id, owner, site in rows
         # Of what runs for a node the jobs and the inner nodes tell themselves.
@@ -154,7 +155,7 @@ def _read_nodes(event_ids: Collection[int]) -> list[FailureReport]:
     ]
 
 
-def _guess_of_node(cause: str, kind: str) -> Category:
+def _likely_category_of_node(cause: str, kind: str) -> Category:
     if kind == NodeKind.DATA:
         return Category.DATA
     return Category.PAYLOAD if cause == NodeCause.SCRIPT else Category.UNKNOWN
@@ -173,7 +174,7 @@ def _read_pilots(event_ids: Collection[int]) -> list[FailureReport]:
             host=_text(host),
             owner=owner or "",
             owner_id=owner_id,
-            guess=Category.SITE,
+            likely_category=Category.SITE,
         )
         for pk, pilot_id, _, reason, at, owner_id, owner, site, host in rows
     ]

@@ -26,7 +26,7 @@ from wms.failures.normalising import Rule, fingerprint
 from wms.failures.rules import as_rules, locked_rule_book, stored_rules, text_of
 from wms.failures.states import GroupState
 
-#: So many failures are looked at in one transaction.
+#: Failures grouped in one transaction.
 BATCH = 1000
 #: A cycle that takes longer leaves the rest for the next.
 _CYCLE_S = 15.0
@@ -38,12 +38,12 @@ _COPIED = ("category", "state", "state_since", "state_reason")
 def run_cycle(now: datetime) -> dict[str, Any]:
     """Group what was announced since, go on with regrouping, and forget old counts."""
     until = time.monotonic() + _CYCLE_S
-    grouped = _repeated(lambda: group_announced(now), until)
-    regrouped = _repeated(lambda: regroup_some(now), until)
+    grouped = _repeat_until(lambda: group_announced(now), until)
+    regrouped = _repeat_until(lambda: regroup_some(now), until)
     return {"grouped": grouped, "regrouped": regrouped, "forgotten": remove_old_bins(now=now)}
 
 
-def _repeated(step: Callable[[], int], until: float) -> int:
+def _repeat_until(step: Callable[[], int], until: float) -> int:
     """Repeat a step until it does nothing or the time is over; the sum of its results."""
     done = 0
     while (count := step()) > 0:
@@ -68,7 +68,7 @@ def group_announced(now: datetime) -> int:
     reports = [
         report
         for topic, ids in sorted(by_topic.items())
-        for report in read_events(KINDS[topic], ids - _known(topic, ids))
+        for report in read_events(KINDS[topic], ids - _grouped_before(topic, ids))
     ]
     if reports:
         _store(reports, book, now)
@@ -76,7 +76,7 @@ def group_announced(now: datetime) -> int:
     return len(entries)
 
 
-def _known(topic: str, event_ids: set[int]) -> set[int]:
+def _grouped_before(topic: str, event_ids: set[int]) -> set[int]:
     """Events that were grouped before: a failure may be announced more than once."""
     known = Failure.objects.filter(kind=KINDS[topic], event_id__in=event_ids)
     return set(known.values_list("event_id", flat=True))
@@ -143,7 +143,7 @@ def _groups_of(
                 kind=each.kind,
                 text=text,
                 sample=each.message[:_SAMPLE],
-                category=each.guess,
+                category=each.likely_category,
                 first_seen=each.at,
                 last_seen=each.at,
             )
@@ -209,7 +209,7 @@ def _regroup(failures: Sequence[Failure], book: RuleBook, now: datetime) -> None
     Failure.objects.bulk_update(failures, ["group", "rules_version"], batch_size=BATCH)
     if counted:
         add_counts(counted, now=now)
-        _tidy(left)
+        _remove_empty_groups(left)
 
 
 def _reports_of(failures: Sequence[Failure]) -> list[FailureReport]:
@@ -224,7 +224,7 @@ def _reports_of(failures: Sequence[Failure]) -> list[FailureReport]:
     ]
 
 
-def _tidy(group_ids: set[int]) -> None:
+def _remove_empty_groups(group_ids: set[int]) -> None:
     """Remove empty groups; compute anew when the others were first and last seen."""
     FailureGroup.objects.filter(pk__in=group_ids, total__lte=0).delete()
     seen = Failure.objects.filter(group__in=group_ids).order_by().values_list("group_id")

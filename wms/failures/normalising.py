@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from wms.failures.patterns import compiled, fill_in
 
-#: So much of a message tells its cause; it also bounds what an expression may cost.
+#: Bytes of a message that are normalised; they also bound the cost of an expression.
 MAX_MESSAGE = 600
 #: What all searches for one message may go over in bytes. Sixty rules take some 100,000, unless
 #: one of them finds hundreds of places by looking far behind each, or needs hundreds of rounds.

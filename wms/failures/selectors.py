@@ -28,7 +28,7 @@ from wms.failures.rules import as_rules, stored_rules, text_of
 from wms.jobs.lifecycle import FAILURES
 from wms.jobs.models import JobEvent
 
-#: So many of the latest failures a change of the rules is tried on.
+#: Latest failures on which a preview of rules is tried.
 TRIED = 300
 _CHANGES_SHOWN = 20
 

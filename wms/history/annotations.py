@@ -14,7 +14,7 @@ from wms.core.models import AuditEntry, User
 from wms.sites.models import SiteEvent
 from wms.sites.selectors import visible_downtimes, visible_sites
 
-#: At most so many are told of one range, the latest.
+#: Most annotations of a range; older ones are left out.
 MOST = 40
 #: Events of a site: people closed or opened it, or it was configured.
 _SITE_EVENTS = {

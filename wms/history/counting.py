@@ -21,7 +21,7 @@ from wms.history.sql import COUNT_EVENTS, COUNT_MATCHES, COUNT_WAITED, FIND_SETT
 
 #: A sampler that was away for longer leaves a gap. The finest archive holds twice as much.
 LOOKS_BACK = timedelta(hours=12)
-#: So much is caught up with in a cycle, so that none takes long; and so much is always counted.
+#: Time that a cycle catches up with at most, and time that every cycle counts.
 _CAUGHT_UP = timedelta(minutes=15)
 _LATEST = timedelta(minutes=2)
 #: The record of a negotiation is written when it is over, and has the time of its beginning.

@@ -180,19 +180,19 @@ def _end(
     if attempt.outcome or job.attempt_number != number or job.state not in WITH_PILOT:
         raise AttemptSuperseded(f"Attempt {number} of job {job_id} was replaced or stopped.")
     _note_start(job, actor)
-    if _goes_elsewhere(job, attempt, end, actor=actor, now=now):
+    if _reschedule_if_stopped(job, attempt, end, actor=actor, now=now):
         return
     failure, cause = _failure(job, attempt, end)
     ad = JobAd(job, attempt, now, PayloadExit(end.exit_code, end.signal))
     is_held = ad.is_true("on_exit_hold")
-    again = "" if is_held else _why_again(job, ad, end, failure)
+    again = "" if is_held else _rerun_reason(job, ad, end, failure)
     reason = failure or again or (_ON_EXIT_HOLD if is_held else "")
     outcome = Attempt.Outcome.FAILED if reason else Attempt.Outcome.DONE
     _write_end(attempt, end, now, outcome=outcome, reason=reason, ended_at=now)
     publish(job, attempt, with_outputs=not failure and not again and not is_held, now=now)
     facts = {job_id: end.facts()}
     if is_held or again:
-        _give_attempt_back(job_id)
+        _refund_attempt(job_id)
     if is_held:
         reason = f"{_ON_EXIT_HOLD}: {failure}" if failure else _ON_EXIT_HOLD
         hold_jobs([job_id], actor=actor, reason=reason, cause=JobCause.EXPRESSION, facts=facts)
@@ -233,7 +233,7 @@ def _note_start(job: Job, actor: Actor) -> None:
         lifecycle.apply("start", [job.pk], actor=actor)
 
 
-def _goes_elsewhere(
+def _reschedule_if_stopped(
     job: Job, attempt: Attempt, end: PayloadEnd, *, actor: Actor, now: datetime
 ) -> bool:
     """Reschedule the job if its payload was stopped and may run elsewhere; True if it was."""
@@ -244,20 +244,20 @@ def _goes_elsewhere(
         return False
     _write_end(attempt, end, now)
     if needs is None:
-        _interrupted(job, end, actor=actor)
+        _reschedule_elsewhere(job, end, actor=actor)
     else:
-        _rerun_longer(job, end, needs, actor=actor)
+        _reschedule_with_more_time(job, end, needs, actor=actor)
     return True
 
 
-def _interrupted(job: Job, end: PayloadEnd, *, actor: Actor) -> None:
+def _reschedule_elsewhere(job: Job, end: PayloadEnd, *, actor: Actor) -> None:
     """Reschedule a job whose payload was stopped through no fault of its own.
 
     Preemption costs none of the attempts that a job has for lost pilots.
     """
     is_preempted = end.stopped_by == _StoppedBy.PREEMPTION
     if is_preempted and job.attempt_number < MOST_FREE_ATTEMPTS:
-        _give_attempt_back(job.pk)
+        _refund_attempt(job.pk)
     who = "the batch system wanted its slot back" if is_preempted else "its pilot stopped it"
     reschedule_jobs(
         [job.pk],
@@ -269,7 +269,7 @@ def _interrupted(job: Job, end: PayloadEnd, *, actor: Actor) -> None:
     )
 
 
-def _rerun_longer(job: Job, end: PayloadEnd, needs: Needs, *, actor: Actor) -> None:
+def _reschedule_with_more_time(job: Job, end: PayloadEnd, needs: Needs, *, actor: Actor) -> None:
     """Run the job again at once, with needs of more time than its pilot had."""
     Job.objects.filter(pk=job.pk).update(needs=needs.as_dict())
     reschedule_jobs(
@@ -282,12 +282,12 @@ def _rerun_longer(job: Job, end: PayloadEnd, needs: Needs, *, actor: Actor) -> N
     )
 
 
-def _give_attempt_back(job_id: int) -> None:
+def _refund_attempt(job_id: int) -> None:
     """Add an attempt, so that this one does not count among those for lost pilots."""
     Job.objects.filter(pk=job_id).update(max_attempts=F("max_attempts") + 1)
 
 
-def _why_again(job: Job, ad: JobAd, end: PayloadEnd, failure: str) -> str:
+def _rerun_reason(job: Job, ad: JobAd, end: PayloadEnd, failure: str) -> str:
     """Reason to run the payload again; empty when it is not."""
     tried = job.payload_failures + 1
     if end.stopped_by == _StoppedBy.PILOT_TIME:
@@ -361,7 +361,7 @@ def return_job(
         by = _StoppedBy.PREEMPTION if is_preempted else _StoppedBy.PILOT
         Attempt.objects.filter(pk=attempt.pk).update(stopped_by=by)
         if is_preempted and number < MOST_FREE_ATTEMPTS:
-            _give_attempt_back(job_id)
+            _refund_attempt(job_id)
         reschedule_jobs(
             [job_id],
             outcome=outcome,

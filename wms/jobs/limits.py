@@ -29,7 +29,7 @@ from wms.jobs.models import Attempt, RunningLimit
 from wms.jobs.sql import LOCK_FREE_LIMITS, LOCK_LIMITS, READ_LIMITS, READ_LIMITS_AT, count_running
 from wms.sites.policy import require_configuring, sites_of
 
-#: What operators set; `last_match_at` belongs to the claims.
+#: Fields that operators set; `last_match_at` belongs to the claims.
 _CONFIGURED = ("site_id", "job_type", "owner_group", "maximum", "min_interval_s", "note")
 
 

@@ -38,7 +38,7 @@ def run_cycle(now: datetime, *, after: int = 0) -> dict[str, Any]:
     while True:
         jobs = _next_jobs(after)
         report["looked_at"] += len(jobs)
-        for (action, reason), ids in _decided(jobs, now).items():
+        for (action, reason), ids in _jobs_by_action(jobs, now).items():
             _carry_out(action, ids, reason, report)
         after = jobs[-1].pk if len(jobs) == _BATCH else 0
         if not after or time.monotonic() - began_s > LIMIT_S:
@@ -50,7 +50,7 @@ def _next_jobs(after: int) -> list[Job]:
     return list(jobs.order_by("pk").only(*_COLUMNS)[:_BATCH])
 
 
-def _decided(jobs: Sequence[Job], now: datetime) -> Mapping[tuple[str, str], list[int]]:
+def _jobs_by_action(jobs: Sequence[Job], now: datetime) -> Mapping[tuple[str, str], list[int]]:
     """The ids of the jobs to be acted on, by action and reason."""
     attempts = latest_attempts([job.pk for job in jobs])
     decided: dict[tuple[str, str], list[int]] = defaultdict(list)

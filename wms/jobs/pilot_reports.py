@@ -20,7 +20,7 @@ from wms.jobs.states import WITH_PILOT, JobCause
 log = structlog.get_logger(__name__)
 _NO_ATTEMPT = "This pilot has no attempt {number} of job {job}."
 _StoppedBy = Attempt.StoppedBy
-#: What pilots report of attempts whose jobs then run again.
+#: Stops that pilots report of attempts whose jobs then run again.
 _BY_PILOTS = frozenset({_StoppedBy.PREEMPTION, _StoppedBy.PILOT, _StoppedBy.PILOT_TIME})
 
 

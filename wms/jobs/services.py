@@ -1,4 +1,4 @@
-"""Services on jobs: hold, release, kill and prioritise them, and peek at their output."""
+"""Services for jobs: hold, release, kill and prioritise them, and peek at their output."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import structlog
 
 from wms.core.errors import InvalidInput
-from wms.notices.special_networks import Network, is_special, meant
+from wms.notices.special_networks import Network, effective_address, is_special
 
 MAX_URL = 500
 _PORTS = {"https": 443, "http": 80}
@@ -103,7 +103,7 @@ def checked_addresses(target: Target, *, allowed: Iterable[str]) -> Sequence[str
     if target.host in names:
         return addresses
     for text in addresses:
-        address = meant(ipaddress.ip_address(text.partition("%")[0]))
+        address = effective_address(ipaddress.ip_address(text.partition("%")[0]))
         if is_special(address) and not any(address in network for network in networks):
             log.warning("webhook_host_not_public", host=target.host, address=str(address))
             raise HostRefused(target.host)

@@ -16,7 +16,7 @@ from wms.sites.models import Downtime
 
 #: A loop that is well again within this time was not worth a word.
 PATIENCE = timedelta(seconds=30)
-#: What ended longer ago, while nobody looked, is not news any more.
+#: Conditions that ended longer ago make no notices any more.
 _NEWS = timedelta(days=1)
 _KEPT = timedelta(days=3)
 _KIND = Notice.Kind
@@ -37,13 +37,15 @@ def _downtimes(now: datetime) -> list[Occurrence]:
     rows = Downtime.objects.filter(lately | Q(pk__in=going_on)).select_related("site")
     occurrences: list[Occurrence] = []
     for row in rows.order_by("pk"):
-        occurrences += _look_at(row, row.site.name, known.get(row.pk), now)
+        occurrences += _occurrence_of(row, row.site.name, known.get(row.pk), now)
     old = Condition.objects.filter(kind=Condition.Kind.DOWNTIME, ended_at__lt=now - _KEPT)
     old.delete()
     return occurrences
 
 
-def _look_at(row: Downtime, site: str, known: Condition | None, now: datetime) -> list[Occurrence]:
+def _occurrence_of(
+    row: Downtime, site: str, known: Condition | None, now: datetime
+) -> list[Occurrence]:
     ended = _end_of(row)
     if known is None:
         # It was cancelled before it began, or so long ago that it was announced and removed.
@@ -84,7 +86,7 @@ def _loops(now: datetime) -> list[Occurrence]:
         each.subject: each
         for each in Condition.objects.select_for_update().filter(kind=Condition.Kind.LOOP)
     }
-    ill = {name: each for name, each in statuses.items() if _is_ill(each)}
+    ill = {name: each for name, each in statuses.items() if _is_stale(each)}
     Condition.objects.bulk_create(
         Condition(kind=Condition.Kind.LOOP, subject=name, since=now)
         for name in ill
@@ -102,7 +104,7 @@ def _loops(now: datetime) -> list[Occurrence]:
     return occurrences
 
 
-def _is_ill(status: LoopStatus) -> bool:
+def _is_stale(status: LoopStatus) -> bool:
     return status.health in {LoopHealth.LATE, LoopHealth.FAILING}
 
 

@@ -36,13 +36,13 @@ from wms.notices.policy import may_subscribe, visible_ids
 
 log = structlog.get_logger(__name__)
 
-#: So many announced events are read in one transaction.
+#: Announced events read in one transaction.
 BATCH = 500
 #: A user keeps so many notices; older ones go, except those that have still to be sent.
 MAX_KEPT = 500
 #: A cycle that takes longer leaves the rest for the next.
 _CYCLE_S = 10.0
-#: What is in the way of a batch without lying in an event.
+#: Errors that are no fault of an event in the batch.
 _NOT_ITS_FAULT = (SoftTimeLimitExceeded, OperationalError, InterfaceError)
 #: The task that packs and sends.
 SEND_TASK = "wms.notices.send"
@@ -144,7 +144,7 @@ def _subscriptions_to(occurrences: Sequence[Occurrence]) -> list[Subscription]:
 
 
 def _matches(subscription: Subscription, audience: Audience) -> bool:
-    if subscription.user.get_username() == audience.but:
+    if subscription.user.get_username() == audience.excluded_user:
         return False
     if subscription.rule == Rule.DAG:
         return subscription.dag_id == audience.dag_id

@@ -43,7 +43,7 @@ class Message:
     username: str
     portal: str
     notices: Sequence[Notice]
-    #: How many there are beside these, which nobody looked at.
+    #: Number of further notices, which were not read.
     more: int = 0
 
     @property

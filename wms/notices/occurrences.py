@@ -21,7 +21,7 @@ from wms.sites.models import SiteEvent
 
 #: The task that reads all of these inboxes.
 READ_TASK = "wms.notices.read"
-#: Of a group that happened again, the owners of so many of its latest failures are told.
+#: Latest failures of a regressed group whose owners are notified.
 _LATEST = 2000
 _KIND = Notice.Kind
 
@@ -50,8 +50,8 @@ class Audience:
     owners: frozenset[int] | None = None
     dag_id: int | None = None
     site_id: int | None = None
-    #: Who did it needs not be told.
-    but: str = ""
+    #: Name of the user who caused the occurrence and is not notified.
+    excluded_user: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,30 +85,30 @@ def occurrences_of(entries: Iterable[InboxEntry], now: datetime) -> list[Occurre
 
 
 @dataclass(frozen=True, slots=True)
-class _DagNews:
+class _DagTexts:
     kind: Notice.Kind
     rule: Rule
     words: str
 
 
-_DAG_NEWS: Mapping[str, _DagNews] = {
-    "complete": _DagNews(_KIND.COMPLETED, Rule.MY_ENDED, "is completed"),
-    "remove": _DagNews(_KIND.REMOVED, Rule.MY_ENDED, "was removed"),
-    "fail": _DagNews(_KIND.FAILED, Rule.MY_FAILED, "has failed"),
-    "hold": _DagNews(_KIND.HELD, Rule.MY_HELD, "is held"),
-    "halt": _DagNews(_KIND.HALTED, Rule.MY_HELD, "is halted"),
+_DAG_TEXTS: Mapping[str, _DagTexts] = {
+    "complete": _DagTexts(_KIND.COMPLETED, Rule.MY_ENDED, "is completed"),
+    "remove": _DagTexts(_KIND.REMOVED, Rule.MY_ENDED, "was removed"),
+    "fail": _DagTexts(_KIND.FAILED, Rule.MY_FAILED, "has failed"),
+    "hold": _DagTexts(_KIND.HELD, Rule.MY_HELD, "is held"),
+    "halt": _DagTexts(_KIND.HALTED, Rule.MY_HELD, "is halted"),
 }
 
 
 def _read_dags(entries: Collection[InboxEntry], now: datetime) -> list[Occurrence]:
     events = DagEvent.objects.filter(
-        pk__in=[entry.subject_id for entry in entries], event__in=list(_DAG_NEWS)
+        pk__in=[entry.subject_id for entry in entries], event__in=list(_DAG_TEXTS)
     )
     return [_of_dag_event(event) for event in events.select_related("dag").order_by("pk")]
 
 
 def _of_dag_event(event: DagEvent) -> Occurrence:
-    dag, news = event.dag, _DAG_NEWS[event.event]
+    dag, news = event.dag, _DAG_TEXTS[event.event]
     by = "" if ":" in event.actor else f", by {event.actor}"
     return Occurrence(
         kind=news.kind,
@@ -117,7 +117,7 @@ def _of_dag_event(event: DagEvent) -> Occurrence:
         title=f"{_name(dag)} {news.words}{by}",
         text=event.reason or _progress(dag),
         at=event.created_at,
-        audience=_of_owner(dag, news.rule, but=event.actor),
+        audience=_of_owner(dag, news.rule, excluded_user=event.actor),
     )
 
 
@@ -158,10 +158,10 @@ def _progress(dag: Dag) -> str:
     return ", ".join(counts)
 
 
-def _of_owner(dag: Dag, rule: Rule, *, but: str = "") -> Audience:
+def _of_owner(dag: Dag, rule: Rule, *, excluded_user: str = "") -> Audience:
     """Audience of a DAG: subscribers, and the owner unless it runs inside of another DAG."""
     owners = frozenset() if dag.parent_node_id else frozenset({dag.owner_id})
-    return Audience(rule=rule, owners=owners, dag_id=dag.pk, but=but)
+    return Audience(rule=rule, owners=owners, dag_id=dag.pk, excluded_user=excluded_user)
 
 
 def _read_new_groups(entries: Collection[InboxEntry], now: datetime) -> list[Occurrence]:
@@ -221,7 +221,7 @@ def _read_sites(entries: Collection[InboxEntry], now: datetime) -> list[Occurren
             title=f"Site {event.site.name} {_SITE_NEWS[event.event][1]}{_by(event)}"[:200],
             text=event.reason,
             at=event.created_at,
-            audience=Audience(rule=Rule.SITE, site_id=event.site_id, but=event.actor),
+            audience=Audience(rule=Rule.SITE, site_id=event.site_id, excluded_user=event.actor),
         )
         for event in events.select_related("site").order_by("pk")
     ]

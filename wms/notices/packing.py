@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta, tzinfo
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-#: Within this time there is at most one message about an object, and so many in all.
+#: In this time there is at most one message about an object, and this number in all.
 WINDOW = timedelta(minutes=15)
 BURST = 5
 

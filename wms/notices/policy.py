@@ -2,8 +2,8 @@
 
 - Everybody who is logged in keeps subscriptions and channels of their own, and reads their own
   notices; nobody those of others.
-- One is told of objects that one may see, when the notice is made and again when it is sent.
-- Of control loops operators and above are told, who can do something about them.
+- Notices are about objects that the user may see, when they are made and again when they are sent.
+- Notices about control loops go to operators and above, who can do something about them.
 """
 
 from __future__ import annotations

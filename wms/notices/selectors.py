@@ -10,7 +10,7 @@ from wms.core.models import User
 from wms.dags.models import Dag
 from wms.notices.models import Channel, Delivery, Notice, Rule, Subscription
 
-#: So many of the latest deliveries are shown.
+#: Latest deliveries in the log.
 DELIVERIES_SHOWN = 20
 
 

@@ -33,13 +33,13 @@ from wms.notices.webhooks import SendResult, WebhookCall
 
 log = structlog.get_logger(__name__)
 
-#: So many channels are packed in a cycle, and so many messages sent at once, one of each channel.
+#: Channels packed in a cycle, and messages sent in parallel, one of each channel.
 _CHANNELS = 200
 _SENT_AT_ONCE = 24
 _THREADS = 8
 #: A cycle that takes longer leaves the rest for the next.
 _CYCLE_S = 30.0
-#: So many notices of a channel are looked at, and of a message: of more it tells the number.
+#: Most notices read of a channel, and of a message, which tells the number of further ones.
 _PACKED = 5000
 #: After the first failure a channel is tried again in this time, then in twice of it, and so on.
 FIRST_PAUSE = timedelta(seconds=30)
@@ -238,7 +238,7 @@ def record(delivery: Delivery, outcome: SendResult | None, *, now: datetime) -> 
     """Store the result of an attempt; None stands for a message without visible notices."""
     if outcome is None:
         _end(delivery, _State.DROPPED, "", now)
-    elif outcome.is_taken:
+    elif outcome.is_accepted:
         _end(delivery, _State.SENT, "", now)
     elif delivery.is_test or now - delivery.created_at >= GIVE_UP_AFTER:
         _end(delivery, _State.GIVEN_UP, outcome.error, now)
@@ -247,14 +247,14 @@ def record(delivery: Delivery, outcome: SendResult | None, *, now: datetime) -> 
     else:
         waiting = Delivery.objects.filter(pk=delivery.pk, state=_State.WAITING)
         waiting.update(last_error=outcome.error[:300])
-        _rest(delivery)
+        _delay_others(delivery)
     log.info(
         "delivery_tried", delivery=str(delivery.pk), channel=delivery.channel_id,
         attempt=delivery.attempts, error="" if outcome is None else outcome.error,
     )  # fmt: skip
 
 
-def _rest(failed: Delivery) -> None:
+def _delay_others(failed: Delivery) -> None:
     """Delay the channel's other deliveries until this one is tried again."""
     others = Delivery.objects.filter(
         channel=failed.channel_id, state=_State.WAITING, is_test=False, next_at__lt=failed.next_at

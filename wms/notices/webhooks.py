@@ -17,7 +17,7 @@ from wms.notices.signing import signature
 #: One step of the network may take so long, and all of a call.
 STEP_S = 5.0
 CALL_S = 15.0
-#: So much of an answer is read, and thrown away: only its status counts.
+#: Bytes read of an answer, whose status alone counts.
 _ANSWER_BYTES = 4096
 #: The error of a call without an answer in this time.
 TIMED_OUT = "no answer in time"
@@ -30,7 +30,7 @@ class SendResult:
     error: str = ""
 
     @property
-    def is_taken(self) -> bool:
+    def is_accepted(self) -> bool:
         """True when the receiver accepted it."""
         return not self.error
 

@@ -190,12 +190,12 @@ def end_attempt(
     )
     if not closed:
         return False
-    _put(request, contents, now)
-    _go_on(request, exit_code, message, now)
+    _publish(request, contents, now)
+    _try_again_or_fail(request, exit_code, message, now)
     return True
 
 
-def _put(request: PlacementRequest, contents: Mapping[str, str], now: datetime) -> None:
+def _publish(request: PlacementRequest, contents: Mapping[str, str], now: datetime) -> None:
     WorkspaceFile.objects.bulk_create(
         [
             WorkspaceFile(
@@ -209,7 +209,9 @@ def _put(request: PlacementRequest, contents: Mapping[str, str], now: datetime) 
     )
 
 
-def _go_on(request: PlacementRequest, exit_code: int, message: str, now: datetime) -> None:
+def _try_again_or_fail(
+    request: PlacementRequest, exit_code: int, message: str, now: datetime
+) -> None:
     facts = {request.pk: {"attempt": request.attempt_number, "exit_code": exit_code}}
     if exit_code == 0:
         lifecycle.apply("complete", [request.pk], actor=_ACTOR, facts=facts, ended_at=now)

@@ -20,7 +20,7 @@ MAX_URL: Final = 2048
 MAX_ALTERNATIVES: Final = 20
 
 _TRANSFER = "transfer"
-#: What Stork did besides; nothing here does it.
+#: Kinds of requests of Stork that are not supported.
 _OTHER_TYPES = ("reserve", "release", "stage", "remove", "requestpath")
 _SCHEME = re.compile(r"[a-z][a-z0-9+.]{0,30}")
 _URL = re.compile(rf"({_SCHEME.pattern}):(\S(?:.*\S)?)", re.IGNORECASE)

@@ -13,11 +13,11 @@ from wms.placement import runner
 from wms.placement.conf import placement_conf
 from wms.placement.operations import PLACEMENT_TASK
 
-#: What an attempt may hang in the hands of a dead file server before its process is ended.
+#: Time after which the process of an attempt that hangs on a file server is ended.
 _BESIDES_S = 300
 
 
-def _look_after(now: datetime) -> loops.CycleReport:
+def _sweep(now: datetime) -> loops.CycleReport:
     """End attempts that were lost with their runner, and wake a runner for due requests."""
     lost = services.end_lost_attempts(now)
     due = len(services.due_requests(now))
@@ -28,7 +28,7 @@ def _look_after(now: datetime) -> loops.CycleReport:
 
 
 PLACEMENT = loops.register(
-    loops.Loop("placement", "wms.placement.look_after", period_s=10, run_cycle=_look_after)
+    loops.Loop("placement", "wms.placement.look_after", period_s=10, run_cycle=_sweep)
 )
 
 

@@ -167,10 +167,10 @@ def merge_ad(
         "TargetType": Attribute('"Job"', "computed"),
         "Name": Attribute(quote(site.name), "configured"),
         "UpdateSequenceNumber": Attribute(str(sequence), "computed"),
-        "WantAdRevaluate": _said_or(said, "WantAdRevaluate", "true"),
-        "SiteEnvironment": _said_or(said, "SiteEnvironment", quote(environment)),
+        "WantAdRevaluate": _advertised_or(said, "WantAdRevaluate", "true"),
+        "SiteEnvironment": _advertised_or(said, "SiteEnvironment", quote(environment)),
         "Requirements": _requirements(site.requirements, said.get("requirements")),
-        "Rank": _said_or(said, "Rank", site.rank),
+        "Rank": _advertised_or(said, "Rank", site.rank),
         **_matches(site, load or Load(), said.get("maxmatches")),
     }
     for name, text in parse_lines(site.attributes).items():
@@ -182,7 +182,7 @@ def merge_ad(
     return ad
 
 
-def _said_or(said: Mapping[str, str], name: str, configured: str) -> Attribute:
+def _advertised_or(said: Mapping[str, str], name: str, configured: str) -> Attribute:
     text = said.get(name.lower())
     return Attribute(configured, "configured") if text is None else Attribute(text, "advertised")
 

@@ -18,7 +18,7 @@ from wms.sites.policy import require_steering
 from wms.sites.selectors import find_site
 
 MAX_LEAD_TIME = timedelta(days=30)
-#: How far from now a downtime may begin or end; with dates of other millennia nobody can count.
+#: Largest distance from now of a downtime's start and end.
 MAX_DISTANCE = timedelta(days=36_525)
 _CONFIGURED = ("start", "end", "lead_time_s", "reason")
 #: At so many sites a downtime may be entered at once.

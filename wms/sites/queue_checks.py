@@ -13,7 +13,7 @@ from wms.elements.protocol import BadSettings
 from wms.sites.models import Queue
 from wms.sites.selectors import element_of
 
-#: What can be stored of the needs of a job.
+#: Lengths of words in the needs of a job.
 _LONGEST_WORD = 64
 _SHARED_PATH = re.compile(r"(/[A-Za-z0-9_+@][A-Za-z0-9._+@-]*)+")
 #: Of the system, or what a fence makes anew.

@@ -18,7 +18,7 @@ from wms.elements.registry import element_for
 from wms.sites.models import Downtime, Queue, Site, SiteEvent
 from wms.sites.states import SiteState
 
-#: Whom private pilots are for, and in the name of which group.
+#: Owner and group of private pilots.
 Identity = tuple[User | None, AccountingGroup | None]
 
 #: A pilot has called in within this time of its start, or something is wrong with its node.

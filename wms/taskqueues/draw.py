@@ -19,11 +19,11 @@ from wms.taskqueues.waiting import ANYONE, ClaimingHost, Taken
 
 #: Conditions that have no parameter of their name.
 _WITHOUT_VALUE = frozenset({"excluded", "is_plain"})
-#: So many points are thrown before the TaskQueues of the segment are read one by one.
+#: Random points tried before the TaskQueues of the segment are read one by one.
 _POINTS = 200
-#: So many TaskQueues without a place take part; others wait a few seconds for theirs.
+#: Most TaskQueues without an interval that take part; others wait a few seconds for theirs.
 _FRESH = 1000
-#: So many TaskQueues are read ahead in the order of the draw.
+#: TaskQueues read ahead in the order of the draw.
 _AHEAD = 10
 
 _COLUMNS = (
@@ -80,7 +80,7 @@ class Draw:
     def next(self) -> Candidate | None:
         """The next TaskQueue; None when there is none that fits and was not drawn before."""
         while not self._ahead:
-            segment_s, self._ahead = self._throw()
+            segment_s, self._ahead = self._sample()
             if segment_s is None:
                 return None
             if not self._ahead:
@@ -92,7 +92,7 @@ class Draw:
         self._tried.append(found.task_queue_id)
         return found
 
-    def _throw(self) -> tuple[int | None, list[Candidate]]:
+    def _sample(self) -> tuple[int | None, list[Candidate]]:
         [(segment_s, law, job_id, jobs, *columns)] = self._rows(
             THROW,
             points=self._points,

@@ -22,7 +22,7 @@ from wms.accounting.models import AccountingGroup
 from wms.core.errors import NotFound
 from wms.core.models import User
 from wms.taskqueues.models import Tally, TaskQueue, TaskQueuePolicy, Ticket, WaitingJob
-from wms.taskqueues.selectors import counted, needs_of
+from wms.taskqueues.selectors import needs_of, with_waiting_counts
 
 
 def _by_age(task_queue: OuterRef | int, priority: OuterRef | int) -> QuerySet[WaitingJob]:
@@ -200,7 +200,7 @@ def with_counts(rows: QuerySet[TaskQueue]) -> QuerySet[Any]:
     """TaskQueues with `waiting` and `oldest_at`, looked up one by one: for the rows of a page."""
     tallies = Tally.objects.filter(task_queue_id=OuterRef("pk")).order_by().values("task_queue_id")
     oldest = tallies.annotate(oldest=_KEYS["oldest"]).values("oldest")
-    found: QuerySet[Any] = counted(rows).annotate(oldest_at=Subquery(oldest))
+    found: QuerySet[Any] = with_waiting_counts(rows).annotate(oldest_at=Subquery(oldest))
     return found
 
 

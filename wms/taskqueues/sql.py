@@ -170,7 +170,7 @@ LEAVE_TASK_QUEUES = _LEAVE.format(skip="")
 #: Passes over jobs that claims are taking at this moment.
 LEAVE_UNLESS_CLAIMED = _LEAVE.format(skip=" SKIP LOCKED")
 
-# What the taker leaves to others is passed over where the rows are read anyway.
+# Jobs that have failed on the claiming host are passed over where the rows are read anyway.
 _MAY_TAKE = """(w.avoided_hosts = '{{}}'
     OR %(takes_retries)s AND (NOT %(host)s = ANY(w.avoided_hosts)
         OR w.enqueued_at < now() - make_interval(secs => %(patience_s)s)))"""

@@ -26,7 +26,7 @@ def test_a_call_is_signed_over_time_and_body(hook: Hook) -> None:
 
     outcome = post(call(hook.url), allowed=ALLOWED)
 
-    assert outcome.is_taken
+    assert outcome.is_accepted
     [request] = hook.received
     stamp = request.headers["Pilotage-Timestamp"]
     expected = hmac.new(b"plw_secret", stamp.encode() + b"." + request.body, hashlib.sha256)
@@ -78,7 +78,7 @@ def test_the_address_that_was_checked_is_called_whatever_the_name_says_later(
     monkeypatch.setattr(socket, "getaddrinfo", resolve)
     outcome = post(call(f"http://hooks.example.org:{port}/"), allowed=ALLOWED)
 
-    assert outcome.is_taken
+    assert outcome.is_accepted
     assert asked == ["hooks.example.org"]
     assert hook.received[0].headers["Host"] == f"hooks.example.org:{port}"
 
@@ -86,7 +86,7 @@ def test_the_address_that_was_checked_is_called_whatever_the_name_says_later(
 def test_an_answer_without_end_is_not_read(hook: Hook) -> None:
     hook.status, hook.answer_bytes = 200, 1024**3
 
-    assert post(call(hook.url), allowed=ALLOWED).is_taken
+    assert post(call(hook.url), allowed=ALLOWED).is_accepted
 
 
 def test_an_answer_that_trickles_is_cut_off(hook: Hook, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ from wms.core.errors import InvalidInput
 from wms.jobs.content.paths import path_in
 from wms.jobs.models import Job
 
-#: So many names of files are told in a reason, where there are more.
+#: Most names of files in a reason.
 _MOST_LISTED = 20
 
 

@@ -48,7 +48,7 @@ class Window:
     start: int
     end: int
     size_bytes: int
-    #: What is not here between it and what comes before, and what comes after.
+    #: Missing bytes between it and its neighbours, before and after.
     gap_before: Gap | None = None
     gap_after: Gap | None = None
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from wms.jobs.output.texts import Gap, PiecedText, Span
 
 SEGMENT_BYTES = 2**20
-#: So much of the beginning is kept, and at least so much of the end.
+#: Bytes kept of the beginning, and at least of the end.
 HALF_BYTES = 5 * SEGMENT_BYTES
 #: More gaps are told as fewer and larger ones, so that a row stays small.
 MOST_GAPS = 32
@@ -45,7 +45,7 @@ def write_at(descriptor: int, content: bytes, offset: int) -> None:
         written += os.pwrite(descriptor, content[written:], offset + written)
 
 
-def text_of(path: Path, size_bytes: int, gaps: Iterable[Gap]) -> PiecedText:
+def text_of_segments(path: Path, size_bytes: int, gaps: Iterable[Gap]) -> PiecedText:
     """Text of a stream, read from its segments."""
     spans: list[Span] = []
     start = 0
@@ -63,7 +63,7 @@ def _spans(path: Path, start: int, end: int) -> Iterator[Span]:
         start = stop
 
 
-def middle(size_bytes: int, half_bytes: int) -> Gap:
+def middle_gap(size_bytes: int, half_bytes: int) -> Gap:
     """Gap of whole segments in the middle of a stream of this size, which are not kept."""
     first = half_bytes // SEGMENT_BYTES
     end = max(first, (size_bytes - half_bytes) // SEGMENT_BYTES)

@@ -23,9 +23,9 @@ from wms.jobs.output.lines import counts_path
 from wms.jobs.output.segments import (
     HALF_BYTES,
     SEGMENT_BYTES,
-    middle,
+    middle_gap,
     remove_middle,
-    text_of,
+    text_of_segments,
     with_gap,
     write_at,
     write_piece,
@@ -56,7 +56,7 @@ def stream_path(attempt_id: int, kind: str) -> Path:
 def stream_text(stream: Stream) -> PiecedText:
     """Stored text of a stream."""
     path = stream_path(stream.attempt_id, stream.kind)
-    return text_of(path, stream.size_bytes, [Gap(*pair) for pair in stream.gaps])
+    return text_of_segments(path, stream.size_bytes, [Gap(*pair) for pair in stream.gaps])
 
 
 def appendable_path(folder: str, key: int, suffix: str = "") -> Path:
@@ -112,11 +112,11 @@ def append_to_stream(
     write_piece(path, content, start=offset)
     end = offset + len(content)
     half_bytes = min(HALF_BYTES, conf().max_stream_bytes // 2)
-    left_out = middle(end, half_bytes)
+    left_out = middle_gap(end, half_bytes)
     gaps = with_gap([Gap(*pair) for pair in stream.gaps], Gap(size_bytes, offset))
     gaps = with_gap(gaps, left_out)
     Stream.objects.filter(pk=stream.pk).update(size_bytes=end, gaps=gaps, updated_at=now)
-    if left_out != middle(size_bytes, half_bytes):
+    if left_out != middle_gap(size_bytes, half_bytes):
         transaction.on_commit(partial(remove_middle, path, left_out))
     return end
 
