@@ -51,12 +51,14 @@ def add_counts(counted: Iterable[CountedFailure], *, now: datetime) -> None:
     """
     bins: Counter[tuple[int, str, datetime, str]] = Counter()
     groups: dict[int, list[CountedFailure]] = defaultdict(list)
-    for each in counted:
-        groups[each.group_id].append(each)
+    for failure in counted:
+        groups[failure.group_id].append(failure)
         for span, kept in KEPT.items():
-            if each.at >= now - kept:
-                site = each.site if span in AT_SITES.values() else ""
-                bins[each.group_id, span.value, start_of(span, each.at), site] += each.number
+            if failure.at >= now - kept:
+                site = failure.site if span in AT_SITES.values() else ""
+                bins[failure.group_id, span.value, start_of(span, failure.at), site] += (
+                    failure.number
+                )
     with connection.cursor() as cursor:
         _add_to_groups(cursor, groups)
         rows = sorted((*key, count) for key, count in bins.items() if count)

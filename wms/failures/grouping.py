@@ -133,27 +133,27 @@ def _groups_of(
     One that is made takes over what people decided about the group that its failures come from.
     """
     made: dict[str, FailureGroup] = {}
-    marks: dict[tuple[int, str], str] = {}
-    for each in reports:
-        text = text_of(each, rules)
-        mark = marks[each.event_id, each.kind] = fingerprint(each.kind, text)
+    fingerprints: dict[tuple[int, str], str] = {}
+    for report in reports:
+        text = text_of(report, rules)
+        mark = fingerprints[report.event_id, report.kind] = fingerprint(report.kind, text)
         if mark not in made:
             made[mark] = FailureGroup(
                 fingerprint=mark,
-                kind=each.kind,
+                kind=report.kind,
                 text=text,
-                sample=each.message[:_SAMPLE],
-                category=each.likely_category,
-                first_seen=each.at,
-                last_seen=each.at,
+                sample=report.message[:_SAMPLE],
+                category=report.likely_category,
+                first_seen=report.at,
+                last_seen=report.at,
             )
-            _take_over(made[mark], (origins or {}).get((each.event_id, each.kind)))
+            _take_over(made[mark], (origins or {}).get((report.event_id, report.kind)))
     FailureGroup.objects.bulk_create(
         sorted(made.values(), key=lambda group: group.fingerprint), ignore_conflicts=True
     )
     stored = FailureGroup.objects.filter(fingerprint__in=list(made)).order_by("pk")
     found = {group.fingerprint: group for group in stored.select_for_update()}
-    return {key: found[mark] for key, mark in marks.items()}
+    return {key: found[mark] for key, mark in fingerprints.items()}
 
 
 def _take_over(group: FailureGroup, origin: FailureGroup | None) -> None:

@@ -74,9 +74,9 @@ def _at_once(
     latest = [each for each in recent if each.at > now - WINDOW]
     quiet = {each.thread for each in latest if each.thread}
     by_thread: dict[str, list[PendingNotice]] = {}
-    for each in waiting:
-        if each.thread not in quiet:
-            by_thread.setdefault(each.thread, []).append(each)
+    for notice in waiting:
+        if notice.thread not in quiet:
+            by_thread.setdefault(notice.thread, []).append(notice)
     room = max(0, BURST - len(latest))
     is_overdue = any(each.since <= now - WINDOW for held in by_thread.values() for each in held)
     if len(by_thread) > room and is_overdue:

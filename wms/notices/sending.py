@@ -102,13 +102,13 @@ def _of_packet(packet: packing.Packet, looked_at: int) -> Q:
 
 def send_due(now: datetime) -> int:
     """Send the deliveries that are due, some in parallel; the number of attempts."""
-    tries = [_composed(delivery) for delivery in claim(now)]
+    attempts = [_composed(delivery) for delivery in claim(now)]
     with ThreadPoolExecutor(max_workers=_THREADS) as pool:
-        outcomes = list(pool.map(_sent, [each for each in tries if each.message is not None]))
-    remaining = iter(outcomes)
-    for each in tries:
-        record(each.delivery, None if each.message is None else next(remaining), now=now)
-    return len(tries)
+        results = list(pool.map(_sent, [each for each in attempts if each.message is not None]))
+    remaining = iter(results)
+    for attempt in attempts:
+        record(attempt.delivery, None if attempt.message is None else next(remaining), now=now)
+    return len(attempts)
 
 
 @transaction.atomic
@@ -172,34 +172,38 @@ def _composed(delivery: Delivery) -> DeliveryAttempt:
 
 def _visible_notices(delivery: Delivery, channel: Channel) -> tuple[list[Notice], int]:
     """The latest notices of a delivery, and how many more there are."""
-    found = Notice.objects.filter(outgoing__delivery=delivery).order_by("-pk").distinct()
-    notices = list(found[:_PACKED])
-    more = found.count() - _PACKED if len(notices) == _PACKED else 0
-    wanted: dict[str, set[str]] = {}
+    notices_of_delivery = (
+        Notice.objects.filter(outgoing__delivery=delivery).order_by("-pk").distinct()
+    )
+    notices = list(notices_of_delivery[:_PACKED])
+    more = notices_of_delivery.count() - _PACKED if len(notices) == _PACKED else 0
+    subjects: dict[str, set[str]] = {}
     for notice in notices:
-        wanted.setdefault(notice.subject_kind, set()).add(notice.subject_id)
-    seen = {kind: visible_ids(channel.user, SubjectKind(kind), ids) for kind, ids in wanted.items()}
+        subjects.setdefault(notice.subject_kind, set()).add(notice.subject_id)
+    seen = {
+        kind: visible_ids(channel.user, SubjectKind(kind), ids) for kind, ids in subjects.items()
+    }
     visible = [notice for notice in notices if notice.subject_id in seen[notice.subject_kind]]
     return visible, more
 
 
-def _sent(each: DeliveryAttempt) -> SendResult:
+def _sent(attempt: DeliveryAttempt) -> SendResult:
     """Send a message once; an error of the portal's own fails this message alone."""
     try:
-        return send(each)
+        return send(attempt)
     except Exception as error:  # noqa: BLE001 - whatever it is, it is no other's trouble
         # Without its text and its frames, in which addresses and secrets are.
         name = type(error).__name__
-        log.error("delivery_broken", delivery=str(each.delivery.pk), error=name)
+        log.error("delivery_broken", delivery=str(attempt.delivery.pk), error=name)
         return SendResult(f"the portal failed with it: {name}")
 
 
-def send(each: DeliveryAttempt) -> SendResult:
+def send(attempt: DeliveryAttempt) -> SendResult:
     """Send a message once. It asks no database: it runs beside others."""
-    assert each.message is not None
-    if each.channel.kind == Channel.Kind.EMAIL:
-        return _mail(each.message, each.channel.user.email, each.conf)
-    return _post(each, each.message)
+    assert attempt.message is not None
+    if attempt.channel.kind == Channel.Kind.EMAIL:
+        return _mail(attempt.message, attempt.channel.user.email, attempt.conf)
+    return _post(attempt, attempt.message)
 
 
 def _mail(message: Message, address: str, settings: Conf) -> SendResult:
@@ -219,18 +223,18 @@ def _mail(message: Message, address: str, settings: Conf) -> SendResult:
     return SendResult()
 
 
-def _post(each: DeliveryAttempt, message: Message) -> SendResult:
-    secret = secret_of(each.channel.nonce)
-    if check_of(secret) != each.channel.secret_check:
+def _post(attempt: DeliveryAttempt, message: Message) -> SendResult:
+    secret = secret_of(attempt.channel.nonce)
+    if check_of(secret) != attempt.channel.secret_check:
         return SendResult(
             "the portal has another key than when the secret was made: renew the secret"
         )
     try:
-        target = parsed(each.channel.url, allows_http=each.conf.is_plain_http_allowed)
+        target = parsed(attempt.channel.url, allows_http=attempt.conf.is_plain_http_allowed)
     except InvalidInput as error:
         return SendResult(str(error))
     call = WebhookCall(target, secret, message.id, message.type, json_of(message))
-    return webhooks.post(call, allowed=each.conf.webhooks_allowed)
+    return webhooks.post(call, allowed=attempt.conf.webhooks_allowed)
 
 
 @transaction.atomic

@@ -252,15 +252,15 @@ def read_ads(now: datetime) -> list[PublishedAd]:
     """
     stored = SiteAd.objects.filter(expires_at__gt=now).select_related("site")
     ads = []
-    for each in stored.order_by("site__name"):
+    for row in stored.order_by("site__name"):
         try:
-            ad = published_ad(each)
+            ad = published_ad(row)
         except AdError as error:
-            log.warning("site_ad_unreadable", site=each.site.name, error=str(error))
+            log.warning("site_ad_unreadable", site=row.site.name, error=str(error))
             continue
-        counts_jobs = each.site.matches_unit == Site.MatchesUnit.JOBS
-        group_size = float(each.site.group_size) if counts_jobs else None
-        ads.append(PublishedAd(each.site_id, each.site.name, ad, group_size))
+        counts_jobs = row.site.matches_unit == Site.MatchesUnit.JOBS
+        group_size = float(row.site.group_size) if counts_jobs else None
+        ads.append(PublishedAd(row.site_id, row.site.name, ad, group_size))
     return ads
 
 

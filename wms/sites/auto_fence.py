@@ -10,7 +10,7 @@ from wms.sites.models import Queue, Site, SiteEvent
 
 
 @transaction.atomic
-def settle_fence(queue: Queue, found: str, *, actor: Actor) -> None:
+def settle_fence(queue: Queue, working_fence: str, *, actor: Actor) -> None:
     """Settle a queue's fence on what works on a node, with an event and an audit entry.
 
     Nothing happens where it was settled before; of two pilots at once the first one decides. The
@@ -18,7 +18,7 @@ def settle_fence(queue: Queue, found: str, *, actor: Actor) -> None:
     """
     if queue.effective_fence:
         return
-    settled = Queue.Fence.BWRAP if found == Queue.Fence.BWRAP else Queue.Fence.NONE
+    settled = Queue.Fence.BWRAP if working_fence == Queue.Fence.BWRAP else Queue.Fence.NONE
     # Before the queue's row, as who configures a site does.
     Site.objects.select_for_update(no_key=True).get(pk=queue.site_id)
     open_ones = Queue.objects.filter(pk=queue.pk, fence=Queue.Fence.AUTO, settled_fence="")

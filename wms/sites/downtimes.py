@@ -102,7 +102,7 @@ def add_downtimes(
 def change_downtime(
     downtime_id: int,
     *,
-    wanted: DowntimeTerms,
+    terms: DowntimeTerms,
     seen: str = "",
     actor: Actor,
     now: datetime,
@@ -117,7 +117,7 @@ def change_downtime(
     _refuse_ended(downtime, now)
     _refuse_unseen(downtime, seen)
     for name in _CONFIGURED:
-        setattr(downtime, name, getattr(wanted, name))
+        setattr(downtime, name, getattr(terms, name))
     save_downtime(downtime, actor=actor, now=now)
     return downtime
 

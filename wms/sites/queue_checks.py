@@ -67,16 +67,16 @@ def _check_shared_folders(queue: Queue) -> None:
     """Refuse shared folders that are not plain paths, or belong to the system."""
     if not isinstance(queue.shared_folders, list):
         raise InvalidInput.of("must be a JSON list", field="shared_folders")
-    for each in queue.shared_folders:
-        if not isinstance(each, dict) or not {"path"} <= each.keys() <= {"path", "is_writable"}:
+    for folder in queue.shared_folders:
+        if not isinstance(folder, dict) or not {"path"} <= folder.keys() <= {"path", "is_writable"}:
             message = 'each must be an object: {"path": "/data", "is_writable": true}'
             raise InvalidInput.of(message, field="shared_folders")
-        path = each["path"]
+        path = folder["path"]
         if not isinstance(path, str) or not _SHARED_PATH.fullmatch(path):
             raise InvalidInput.of(f"{path!r} is no plain absolute path", field="shared_folders")
         if PurePosixPath(path).parts[1] in _NEVER_SHARED or path == "/tmp":
             raise InvalidInput.of(f"{path} belongs to the system", field="shared_folders")
-        if not isinstance(each.get("is_writable", False), bool):
+        if not isinstance(folder.get("is_writable", False), bool):
             raise InvalidInput.of("is_writable must be true or false", field="shared_folders")
 
 

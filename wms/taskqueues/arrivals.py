@@ -46,11 +46,11 @@ def _sender() -> redis.Redis:
 class Listener:
     """A thread that receives the messages and hands on their numbers of jobs.
 
-    `lost` is called whenever the connection is lost.
+    `on_lost` is called whenever the connection is lost.
     """
 
-    def __init__(self, heard: Callable[[int], None], lost: Callable[[], None]) -> None:
-        self._heard, self._lost = heard, lost
+    def __init__(self, on_jobs: Callable[[int], None], on_lost: Callable[[], None]) -> None:
+        self._on_jobs, self._on_lost = on_jobs, on_lost
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self.hears = False
@@ -73,7 +73,7 @@ class Listener:
                     log.warning("arrivals_not_heard", error=str(error))
                 is_told = True
             self.hears = False
-            self._lost()
+            self._on_lost()
             pause.wait(_PAUSE_S)
 
     def _listen(self) -> None:
@@ -83,13 +83,13 @@ class Listener:
             socket_connect_timeout=_ANSWER_TIMEOUT_S,
             health_check_interval=_SILENCE_S,
         )
-        with client, client.pubsub() as news:  # type: ignore[no-untyped-call]
-            news.psubscribe(_CHANNEL)
+        with client, client.pubsub() as pubsub:  # type: ignore[no-untyped-call]
+            pubsub.psubscribe(_CHANNEL)
             while True:
-                message = news.get_message(timeout=_SILENCE_S)
+                message = pubsub.get_message(timeout=_SILENCE_S)
                 if message is None:
                     continue
                 if message["type"] == "psubscribe":
                     self.hears = True
                 elif message["type"] == "pmessage":
-                    self._heard(int(message["data"]))
+                    self._on_jobs(int(message["data"]))

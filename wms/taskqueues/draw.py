@@ -14,7 +14,7 @@ from matching.needs import Needs
 from matching.resources import JobKind, Resource
 from matching.weighted_draws import Law
 from wms.core.database.statements import prepared_rows
-from wms.taskqueues.sql import SCAN_BY, THROW, fitting
+from wms.taskqueues.sql import SAMPLE, SCAN_BY, fitting
 from wms.taskqueues.waiting import ANYONE, ClaimingHost, Taken
 
 #: Conditions that have no parameter of their name.
@@ -94,7 +94,7 @@ class Draw:
 
     def _sample(self) -> tuple[int | None, list[Candidate]]:
         [(segment_s, law, job_id, jobs, *columns)] = self._rows(
-            THROW,
+            SAMPLE,
             points=self._points,
             fresh=_FRESH,
             at_once=self._takes_at_once,
@@ -121,8 +121,8 @@ class Draw:
 
 
 def explained(name: str, resource: Resource, segment_s: int) -> tuple[str, dict[str, Any]]:
-    """The statement `throw` or `scan` as it is sent: for tests and benchmarks of plans."""
-    sql = THROW if name == "throw" else SCAN_BY[Law.EXPONENTIAL]
+    """The statement `sample` or `scan` as it is sent: for tests and benchmarks of plans."""
+    sql = SAMPLE if name == "sample" else SCAN_BY[Law.EXPONENTIAL]
     statement, values = _bound(sql, resource, {})
     segment = {"least_s": segment_s, "segment_s": segment_s, "cpu_time_s": segment_s}
     return statement, {**values, **segment, "points": _POINTS, "fresh": _FRESH, "ahead": _AHEAD,

@@ -87,11 +87,11 @@ def run_cycle(now: datetime, *, last: datetime | None) -> dict[str, Any]:
     """
     folded = fold_tally()
     with transaction.atomic():
-        heard, _ = InboxEntry.objects.filter(topic=TOPIC).delete()
+        changes, _ = InboxEntry.objects.filter(topic=TOPIC).delete()
         is_due = last is None or now - last >= _PERIOD
         if is_due:
             _issue_missing()
-        changed = recompute() if heard or is_due else None
+        changed = recompute() if changes or is_due else None
     at = now if changed is not None else last
     return {"changed": changed or 0, "folded": folded, "recomputed_at": at and at.isoformat()}
 

@@ -110,7 +110,7 @@ class DowntimeDetail(RetrieveAPIView[Downtime]):
         body.is_valid(raise_exception=True)
         wanted = DowntimeTerms(**{"lead_time_s": 0, **body.validated_data})
         actor = Actor.person(caller(request))
-        change_downtime(downtime_id, wanted=wanted, actor=actor, now=timezone.now())
+        change_downtime(downtime_id, terms=wanted, actor=actor, now=timezone.now())
         return Response(_serialized(request, downtime_id))
 
     @extend_schema(

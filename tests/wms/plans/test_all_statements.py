@@ -14,7 +14,7 @@ REACHED_BY = {
     "ADD_USES": "add_uses_of",
     "COUNT_RUNNING": "reached",
     "MOVE_NODES": "move",
-    "THROW": "explained",
+    "SAMPLE": "explained",
     "SCAN_BY": "explained",
 }
 _NO_TABLE = "reads no table"

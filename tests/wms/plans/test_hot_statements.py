@@ -26,13 +26,13 @@ from wms.taskqueues import draw, waiting
 from wms.taskqueues import sql as taskqueues
 from wms.taskqueues.models import TaskQueue
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 NODE = Resource("site-a", cpu_time_s=300_000, cores=1, memory_mb=2000)
 
 
 def test_a_draw_reads_a_few_task_queues_whatever_their_number(waiting_jobs: None) -> None:
-    steps = explain(*draw.explained("throw", NODE, 500))
+    steps = explain(*draw.explained("sample", NODE, 500))
 
     for table in ("taskqueues_taskqueue", "taskqueues_ticket"):
         assert not scanned_whole(steps, table)

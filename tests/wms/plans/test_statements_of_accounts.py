@@ -15,7 +15,7 @@ from wms.failures import sql as failures
 from wms.failures.models import FailureGroup
 from wms.history import sql as history
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 

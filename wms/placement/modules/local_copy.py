@@ -84,7 +84,7 @@ def _open_file(folder: int, name: str, path: str) -> BinaryIO:
 @contextmanager
 def _folder(task: TransferTask, path: str) -> Iterator[tuple[int, str]]:
     """The folder of an absolute path, opened, and the name in it. Raises ModuleFailed."""
-    root = next((each for each in task.conf.roots if _is_below(path, each)), None)
+    root = next((folder for folder in task.conf.roots if _is_below(path, folder)), None)
     if root is None:
         listed = ", ".join(map(str, task.conf.roots)) or "none"
         raise ModuleFailed(
@@ -95,8 +95,8 @@ def _folder(task: TransferTask, path: str) -> Iterator[tuple[int, str]]:
     *folders, name = PurePosixPath(path).relative_to(root).parts
     descriptor = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        for each in folders:
-            descriptor = _step(descriptor, each, path)
+        for folder in folders:
+            descriptor = _step(descriptor, folder, path)
         yield descriptor, name
     finally:
         os.close(descriptor)
