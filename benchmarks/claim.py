@@ -216,7 +216,7 @@ def _plans(workload: Workload) -> dict[str, Any]:
 
     found: dict[str, Any] = {}
     pilots = [p for p in workload.mixed_pilots(120, "plans") if p["kind"] == "generic_1core"][:51]
-    for name in ("throw", "scan", "take"):
+    for name in ("sample", "scan", "take"):
         plans = []
         for pilot in pilots:
             resource = resource_of(pilot, workload.groups)

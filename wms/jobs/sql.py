@@ -52,7 +52,7 @@ READ_LIMITS_AT = one_line(f"{READ_LIMITS} WHERE limits.site_id IS NULL OR site.n
 LOCK_LIMITS = f"{READ_LIMITS} WHERE limits.id = ANY(%s) ORDER BY limits.id FOR UPDATE OF limits"
 LOCK_FREE_LIMITS = f"{LOCK_LIMITS} SKIP LOCKED"
 
-# How many open attempts are of a limit's kind. Not counted beyond the maximum: more is as bad. By
+# Number of open attempts of a limit's kind. Not counted beyond the maximum: more is as bad. By
 # hand, as a claim counts for several limits at once. The attempts are found by
 # `attempt_open_by_kind`.
 COUNT_RUNNING = """
@@ -73,7 +73,7 @@ def count_running(limits: Iterable[Collection[str]]) -> str:
 
 
 # Statements of each job in its pilot. By hand, because to write them takes the ORM longer than the
-# answer takes PostgreSQL: they stay prepared (`wms.jobs.statements`). The job is found by its
+# answer takes PostgreSQL: they stay prepared (`wms.jobs.prepared_statements`). The job is found by its
 # primary key.
 FIND_JOB = "SELECT {job} FROM jobs_job AS job WHERE job.id = %(job_id)s"
 

@@ -23,7 +23,7 @@ from wms.dags.negotiation.usage import (
 )
 from wms.dags.services.shared_limits import visible_shared_limits
 from wms.jobs import limits as running_limits
-from wms.taskqueues.policies import task_queue_policy
+from wms.taskqueues.task_queue_policy import task_queue_policy
 
 _SUBMITTERS_SHOWN = 100
 _SECONDS_PER_HOUR = 3600

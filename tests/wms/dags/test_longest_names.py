@@ -25,8 +25,8 @@ from wms.dags.rescue.rescue_files import Resumption
 from wms.dags.services.dags import rescue_dag
 from wms.jobs.attempts import add_attempt_file
 from wms.jobs.content.blobs import store_bytes
+from wms.jobs.content.job_files import workspace_path
 from wms.jobs.content.paths import MAX_NAME_BYTES, MAX_PATH_BYTES
-from wms.jobs.content.places import place_of
 from wms.jobs.models import Attempt, Job, WorkspaceFile
 from wms.jobs.specs import CLUSTER_MARK, JobSpec
 
@@ -143,7 +143,9 @@ def test_a_dag_with_the_longest_names_at_every_field_runs_to_its_end(
     dag = match(submit(text, dag_name=DAG_FILE, files={f"{directory}/a.sub": description}))
     attempt = claim_of("N" * 255)
     job = Job.objects.get(pk=attempt.job_id)
-    assert {len(place_of(job, each)) for each in (*job.output_files, job.stdout_name)} == {1024}
+    assert {len(workspace_path(job, each)) for each in (*job.output_files, job.stdout_name)} == {
+        1024
+    }
     for kind, name in (("output", job.output_files[0]), ("stdout", "stdout"), ("stderr", "stderr")):
         add_attempt_file(attempt, kind=kind, path=name, blob=store_bytes(kind.encode()))
 

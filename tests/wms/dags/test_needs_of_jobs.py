@@ -16,7 +16,7 @@ from wms.dags.submission.submit import submission_warnings
 from wms.jobs.models import Job
 from wms.sites.models import Queue, Site
 from wms.taskqueues.models import TaskQueue, TaskQueuePolicy, WaitingJob
-from wms.taskqueues.policies import save_policy
+from wms.taskqueues.task_queue_policy import save_policy
 
 SYSTEM = Actor.system("test")
 

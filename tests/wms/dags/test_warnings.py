@@ -15,9 +15,9 @@ from wms.dags.language.spec import DagSpec, NodeSpec, SourceLocation
 from wms.dags.models import Dag
 from wms.dags.states import NodeKind
 from wms.dags.submission.warnings import dag_warnings
-from wms.sites.words import OfferedWords
+from wms.sites.vocabulary import Vocabulary
 
-NOTHING = OfferedWords(
+NOTHING = Vocabulary(
     dict.fromkeys(
         (
             "sites", "banned_sites", "queues", "platforms", "submit_pools", "middlewares", "tags",

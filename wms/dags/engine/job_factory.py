@@ -33,7 +33,7 @@ from wms.dags.scripts.run_requests import current_status
 from wms.jobs.specs import JobSpec
 from wms.sites.selectors import offered_resource, queues_of
 from wms.taskqueues.models import TaskQueue, WaitingJob
-from wms.taskqueues.policies import task_queue_policy
+from wms.taskqueues.task_queue_policy import task_queue_policy
 
 #: How long a round makes jobs of one DAG's nodes. The rest is for its next round, so that a DAG
 #: that takes long keeps no other one waiting.

@@ -24,8 +24,8 @@ from wms.dags.states import NodeKind, ScriptKind
 from wms.dags.submission.dag_description import DagDescription, read_description
 from wms.dags.submission.node_checks import check_nodes
 from wms.placement.requests import parse_request
-from wms.sites.words import advertised_names, offered_words
-from wms.taskqueues.policies import task_queue_policy
+from wms.sites.vocabulary import advertised_names, current_vocabulary
+from wms.taskqueues.task_queue_policy import task_queue_policy
 
 #: Seconds for a request, and further ones for each MB: a small one that takes long is
 #: an attack or a mistake. A million nodes with as many arcs are 50 MB, and take half a minute.
@@ -291,7 +291,7 @@ def _check_nodes(
         owner_name=owner.get_username() if owner else "",
         group_name=group.name if group else "",
         cpu_segments_s=task_queue_policy().cpu_segments_s if owner else CPU_SEGMENTS_S,
-        offered=offered_words() if owner else None,
+        offered=current_vocabulary() if owner else None,
         allow_missing_files=allow_missing_files,
         deadline=deadline,
     )

@@ -22,7 +22,7 @@ from wms.dags.language.spec import DagSpec, NodeSpec
 from wms.dags.states import NodeKind
 from wms.dags.submission.time_warnings import LongestDurations, time_warnings
 from wms.dags.submission.warnings import dag_warnings
-from wms.sites.words import OfferedWords
+from wms.sites.vocabulary import Vocabulary
 
 #: Nodes that run something other than jobs of a description.
 _WITHOUT_JOBS = frozenset({NodeKind.SUBDAG, NodeKind.DATA})
@@ -41,7 +41,7 @@ def check_nodes(
     owner_name: str,
     group_name: str,
     cpu_segments_s: Sequence[int],
-    offered: OfferedWords | None,
+    offered: Vocabulary | None,
     allow_missing_files: bool = False,
     deadline: Deadline | None = None,
 ) -> tuple[list[Finding], list[Finding]]:

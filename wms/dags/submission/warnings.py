@@ -19,7 +19,7 @@ from wms.dags.description.needs import ATTRIBUTES, is_need, read_priority, writt
 from wms.dags.description.submit_file import SubmitFile
 from wms.dags.language.size_limits import MAX_FINDINGS
 from wms.dags.language.spec import DagSpec, NodeSpec
-from wms.sites.words import OfferedWords, UnknownWord
+from wms.sites.vocabulary import UnknownTerm, Vocabulary
 
 _SIMILARITY = 0.8
 _ATTRIBUTE_OF = {name.lower(): name for name in ATTRIBUTES.values()}
@@ -53,7 +53,7 @@ def dag_warnings(
     dag: DagSpec,
     submit_files: Mapping[str, SubmitFile],
     nodes_by_needs: Iterable[tuple[Needs, NodeSpec]],
-    offered: OfferedWords | None,
+    offered: Vocabulary | None,
     deadline: Deadline | None = None,
 ) -> list[Finding]:
     """Warnings about the descriptions and variables of a DAG's nodes, each once.
@@ -76,10 +76,10 @@ def _add_unknown_words(
     findings: set[Finding],
     submit_files: Mapping[str, SubmitFile],
     nodes_by_needs: Iterable[tuple[Needs, NodeSpec]],
-    offered: OfferedWords,
+    offered: Vocabulary,
 ) -> None:
     # Thousands of needs may share a hundred unknown words.
-    known: set[tuple[str, int | None, UnknownWord]] = set()
+    known: set[tuple[str, int | None, UnknownTerm]] = set()
     for needs, node in nodes_by_needs:
         if len(findings) >= MAX_FINDINGS:
             return

@@ -29,8 +29,8 @@ from wms.pilots.models import Pilot
 from wms.pilots.protocol.references import AttemptRef
 from wms.pilots.protocol.sql import FIND_PILOT
 from wms.pilots.states import TERMINAL, TOKEN_GRACE
+from wms.sites.auto_fence import settle_fence
 from wms.sites.models import Queue, Site
-from wms.sites.settling import settle_fence
 
 #: Why pilots end by themselves; the last two are failures.
 ENDS = ("idle", "drained", "lifetime", "terminated", "preempted", "unfit", "error")

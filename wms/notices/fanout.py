@@ -1,7 +1,7 @@
-"""Making notices of what happened, for those who asked for it and may see it.
+"""Fan-out of occurrences into notices, for the users who subscribed and may see the object.
 
-What is announced is deleted in the transaction that makes the notices, and so are their ways out
-written: a cycle that is killed, skipped or run twice at once neither loses nor doubles a notice.
+Announced events are deleted in the transaction that makes the notices and queues them for their
+channels: a cycle that is killed, skipped or run twice at once neither loses nor doubles a notice.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from wms.core.loops import wake_loop
 from wms.core.models import InboxEntry, User
-from wms.notices.conditions import happenings_by_looking
+from wms.notices.conditions import occurrences_by_clock
 from wms.notices.models import (
     Channel,
     Delivery,
@@ -31,42 +31,42 @@ from wms.notices.models import (
     SubjectKind,
     Subscription,
 )
+from wms.notices.occurrences import TOPICS, Audience, Occurrence, occurrences_of
 from wms.notices.policy import may_subscribe, visible_ids
-from wms.notices.reading import TOPICS, Audience, Happening, happenings_of
 
 log = structlog.get_logger(__name__)
 
-#: So many announced events are read in one transaction.
+#: Announced events read in one transaction.
 BATCH = 500
 #: A user keeps so many notices; older ones go, except those that have still to be sent.
 MAX_KEPT = 500
 #: A cycle that takes longer leaves the rest for the next.
 _CYCLE_S = 10.0
-#: What is in the way of a batch without lying in an event.
+#: Errors that are no fault of an event in the batch.
 _NOT_ITS_FAULT = (SoftTimeLimitExceeded, OperationalError, InterfaceError)
 #: The task that packs and sends.
 SEND_TASK = "wms.notices.send"
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
+class _NewNotice:
     user_id: int
-    happening: Happening
+    occurrence: Occurrence
 
 
 def run_cycle(now: datetime) -> dict[str, Any]:
-    """Tell of what was announced, and of what begins and ends by the clock."""
+    """Make notices of announced events, and of conditions that began or ended by the clock."""
     until = time.monotonic() + _CYCLE_S
     read = 0
-    while (count := read_some(now)) > 0:
+    while (count := process_batch(now)) > 0:
         read += count
         if time.monotonic() >= until:
             break
-    return {"read": read, "looked": look_around(now)}
+    return {"read": read, "looked": check_conditions(now)}
 
 
-def read_some(now: datetime) -> int:
-    """Tell of a batch of announced events; how many there were."""
+def process_batch(now: datetime) -> int:
+    """Make notices of a batch of announced events; the number of events."""
     waiting = InboxEntry.objects.filter(topic__in=TOPICS).order_by("pk")
     try:
         return _read(waiting, now)
@@ -82,13 +82,13 @@ def _read(waiting: QuerySet[InboxEntry], now: datetime) -> int:
     entries = list(waiting.select_for_update(skip_locked=True)[:BATCH])
     if not entries:
         return 0
-    tell(happenings_of(entries, now), now)
+    notify(occurrences_of(entries, now), now)
     InboxEntry.objects.filter(pk__in=[entry.pk for entry in entries]).delete()
     return len(entries)
 
 
 def _read_one_by_one(entry_ids: Sequence[int], now: datetime) -> int:
-    """What cannot be told is left out, so that it keeps nothing else back; its event stays."""
+    """Pass over an entry that fails, so that it holds up no other; its event stays."""
     for pk in entry_ids:
         entry = InboxEntry.objects.filter(pk=pk)
         try:
@@ -96,42 +96,42 @@ def _read_one_by_one(entry_ids: Sequence[int], now: datetime) -> int:
         except _NOT_ITS_FAULT:
             raise
         except Exception:
-            told = entry.values("topic", "key", "kind", "subject_id").first()
-            log.exception("notice_not_made", entry=told)
+            new_notices = entry.values("topic", "key", "kind", "subject_id").first()
+            log.exception("notice_not_made", entry=new_notices)
             entry.delete()
     return len(entry_ids)
 
 
 @transaction.atomic
-def look_around(now: datetime) -> int:
-    """Tell of what has no event; how much there was."""
-    found = happenings_by_looking(now)
-    tell(found, now)
+def check_conditions(now: datetime) -> int:
+    """Make notices of conditions without an event; the number of occurrences."""
+    found = occurrences_by_clock(now)
+    notify(found, now)
     return len(found)
 
 
-def tell(happenings: Sequence[Happening], now: datetime) -> None:
-    """Make the notices; inside of the caller's transaction."""
-    if happenings:
-        store(_visible(_concerned(happenings)), now)
+def notify(occurrences: Sequence[Occurrence], now: datetime) -> None:
+    """Make the notices of occurrences, inside of the caller's transaction."""
+    if occurrences:
+        store(_visible(_recipients(occurrences)), now)
 
 
-def _concerned(happenings: Sequence[Happening]) -> list[tuple[User, Happening]]:
-    """Who asked for what, each once."""
-    subscriptions = _subscriptions_to(happenings)
-    pairs: list[tuple[User, Happening]] = []
-    for happening in happenings:
+def _recipients(occurrences: Sequence[Occurrence]) -> list[tuple[User, Occurrence]]:
+    """Pairs of subscribers and occurrences, each once."""
+    subscriptions = _subscriptions_to(occurrences)
+    pairs: list[tuple[User, Occurrence]] = []
+    for occurrence in occurrences:
         users = {
             each.user
             for each in subscriptions
-            if _fits(each, happening.audience) and may_subscribe(each.user, Rule(each.rule))
+            if _matches(each, occurrence.audience) and may_subscribe(each.user, Rule(each.rule))
         }
-        pairs += [(user, happening) for user in sorted(users, key=lambda user: user.pk)]
+        pairs += [(user, occurrence) for user in sorted(users, key=lambda user: user.pk)]
     return pairs
 
 
-def _subscriptions_to(happenings: Sequence[Happening]) -> list[Subscription]:
-    audiences = [happening.audience for happening in happenings]
+def _subscriptions_to(occurrences: Sequence[Occurrence]) -> list[Subscription]:
+    audiences = [occurrence.audience for occurrence in occurrences]
     dags = {each.dag_id for each in audiences if each.dag_id is not None}
     owners = {owner for each in audiences for owner in each.owners or ()}
     rules = {each.rule for each in audiences}
@@ -143,8 +143,8 @@ def _subscriptions_to(happenings: Sequence[Happening]) -> list[Subscription]:
     return list(found.select_related("user").order_by("pk"))
 
 
-def _fits(subscription: Subscription, audience: Audience) -> bool:
-    if subscription.user.get_username() == audience.but:
+def _matches(subscription: Subscription, audience: Audience) -> bool:
+    if subscription.user.get_username() == audience.excluded_user:
         return False
     if subscription.rule == Rule.DAG:
         return subscription.dag_id == audience.dag_id
@@ -155,94 +155,95 @@ def _fits(subscription: Subscription, audience: Audience) -> bool:
     return audience.owners is None or subscription.user_id in audience.owners
 
 
-def _visible(pairs: Iterable[tuple[User, Happening]]) -> list[_Told]:
-    """Those pairs in which the user may see the object now."""
+def _visible(pairs: Iterable[tuple[User, Occurrence]]) -> list[_NewNotice]:
+    """Notices to be made: of the pairs in which the user may see the object now."""
     wanted: dict[tuple[User, SubjectKind], set[str]] = defaultdict(set)
-    for user, happening in pairs:
-        wanted[user, happening.subject.kind].add(happening.subject.id)
+    for user, occurrence in pairs:
+        wanted[user, occurrence.subject.kind].add(occurrence.subject.id)
     seen = {key: visible_ids(*key, ids) for key, ids in wanted.items()}
     return [
-        _Told(user.pk, happening)
-        for user, happening in pairs
-        if happening.subject.id in seen[user, happening.subject.kind]
+        _NewNotice(user.pk, occurrence)
+        for user, occurrence in pairs
+        if occurrence.subject.id in seen[user, occurrence.subject.kind]
     ]
 
 
-def store(told: Sequence[_Told], now: datetime) -> None:
-    """Add the notices that are new, bring those with a count up to date, and open ways out."""
+def store(new_notices: Sequence[_NewNotice], now: datetime) -> None:
+    """Store new notices, update those with a count, and queue them for channels."""
     known = {
         (notice.user_id, notice.key): notice
         for notice in Notice.objects.select_for_update().filter(
-            user__in={each.user_id for each in told}, key__in={each.happening.key for each in told}
+            user__in={each.user_id for each in new_notices},
+            key__in={each.occurrence.key for each in new_notices},
         )
     }
-    latest = {(each.user_id, each.happening.key): each for each in told}
+    latest = {(each.user_id, each.occurrence.key): each for each in new_notices}
     made = Notice.objects.bulk_create(
         [_notice(each) for key, each in latest.items() if key not in known], batch_size=1000
     )
-    grown = _grown(known, latest)
-    _open_ways(made + grown, now)
+    updated = _updated(known, latest)
+    _queue_for_channels(made + updated, now)
     _prune({notice.user_id for notice in made})
 
 
-def told_to(user_id: int, happening: Happening, now: datetime) -> None:
-    """Tell one user what concerns nobody else; inside of the caller's transaction."""
-    store([_Told(user_id, happening)], now)
+def notify_user(user_id: int, occurrence: Occurrence, now: datetime) -> None:
+    """Make a notice for one user, inside of the caller's transaction."""
+    store([_NewNotice(user_id, occurrence)], now)
 
 
-def _notice(told: _Told) -> Notice:
-    happening = told.happening
+def _notice(new_notices: _NewNotice) -> Notice:
+    occurrence = new_notices.occurrence
     return Notice(
-        user_id=told.user_id,
-        kind=happening.kind,
-        subject_kind=happening.subject.kind,
-        subject_id=happening.subject.id,
-        title=happening.title[:200],
-        text=happening.text[:2000],
-        count=1 if happening.count is None else happening.count,
-        key=happening.key,
-        happened_at=happening.at,
+        user_id=new_notices.user_id,
+        kind=occurrence.kind,
+        subject_kind=occurrence.subject.kind,
+        subject_id=occurrence.subject.id,
+        title=occurrence.title[:200],
+        text=occurrence.text[:2000],
+        count=1 if occurrence.count is None else occurrence.count,
+        key=occurrence.key,
+        happened_at=occurrence.at,
     )
 
 
-def _grown(
-    known: Mapping[tuple[int, str], Notice], latest: Mapping[tuple[int, str], _Told]
+def _updated(
+    known: Mapping[tuple[int, str], Notice], latest: Mapping[tuple[int, str], _NewNotice]
 ) -> list[Notice]:
-    """Of the known notices those that count more now, which makes them unread again."""
-    grown = []
+    """The known notices whose count has risen; they become unread again."""
+    updated = []
     for key, notice in known.items():
-        happening = latest[key].happening
-        if happening.count is None or happening.count == notice.count:
+        occurrence = latest[key].occurrence
+        if occurrence.count is None or occurrence.count == notice.count:
             continue
-        if happening.count > notice.count:
+        if occurrence.count > notice.count:
             notice.read_at = None
-            grown.append(notice)
-        notice.count, notice.text = happening.count, happening.text
-        notice.happened_at = happening.at
+            updated.append(notice)
+        notice.count, notice.text = occurrence.count, occurrence.text
+        notice.happened_at = occurrence.at
         notice.save(update_fields=["count", "text", "happened_at", "read_at"])
-    return grown
+    return updated
 
 
-def _open_ways(notices: Collection[Notice], now: datetime) -> None:
-    """Let the notices leave by all channels of their users that are on."""
+def _queue_for_channels(notices: Collection[Notice], now: datetime) -> None:
+    """Queue notices for every enabled channel of their users."""
     by_user: dict[int, list[int]] = defaultdict(list)
     users = {notice.user_id for notice in notices}
     channels = Channel.objects.filter(user__in=users, is_enabled=True).order_by("pk")
     for user_id, channel_id in channels.values_list("user_id", "pk"):
         by_user[user_id].append(channel_id)
-    ways = [
+    outgoing = [
         Outgoing(notice=notice, channel_id=channel_id, created_at=now)
         for notice in notices
         for channel_id in by_user[notice.user_id]
     ]
     # One that waits already tells the new count as well.
-    Outgoing.objects.bulk_create(ways, ignore_conflicts=True, batch_size=1000)
-    if ways:
+    Outgoing.objects.bulk_create(outgoing, ignore_conflicts=True, batch_size=1000)
+    if outgoing:
         transaction.on_commit(partial(wake_loop, SEND_TASK))
 
 
 def _prune(user_ids: Collection[int]) -> None:
-    """Let users keep their latest notices."""
+    """Remove all but the latest notices of these users; unsent ones stay."""
     unsent = Outgoing.objects.filter(notice=OuterRef("pk")).filter(
         Q(delivery=None) | Q(delivery__state=Delivery.State.WAITING)
     )

@@ -1,7 +1,7 @@
-"""What a job's own expressions say: hold it, release it, remove it, run it again.
+"""Expressions of jobs, such as `periodic_hold` or `on_exit_remove`, evaluated in the job's ad.
 
-They are evaluated in the job's ad, whose attributes have HTCondor's names. Only `True` counts; what
-is undefined or wrong decides nothing.
+The ad's attributes have HTCondor's names. Only `True` counts; a value that is undefined or an error
+decides nothing.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from matching.classads import AdError, build_ad, evaluate, parse_expression
 from wms.jobs.models import Attempt, Job
 from wms.jobs.states import JobState
 
-#: How HTCondor numbers the states; one that waits with a pilot is idle there.
+#: HTCondor's numbers of states; a job that waits with a pilot is idle there.
 _JOB_STATUS = {
     JobState.RECEIVED.value: 1,
     JobState.WAITING.value: 1,
@@ -33,23 +33,23 @@ _JOB_STATUS = {
     JobState.HELD.value: 5,
 }
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-#: What an expression may cost with the attributes that it refers to, in the steps of `adcost`.
+#: Limit of an expression's cost, with the attributes that it refers to, in steps of `ad_cost`.
 _MOST_STEPS = 8 * 1024
 _VERDICT = "Verdict"
-#: An expression that wants its payload again and again is heard so often.
+#: A payload is run again by its expressions at most this often.
 MOST_PAYLOAD_FAILURES = 1000
 _LONGEST_CODE = 18
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
-    """How a payload ended, as its expressions see it."""
+class PayloadExit:
+    """Exit code or signal of a payload, for its expressions."""
 
     exit_code: int | None = None
     signal: int | None = None
 
     def values(self) -> dict[str, Any]:
-        """The attributes of the job's ad that tell it."""
+        """The attributes of the job's ad for this exit."""
         values: dict[str, Any] = {"ExitBySignal": self.signal is not None}
         if self.exit_code is not None:
             values["ExitCode"] = self.exit_code
@@ -65,17 +65,17 @@ class JobAd:
     job: Job
     attempt: Attempt | None
     now: datetime
-    ending: Ending | None = None
+    ending: PayloadExit | None = None
     _ads: dict[str, classad2.ClassAd] = field(default_factory=dict)
 
-    def says(self, verdict: str) -> bool:
+    def is_true(self, name: str) -> bool:
         """Whether the job's expression of this name is true."""
-        text = (self.job.periodic or {}).get(verdict)
+        text = (self.job.periodic or {}).get(name)
         return text is not None and self._value(text) is True
 
-    def denies(self, verdict: str) -> bool:
+    def is_false(self, name: str) -> bool:
         """Whether the job's expression of this name is false, and not only undefined."""
-        text = (self.job.periodic or {}).get(verdict)
+        text = (self.job.periodic or {}).get(name)
         return text is not None and self._value(text) is False
 
     def _value(self, text: str) -> Any:
@@ -132,16 +132,16 @@ def _of_attempt(attempt: Attempt) -> dict[str, Any]:
 
 
 def retries_end(job: Job, ad: JobAd, exit_code: int | None) -> bool:
-    """Whether `retry_until` says that a payload which failed is not run again."""
+    """True when `retry_until` ends the retries of a failed payload."""
     until = (job.periodic or {}).get("retry_until", "")
     if re.fullmatch(r"-?[0-9]+", until):
         # Python reads no number of thousands of digits, and no payload ends with it.
         return len(until) <= _LONGEST_CODE and exit_code == int(until)
-    return ad.says("retry_until")
+    return ad.is_true("retry_until")
 
 
 def success_code(job: Job) -> int:
-    """The exit code of a payload of this job that did well."""
+    """The exit code of a success, by default 0."""
     return int((job.periodic or {}).get("success_exit_code", 0))
 
 

@@ -11,7 +11,7 @@ from django.utils import timezone
 from tests.wms.jobs.test_attempts import NOW, PILOT, end, history, job, send_output, take
 from wms.core.actors import Actor
 from wms.core.loops import last_report
-from wms.jobs import periodic
+from wms.jobs import periodic_expressions
 from wms.jobs.attempts import start_attempt
 from wms.jobs.models import Attempt, Job, JobEvent, WorkspaceFile
 from wms.jobs.operations import hold_jobs
@@ -42,11 +42,12 @@ def test_a_payload_that_failed_is_run_again_until_its_retries_are_used_up(job: J
         assert state(job)[0] == "waiting"
     end(take(), exit_code=3)
 
-    assert state(job) == ("failed", "the payload ended with exit code 3")
+    assert (state(job)[0], job.state_cause) == ("failed", "payload")
     assert (job.payload_failures, job.attempt_number) == (2, 3)
     assert history(job).count("reschedule") == 2
     events = JobEvent.objects.filter(job=job, event="reschedule").order_by("pk")
-    assert events[1].reason == "the payload ended with exit code 3; retry 2 of 2"
+    assert [event.cause for event in events] == ["payload", "payload"]
+    assert "2 of 2" in events[1].reason
     assert not WaitingJob.objects.exists()
 
 
@@ -82,7 +83,8 @@ def test_on_exit_hold_holds_a_payload_that_ended(job: Job) -> None:
 
     end(take(), exit_code=101)
 
-    assert state(job) == ("held", "on_exit_hold is true: the payload ended with exit code 101")
+    assert (state(job)[0], job.state_cause) == ("held", "expression")
+    assert "on_exit_hold" in job.state_reason
     assert Attempt.objects.get().exit_code == 101
     assert job.hold_count == 1
 
@@ -127,7 +129,7 @@ def test_a_job_whose_periodic_hold_is_true_is_held_with_the_expression(
     take()
     start_attempt(job.pk, 1, pilot_id=1, actor=PILOT, now=NOW)
 
-    report = periodic.run_cycle(timezone.now() + timedelta(minutes=2))
+    report = periodic_expressions.run_cycle(timezone.now() + timedelta(minutes=2))
 
     assert state(job) == ("held", f"periodic_hold is true: {expression}")
     assert (report["looked_at"], report["held"], report["after"]) == (1, 1, 0)
@@ -139,7 +141,7 @@ def test_a_job_whose_periodic_hold_is_true_is_held_with_the_expression(
 def test_what_is_not_true_decides_nothing(job: Job, expression: str) -> None:
     having(job, periodic={"hold": expression, "remove": expression}, attributes={"X": "X"})
 
-    periodic.run_cycle(timezone.now())
+    periodic_expressions.run_cycle(timezone.now())
 
     assert state(job)[0] == "waiting"
 
@@ -147,29 +149,31 @@ def test_what_is_not_true_decides_nothing(job: Job, expression: str) -> None:
 def test_a_held_job_is_released_by_its_own_expression_and_no_other_one(job: Job) -> None:
     having(job, periodic={"hold": "true", "release": "NumHolds < 2 && HoldReason =!= undefined"})
 
-    assert periodic.run_cycle(timezone.now())["held"] == 1
-    assert periodic.run_cycle(timezone.now())["released"] == 1
+    assert periodic_expressions.run_cycle(timezone.now())["held"] == 1
+    assert periodic_expressions.run_cycle(timezone.now())["released"] == 1
 
     assert state(job) == ("waiting", "periodic_release is true: " + job.periodic["release"])
-    assert periodic.run_cycle(timezone.now())["held"] == 1
-    assert periodic.run_cycle(timezone.now())["released"] == 0
+    assert periodic_expressions.run_cycle(timezone.now())["held"] == 1
+    assert periodic_expressions.run_cycle(timezone.now())["released"] == 0
 
 
 def test_a_job_whose_periodic_remove_is_true_is_killed_wherever_it_is(job: Job) -> None:
     having(job, periodic={"remove": "JobStatus == 5"})
     hold_jobs([job.pk], actor=SYSTEM, reason="for a while")
 
-    periodic.run_cycle(timezone.now())
+    periodic_expressions.run_cycle(timezone.now())
 
-    assert state(job) == ("killed", "periodic_remove is true: JobStatus == 5")
+    assert (state(job)[0], job.state_cause) == ("killed", "expression")
+    assert "periodic_remove" in job.state_reason
+    assert "JobStatus == 5" in job.state_reason
 
 
 def test_jobs_that_have_ended_or_say_nothing_are_not_looked_at(job: Job) -> None:
-    assert periodic.run_cycle(timezone.now())["looked_at"] == 0
+    assert periodic_expressions.run_cycle(timezone.now())["looked_at"] == 0
     having(job, periodic={"hold": "true"})
     end(take(), exit_code=1)
 
-    assert periodic.run_cycle(timezone.now())["looked_at"] == 0
+    assert periodic_expressions.run_cycle(timezone.now())["looked_at"] == 0
 
 
 def test_a_cycle_without_time_goes_on_behind_the_last_job(
@@ -180,8 +184,8 @@ def test_a_cycle_without_time_goes_on_behind_the_last_job(
         name="b", owner=job.owner, workspace=job.workspace, needs=job.needs, wall_limit_s=1,
         executable="x", periodic={"hold": "true"},
     )  # fmt: skip
-    monkeypatch.setattr(periodic, "_BATCH", 1)
-    monkeypatch.setattr(periodic, "LIMIT_S", -1.0)
+    monkeypatch.setattr(periodic_expressions, "_BATCH", 1)
+    monkeypatch.setattr(periodic_expressions, "LIMIT_S", -1.0)
 
     evaluate()
     assert last_report(PERIODIC.name)["after"] == job.pk
@@ -202,4 +206,4 @@ def test_thousands_of_jobs_are_looked_at_with_few_queries(
     )  # fmt: skip
 
     with django_assert_max_num_queries(2):
-        assert periodic.run_cycle(timezone.now())["looked_at"] == 900
+        assert periodic_expressions.run_cycle(timezone.now())["looked_at"] == 900

@@ -1,4 +1,4 @@
-"""Reading what failed: from the events that told of it to what is known of each failure."""
+"""Reports of failures, read from the events of jobs, nodes and pilots."""
 
 from __future__ import annotations
 
@@ -42,11 +42,10 @@ _OUTCOME = Attempt.Outcome
 
 
 @dataclass(frozen=True, slots=True)
-class Sighting:
-    """One failure as its event and what it happened to tell it.
+class FailureReport:
+    """One failure with the facts of its event and of the failed object.
 
-    `host` and `owner` are names that its message may contain; `guess` is the category that it looks
-    like.
+    `host` and `owner` are names that its message may contain.
     """
 
     kind: Kind
@@ -59,24 +58,24 @@ class Sighting:
     owner: str = ""
     owner_id: int | None = None
     dag_id: int | None = None
-    guess: Category = Category.UNKNOWN
+    likely_category: Category = Category.UNKNOWN
 
 
-def read_events(kind: Kind, event_ids: Collection[int]) -> list[Sighting]:
-    """The failures that these events tell of, in at most three queries.
+def read_events(kind: Kind, event_ids: Collection[int]) -> list[FailureReport]:
+    """Reports of the failures among these events, in at most three queries.
 
-    Events that are none are left out: holds by people, ends of nodes that follow from the end of a
+    Left out are holds by people, ends of nodes that follow from the end of a
     job, which is told by the job, and jobs that run again because their pilot failed, which is told
     by the pilot.
     """
     return _READERS[kind](event_ids)
 
 
-def _read_jobs(event_ids: Collection[int]) -> list[Sighting]:
+def _read_jobs(event_ids: Collection[int]) -> list[FailureReport]:
     rows = list(JobEvent.objects.filter(pk__in=event_ids).values_list(*_JOB_COLUMNS))
     attempts = _attempts_of({row[1] for row in rows})
     suspicions = Suspicions({each.host for of_job in attempts.values() for each in of_job})
-    sightings = []
+    reports = []
     for pk, job_id, event, actor, reason, cause, at, owner_id, owner, topic, key in rows:
         # Names of people have no colon.
         if event == "hold" and ":" not in actor:
@@ -87,8 +86,8 @@ def _read_jobs(event_ids: Collection[int]) -> list[Sighting]:
         tried = _attempt_at(attempts[job_id], at)
         # Beside what the payload does wrong by itself: a group of its own, for the site.
         is_of_node = tried is not None and suspicions.has(tried.site_name, tried.host, at)
-        sightings.append(
-            Sighting(
+        reports.append(
+            FailureReport(
                 kind=Kind.JOB,
                 event_id=pk,
                 subject_id=job_id,
@@ -99,10 +98,12 @@ def _read_jobs(event_ids: Collection[int]) -> list[Sighting]:
                 owner=owner,
                 owner_id=owner_id,
                 dag_id=told_dag(topic, key),
-                guess=Category.SITE if is_of_node else _guess_of_job(cause, tried),
+                likely_category=Category.SITE
+                if is_of_node
+                else _likely_category_of_job(cause, tried),
             )
         )
-    return sightings
+    return reports
 
 
 def _attempts_of(job_ids: Collection[int]) -> dict[int, list[Attempt]]:
@@ -119,7 +120,7 @@ def _attempt_at(attempts: Iterable[Attempt], at: datetime) -> Attempt | None:
     return next((attempt for attempt in attempts if attempt.matched_at <= at), None)
 
 
-def _guess_of_job(cause: str, tried: Attempt | None) -> Category:
+def _likely_category_of_job(cause: str, tried: Attempt | None) -> Category:
     if cause in {JobCause.INPUTS, JobCause.OUTPUTS}:
         return Category.DATA
     if tried is None:
@@ -133,10 +134,10 @@ def _guess_of_job(cause: str, tried: Attempt | None) -> Category:
     return Category.PAYLOAD if tried.outcome == _OUTCOME.FAILED else Category.UNKNOWN
 
 
-def _read_nodes(event_ids: Collection[int]) -> list[Sighting]:
+def _read_nodes(event_ids: Collection[int]) -> list[FailureReport]:
     rows = NodeEvent.objects.filter(pk__in=event_ids).values_list(*_NODE_COLUMNS)
     return [
-        Sighting(
+        FailureReport(
             kind=Kind.NODE,
             event_id=pk,
             subject_id=node_id,
@@ -146,7 +147,7 @@ def _read_nodes(event_ids: Collection[int]) -> list[Sighting]:
             owner=owner,
             owner_id=owner_id,
             dag_id=dag_id,
-            guess=_guess_of_node(cause, kind),
+            likely_category=_likely_category_of_node(cause, kind),
         )
         for pk, node_id, was, reason, cause, at, kind, dag_id, owner_id, owner, site in rows
         # Of what runs for a node the jobs and the inner nodes tell themselves.
@@ -154,16 +155,16 @@ def _read_nodes(event_ids: Collection[int]) -> list[Sighting]:
     ]
 
 
-def _guess_of_node(cause: str, kind: str) -> Category:
+def _likely_category_of_node(cause: str, kind: str) -> Category:
     if kind == NodeKind.DATA:
         return Category.DATA
     return Category.PAYLOAD if cause == NodeCause.SCRIPT else Category.UNKNOWN
 
 
-def _read_pilots(event_ids: Collection[int]) -> list[Sighting]:
+def _read_pilots(event_ids: Collection[int]) -> list[FailureReport]:
     rows = PilotEvent.objects.filter(pk__in=event_ids).values_list(*_PILOT_COLUMNS)
     return [
-        Sighting(
+        FailureReport(
             kind=Kind.PILOT,
             event_id=pk,
             subject_id=pilot_id,
@@ -173,18 +174,18 @@ def _read_pilots(event_ids: Collection[int]) -> list[Sighting]:
             host=_text(host),
             owner=owner or "",
             owner_id=owner_id,
-            guess=Category.SITE,
+            likely_category=Category.SITE,
         )
         for pk, pilot_id, _, reason, at, owner_id, owner, site, host in rows
     ]
 
 
 def _text(value: Any) -> str:
-    """What a pilot told of its node may be anything."""
+    """A pilot's value as text: pilots may report anything of their nodes."""
     return value if isinstance(value, str) else ""
 
 
-_READERS: Mapping[Kind, Callable[[Collection[int]], list[Sighting]]] = {
+_READERS: Mapping[Kind, Callable[[Collection[int]], list[FailureReport]]] = {
     Kind.JOB: _read_jobs,
     Kind.NODE: _read_nodes,
     Kind.PILOT: _read_pilots,

@@ -1,4 +1,4 @@
-"""Storing very many jobs: some are stored by the server while the next are made here."""
+"""Bulk insertion of new jobs: the server stores some while the next are prepared."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The words by which jobs choose where they run, and which of them mean something today."""
+"""Vocabulary of jobs' needs: names of sites, queues, platforms and tags that exist today."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from wms.sites.models import Queue, Site, SiteAd
 from wms.sites.selectors import fresh_time_s
 
 _ATTRIBUTE = re.compile(r"^\s*([A-Za-z_][A-Za-z0-9_]*)\s*=", re.MULTILINE)
-#: How the absence of a word is told, by the field of the needs that has it.
+#: Messages for unknown terms, by field of the needs.
 _SENTENCES = {
     "sites": "there is no site {word} today",
     "banned_sites": "there is no site {word} today",
@@ -26,34 +26,34 @@ _SENTENCES = {
 }
 
 
-class UnknownWord(NamedTuple):
-    """Something in a job's needs, by their field, that means nothing anywhere today; in words."""
+class UnknownTerm(NamedTuple):
+    """A term in a job's needs that no site or queue offers today: its field and a message."""
 
     field: str
     message: str
 
 
 @dataclass(frozen=True, slots=True)
-class OfferedWords:
-    """The words that mean something today, by the fields of a job's needs."""
+class Vocabulary:
+    """Terms that sites and queues offer today, by field of a job's needs."""
 
     by_field: Mapping[str, frozenset[str]]
     #: The time that a job may have of a fresh pilot, where that is longest; none without a queue.
     longest_s: int | None = None
 
-    def unknown(self, needs: Needs) -> tuple[UnknownWord, ...]:
-        """The words of these needs that are not among them. They may be tomorrow.
+    def unknown(self, needs: Needs) -> tuple[UnknownTerm, ...]:
+        """Terms of these needs that are not in the vocabulary. They may be tomorrow.
 
-        And the attributes of their requirements that no pilot has, today or tomorrow.
+        Attributes of their requirements that no pilot ever has are among them.
         """
         words = [
-            UnknownWord(field, sentence.format(word=word))
+            UnknownTerm(field, sentence.format(word=word))
             for field, sentence in _SENTENCES.items()
             for word in _words(needs, field)
             if word not in self.by_field[field]
         ]
         attributes = unknown_attributes(needs.requirements)
-        return (*words, *(UnknownWord("requirements", message) for message in attributes))
+        return (*words, *(UnknownTerm("requirements", message) for message in attributes))
 
 
 def _words(needs: Needs, field: str) -> tuple[str, ...]:
@@ -63,8 +63,8 @@ def _words(needs: Needs, field: str) -> tuple[str, ...]:
     return tuple(value)
 
 
-def offered_words() -> OfferedWords:
-    """What sites and queues that are not switched off offer. Two queries."""
+def current_vocabulary() -> Vocabulary:
+    """Terms that enabled sites and queues offer. Two queries."""
     sites = dict(Site.objects.values_list("name", "is_enabled"))
     return _offered(sites, Queue.objects.select_related("site"))
 
@@ -75,8 +75,8 @@ def advertised_names() -> frozenset[str]:
     return frozenset(name.lower() for text in texts for name in _ATTRIBUTE.findall(text))
 
 
-def unknown_among(queues: Iterable[Queue], needs: Needs) -> tuple[UnknownWord, ...]:
-    """The words of these needs that none of the queues, which are all there are, gives a meaning.
+def unknown_terms(queues: Iterable[Queue], needs: Needs) -> tuple[UnknownTerm, ...]:
+    """Terms of these needs that none of the queues, which are all there are, offers.
 
     They have been read with their sites. A query if the needs name a site without a queue.
     """
@@ -89,9 +89,9 @@ def unknown_among(queues: Iterable[Queue], needs: Needs) -> tuple[UnknownWord, .
     return _offered(sites, offers).unknown(needs)
 
 
-def _offered(sites: Mapping[str, bool], queues: Iterable[Queue]) -> OfferedWords:
+def _offered(sites: Mapping[str, bool], queues: Iterable[Queue]) -> Vocabulary:
     offers = [queue for queue in queues if queue.is_enabled and queue.site.is_enabled]
-    return OfferedWords(
+    return Vocabulary(
         {
             "sites": frozenset(name for name, is_enabled in sites.items() if is_enabled),
             "banned_sites": frozenset(sites),

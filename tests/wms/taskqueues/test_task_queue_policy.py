@@ -8,7 +8,7 @@ from wms.core.actors import Actor
 from wms.core.errors import InvalidInput, NotPermitted
 from wms.core.models import AuditEntry, Role, User
 from wms.taskqueues.models import TaskQueuePolicy
-from wms.taskqueues.policies import save_policy, task_queue_policy
+from wms.taskqueues.task_queue_policy import save_policy, task_queue_policy
 
 pytestmark = pytest.mark.django_db
 

@@ -1,4 +1,4 @@
-"""Reading what happened: from the events that were announced to what people are told of them."""
+"""Occurrences: announced events of DAGs, failures and sites, with title, text and audience."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ from wms.sites.models import SiteEvent
 
 #: The task that reads all of these inboxes.
 READ_TASK = "wms.notices.read"
-#: Of a group that happened again, the owners of so many of its latest failures are told.
+#: Latest failures of a regressed group whose owners are notified.
 _LATEST = 2000
 _KIND = Notice.Kind
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """The object that something happened to."""
+    """The object of an occurrence."""
 
     kind: SubjectKind
     id: str
 
     @property
     def thread(self) -> str:
-        """What keeps messages about the same object together."""
+        """Key that keeps messages about the same object together."""
         return f"{self.kind.value}:{self.id}"
 
 
 @dataclass(frozen=True, slots=True)
 class Audience:
-    """Whom something concerns: who subscribed to the DAG or site, and whose it is.
+    """Users whom an occurrence concerns: subscribers of the DAG or site, and owners.
 
     `rule` is the rule of the owners, or of everybody where `owners` is None.
     """
@@ -50,13 +50,13 @@ class Audience:
     owners: frozenset[int] | None = None
     dag_id: int | None = None
     site_id: int | None = None
-    #: Who did it needs not be told.
-    but: str = ""
+    #: Name of the user who caused the occurrence and is not notified.
+    excluded_user: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Happening:
-    """Something that people may want to hear of; `key` is the same whenever it is read again.
+class Occurrence:
+    """An occurrence that users may be notified of; its `key` is the same whenever it is read again.
 
     With a `count`, a later one of the same key replaces the former instead of adding a notice.
     """
@@ -71,58 +71,58 @@ class Happening:
     count: int | None = None
 
 
-def happenings_of(entries: Iterable[InboxEntry], now: datetime) -> list[Happening]:
-    """What these entries of the inboxes tell of, by topic in the order of its events."""
+def occurrences_of(entries: Iterable[InboxEntry], now: datetime) -> list[Occurrence]:
+    """Occurrences of these inbox entries, by topic in the order of its events."""
     by_topic: dict[str, list[InboxEntry]] = defaultdict(list)
     for entry in entries:
         by_topic[entry.topic].append(entry)
     return [
-        happening
+        occurrence
         for topic, read in _READERS.items()
         if topic in by_topic
-        for happening in read(by_topic[topic], now)
+        for occurrence in read(by_topic[topic], now)
     ]
 
 
 @dataclass(frozen=True, slots=True)
-class _DagNews:
+class _DagTexts:
     kind: Notice.Kind
     rule: Rule
     words: str
 
 
-_DAG_NEWS: Mapping[str, _DagNews] = {
-    "complete": _DagNews(_KIND.COMPLETED, Rule.MY_ENDED, "is completed"),
-    "remove": _DagNews(_KIND.REMOVED, Rule.MY_ENDED, "was removed"),
-    "fail": _DagNews(_KIND.FAILED, Rule.MY_FAILED, "has failed"),
-    "hold": _DagNews(_KIND.HELD, Rule.MY_HELD, "is held"),
-    "halt": _DagNews(_KIND.HALTED, Rule.MY_HELD, "is halted"),
+_DAG_TEXTS: Mapping[str, _DagTexts] = {
+    "complete": _DagTexts(_KIND.COMPLETED, Rule.MY_ENDED, "is completed"),
+    "remove": _DagTexts(_KIND.REMOVED, Rule.MY_ENDED, "was removed"),
+    "fail": _DagTexts(_KIND.FAILED, Rule.MY_FAILED, "has failed"),
+    "hold": _DagTexts(_KIND.HELD, Rule.MY_HELD, "is held"),
+    "halt": _DagTexts(_KIND.HALTED, Rule.MY_HELD, "is halted"),
 }
 
 
-def _read_dags(entries: Collection[InboxEntry], now: datetime) -> list[Happening]:
+def _read_dags(entries: Collection[InboxEntry], now: datetime) -> list[Occurrence]:
     events = DagEvent.objects.filter(
-        pk__in=[entry.subject_id for entry in entries], event__in=list(_DAG_NEWS)
+        pk__in=[entry.subject_id for entry in entries], event__in=list(_DAG_TEXTS)
     )
     return [_of_dag_event(event) for event in events.select_related("dag").order_by("pk")]
 
 
-def _of_dag_event(event: DagEvent) -> Happening:
-    dag, news = event.dag, _DAG_NEWS[event.event]
+def _of_dag_event(event: DagEvent) -> Occurrence:
+    dag, news = event.dag, _DAG_TEXTS[event.event]
     by = "" if ":" in event.actor else f", by {event.actor}"
-    return Happening(
+    return Occurrence(
         kind=news.kind,
         subject=Subject(SubjectKind.DAG, str(dag.pk)),
         key=f"dag-event:{event.pk}",
         title=f"{_name(dag)} {news.words}{by}",
         text=event.reason or _progress(dag),
         at=event.created_at,
-        audience=_of_owner(dag, news.rule, but=event.actor),
+        audience=_of_owner(dag, news.rule, excluded_user=event.actor),
     )
 
 
-def _read_failing(entries: Collection[InboxEntry], now: datetime) -> list[Happening]:
-    """DAGs that have failed nodes and go on; what has ended is told by its end."""
+def _read_failing(entries: Collection[InboxEntry], now: datetime) -> list[Occurrence]:
+    """DAGs that have failed nodes and go on; DAGs that have ended are left to their end."""
     dags = Dag.objects.filter(pk__in={entry.subject_id for entry in entries}, failed_count__gt=0)
     going_on = list(dags.exclude(state__in=DAG_TERMINAL).order_by("pk"))
     reopened = dict(
@@ -132,7 +132,7 @@ def _read_failing(entries: Collection[InboxEntry], now: datetime) -> list[Happen
         .order_by()
     )
     return [
-        Happening(
+        Occurrence(
             kind=_KIND.FAILING,
             subject=Subject(SubjectKind.DAG, str(dag.pk)),
             # Once in a run of it: after it was reopened it may be failing again.
@@ -152,19 +152,19 @@ def _name(dag: Dag) -> str:
 
 
 def _progress(dag: Dag) -> str:
-    told = [f"{dag.done_count} of {dag.node_count} nodes are done"]
+    counts = [f"{dag.done_count} of {dag.node_count} nodes are done"]
     if dag.failed_count:
-        told.append(f"{dag.failed_count} failed")
-    return ", ".join(told)
+        counts.append(f"{dag.failed_count} failed")
+    return ", ".join(counts)
 
 
-def _of_owner(dag: Dag, rule: Rule, *, but: str = "") -> Audience:
-    """The owner, who is not told of what runs inside of a DAG of theirs, and who asked for it."""
+def _of_owner(dag: Dag, rule: Rule, *, excluded_user: str = "") -> Audience:
+    """Audience of a DAG: subscribers, and the owner unless it runs inside of another DAG."""
     owners = frozenset() if dag.parent_node_id else frozenset({dag.owner_id})
-    return Audience(rule=rule, owners=owners, dag_id=dag.pk, but=but)
+    return Audience(rule=rule, owners=owners, dag_id=dag.pk, excluded_user=excluded_user)
 
 
-def _read_new_groups(entries: Collection[InboxEntry], now: datetime) -> list[Happening]:
+def _read_new_groups(entries: Collection[InboxEntry], now: datetime) -> list[Occurrence]:
     return _of_groups(
         {entry.subject_id or 0: f"failure-group:{entry.subject_id}:new" for entry in entries},
         _KIND.NEW_CAUSE,
@@ -172,16 +172,16 @@ def _read_new_groups(entries: Collection[InboxEntry], now: datetime) -> list[Hap
     )
 
 
-def _read_regressed(entries: Collection[InboxEntry], now: datetime) -> list[Happening]:
+def _read_regressed(entries: Collection[InboxEntry], now: datetime) -> list[Occurrence]:
     events = FailureGroupEvent.objects.filter(pk__in=[entry.subject_id for entry in entries])
     keys = {event.group_id: f"failure-group-event:{event.pk}" for event in events}
     return _of_groups(keys, _KIND.REGRESSED, "A cause of failures is back")
 
 
-def _of_groups(keys: Mapping[int, str], kind: Notice.Kind, words: str) -> list[Happening]:
+def _of_groups(keys: Mapping[int, str], kind: Notice.Kind, words: str) -> list[Occurrence]:
     groups = FailureGroup.objects.filter(pk__in=list(keys)).order_by("pk")
     return [
-        Happening(
+        Occurrence(
             kind=kind,
             subject=Subject(SubjectKind.FAILURES, str(group.pk)),
             key=keys[group.pk],
@@ -195,7 +195,7 @@ def _of_groups(keys: Mapping[int, str], kind: Notice.Kind, words: str) -> list[H
 
 
 def _owners_in(group: FailureGroup) -> frozenset[int]:
-    """Whose things failed for this cause lately."""
+    """Owners of the latest failures in this group."""
     latest = Failure.objects.filter(group=group).order_by("-pk").values("owner_id")[:_LATEST]
     return frozenset(row["owner_id"] for row in latest if row["owner_id"] is not None)
 
@@ -209,30 +209,30 @@ _SITE_NEWS: Mapping[str, tuple[Notice.Kind, str]] = {
 }
 
 
-def _read_sites(entries: Collection[InboxEntry], now: datetime) -> list[Happening]:
+def _read_sites(entries: Collection[InboxEntry], now: datetime) -> list[Occurrence]:
     events = SiteEvent.objects.filter(
         pk__in=[entry.subject_id for entry in entries], event__in=list(_SITE_NEWS)
     )
     return [
-        Happening(
+        Occurrence(
             kind=_SITE_NEWS[event.event][0],
             subject=Subject(SubjectKind.SITE, event.site.name),
             key=f"site-event:{event.pk}",
             title=f"Site {event.site.name} {_SITE_NEWS[event.event][1]}{_by(event)}"[:200],
             text=event.reason,
             at=event.created_at,
-            audience=Audience(rule=Rule.SITE, site_id=event.site_id, but=event.actor),
+            audience=Audience(rule=Rule.SITE, site_id=event.site_id, excluded_user=event.actor),
         )
         for event in events.select_related("site").order_by("pk")
     ]
 
 
 def _by(event: SiteEvent) -> str:
-    """Who did it, where it was a person."""
+    """Name of the person who acted; empty for the system."""
     return "" if ":" in event.actor else f", by {event.actor}"
 
 
-_READERS: Mapping[str, Callable[[Collection[InboxEntry], datetime], list[Happening]]] = {
+_READERS: Mapping[str, Callable[[Collection[InboxEntry], datetime], list[Occurrence]]] = {
     FAILING_TOPIC: _read_failing,
     DAG_TOPIC: _read_dags,
     NEW_TOPIC: _read_new_groups,

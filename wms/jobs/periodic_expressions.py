@@ -1,4 +1,4 @@
-"""The periodic expressions of jobs: those that say so are held, released or removed."""
+"""Control loop that evaluates periodic expressions and holds, releases or removes jobs."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Any
 
 from wms.core.actors import Actor
 from wms.jobs import operations
+from wms.jobs.expressions import JobAd
 from wms.jobs.models import Job
 from wms.jobs.selectors import latest_attempts
 from wms.jobs.states import TERMINAL, JobCause, JobState
-from wms.jobs.verdicts import JobAd
 
 _ACTOR = Actor.system("periodic-expressions")
 _CAUSE = JobCause.EXPRESSION
-#: A cycle looks at jobs for so long; the next one goes on behind the last of them.
+#: Time limit of a cycle; the next one goes on behind the last job of this one.
 LIMIT_S = 15.0
 _BATCH = 1000
 _LONGEST_TOLD = 200
@@ -38,8 +38,8 @@ def run_cycle(now: datetime, *, after: int = 0) -> dict[str, Any]:
     while True:
         jobs = _next_jobs(after)
         report["looked_at"] += len(jobs)
-        for (verdict, reason), ids in _decided(jobs, now).items():
-            _carry_out(verdict, ids, reason, report)
+        for (action, reason), ids in _jobs_by_action(jobs, now).items():
+            _carry_out(action, ids, reason, report)
         after = jobs[-1].pk if len(jobs) == _BATCH else 0
         if not after or time.monotonic() - began_s > LIMIT_S:
             return {**report, "after": after}
@@ -50,32 +50,30 @@ def _next_jobs(after: int) -> list[Job]:
     return list(jobs.order_by("pk").only(*_COLUMNS)[:_BATCH])
 
 
-def _decided(jobs: Sequence[Job], now: datetime) -> Mapping[tuple[str, str], list[int]]:
-    """The ids of the jobs with which something is to be done, by what and why."""
+def _jobs_by_action(jobs: Sequence[Job], now: datetime) -> Mapping[tuple[str, str], list[int]]:
+    """The ids of the jobs to be acted on, by action and reason."""
     attempts = latest_attempts([job.pk for job in jobs])
     decided: dict[tuple[str, str], list[int]] = defaultdict(list)
     for job in jobs:
-        verdict = _verdict(
-            JobAd(job, attempts.get(job.pk), now), is_held=job.state == JobState.HELD
-        )
-        if verdict:
-            expression = (job.periodic or {})[verdict][:_LONGEST_TOLD]
-            decided[verdict, f"periodic_{verdict} is true: {expression}"].append(job.pk)
+        action = _action(JobAd(job, attempts.get(job.pk), now), is_held=job.state == JobState.HELD)
+        if action:
+            expression = (job.periodic or {})[action][:_LONGEST_TOLD]
+            decided[action, f"periodic_{action} is true: {expression}"].append(job.pk)
     return decided
 
 
-def _verdict(ad: JobAd, *, is_held: bool) -> str:
-    """What the first expression that is true wants, in HTCondor's order; or an empty string."""
+def _action(ad: JobAd, *, is_held: bool) -> str:
+    """Action of the first expression that is true, in HTCondor's order; or an empty string."""
     first = "release" if is_held else "hold"
-    return next((each for each in (first, "remove") if ad.says(each)), "")
+    return next((each for each in (first, "remove") if ad.is_true(each)), "")
 
 
-def _carry_out(verdict: str, ids: Sequence[int], reason: str, report: dict[str, Any]) -> None:
-    """What has changed since the jobs were read is passed over."""
-    if verdict == "hold":
+def _carry_out(action: str, ids: Sequence[int], reason: str, report: dict[str, Any]) -> None:
+    """Act on jobs; those that changed since they were read are passed over."""
+    if action == "hold":
         applied = operations.hold_jobs(ids, actor=_ACTOR, reason=reason, cause=_CAUSE)
         report["held"] += len(applied.changed)
-    elif verdict == "release":
+    elif action == "release":
         applied = operations.release_jobs(ids, actor=_ACTOR, reason=reason, cause=_CAUSE)
         report["released"] += len(applied.changed)
     else:

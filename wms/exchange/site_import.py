@@ -1,4 +1,4 @@
-"""Bringing sites to the state that a document describes: previewed, then all of it or nothing.
+"""Import of sites from YAML: previewed, then carried out as a whole or not at all.
 
 The preview does what the import does, in a transaction that is taken back: what it shows was
 decided by the services that will store it.
@@ -26,10 +26,10 @@ from wms.exchange.fields import (
     RUNNING_LIMIT,
     SHARED_LIMIT,
     SITE,
-    is_named,
+    names_account,
 )
-from wms.exchange.reading import Entry, read_document
-from wms.exchange.writing import written
+from wms.exchange.yaml_reader import DocumentRow, read_document
+from wms.exchange.yaml_writer import written
 from wms.jobs.limits import save_limit
 from wms.pilots.pressure.pilot_limits import save_limit as save_pilot_limit
 from wms.pilots.pressure_models import PilotLimit
@@ -46,8 +46,8 @@ _SAVERS: Mapping[str, Callable[..., Any]] = {
 }
 
 
-class Outcome(StrEnum):
-    """What becomes of a row."""
+class RowOutcome(StrEnum):
+    """Outcomes of a row: created, changed, unchanged or refused."""
 
     CREATED = "created"
     CHANGED = "changed"
@@ -65,46 +65,46 @@ class FieldChange:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    """What becomes of one row of the document, from its line on; `faults` say why it is refused."""
+class ImportStep:
+    """Outcome of one row of the document, with its line; `faults` say why it is refused."""
 
     kind: str
     title: str
     line: int
-    outcome: Outcome
+    outcome: RowOutcome
     changes: tuple[FieldChange, ...] = ()
     faults: tuple[Finding, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class ImportPlan:
-    """What an import does, row by row. `token` stands for exactly this."""
+    """Plan of an import, row by row. `token` identifies exactly this plan."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[ImportStep, ...]
     token: str = field(default="")
 
-    def count(self, outcome: Outcome) -> int:
-        """How many rows have this outcome."""
+    def count(self, outcome: RowOutcome) -> int:
+        """Number of rows with this outcome."""
         return sum(1 for step in self.steps if step.outcome == outcome)
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many rows have each outcome."""
-        return {outcome.value: self.count(outcome) for outcome in Outcome}
+        """Number of rows with each outcome."""
+        return {outcome.value: self.count(outcome) for outcome in RowOutcome}
 
     @property
     def is_refused(self) -> bool:
         """True when a row is refused: then nothing of it is stored."""
-        return self.count(Outcome.REFUSED) > 0
+        return self.count(RowOutcome.REFUSED) > 0
 
     @property
     def changes_something(self) -> bool:
         """True when it would store anything."""
-        return self.count(Outcome.CREATED) + self.count(Outcome.CHANGED) > 0
+        return self.count(RowOutcome.CREATED) + self.count(RowOutcome.CHANGED) > 0
 
 
 class PlanChanged(Conflict):
-    """What was confirmed is not what would be done now: look at it again."""
+    """The plan has changed since it was confirmed: look at it again."""
 
     def __init__(self, plan: ImportPlan) -> None:
         super().__init__(
@@ -114,12 +114,12 @@ class PlanChanged(Conflict):
         self.plan = plan
 
 
-class _TakenBack(Exception):
+class _PreviewRollback(Exception):
     """Ends the transaction of a preview."""
 
 
 def preview_import(text: str, *, actor: Actor) -> ImportPlan:
-    """What importing the document would do; nothing is stored.
+    """Plan of an import of the document; nothing is stored.
 
     Raises NotPermitted, and InvalidInput for a document that cannot be read.
     """
@@ -128,8 +128,8 @@ def preview_import(text: str, *, actor: Actor) -> ImportPlan:
     try:
         with transaction.atomic():
             plan = _carry_out(entries, actor=actor, reason="")
-            raise _TakenBack
-    except _TakenBack:
+            raise _PreviewRollback
+    except _PreviewRollback:
         return plan
 
 
@@ -150,32 +150,34 @@ def import_sites(text: str, *, token: str, actor: Actor, reason: str = "") -> Im
     return plan
 
 
-def _readable(text: str, actor: Actor) -> list[Entry]:
+def _readable(text: str, actor: Actor) -> list[DocumentRow]:
     require_configuring_some(actor, "import sites")
     return read_document(text)
 
 
-def _carry_out(entries: Sequence[Entry], *, actor: Actor, reason: str) -> ImportPlan:
+def _carry_out(entries: Sequence[DocumentRow], *, actor: Actor, reason: str) -> ImportPlan:
     # In the order of their names, so that two imports do not wait for each other in a circle.
     names = sorted({entry.site for entry in entries})
     locked = Site.objects.select_for_update(of=("self",)).filter(name__in=names).order_by("name")
     sites = {site.name: site for site in locked}
     steps = []
     for entry in entries:
-        step = _step(entry, sites, actor=actor, reason=reason)
+        step = _import_step(entry, sites, actor=actor, reason=reason)
         steps.append(step)
     return ImportPlan(tuple(steps), _token(steps))
 
 
-def _token(steps: Sequence[Step]) -> str:
-    told = [
+def _token(steps: Sequence[ImportStep]) -> str:
+    described = [
         [step.kind, step.title, step.outcome, [[c.name, c.old, c.new] for c in step.changes]]
         for step in steps
     ]
-    return hashlib.sha256(json.dumps(told, sort_keys=True, default=str).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(described, sort_keys=True, default=str).encode()).hexdigest()
 
 
-def _step(entry: Entry, sites: dict[str, Site], *, actor: Actor, reason: str) -> Step:
+def _import_step(
+    entry: DocumentRow, sites: dict[str, Site], *, actor: Actor, reason: str
+) -> ImportStep:
     try:
         with transaction.atomic():
             return _stored(entry, sites, actor=actor, reason=reason)
@@ -189,11 +191,13 @@ def _step(entry: Entry, sites: dict[str, Site], *, actor: Actor, reason: str) ->
         return _refusal(entry, [Finding(message, file="YAML", line=entry.line)])
 
 
-def _refusal(entry: Entry, faults: Sequence[Finding]) -> Step:
-    return Step(entry.kind.word, entry.title, entry.line, Outcome.REFUSED, faults=tuple(faults))
+def _refusal(entry: DocumentRow, faults: Sequence[Finding]) -> ImportStep:
+    return ImportStep(
+        entry.kind.word, entry.title, entry.line, RowOutcome.REFUSED, faults=tuple(faults)
+    )
 
 
-def _placed(finding: Finding, entry: Entry) -> Finding:
+def _placed(finding: Finding, entry: DocumentRow) -> Finding:
     """The finding at the line of its field in the document."""
     line = entry.lines.get(finding.field, entry.line)
     inner = "" if finding.line is None else f"line {finding.line} of it: "
@@ -201,8 +205,8 @@ def _placed(finding: Finding, entry: Entry) -> Finding:
     return Finding(message, file="YAML", line=line, field=finding.field)
 
 
-def _stored(entry: Entry, sites: dict[str, Site], *, actor: Actor, reason: str) -> Step:
-    """Store one row, and tell what that changed."""
+def _stored(entry: DocumentRow, sites: dict[str, Site], *, actor: Actor, reason: str) -> ImportStep:
+    """Store one row; returns its outcome and changes."""
     row = _row_of(entry, sites)
     is_new = row.pk is None
     names = entry.kind.names if is_new else tuple(entry.values)
@@ -219,11 +223,13 @@ def _stored(entry: Entry, sites: dict[str, Site], *, actor: Actor, reason: str) 
         for new in [written(entry.kind, row, name)]
         if new != old[name]
     )
-    outcome = Outcome.CREATED if is_new else Outcome.CHANGED if changes else Outcome.UNCHANGED
-    return Step(entry.kind.word, entry.title, entry.line, outcome, changes)
+    outcome = (
+        RowOutcome.CREATED if is_new else RowOutcome.CHANGED if changes else RowOutcome.UNCHANGED
+    )
+    return ImportStep(entry.kind.word, entry.title, entry.line, outcome, changes)
 
 
-def _row_of(entry: Entry, sites: dict[str, Site]) -> models.Model:
+def _row_of(entry: DocumentRow, sites: dict[str, Site]) -> models.Model:
     """The stored row that the entry means, locked, or a new one."""
     site = sites.get(entry.site)
     if entry.kind is SITE:
@@ -239,14 +245,14 @@ def _row_of(entry: Entry, sites: dict[str, Site]) -> models.Model:
     return rows.first() or model(**fixed)
 
 
-def _key(entry: Entry, name: str) -> Any:
+def _key(entry: DocumentRow, name: str) -> Any:
     value = _value(entry, name, entry.values.get(name))
-    return "" if value is None and not is_named(entry.kind, name) else value
+    return "" if value is None and not names_account(entry.kind, name) else value
 
 
-def _value(entry: Entry, name: str, value: Any) -> Any:
+def _value(entry: DocumentRow, name: str, value: Any) -> Any:
     """The value of a field; of people and groups the row of that name. Raises InvalidInput."""
-    if not is_named(entry.kind, name):
+    if not names_account(entry.kind, name):
         return value
     if value is None:
         return None

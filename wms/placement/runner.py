@@ -1,4 +1,4 @@
-"""The service: takes due requests and carries out their attempts."""
+"""Runner of placement requests: takes due requests and carries out their attempts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,13 @@ from wms.placement import operations as services
 from wms.placement.conf import PlacementConf, placement_conf
 from wms.placement.models import PlacementRequest
 from wms.placement.modules import carry_out
-from wms.placement.modules.protocol import FAILED, TIME_IS_OVER, ModuleFailed, Placed, Task
+from wms.placement.modules.protocol import (
+    FAILED,
+    TIME_IS_OVER,
+    ModuleFailed,
+    TransferResult,
+    TransferTask,
+)
 from wms.placement.operations import PLACEMENT_TASK, Started
 from wms.placement.requests import with_scheme
 
@@ -25,11 +31,11 @@ _PULSE_S = 2.0
 
 
 class Superseded(Exception):
-    """The attempt was ended by others: whatever it does from now on does not count."""
+    """The attempt was ended by others, and its result does not count."""
 
 
 def run_due() -> int:
-    """Carry out attempts that are due, one after the other; how many there were."""
+    """Carry out attempts that are due, one after the other; the number of attempts."""
     conf, deadline, count = placement_conf(), time.monotonic() + TAKING_S, 0
     while (started := services.take_request(timezone.now())) is not None:
         if count == 0:
@@ -47,8 +53,8 @@ def _wake_another() -> None:
         wake(PLACEMENT_TASK)
 
 
-class Pulse:
-    """The sign of life of an attempt; it also ends one that takes too long."""
+class AttemptHeartbeat:
+    """Heartbeat of an attempt: renews its lease, and ends one that takes too long."""
 
     def __init__(self, started: Started, limit_s: float) -> None:
         self._started, self._limit_s = started, limit_s
@@ -91,8 +97,8 @@ def run_attempt(started: Started, conf: PlacementConf) -> None:
         _end(started, 0, placed=placed)
 
 
-def _task(request: PlacementRequest, started: Started, conf: PlacementConf) -> Task:
-    return Task(
+def _task(request: PlacementRequest, started: Started, conf: PlacementConf) -> TransferTask:
+    return TransferTask(
         source_url=with_scheme(request.source_url, started.source_scheme),
         destination_url=with_scheme(request.destination_url, started.destination_scheme),
         arguments=request.arguments,
@@ -101,11 +107,13 @@ def _task(request: PlacementRequest, started: Started, conf: PlacementConf) -> T
         expected_sha256=request.expected_sha256,
         expected_bytes=request.expected_bytes,
         conf=conf,
-        pulse=Pulse(started, conf.limit_s),
+        pulse=AttemptHeartbeat(started, conf.limit_s),
     )
 
 
-def _end(started: Started, exit_code: int, message: str = "", placed: Placed | None = None) -> None:
+def _end(
+    started: Started, exit_code: int, message: str = "", placed: TransferResult | None = None
+) -> None:
     services.end_attempt(
         started.request_id,
         lease=started.lease,

@@ -1,4 +1,4 @@
-"""Reading downtimes: in which state each is, which fall into a stretch of time, which overlap."""
+"""Queries for downtimes: their states, those in a range of time, overlapping ones."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from wms.sites.selectors import visible_downtimes
 
 
 class DowntimeState(TextChoices):
-    """Where a downtime is between its being entered and its end."""
+    """States of a downtime, computed from its times."""
 
     PLANNED = "planned", "planned"
     DRAINING = "draining", "draining"
@@ -67,7 +67,7 @@ def find_downtime(user: User, downtime_id: int) -> Downtime:
 
 
 def downtimes_between(user: User, since: datetime, until: datetime) -> QuerySet[Any]:
-    """Those that take away some of this time, lead times included, by start."""
+    """Downtimes that overlap this range, lead times included, by start."""
     return (
         listed_downtimes(user)
         .filter(drains_from__lt=until, ends_at__gt=since)

@@ -1,4 +1,4 @@
-"""Forgetting: old notices, and the log of old deliveries."""
+"""Retention: removal of old notices, and of old deliveries from the log."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from wms.notices.models import Delivery, Notice
 
 NOTICES_KEPT = timedelta(days=90)
 DELIVERIES_KEPT = timedelta(days=30)
-#: So many rows are forgotten in one transaction; a cycle that takes longer leaves the rest.
+#: Rows removed in one transaction, and time limit of a cycle.
 _AT_ONCE = 5000
 _CYCLE_S = 120.0
 
 
 def run_cycle(now: datetime) -> dict[str, Any]:
-    """Remove what nobody looks at any more."""
+    """Remove notices and deliveries whose time is over."""
     until = time.monotonic() + _CYCLE_S
     ended = Delivery.objects.exclude(state=Delivery.State.WAITING)
     return {
-        "notices": _forget(Notice.objects.filter(created_at__lt=now - NOTICES_KEPT), until),
-        "deliveries": _forget(ended.filter(created_at__lt=now - DELIVERIES_KEPT), until),
+        "notices": _remove(Notice.objects.filter(created_at__lt=now - NOTICES_KEPT), until),
+        "deliveries": _remove(ended.filter(created_at__lt=now - DELIVERIES_KEPT), until),
     }
 
 
-def _forget(rows: QuerySet[Any], until: float) -> int:
-    """Remove them in steps, each of which stays; how many they were."""
+def _remove(rows: QuerySet[Any], until: float) -> int:
+    """Remove rows in batches, each committed by itself; the number of rows."""
     model: type[Model] = rows.model
     count = 0
     while ids := list(rows.order_by("created_at").values_list("pk", flat=True)[:_AT_ONCE]):

@@ -1,4 +1,4 @@
-"""What pilots send about attempts: whose it is, what comes too late, what is never stored."""
+"""Checks of pilots' reports about attempts: ownership, late reports, unstorable values."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from django.db import transaction
 from wms.core.actors import Actor
 from wms.core.database.unstorable import PERMANENT_ERRORS, UNSTORABLE_VALUES, told
 from wms.core.errors import Conflict, NotFound
-from wms.jobs import lifecycle, statements
+from wms.jobs import lifecycle, prepared_statements
 from wms.jobs.models import Attempt, Job, JobEvent
 from wms.jobs.operations import close_attempts
 from wms.jobs.rescheduling import reschedule_jobs
@@ -20,7 +20,7 @@ from wms.jobs.states import WITH_PILOT, JobCause
 log = structlog.get_logger(__name__)
 _NO_ATTEMPT = "This pilot has no attempt {number} of job {job}."
 _StoppedBy = Attempt.StoppedBy
-#: What pilots report of attempts whose jobs then run again.
+#: Stops that pilots report of attempts whose jobs then run again.
 _BY_PILOTS = frozenset({_StoppedBy.PREEMPTION, _StoppedBy.PILOT, _StoppedBy.PILOT_TIME})
 
 
@@ -29,7 +29,7 @@ class AttemptSuperseded(Conflict):
 
 
 class ReportUnstorable(AttemptSuperseded):
-    """What its pilot tells of this attempt can never be stored; so it was ended without that."""
+    """The report can never be stored; the attempt was ended without it."""
 
 
 def find_attempt(job_id: int, number: int, *, pilot_id: int) -> Attempt:
@@ -56,8 +56,8 @@ def live_attempt(job_id: int, number: int, *, pilot_id: int) -> Attempt:
 
 def locked_attempt(job_id: int, number: int, *, pilot_id: int) -> tuple[Job, Attempt]:
     """The job, locked, and then the attempt as it is now. Raises NotFound."""
-    job = statements.lock_job_of_attempt(job_id, number, pilot_id=pilot_id)
-    attempt = statements.find_attempt(job_id, number, pilot_id=pilot_id)
+    job = prepared_statements.lock_job_of_attempt(job_id, number, pilot_id=pilot_id)
+    attempt = prepared_statements.find_attempt(job_id, number, pilot_id=pilot_id)
     if job is None or attempt is None:
         raise NotFound(_NO_ATTEMPT.format(number=number, job=job_id))
     return job, attempt
@@ -71,12 +71,12 @@ def has_reported_its_end(attempt: Attempt) -> bool:
 
 
 @contextmanager
-def taking(
+def report_guard(
     job_id: int, number: int, message: str, *, pilot_id: int, actor: Actor
 ) -> Iterator[None]:
-    """Around all that takes a message of an attempt, so that no message comes for ever.
+    """Context in which a report of an attempt is handled, so that none is repeated for ever.
 
-    One that is refused because its attempt is over becomes an event of the job, once. One that the
+    A report that comes after the attempt's end becomes an event of the job, once. One that the
     database refuses, as it would at every try, ends the attempt: raises ReportUnstorable.
     """
     try:
@@ -102,7 +102,7 @@ def taking(
 def _end_unstorable(
     job_id: int, number: int, *, pilot_id: int, reason: str, is_own_fault: bool, actor: Actor
 ) -> None:
-    """End an attempt, if it is open, without what its pilot tells of it.
+    """End an open attempt whose report cannot be stored.
 
     The job fails where its own values are at fault; else it runs again, as after a lost pilot.
     """
@@ -120,9 +120,9 @@ def _end_unstorable(
 
 @transaction.atomic
 def note_late(job_id: int, number: int, message: str, *, actor: Actor) -> None:
-    """Write down, once for each kind, that a message came after its attempt was over.
+    """Write an event, once for each kind, for a report that came after its attempt's end.
 
-    A repetition of what its pilot sent before it reported the end itself is none.
+    A repetition of what the pilot sent before its report of the end is none.
     """
     facts = {"attempt": number, "message": message}
     Job.objects.select_for_update().get(pk=job_id)

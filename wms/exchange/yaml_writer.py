@@ -1,4 +1,4 @@
-"""Writing sites as YAML, such that reading it again changes nothing."""
+"""Writer of sites as YAML, such that importing it again changes nothing."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import yaml
 from django.db.models import Model, Prefetch, QuerySet
 
 from wms.core.actors import Actor
-from wms.exchange.fields import BELOW, FORMAT, NAMES_OF, SITE, VERSION, Kind, is_named
+from wms.exchange.fields import BELOW, FORMAT, NAMES_OF, SITE, VERSION, RowKind, names_account
 from wms.exchange.scalars import needs_quotes
 from wms.sites.models import Queue, Site
 from wms.sites.policy import configurable_sites, require_configuring_some
@@ -21,7 +21,7 @@ _HEAD = """\
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes texts of several lines as blocks, and every value in full: without aliases."""
+    """YAML dumper that writes texts of several lines as blocks, and no aliases."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True
@@ -64,11 +64,11 @@ def write_document(sites: QuerySet[Site]) -> str:
         "version": VERSION,
         "sites": [_site(site) for site in found],
     }
-    told = yaml.dump(
+    text = yaml.dump(
         document, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100,
         default_flow_style=False,
     )  # fmt: skip
-    return f"{_HEAD}{told}"
+    return f"{_HEAD}{text}"
 
 
 def _site(site: Site) -> dict[str, Any]:
@@ -80,13 +80,13 @@ def _site(site: Site) -> dict[str, Any]:
     return values
 
 
-def _row(kind: Kind, row: Model) -> dict[str, Any]:
+def _row(kind: RowKind, row: Model) -> dict[str, Any]:
     return {name: written(kind, row, name) for name in kind.names}
 
 
-def written(kind: Kind, row: Model, name: str) -> Any:
+def written(kind: RowKind, row: Model, name: str) -> Any:
     """A field of a row as it is written: of people and groups the name, or nothing."""
     value = getattr(row, name)
-    if is_named(kind, name):
+    if names_account(kind, name):
         return None if value is None else getattr(value, NAMES_OF[name])
     return value

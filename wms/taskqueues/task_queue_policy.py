@@ -1,4 +1,4 @@
-"""What operators set for all TaskQueues: reading it, and changing it."""
+"""The policy of all TaskQueues, which operators set: read, check and save."""
 
 from __future__ import annotations
 

