@@ -5,7 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wms.core.errors import InvalidInput
-from wms.dags.simulation.behaviour import Behaviour, Result, names_in, read_behaviour, read_result
+from wms.dags.simulation.behaviour import (
+    Behaviour,
+    Result,
+    node_names_in,
+    read_behaviour,
+    read_result,
+)
 
 
 @pytest.mark.parametrize(
@@ -72,4 +78,4 @@ def test_all_faults_are_told_at_once():
 def test_the_nodes_of_keys_are_known():
     keys = ["A", "A@1", "B.pre", "*", "*.post", "S+C@0.hold", "0.D"]
 
-    assert list(names_in(keys)) == ["A", "A", "B", "S+C", "0.D"]
+    assert list(node_names_in(keys)) == ["A", "A", "B", "S+C", "0.D"]

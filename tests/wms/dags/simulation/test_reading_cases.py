@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from wms.core.errors import InvalidInput
-from wms.dags.simulation.cases import read_cases
+from wms.dags.simulation.conformance.cases import read_cases
 
 
 def read(*entries: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What a simulated DAG needs around it: an owner, a site that takes everything, a workspace."""
+"""Testbed of a simulation: an owner, and a site whose queue runs every job."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from wms.core.actors import Actor
 from wms.core.models import Role, User
 from wms.dags import lifecycle
 from wms.dags.models import Dag, MatchRecord
-from wms.dags.simulation.sites import PLAIN_SITE, SiteGiven
+from wms.dags.simulation.site_offer import PLAIN_SITE_OFFER, SiteOffer
 from wms.jobs.content.blobs import store_bytes
 from wms.jobs.models import Workspace
 from wms.jobs.operations import create_workspace
@@ -31,38 +31,38 @@ _QUEUE = QueueSpec(
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
-    """An owner of DAGs, and the site where they run, with what it gives."""
+class SimulationTestbed:
+    """Owner of the simulated DAGs, the site where they run, and its offer."""
 
     owner: User
     site: Site
-    given: SiteGiven
+    offer: SiteOffer
 
     def workspace(self, files: Mapping[str, bytes]) -> Workspace:
-        """A workspace with these files."""
+        """New workspace with these files."""
         blobs = {content: store_bytes(content) for content in set(files.values())}
         return create_workspace(
             self.owner, {path: blobs[content] for path, content in files.items()}
         )
 
     def bind(self, dag: Dag, *, now: datetime) -> None:
-        """Match a DAG with the site, as a negotiation does."""
+        """Match a DAG with the site, as a negotiation cycle does."""
         lifecycle.apply_to_dags(
             "match",
             [dag.pk],
             actor=_ACTOR,
             site_id=self.site.pk,
             matched_at=now,
-            match_attributes={"Name": NAME, **self.given.attributes},
-            environment={"USER": NAME, "PATH": "/usr/bin:/bin", **self.given.environment},
+            match_attributes={"Name": NAME, **self.offer.attributes},
+            environment={"USER": NAME, "PATH": "/usr/bin:/bin", **self.offer.environment},
         )
         MatchRecord.objects.create(dag=dag, site=self.site, matched_at=now)
         dag.refresh_from_db()
 
 
-def make_surroundings(given: SiteGiven = PLAIN_SITE) -> Surroundings:
-    """Make them; the caller's transaction is to be rolled back."""
+def create_testbed(offer: SiteOffer = PLAIN_SITE_OFFER) -> SimulationTestbed:
+    """Testbed in the database; the caller rolls its transaction back."""
     owner = User.objects.create(username=NAME, role=Role.USER, password="!")
-    queue = replace(_QUEUE, tags=given.tags, setup=given.setup, submit_pool=given.submit_pool)
+    queue = replace(_QUEUE, tags=offer.tags, setup=offer.setup, submit_pool=offer.submit_pool)
     site = configure_site(SiteSpec(name=NAME), [queue], actor=_ACTOR)
-    return Surroundings(owner, site, given)
+    return SimulationTestbed(owner, site, offer)

@@ -3,26 +3,33 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wms.dags.simulation.critical import Leg, Span, critical_path
+from wms.dags.simulation.dry_run.critical_path import PathStep, Span, critical_path
 
 
 def test_the_path_leads_to_the_node_that_ended_last():
     spans = {"A": Span(0, 10), "B": Span(10, 20), "C": Span(10, 50), "D": Span(50, 60)}
     parents = {"B": ["A"], "C": ["A"], "D": ["B", "C"]}
 
-    assert critical_path(spans, parents) == [Leg("A", 10, 0), Leg("C", 40, 0), Leg("D", 10, 0)]
+    assert critical_path(spans, parents) == [
+        PathStep("A", 10, 0),
+        PathStep("C", 40, 0),
+        PathStep("D", 10, 0),
+    ]
 
 
 def test_waiting_behind_the_last_parent_is_told():
     spans = {"A": Span(0, 10), "B": Span(25, 30)}
 
-    assert critical_path(spans, {"B": ["A"]}) == [Leg("A", 10, 0), Leg("B", 5, 15)]
+    assert critical_path(spans, {"B": ["A"]}) == [PathStep("A", 10, 0), PathStep("B", 5, 15)]
 
 
 def test_nodes_of_which_nothing_ran_are_passed_over():
     spans = {"A": Span(0, 10), "C": Span(10, 30)}
 
-    assert critical_path(spans, {"N": ["A"], "C": ["N"]}) == [Leg("A", 10, 0), Leg("C", 20, 0)]
+    assert critical_path(spans, {"N": ["A"], "C": ["N"]}) == [
+        PathStep("A", 10, 0),
+        PathStep("C", 20, 0),
+    ]
 
 
 def test_there_is_no_path_where_nothing_ran():
@@ -40,5 +47,5 @@ def test_the_legs_and_their_waits_add_up_to_the_whole_time(steps: list[tuple[int
 
     path = critical_path(spans, parents)
 
-    assert sum(leg.lasts_us + leg.waited_us for leg in path) == now
-    assert [leg.name for leg in path] == list(spans)
+    assert sum(step.duration_us + step.waited_us for step in path) == now
+    assert [step.name for step in path] == list(spans)

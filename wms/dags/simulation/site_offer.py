@@ -1,4 +1,4 @@
-"""The site of a simulated DAG: what it gives to descriptions, and what jobs may ask of it."""
+"""Offer of the simulated site: environment, ad attributes, and tags of its one queue."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _KINDS: dict[str, type] = {
 
 
 @dataclass(frozen=True, slots=True)
-class SiteGiven:
-    """What a site gives: `$ENV(...)`, `$$(...)`, and what jobs may need of its one queue."""
+class SiteOffer:
+    """Offer of a site: values of `$ENV(...)` and `$$(...)`, and what jobs may need of its queue."""
 
     environment: Mapping[str, str] = field(default_factory=dict)
     attributes: Mapping[str, Any] = field(default_factory=dict)
@@ -33,11 +33,11 @@ class SiteGiven:
     submit_pool: str = ""
 
 
-PLAIN_SITE = SiteGiven()
+PLAIN_SITE_OFFER = SiteOffer()
 
 
-def read_site(given: Mapping[str, Any]) -> SiteGiven:
-    """What a file says of the site, checked. Raises InvalidInput with every fault."""
+def read_site_offer(given: Mapping[str, Any]) -> SiteOffer:
+    """Site offer from an object of a JSON file. Raises InvalidInput with every fault."""
     faults = [
         Finding(
             "there is no such key" if name not in _KINDS else "is not what it takes",
@@ -51,13 +51,13 @@ def read_site(given: Mapping[str, Any]) -> SiteGiven:
     values = dict(given)
     values["environment"] = {name: str(text) for name, text in given.get("environment", {}).items()}
     values["tags"] = tuple(map(str, given.get("tags", ())))
-    return SiteGiven(**values)
+    return SiteOffer(**values)
 
 
-def with_stand_ins(site: SiteGiven, texts: Iterable[str]) -> tuple[SiteGiven, list[Finding]]:
-    """The site with something for everything of a site that these texts refer to.
+def with_placeholders(site: SiteOffer, texts: Iterable[str]) -> tuple[SiteOffer, list[Finding]]:
+    """Site offer with a value for each `$ENV(...)` and `$$(...)` in these texts, and warnings.
 
-    A name that nothing was said of stands for itself, and a warning tells so.
+    The placeholder of a name without a value is the name itself.
     """
     environment, attributes = dict(site.environment), dict(site.attributes)
     missing = []

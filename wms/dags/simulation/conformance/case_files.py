@@ -1,4 +1,4 @@
-"""What a case does not list and the harness supplies: submit files, and programs."""
+"""Files of a conformance case, completed with the submit files and programs it leaves out."""
 
 from __future__ import annotations
 
@@ -10,40 +10,40 @@ from wms.dags.language.origin import Origin
 from wms.dags.language.parser import parse_dag
 from wms.dags.states import NodeKind
 
-#: Programs that are there wherever they are looked for; they do what the behaviour says.
-PROGRAMS = frozenset({"job.sh", "pre.sh", "post.sh", "hold.sh"})
+#: Programs that exist in every directory; they end as the behaviour says.
+SUPPLIED_PROGRAMS = frozenset({"job.sh", "pre.sh", "post.sh", "hold.sh"})
 _PROGRAM = b"#!/bin/sh\n"
 _SUBMIT_FILE = b"executable = job.sh\narguments = $(RETRY)\nqueue\n"
-_DEEPEST = 10
+_MAX_DEPTH = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Supplied:
-    """The contents of all files of a case, and which of them are read when nodes are submitted."""
+class CaseFiles:
+    """Contents of all files of a case, and the paths of its submit files and placement requests."""
 
     contents: dict[str, bytes]
     descriptions: set[str]
 
 
-def supplied_files(dag_files: Sequence[str], files: Mapping[str, str | None]) -> Supplied:
-    """The files of a case as bytes, with those that it does not list; None there: not supplied."""
-    named = _Named(files)
-    named.look(dag_files, "", _DEEPEST)
-    found = {
+def complete_case_files(dag_files: Sequence[str], files: Mapping[str, str | None]) -> CaseFiles:
+    """Files that the case lists, and default ones for others; a file listed as None is missing."""
+    named = _NamedFiles(files)
+    named.read(dag_files, "", _MAX_DEPTH)
+    contents = {
         posixpath.join(directory, program): _PROGRAM
         for directory in named.directories
-        for program in PROGRAMS
+        for program in SUPPLIED_PROGRAMS
     }
-    found |= dict.fromkeys(named.submit_files, _SUBMIT_FILE)
+    contents |= dict.fromkeys(named.submit_files, _SUBMIT_FILE)
     for path, text in files.items():
-        found.pop(path, None)
+        contents.pop(path, None)
         if text is not None:
-            found[path] = text.encode()
-    return Supplied(found, (named.submit_files | named.requests) & found.keys())
+            contents[path] = text.encode()
+    return CaseFiles(contents, (named.submit_files | named.requests) & contents.keys())
 
 
-class _Named:
-    """The submit files that DAG files name, and where their nodes run; inner DAGs included."""
+class _NamedFiles:
+    """Submit files, placement requests and node directories named by DAG files and inner DAGs."""
 
     def __init__(self, files: Mapping[str, str | None]) -> None:
         self.submit_files: set[str] = set()
@@ -51,13 +51,13 @@ class _Named:
         self.directories = {""}
         self._files = files
 
-    def look(self, dag_files: Sequence[str], directory: str, depth: int) -> None:
-        """Take in what these DAG files name."""
+    def read(self, dag_files: Sequence[str], directory: str, depth: int) -> None:
+        """Add what these DAG files name."""
         spec = parse_dag(list(dag_files), self._files.get, origin=Origin(directory))
         for node in spec.nodes.values():
             self.directories.add(node.directory)
             if node.kind is NodeKind.SUBDAG and depth:
-                self.look([node.source], node.directory, depth - 1)
+                self.read([node.source], node.directory, depth - 1)
             elif node.source and node.source not in spec.descriptions:
                 named = self.requests if node.kind is NodeKind.DATA else self.submit_files
                 named.add(node.source)

@@ -1,4 +1,4 @@
-"""Conformance cases for workflow engines: their format, read from JSON and checked."""
+"""Conformance cases of the DAG engine, read from JSON files and checked."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from wms.core.errors import Finding, InvalidInput
 from wms.dags.simulation.behaviour import Behaviour, read_behaviour
 from wms.dags.simulation.options import Options, read_options
 
-#: The DAG file of every case.
+#: Name of the DAG file of every case.
 DAG_NAME = "case.dag"
-#: What a case may expect.
+#: Keys of `expect` that a case may have.
 EXPECTATIONS = frozenset(
     {
         "dag_state", "dag_status", "exit_code", "nodes", "attempts", "order", "not_order",
@@ -21,15 +21,15 @@ EXPECTATIONS = frozenset(
         "rescue_file", "files_exist", "file_contains", "json_contains", "error", "error_at",
     }
 )  # fmt: skip
-_OF_STEP = frozenset({"behaviour", "duration", "options", "expect", "dag", "files"})
-_OF_CASE = _OF_STEP | {
+_STEP_KEYS = frozenset({"behaviour", "duration", "options", "expect", "dag", "files"})
+_CASE_KEYS = _STEP_KEYS | {
     "name", "group", "importance", "verified", "deviates_23_9_6", "note", "then",
 }  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One submission of a case; `dag` is None where the file is that of the step before."""
+    """One submission of a case; without `dag` the DAG file of the previous one is used again."""
 
     behaviour: Behaviour
     options: Options
@@ -40,7 +40,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One case: what is submitted, how its components behave, what is expected."""
+    """Conformance case: one submission or several in the same workspace."""
 
     name: str
     steps: Sequence[Step]
@@ -54,7 +54,7 @@ class Case:
 
 
 def read_cases(text: str, *, file: str) -> list[Case]:
-    """The cases of a file; an entry that documents the format is passed over.
+    """Cases of a JSON file, without the entry that documents the format.
 
     Raises InvalidInput with every fault.
     """
@@ -79,7 +79,7 @@ def read_cases(text: str, *, file: str) -> list[Case]:
 
 
 def _case(entry: dict[str, Any], number: int) -> Case:
-    _refuse_unknown(entry, _OF_CASE)
+    _refuse_unknown(entry, _CASE_KEYS)
     if not isinstance(entry.get("dag"), str):
         raise InvalidInput.of("it has no text of a DAG file", field="dag")
     first = _step(entry, {})
@@ -89,7 +89,7 @@ def _case(entry: dict[str, Any], number: int) -> Case:
 
 def _step(entry: dict[str, Any], outer: Mapping[str, Any]) -> Step:
     if outer:
-        _refuse_unknown(entry, _OF_STEP)
+        _refuse_unknown(entry, _STEP_KEYS)
     expect = entry.get("expect", {})
     _refuse_unknown(expect, EXPECTATIONS, "expect.")
     return Step(

@@ -1,4 +1,4 @@
-"""The scripted script service: takes granted runs, and ends them as the behaviour says."""
+"""Simulated script service: takes granted script runs, and ends them as the behaviour says."""
 
 from __future__ import annotations
 
@@ -13,61 +13,68 @@ from wms.dags.scripts.debugging import debug_additions
 from wms.dags.scripts.process import FAILED_CODE, Ended
 from wms.dags.scripts.publishing import NO_CHANGES, Changes
 from wms.dags.scripts.service import end_run, has_free_runs, start_run, take_run
-from wms.dags.simulation.batch import BatchSystem
-from wms.dags.simulation.record import Run
-from wms.dags.simulation.world import World
+from wms.dags.simulation.backends.batch_system import BatchSystem
+from wms.dags.simulation.context import SimulationContext
+from wms.dags.simulation.trace import Run
 from wms.dags.states import ScriptKind, ScriptState
 from wms.jobs.models import WorkspaceFile
 
 
 class ScriptService:
-    """Starts every run that is granted at once; ends it when its time is up.
+    """Starts script runs as soon as they are granted, and ends them after their duration.
 
-    `supplied` are names of programs that are there wherever one is looked for; None: all are.
+    `available_programs` are names of programs that exist in every directory; None: all exist.
     """
 
-    def __init__(self, world: World, batch: BatchSystem, supplied: frozenset[str] | None) -> None:
-        self._world, self._batch, self._supplied = world, batch, supplied
+    def __init__(
+        self,
+        context: SimulationContext,
+        batch: BatchSystem,
+        available_programs: frozenset[str] | None,
+    ) -> None:
+        self._context, self._batch, self._available_programs = context, batch, available_programs
         self._running: dict[int, Run] = {}
 
     def start_granted(self) -> int:
-        """Start what was granted, in the order of the requests. Returns how many."""
-        if not self._world.has_scripts or not has_free_runs(self._world.now):
+        """Start granted script runs in the order of their requests. Returns their number."""
+        if not self._context.has_scripts or not has_free_runs(self._context.now):
             return 0
         started = 0
-        while (taken := take_run(self._world.now)) is not None:
+        while (taken := take_run(self._context.now)) is not None:
             self._start(taken.run_id, taken.lease)
             started += 1
         return started
 
     def note_stopped(self) -> None:
-        """Record the ends of scripts that the engine has ended."""
+        """Trace the ends of script runs that the engine has ended."""
         if not self._running:
             return
         ended = ScriptRun.objects.filter(pk__in=list(self._running), state=ScriptState.ENDED)
         for pk in ended.values_list("pk", flat=True):
-            self._world.end(self._running.pop(pk), "stopped")
+            self._context.end(self._running.pop(pk), "stopped")
 
     def _start(self, run_id: int, lease: str) -> None:
         row = ScriptRun.objects.select_related("node", "dag").get(pk=run_id)
-        start_run(run_id, lease, now=self._world.now)
-        if not self._is_there(row):
-            why = f"{row.executable} is not there"
-            self._end(row, lease, Ended(FAILED_CODE, failure=why))
+        start_run(run_id, lease, now=self._context.now)
+        if not self._program_exists(row):
+            failure = f"{row.executable} is not there"
+            self._end(row, lease, Ended(FAILED_CODE, failure=failure))
             return
-        world, name = self._world, row.node.name
-        number = world.record.next_number(name, row.kind)
+        context, name = self._context, row.node.name
+        number = context.trace.next_run_number(name, row.kind)
         run = Run(name, row.kind, number, row.dag_id, arguments=tuple(row.arguments))
-        self._running[run_id] = world.start(run)
-        lasts_us = world.behaviour.duration_us(
-            name, row.kind, number, world.behaviour.usual.script_s
+        self._running[run_id] = context.start(run)
+        duration_us = context.behaviour.duration_us(
+            name, row.kind, number, context.behaviour.defaults.script_s
         )
-        code = world.behaviour.result(run.component, number).code
-        world.agenda.plan(world.now_us + lasts_us, partial(self._end, row, lease, Ended(code)))
+        code = context.behaviour.result(run.component, number).code
+        context.event_queue.schedule(
+            context.now_us + duration_us, partial(self._end, row, lease, Ended(code))
+        )
 
-    def _is_there(self, row: ScriptRun) -> bool:
+    def _program_exists(self, row: ScriptRun) -> bool:
         name = row.executable
-        if self._supplied is None or posixpath.basename(name) in self._supplied:
+        if self._available_programs is None or posixpath.basename(name) in self._available_programs:
             return True
         if name.startswith("/"):
             return os.access(name, os.X_OK)
@@ -80,20 +87,20 @@ class ScriptService:
         if not self._write_end(row, lease, ended):
             return
         if run is not None:
-            self._world.end(run, str(ended.exit_code))
-        if row.kind == ScriptKind.HOLD and self._world.options.releases_held:
+            self._context.end(run, str(ended.exit_code))
+        if row.kind == ScriptKind.HOLD and self._context.options.releases_held:
             self._batch.release(row.dag_id, row.node.name)
 
     def _write_end(self, row: ScriptRun, lease: str, ended: Ended) -> bool:
         script = features_of(row.node.features).script(ScriptKind(row.kind))
         changes = NO_CHANGES
         if script is not None and script.debug_file:
-            changes = Changes(appended=debug_additions(row, script, ended, now=self._world.now))
+            changes = Changes(appended=debug_additions(row, script, ended, now=self._context.now))
         return end_run(
             row.pk,
             lease,
             exit_code=ended.exit_code,
             failure=ended.failure,
-            now=self._world.now,
+            now=self._context.now,
             changes=changes,
         )

@@ -1,4 +1,4 @@
-"""What a simulated run came to, in the words of the cases."""
+"""Outcome of a simulated submission, with the state names of the conformance cases."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from wms.dags.exports.catalogue import EXPORTS, export, export_name
 from wms.dags.models import Dag, DagEvent, Node, Rescue
 from wms.dags.rescue.text import parse_rescue
 from wms.dags.simulation.behaviour import US_PER_S
-from wms.dags.simulation.record import Record
-from wms.dags.simulation.world import World
+from wms.dags.simulation.context import SimulationContext
+from wms.dags.simulation.trace import Trace
 from wms.dags.states import DAG_TERMINAL, DagState, DagStatus, NodeState
 from wms.dags.submission.workspaces import read_file
 from wms.jobs.models import Workspace, WorkspaceFile
@@ -24,8 +24,8 @@ _STATES = {
     DagState.REMOVED.value: "removed",
 }
 _FAILURES = {DagStatus.ABORTED: "aborted", DagStatus.CYCLE: "cycle", DagStatus.HALTED: "halted"}
-#: The words that cases have for the states of nodes.
-NODE_WORDS = {
+#: State names of nodes in conformance cases and dry runs.
+CASE_STATE_NAMES = {
     NodeState.WAITING.value: "unready",
     NodeState.READY.value: "ready",
     NodeState.PRE_RUNNING.value: "pre",
@@ -39,7 +39,7 @@ NODE_WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class NodeOutcome:
-    """Where a node is at the end, and why."""
+    """State of a node at the end of the simulation."""
 
     name: str
     kind: str
@@ -51,19 +51,19 @@ class NodeOutcome:
 
 @dataclass(slots=True)
 class Outcome:
-    """What became of a submission; one that was refused has findings, and nothing ran.
+    """Outcome of a submission; a refused one has findings, and nothing ran.
 
-    `nodes` are those of the DAG in its order, then those of inner DAGs.
+    `nodes` are the nodes of the DAG in its order, then those of inner DAGs.
     """
 
     dag_state: str
     dag_status: int
     exit_code: int | None
-    record: Record
+    trace: Trace
     workspace: Workspace
     reason: str = ""
     dag: Dag | None = None
-    world: World | None = None
+    context: SimulationContext | None = None
     nodes: list[NodeOutcome] = field(default_factory=list)
     findings: Sequence[Finding] = ()
     warnings: Sequence[Finding] = ()
@@ -72,60 +72,60 @@ class Outcome:
 
     @property
     def messages(self) -> list[str]:
-        """Everything that tells what went wrong."""
-        told = [str(finding) for finding in self.findings]
-        told += [self.reason] if self.reason else []
-        return told + [f"{node.name}: {node.reason}" for node in self.nodes if node.reason]
+        """Messages of the findings, reasons of the DAG and of its nodes."""
+        messages = [str(finding) for finding in self.findings]
+        messages += [self.reason] if self.reason else []
+        return messages + [f"{node.name}: {node.reason}" for node in self.nodes if node.reason]
 
     def state_of(self, name: str) -> str | None:
-        """Where a node is: one of the DAG, else one of the latest inner DAG that has it."""
-        own = self.dag.pk if self.dag is not None else None
-        found = [node for node in self.nodes if node.name == name]
-        of_dag = [node for node in found if node.dag_id == own]
-        return (of_dag or found)[-1].state if found else None
+        """State of the node of this name in the DAG, else in the latest inner DAG that has one."""
+        own_id = self.dag.pk if self.dag is not None else None
+        nodes = [node for node in self.nodes if node.name == name]
+        own_nodes = [node for node in nodes if node.dag_id == own_id]
+        return (own_nodes or nodes)[-1].state if nodes else None
 
     def file(self, path: str) -> str | None:
-        """The text of a file of the workspace, or of one that is made on demand."""
+        """Text of a file of the workspace, or of an export; None without such a file."""
         content = read_file(self.workspace.pk, path)
         if content is not None:
             return content.decode(errors="replace")
-        found = self._export(path)
-        return None if found is None else "".join(export(found[0], found[1], now=self._now()))
+        source = self._export_source(path)
+        return None if source is None else "".join(export(*source, now=self._now()))
 
     def has_file(self, path: str) -> bool:
-        """Whether there is such a file, in the workspace or on demand."""
+        """Whether there is such a file in the workspace, or such an export."""
         files = WorkspaceFile.objects.filter(workspace=self.workspace, path=path)
-        return files.exists() or self._export(path) is not None
+        return files.exists() or self._export_source(path) is not None
 
-    def _export(self, path: str) -> tuple[Dag, str] | None:
-        if self.world is None:
+    def _export_source(self, path: str) -> tuple[Dag, str] | None:
+        if self.context is None:
             return None
-        for dag in Dag.objects.filter(pk__in=self.world.dag_ids).order_by("pk"):
+        for dag in Dag.objects.filter(pk__in=self.context.dag_ids).order_by("pk"):
             for kind in EXPORTS:
                 if export_name(dag, kind) == path and _is_written(dag, kind):
                     return dag, kind
         return None
 
     def _now(self) -> Any:
-        return self.world.now if self.world is not None else None
+        return self.context.now if self.context is not None else None
 
     def as_dict(self) -> dict[str, Any]:
-        """The outcome for programs."""
-        record = self.record
+        """Outcome as JSON values."""
+        trace = self.trace
         return {
             "dag_state": self.dag_state,
             "dag_status": self.dag_status,
             "exit_code": self.exit_code,
             "reason": self.reason,
-            "errors": [_finding(each) for each in self.findings],
-            "warnings": [_finding(each) for each in self.warnings],
+            "errors": [_finding_as_dict(each) for each in self.findings],
+            "warnings": [_finding_as_dict(each) for each in self.warnings],
             "nodes": {node.name: node.state for node in self.nodes},
-            "attempts": record.attempts,
-            "procs": record.processes,
-            "start_order": record.start_order,
+            "attempts": trace.attempts,
+            "procs": trace.processes,
+            "start_order": trace.start_order,
             "args": {
                 name: [list(run.arguments) for run in runs]
-                for name, runs in record.components.items()
+                for name, runs in trace.components.items()
             },
             "rescue_file": self.rescue_path or None,
             "rescue_done": self.rescue_done,
@@ -136,9 +136,9 @@ class Outcome:
                     "process": run.process,
                     "start_s": run.started_us / US_PER_S,
                     "end_s": None if run.ended_us is None else run.ended_us / US_PER_S,
-                    "result": run.how,
+                    "result": run.ending,
                 }
-                for run in record.runs
+                for run in trace.runs
             ],
         }
 
@@ -148,7 +148,7 @@ def _is_written(dag: Dag, kind: str) -> bool:
     return kind in {"metrics", "eventlog"} or bool(dag.exports.get(kind))
 
 
-def _finding(finding: Finding) -> dict[str, Any]:
+def _finding_as_dict(finding: Finding) -> dict[str, Any]:
     return {
         "message": finding.message,
         "file": finding.file,
@@ -158,36 +158,36 @@ def _finding(finding: Finding) -> dict[str, Any]:
     }
 
 
-def refused(
+def refused_outcome(
     findings: Sequence[Finding], workspace: Workspace, warnings: Sequence[Finding] = ()
 ) -> Outcome:
-    """The outcome of a submission that was not accepted."""
+    """Outcome of a submission that was refused."""
     return Outcome(
         "invalid",
         int(DagStatus.ERROR),
         1,
-        Record(),
+        Trace(),
         workspace,
         findings=findings,
         warnings=warnings,
     )
 
 
-def outcome_of(world: World) -> Outcome:
-    """What the run has come to."""
-    dag = world.dag
+def outcome_of_run(context: SimulationContext) -> Outcome:
+    """Outcome of a simulation that has ended."""
+    dag = context.dag
     dag.refresh_from_db()
     rescue = Rescue.objects.filter(dag=dag, kind=Rescue.Kind.RESCUE).order_by("pk").last()
     return Outcome(
         dag_state=_state_word(dag),
         dag_status=dag.status,
         exit_code=dag.exit_code,
-        record=world.record,
+        trace=context.trace,
         workspace=dag.workspace,
         reason=dag.state_reason,
         dag=dag,
-        world=world,
-        nodes=_nodes(world),
+        context=context,
+        nodes=_nodes(context),
         warnings=_warnings(dag),
         rescue_path=rescue.path if rescue is not None else "",
         rescue_done=_done_in(dag.workspace, rescue) if rescue is not None else None,
@@ -203,10 +203,10 @@ def _state_word(dag: Dag) -> str:
     return f"unfinished ({dag.state})"
 
 
-def _nodes(world: World) -> list[NodeOutcome]:
-    rows = Node.objects.filter(dag_id__in=world.dag_ids).order_by("dag_id", "ordinal")
+def _nodes(context: SimulationContext) -> list[NodeOutcome]:
+    rows = Node.objects.filter(dag_id__in=context.dag_ids).order_by("dag_id", "ordinal")
     return [
-        NodeOutcome(name, kind, NODE_WORDS[state], reason, retries, dag_id)
+        NodeOutcome(name, kind, CASE_STATE_NAMES[state], reason, retries, dag_id)
         for name, kind, state, reason, retries, dag_id in rows.values_list(
             "name", "kind", "state", "state_reason", "retry_number", "dag_id"
         )
@@ -224,8 +224,8 @@ def _done_in(workspace: Workspace, rescue: Rescue) -> list[str]:
     return sorted(text.done)
 
 
-def values_in(text: str) -> dict[str, Any] | None:
-    """The keys and values of a JSON file; None when it is none."""
+def parse_json_object(text: str) -> dict[str, Any] | None:
+    """JSON object in a text, None when there is none."""
     try:
         values = json.loads(text)
     except ValueError:
