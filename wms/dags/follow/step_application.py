@@ -1,4 +1,4 @@
-"""Moving the nodes of a followed DAG by the steps that its log gave, and ending it."""
+"""Application of the steps of a log to the nodes of a followed DAG, and the end of the DAG."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from wms.dags.states import (
 
 
 def apply_steps(round_: Round, steps: Sequence[Step]) -> str:
-    """Carry the steps out, in sets as large as their order allows; what is wrong, or nothing."""
+    """Apply the steps to the nodes, in large sets. Returns the fault, or an empty text."""
     for wave in _waves(steps, _parents(steps)):
         fault = _carry_out(round_, wave)
         if fault:
@@ -40,21 +40,23 @@ def apply_steps(round_: Round, steps: Sequence[Step]) -> str:
 
 
 def _waves(steps: Iterable[Step], parents: Mapping[int, Sequence[int]]) -> list[list[Step]]:
-    """The steps in sets, of which each has a node once at most, and needs those before it only.
+    """Ordered sets of steps, each with at most one step of a node.
 
-    In a set, nodes that were submitted end first; their children may begin in the same one.
+    In a set, submitted nodes end first; their children may begin in the same set.
     """
     waves: list[list[Step]] = []
     last: dict[int, int] = {}
-    #: From which set on the children of a node that has ended may begin.
-    frees: dict[int, int] = {}
+    #: First set in which the children of an ended node may begin.
+    first_child_wave: dict[int, int] = {}
     for step in steps:
         node = step.node.id
         number = last.get(node, -1) + 1
         if _begins(step):
-            number = max([number, *(frees.get(parent, 0) for parent in parents.get(node, ()))])
+            number = max(
+                [number, *(first_child_wave.get(parent, 0) for parent in parents.get(node, ()))]
+            )
         last[node] = number
-        frees[node] = number + step.is_unsubmitted
+        first_child_wave[node] = number + step.is_unsubmitted
         while len(waves) <= number:
             waves.append([])
         waves[number].append(step)
@@ -66,15 +68,15 @@ def _begins(step: Step) -> bool:
 
 
 def _parents(steps: Iterable[Step]) -> dict[int, list[int]]:
-    """Which parents of the nodes that begin may end among these steps."""
+    """Parents, by node, that have steps themselves; of nodes that begin in these steps."""
     beginning = {step.node.id for step in steps if _begins(step)}
     arcs = Edge.objects.filter(
         child_id__in=beginning, parent_id__in={step.node.id for step in steps}
     )
-    found: dict[int, list[int]] = defaultdict(list)
+    parents: dict[int, list[int]] = defaultdict(list)
     for child, parent in arcs.values_list("child_id", "parent_id"):
-        found[child].append(parent)
-    return found
+        parents[child].append(parent)
+    return parents
 
 
 def _carry_out(round_: Round, steps: Iterable[Step]) -> str:
@@ -125,7 +127,7 @@ def _fault(steps: Sequence[Step], moved: Sequence[int]) -> str:
 
 
 def start_roots(round_: Round) -> None:
-    """Make ready what waits for nobody."""
+    """Make the nodes without parents ready."""
     roots = Node.objects.filter(
         dag=round_.dag, state=NodeState.WAITING, unfinished_parents=0, kind__in=COUNTED_KINDS
     )
@@ -133,7 +135,7 @@ def start_roots(round_: Round) -> None:
 
 
 def conclude(round_: Round, abort: tuple[str, Decision] | None) -> None:
-    """End the DAG if the log has told the end of all that could run, FINAL included."""
+    """End the DAG if all nodes that could run have ended, FINAL included."""
     dag = round_.dag
     if not dag.is_ending:
         ending = _ending_of_abort(*abort) if abort is not None else ending_now(round_)

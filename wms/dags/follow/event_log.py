@@ -1,4 +1,4 @@
-"""Reading HTCondor's job event log in its text format, piece by piece as it grows."""
+"""Parser of HTCondor's job event log in its text format, chunk by chunk as the log grows."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import re
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 
-#: Numbers of the events that tell something of a job's way.
+#: Event numbers that matter for the state of a job.
 SUBMIT, EXECUTE, EVICTED, TERMINATED, SHADOW_EXCEPTION, ABORTED = 0, 1, 4, 5, 7, 9
 SUSPENDED, UNSUSPENDED, HELD, RELEASED = 10, 11, 12, 13
 POST_SCRIPT_TERMINATED, RECONNECT_FAILED, PRE_SKIP = 16, 24, 34
 CLUSTER_SUBMIT, CLUSTER_REMOVE = 35, 36
-#: The greatest number that is known; events beyond it are of later versions, and passed over.
+#: Highest known event number; events of later versions are ignored.
 LAST_KNOWN = 47
 
 _END = re.compile(rb"^\.\.\.\r?\n", re.MULTILINE)
@@ -37,14 +37,14 @@ _A_DAY = timedelta(days=1)
 
 
 class NotAnEventLog(ValueError):
-    """The file is no job event log in the text format."""
+    """The file is not a job event log in the text format."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogEvent:
-    """One event: its number, whose it is, when it was, its text, and where it begins and ends.
+    """Event of a job: number, job, time and text.
 
-    `start` and `end` are bytes from the beginning of what was read.
+    `start` and `end` are byte positions in the parsed data.
     """
 
     number: int
@@ -59,12 +59,12 @@ class LogEvent:
 
     @property
     def job(self) -> str:
-        """The job's number as people know it."""
+        """Job id as `CLUSTER.PROCESS`."""
         return f"{self.cluster}.{self.process}"
 
     @property
     def node_name(self) -> str:
-        """The DAG node that a note tells, or nothing."""
+        """Name of the DAG node in a note of the event, or ''."""
         for line in self.body:
             name = _name_in(line.strip())
             if name:
@@ -73,22 +73,22 @@ class LogEvent:
 
     @property
     def code(self) -> int | None:
-        """The exit code of an end, or minus the signal; None where neither is told."""
+        """Exit code of an end, or minus the signal; None without either."""
         for line in self.body:
-            found = _ENDED.match(line.strip())
-            if found is not None:
-                code = int(found["code"] or f"-{found['signal']}")
+            match = _ENDED.match(line.strip())
+            if match is not None:
+                code = int(match["code"] or f"-{match['signal']}")
                 return code if abs(code) <= _LARGEST else None
         return None
 
     @property
     def reason(self) -> str:
-        """The first line behind the event's own, which tells why it was."""
+        """First line of the body, which has the reason."""
         return self.body[0].strip() if self.body else ""
 
 
 def _name_in(note: str) -> str:
-    """The name of a node in a note of either kind; the last one of an ad."""
+    """Node name in a note of either kind; the last one in an ad."""
     if note.startswith(_NOTE):
         return note[len(_NOTE) :]
     is_ad = note.startswith("[") and note.endswith("]")
@@ -96,10 +96,10 @@ def _name_in(note: str) -> str:
 
 
 @dataclass(slots=True)
-class Reading:
-    """What was read: events, how many bytes they took, and what could not be understood.
+class ParsedLog:
+    """Parsed events, the number of bytes used, and faults.
 
-    Behind `used` the last event is not complete yet, or nothing has come.
+    Data after `used` is an incomplete event.
     """
 
     events: list[LogEvent] = field(default_factory=list)
@@ -107,18 +107,18 @@ class Reading:
     faults: list[str] = field(default_factory=list)
 
 
-def read_events(data: bytes, *, now: datetime, zone: tzinfo = UTC) -> Reading:
-    """The complete events at the beginning of `data`, which begins where an event does.
+def read_events(data: bytes, *, now: datetime, zone: tzinfo = UTC) -> ParsedLog:
+    """Complete events of `data`, which starts at the start of an event.
 
-    An event counts when the line `...` behind it has come. Times without a zone are of `zone`; of
-    those without a year it is the last one that is not after tomorrow. Events with a number that is
-    not known are passed over; one that makes no sense is passed over and told. Raises
-    NotAnEventLog for the XML and JSON formats.
+    An event is complete with the line `...` at its end. Times without a zone are in `zone`; times
+    without a year are in the last year in which they are not after tomorrow. Events with unknown
+    numbers are ignored; a malformed event is a fault. Raises NotAnEventLog for the XML and JSON
+    formats.
     """
     head = data[:200].lstrip()
     if head[:1] in (b"<", b"{"):
         raise NotAnEventLog("this is a log in the XML or JSON format, only text can be read")
-    reading = Reading()
+    reading = ParsedLog()
     for end in _END.finditer(data):
         start, reading.used = reading.used, end.end()
         # Here and there a log has an empty line between events.
@@ -136,31 +136,31 @@ def read_events(data: bytes, *, now: datetime, zone: tzinfo = UTC) -> Reading:
 
 
 def _event(lines: list[str], start: int, end: int, now: datetime, zone: tzinfo) -> LogEvent:
-    found = _HEAD.match(lines[0][:_MAX_LINE_LENGTH].rstrip("\r"))
-    numbers = [int(found[name]) for name in ("cluster", "process", "subprocess")] if found else []
-    if found is None or max(map(abs, numbers)) > _LARGEST:
+    match = _HEAD.match(lines[0][:_MAX_LINE_LENGTH].rstrip("\r"))
+    numbers = [int(match[name]) for name in ("cluster", "process", "subprocess")] if match else []
+    if match is None or max(map(abs, numbers)) > _LARGEST:
         raise ValueError(f"no event begins like this: {lines[0][:80]!r}")
     return LogEvent(
-        number=int(found["number"]),
+        number=int(match["number"]),
         cluster=numbers[0],
         process=numbers[1],
         subprocess=numbers[2],
-        time=_time(found, now, zone),
-        text=found["text"] or "",
+        time=_time(match, now, zone),
+        text=match["text"] or "",
         body=tuple(line[:_MAX_LINE_LENGTH] for line in lines[1:]),
         start=start,
         end=end,
     )
 
 
-def _time(found: re.Match[str], now: datetime, zone: tzinfo) -> datetime:
-    microsecond = int(float(found["fraction"] or 0) * 1_000_000)
-    clock = (int(found["hour"]), int(found["minute"]), int(found["second"]), microsecond)
-    own_zone = _zone(found["zone"]) if found["zone"] else zone
-    if found["year"]:
-        date = (int(found["year"]), int(found["month"]), int(found["day"]))
+def _time(match: re.Match[str], now: datetime, zone: tzinfo) -> datetime:
+    microsecond = int(float(match["fraction"] or 0) * 1_000_000)
+    clock = (int(match["hour"]), int(match["minute"]), int(match["second"]), microsecond)
+    own_zone = _zone(match["zone"]) if match["zone"] else zone
+    if match["year"]:
+        date = (int(match["year"]), int(match["month"]), int(match["day"]))
         return datetime(*date, *clock, tzinfo=own_zone)
-    month, day = int(found["old_month"]), int(found["old_day"])
+    month, day = int(match["old_month"]), int(match["old_day"])
     latest = now.astimezone(own_zone) + _A_DAY
     # The 29th of February may lie some years back.
     for year in range(latest.year, latest.year - 8, -1):

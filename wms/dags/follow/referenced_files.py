@@ -1,4 +1,4 @@
-"""Which of many files a DAG names."""
+"""Mapping of uploaded files that keeps the contents of those a DAG refers to."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from wms.core.conf import conf
 from wms.core.errors import InvalidInput
 
 
-class NamedFiles(Mapping[str, BinaryIO]):
-    """Files of which those are kept in `contents` that somebody asks for."""
+class ReferencedFiles(Mapping[str, BinaryIO]):
+    """Files by path; each one that is read is kept in `contents`."""
 
     def __init__(self, files: Mapping[str, BinaryIO]) -> None:
         self.contents: dict[str, bytes] = {}
@@ -25,8 +25,8 @@ class NamedFiles(Mapping[str, BinaryIO]):
                 self.contents[path] = stream.read(conf().max_dag_text_bytes + 1)
         return io.BytesIO(self.contents[path])
 
-    def take(self, path: str) -> None:
-        """Keep a file, if it is there. Raises InvalidInput for one that is too large."""
+    def keep(self, path: str) -> None:
+        """Read a file into `contents`, if it exists. Raises InvalidInput if it is too large."""
         limit_bytes = conf().max_dag_text_bytes
         if path in self._files and len(self[path].read()) > limit_bytes:
             raise InvalidInput.of(f"the file is larger than {limit_bytes} bytes", file=path)

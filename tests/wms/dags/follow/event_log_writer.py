@@ -13,9 +13,9 @@ from wms.core.models import User
 from wms.dags.engine.rebuild import rebuild_dag
 from wms.dags.follow.services import (
     FollowRequest,
-    Taken,
+    LogProgress,
     follow_run,
-    take_in,
+    ingest_chunk,
 )
 from wms.dags.models import Dag, FollowedLog
 
@@ -36,12 +36,12 @@ def follow(owner: User, text: str | None = None, *, name: str = "case.dag", **mo
     return follow_run(request, owner=owner, actor=Actor.person(owner), now=NOW)
 
 
-def take(dag: Dag, data: bytes, offset: int = 0, actor: Actor | None = None) -> Taken:
+def take(dag: Dag, data: bytes, offset: int = 0, actor: Actor | None = None) -> LogProgress:
     who = actor or Actor.person(dag.owner)
-    return take_in(dag.pk, data, offset=offset, actor=who, now=NOW)
+    return ingest_chunk(dag.pk, data, offset=offset, actor=who, now=NOW)
 
 
-def say(dag: Dag, *events: str) -> Taken:
+def say(dag: Dag, *events: str) -> LogProgress:
     """Go on with the log by these events."""
     data = "".join(events).encode()
     return take(dag, data, FollowedLog.objects.get(dag=dag).byte_offset)

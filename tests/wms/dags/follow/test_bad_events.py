@@ -4,10 +4,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wms.dags.follow.badevents import DEFAULT, Answer, Counts, EventKind, judge, judge_at_end
+from wms.dags.follow.bad_events import (
+    DEFAULT,
+    EventAction,
+    EventCounts,
+    EventKind,
+    check_at_end,
+    check_event,
+)
 
 SUBMIT, EXECUTE, END, ABORT, POST = EventKind
-OKAY, WARN, IGNORE, ERROR = Answer
+OKAY, WARN, IGNORE, ERROR = EventAction
 
 
 def test_the_default_is_the_one_of_dagman() -> None:
@@ -32,11 +39,11 @@ def test_what_is_as_it_should_be_is_okay_whatever_is_allowed(
 ) -> None:
     counts = after(history)
 
-    assert {judge(kind, counts, allow).answer for allow in range(128)} == {OKAY}
+    assert {check_event(kind, counts, allow).action for allow in range(128)} == {OKAY}
 
 
 @pytest.mark.parametrize(
-    ("history", "kind", "answer", "flags", "what"),
+    ("history", "kind", "action", "flags", "problem"),
     [
         ([SUBMIT], SUBMIT, IGNORE, {1, 64}, "submitted twice"),
         ([SUBMIT, END], SUBMIT, IGNORE, {1, 16}, "submitted after its end"),
@@ -53,30 +60,30 @@ def test_what_is_as_it_should_be_is_okay_whatever_is_allowed(
     ],
 )
 def test_a_bad_event_is_an_error_unless_one_of_its_flags_is_set(
-    history: list[EventKind], kind: EventKind, answer: Answer, flags: set[int], what: str
+    history: list[EventKind], kind: EventKind, action: EventAction, flags: set[int], problem: str
 ) -> None:
     for flag in (1, 2, 4, 8, 16, 32, 64):
-        found = judge(kind, after(history), flag)
-        assert found == ((answer if flag in flags else ERROR), what), flag
-    assert judge(kind, after(history), 0) == (ERROR, what)
+        check = check_event(kind, after(history), flag)
+        assert check == ((action if flag in flags else ERROR), problem), flag
+    assert check_event(kind, after(history), 0) == (ERROR, problem)
 
 
 def test_an_end_after_the_post_script_is_passed_over_when_repetitions_are_allowed() -> None:
     counts = after([SUBMIT, END, POST])
 
-    assert judge(END, counts, 64) == (IGNORE, "ended after its POST script")
-    assert judge(END, counts, 32) == (ERROR, "ended after its POST script")
+    assert check_event(END, counts, 64).action == IGNORE
+    assert check_event(END, counts, 32).action == ERROR
 
 
 @pytest.mark.parametrize(
-    ("history", "answer"),
+    ("history", "action"),
     [([], OKAY), ([SUBMIT, END], OKAY), ([SUBMIT, ABORT], OKAY), ([SUBMIT, EXECUTE], ERROR)],
 )
 def test_a_job_that_never_ended_is_an_error_at_the_end(
-    history: list[EventKind], answer: Answer
+    history: list[EventKind], action: EventAction
 ) -> None:
-    assert judge_at_end(after(history)).answer == answer
-    assert judge_at_end(after(history), 1).answer == (IGNORE if answer == ERROR else OKAY)
+    assert check_at_end(after(history)).action == action
+    assert check_at_end(after(history), 1).action == (IGNORE if action == ERROR else OKAY)
 
 
 @given(st.lists(st.sampled_from(EventKind)), st.sampled_from(EventKind), st.integers(0, 127))
@@ -85,12 +92,12 @@ def test_allowing_more_makes_no_more_errors(
 ) -> None:
     counts = after(history)
 
-    if judge(kind, counts, allow).answer != ERROR:
-        assert judge(kind, counts, allow | 64 | 4).answer != ERROR
+    if check_event(kind, counts, allow).action != ERROR:
+        assert check_event(kind, counts, allow | 64 | 4).action != ERROR
 
 
-def after(history: list[EventKind]) -> Counts:
-    counts = Counts()
+def after(history: list[EventKind]) -> EventCounts:
+    counts = EventCounts()
     for kind in history:
         counts = counts.after(kind)
     return counts
