@@ -116,7 +116,7 @@ def test_a_site_tells_how_many_waiting_jobs_its_queues_could_run(
 def test_only_so_many_task_queues_are_looked_at_and_it_says_so(
     site_a: Site, alice: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("wms.explain.queue_changes.TASK_QUEUES_LOOKED_AT", 1)
+    monkeypatch.setattr("wms.explain.queue_changes.MAX_TASK_QUEUES", 1)
     _waiting(3, memory_mb=1000)
     _waiting(4, first=2 * 10**9, memory_mb=8000)
 

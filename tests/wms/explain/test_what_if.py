@@ -1,4 +1,4 @@
-"""What-if answers by the code that explains and decides, and writes nothing."""
+"""What-if answers: the same as after the written change, and nothing is written."""
 
 from __future__ import annotations
 
