@@ -13,7 +13,7 @@ from django.db.models import F
 from wms.core.actors import Actor
 from wms.dags.models import Node
 from wms.dags.reading.dag_jobs import jobs_of
-from wms.dags.services.nodes import tell_provisioned
+from wms.dags.services.nodes import mark_provisioned
 from wms.dags.simulation.behaviour import US_PER_S, Result
 from wms.dags.simulation.context import SIMULATION_ACTOR, SimulationContext
 from wms.dags.simulation.trace import Run
@@ -177,7 +177,7 @@ class BatchSystem:
             self._context.event_queue.schedule(at_us, partial(self.end_due, due))
         self._hold(to_hold)
         for job in provisioners:
-            tell_provisioned(job.dag_id, [job.name], actor=SIMULATION_ACTOR, reason="it says so")
+            mark_provisioned(job.dag_id, [job.name], actor=SIMULATION_ACTOR, reason="it says so")
 
     def _reports_ready(self, job: _WaitingJob, result: Result) -> bool:
         behaviour = self._context.behaviour
