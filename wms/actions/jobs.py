@@ -1,4 +1,4 @@
-"""What can be done with jobs: each action is a service of `wms.jobs`, or of their DAGs."""
+"""Actions on jobs; each calls a service of `wms.jobs`, or of their DAGs."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _peek(job_id: int, order: Order) -> Attempt:
 
 
 def _rerun(ids: Sequence[int], order: Order) -> Mapping[int, str]:
-    """Run the nodes of the jobs again, those of a DAG together."""
+    """Rerun the nodes of the jobs, all those of a DAG in one call."""
     nodes = nodes_of_jobs(list(Job.objects.filter(pk__in=ids)))
     by_dag: dict[int, dict[int, Node]] = {}
     for job_id, node in nodes.items():

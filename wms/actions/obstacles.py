@@ -1,4 +1,4 @@
-"""Why an object cannot be acted on: conditions on its row, asked of the database or of a row."""
+"""Obstacles of actions: conditions on an object's row, checked in SQL or in memory."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from typing import Any
 from django.db.models import Expression, F, Field, Model, Q, Value
 from django.db.models.functions import Concat
 
-#: A condition on an object's row, and what is in the way when it is true.
+#: Condition on an object's row, and the message when it is true.
 Obstacle = tuple[Q, Expression]
 
 
 def of_state(sources: Collection[str]) -> Obstacle:
-    """In the way of what can be done in these states only."""
+    """Obstacle for objects in other states than these."""
     return ~Q(state__in=sorted(sources)), Concat(Value("it is "), F("state"))
 
 
 def when(condition: Q, words: str) -> Obstacle:
-    """In the way where the condition is true."""
+    """Obstacle with this message where the condition is true."""
     return condition, Value(words)
 
 
 def holds(condition: Q, row: Model) -> bool:
-    """True when the condition is true of a row as it was read; asks the database nothing.
+    """Whether a condition is true for a row in memory, without a query.
 
-    It may compare columns of the row itself, by equality, `in` and `isnull`: else ValueError.
+    It may compare columns of the row by equality, `in` and `isnull`. Raises ValueError for others.
     """
     found = (_holds_part(part, row) for part in condition.children)
     is_true = all(found) if condition.connector == Q.AND else any(found)

@@ -1,4 +1,4 @@
-"""What bulk operations send to PostgreSQL by hand: up to 100,000 rows at once."""
+"""SQL statements of bulk operations, for up to 100,000 rows at once."""
 
 from __future__ import annotations
 

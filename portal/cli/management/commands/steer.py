@@ -9,7 +9,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from wms.actions.arguments import Order
 from wms.actions.jobs import JOBS
-from wms.actions.places import PILOTS
+from wms.actions.sites_and_pilots import PILOTS
 from wms.core.actors import Actor
 from wms.core.errors import PilotageError
 from wms.core.models import User

@@ -1,4 +1,4 @@
-"""What can be done with sites, pilots and placement requests."""
+"""Actions on sites, pilots and placement requests."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ PILOTS = Kind(
 
 
 def _site_made_before(instant: datetime) -> Q:
-    """Sites tell when they were made by their first event only."""
+    """Condition for sites whose first event is up to the instant."""
     later = SiteEvent.objects.filter(
         site=OuterRef("pk"), event="create", facts__target__startswith="site ",
         created_at__gt=instant,
