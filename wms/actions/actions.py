@@ -60,10 +60,10 @@ class InApi:
 
 @dataclass(frozen=True, slots=True)
 class InShell:
-    """Declaration of an action for a command; `told` formats the service's result."""
+    """Declaration of an action for a command; `result_format` formats the service's result."""
 
     help: str
-    told: str
+    result_format: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,11 +33,11 @@ def _rerun(ids: Sequence[int], order: Order) -> Mapping[int, str]:
     names: dict[int, list[str]] = {}
     for dag_id, name in failed.order_by("dag_id", "ordinal").values_list("dag_id", "name"):
         names.setdefault(dag_id, []).append(name)
-    told = {}
+    messages = {}
     for dag_id in sorted(names):
         applied = rerun_nodes(dag_id, names[dag_id], actor=order.actor, reason=order.reason)
-        told[dag_id] = f"{len(applied.changed)} nodes run again"
-    return told
+        messages[dag_id] = f"{len(applied.changed)} nodes run again"
+    return messages
 
 
 def _rescue(ids: Sequence[int], order: Order) -> Mapping[int, str]:
@@ -54,10 +54,10 @@ def _effects(dags: QuerySet[Dag]) -> list[str]:
         nodes=Sum("node_count"), done=Sum("done_count"), failed=Sum("failed_count"),
         submitted=Sum("submitted_count"),
     )  # fmt: skip
-    told = {name: value or 0 for name, value in sums.items()}
+    counts = {name: value or 0 for name, value in sums.items()}
     effects = [
-        f"They have {told['nodes']:,} nodes: {told['done']:,} done, {told['submitted']:,} "
-        f"submitted, {told['failed']:,} failed."
+        f"They have {counts['nodes']:,} nodes: {counts['done']:,} done, {counts['submitted']:,} "
+        f"submitted, {counts['failed']:,} failed."
     ]
     ids = list(dags.order_by("pk").values_list("pk", flat=True)[: _LOOKED_INTO + 1])
     if len(ids) <= _LOOKED_INTO:

@@ -143,8 +143,8 @@ NODE_ACTIONS = {
 
 def find_on_page(name: str) -> NodeAction | None:
     """Action on pages by name."""
-    found = NODE_ACTIONS.get(name)
-    return found if found and found.action.page else None
+    action = NODE_ACTIONS.get(name)
+    return action if action and action.action.page else None
 
 
 def actions_on_nodes(user: User, dag: Dag) -> list[NodeAction]:

@@ -27,8 +27,8 @@ def holds(condition: Q, row: Model) -> bool:
 
     It may compare columns of the row by equality, `in` and `isnull`. Raises ValueError for others.
     """
-    found = (_holds_part(part, row) for part in condition.children)
-    is_true = all(found) if condition.connector == Q.AND else any(found)
+    parts = (_holds_part(part, row) for part in condition.children)
+    is_true = all(parts) if condition.connector == Q.AND else any(parts)
     return is_true != condition.negated
 
 
@@ -38,10 +38,10 @@ def _holds_part(part: Any, row: Model) -> bool:
     if not isinstance(part, tuple):
         raise ValueError(f"{part} is no comparison of a column")
     column, _, test = part[0].partition("__")
-    found = row._meta.get_field(column)
-    if not isinstance(found, Field):
+    field = row._meta.get_field(column)
+    if not isinstance(field, Field):
         raise ValueError(f"{column} is no column")
-    value = getattr(row, found.attname)
+    value = getattr(row, field.attname)
     if test == "isnull":
         return bool((value is None) == part[1])
     if test == "in":

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from django.db.models import QuerySet
 
@@ -58,12 +57,11 @@ def item_lines(operation: BulkOperation, items: Sequence[BulkItem]) -> list[Item
     kind = find_kind(operation.list_name)
     columns = ("pk", kind.label, "state") if kind.label != "pk" else ("pk", "pk", "state")
     objects = kind.model._default_manager.filter(pk__in=[item.object_id for item in items])
-    found: dict[int, tuple[Any, str]] = {
-        pk: (label, state) for pk, label, state in objects.order_by().values_list(*columns)
-    }
-    gone = ("", "")
+    rows = list(objects.order_by().values_list(*columns))
+    labels = {pk: str(label) for pk, label, _ in rows}
+    states = {pk: state for pk, _, state in rows}
     return [
-        ItemLine(item, str(found.get(item.object_id, gone)[0]), found.get(item.object_id, gone)[1])
+        ItemLine(item, labels.get(item.object_id, ""), states.get(item.object_id, ""))
         for item in items
     ]
 

@@ -266,8 +266,8 @@ def _skip_unmatched(operation: BulkOperation, matching: QuerySet[Any] | None) ->
             return
         fits = Exists(matching.order_by().filter(pk=OuterRef("object_id")))
         pending = BulkItem.objects.filter(operation=locked, outcome=Outcome.PENDING)
-        gone = pending.filter(~fits)
-        count = gone.update(outcome=Outcome.SKIPPED, reason=NO_MATCH)
+        unmatched = pending.filter(~fits)
+        count = unmatched.update(outcome=Outcome.SKIPPED, reason=NO_MATCH)
         BulkOperation.objects.filter(pk=locked.pk).update(skipped_count=F("skipped_count") + count)
 
 

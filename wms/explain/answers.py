@@ -257,8 +257,8 @@ def answer_for_site(
     before = explain_site(offers[0], requests, now, bounds=BOUNDS)
     after = None
     if changes.dag or changes.sites:
-        given = checked(changes.dag, "dag")
-        changed = [with_changes(request, given) for request in requests]
+        dag_changes = checked(changes.dag, "dag")
+        changed = [with_changes(request, dag_changes) for request in requests]
         offer = changed_offers(offers, changes, changed)[0]
         after = explain_site(offer, changed, now, bounds=BOUNDS)
         after = replace(after, unseen=after.unseen + left_out)
@@ -279,13 +279,13 @@ def _limited_by_ads(requests: Sequence[Request]) -> list[Request]:
     return kept
 
 
-def _site_summary(standing: Standing, found: SiteExplanation) -> str:
+def _site_summary(standing: Standing, explanation: SiteExplanation) -> str:
     state = f"The site is {standing.reason}." if standing.kind else "The site takes DAGs."
-    unseen = f" {found.unseen} more were not looked at." if found.unseen else ""
-    if not found.dags:
+    unseen = f" {explanation.unseen} more were not looked at." if explanation.unseen else ""
+    if not explanation.dags:
         return f"{state}{unseen or ' No DAG is idle.'}"
-    counts = "; ".join(f"{count} {stand.value}" for stand, count in found.stands.items())
-    return f"{state} Of {found.dags} idle DAGs: {counts}.{unseen}"
+    counts = "; ".join(f"{count} {stand.value}" for stand, count in explanation.stands.items())
+    return f"{state} Of {explanation.dags} idle DAGs: {counts}.{unseen}"
 
 
 def _answer(request: Request, changes: Changes, now: datetime) -> DagAnswer:

@@ -169,7 +169,7 @@ class Projection:
         if action is EventAction.ERROR:
             return
         if kind is EventKind.SUBMIT:
-            # Even one that comes after the job's end tells which node the job is of.
+            # Even a submit event after the job's end has the name of its node.
             self._submit(event, view, process, is_used=action is not EventAction.IGNORE)
         elif action is not EventAction.IGNORE and kind is EventKind.EXECUTE:
             _enter(view, process, _RUNNING)
@@ -210,7 +210,7 @@ class Projection:
         if code:
             row.failed += 1
             if not row.code:
-                # Equal reasons of many nodes are told to them at once.
+                # Steps with equal reasons are applied together.
                 of = f"job {event.job}: " if event.process > 0 else ""
                 row.code, row.reason = code, f"{of}{reason}"
         self._finish_if_ended(row)
@@ -270,8 +270,8 @@ class Projection:
             # Nothing could be submitted, or PRE had failed.
             self._step("start post", node, is_unsubmitted=True)
         if node.state != NodeState.POST_RUNNING:
-            told = f"the POST script of node {node.name} ended while the node was {node.state}"
-            self.warnings.append(told)
+            warning = f"the POST script of node {node.name} ended while the node was {node.state}"
+            self.warnings.append(warning)
             return
         code = NO_CODE if event.code is None else event.code
         reason = f"POST script: {_words(code)}" if code else ""
@@ -280,8 +280,8 @@ class Projection:
     def _pre_skip(self, event: LogEvent) -> None:
         node = self.nodes.get(event.node_name)
         if node is None or node.state not in _NOT_BEGUN:
-            told = f"node {event.node_name} was skipped by its PRE script"
-            self.warnings.append(f"{told} while {node.state if node else 'not in the DAG'}")
+            skipped = f"node {event.node_name} was skipped by its PRE script"
+            self.warnings.append(f"{skipped} while {node.state if node else 'not in the DAG'}")
             return
         self._step("skip", node, "PRE_SKIP", is_unsubmitted=True)
 

@@ -137,15 +137,15 @@ class Neighbourhood:
 
 def neighbours_of(drawing: Drawing, node: int, *, depth: int, limit: int) -> Neighbourhood:
     """Ancestors and descendants of a node within `depth` steps, the nearest first."""
-    found, is_cut = {node: None}, False
+    neighbours, is_cut = {node: None}, False
     for ends in ((drawing.children, drawing.parents), (drawing.parents, drawing.children)):
         frontier: Collection[int] = {node}
         for _ in range(depth):
             near = {
                 there for here, there in zip(*ends, strict=True) if here in frontier
-            } - found.keys()
-            is_cut = is_cut or len(found) + len(near) > limit
-            frontier = sorted(near)[: max(limit - len(found), 0)]
-            found |= dict.fromkeys(frontier)
+            } - neighbours.keys()
+            is_cut = is_cut or len(neighbours) + len(near) > limit
+            frontier = sorted(near)[: max(limit - len(neighbours), 0)]
+            neighbours |= dict.fromkeys(frontier)
             frontier = set(frontier)
-    return Neighbourhood(list(found), is_cut)
+    return Neighbourhood(list(neighbours), is_cut)

@@ -51,9 +51,9 @@ def find_node(user: User, dag_id: int, node_id: int) -> Node:
 def parents_and_children(node: Node) -> tuple[Neighbours, Neighbours]:
     """Parents and children of a node; one query for up to 100."""
     above, below = Edge.objects.filter(child=node), Edge.objects.filter(parent=node)
-    found = _nearest(above, "parent").union(_nearest(below, "child"), all=True)
+    edge_rows = _nearest(above, "parent").union(_nearest(below, "child"), all=True)
     rows: dict[str, list[tuple[Any, ...]]] = defaultdict(list)
-    for end, _, *row in sorted(found):
+    for end, _, *row in sorted(edge_rows):
         rows[end].append(tuple(row))
     return _neighbours(above, rows["parent"]), _neighbours(below, rows["child"])
 

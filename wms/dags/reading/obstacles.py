@@ -81,17 +81,17 @@ def obstacles_of(node: Node, *, now: datetime) -> list[Obstacle]:
         return _failed_ancestors(node)
     if node.state in (NodeState.DONE, NodeState.FAILED):
         return []
-    found = _dag_obstacles(dag)
+    obstacles = _dag_obstacles(dag)
     match node.state:
         case NodeState.WAITING:
-            found += _obstacles_before_ready(node)
+            obstacles += _obstacles_before_ready(node)
         case NodeState.READY:
-            found += _obstacles_before_submission(node)
+            obstacles += _obstacles_before_submission(node)
         case NodeState.SUBMITTED:
-            found += _submitted_obstacles(node)
+            obstacles += _submitted_obstacles(node)
         case _:
-            found += _script_obstacles(node, now)
-    return found
+            obstacles += _script_obstacles(node, now)
+    return obstacles
 
 
 def _dag_obstacles(dag: Dag) -> list[Obstacle]:
@@ -128,17 +128,17 @@ def _obstacles_before_submission(node: Node) -> list[Obstacle]:
     room = room_now(dag) if node.kind in COUNTED_KINDS else None
     if room is None:
         return [Obstacle("turn", "it is about to be submitted")]
-    found = []
+    obstacles = []
     if room.nodes == 0 and (node.kind != NodeKind.DATA or room.data_nodes == 0):
-        found.append(Obstacle("limit", room.reason))
+        obstacles.append(Obstacle("limit", room.reason))
     if node.category in room.categories and not room.categories[node.category]:
-        found.append(Obstacle("category", room.reasons[node.category]))
+        obstacles.append(Obstacle("category", room.reasons[node.category]))
     before = _ready_before(node)
-    if before and not found:
-        found.append(
+    if before and not obstacles:
+        obstacles.append(
             Obstacle("turn", f"{before} ready node{'' if before == 1 else 's'} come first")
         )
-    return found or [Obstacle("turn", "it is about to be submitted")]
+    return obstacles or [Obstacle("turn", "it is about to be submitted")]
 
 
 def _ready_before(node: Node) -> int:

@@ -123,9 +123,9 @@ def attention_and_running(
     needy = plain.filter(needs).order_by("-state_since", "-pk").values("pk")[:limit]
     running = plain.filter(state=DagState.RUNNING).order_by("-pk").values("pk")[:limit]
     annotated = dags.annotate(is_needy=ExpressionWrapper(needs, BooleanField()))
-    found = annotated.filter(Q(pk__in=needy) | Q(pk__in=running)).order_by("-state_since", "-pk")
-    of_needy: list[Dag] = [dag for dag in found if dag.is_needy]
-    of_running: list[Dag] = [dag for dag in found if dag.state == DagState.RUNNING]
+    chosen = annotated.filter(Q(pk__in=needy) | Q(pk__in=running)).order_by("-state_since", "-pk")
+    of_needy: list[Dag] = [dag for dag in chosen if dag.is_needy]
+    of_running: list[Dag] = [dag for dag in chosen if dag.state == DagState.RUNNING]
     return of_needy[:limit], sorted(of_running, key=lambda dag: -dag.pk)[:limit]
 
 
@@ -154,8 +154,8 @@ def nodes_of_jobs(jobs: Collection[Job]) -> dict[int, Node]:
     clusters = {job.pk: job.cluster_id or job.pk for job in jobs if dag_id_of(job)}
     nodes = Node.objects.filter(job_id__in=set(clusters.values())).select_related("dag")
     columns = ("name", "ordinal", "job_id", "dag__name", "dag__state")
-    found = {node.job_id: node for node in nodes.only(*columns)}
-    return {pk: found[first] for pk, first in clusters.items() if first in found}
+    by_job = {node.job_id: node for node in nodes.only(*columns)}
+    return {pk: by_job[first] for pk, first in clusters.items() if first in by_job}
 
 
 def dags_of_jobs(jobs: Collection[Job]) -> dict[int, Dag]:

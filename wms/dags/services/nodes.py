@@ -164,17 +164,17 @@ def mark_provisioned(dag_id: int, names: Collection[str], *, actor: Actor, reaso
         nodes = Node.objects.filter(
             dag=dag, name__in=names, kind=NodeKind.PROVISIONER, state=NodeState.SUBMITTED
         ).select_related("work")
-        found = {node.name: node for node in nodes}
+        provisioners = {node.name: node for node in nodes}
         faults = [
             Finding(f"{name} is no provisioner that runs", field="nodes")
             for name in dict.fromkeys(names)
-            if name not in found
+            if name not in provisioners
         ]
         if faults:
             raise InvalidInput(faults[:200])
-        note_provisioned(dag, found.values())
+        note_provisioned(dag, provisioners.values())
         _audit("tell node provisioned", dag, names, actor, reason)
-        return Applied([node.pk for node in found.values()])
+        return Applied([node.pk for node in provisioners.values()])
 
 
 @contextmanager

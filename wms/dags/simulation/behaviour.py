@@ -69,10 +69,10 @@ class Behaviour:
 
     def result(self, component: str, run: int, process: int = 0) -> Result:
         """Result of a run of a component; runs count from 0."""
-        given = self.results.get(component)
-        if not given:
+        entries = self.results.get(component)
+        if not entries:
             return SUCCESS
-        result = given[min(run, len(given) - 1)]
+        result = entries[min(run, len(entries) - 1)]
         if isinstance(result, list):
             result = result[min(process, len(result) - 1)] if result else 0
         return read_result(result)

@@ -175,10 +175,10 @@ def _spans(outcome: Outcome) -> dict[str, Span]:
 
 def _unknown_names(outcome: Outcome, settings: DryRunSettings) -> list[Finding]:
     names = {node.name for node in outcome.nodes}
-    given = node_names_in([*settings.behaviour.results, *settings.behaviour.durations_s])
+    named = node_names_in([*settings.behaviour.results, *settings.behaviour.durations_s])
     return [
         Finding(f"there is no node {name}: what is said of it has no effect", field="behaviour")
-        for name in dict.fromkeys(given)
+        for name in dict.fromkeys(named)
         if name not in names
     ]
 
