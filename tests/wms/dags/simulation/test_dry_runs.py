@@ -188,12 +188,12 @@ def test_the_report_shows_nodes_times_and_the_critical_path(try_out: Try):
     text = text_report(try_out(DIAMOND, B=[1, 0], duration={"*": 60}), "my.dag")
 
     lines = text.splitlines()
-    assert "my.dag: failed, exit code 1" in lines[0]
+    assert lines[0].startswith("my.dag: failed")
     assert "A     done    1                       0:00:00  0:01:00" in lines
     assert "0:02:00" in text
     assert "0:03:00" in text
     assert "critical path:\n  A: 0:01:00\n  " in text
-    assert "never ran: 1\n  D (futile): " in text
+    assert "  D (futile): " in text
     assert "my.dag.rescue001" in lines[-1]
 
 
