@@ -41,7 +41,7 @@ from wms.dags.reading.selectors import find_dag
 from wms.dags.states import DAG_TERMINAL, DagState
 from wms.explain.needs import NeedsExplanation, explain_needs
 from wms.explain.queue_changes import SiteJobs, changed_needs, jobs_for_site, queue_changes
-from wms.explain.what_if import Changes, changed_offers, checked
+from wms.explain.what_if import WhatIfChanges, changed_offers, checked
 from wms.jobs.models import Job
 from wms.jobs.selectors import find_job
 from wms.jobs.states import TERMINAL, WITH_PILOT, JobState
@@ -142,12 +142,12 @@ def _in_heavy_place(answer: Callable[_Arguments, _Answer]) -> Callable[_Argument
 
 @_in_heavy_place
 def answer_for_dag(
-    user: User, dag_id: int, *, now: datetime, changes: Changes | None = None
+    user: User, dag_id: int, *, now: datetime, changes: WhatIfChanges | None = None
 ) -> DagAnswer:
     """Answer why a DAG has no site. Raises NotFound, and InvalidInput for faulty changes."""
     dag = find_dag(user, dag_id)
     (request,) = demand.requests_of(Dag.objects.filter(pk=dag.pk))
-    answer = _answer(request, changes or Changes(), now)
+    answer = _answer(request, changes or WhatIfChanges(), now)
     verdict, summary = _verdict_by_state(dag, answer)
     avoided = _avoided_sites(request, now)
     if dag.state == DagState.IDLE:
@@ -158,7 +158,7 @@ def answer_for_dag(
 
 @_in_heavy_place
 def answer_for_ad(
-    user: User, text: str, *, now: datetime, changes: Changes | None = None
+    user: User, text: str, *, now: datetime, changes: WhatIfChanges | None = None
 ) -> DagAnswer:
     """Answer for an idle DAG of the user that had this ad. Raises InvalidInput."""
     try:
@@ -172,17 +172,17 @@ def answer_for_ad(
         values={"MyType": "Job", "TargetType": "Machine", "Owner": user.username},
         submitter=demand.submitter_key(user.pk, None),
     )
-    return _answer(request, changes or Changes(), now)
+    return _answer(request, changes or WhatIfChanges(), now)
 
 
 def answer_for_job(
-    user: User, job_id: int, *, now: datetime, changes: Changes | None = None
+    user: User, job_id: int, *, now: datetime, changes: WhatIfChanges | None = None
 ) -> JobAnswer:
     """Answer why a job does not run. Raises NotFound, and InvalidInput for faulty changes."""
     job = find_job(user, job_id)
     if job.state == JobState.WAITING:
         needs = Needs.from_dict(job.needs)
-        before, after = _needs_explained(needs, changes or Changes(), now)
+        before, after = _needs_explained(needs, changes or WhatIfChanges(), now)
         summary = f"{before.summary}{_avoided_hosts_sentence(job)}"
         return JobAnswer(before.verdict, summary, before, after)
     return _answer_by_state(job)
@@ -198,7 +198,7 @@ def _avoided_hosts_sentence(job: Job) -> str:
 
 
 def _needs_explained(
-    needs: Needs, changes: Changes, now: datetime
+    needs: Needs, changes: WhatIfChanges, now: datetime
 ) -> tuple[NeedsExplanation, NeedsExplanation | None]:
     """Explanations of the needs as they are, and with the changes if there are any."""
     before = explain_needs(needs, now=now)
@@ -218,7 +218,7 @@ def _answer_by_state(job: Job) -> JobAnswer:
 
 
 def answer_for_task_queue(
-    user: User, task_queue_id: int, *, now: datetime, changes: Changes | None = None
+    user: User, task_queue_id: int, *, now: datetime, changes: WhatIfChanges | None = None
 ) -> JobAnswer:
     """Answer why the jobs of a TaskQueue wait. Raises NotFound, InvalidInput for faulty changes."""
     queue = find_task_queue(user, task_queue_id)
@@ -226,10 +226,10 @@ def answer_for_task_queue(
 
 
 def answer_for_demand(
-    needs: Needs, waiting_jobs: int, *, now: datetime, changes: Changes | None = None
+    needs: Needs, waiting_jobs: int, *, now: datetime, changes: WhatIfChanges | None = None
 ) -> JobAnswer:
     """Answer why this number of jobs with these needs wait. Raises InvalidInput."""
-    before, after = _needs_explained(needs, changes or Changes(), now)
+    before, after = _needs_explained(needs, changes or WhatIfChanges(), now)
     if not waiting_jobs:
         return JobAnswer(MatchVerdict.ENDED, "No job waits in this TaskQueue.", before, after)
     jobs = "1 job waits" if waiting_jobs == 1 else f"{waiting_jobs} jobs wait"
@@ -238,14 +238,14 @@ def answer_for_demand(
 
 @_in_heavy_place
 def answer_for_site(
-    user: User, name: str, *, now: datetime, changes: Changes | None = None
+    user: User, name: str, *, now: datetime, changes: WhatIfChanges | None = None
 ) -> SiteAnswer:
     """Answer which idle DAGs a site would take now. Raises NotFound and InvalidInput."""
     site = visible_sites(user).filter(name=name).first()
     if site is None:
         raise NotFound(f"There is no site {name!r}.")
     standing = standings(now)[site.pk]
-    changes = changes or Changes()
+    changes = changes or WhatIfChanges()
     jobs, jobs_after = jobs_for_site(user, site.pk, queue_changes(changes.queues))
     offers = [offer for offer in read_offers(now) if offer.site_id == site.pk]
     if not offers:
@@ -288,7 +288,7 @@ def _site_summary(standing: Standing, explanation: SiteExplanation) -> str:
     return f"{state} Of {explanation.dags} idle DAGs: {counts}.{unseen}"
 
 
-def _answer(request: Request, changes: Changes, now: datetime) -> DagAnswer:
+def _answer(request: Request, changes: WhatIfChanges, now: datetime) -> DagAnswer:
     offers = read_offers(now)
     before = _explained(request, offers, now)
     after = None

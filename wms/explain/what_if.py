@@ -18,7 +18,7 @@ from wms.core.errors import Finding, InvalidInput
 
 
 @dataclass(frozen=True, slots=True)
-class Changes:
+class WhatIfChanges:
     """What-if changes: attributes of the DAG, and of sites by name, as expressions.
 
     An empty expression removes an attribute. `needs` are changed needs of jobs, `queues` changed
@@ -48,7 +48,7 @@ def checked(expressions: Mapping[str, str], field_name: str) -> dict[str, str]:
 
 
 def changed_offers(
-    offers: Sequence[Offer], changes: Changes, requests: Iterable[Request]
+    offers: Sequence[Offer], changes: WhatIfChanges, requests: Iterable[Request]
 ) -> list[Offer]:
     """Offers with the changes; `requests` have theirs already. Raises InvalidInput."""
     unknown = sorted(set(changes.sites) - {offer.name for offer in offers})

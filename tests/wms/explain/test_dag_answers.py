@@ -30,7 +30,7 @@ from wms.explain.answers import (
     answer_for_site,
     answer_for_task_queue,
 )
-from wms.explain.what_if import Changes
+from wms.explain.what_if import WhatIfChanges
 from wms.sites.ads import publish_ads
 
 NODE = "JOB A step.sub"
@@ -135,8 +135,8 @@ def test_what_if_shows_counts_before_and_after_and_writes_nothing(
     dag = match(submit(NODE, **wanting("requirements = TARGET.Memory >= 8192")))
     before = list(Dag.objects.filter(pk=dag.pk).values())
 
-    of_dag = Changes(dag={"requirements": "TARGET.Memory >= 4096"})
-    of_site = Changes(sites={"site-a": {"Memory": "9000"}})
+    of_dag = WhatIfChanges(dag={"requirements": "TARGET.Memory >= 4096"})
+    of_site = WhatIfChanges(sites={"site-a": {"Memory": "9000"}})
 
     for changes in (of_dag, of_site):
         answer = answer_for_dag(alice, dag.pk, now=NOW, changes=changes)
@@ -148,13 +148,13 @@ def test_what_if_shows_counts_before_and_after_and_writes_nothing(
 @pytest.mark.parametrize(
     ("changes", "field", "fact"),
     [
-        (Changes(dag={"Requirements": "((("}), "dag", "Requirements"),
-        (Changes(sites={"nowhere": {"Memory": "1"}}), "sites", "nowhere"),
-        (Changes(dag={"Rank": 'eval("1")'}), "dag", "eval"),
+        (WhatIfChanges(dag={"Requirements": "((("}), "dag", "Requirements"),
+        (WhatIfChanges(sites={"nowhere": {"Memory": "1"}}), "sites", "nowhere"),
+        (WhatIfChanges(dag={"Rank": 'eval("1")'}), "dag", "eval"),
     ],
 )
 def test_changes_at_fault_are_refused(
-    submit, make_site, alice: User, changes: Changes, field: str, fact: str
+    submit, make_site, alice: User, changes: WhatIfChanges, field: str, fact: str
 ) -> None:
     make_site("site-a")
     dag = match(submit(NODE))
@@ -169,11 +169,11 @@ def test_changes_at_fault_are_refused(
 @pytest.mark.parametrize(
     ("changes", "field"),
     [
-        (Changes(dag={"A": "MY.B", "B": "MY.A"}), "dag"),
-        (Changes(dag={f"A{n}": f"A{n + 1} + A{n + 1}" for n in range(40)}), "dag"),
-        (Changes(sites={"site-a": {"A": "MY.B", "B": "MY.A"}}), "sites"),
+        (WhatIfChanges(dag={"A": "MY.B", "B": "MY.A"}), "dag"),
+        (WhatIfChanges(dag={f"A{n}": f"A{n + 1} + A{n + 1}" for n in range(40)}), "dag"),
+        (WhatIfChanges(sites={"site-a": {"A": "MY.B", "B": "MY.A"}}), "sites"),
         (
-            Changes(
+            WhatIfChanges(
                 dag={"Rank": "+".join(["TARGET.Many"] * 400), "X": '"' + "x" * 1000 + '"'},
                 sites={"site-a": {"Many": "strcat(TARGET.X, TARGET.X)"}},
             ),
@@ -182,7 +182,7 @@ def test_changes_at_fault_are_refused(
     ],
 )
 def test_changes_that_cost_too_much_together_are_refused(
-    submit, make_site, alice: User, changes: Changes, field: str
+    submit, make_site, alice: User, changes: WhatIfChanges, field: str
 ) -> None:
     make_site("site-a")
     publish_ads({}, now=NOW)
@@ -215,7 +215,7 @@ def test_a_site_is_explained_by_the_idle_dags(submit, make_site, alice: User) ->
     submit(NODE, **wanting('requirements = TARGET.Name == "elsewhere"'))
 
     answer = answer_for_site(
-        alice, "site-a", now=NOW, changes=Changes(sites={"site-a": {"MaxMatches": "2"}})
+        alice, "site-a", now=NOW, changes=WhatIfChanges(sites={"site-a": {"MaxMatches": "2"}})
     )
 
     assert answer.explanation.stands == {SiteStanding.FULL: 1, SiteStanding.REFUSED_BY_DAG: 1}

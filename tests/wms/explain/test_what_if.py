@@ -12,7 +12,7 @@ from tests.matching.matchmaking import NOW, dag_ads, match, offer, request, site
 from wms.core.models import User
 from wms.dags.models import Dag
 from wms.explain.answers import answer_for_dag, answer_for_site
-from wms.explain.what_if import Changes, changed_offers
+from wms.explain.what_if import WhatIfChanges, changed_offers
 from wms.sites.ads import publish_ads
 from wms.sites.models import Site
 
@@ -28,7 +28,7 @@ def test_a_what_if_that_changes_nothing_is_the_explanation(
     sites: list[tuple[int, int, dict[str, str]]], wish: dict[str, str]
 ) -> None:
     asking, offers = request(1, **wish), _offers(sites)
-    same = Changes(
+    same = WhatIfChanges(
         dag=wish,
         sites={each.name: {name: str(each.ad.lookup(name)) for name in each.ad} for each in offers},
     )
@@ -48,7 +48,7 @@ def test_a_changed_dag_would_match_exactly_if_the_negotiator_matches_it_so(
     change: dict[str, str],
     site_change: dict[str, str],
 ) -> None:
-    changes = Changes(dag=change, sites={"s0": site_change})
+    changes = WhatIfChanges(dag=change, sites={"s0": site_change})
     changed = with_changes(request(1, **wish), changes.dag)
     tried = changed_offers(_offers(sites), changes, [changed])
 
@@ -63,7 +63,7 @@ def test_an_answer_without_changes_has_no_after(submit, make_site, alice: User) 
     publish_ads({}, now=NOW)
 
     plain = answer_for_dag(alice, dag.pk, now=NOW)
-    unchanged = answer_for_dag(alice, dag.pk, now=NOW, changes=Changes())
+    unchanged = answer_for_dag(alice, dag.pk, now=NOW, changes=WhatIfChanges())
 
     assert unchanged == plain
     assert plain.after is None
@@ -76,7 +76,7 @@ def test_a_tried_limit_of_a_site_takes_what_the_written_one_takes(
     site = make_site("site-a", max_matches=0)
     dag: Dag = submit("JOB A step.sub")
     publish_ads({}, now=NOW)
-    changes = Changes(sites={"site-a": {"MaxMatches": "2"}})
+    changes = WhatIfChanges(sites={"site-a": {"MaxMatches": "2"}})
 
     tried = answer_for_dag(alice, dag.pk, now=NOW, changes=changes)
     assert Site.objects.get().max_matches == 0

@@ -90,7 +90,7 @@ class ClusterView:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class NodeStep:
     """Event of a node's state machine. `is_unsubmitted`: the node was never submitted."""
 
     event: str
@@ -116,7 +116,7 @@ class Projection:
     clusters: dict[ClusterKey, ClusterView]
     allow: int
     is_aside: bool = False
-    steps: list[Step] = field(default_factory=list)
+    steps: list[NodeStep] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     #: Why no further event can be applied.
     fault: str = ""
@@ -244,7 +244,7 @@ class Projection:
     def _step(
         self, event: str, node: FollowedNode, reason: str = "", *, is_unsubmitted: bool = False
     ) -> None:
-        self.steps.append(Step(event, node, reason, is_unsubmitted))
+        self.steps.append(NodeStep(event, node, reason, is_unsubmitted))
         node.state = _STATES[event].value
 
     def _phase(self, event: LogEvent) -> None:

@@ -17,7 +17,7 @@ from wms.dags.engine.ending import (
 from wms.dags.engine.round import Round
 from wms.dags.engine.settling import finish
 from wms.dags.engine.sql import NEXT_RETRY
-from wms.dags.follow.projection import Step
+from wms.dags.follow.projection import NodeStep
 from wms.dags.models import Edge, Node
 from wms.dags.states import (
     COUNTED_KINDS,
@@ -30,7 +30,7 @@ from wms.dags.states import (
 )
 
 
-def apply_steps(round_: Round, steps: Sequence[Step]) -> str:
+def apply_steps(round_: Round, steps: Sequence[NodeStep]) -> str:
     """Apply the steps to the nodes, in large sets. Returns the fault, or an empty text."""
     for wave in _waves(steps, _parents(steps)):
         fault = _carry_out(round_, wave)
@@ -39,12 +39,12 @@ def apply_steps(round_: Round, steps: Sequence[Step]) -> str:
     return ""
 
 
-def _waves(steps: Iterable[Step], parents: Mapping[int, Sequence[int]]) -> list[list[Step]]:
+def _waves(steps: Iterable[NodeStep], parents: Mapping[int, Sequence[int]]) -> list[list[NodeStep]]:
     """Ordered sets of steps, each with at most one step of a node.
 
     In a set, submitted nodes end first; their children may begin in the same set.
     """
-    waves: list[list[Step]] = []
+    waves: list[list[NodeStep]] = []
     last: dict[int, int] = {}
     #: First set in which the children of an ended node may begin.
     first_child_wave: dict[int, int] = {}
@@ -63,11 +63,11 @@ def _waves(steps: Iterable[Step], parents: Mapping[int, Sequence[int]]) -> list[
     return waves
 
 
-def _begins(step: Step) -> bool:
+def _begins(step: NodeStep) -> bool:
     return step.event == "submit" or step.is_unsubmitted
 
 
-def _parents(steps: Iterable[Step]) -> dict[int, list[int]]:
+def _parents(steps: Iterable[NodeStep]) -> dict[int, list[int]]:
     """Parents, by node, that have steps themselves; of nodes that begin in these steps."""
     beginning = {step.node.id for step in steps if _begins(step)}
     arcs = Edge.objects.filter(
@@ -79,15 +79,15 @@ def _parents(steps: Iterable[Step]) -> dict[int, list[int]]:
     return parents
 
 
-def _carry_out(round_: Round, steps: Iterable[Step]) -> str:
-    ending: dict[tuple[str, str], list[Step]] = defaultdict(list)
-    beginning: dict[tuple[str, str], list[Step]] = defaultdict(list)
+def _carry_out(round_: Round, steps: Iterable[NodeStep]) -> str:
+    ending: dict[tuple[str, str], list[NodeStep]] = defaultdict(list)
+    beginning: dict[tuple[str, str], list[NodeStep]] = defaultdict(list)
     for step in steps:
         (beginning if _begins(step) else ending)[step.event, step.reason].append(step)
     return _apply_sets(round_, ending) or _apply_sets(round_, beginning)
 
 
-def _apply_sets(round_: Round, sets: Mapping[tuple[str, str], Sequence[Step]]) -> str:
+def _apply_sets(round_: Round, sets: Mapping[tuple[str, str], Sequence[NodeStep]]) -> str:
     ended: dict[str, list[int]] = defaultdict(list)
     for (event, reason), steps in sets.items():
         moved = _move(round_, event, steps, reason)
@@ -98,7 +98,7 @@ def _apply_sets(round_: Round, sets: Mapping[tuple[str, str], Sequence[Step]]) -
     return ""
 
 
-def _move(round_: Round, event: str, steps: Sequence[Step], reason: str) -> list[int]:
+def _move(round_: Round, event: str, steps: Sequence[NodeStep], reason: str) -> list[int]:
     ids = [step.node.id for step in steps]
     if event == "retry":
         return round_.move(
@@ -117,7 +117,7 @@ def _move(round_: Round, event: str, steps: Sequence[Step], reason: str) -> list
     return round_.move(event, ids, reason=reason)
 
 
-def _fault(steps: Sequence[Step], moved: Sequence[int]) -> str:
+def _fault(steps: Sequence[NodeStep], moved: Sequence[int]) -> str:
     known = set(moved)
     first = next(step.node for step in steps if step.node.id not in known)
     state = Node.objects.values_list("state", flat=True).get(pk=first.id)

@@ -89,7 +89,7 @@ class OwnStates:
 
 
 @dataclass(frozen=True, slots=True)
-class Changes:
+class StateChanges:
     """Changed states by node number in the drawing; None for too many."""
 
     version: Version
@@ -146,7 +146,7 @@ def with_jobs(dag: Dag, drawing: Drawing, version: Version, own: OwnStates) -> S
     return States(version, bytes(codes), own.counts)
 
 
-def changes_since(dag: Dag, drawing: Drawing, known: Version) -> Changes:
+def changes_since(dag: Dag, drawing: Drawing, known: Version) -> StateChanges:
     """States that differ from those of a version, and perhaps some that do not."""
     version = version_of(dag)
     events = NodeEvent.objects.filter(dag=dag, pk__gt=known.event_id).order_by()
@@ -156,7 +156,7 @@ def changes_since(dag: Dag, drawing: Drawing, known: Version) -> Changes:
         alive.filter(state_since__gte=known.seen_at - _OVERLAP)[: MAX_CHANGES + 1]
     )
     if len(moved) > MAX_CHANGES or len(first_jobs) > MAX_CHANGES:
-        return Changes(version, None)
+        return StateChanges(version, None)
     rows = Node.objects.filter(Q(pk__in=moved) | Q(job_id__in=first_jobs), dag=dag)
     states = {pk: (state, job) for pk, state, job in rows.values_list("pk", "state", "job_id")}
     under_way = {
@@ -170,7 +170,7 @@ def changes_since(dag: Dag, drawing: Drawing, known: Version) -> Changes:
         if index is not None:
             code = DRAWN.index(state)
             codes[index] = job_codes.get(pk, code) if code == _SUBMITTED else code
-    return Changes(version, codes)
+    return StateChanges(version, codes)
 
 
 def _first_jobs(jobs: QuerySet[Job]) -> set[int]:

@@ -21,7 +21,7 @@ _KINDS = frozenset({"pre", "post", "hold", TRANSFER})
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class RunResult:
     """Result of one run of a component: exit code, signal (negative), or removed from the queue.
 
     `is_held`: it is put on hold when it starts for the first time. `is_ready`: a provisioner
@@ -39,7 +39,7 @@ class Result:
         return -self.code if self.code < 0 else None
 
 
-SUCCESS = Result()
+SUCCESS = RunResult()
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class Behaviour:
     #: Provisioners report that they are ready, services run as long as the DAG.
     is_cooperative: bool = False
 
-    def result(self, component: str, run: int, process: int = 0) -> Result:
+    def result(self, component: str, run: int, process: int = 0) -> RunResult:
         """Result of a run of a component; runs count from 0."""
         entries = self.results.get(component)
         if not entries:
@@ -103,17 +103,17 @@ def _duration_keys(name: str, kind: str, run: int) -> Iterator[str]:
         yield component
 
 
-def read_result(value: Any) -> Result:
+def read_result(value: Any) -> RunResult:
     """Result read from its form in JSON: a code, or a word. Raises ValueError."""
     if isinstance(value, int) and not isinstance(value, bool) and -255 <= value <= 255:
-        return Result(value)
+        return RunResult(value)
     if isinstance(value, str):
         word, _, code = value.partition(":")
         if word == "removed" and not code:
-            return Result(is_removed=True)
+            return RunResult(is_removed=True)
         if word in {"hold", "ready"}:
             number = int(code or 0)
-            return Result(number, is_held=word == "hold", is_ready=word == "ready")
+            return RunResult(number, is_held=word == "hold", is_ready=word == "ready")
     raise ValueError(f"a result is a code, 'removed', 'hold:CODE' or 'ready:CODE', not {value!r}")
 
 

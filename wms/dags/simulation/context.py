@@ -13,7 +13,7 @@ from django.db.models import Count, Q
 from wms.core.actors import Actor
 from wms.dags.models import Dag, Node
 from wms.dags.simulation.behaviour import Behaviour
-from wms.dags.simulation.options import Options
+from wms.dags.simulation.options import SimulationOptions
 from wms.dags.simulation.trace import Run, Trace
 from wms.dags.states import NodeKind
 
@@ -54,7 +54,7 @@ class SimulationContext:
 
     dag: Dag
     behaviour: Behaviour
-    options: Options
+    options: SimulationOptions
     began_at: datetime
     now_us: int = 0
     event_queue: EventQueue = field(default_factory=EventQueue)

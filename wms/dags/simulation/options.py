@@ -49,7 +49,7 @@ class Trigger:
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class SimulationOptions:
     """Options of a simulated run.
 
     `slots` limits concurrent jobs, 0 is no limit. `resume_after_s` is counted from a halt.
@@ -65,7 +65,7 @@ class Options:
     slots: int = 0
 
 
-def read_options(given: Mapping[str, Any]) -> Options:
+def read_options(given: Mapping[str, Any]) -> SimulationOptions:
     """Options from an object of a JSON file. Raises InvalidInput with every fault."""
     faults = [
         Finding(fault, field=f"option {name}")
@@ -74,7 +74,7 @@ def read_options(given: Mapping[str, Any]) -> Options:
     ]
     if faults:
         raise InvalidInput(faults)
-    return Options(
+    return SimulationOptions(
         run_options={
             _RUN_OPTIONS[name]: value for name, value in given.items() if name in _RUN_OPTIONS
         },

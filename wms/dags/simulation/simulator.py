@@ -21,7 +21,7 @@ from wms.dags.simulation.backends.script_service import ScriptService
 from wms.dags.simulation.behaviour import Behaviour
 from wms.dags.simulation.context import SimulationContext
 from wms.dags.simulation.inner_dags import InnerDags
-from wms.dags.simulation.options import Options
+from wms.dags.simulation.options import SimulationOptions
 from wms.dags.simulation.outcome import Outcome, outcome_of_run, refused_outcome
 from wms.dags.simulation.testbed import SimulationTestbed
 from wms.dags.simulation.triggers import TriggeredActions
@@ -40,7 +40,7 @@ class _Crash(Exception):
 def simulate_submission(
     request: RunRequest,
     behaviour: Behaviour,
-    options: Options,
+    options: SimulationOptions,
     testbed: SimulationTestbed,
     *,
     available_programs: frozenset[str] | None = None,
@@ -76,7 +76,7 @@ class Simulation:
         self,
         dag: Dag,
         behaviour: Behaviour,
-        options: Options,
+        options: SimulationOptions,
         *,
         began_at: datetime,
         available_programs: frozenset[str] | None,

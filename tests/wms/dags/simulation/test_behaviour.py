@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from wms.core.errors import InvalidInput
 from wms.dags.simulation.behaviour import (
     Behaviour,
-    Result,
+    RunResult,
     node_names_in,
     read_behaviour,
     read_result,
@@ -17,15 +17,15 @@ from wms.dags.simulation.behaviour import (
 @pytest.mark.parametrize(
     ("written", "read"),
     [
-        (0, Result()),
-        (3, Result(3)),
-        (-9, Result(-9)),
-        ("removed", Result(is_removed=True)),
-        ("hold:4", Result(4, is_held=True)),
-        ("ready:0", Result(is_ready=True)),
+        (0, RunResult()),
+        (3, RunResult(3)),
+        (-9, RunResult(-9)),
+        ("removed", RunResult(is_removed=True)),
+        ("hold:4", RunResult(4, is_held=True)),
+        ("ready:0", RunResult(is_ready=True)),
     ],
 )
-def test_a_result_is_read_as_it_is_written(written: object, read: Result):
+def test_a_result_is_read_as_it_is_written(written: object, read: RunResult):
     assert read_result(written) == read
 
 
@@ -43,7 +43,7 @@ def test_the_last_result_repeats(codes: list[int], run: int):
 
 
 def test_what_nothing_was_said_of_succeeds():
-    assert Behaviour().result("A", 3) == Result()
+    assert Behaviour().result("A", 3) == RunResult()
 
 
 def test_a_list_is_of_the_processes_of_one_run():

@@ -3,11 +3,16 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wms.dags.simulation.dry_run.critical_path import PathStep, Span, critical_path
+from wms.dags.simulation.dry_run.critical_path import NodeSpan, PathStep, critical_path
 
 
 def test_the_path_leads_to_the_node_that_ended_last():
-    spans = {"A": Span(0, 10), "B": Span(10, 20), "C": Span(10, 50), "D": Span(50, 60)}
+    spans = {
+        "A": NodeSpan(0, 10),
+        "B": NodeSpan(10, 20),
+        "C": NodeSpan(10, 50),
+        "D": NodeSpan(50, 60),
+    }
     parents = {"B": ["A"], "C": ["A"], "D": ["B", "C"]}
 
     assert critical_path(spans, parents) == [
@@ -18,13 +23,13 @@ def test_the_path_leads_to_the_node_that_ended_last():
 
 
 def test_waiting_behind_the_last_parent_is_told():
-    spans = {"A": Span(0, 10), "B": Span(25, 30)}
+    spans = {"A": NodeSpan(0, 10), "B": NodeSpan(25, 30)}
 
     assert critical_path(spans, {"B": ["A"]}) == [PathStep("A", 10, 0), PathStep("B", 5, 15)]
 
 
 def test_nodes_of_which_nothing_ran_are_passed_over():
-    spans = {"A": Span(0, 10), "C": Span(10, 30)}
+    spans = {"A": NodeSpan(0, 10), "C": NodeSpan(10, 30)}
 
     assert critical_path(spans, {"N": ["A"], "C": ["N"]}) == [
         PathStep("A", 10, 0),
@@ -41,7 +46,7 @@ def test_the_legs_and_their_waits_add_up_to_the_whole_time(steps: list[tuple[int
     """In a chain everything is on the path."""
     spans, now = {}, 0
     for number, (waits, lasts) in enumerate(steps):
-        spans[f"N{number}"] = Span(now + waits, now + waits + lasts)
+        spans[f"N{number}"] = NodeSpan(now + waits, now + waits + lasts)
         now += waits + lasts
     parents = {f"N{number + 1}": [f"N{number}"] for number in range(len(steps) - 1)}
 

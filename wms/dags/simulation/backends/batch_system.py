@@ -14,7 +14,7 @@ from wms.core.actors import Actor
 from wms.dags.models import Node
 from wms.dags.reading.dag_jobs import jobs_of
 from wms.dags.services.nodes import mark_provisioned
-from wms.dags.simulation.behaviour import US_PER_S, Result
+from wms.dags.simulation.behaviour import US_PER_S, RunResult
 from wms.dags.simulation.context import SIMULATION_ACTOR, SimulationContext
 from wms.dags.simulation.trace import Run
 from wms.dags.states import NodeKind
@@ -51,7 +51,7 @@ class _RunningJob:
     """A running job: its run in the trace, the result it will have, and its attempt number."""
 
     run: Run
-    result: Result
+    result: RunResult
     attempt: int
 
 
@@ -179,11 +179,11 @@ class BatchSystem:
         for job in provisioners:
             mark_provisioned(job.dag_id, [job.name], actor=SIMULATION_ACTOR, reason="it says so")
 
-    def _reports_ready(self, job: _WaitingJob, result: Result) -> bool:
+    def _reports_ready(self, job: _WaitingJob, result: RunResult) -> bool:
         behaviour = self._context.behaviour
         return result.is_ready or (behaviour.is_cooperative and job.name not in behaviour.results)
 
-    def _start_run(self, job: _WaitingJob) -> tuple[Result, int | None]:
+    def _start_run(self, job: _WaitingJob) -> tuple[RunResult, int | None]:
         """Trace the start of a job. Returns its result and duration; None: as long as the DAG."""
         context = self._context
         if job.cluster not in self._clusters:

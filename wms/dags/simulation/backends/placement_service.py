@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from wms.dags.models import Node
-from wms.dags.simulation.behaviour import TRANSFER, Result
+from wms.dags.simulation.behaviour import TRANSFER, RunResult
 from wms.dags.simulation.context import SIMULATION_ACTOR, SimulationContext
 from wms.dags.simulation.trace import Run
 from wms.dags.states import NodeState
@@ -81,7 +81,7 @@ class PlacementService:
         )
         return node.name, node.dag_id
 
-    def _end(self, attempt: placement.Started, run: Run, result: Result) -> None:
+    def _end(self, attempt: placement.Started, run: Run, result: RunResult) -> None:
         if self._attempts.get(attempt.request_id) is not run:
             return
         del self._attempts[attempt.request_id]

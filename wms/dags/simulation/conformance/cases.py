@@ -9,7 +9,7 @@ from typing import Any
 
 from wms.core.errors import Finding, InvalidInput
 from wms.dags.simulation.behaviour import Behaviour, read_behaviour
-from wms.dags.simulation.options import Options, read_options
+from wms.dags.simulation.options import SimulationOptions, read_options
 
 #: Name of the DAG file of every case.
 DAG_NAME = "case.dag"
@@ -21,18 +21,18 @@ EXPECTATIONS = frozenset(
         "rescue_file", "files_exist", "file_contains", "json_contains", "error", "error_at",
     }
 )  # fmt: skip
-_STEP_KEYS = frozenset({"behaviour", "duration", "options", "expect", "dag", "files"})
-_CASE_KEYS = _STEP_KEYS | {
+_SUBMISSION_KEYS = frozenset({"behaviour", "duration", "options", "expect", "dag", "files"})
+_CASE_KEYS = _SUBMISSION_KEYS | {
     "name", "group", "importance", "verified", "deviates_23_9_6", "note", "then",
 }  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class Submission:
     """One submission of a case; without `dag` the DAG file of the previous one is used again."""
 
     behaviour: Behaviour
-    options: Options
+    options: SimulationOptions
     expect: Mapping[str, Any]
     dag: str | None = None
     files: Mapping[str, str | None] = field(default_factory=dict)
@@ -43,13 +43,13 @@ class Case:
     """Conformance case: one submission or several in the same workspace."""
 
     name: str
-    steps: Sequence[Step]
+    submissions: Sequence[Submission]
 
     @property
     def may_refuse_cycle(self) -> bool:
         """Whether the DAG may be refused, since it has a cycle."""
         return self.name == "cycle-with-final" or any(
-            step.expect.get("dag_state") == "cycle" for step in self.steps
+            submission.expect.get("dag_state") == "cycle" for submission in self.submissions
         )
 
 
@@ -82,17 +82,17 @@ def _case(entry: dict[str, Any], number: int) -> Case:
     _refuse_unknown(entry, _CASE_KEYS)
     if not isinstance(entry.get("dag"), str):
         raise InvalidInput.of("it has no text of a DAG file", field="dag")
-    first = _step(entry, {})
-    steps = [first, *(_step(each, entry) for each in entry.get("then", []))]
-    return Case(str(entry.get("name", f"case {number}")), steps)
+    first = _submission(entry, {})
+    submissions = [first, *(_submission(each, entry) for each in entry.get("then", []))]
+    return Case(str(entry.get("name", f"case {number}")), submissions)
 
 
-def _step(entry: dict[str, Any], outer: Mapping[str, Any]) -> Step:
+def _submission(entry: dict[str, Any], outer: Mapping[str, Any]) -> Submission:
     if outer:
-        _refuse_unknown(entry, _STEP_KEYS)
+        _refuse_unknown(entry, _SUBMISSION_KEYS)
     expect = entry.get("expect", {})
     _refuse_unknown(expect, EXPECTATIONS, "expect.")
-    return Step(
+    return Submission(
         behaviour=read_behaviour(
             entry.get("behaviour", {}), entry.get("duration", outer.get("duration", {}))
         ),

@@ -11,7 +11,7 @@ from django.db import transaction
 
 from wms.dags.engine.rebuild import rebuild_dag
 from wms.dags.simulation.conformance.case_files import SUPPLIED_PROGRAMS, complete_case_files
-from wms.dags.simulation.conformance.cases import DAG_NAME, Case, Step
+from wms.dags.simulation.conformance.cases import DAG_NAME, Case, Submission
 from wms.dags.simulation.conformance.comparison import Difference, differences
 from wms.dags.simulation.outcome import Outcome
 from wms.dags.simulation.simulator import simulate_submission
@@ -67,12 +67,14 @@ def run_case(case: Case, testbed: SimulationTestbed, *, checks_log: bool = False
 def _differences(case: Case, testbed: SimulationTestbed, *, checks_log: bool) -> list[Difference]:
     all_differences: list[Difference] = []
     run = _CaseRun(case, testbed)
-    for number, step in enumerate(case.steps, start=1):
-        outcome = run.submit(step)
-        step_differences = differences(step.expect, outcome, may_refuse_cycle=case.may_refuse_cycle)
+    for number, submission in enumerate(case.submissions, start=1):
+        outcome = run.submit(submission)
+        new_differences = differences(
+            submission.expect, outcome, may_refuse_cycle=case.may_refuse_cycle
+        )
         if checks_log and outcome.context is not None:
-            step_differences += _log_differences(outcome.context.dag_ids)
-        all_differences += [replace(each, submission=number) for each in step_differences]
+            new_differences += _log_differences(outcome.context.dag_ids)
+        all_differences += [replace(each, submission=number) for each in new_differences]
     return all_differences
 
 
@@ -89,30 +91,30 @@ class _CaseRun:
 
     def __init__(self, case: Case, testbed: SimulationTestbed) -> None:
         self._testbed = testbed
-        self._files: dict[str, str | None] = {DAG_NAME: case.steps[0].dag or ""}
+        self._files: dict[str, str | None] = {DAG_NAME: case.submissions[0].dag or ""}
         self._workspace: Workspace | None = None
         self._stored: Mapping[str, bytes] = {}
 
-    def submit(self, step: Step) -> Outcome:
+    def submit(self, submission: Submission) -> Outcome:
         """Outcome of the next submission.
 
         A faulty submit file is refused at submission here, but cases expect its fault when the node
         is submitted, as with DAGMan. Such files are therefore put in place after the submission.
         """
-        self._files.update(step.files)
-        if step.dag is not None:
-            self._files[DAG_NAME] = step.dag
-        dag_files = [DAG_NAME, *step.options.extra_dags]
+        self._files.update(submission.files)
+        if submission.dag is not None:
+            self._files[DAG_NAME] = submission.dag
+        dag_files = [DAG_NAME, *submission.options.extra_dags]
         files = complete_case_files(dag_files, self._files)
-        outcome = self._submit(step, dag_files, files.contents)
+        outcome = self._submit(submission, dag_files, files.contents)
         faulty = {finding.file for finding in outcome.findings}
         if faulty and faulty <= files.descriptions:
-            outcome = self._submit(step, dag_files, files.contents, late=faulty)
+            outcome = self._submit(submission, dag_files, files.contents, late=faulty)
         return outcome
 
     def _submit(
         self,
-        step: Step,
+        submission: Submission,
         dag_files: list[str],
         files: Mapping[str, bytes],
         late: Collection[str] = (),
@@ -122,13 +124,13 @@ class _CaseRun:
                 workspace=self._put_files(files, late),
                 owner=self._testbed.owner,
                 dag_files=dag_files,
-                options=step.options.run_options,
-                resumption=step.options.resumption,
-                keeps_files=step.options.keeps_files,
+                options=submission.options.run_options,
+                resumption=submission.options.resumption,
+                keeps_files=submission.options.keeps_files,
                 allow_missing_files=True,
             ),
-            step.behaviour,
-            step.options,
+            submission.behaviour,
+            submission.options,
             self._testbed,
             available_programs=SUPPLIED_PROGRAMS,
             late_files={path: files[path] for path in late},

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class NodeSpan:
     """First start and last end of the runs of a node, in microseconds."""
 
     start_us: int
@@ -24,7 +24,7 @@ class PathStep:
 
 
 def critical_path(
-    spans: Mapping[str, Span], parents: Mapping[str, Sequence[str]]
+    spans: Mapping[str, NodeSpan], parents: Mapping[str, Sequence[str]]
 ) -> list[PathStep]:
     """Critical path to the node that ended last, from each node back to its last parent.
 
@@ -43,12 +43,12 @@ def critical_path(
     return steps[::-1]
 
 
-def _last_ended(names: Sequence[str], spans: Mapping[str, Span]) -> str | None:
+def _last_ended(names: Sequence[str], spans: Mapping[str, NodeSpan]) -> str | None:
     return max(names, key=lambda name: spans[name].end_us, default=None)
 
 
 def _nearest_ancestors(
-    name: str, spans: Mapping[str, Span], parents: Mapping[str, Sequence[str]]
+    name: str, spans: Mapping[str, NodeSpan], parents: Mapping[str, Sequence[str]]
 ) -> list[str]:
     """The nearest ancestors of which something ran."""
     ancestors, seen, queue = [], {name}, list(parents.get(name, ()))

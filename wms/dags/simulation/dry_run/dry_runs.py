@@ -19,10 +19,10 @@ from wms.dags.simulation.behaviour import (
     node_names_in,
     read_behaviour,
 )
-from wms.dags.simulation.dry_run.critical_path import PathStep, Span, critical_path
+from wms.dags.simulation.dry_run.critical_path import NodeSpan, PathStep, critical_path
 from wms.dags.simulation.dry_run.local_folder import LocalFolder, contents
 from wms.dags.simulation.dry_run.never_ran import NeverRan, failed_ancestors, reason_not_run
-from wms.dags.simulation.options import Options, read_options
+from wms.dags.simulation.options import SimulationOptions, read_options
 from wms.dags.simulation.outcome import Outcome
 from wms.dags.simulation.simulator import simulate_submission
 from wms.dags.simulation.site_offer import SiteOffer, read_site_offer, with_placeholders
@@ -40,7 +40,7 @@ class DryRunSettings:
     """Settings of a dry run: the contents of its behaviour file."""
 
     behaviour: Behaviour
-    options: Options
+    options: SimulationOptions
     site: SiteOffer
 
 
@@ -73,7 +73,7 @@ class DryRunResult:
 
     outcome: Outcome
     warnings: list[Finding]
-    spans: Mapping[str, Span] = field(default_factory=dict)
+    spans: Mapping[str, NodeSpan] = field(default_factory=dict)
     critical_path: list[PathStep] = field(default_factory=list)
     never_ran: list[NeverRan] = field(default_factory=list)
 
@@ -160,7 +160,7 @@ def _parents(dag: Dag) -> dict[str, list[str]]:
     return parents
 
 
-def _spans(outcome: Outcome) -> dict[str, Span]:
+def _spans(outcome: Outcome) -> dict[str, NodeSpan]:
     """Times of the nodes of the outer DAG."""
     dag_id = outcome.dag.pk if outcome.dag is not None else None
     times: dict[str, list[int]] = defaultdict(list)
@@ -170,7 +170,7 @@ def _spans(outcome: Outcome) -> dict[str, Span]:
                 run.started_us,
                 run.started_us if run.ended_us is None else run.ended_us,
             ]
-    return {name: Span(min(moments), max(moments)) for name, moments in times.items()}
+    return {name: NodeSpan(min(moments), max(moments)) for name, moments in times.items()}
 
 
 def _unknown_names(outcome: Outcome, settings: DryRunSettings) -> list[Finding]:
@@ -184,7 +184,7 @@ def _unknown_names(outcome: Outcome, settings: DryRunSettings) -> list[Finding]:
 
 
 def _never_ran(
-    outcome: Outcome, spans: Mapping[str, Span], parents: Mapping[str, list[str]]
+    outcome: Outcome, spans: Mapping[str, NodeSpan], parents: Mapping[str, list[str]]
 ) -> list[NeverRan]:
     dag_id = outcome.dag.pk if outcome.dag is not None else None
     own = {node.name: node for node in outcome.nodes if node.dag_id == dag_id}
