@@ -202,8 +202,8 @@ def _bind(dag_id: int) -> None:
 def _end_all_jobs(dag_id: int) -> int:
     """Let every waiting job of the DAG run and end well, as pilots would have it; how many."""
     from django.db import transaction
-    from django.db.models import F
 
+    from wms.core.statemachine import Increment
     from wms.jobs import lifecycle
     from wms.jobs.models import Job
     from wms.taskqueues import operations as taskqueues
@@ -217,7 +217,7 @@ def _end_all_jobs(dag_id: int) -> int:
         batch = ids[start : start + 5000]
         with transaction.atomic():
             taskqueues.withdraw(batch)
-            lifecycle.apply("match", batch, actor=_actor(), attempt_number=F("attempt_number") + 1)
+            lifecycle.apply("match", batch, actor=_actor(), attempt_number=Increment())
             lifecycle.apply("complete", batch, actor=_actor())
     return len(ids)
 
@@ -330,8 +330,8 @@ def _wait_until_active(dags: int) -> None:
 def _end_jobs_steadily(load: Load) -> None:
     """End a waiting job of one DAG after the other, at the rate of the load, until none is left."""
     from django.db import close_old_connections, transaction
-    from django.db.models import F
 
+    from wms.core.statemachine import Increment
     from wms.jobs import lifecycle
     from wms.jobs.models import Job
     from wms.taskqueues import operations as taskqueues
@@ -349,9 +349,7 @@ def _end_jobs_steadily(load: Load) -> None:
         time.sleep(max(0.0, next_s - time.monotonic()))
         with transaction.atomic():
             taskqueues.withdraw([job_id])
-            lifecycle.apply(
-                "match", [job_id], actor=_actor(), attempt_number=F("attempt_number") + 1
-            )
+            lifecycle.apply("match", [job_id], actor=_actor(), attempt_number=Increment())
             lifecycle.apply("complete", [job_id], actor=_actor())
         left -= 1
     close_old_connections()

@@ -37,7 +37,7 @@ from portal.api.views import (
 from wms.actions.dags import DAGS
 from wms.actions.jobs import JOBS
 from wms.actions.nodes import NODE_ACTIONS
-from wms.actions.places import PILOTS, PLACEMENTS, SITES
+from wms.actions.sites_and_pilots import PILOTS, PLACEMENTS, SITES
 
 app_name = "api"
 

@@ -17,7 +17,7 @@ from django.core.cache import cache
 from redis.exceptions import RedisError
 
 from wms.dags.models import Dag
-from wms.dags.reading.drawing import FORMAT, Drawing, draw, unpacked
+from wms.dags.reading.drawing import FORMAT, Drawing, draw, unpack_drawing
 from wms.dags.reading.drawing_states import (
     OwnStates,
     States,
@@ -26,7 +26,7 @@ from wms.dags.reading.drawing_states import (
     version_of,
     with_jobs,
 )
-from wms.dags.reading.drawing_walks import Ends, ends_of, times_of_nodes
+from wms.dags.reading.drawing_walks import NodeTimes, estimate_node_times, times_of_nodes
 from wms.dags.reading.selectors import NodeCounts, counts_by_state
 from wms.dags.states import DAG_TERMINAL
 
@@ -92,7 +92,7 @@ def _kept(key: str) -> Drawing | None:
         log.warning("drawing_unreadable", error=str(error))
         return None
     try:
-        return unpacked(content) if content else None
+        return unpack_drawing(content) if content else None
     except zlib.error:
         return None
 
@@ -124,7 +124,7 @@ def _times(dag_id: int, created: str, event_id: int) -> Sequence[float]:
     return times_of_nodes(Dag(pk=dag_id))
 
 
-def ends_by(dag: Dag, states: States, *, begun: float, now: float) -> Ends:
+def ends_by(dag: Dag, states: States, *, begun: float, now: float) -> NodeTimes:
     """When the nodes of a DAG, in these states, began and ended; of the others, what is expected.
 
     For a while the expectations stay as they are: they are a long walk through a large DAG.
@@ -135,9 +135,11 @@ def ends_by(dag: Dag, states: States, *, begun: float, now: float) -> Ends:
 
 
 @lru_cache(maxsize=2)
-def _ends(dag_id: int, created: str, event_id: int, codes: bytes, begun: float, now: float) -> Ends:
+def _ends(
+    dag_id: int, created: str, event_id: int, codes: bytes, begun: float, now: float
+) -> NodeTimes:
     times = _times(dag_id, created, event_id)
-    return ends_of(_drawing(dag_id, created), codes, times, begun=begun, now=now)
+    return estimate_node_times(_drawing(dag_id, created), codes, times, begun=begun, now=now)
 
 
 def counts_of(dag: Dag, version: Version) -> NodeCounts:

@@ -7,7 +7,7 @@ from typing import Any
 
 from portal.shared.site_lines import SiteLine
 from wms.core.models import User
-from wms.dags.negotiation.requests import Work, work_by_site
+from wms.dags.negotiation.requests import SiteWork, work_by_site
 from wms.pilots.states import PilotState
 from wms.sites.selectors import visible_sites
 from wms.sites.standing import standings
@@ -16,7 +16,7 @@ from wms.sites.standing import standings
 def strip_lines(user: User, *, now: datetime) -> list[SiteLine]:
     """All sites that the user may see, by name, as their list shows them. Four queries."""
     work, standing = work_by_site(), standings(now)
-    nothing = Work()
+    nothing = SiteWork()
     lines = []
     for site in visible_sites(user).order_by("name"):
         here = work.get(site.pk, nothing)
@@ -35,5 +35,5 @@ def strip_lines(user: User, *, now: datetime) -> list[SiteLine]:
     return lines
 
 
-def _total(work: Work, *states: PilotState) -> int:
+def _total(work: SiteWork, *states: PilotState) -> int:
     return sum(work.pilots.get(state.value, 0) for state in states)

@@ -35,7 +35,7 @@ from portal.web.sites import downtime_views as downtimes
 from portal.web.sites import queue_views as queues
 from portal.web.sites import suspect_views as suspects
 from portal.web.sites import views as sites
-from wms.actions.places import PILOTS, PLACEMENTS
+from wms.actions.sites_and_pilots import PILOTS, PLACEMENTS
 
 app_name = "web"
 urlpatterns = [

@@ -1,8 +1,8 @@
-"""An action: something that a person can do with objects of a kind, as all faces offer it.
+"""Class of the actions of users on objects, with their texts for pages, API, shell and bulk.
 
-It is declared once, beside the others of its kind (`wms.actions.registry`). A face takes from it
-its name, label, question, arguments and what is told when it is done; the services that carry it
-out are in the apps of the objects. Where an action says nothing for a face, that does not offer it.
+Each action is declared once, in its kind (`wms.actions.registry`). It has the name, label,
+question, arguments and success message; its services are in the apps of the objects. A face offers
+the actions that have a declaration for it.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from wms.actions.obstacles import Obstacle, holds
 from wms.core.errors import InvalidInput
 from wms.core.models import User
 
-#: So many objects are changed in one transaction at the most.
+#: Default limit of objects changed in one transaction.
 BATCH = 500
 
-#: Acts on one object, named as its kind names it, and returns what the service does.
+#: Call of a service on one object by its handle; returns the service's result.
 CallOne = Callable[[Any, Order], Any]
-#: Acts on objects, and returns what there is to tell of those that it changed; the others did not
-#: fit. A refusal that it raises is about one of them.
+#: Call of services on objects; returns messages by changed object, the others did not fit. An
+#: exception is about one of them.
 Call = Callable[[Sequence[int], Order], Mapping[int, str]]
 
 
 @dataclass(frozen=True, slots=True)
 class OnPage:
-    """How the page of one object offers an action: the question and, once done, what is told.
+    """Declaration of an action for the page of one object: question and success message.
 
-    `name` is that in addresses, if it is another. A `grave` one is red although it can be taken
-    back. `labels` are the labels in states where it is called otherwise.
+    `name` is the name in addresses, if it differs. `is_grave` makes the button red although the
+    action can be undone. `labels` are labels by state, where they differ.
     """
 
     explanation: str
@@ -45,10 +45,10 @@ class OnPage:
 
 @dataclass(frozen=True, slots=True)
 class InApi:
-    """How the API documents an action on one object; `refused` ends `it cannot be ...`.
+    """Declaration of an action for the API; `refused` completes `it cannot be ...`.
 
-    `body` describes what is sent, where it has arguments. What a pilot does `is_later` than the
-    answer.
+    `body` describes the request body, if there are arguments. With `is_later` a pilot acts after
+    the response.
     """
 
     summary: str
@@ -60,15 +60,15 @@ class InApi:
 
 @dataclass(frozen=True, slots=True)
 class InShell:
-    """How a command offers an action on one object; `told` formats what the service returns."""
+    """Declaration of an action for a command; `result_format` formats the service's result."""
 
     help: str
-    told: str
+    result_format: str
 
 
 @dataclass(frozen=True, slots=True)
 class InBulk:
-    """How lists offer an action on many objects; one transaction changes `batch` of them."""
+    """Declaration of an action for bulk operations, in transactions of up to `batch` objects."""
 
     explanation: str
     call: Call
@@ -77,11 +77,10 @@ class InBulk:
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """Something that can be done with objects of a kind.
+    """Action on objects of a kind.
 
-    `obstacles` are what may be in the way, written once: previews count by them, pages ask them.
-    A destructive one cannot be taken back. `offered` is asked of the user besides the kind's own
-    permission.
+    `obstacles` are conditions under which it is impossible, for previews and pages alike. A
+    destructive action cannot be undone. `offered` is a permission besides that of the kind.
     """
 
     name: str
@@ -100,55 +99,55 @@ class Action:
 
     @property
     def page_name(self) -> str:
-        """Its name in the addresses of pages."""
+        """Name in the addresses of pages."""
         return self.page.name or self.name if self.page else ""
 
     @property
     def done(self) -> str:
-        """What a page tells when it is done."""
+        """Success message of a page."""
         return self.page.done if self.page else ""
 
     @property
     def batch(self) -> int:
-        """So many objects are changed in one transaction."""
+        """Limit of objects changed in one transaction."""
         return self.bulk.batch if self.bulk else BATCH
 
     @property
     def is_grave(self) -> bool:
-        """True when its button warns."""
+        """Whether the button is red."""
         return self.is_destructive or bool(self.page and self.page.is_grave)
 
     def obstacle(self) -> Expression:
-        """Why an object cannot be acted on, as an expression on its row; empty where it can."""
+        """SQL expression of the first obstacle of an object's row; empty without one."""
         whens = [When(condition, then=words) for condition, words in self.obstacles]
         return Case(*whens, default=Value(""), output_field=CharField())
 
     def fits(self, row: Model) -> bool:
-        """True when nothing is in the way at a row as it was read. No query."""
+        """Whether a row has no obstacle, checked in memory without a query."""
         return not any(holds(condition, row) for condition, _ in self.obstacles)
 
     def check(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """The arguments, with defaults where none is given. Raises InvalidInput."""
+        """Checked arguments with defaults. Raises InvalidInput."""
         known = {argument.name: argument for argument in self.arguments}
         unknown = sorted(set(given) - set(known))
         if unknown:
-            told = ", ".join(known) or "it takes none"
-            raise InvalidInput.of(f"is no argument of {self.name}; {told}", field=unknown[0])
+            names = ", ".join(known) or "it takes none"
+            raise InvalidInput.of(f"is no argument of {self.name}; {names}", field=unknown[0])
         return {name: each.check(given.get(name)) for name, each in known.items()}
 
     def for_service(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Arguments that were checked, as the service takes them."""
+        """Keyword arguments of the service from checked arguments."""
         return {
             each.key: each.for_service(given.get(each.name, each.default))
             for each in self.arguments
         }
 
     def act(self, which: Any, order: Order) -> Any:
-        """Act on one object; what the service returns. Raises what that raises."""
+        """Result of the service for one object. Raises the service's exceptions."""
         assert self.one is not None
         return self.one(which, order)
 
     def act_on_many(self, ids: Sequence[int], order: Order) -> Mapping[int, str]:
-        """Act on objects; what there is to tell of those that were changed."""
+        """Messages by changed object after a call for many objects."""
         assert self.bulk is not None
         return self.bulk.call(ids, order)

@@ -1,4 +1,4 @@
-"""What actions take beside a reason, and who carries them out how."""
+"""Arguments of actions besides the reason, and the order with which an action is called."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from wms.core.errors import InvalidInput
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """By whom, why and how an action is carried out; `arguments` are those of the service.
+    """Actor, reason and service arguments of a call of an action.
 
-    `seen` is the state in which the actor saw the one object, where a form tells it.
+    `seen` is the object's state when the form was shown, if the form has it.
     """
 
     actor: Actor
@@ -25,17 +25,17 @@ class Order:
 
 
 class ArgumentType(StrEnum):
-    """How a value is asked for."""
+    """Type of an argument's value, which decides its form field."""
 
     YES_NO = "yes_no"
     WHOLE = "whole"
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """How the page of one object asks for an argument; `{default}` in the help is what none means.
+class FormField:
+    """Form field of an argument on the page of one object; the help may contain `{default}`.
 
-    `short` names it in an error. The last three are told of a number that does not fit.
+    `short` is the name in error messages. The last three are messages for invalid numbers.
     """
 
     label: str
@@ -48,10 +48,10 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """A value that an action takes beside its reason; `default` where none is given.
+    """Argument of an action besides its reason.
 
-    People give it by its `name`. The service and programs call it `parameter`, if that is another
-    name, and one of it is `factor` of theirs. `in_api` is told to who writes programs.
+    Users give it by its `name`. The service and the API call it `parameter`, if that differs, in
+    units `factor` times smaller. `in_api` is the description in the API's documentation.
     """
 
     name: str
@@ -63,16 +63,16 @@ class Argument:
     most: int = 2**31 - 1
     parameter: str = ""
     factor: int = 1
-    on_page: Asked | None = None
+    on_page: FormField | None = None
     in_api: str = ""
 
     @property
     def key(self) -> str:
-        """Its name in the service and the API."""
+        """Name in the service and the API."""
         return self.parameter or self.name
 
     def check(self, value: Any) -> bool | int | None:
-        """The value, or the default for none. Raises InvalidInput."""
+        """Checked value, or the default for None. Raises InvalidInput."""
         if value is None:
             return self.default
         if self.type == ArgumentType.YES_NO:
@@ -86,5 +86,5 @@ class Argument:
         return int(value)
 
     def for_service(self, value: bool | int | None) -> bool | int | None:
-        """A value that people gave, as the service takes it."""
+        """Value in the unit of the service."""
         return value if value is None or self.factor == 1 else value * self.factor

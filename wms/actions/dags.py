@@ -1,4 +1,4 @@
-"""What can be done with DAGs: each action is a service of `wms.dags`."""
+"""Actions on DAGs; each calls a service of `wms.dags`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from django.db.models import Q, QuerySet, Sum
 
 from wms.actions.actions import Action, InApi, InBulk, OnPage
-from wms.actions.arguments import Argument, ArgumentType, Asked, Order
+from wms.actions.arguments import Argument, ArgumentType, FormField, Order
 from wms.actions.kinds import Kind, actions, made_at, of_many, one_of_many
 from wms.actions.obstacles import of_state, when
 from wms.core.models import User
@@ -18,9 +18,9 @@ from wms.dags.services import dags as services
 from wms.dags.services.nodes import rerun_nodes
 from wms.dags.states import COUNTED_KINDS, DAG_TERMINAL, DAG_TRANSITIONS, DagState, NodeState
 
-#: The jobs of so many DAGs are counted for a preview.
+#: Limit of DAGs whose jobs are counted for a preview.
 _LOOKED_INTO = 1000
-#: A DAG may have 200,000 nodes: what touches them takes few DAGs at once.
+#: Batch size of actions that change nodes, since a DAG may have 200,000 of them.
 _FEW, _VERY_FEW = 50, 5
 
 _INNER = when(Q(parent_node__isnull=False), "it is inside of another DAG, and goes where that goes")
@@ -28,16 +28,16 @@ _FOLLOWED = when(Q(is_followed=True), "it follows the log of another engine: ste
 
 
 def _rerun(ids: Sequence[int], order: Order) -> Mapping[int, str]:
-    """Run the failed nodes of each DAG again, and what depends on them."""
+    """Rerun the failed nodes of each DAG and their descendants."""
     failed = Node.objects.filter(dag_id__in=ids, kind__in=COUNTED_KINDS, state=NodeState.FAILED)
     names: dict[int, list[str]] = {}
     for dag_id, name in failed.order_by("dag_id", "ordinal").values_list("dag_id", "name"):
         names.setdefault(dag_id, []).append(name)
-    told = {}
+    messages = {}
     for dag_id in sorted(names):
         applied = rerun_nodes(dag_id, names[dag_id], actor=order.actor, reason=order.reason)
-        told[dag_id] = f"{len(applied.changed)} nodes run again"
-    return told
+        messages[dag_id] = f"{len(applied.changed)} nodes run again"
+    return messages
 
 
 def _rescue(ids: Sequence[int], order: Order) -> Mapping[int, str]:
@@ -49,15 +49,15 @@ def _rescue(ids: Sequence[int], order: Order) -> Mapping[int, str]:
 
 
 def _effects(dags: QuerySet[Dag]) -> list[str]:
-    """What is in the DAGs; their jobs are counted where there are not too many DAGs."""
+    """Sentences on the nodes and jobs of the DAGs; jobs only if there are not too many DAGs."""
     sums = dags.order_by().aggregate(
         nodes=Sum("node_count"), done=Sum("done_count"), failed=Sum("failed_count"),
         submitted=Sum("submitted_count"),
     )  # fmt: skip
-    told = {name: value or 0 for name, value in sums.items()}
+    counts = {name: value or 0 for name, value in sums.items()}
     effects = [
-        f"They have {told['nodes']:,} nodes: {told['done']:,} done, {told['submitted']:,} "
-        f"submitted, {told['failed']:,} failed."
+        f"They have {counts['nodes']:,} nodes: {counts['done']:,} done, {counts['submitted']:,} "
+        f"submitted, {counts['failed']:,} failed."
     ]
     ids = list(dags.order_by("pk").values_list("pk", flat=True)[: _LOOKED_INTO + 1])
     if len(ids) <= _LOOKED_INTO:
@@ -80,7 +80,7 @@ _LETS_FINISH = Argument(
     "Let jobs that run finish where they are",
     ArgumentType.YES_NO,
     False,
-    on_page=Asked("Let running jobs finish where they are"),
+    on_page=FormField("Let running jobs finish where they are"),
     in_api="What runs may finish where it is; otherwise it is stopped.",
 )
 _AVOID = Argument(
@@ -92,7 +92,7 @@ _AVOID = Argument(
     most=services.MAX_AVOID_S // 60,
     parameter="avoid_s",
     factor=60,
-    on_page=Asked(
+    on_page=FormField(
         "Avoid the site for so many minutes",
         "Left empty: {default}, as the policy says. With 0 it may come back at once.",
         short="Avoid the site",

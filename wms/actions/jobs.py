@@ -1,4 +1,4 @@
-"""What can be done with jobs: each action is a service of `wms.jobs`, or of their DAGs."""
+"""Actions on jobs; each calls a service of `wms.jobs`, or of their DAGs."""
 
 from __future__ import annotations
 
@@ -43,17 +43,17 @@ def _peek(job_id: int, order: Order) -> Attempt:
 
 
 def _rerun(ids: Sequence[int], order: Order) -> Mapping[int, str]:
-    """Run the nodes of the jobs again, those of a DAG together."""
+    """Rerun the nodes of the jobs, all those of a DAG in one call."""
     nodes = nodes_of_jobs(list(Job.objects.filter(pk__in=ids)))
     by_dag: dict[int, dict[int, Node]] = {}
     for job_id, node in nodes.items():
         by_dag.setdefault(node.dag_id, {})[job_id] = node
-    told: dict[int, str] = {}
+    messages: dict[int, str] = {}
     for dag_id in sorted(by_dag):
         names = sorted({node.name for node in by_dag[dag_id].values()})
         rerun_nodes(dag_id, names, actor=order.actor, reason=order.reason)
-        told |= {pk: f"node {node.name} runs again" for pk, node in by_dag[dag_id].items()}
-    return told
+        messages |= {pk: f"node {node.name} runs again" for pk, node in by_dag[dag_id].items()}
+    return messages
 
 
 def _effects(jobs: QuerySet[Job]) -> list[str]:

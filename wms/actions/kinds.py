@@ -1,4 +1,4 @@
-"""The kinds of objects that people act on, each with its actions."""
+"""Class of the kinds of objects with actions, and helpers that call services for actions."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from wms.core.transitions import Applied
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
-    """A kind of objects, named as its list; `permits` tells whether the user may act on one.
+    """Kind of objects with its actions; its name is that of the list.
 
-    `handle` is the column by which services and programs name one.
-    Many of them are chosen in its list. `made_before` are those that were there at an instant.
-    `key` is the column by which permission is decided: `permitted` are those of its values that let
-    the user act. `group` is counted beside the states in a preview. It is `offered` to whoever may
+    `permits` tells whether the user may act on an object. `handle` is the column by which services
+    and the API identify one. `made_before` is the condition for objects that existed at an instant.
+    `key` is the column that decides permission in bulk: `permitted` returns the values for which
+    the user may act. Previews count objects by `group`, too. `offered` tells whether the user may
     act on any of them.
     """
 
@@ -47,27 +47,27 @@ class Kind:
 
     @property
     def on_page(self) -> Sequence[Action]:
-        """What the page of one of them offers."""
+        """Actions on the page of one object."""
         return [action for action in self.actions.values() if action.page]
 
     @property
     def in_bulk(self) -> Sequence[Action]:
-        """What can be done with many of them."""
+        """Actions on many objects."""
         return [action for action in self.actions.values() if action.bulk]
 
     @property
     def in_api(self) -> Sequence[Action]:
-        """What programs can do with one of them."""
+        """Actions of the API on one object."""
         return [action for action in self.actions.values() if action.api]
 
     @property
     def in_shell(self) -> Sequence[Action]:
-        """What commands can do with one of them, by name."""
-        found = (action for action in self.actions.values() if action.shell)
-        return sorted(found, key=lambda action: action.name)
+        """Actions of commands on one object, sorted by name."""
+        in_shell = (action for action in self.actions.values() if action.shell)
+        return sorted(in_shell, key=lambda action: action.name)
 
     def find_action(self, name: str) -> Action:
-        """What can be done with many under this name. Raises NotFound."""
+        """Action on many objects by name. Raises NotFound."""
         action = self.actions.get(name)
         if action is None or not action.bulk:
             known = ", ".join(each.name for each in self.in_bulk)
@@ -75,22 +75,22 @@ class Kind:
         return action
 
     def find_on_page(self, name: str) -> Action | None:
-        """What the page of one object offers under this name."""
+        """Action on the page of one object by its name there."""
         return next((each for each in self.on_page if each.page_name == name), None)
 
     def possible_on_page(self, user: User, row: Model) -> list[Action]:
-        """What the user can do on the page of an object as it was read."""
+        """Actions that the user may take on the page of this object."""
         if not self.permits(user, row):
             return []
         return [each for each in self.on_page if each.offered(user) and each.fits(row)]
 
     def counted(self, count: int) -> str:
-        """So many objects, in words."""
+        """Number of objects with the noun, as `3 jobs`."""
         return f"{count:,} {self.noun if count == 1 else self.nouns}"
 
 
 def made_at(instant: datetime) -> Q:
-    """What was made up to the instant, of things that know when they were made."""
+    """Condition for objects with `created_at` up to the instant."""
     return Q(created_at__lte=instant)
 
 
@@ -100,7 +100,7 @@ def actions(*each: Action) -> dict[str, Action]:
 
 
 def of_many(service: Callable[..., Applied]) -> Call:
-    """Act on many by a service that takes their ids."""
+    """Bulk call of a service that takes many ids."""
 
     def call(ids: Sequence[int], order: Order) -> Mapping[int, str]:
         applied = service(ids, actor=order.actor, reason=order.reason, **order.arguments)
@@ -110,7 +110,7 @@ def of_many(service: Callable[..., Applied]) -> Call:
 
 
 def one_of_many(service: Callable[..., Applied]) -> CallOne:
-    """Act on one by a service that takes the ids of many."""
+    """Single call of a service that takes many ids."""
 
     def call(which: int, order: Order) -> Applied:
         return service([which], actor=order.actor, reason=order.reason, **order.arguments)
@@ -119,7 +119,7 @@ def one_of_many(service: Callable[..., Applied]) -> CallOne:
 
 
 def one_by_one(model: type[Model], name: str, service: Callable[..., Any]) -> Call:
-    """Act on many by a service that takes one, by the column `name`."""
+    """Bulk call of a service that takes one object by the column `name`."""
 
     def call(ids: Sequence[int], order: Order) -> Mapping[int, str]:
         rows = model._default_manager.filter(pk__in=ids).order_by("pk").values_list("pk", name)
@@ -131,7 +131,7 @@ def one_by_one(model: type[Model], name: str, service: Callable[..., Any]) -> Ca
 
 
 def one_alone(service: Callable[..., Any]) -> CallOne:
-    """Act on one by a service that takes one."""
+    """Single call of a service that takes one object."""
 
     def call(which: Any, order: Order) -> Any:
         return service(which, actor=order.actor, reason=order.reason)
@@ -140,7 +140,7 @@ def one_alone(service: Callable[..., Any]) -> CallOne:
 
 
 def one_as_seen(service: Callable[..., Any]) -> CallOne:
-    """Act on one by a service that compares the state in which the actor saw it."""
+    """Single call of a service that compares the state which the actor saw."""
 
     def call(which: Any, order: Order) -> Any:
         return service(which, actor=order.actor, reason=order.reason, seen=order.seen)

@@ -1,6 +1,6 @@
-"""What can be done with nodes: each action is a service of `wms.dags` on nodes of one DAG.
+"""Actions on nodes; each calls a service of `wms.dags` on nodes of one DAG.
 
-The one object of these actions is the DAG; `nodes` among the arguments are the names of its nodes.
+The object of these actions is the DAG; the argument `nodes` has the names of its nodes.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _NOT_BEGUN = frozenset({_S.WAITING.value, _S.READY.value})
 
 @dataclass(frozen=True, slots=True)
 class NodeAction:
-    """An action on nodes in some states; `needs_open_dag` if not when the DAG has ended."""
+    """Action on nodes in some states; with `needs_open_dag` only while the DAG has not ended."""
 
     action: Action
     states: Collection[str]
     needs_open_dag: bool = False
 
     def obstacle(self, dag: Dag, *, state: str, kind: str) -> str:
-        """Why it cannot be done with a node in this state; empty when it can."""
+        """Obstacle of the action on a node in this state, empty without one."""
         if self.needs_open_dag and dag.state in DAG_TERMINAL:
             return f"the DAG is {dag.state}"
         if kind not in COUNTED_KINDS:
@@ -142,13 +142,13 @@ NODE_ACTIONS = {
 
 
 def find_on_page(name: str) -> NodeAction | None:
-    """What pages offer under this name."""
-    found = NODE_ACTIONS.get(name)
-    return found if found and found.action.page else None
+    """Action on pages by name."""
+    action = NODE_ACTIONS.get(name)
+    return action if action and action.action.page else None
 
 
 def actions_on_nodes(user: User, dag: Dag) -> list[NodeAction]:
-    """What the user can do on pages with nodes of the DAG, whatever their states."""
+    """Actions that the user may take on pages on nodes of the DAG, for any states of them."""
     if not may_steer(user, dag) or dag.is_ending:
         return []
     ended = dag.state in DAG_TERMINAL

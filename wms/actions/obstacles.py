@@ -1,4 +1,4 @@
-"""Why an object cannot be acted on: conditions on its row, asked of the database or of a row."""
+"""Obstacles of actions: conditions on an object's row, checked in SQL or in memory."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ from typing import Any
 from django.db.models import Expression, F, Field, Model, Q, Value
 from django.db.models.functions import Concat
 
-#: A condition on an object's row, and what is in the way when it is true.
+#: Condition on an object's row, and the message when it is true.
 Obstacle = tuple[Q, Expression]
 
 
 def of_state(sources: Collection[str]) -> Obstacle:
-    """In the way of what can be done in these states only."""
+    """Obstacle for objects in other states than these."""
     return ~Q(state__in=sorted(sources)), Concat(Value("it is "), F("state"))
 
 
 def when(condition: Q, words: str) -> Obstacle:
-    """In the way where the condition is true."""
+    """Obstacle with this message where the condition is true."""
     return condition, Value(words)
 
 
 def holds(condition: Q, row: Model) -> bool:
-    """True when the condition is true of a row as it was read; asks the database nothing.
+    """Whether a condition is true for a row in memory, without a query.
 
-    It may compare columns of the row itself, by equality, `in` and `isnull`: else ValueError.
+    It may compare columns of the row by equality, `in` and `isnull`. Raises ValueError for others.
     """
-    found = (_holds_part(part, row) for part in condition.children)
-    is_true = all(found) if condition.connector == Q.AND else any(found)
+    parts = (_holds_part(part, row) for part in condition.children)
+    is_true = all(parts) if condition.connector == Q.AND else any(parts)
     return is_true != condition.negated
 
 
@@ -38,10 +38,10 @@ def _holds_part(part: Any, row: Model) -> bool:
     if not isinstance(part, tuple):
         raise ValueError(f"{part} is no comparison of a column")
     column, _, test = part[0].partition("__")
-    found = row._meta.get_field(column)
-    if not isinstance(found, Field):
+    field = row._meta.get_field(column)
+    if not isinstance(field, Field):
         raise ValueError(f"{column} is no column")
-    value = getattr(row, found.attname)
+    value = getattr(row, field.attname)
     if test == "isnull":
         return bool((value is None) == part[1])
     if test == "in":

@@ -1,4 +1,4 @@
-"""What a user can do with an object as it is now."""
+"""Selector of the actions that a user may take on an object in its present state."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from wms.core.models import User
 
 
 def fitting_actions(user: User, kind: Kind, object_id: int) -> list[Action]:
-    """The actions that the user may carry out on one object as it is now. One query."""
+    """Actions that the user may take on an object in its present state. One query."""
     offered = {name: action for name, action in kind.actions.items() if action.offered(user)}
     obstacles = {name: action.obstacle() for name, action in offered.items()}
     rows = kind.model._default_manager.filter(pk=object_id).order_by()

@@ -4,7 +4,7 @@ from django.apps import AppConfig
 
 
 class BulkConfig(AppConfig):
-    """Actions on many objects at once: frozen selections, carried out in batches."""
+    """App of bulk operations: actions on frozen selections of objects, run in batches."""
 
     name = "wms.bulk"
     label = "bulk"

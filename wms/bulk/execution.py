@@ -1,8 +1,8 @@
-"""Carrying confirmed operations out, batch by batch.
+"""Execution of confirmed bulk operations, batch by batch.
 
-The change of an object, its events, its outcome and the operation's counts are one transaction: a
-worker that is killed anywhere has done a batch or has not begun it. Objects that another worker has
-at this moment are passed over.
+Changes of objects, their events and outcomes, and the operation's counts are one transaction for
+each batch: a killed worker has done a batch or nothing of it. Objects locked by another worker are
+skipped.
 """
 
 from __future__ import annotations
@@ -38,56 +38,56 @@ from wms.core.statemachine import DatabaseTime
 
 log = structlog.get_logger(__name__)
 _RUNNER = Actor.system("bulk-operations")
-#: A cycle begins no batch after so long.
+#: Time in a cycle after which no batch starts.
 _CYCLE_S = 10.0
-_OURS = "The system failed with it; the administrators find more in the log"
+_INTERNAL_ERROR = "The system failed with it; the administrators find more in the log"
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """What became of one object, and why."""
+class ItemOutcome:
+    """Outcome of an object in an operation, and the reason."""
 
     outcome: Outcome
     reason: str = ""
 
 
 def run_cycle(now: datetime) -> CycleReport:
-    """Deal with all operations in turn, a batch of each; forget what is old."""
+    """Run batches of all active operations, round robin, and prune old ones."""
     began_s = time.monotonic()
-    turn = deque(active_operations())
-    counts: Counter[str] = Counter(operations=len(turn))
-    while turn and time.monotonic() - began_s < _CYCLE_S:
-        operation_id = turn.popleft()
-        dealt_with = _run_safely(operation_id)
-        counts["objects"] += dealt_with
-        if dealt_with:
-            turn.append(operation_id)
+    round_robin = deque(active_operations())
+    counts: Counter[str] = Counter(operations=len(round_robin))
+    while round_robin and time.monotonic() - began_s < _CYCLE_S:
+        operation_id = round_robin.popleft()
+        batch_size = _run_safely(operation_id)
+        counts["objects"] += batch_size
+        if batch_size:
+            round_robin.append(operation_id)
     return {**counts, "forgotten": prune(now)}
 
 
 def _run_safely(operation_id: int) -> int:
-    """One batch. What goes wrong with one operation stops no other one."""
+    """Run one batch; an exception makes the next batch smaller and does not stop the cycle."""
     try:
         return run_batch(operation_id)
     except SoftTimeLimitExceeded:
         log.warning("bulk_batch_too_long", operation=operation_id)
-        _shorten(operation_id)
+        _reduce_batch(operation_id)
         raise
     except (OperationalError, InterfaceError) as error:
         # The database is away, or this was a deadlock: nothing of the batch was done.
         log.warning("bulk_batch_postponed", operation=operation_id, error=str(error))
         if isinstance(error.__cause__, QueryCanceled):  # a limit of the database's own
-            _shorten(operation_id)
+            _reduce_batch(operation_id)
     except Exception:
         log.exception("bulk_batch_failed", operation=operation_id)
         with suppress(NotFound):  # an action that there is not any more: it waits to be stopped
-            _shorten(operation_id, _OURS)
+            _reduce_batch(operation_id, _INTERNAL_ERROR)
     return 0
 
 
 @transaction.atomic
 def run_batch(operation_id: int) -> int:
-    """Act on the next objects of an operation; how many. With the last of them it is done."""
+    """Run the next batch of an operation, and end it after the last. Returns the batch's size."""
     operation = (
         BulkOperation.objects.select_related("owner")
         .filter(pk=operation_id, state__in=ACTIVE)
@@ -108,7 +108,7 @@ def run_batch(operation_id: int) -> int:
         owner = operation.owner
         actor = Actor(owner.get_username(), owner, operation.pk)
         order = Order(actor, operation.reason, action.for_service(operation.arguments))
-        _settle(operation, _outcomes(kind, action, ids, order))
+        _store_outcomes(operation, _outcomes(kind, action, ids, order))
     elif not pending.exists():
         OPERATIONS.apply(
             "end", [operation.pk], actor=_RUNNER, reason=operation.reason, ended_at=DatabaseTime()
@@ -116,81 +116,97 @@ def run_batch(operation_id: int) -> int:
     return len(ids)
 
 
-def _outcomes(kind: Kind, action: Action, ids: Sequence[int], order: Order) -> dict[int, Told]:
-    """Permission is asked now, for the person as they are now."""
+def _outcomes(
+    kind: Kind, action: Action, ids: Sequence[int], order: Order
+) -> dict[int, ItemOutcome]:
+    """Outcomes by object; permission is checked with the user's present roles."""
     assert order.actor.user is not None
     objects = kind.model._default_manager.filter(pk__in=ids).order_by("pk")
     keys = dict(objects.values_list("pk", kind.key))
     permitted = set(kind.permitted(order.actor.user, set(keys.values())))
     refused = f"{order.actor.name} may not do this: {kind.refusal}"
-    told = {pk: Told(Outcome.SKIPPED, f"there is no such {kind.noun} any more") for pk in ids}
-    told |= {pk: Told(Outcome.SKIPPED, refused) for pk, key in keys.items() if key not in permitted}
+    outcomes = {
+        pk: ItemOutcome(Outcome.SKIPPED, f"there is no such {kind.noun} any more") for pk in ids
+    }
+    outcomes |= {
+        pk: ItemOutcome(Outcome.SKIPPED, refused)
+        for pk, key in keys.items()
+        if key not in permitted
+    }
     fitting = objects.filter(pk__in=[pk for pk, key in keys.items() if key in permitted])
     obstacles = dict(fitting.annotate(obstacle=action.obstacle()).values_list("pk", "obstacle"))
-    told |= {pk: Told(Outcome.SKIPPED, words) for pk, words in obstacles.items() if words}
-    told |= _carried_out(kind, action, [pk for pk, words in obstacles.items() if not words], order)
-    return told
+    outcomes |= {
+        pk: ItemOutcome(Outcome.SKIPPED, words) for pk, words in obstacles.items() if words
+    }
+    outcomes |= _act_on_batch(
+        kind, action, [pk for pk, words in obstacles.items() if not words], order
+    )
+    return outcomes
 
 
-def _carried_out(kind: Kind, action: Action, ids: Sequence[int], order: Order) -> dict[int, Told]:
-    """All at once; where one of them is refused, each alone, so that its trouble stays its own."""
+def _act_on_batch(
+    kind: Kind, action: Action, ids: Sequence[int], order: Order
+) -> dict[int, ItemOutcome]:
+    """Outcomes of an action on all objects at once or, if one is refused, on each separately."""
     if not ids:
         return {}
-    tried = _tried(action, ids, order)
-    if not isinstance(tried, Told):
-        # A service may tell of more than it was asked for: of what goes along with an object.
-        changed = {pk: Told(Outcome.DONE, tried[pk]) for pk in ids if pk in tried}
-        return {**_left(kind, action, [pk for pk in ids if pk not in changed]), **changed}
+    result = _attempt(action, ids, order)
+    if not isinstance(result, ItemOutcome):
+        # A service may return more objects than these, such as inner DAGs.
+        changed = {pk: ItemOutcome(Outcome.DONE, result[pk]) for pk in ids if pk in result}
+        return {**_skipped_since(kind, action, [pk for pk in ids if pk not in changed]), **changed}
     if len(ids) == 1:
-        return {ids[0]: tried}
-    told: dict[int, Told] = {}
+        return {ids[0]: result}
+    outcomes: dict[int, ItemOutcome] = {}
     for pk in ids:
-        told |= _carried_out(kind, action, [pk], order)
-    return told
+        outcomes |= _act_on_batch(kind, action, [pk], order)
+    return outcomes
 
 
-def _tried(action: Action, ids: Sequence[int], order: Order) -> Mapping[int, str] | Told:
-    """What the service says of the objects that it changed; or how it refused, changing nothing."""
+def _attempt(action: Action, ids: Sequence[int], order: Order) -> Mapping[int, str] | ItemOutcome:
+    """Messages of the service by changed object, or the common outcome after an exception."""
     try:
         with transaction.atomic():
             return action.act_on_many(ids, order)
     except (SoftTimeLimitExceeded, OperationalError, InterfaceError):
         raise
     except (Conflict, NotPermitted, NotFound) as error:
-        return Told(Outcome.SKIPPED, str(error)[:2000])
+        return ItemOutcome(Outcome.SKIPPED, str(error)[:2000])
     except PilotageError as error:
-        return Told(Outcome.FAILED, str(error)[:2000])
+        return ItemOutcome(Outcome.FAILED, str(error)[:2000])
     except Exception as error:
         log.exception("bulk_objects_failed", operation=order.actor.operation, objects=ids[:10])
-        return Told(Outcome.FAILED, f"{_OURS}: {type(error).__name__}")
+        return ItemOutcome(Outcome.FAILED, f"{_INTERNAL_ERROR}: {type(error).__name__}")
 
 
-def _left(kind: Kind, action: Action, ids: Sequence[int]) -> dict[int, Told]:
-    """What changed between the look at the objects and their locks, told as it is now."""
+def _skipped_since(kind: Kind, action: Action, ids: Sequence[int]) -> dict[int, ItemOutcome]:
+    """Skipped outcomes of objects that changed after the check, with their present obstacles."""
     if not ids:
         return {}
     objects = kind.model._default_manager.filter(pk__in=ids).order_by()
     words = dict(objects.annotate(obstacle=action.obstacle()).values_list("pk", "obstacle"))
-    return {pk: Told(Outcome.SKIPPED, words.get(pk) or "it did not fit any more") for pk in ids}
+    return {
+        pk: ItemOutcome(Outcome.SKIPPED, words.get(pk) or "it did not fit any more") for pk in ids
+    }
 
 
-def _settle(operation: BulkOperation, told: Mapping[int, Told]) -> None:
+def _store_outcomes(operation: BulkOperation, outcomes: Mapping[int, ItemOutcome]) -> None:
     with connection.cursor() as cursor:
         cursor.execute(SETTLE_ITEMS, [
-            list(told),
-            [each.outcome.value for each in told.values()],
-            [each.reason.replace("\0", "") for each in told.values()],
+            list(outcomes),
+            [each.outcome.value for each in outcomes.values()],
+            [each.reason.replace("\0", "") for each in outcomes.values()],
             operation.pk,
         ])  # fmt: skip
-    counts = Counter(each.outcome.value for each in told.values())
+    counts = Counter(each.outcome.value for each in outcomes.values())
     columns: dict[str, Any] = {
         f"{outcome}_count": F(f"{outcome}_count") + number for outcome, number in counts.items()
     }
     BulkOperation.objects.filter(pk=operation.pk).update(**columns)
 
 
-def _shorten(operation_id: int, trouble: str = "it takes too long") -> None:
-    """Take fewer objects at once from now on; one that makes the trouble alone has failed."""
+def _reduce_batch(operation_id: int, reason: str = "it takes too long") -> None:
+    """Reduce the batch limit of an operation; a batch of one object fails with the reason."""
     with transaction.atomic():
         operation = BulkOperation.objects.select_for_update().get(pk=operation_id)
         action = find_kind(operation.list_name).find_action(operation.action)
@@ -201,4 +217,4 @@ def _shorten(operation_id: int, trouble: str = "it takes too long") -> None:
         first = BulkItem.objects.filter(operation=operation, outcome=Outcome.PENDING)
         item = first.order_by("pk").first()
         if item is not None and operation.state in ACTIVE:
-            _settle(operation, {item.object_id: Told(Outcome.FAILED, trouble)})
+            _store_outcomes(operation, {item.object_id: ItemOutcome(Outcome.FAILED, reason)})

@@ -1,4 +1,4 @@
-"""The one place where a bulk operation changes its state."""
+"""State machine of bulk operations, the only code that changes their state."""
 
 from __future__ import annotations
 
@@ -12,5 +12,5 @@ OPERATIONS = StateMachine(
     subject="operation",
     transitions=TRANSITIONS,
 )
-#: The task that carries operations out.
+#: Name of the task that runs operations.
 RUN_TASK = "wms.bulk.run"

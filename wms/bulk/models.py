@@ -1,4 +1,4 @@
-"""Bulk operations, the objects that each of them froze, and what happened to it."""
+"""Models of bulk operations, their frozen objects, and their events."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from wms.core.models import EventRecord
 
 
 class BulkOperation(models.Model):
-    """One action on a frozen set of objects of a list.
+    """Action on a frozen set of objects of a list.
 
     A preview does nothing until it is confirmed. The counts of outcomes are written with the
-    outcomes themselves; those of `frozen_count` that have none are pending.
+    outcomes; the rest of `frozen_count` is pending.
     """
 
     owner = models.ForeignKey(
@@ -81,12 +81,12 @@ class BulkOperation(models.Model):
 
     @property
     def pending_count(self) -> int:
-        """How many objects are still to be dealt with."""
+        """Number of objects without an outcome."""
         return self.frozen_count - self.done_count - self.skipped_count - self.failed_count
 
 
 class BulkOperationEvent(EventRecord):
-    """One change of an operation: confirmed, begun, stopped, ended."""
+    """Event of an operation: confirmed, begun, stopped, ended."""
 
     operation = models.ForeignKey(BulkOperation, on_delete=models.CASCADE, related_name="events")
 
@@ -98,7 +98,7 @@ class BulkOperationEvent(EventRecord):
 
 
 class BulkItem(models.Model):
-    """One object of an operation, and what became of it; written with the object's own change."""
+    """Object of an operation with its outcome, written together with the object's change."""
 
     operation = models.ForeignKey(
         BulkOperation, on_delete=models.CASCADE, related_name="items", db_index=False

@@ -1,4 +1,4 @@
-"""Who may do what with bulk operations.
+"""Permissions on bulk operations.
 
 - A user and above acts on many objects at once. What may be done to each object is decided by the
   object's own app when its turn comes, for the person as they are then.
@@ -17,22 +17,22 @@ from wms.core.policy import has_role, require_role
 
 
 def may_act(user: User) -> bool:
-    """True when the user may act on many objects at once."""
+    """Whether the user may act on many objects at once."""
     return has_role(user, Role.USER)
 
 
 def may_see_all(user: User) -> bool:
-    """True when the user sees the operations of others."""
+    """Whether the user sees the operations of others."""
     return has_role(user, Role.SHIFTER)
 
 
 def may_stop(user: User, operation: BulkOperation) -> bool:
-    """True when the user may stop this operation."""
+    """Whether the user may stop this operation."""
     return operation.owner_id == user.pk or has_role(user, Role.SHIFTER)
 
 
 def require_acting(actor: Actor) -> User:
-    """The person who acts. Raises NotPermitted unless they may act on many objects at once."""
+    """User of the actor. Raises NotPermitted unless they may act on many objects at once."""
     require_role(actor, Role.USER, "act on many objects at once")
     if actor.user is None:
         raise NotPermitted("Only a person acts on many objects at once.")

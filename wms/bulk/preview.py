@@ -1,4 +1,4 @@
-"""What an operation would do, told before it is confirmed."""
+"""Preview of a bulk operation: which objects would change or be skipped, and why."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from wms.bulk.models import BulkItem, BulkOperation
 from wms.bulk.states import Outcome
 from wms.core.models import User
 
-#: More objects than these are acted on only by who has typed their number.
+#: Number of objects above which the user has to type it to confirm.
 TYPED_ABOVE = 1000
 _SAMPLES = 10
 _GROUPS = 12
@@ -24,7 +24,7 @@ _GROUPS = 12
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One of the objects, and why it would be skipped, if it would."""
+    """Example object of a preview, with the obstacle for which it would be skipped, or ''."""
 
     pk: int
     label: str
@@ -35,11 +35,10 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """An operation before it is confirmed.
+    """Counts of a bulk operation before it is confirmed.
 
-    `left_out` dropped out since the objects were frozen. `total` are those that are acted on, of
-    which `fitting` would change and `skipped` would not, each for a reason. `foreign` belong to
-    others.
+    `left_out` objects no longer match the filter. Of the `total` others, `fitting` would change,
+    and `skipped` counts the rest by reason. `foreign` objects belong to other users.
     """
 
     total: int
@@ -56,30 +55,30 @@ class Preview:
 
 
 def pending_objects(operation: BulkOperation) -> QuerySet[Any]:
-    """The objects that the operation would still act on."""
+    """Objects of an operation that are still pending."""
     pending = BulkItem.objects.filter(operation=operation, outcome=Outcome.PENDING)
     objects = find_kind(operation.list_name).model._default_manager
     return objects.filter(pk__in=pending.values("object_id"))
 
 
 def preview_of(operation: BulkOperation, user: User) -> Preview:
-    """What would happen if the user confirmed it now. A handful of queries, whatever the number."""
+    """Preview of an operation for this user now; the number of queries is constant."""
     kind = find_kind(operation.list_name)
     action = kind.find_action(operation.action)
     objects = pending_objects(operation)
     rows = _grouped(kind, action, objects)
-    permitted = set(kind.permitted(user, {row["told_key"] for row in rows}))
+    permitted = set(kind.permitted(user, {row["object_key"] for row in rows}))
     states: Counter[str] = Counter()
     groups: Counter[str] = Counter()
     skipped: Counter[str] = Counter()
     for row in rows:
         states[row["state"]] += row["n"]
-        groups[str(row["told_group"])] += row["n"]
-        why = kind.refusal if row["told_key"] not in permitted else row["obstacle"]
+        groups[str(row["object_group"])] += row["n"]
+        why = kind.refusal if row["object_key"] not in permitted else row["obstacle"]
         if why:
             skipped[why] += row["n"]
     total = states.total()
-    foreign = sum(row["n"] for row in rows if kind.owner and row["told_key"] != user.pk)
+    foreign = sum(row["n"] for row in rows if kind.owner and row["object_key"] != user.pk)
     ordered = groups.most_common()
     return Preview(
         total=total,
@@ -97,12 +96,12 @@ def preview_of(operation: BulkOperation, user: User) -> Preview:
 
 
 def must_type(action: Action, *, total: int, foreign: int) -> bool:
-    """True when who confirms it has to type the number of objects."""
+    """Whether the user has to type the number of objects to confirm."""
     return total > TYPED_ABOVE or (action.is_destructive and foreign > 0)
 
 
 def foreign_objects(operation: BulkOperation, user: User) -> int:
-    """How many of the objects belong to others."""
+    """Number of pending objects that belong to other users."""
     kind = find_kind(operation.list_name)
     if not kind.owner:
         return 0
@@ -110,27 +109,31 @@ def foreign_objects(operation: BulkOperation, user: User) -> int:
 
 
 def _grouped(kind: Kind, action: Action, objects: QuerySet[Any]) -> list[dict[str, Any]]:
-    """How many objects there are of each state, key, group and obstacle."""
-    told = {"told_key": F(kind.key), "told_group": F(kind.group), "obstacle": action.obstacle()}
-    names = ("state", *told)
-    return list(objects.order_by().annotate(**told).values(*names).annotate(n=Count("pk")))
+    """Numbers of objects by state, key, group and obstacle."""
+    columns = {
+        "object_key": F(kind.key),
+        "object_group": F(kind.group),
+        "obstacle": action.obstacle(),
+    }
+    names = ("state", *columns)
+    return list(objects.order_by().annotate(**columns).values(*names).annotate(n=Count("pk")))
 
 
 def _samples(
     kind: Kind, action: Action, objects: QuerySet[Any], permitted: Collection[Any]
 ) -> list[Sample]:
-    told = {
-        "told_label": F(kind.label), "told_group": F(kind.group), "told_key": F(kind.key),
+    columns = {
+        "object_label": F(kind.label), "object_group": F(kind.group), "object_key": F(kind.key),
         "obstacle": action.obstacle(),
     }  # fmt: skip
-    first = objects.order_by("pk").annotate(**told).values("pk", "state", *told)[:_SAMPLES]
+    first = objects.order_by("pk").annotate(**columns).values("pk", "state", *columns)[:_SAMPLES]
     return [
         Sample(
             row["pk"],
-            str(row["told_label"]),
+            str(row["object_label"]),
             row["state"],
-            str(row["told_group"]),
-            row["obstacle"] if row["told_key"] in permitted else kind.refusal,
+            str(row["object_group"]),
+            row["obstacle"] if row["object_key"] in permitted else kind.refusal,
         )
         for row in first
     ]

@@ -1,5 +1,6 @@
-"""What is forgotten: previews that nobody confirmed, after a day; operations, 90 days after their
-end. What was done stays told in the events of the objects and in the audit trail.
+"""Pruning of bulk operations: previews after a day, operations 90 days after their end.
+
+The events of the objects and the audit trail stay.
 """
 
 from __future__ import annotations
@@ -12,15 +13,15 @@ from django.db import transaction
 from wms.bulk.models import BulkItem, BulkOperation
 from wms.bulk.states import ACTIVE, TERMINAL, BulkState
 
-#: A preview that is older says nothing of how things are now.
+#: Time after which a preview can no longer be confirmed.
 PREVIEW_LIFE = timedelta(hours=24)
 KEPT_FOR = timedelta(days=90)
-#: So many operations are forgotten in a cycle; each has 100,000 rows at the most.
+#: Limit of operations deleted in a cycle; each has up to 100,000 rows.
 _AT_ONCE = 5
 
 
 def prune(now: datetime) -> int:
-    """Forget what is old; how many operations."""
+    """Delete old operations. Returns their number."""
     old = [
         *_ids(BulkState.PREVIEW, before=now - PREVIEW_LIFE),
         *_ids(*TERMINAL, before=now - KEPT_FOR),
@@ -30,7 +31,7 @@ def prune(now: datetime) -> int:
 
 @transaction.atomic
 def forget(operation_ids: Collection[int]) -> int:
-    """Delete operations that do not go on; how many. One that is being confirmed now is left."""
+    """Delete inactive operations, except locked ones. Returns their number."""
     idle = BulkOperation.objects.filter(pk__in=operation_ids).exclude(state__in=ACTIVE)
     ids = [operation.pk for operation in idle.select_for_update(skip_locked=True)]
     BulkItem.objects.filter(operation_id__in=ids).delete()

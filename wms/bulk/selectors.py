@@ -1,10 +1,9 @@
-"""Reading bulk operations and what became of their objects."""
+"""Selectors of bulk operations, their objects and events."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from django.db.models import QuerySet
 
@@ -18,7 +17,7 @@ from wms.core.models import User
 
 @dataclass(frozen=True, slots=True)
 class ItemLine:
-    """An object of an operation: what became of it, and how it is called and stands now."""
+    """Object of an operation: outcome, and its present name and state."""
 
     item: BulkItem
     label: str
@@ -26,7 +25,7 @@ class ItemLine:
 
 
 def visible_operations(user: User) -> QuerySet[BulkOperation]:
-    """The operations that the user may see, latest first: the own ones, or everybody's."""
+    """Operations that the user may see, latest first: the own ones, or everybody's."""
     if not user.is_active:
         return BulkOperation.objects.none()
     operations = BulkOperation.objects.select_related("owner", "retry_of").order_by("-pk")
@@ -34,7 +33,7 @@ def visible_operations(user: User) -> QuerySet[BulkOperation]:
 
 
 def find_operation(user: User, operation_id: int) -> BulkOperation:
-    """One operation that the user may see. Raises NotFound."""
+    """Visible operation by id. Raises NotFound."""
     operation = visible_operations(user).filter(pk=operation_id).first()
     if operation is None:
         raise NotFound(f"There is no bulk operation {operation_id}, or you may not see it.")
@@ -42,39 +41,38 @@ def find_operation(user: User, operation_id: int) -> BulkOperation:
 
 
 def active_operations() -> list[int]:
-    """The operations that have something to do, those that wait longest first."""
+    """Ids of active operations, those that wait longest first."""
     active = BulkOperation.objects.filter(state__in=ACTIVE).order_by("confirmed_at", "pk")
     return list(active.values_list("pk", flat=True))
 
 
 def items_of(operation: BulkOperation, outcomes: Collection[str] = ()) -> QuerySet[BulkItem]:
-    """The objects of an operation, all or those with one of these outcomes."""
+    """Objects of an operation, all or those with one of these outcomes."""
     items = BulkItem.objects.filter(operation=operation).order_by("pk")
     return items.filter(outcome__in=outcomes) if outcomes else items
 
 
 def item_lines(operation: BulkOperation, items: Sequence[BulkItem]) -> list[ItemLine]:
-    """The items with the names and states of their objects. One query."""
+    """Items with the present names and states of their objects. One query."""
     kind = find_kind(operation.list_name)
     columns = ("pk", kind.label, "state") if kind.label != "pk" else ("pk", "pk", "state")
     objects = kind.model._default_manager.filter(pk__in=[item.object_id for item in items])
-    found: dict[int, tuple[Any, str]] = {
-        pk: (label, state) for pk, label, state in objects.order_by().values_list(*columns)
-    }
-    gone = ("", "")
+    rows = list(objects.order_by().values_list(*columns))
+    labels = {pk: str(label) for pk, label, _ in rows}
+    states = {pk: state for pk, _, state in rows}
     return [
-        ItemLine(item, str(found.get(item.object_id, gone)[0]), found.get(item.object_id, gone)[1])
+        ItemLine(item, labels.get(item.object_id, ""), states.get(item.object_id, ""))
         for item in items
     ]
 
 
 def events_of(operation: BulkOperation) -> QuerySet[BulkOperationEvent]:
-    """What happened to the operation itself, latest first."""
+    """Events of an operation, latest first."""
     return operation.events.order_by("-pk")
 
 
 def counts_of(operation: BulkOperation) -> dict[str, int]:
-    """How many objects have which outcome."""
+    """Number of objects by outcome."""
     return {
         Outcome.PENDING.value: operation.pending_count,
         Outcome.DONE.value: operation.done_count,

@@ -1,4 +1,4 @@
-"""Freezing a selection, confirming what is to be done with it, stopping, trying again."""
+"""Services on bulk operations: freeze a selection, confirm, stop, retry."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ from wms.core.loops import wake_loop
 from wms.core.models import User
 from wms.core.statemachine import DatabaseTime
 
-#: So many objects are in one operation at the most.
+#: Limit of objects in an operation.
 MAX_OBJECTS = 100_000
-#: So many operations of one person go on at once, and so many of their previews are kept.
+#: Limits of active operations and of kept previews of a user.
 MAX_ACTIVE = 3
 MAX_PREVIEWS = 5
 MAX_REASON = 2000
@@ -49,10 +49,10 @@ NO_MATCH = "it did not fit the filter any more when the operation was confirmed"
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The objects that somebody means: rows of a list, as the person may see them.
+    """Objects selected by a user: visible rows of a list.
 
-    `filters` is the filter by which they were chosen; None means that they were named. `shown` is
-    how many the list told, `is_estimate` that it told about how many.
+    `filters` is the filter of the list; None means that the objects were named one by one. `shown`
+    is the number that the list showed, `is_estimate` whether that was an estimate.
     """
 
     list_name: str
@@ -64,7 +64,7 @@ class Selection:
 
 
 class SelectionChanged(Conflict):
-    """Some of the objects have dropped out since the preview was shown: look at it again."""
+    """Some objects no longer match the filter since the preview was shown."""
 
     def __init__(self, *, seen: int, now: int) -> None:
         super().__init__(
@@ -77,10 +77,10 @@ class SelectionChanged(Conflict):
 
 @dataclass(frozen=True, slots=True)
 class Confirmation:
-    """What somebody says who confirms a preview.
+    """Input of a user who confirms a preview.
 
-    `seen` is how many objects the preview told; `typed` is what was typed of that. Who `accepts`
-    changes is not asked again when some have dropped out.
+    `seen` is the number of objects in the preview, `typed` the number that the user typed. With
+    `accepts` the user is not asked again when some objects have dropped out.
     """
 
     seen: int | None = None
@@ -100,19 +100,19 @@ def freeze(
     arguments: Mapping[str, Any] | None = None,
     retry_of: BulkOperation | None = None,
 ) -> BulkOperation:
-    """Store which objects are meant; what is done with them is confirmed later, or never.
+    """Store a selection as the preview of a bulk operation, which may be confirmed later.
 
     Raises NotPermitted, NotFound, InvalidInput, Conflict for nothing and TooMany for too much.
     """
     owner = require_acting(actor)
     kind = find_kind(selection.list_name)
-    found = kind.find_action(action)
-    checked = found.check(arguments or {})
+    found_action = kind.find_action(action)
+    checked = found_action.check(arguments or {})
     instant = selection.snapshot_at or timezone.now()
     operation = BulkOperation.objects.create(
         owner=owner,
         list_name=kind.name,
-        action=found.name,
+        action=found_action.name,
         arguments=checked,
         reason=_checked_reason(reason),
         filters=None if selection.filters is None else dict(selection.filters),
@@ -131,7 +131,7 @@ def freeze(
     if not operation.frozen_count:
         raise Conflict(f"No {kind.noun} fits the selection now, so there is nothing to do.")
     operation.save(update_fields=["frozen_count"])
-    _forget_old_previews(owner)
+    _delete_old_previews(owner)
     return operation
 
 
@@ -147,8 +147,8 @@ def _insert_items(operation: BulkOperation, rows: QuerySet[Any]) -> int:
         return int(cursor.rowcount)
 
 
-def _forget_old_previews(owner: User) -> None:
-    """Previews that nobody confirmed hold up to 100,000 rows each: few are kept."""
+def _delete_old_previews(owner: User) -> None:
+    """Delete all but the latest previews of a user; each has up to 100,000 rows."""
     previews = BulkOperation.objects.filter(owner=owner, state=BulkState.PREVIEW).order_by("-pk")
     forget(previews.values_list("pk", flat=True)[MAX_PREVIEWS:])
 
@@ -160,10 +160,10 @@ def confirm(
     actor: Actor,
     matching: QuerySet[Any] | None = None,
 ) -> BulkOperation:
-    """Let an operation begin. Confirming it twice is confirming it once.
+    """Confirm a preview, so that the operation starts. Confirming again changes nothing.
 
-    `matching` are the rows that fit its filter now: objects that do not are left out for good, and
-    whoever had not seen that is asked again, by SelectionChanged. Raises NotFound, NotPermitted,
+    `matching` are the rows that match its filter now: other objects are skipped, and raise
+    SelectionChanged unless the user has seen or accepted it. Raises NotFound, NotPermitted,
     ReasonRequired, InvalidInput, Conflict, TooMany.
     """
     owner = require_acting(actor)
@@ -176,7 +176,7 @@ def confirm(
         return operation
     if timezone.now() - operation.created_at > PREVIEW_LIFE:
         raise Conflict("This preview is more than a day old: make the selection again.")
-    _leave_out(operation, matching)
+    _skip_unmatched(operation, matching)
     with transaction.atomic():
         # By their row, so that two confirmations of one person count each other.
         User.objects.select_for_update().get(pk=owner.pk)
@@ -187,7 +187,7 @@ def confirm(
 
 
 def _locked(operation_id: int) -> BulkOperation:
-    """The operation, locked. Raises NotFound for a preview that was forgotten just now."""
+    """Locked operation. Raises NotFound for a preview that was deleted meanwhile."""
     rows = BulkOperation.objects.select_for_update(of=("self",))
     operation = rows.filter(pk=operation_id).first()
     if operation is None:
@@ -256,8 +256,8 @@ def _check_count(
         raise InvalidInput.of(message, field="typed_count")
 
 
-def _leave_out(operation: BulkOperation, matching: QuerySet[Any] | None) -> None:
-    """Skip what does not fit the filter any more. Stands by itself: it is not asked for twice."""
+def _skip_unmatched(operation: BulkOperation, matching: QuerySet[Any] | None) -> None:
+    """Skip objects that no longer match the filter, in a transaction of its own."""
     if matching is None:
         return
     with transaction.atomic():
@@ -266,16 +266,16 @@ def _leave_out(operation: BulkOperation, matching: QuerySet[Any] | None) -> None
             return
         fits = Exists(matching.order_by().filter(pk=OuterRef("object_id")))
         pending = BulkItem.objects.filter(operation=locked, outcome=Outcome.PENDING)
-        gone = pending.filter(~fits)
-        count = gone.update(outcome=Outcome.SKIPPED, reason=NO_MATCH)
+        unmatched = pending.filter(~fits)
+        count = unmatched.update(outcome=Outcome.SKIPPED, reason=NO_MATCH)
         BulkOperation.objects.filter(pk=locked.pk).update(skipped_count=F("skipped_count") + count)
 
 
 @transaction.atomic
 def stop(operation_id: int, *, actor: Actor, reason: str = "") -> BulkOperation:
-    """Begin nothing more; what has been changed stays so. Stopping twice is stopping once.
+    """Stop an operation; changed objects stay changed. Stopping again changes nothing.
 
-    A batch that is under way is finished. Raises NotFound, NotPermitted, Conflict.
+    A running batch is finished. Raises NotFound, NotPermitted, Conflict.
     """
     user = require_acting(actor)
     operation = find_operation(user, operation_id)
@@ -294,10 +294,10 @@ def stop(operation_id: int, *, actor: Actor, reason: str = "") -> BulkOperation:
 
 @transaction.atomic
 def retry(operation_id: int, *, actor: Actor) -> BulkOperation:
-    """A preview of the same with the objects that failed, and those that a stop left.
+    """New preview of an operation with the objects that failed or are pending after a stop.
 
-    Raises NotFound, NotPermitted, and Conflict when it goes on, the last batch of it is under way,
-    or nothing is left to try.
+    Raises NotFound, NotPermitted, and Conflict while the operation or its last batch runs, or when
+    no object is left.
     """
     operation = find_operation(require_acting(actor), operation_id)
     if operation.state in ACTIVE or operation.state == BulkState.PREVIEW:
@@ -306,7 +306,7 @@ def retry(operation_id: int, *, actor: Actor) -> BulkOperation:
         operation=operation, outcome__in=[Outcome.FAILED, Outcome.PENDING]
     )
     kind = find_kind(operation.list_name)
-    # What the last batch has is locked, and has no outcome yet: it would be done twice.
+    # Objects of a running batch are locked and have no outcome yet.
     free = left.select_for_update(of=("self",), skip_locked=True)
     if len(free.values_list("pk", flat=True)) < left.count():
         raise Conflict(

@@ -1,4 +1,4 @@
-"""What bulk operations send to PostgreSQL by hand: up to 100,000 rows at once."""
+"""SQL statements of bulk operations, for up to 100,000 rows at once."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SELECT DISTINCT %s::bigint, chosen.id FROM ({rows}) AS chosen(id) ORDER BY chose
 # By hand, because each row gets an outcome and a reason of its own: the ORM's bulk update writes
 # a CASE with a branch for each. The rows are found by `bulkitem_once`.
 SETTLE_ITEMS = """
-UPDATE bulk_bulkitem AS item SET outcome = told.outcome, reason = told.reason
-FROM unnest(%s::bigint[], %s::text[], %s::text[]) AS told(object_id, outcome, reason)
-WHERE item.operation_id = %s AND item.object_id = told.object_id
+UPDATE bulk_bulkitem AS item SET outcome = result.outcome, reason = result.reason
+FROM unnest(%s::bigint[], %s::text[], %s::text[]) AS result(object_id, outcome, reason)
+WHERE item.operation_id = %s AND item.object_id = result.object_id
 """

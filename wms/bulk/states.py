@@ -1,4 +1,4 @@
-"""The states of a bulk operation, and what becomes of each of its objects."""
+"""States and transitions of bulk operations, and outcomes of their objects."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from wms.core.transitions import Transition, TransitionTable
 
 
 class BulkState(models.TextChoices):
-    """Where a bulk operation is in its life."""
+    """State of a bulk operation."""
 
     PREVIEW = "preview", "preview"
     CONFIRMED = "confirmed", "confirmed"
@@ -18,7 +18,7 @@ class BulkState(models.TextChoices):
 
 
 class Outcome(models.TextChoices):
-    """What became of one object of an operation."""
+    """Outcome of an object in an operation."""
 
     PENDING = "pending", "pending"
     DONE = "done", "done"
@@ -31,7 +31,7 @@ def _step(*sources: BulkState, to: BulkState) -> Transition:
 
 
 _S = BulkState
-#: States in which there is work to do.
+#: States in which batches run.
 ACTIVE = frozenset({_S.CONFIRMED.value, _S.RUNNING.value})
 TERMINAL = frozenset({_S.STOPPED.value, _S.DONE.value})
 

@@ -1,4 +1,4 @@
-"""The periodic task that carries bulk operations out."""
+"""Periodic Celery task that runs bulk operations."""
 
 from __future__ import annotations
 
@@ -15,5 +15,5 @@ RUNNER = loops.register(
 
 @shared_task(name=RUNNER.task, soft_time_limit=110, time_limit=120)
 def run() -> None:
-    """Go on with bulk operations; what is missed stays pending until the next run."""
+    """Run batches of bulk operations; the rest stays pending until the next run."""
     loops.run(RUNNER)

@@ -1,7 +1,7 @@
 """Answers to "why does this not run?" for DAGs, jobs, TaskQueues, sites and pasted ads.
 
-All of it is computed by the code that decides, from what the next negotiation would read. Nothing
-is written.
+They are computed by the code that decides, from the data of the next negotiation cycle. Nothing is
+written.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from wms.dags.reading.selectors import find_dag
 from wms.dags.states import DAG_TERMINAL, DagState
 from wms.explain.needs import NeedsExplanation, explain_needs
 from wms.explain.queue_changes import SiteJobs, changed_needs, jobs_for_site, queue_changes
-from wms.explain.what_if import Changes, changed_offers, checked
+from wms.explain.what_if import WhatIfChanges, changed_offers, checked
 from wms.jobs.models import Job
 from wms.jobs.selectors import find_job
 from wms.jobs.states import TERMINAL, WITH_PILOT, JobState
@@ -50,22 +50,22 @@ from wms.sites.selectors import visible_sites
 from wms.sites.standing import Standing, standings
 from wms.taskqueues.selectors import find_task_queue
 
-_Asked = ParamSpec("_Asked")
+_Arguments = ParamSpec("_Arguments")
 _Answer = TypeVar("_Answer")
-#: What an answer may cost; a person waits for it.
+#: Time limits of an answer, for which a person waits.
 BOUNDS = Bounds(time.monotonic, request_s=2.0, decision_s=3.0)
-#: So many different ads of idle DAGs are looked at for one question about a site.
-_ADS_LOOKED_AT = 500
-#: So many sites that a DAG avoids are told in a sentence each.
-_AVOIDED_TOLD = 5
+#: Limit of different ads of idle DAGs that are evaluated for an answer about a site.
+_MAX_ADS = 500
+#: Limit of avoided sites that the summary names.
+_MAX_AVOIDED = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """Where a DAG is in the order of the idle ones; all count from 1.
+    """Position of a DAG in the order of idle DAGs; all numbers count from 1.
 
-    `submitter_place` is the owner's place among those who have idle DAGs, best priority first;
-    `own_place` the DAG's among its submitter's.
+    `submitter_place` is the position of the owner among submitters of idle DAGs, best priority
+    first; `own_place` that of the DAG among the idle DAGs of its submitter.
     """
 
     submitter_place: int
@@ -75,8 +75,8 @@ class Turn:
 
 
 @dataclass(frozen=True, slots=True)
-class Avoided:
-    """A site that a DAG has left and does not go back to so soon, and why it left."""
+class AvoidedSite:
+    """Site that a DAG avoids until a time after a rematch, and the reason of the rematch."""
 
     site: str
     until: datetime
@@ -85,9 +85,9 @@ class Avoided:
 
 @dataclass(frozen=True, slots=True)
 class DagAnswer:
-    """How a DAG, or a pasted ad, and the sites stand; `after` is the same with the changes.
+    """Answer for a DAG or a pasted ad; `after` is the explanation with the changes.
 
-    `avoided` are the sites that the DAG does not go back to now.
+    `avoided` are the sites that the DAG avoids now.
     """
 
     verdict: MatchVerdict
@@ -96,14 +96,14 @@ class DagAnswer:
     misses: tuple[NearMiss, ...]
     after: Explanation | None = None
     turn: Turn | None = None
-    avoided: tuple[Avoided, ...] = ()
+    avoided: tuple[AvoidedSite, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class JobAnswer:
-    """Why a job, or the jobs of a TaskQueue, wait; `queues` is None for a job that does not.
+    """Answer for a job or a TaskQueue; `queues` is None for a job that does not wait.
 
-    `after` is the same with the changes.
+    `after` is the explanation with the changes.
     """
 
     verdict: MatchVerdict
@@ -114,9 +114,9 @@ class JobAnswer:
 
 @dataclass(frozen=True, slots=True)
 class SiteAnswer:
-    """How a site and the idle DAGs stand; `after` is the same with the changes.
+    """Answer for a site: which idle DAGs it takes; `after` is the explanation with the changes.
 
-    `jobs` and `jobs_after` are about the waiting jobs and the site's queues.
+    `jobs` and `jobs_after` are the waiting jobs that the site's queues could run.
     """
 
     standing: Standing
@@ -127,40 +127,40 @@ class SiteAnswer:
     jobs_after: SiteJobs | None = None
 
 
-def _in_a_place(answer: Callable[_Asked, _Answer]) -> Callable[_Asked, _Answer]:
-    """Bound how many questions are answered at once: one can take a processor some seconds."""
+def _in_heavy_place(answer: Callable[_Arguments, _Answer]) -> Callable[_Arguments, _Answer]:
+    """Decorator that limits concurrent answers, since each may use a processor for seconds."""
 
     @wraps(answer)
-    def asked(*args: _Asked.args, **kwargs: _Asked.kwargs) -> _Answer:
+    def limited(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Answer:
         user = args[0]
         assert isinstance(user, User)
         with heavy_place(user):
             return answer(*args, **kwargs)
 
-    return asked
+    return limited
 
 
-@_in_a_place
+@_in_heavy_place
 def answer_for_dag(
-    user: User, dag_id: int, *, now: datetime, changes: Changes | None = None
+    user: User, dag_id: int, *, now: datetime, changes: WhatIfChanges | None = None
 ) -> DagAnswer:
-    """Why a DAG has no site. Raises NotFound, and InvalidInput for changes at fault."""
+    """Answer why a DAG has no site. Raises NotFound, and InvalidInput for faulty changes."""
     dag = find_dag(user, dag_id)
     (request,) = demand.requests_of(Dag.objects.filter(pk=dag.pk))
-    answer = _answer(request, changes or Changes(), now)
-    verdict, summary = _in_its_state(dag, answer)
-    avoided = _avoided(request, now)
+    answer = _answer(request, changes or WhatIfChanges(), now)
+    verdict, summary = _verdict_by_state(dag, answer)
+    avoided = _avoided_sites(request, now)
     if dag.state == DagState.IDLE:
-        summary = " ".join([summary, *_told(avoided)])
+        summary = " ".join([summary, *_avoidance_sentences(avoided)])
     turn = _turn(request) if dag.state == DagState.IDLE else None
     return replace(answer, verdict=verdict, summary=summary, turn=turn, avoided=tuple(avoided))
 
 
-@_in_a_place
+@_in_heavy_place
 def answer_for_ad(
-    user: User, text: str, *, now: datetime, changes: Changes | None = None
+    user: User, text: str, *, now: datetime, changes: WhatIfChanges | None = None
 ) -> DagAnswer:
-    """What would become of a DAG of the user with this ad. Raises InvalidInput."""
+    """Answer for an idle DAG of the user that had this ad. Raises InvalidInput."""
     try:
         expressions = parse_ad(text)
         check_cost(expressions)
@@ -172,23 +172,24 @@ def answer_for_ad(
         values={"MyType": "Job", "TargetType": "Machine", "Owner": user.username},
         submitter=demand.submitter_key(user.pk, None),
     )
-    return _answer(request, changes or Changes(), now)
+    return _answer(request, changes or WhatIfChanges(), now)
 
 
 def answer_for_job(
-    user: User, job_id: int, *, now: datetime, changes: Changes | None = None
+    user: User, job_id: int, *, now: datetime, changes: WhatIfChanges | None = None
 ) -> JobAnswer:
-    """Why a job does not run. Raises NotFound, and InvalidInput for changes at fault."""
+    """Answer why a job does not run. Raises NotFound, and InvalidInput for faulty changes."""
     job = find_job(user, job_id)
     if job.state == JobState.WAITING:
         needs = Needs.from_dict(job.needs)
-        found, after = _needs_explained(needs, changes or Changes(), now)
-        return JobAnswer(found.verdict, f"{found.summary}{_nodes_avoided(job)}", found, after)
-    return _settled(job)
+        before, after = _needs_explained(needs, changes or WhatIfChanges(), now)
+        summary = f"{before.summary}{_avoided_hosts_sentence(job)}"
+        return JobAnswer(before.verdict, summary, before, after)
+    return _answer_by_state(job)
 
 
-def _nodes_avoided(job: Job) -> str:
-    """Which worker nodes a job that waits is kept from at first."""
+def _avoided_hosts_sentence(job: Job) -> str:
+    """Sentence about the worker nodes that a waiting job avoids at first, or ''."""
     if not job.avoided_hosts:
         return ""
     hosts = ", ".join(job.avoided_hosts)
@@ -197,9 +198,9 @@ def _nodes_avoided(job: Job) -> str:
 
 
 def _needs_explained(
-    needs: Needs, changes: Changes, now: datetime
+    needs: Needs, changes: WhatIfChanges, now: datetime
 ) -> tuple[NeedsExplanation, NeedsExplanation | None]:
-    """How queues and needs stand, as they are, and with the changes if there are any."""
+    """Explanations of the needs as they are, and with the changes if there are any."""
     before = explain_needs(needs, now=now)
     if not (changes.needs or changes.queues):
         return before, None
@@ -207,7 +208,7 @@ def _needs_explained(
     return before, explain_needs(changed, now=now, changes=offers)
 
 
-def _settled(job: Job) -> JobAnswer:
+def _answer_by_state(job: Job) -> JobAnswer:
     reason = f": {job.state_reason}" if job.state_reason else ""
     if job.state in TERMINAL:
         return JobAnswer(MatchVerdict.ENDED, f"The job is {job.state}{reason}.")
@@ -217,47 +218,47 @@ def _settled(job: Job) -> JobAnswer:
 
 
 def answer_for_task_queue(
-    user: User, task_queue_id: int, *, now: datetime, changes: Changes | None = None
+    user: User, task_queue_id: int, *, now: datetime, changes: WhatIfChanges | None = None
 ) -> JobAnswer:
-    """Why the jobs of a TaskQueue wait. Raises NotFound, and InvalidInput for changes at fault."""
+    """Answer why the jobs of a TaskQueue wait. Raises NotFound, InvalidInput for faulty changes."""
     queue = find_task_queue(user, task_queue_id)
     return answer_for_demand(queue.needs, queue.waiting_jobs, now=now, changes=changes)
 
 
 def answer_for_demand(
-    needs: Needs, waiting_jobs: int, *, now: datetime, changes: Changes | None = None
+    needs: Needs, waiting_jobs: int, *, now: datetime, changes: WhatIfChanges | None = None
 ) -> JobAnswer:
-    """The same for so many jobs with these needs, where they have been read already."""
-    found, after = _needs_explained(needs, changes or Changes(), now)
+    """Answer why this number of jobs with these needs wait. Raises InvalidInput."""
+    before, after = _needs_explained(needs, changes or WhatIfChanges(), now)
     if not waiting_jobs:
-        return JobAnswer(MatchVerdict.ENDED, "No job waits in this TaskQueue.", found, after)
+        return JobAnswer(MatchVerdict.ENDED, "No job waits in this TaskQueue.", before, after)
     jobs = "1 job waits" if waiting_jobs == 1 else f"{waiting_jobs} jobs wait"
-    return JobAnswer(found.verdict, f"{jobs}. {found.summary}", found, after)
+    return JobAnswer(before.verdict, f"{jobs}. {before.summary}", before, after)
 
 
-@_in_a_place
+@_in_heavy_place
 def answer_for_site(
-    user: User, name: str, *, now: datetime, changes: Changes | None = None
+    user: User, name: str, *, now: datetime, changes: WhatIfChanges | None = None
 ) -> SiteAnswer:
-    """Which idle DAGs a site would take now. Raises NotFound and InvalidInput."""
+    """Answer which idle DAGs a site would take now. Raises NotFound and InvalidInput."""
     site = visible_sites(user).filter(name=name).first()
     if site is None:
         raise NotFound(f"There is no site {name!r}.")
     standing = standings(now)[site.pk]
-    changes = changes or Changes()
+    changes = changes or WhatIfChanges()
     jobs, jobs_after = jobs_for_site(user, site.pk, queue_changes(changes.queues))
     offers = [offer for offer in read_offers(now) if offer.site_id == site.pk]
     if not offers:
         summary = "The site has no valid ad: it is not published."
         return SiteAnswer(standing, summary, None, jobs=jobs, jobs_after=jobs_after)
     idle = demand.idle_requests()
-    requests = _of_few_ads(idle)
+    requests = _limited_by_ads(idle)
     left_out = len(idle) - len(requests)
     before = explain_site(offers[0], requests, now, bounds=BOUNDS)
     after = None
     if changes.dag or changes.sites:
-        given = checked(changes.dag, "dag")
-        changed = [with_changes(request, given) for request in requests]
+        dag_changes = checked(changes.dag, "dag")
+        changed = [with_changes(request, dag_changes) for request in requests]
         offer = changed_offers(offers, changes, changed)[0]
         after = explain_site(offer, changed, now, bounds=BOUNDS)
         after = replace(after, unseen=after.unseen + left_out)
@@ -266,28 +267,28 @@ def answer_for_site(
     return SiteAnswer(standing, summary, before, after, jobs, jobs_after)
 
 
-def _of_few_ads(requests: Sequence[Request]) -> list[Request]:
-    """The requests with the first few different ads: a person waits for the answer."""
+def _limited_by_ads(requests: Sequence[Request]) -> list[Request]:
+    """Requests with the first different ads, up to a limit, since a person waits for the answer."""
     ads: set[tuple[tuple[str, str], ...]] = set()
     kept = []
     for request in requests:
         ad = tuple(request.expressions.items())
-        if ad in ads or len(ads) < _ADS_LOOKED_AT:
+        if ad in ads or len(ads) < _MAX_ADS:
             ads.add(ad)
             kept.append(request)
     return kept
 
 
-def _site_summary(standing: Standing, found: SiteExplanation) -> str:
+def _site_summary(standing: Standing, explanation: SiteExplanation) -> str:
     state = f"The site is {standing.reason}." if standing.kind else "The site takes DAGs."
-    unseen = f" {found.unseen} more were not looked at." if found.unseen else ""
-    if not found.dags:
+    unseen = f" {explanation.unseen} more were not looked at." if explanation.unseen else ""
+    if not explanation.dags:
         return f"{state}{unseen or ' No DAG is idle.'}"
-    counts = "; ".join(f"{count} {stand.value}" for stand, count in found.stands.items())
-    return f"{state} Of {found.dags} idle DAGs: {counts}.{unseen}"
+    counts = "; ".join(f"{count} {stand.value}" for stand, count in explanation.stands.items())
+    return f"{state} Of {explanation.dags} idle DAGs: {counts}.{unseen}"
 
 
-def _answer(request: Request, changes: Changes, now: datetime) -> DagAnswer:
+def _answer(request: Request, changes: WhatIfChanges, now: datetime) -> DagAnswer:
     offers = read_offers(now)
     before = _explained(request, offers, now)
     after = None
@@ -303,8 +304,8 @@ def _explained(request: Request, offers: Sequence[Offer], now: datetime) -> Expl
     return explain(request, offers, usage, limits, now, bounds=BOUNDS)
 
 
-def _in_its_state(dag: Dag, answer: DagAnswer) -> tuple[MatchVerdict, str]:
-    """The verdict for a DAG that is really there, with what has happened to it so far."""
+def _verdict_by_state(dag: Dag, answer: DagAnswer) -> tuple[MatchVerdict, str]:
+    """Verdict and summary for a stored DAG, by its state and the last negotiation cycle."""
     if dag.state in DAG_TERMINAL:
         return MatchVerdict.ENDED, f"The DAG is {dag.state}."
     if dag.state == DagState.HELD:
@@ -322,28 +323,28 @@ def _in_its_state(dag: Dag, answer: DagAnswer) -> tuple[MatchVerdict, str]:
     return MatchVerdict.WAITING, f"Others came first in the last negotiation. {answer.summary}"
 
 
-def _avoided(request: Request, now: datetime) -> list[Avoided]:
-    """The sites that it keeps away from; whose time is up first come first."""
+def _avoided_sites(request: Request, now: datetime) -> list[AvoidedSite]:
+    """Sites that the request avoids, ordered by the end of the avoidance."""
     sites = Site.objects.filter(pk__in=request.avoided).values_list("pk", "name")
     avoided = [
-        Avoided(name, request.avoided[site_id], request.left_because.get(site_id, ""))
+        AvoidedSite(name, request.avoided[site_id], request.left_because.get(site_id, ""))
         for site_id, name in sites
         if request.avoided[site_id] > now
     ]
-    return sorted(avoided, key=lambda each: (each.until, each.site))
+    return sorted(avoided, key=lambda avoided_site: (avoided_site.until, avoided_site.site))
 
 
-def _told(avoided: Sequence[Avoided]) -> list[str]:
-    """Why it left these sites, and until when it avoids which of them."""
-    leaving = [reasons_for_leaving({each.site: each.reason for each in avoided})]
-    leaving += [
+def _avoidance_sentences(avoided: Sequence[AvoidedSite]) -> list[str]:
+    """Sentences about why the DAG left these sites, and until when it avoids them."""
+    sentences = [reasons_for_leaving({each.site: each.reason for each in avoided})]
+    sentences += [
         f"It avoids {each.site} until {each.until.astimezone(UTC):%Y-%m-%d %H:%M} UTC."
-        for each in avoided[:_AVOIDED_TOLD]
+        for each in avoided[:_MAX_AVOIDED]
     ]
-    rest = len(avoided) - _AVOIDED_TOLD
+    rest = len(avoided) - _MAX_AVOIDED
     if rest > 0:
-        leaving.append(f"It avoids {rest} more site{'s' if rest > 1 else ''}.")
-    return [sentence for sentence in leaving if sentence]
+        sentences.append(f"It avoids {rest} more site{'s' if rest > 1 else ''}.")
+    return [sentence for sentence in sentences if sentence]
 
 
 def _turn(request: Request) -> Turn:

@@ -1,4 +1,4 @@
-"""Why a waiting job is not run: its needs against the queues, and the pilots that may come."""
+"""Explanation why waiting jobs do not run: their needs compared with queues, limits and pilots."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from wms.sites.selectors import offered_resource
 from wms.sites.standing import Standing, queues_and_standings
 from wms.sites.vocabulary import unknown_terms
 
-#: So many of the queues that are closed are told in words.
-_TOLD = 5
+#: Limit of closed queues that the summary names.
+_MAX_NAMED = 5
 
 
 @dataclass(frozen=True, slots=True)
 class QueueFit:
-    """A queue and a job's needs: `refusal` tells why it never can run it, `closed` why not now.
+    """Fit of a queue to a job's needs: `refusal` is why never, `closed` why not now.
 
-    `is_limited` is true where a running limit is why, so that its running pilots do not help;
-    `is_shut` where it would be closed without one, and `is_off` where it is switched off.
+    `is_limited`: a running limit is reached, so that running pilots do not help. `is_shut`: closed
+    for another reason. `is_off`: switched off.
     """
 
     site: str
@@ -44,9 +44,9 @@ class QueueFit:
 
 @dataclass(frozen=True, slots=True)
 class NeedsExplanation:
-    """Whether and where jobs with some needs can run; fitting queues come first.
+    """Explanation whether and where jobs with some needs can run; fitting queues come first.
 
-    `unknown` has a sentence for each word of the needs that means nothing anywhere today.
+    `unknown` has a sentence for each name in the needs that no site, queue or pilot has today.
     """
 
     verdict: MatchVerdict
@@ -58,9 +58,9 @@ class NeedsExplanation:
 def explain_needs(
     needs: Needs, *, now: datetime, changes: QueueChanges | None = None
 ) -> NeedsExplanation:
-    """Which queues' pilots would take a waiting job with these needs, were the queues changed.
+    """Explanation for waiting jobs with these needs, with changes of queues if given.
 
-    Six queries at most.
+    At most six queries.
     """
     changes = changes or QueueChanges()
     queues, standing = queues_and_standings(now)
@@ -79,7 +79,7 @@ def explain_needs(
         for queue in queues
     ]
     fits.sort(key=lambda fit: (bool(fit.refusal), bool(fit.closed), fit.is_off, fit.is_shut))
-    verdict, summary = _judged(fits)
+    verdict, summary = _verdict_and_summary(fits)
     return NeedsExplanation(verdict, summary, tuple(fits), tuple(map(_sentence, unknown)))
 
 
@@ -94,7 +94,7 @@ def _closed(queue: Queue, standing: Standing) -> str:
 
 
 def _limit(limits: Sequence[ReachedLimit], needs: Needs, queue: Queue) -> str:
-    """Why no more of these jobs may start at the queue's site now."""
+    """Reason of a running limit that keeps these jobs from the queue's site, or ''."""
     stopping = (limit.reason for limit in limits if limit.stops(needs, queue.site.name))
     return next((f"a running limit is reached, {reason}" for reason in stopping), "")
 
@@ -116,15 +116,15 @@ def _fit(
 
 
 def _closed_queues(fits: list[QueueFit]) -> str:
-    told = [
+    sentences = [
         f"{fit.site}/{fit.queue} {'is closed' if fit.is_shut else 'takes none now'}: {fit.closed}"
-        for fit in fits[:_TOLD]
+        for fit in fits[:_MAX_NAMED]
     ]
-    rest = [f"{len(fits) - _TOLD} more"] if len(fits) > _TOLD else []
-    return f"{'; '.join([*told, *rest])}."
+    rest = [f"{len(fits) - _MAX_NAMED} more"] if len(fits) > _MAX_NAMED else []
+    return f"{'; '.join([*sentences, *rest])}."
 
 
-def _judged(fits: list[QueueFit]) -> tuple[MatchVerdict, str]:
+def _verdict_and_summary(fits: list[QueueFit]) -> tuple[MatchVerdict, str]:
     if not fits:
         return MatchVerdict.NEVER, "There is no queue."
     fitting = [fit for fit in fits if not fit.refusal]

@@ -1,6 +1,6 @@
-"""What if jobs needed less, or queues offered more: changes that are tried and never written.
+"""What-if changes of jobs' needs and queues' offers, parsed and applied in memory only.
 
-Jobs and queues are compared by what decides: `matching.resources.offer_refusal`.
+Jobs and queues are compared by `matching.resources.offer_refusal`, as for pilots.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from wms.sites.selectors import offered_resource
 from wms.taskqueues.listing import Order, task_queue_page, visible_task_queues
 from wms.taskqueues.task_queue_policy import task_queue_policy
 
-#: So many TaskQueues, those with most jobs first, are compared with a site's queues.
-TASK_QUEUES_LOOKED_AT = 500
+#: Limit of TaskQueues, largest first, that are compared with a site's queues.
+MAX_TASK_QUEUES = 500
 _NUMBERS = ("cores", "memory_mb", "gpus")
-_LONGEST_TEXT = 64
+_MAX_TEXT_LENGTH = 64
 
 
 def _number(text: str) -> int:
@@ -35,12 +35,12 @@ def _words(text: str) -> list[str]:
 
 
 def _short(text: str) -> str:
-    if len(text) > _LONGEST_TEXT:
-        raise ValueError(f"has more than {_LONGEST_TEXT} characters")
+    if len(text) > _MAX_TEXT_LENGTH:
+        raise ValueError(f"has more than {_MAX_TEXT_LENGTH} characters")
     return text
 
 
-#: What of a job's needs can be changed, and how its text is read.
+#: Fields of needs that can be changed, and the parsers of their texts.
 NEEDS: dict[str, Callable[[str], Any]] = {
     "cpu_time_s": _number,
     **dict.fromkeys(_NUMBERS, _number),
@@ -51,7 +51,7 @@ NEEDS: dict[str, Callable[[str], Any]] = {
     "setup": _short,
     "requirements": str,
 }
-#: The same of a queue.
+#: Fields of queues that can be changed, and the parsers of their texts.
 OFFERS: dict[str, Callable[[str], Any]] = {
     "wall_time_s": _number,
     **dict.fromkeys(_NUMBERS, _number),
@@ -64,7 +64,7 @@ OFFERS: dict[str, Callable[[str], Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class QueueChanges:
-    """What other queues would offer, by `SITE` for all of its queues, or by `SITE/QUEUE`."""
+    """Changed offers of queues, by `SITE` for all of its queues, or by `SITE/QUEUE`."""
 
     offers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
@@ -72,7 +72,7 @@ class QueueChanges:
         return bool(self.offers)
 
     def applied(self, queue: Queue) -> Queue:
-        """The queue with its changes, in memory. Give it a queue that nobody else holds."""
+        """Queue with its changes; the given object is changed in memory."""
         site = queue.site.name
         changes = {**self.offers.get(site, {}), **self.offers.get(f"{site}/{queue.name}", {})}
         for name, value in changes.items():
@@ -81,10 +81,10 @@ class QueueChanges:
 
 
 def changed_needs(needs: Needs, texts: Mapping[str, str]) -> Needs:
-    """The needs with some changed; an empty text takes a need away. Raises InvalidInput."""
+    """Needs with changes; an empty text removes a need. Raises InvalidInput."""
     if not texts:
         return needs
-    values = _read(texts, NEEDS, "needs")
+    values = _parse_fields(texts, NEEDS, "needs")
     known = needs.as_dict()
     owner = known.pop("owner")
     if "cores" in values:
@@ -96,31 +96,33 @@ def changed_needs(needs: Needs, texts: Mapping[str, str]) -> Needs:
 
 
 def queue_changes(texts: Mapping[str, Mapping[str, str]]) -> QueueChanges:
-    """What queues would offer, read from texts. Raises InvalidInput, for unknown queues too."""
-    known = _places() if texts else set()
+    """Queue changes parsed from texts. Raises InvalidInput, also for unknown queues."""
+    known = _site_and_queue_names() if texts else set()
     faults = [
-        Finding(f"There is no queue or site {place}.", field="queues")
-        for place in texts
-        if place not in known
+        Finding(f"There is no queue or site {name}.", field="queues")
+        for name in texts
+        if name not in known
     ]
     if faults:
         raise InvalidInput(faults)
-    return QueueChanges({place: _read(given, OFFERS, "queues") for place, given in texts.items()})
+    return QueueChanges(
+        {name: _parse_fields(given, OFFERS, "queues") for name, given in texts.items()}
+    )
 
 
-def _places() -> set[str]:
+def _site_and_queue_names() -> set[str]:
     pairs = Site.objects.values_list("name", "queues__name")
     return {name for site, queue in pairs for name in (site, f"{site}/{queue}")}
 
 
-def _read(
+def _parse_fields(
     texts: Mapping[str, str], readers: Mapping[str, Callable[[str], Any]], field_name: str
 ) -> dict[str, Any]:
     values: dict[str, Any] = {}
     faults = []
     for name, text in texts.items():
         try:
-            values[name] = _value(name, text.strip(), readers)
+            values[name] = _parse_value(name, text.strip(), readers)
         except ValueError as error:
             faults.append(Finding(f"{name} {error}", field=field_name))
     if faults:
@@ -128,7 +130,7 @@ def _read(
     return values
 
 
-def _value(name: str, text: str, readers: Mapping[str, Callable[[str], Any]]) -> Any:
+def _parse_value(name: str, text: str, readers: Mapping[str, Callable[[str], Any]]) -> Any:
     if name not in readers:
         raise ValueError(f"cannot be tried; these can: {', '.join(readers)}")
     if not text and readers[name] is _number:
@@ -141,9 +143,9 @@ def _value(name: str, text: str, readers: Mapping[str, Callable[[str], Any]]) ->
 
 @dataclass(frozen=True, slots=True)
 class SiteJobs:
-    """Waiting jobs, and for how many of them a queue of a site offers enough.
+    """Number of waiting jobs, and of those that a queue of the site could run.
 
-    `unseen` is true when there are more TaskQueues than were looked at.
+    `unseen` is true if there are more TaskQueues than the limit.
     """
 
     task_queues: int
@@ -153,10 +155,10 @@ class SiteJobs:
 
 
 def jobs_for_site(user: User, site_id: int, changes: QueueChanges) -> tuple[SiteJobs, SiteJobs]:
-    """The waiting jobs that queues of a site could run, as they are and with changes."""
+    """Waiting jobs that queues of a site could run, as they are and with changes."""
     queues = Queue.objects.filter(site_id=site_id).select_related("site", "owner", "owner_group")
     page = task_queue_page(
-        visible_task_queues(user), order=Order.WAITING, after=None, limit=TASK_QUEUES_LOOKED_AT
+        visible_task_queues(user), order=Order.WAITING, after=None, limit=MAX_TASK_QUEUES
     )
     waiting = [(line.needs, line.waiting_jobs) for line in page.lines]
     unseen = page.following is not None

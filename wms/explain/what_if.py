@@ -1,6 +1,6 @@
-"""What if: changes of DAGs, sites, jobs and queues that are tried, and what they make of ads.
+"""What-if changes of the ads of DAGs and sites, applied to the negotiator's input in memory.
 
-Nothing is written. What people write is parsed, and its cost is bounded before it is evaluated.
+Expressions of users are parsed, and their cost is bounded, before they are evaluated.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ from wms.core.errors import Finding, InvalidInput
 
 
 @dataclass(frozen=True, slots=True)
-class Changes:
-    """What if: attributes of the DAG, and of sites by name, as expressions; empty takes away.
+class WhatIfChanges:
+    """What-if changes: attributes of the DAG, and of sites by name, as expressions.
 
-    `needs` are those of jobs, `queues` what queues offer, by `SITE` or `SITE/QUEUE`.
+    An empty expression removes an attribute. `needs` are changed needs of jobs, `queues` changed
+    offers of queues by `SITE` or `SITE/QUEUE`.
     """
 
     dag: Mapping[str, str] = field(default_factory=dict)
@@ -34,7 +35,7 @@ class Changes:
 
 
 def checked(expressions: Mapping[str, str], field_name: str) -> dict[str, str]:
-    """Changed attributes, parsed for their faults. Raises InvalidInput."""
+    """Changed attributes after a syntax check. Raises InvalidInput."""
     findings = []
     for name, text in expressions.items():
         try:
@@ -47,9 +48,9 @@ def checked(expressions: Mapping[str, str], field_name: str) -> dict[str, str]:
 
 
 def changed_offers(
-    offers: Sequence[Offer], changes: Changes, requests: Iterable[Request]
+    offers: Sequence[Offer], changes: WhatIfChanges, requests: Iterable[Request]
 ) -> list[Offer]:
-    """The offers with the changes; `requests` are those with theirs. Raises InvalidInput."""
+    """Offers with the changes; `requests` have theirs already. Raises InvalidInput."""
     unknown = sorted(set(changes.sites) - {offer.name for offer in offers})
     if unknown:
         raise InvalidInput.of(f"there is no ad of a site {', '.join(unknown)}", field="sites")
@@ -63,9 +64,9 @@ def changed_offers(
 
 
 def _check_costs(requests: Iterable[Request], sites: Iterable[classad2.ClassAd]) -> None:
-    """Raise InvalidInput when changed ads cost too much, alone or each towards the other side.
+    """Raise InvalidInput when changed ads cost too much, alone or evaluated against each other.
 
-    Who writes both sides of a match could multiply the costs of the two.
+    A user who writes both sides of a match could multiply their costs.
     """
     site_ads = [{name: str(ad.lookup(name)) for name in list(ad)} for ad in sites]
     dag_ads = {tuple(request.expressions.items()): request.expressions for request in requests}
@@ -81,7 +82,7 @@ def _check_costs(requests: Iterable[Request], sites: Iterable[classad2.ClassAd])
 
 
 def _both(one: Mapping[str, str], other: Mapping[str, str]) -> dict[str, str]:
-    """One ad that costs at least what each attribute costs towards the other ad."""
+    """Ad whose cost is at least that of each attribute evaluated against the other ad."""
     texts: dict[str, list[str]] = {}
     for name, text in [*one.items(), *other.items()]:
         texts.setdefault(name.lower(), []).append(text)

@@ -10,7 +10,7 @@ from typing import Any
 
 from wms.dags.engine.transitions import FAILURE_TOPIC as NODE_TOPIC
 from wms.dags.models import NodeEvent
-from wms.dags.reading.dag_jobs import TOLD_OF_JOB, told_dag
+from wms.dags.reading.dag_jobs import JOB_TOPIC_COLUMNS, dag_id_of_topic
 from wms.dags.states import NodeCause, NodeKind, NodeState
 from wms.failures.models import Category, Kind
 from wms.jobs.lifecycle import FAILURE_TOPIC as FAILED_JOBS
@@ -28,7 +28,7 @@ KINDS: Mapping[str, Kind] = {
 }
 _JOB_COLUMNS = (
     "pk", "job_id", "event", "actor", "reason", "cause", "created_at", "job__owner_id",
-    "job__owner__username", *TOLD_OF_JOB,
+    "job__owner__username", *JOB_TOPIC_COLUMNS,
 )  # fmt: skip
 _NODE_COLUMNS = (
     "pk", "node_id", "from_state", "reason", "cause", "created_at", "node__kind", "dag_id",
@@ -97,7 +97,7 @@ def _read_jobs(event_ids: Collection[int]) -> list[FailureReport]:
                 host=tried.host if tried else "",
                 owner=owner,
                 owner_id=owner_id,
-                dag_id=told_dag(topic, key),
+                dag_id=dag_id_of_topic(topic, key),
                 likely_category=Category.SITE
                 if is_of_node
                 else _likely_category_of_job(cause, tried),

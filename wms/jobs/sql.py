@@ -73,8 +73,8 @@ def count_running(limits: Iterable[Collection[str]]) -> str:
 
 
 # Statements of each job in its pilot. By hand, because to write them takes the ORM longer than the
-# answer takes PostgreSQL: they stay prepared (`wms.jobs.prepared_statements`). The job is found by its
-# primary key.
+# answer takes PostgreSQL: they stay prepared (`wms.jobs.prepared_statements`). The job is found by
+# its primary key.
 FIND_JOB = "SELECT {job} FROM jobs_job AS job WHERE job.id = %(job_id)s"
 
 # The job by its primary key, the attempt by `attempt_number_unique`. What the attempt's row says is

@@ -19,7 +19,7 @@ from portal.api.shapes.explanations import (
 from portal.api.views.base import caller, refusals
 from wms.core.models import User
 from wms.explain import answers as explaining
-from wms.explain.what_if import Changes
+from wms.explain.what_if import WhatIfChanges
 
 
 class Explain(APIView):
@@ -47,7 +47,7 @@ class Explain(APIView):
 
 def _answer(user: User, question: dict[str, Any]) -> Any:
     now = timezone.now()
-    changes = Changes(**question.get("changes", {}))
+    changes = WhatIfChanges(**question.get("changes", {}))
     if "job" in question:
         found = explaining.answer_for_job(user, question["job"], now=now, changes=changes)
         return JobAnswerSerializer(found).data

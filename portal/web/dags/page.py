@@ -30,7 +30,7 @@ from wms.actions.dags import DAGS
 from wms.core.errors import NotFound
 from wms.dags.models import Dag
 from wms.dags.policy import may_steer
-from wms.dags.reading.run_selectors import outer_of
+from wms.dags.reading.run_selectors import outer_dags
 from wms.dags.reading.selectors import NodeCounts, matches_of
 from wms.dags.states import DAG_TERMINAL
 
@@ -96,7 +96,7 @@ def show_dag(request: HttpRequest, dag_id: int, *, refused: Refused | None = Non
         "counts": counts.counted,
         "node_total": sum(counts.every.values()),
         "kept_back": read.kept_back,
-        "outer": outer_of(dag),
+        "outer": outer_dags(dag),
         "is_told": read.is_told,
         **_stays(dag),
     }

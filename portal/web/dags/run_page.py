@@ -9,7 +9,7 @@ from typing import Any
 from portal.web.dags.run_forms import LABELS
 from wms.dags.exports.catalogue import EXPORTS, export_name
 from wms.dags.models import Dag, Rescue, SharedLimit
-from wms.dags.reading.run_selectors import categories_of, options_seen, other_runs
+from wms.dags.reading.run_selectors import categories_of, options_seen, related_runs
 
 _INNER_SHOWN = 20
 _RESCUES_SHOWN = 20
@@ -27,7 +27,7 @@ class Download:
 
 def facts_of(dag: Dag, limits: Sequence[SharedLimit]) -> Mapping[str, Any]:
     """What the overview tells of the run under these shared limits, by name."""
-    others = other_runs(dag, inner=_INNER_SHOWN + 1, further=_RUNS_SHOWN)
+    others = related_runs(dag, inner=_INNER_SHOWN + 1, further=_RUNS_SHOWN)
     return {
         "inner": others.inner[:_INNER_SHOWN],
         "inner_cut": len(others.inner) > _INNER_SHOWN,

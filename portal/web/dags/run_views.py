@@ -27,8 +27,8 @@ from wms.dags.reading.run_selectors import (
     categories_of,
     next_runs,
     rescues_of,
+    resume_points_of,
     shared_limits_of,
-    starts_of,
 )
 from wms.dags.reading.selectors import counts_by_state, find_dag
 from wms.dags.rescue.preview import preview_of
@@ -86,7 +86,7 @@ def _runs_seen(dag: Dag) -> str:
 def _rescue_page(
     request: HttpRequest, dag: Dag, error: PilotageError | None = None
 ) -> HttpResponse:
-    starts = starts_of(dag, list(rescues_of(dag)))
+    starts = resume_points_of(dag, list(rescues_of(dag)))
     obstacle = ""
     if dag.state not in DAG_TERMINAL:
         obstacle = f"The DAG is {dag.state}: it can be rescued when it has ended."

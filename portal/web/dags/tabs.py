@@ -15,9 +15,9 @@ from portal.web.dags.run_page import facts_of, records_of
 from portal.web.graph.level_map import level_map
 from portal.web.lists.paging import page_of
 from portal.web.shared.downloads import is_picture
-from wms.dags.negotiation.rematch import outlook_of
+from wms.dags.negotiation.rematch import rematch_forecast
 from wms.dags.reading.node_selectors import script_runs_of_dag
-from wms.dags.reading.run_selectors import rescues_of, starts_of
+from wms.dags.reading.run_selectors import rescues_of, resume_points_of
 from wms.dags.reading.selectors import (
     DagEventLine,
     EventsBefore,
@@ -49,7 +49,7 @@ def overview_tab(request: HttpRequest, read: DagReading) -> Mapping[str, Any]:
         "levels": levels.rows if levels else (),
         "map": None if levels else level_map(drawing_of(dag), read.states.codes),
         "states_drawn": [state for state in BADGES if state in present],
-        "outlook": outlook_of(dag, read.policy, now=timezone.now()),
+        "outlook": rematch_forecast(dag, read.policy, now=timezone.now()),
         "pictures": _pictures(newest[:_FILES_SHOWN]),
         "events": events,
         **facts_of(dag, read.limits),
@@ -119,7 +119,7 @@ def rescue_tab(request: HttpRequest, read: DagReading) -> Mapping[str, Any]:
     counts, written = read.counts.counted, list(rescues_of(read.dag))
     left = {state: n for state, n in counts.items() if state != NodeState.DONE and n}
     return {
-        "starts": starts_of(read.dag, written),
+        "starts": resume_points_of(read.dag, written),
         "left": left,
         "left_total": sum(left.values()),
         **records_of(read.dag, written),

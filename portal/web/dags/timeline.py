@@ -17,7 +17,7 @@ from portal.web.nodes.choice import Choice, choice_of, chosen_rows, walked
 from wms.dags.models import Node
 from wms.dags.reading.drawing import Drawing
 from wms.dags.reading.drawing_states import DRAWN
-from wms.dags.reading.drawing_walks import Ends, longest_path
+from wms.dags.reading.drawing_walks import NodeTimes, longest_path
 from wms.dags.states import DAG_TERMINAL, NODE_TERMINAL
 
 #: More levels than this share rows.
@@ -165,7 +165,7 @@ def _placed(rows: Sequence[Row], axis: Axis) -> list[tuple[Row, list[tuple[float
 
 
 def _level_rows(
-    drawing: Drawing, codes: bytes, ends: Ends, path: Sequence[int], axis: Axis
+    drawing: Drawing, codes: bytes, ends: NodeTimes, path: Sequence[int], axis: Axis
 ) -> list[LevelRow]:
     per_row = max(1, -(-drawing.level_count // _MOST_LEVELS))
     members: dict[int, list[int]] = {n: [] for n in range(0, drawing.level_count, per_row)}
@@ -192,7 +192,7 @@ def _level_row(
     levels: tuple[int, int],
     nodes: Sequence[int],
     codes: bytes,
-    ends: Ends,
+    ends: NodeTimes,
     path: Sequence[int],
     axis: Axis,
 ) -> LevelRow:

@@ -10,7 +10,7 @@ from django import forms
 from matching.ad_cost import check_cost
 from matching.classads import MAX_AD_BYTES, AdError, parse_expression
 from wms.core.errors import Finding, InvalidInput
-from wms.explain.what_if import Changes
+from wms.explain.what_if import WhatIfChanges
 
 #: What can be asked about; exactly one of them makes a question.
 SUBJECTS = ("dag", "job", "task_queue", "site", "ad")
@@ -99,7 +99,7 @@ class QuestionForm(forms.Form):
         texts = (self.changed, self.site_changed, self.queue_changed)
         return any(text.strip() for text in texts)
 
-    def changes(self) -> Changes:
+    def changes(self) -> WhatIfChanges:
         """What is changed. Raises InvalidInput with every fault, by field and line."""
         of_jobs = self.subject in _OF_JOBS
         values, faults = (_values if of_jobs else _assignments)(self.changed, "change")
@@ -112,7 +112,7 @@ class QuestionForm(forms.Form):
             faults.append(Finding(f"Change at most {_MAX_CHANGES} attributes.", field="change"))
         if faults:
             raise InvalidInput(faults)
-        return Changes(
+        return WhatIfChanges(
             dag={} if of_jobs else values,
             sites={self.changed_site: at_site} if at_site else {},
             needs=values if of_jobs else {},

@@ -27,7 +27,7 @@ from wms.dags.states import DagState
 from wms.explain import answers as explaining
 from wms.explain.answers import DagAnswer
 from wms.explain.queue_changes import NEEDS, OFFERS, SiteJobs
-from wms.explain.what_if import Changes
+from wms.explain.what_if import WhatIfChanges
 from wms.jobs.selectors import find_job
 from wms.sites.selectors import visible_sites
 from wms.sites.standing import standings
@@ -48,7 +48,7 @@ class Question:
 
     user: User
     form: QuestionForm
-    changes: Changes
+    changes: WhatIfChanges
     now: datetime
 
     @property
@@ -104,7 +104,7 @@ def _query(form: QuestionForm) -> str:
 def _answer(request: HttpRequest, form: QuestionForm, *, here: str) -> HttpResponse:
     """The answer; with changes at fault, that without them."""
     faults: Sequence[Finding] = ()
-    question = Question(request.user, form, Changes(), timezone.now())
+    question = Question(request.user, form, WhatIfChanges(), timezone.now())
     answer_of = _ANSWERS[form.subject]
     start = _start if here == "explain" else _start_what_if
     try:

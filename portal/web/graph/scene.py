@@ -11,7 +11,7 @@ from itertools import groupby
 from portal.shared.state_badges import WORDS, badge_of
 from portal.web.graph.folding import Element, NodeFact
 from portal.web.graph.state_bars import Stretch, in_words, stretches_of
-from wms.dags.reading.drawing import placed
+from wms.dags.reading.drawing import assign_positions
 from wms.dags.reading.drawing_states import DRAWN
 
 BOX_WIDTH = 176
@@ -113,7 +113,7 @@ def scene_of(
     )
     behind = [place[node] for node in last if node in place]
     parents, children = [a for a, _ in joined], [b for _, b in joined]
-    levels, orders = placed(len(elements), parents, children, last=behind)
+    levels, orders = assign_positions(len(elements), parents, children, last=behind)
     spots, width, height = _spots(elements, levels, orders)
     boxes = [
         _box(number, element, spots[number], facts, codes, ways, set(found))

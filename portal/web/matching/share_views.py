@@ -16,9 +16,9 @@ from wms.accounting.selectors import visible_groups, visible_limits, visible_sub
 from wms.core.models import User
 from wms.dags.negotiation.usage import (
     DagCounts,
-    Places,
+    QuotaUsage,
     dags_by_submitter,
-    places_in_use,
+    quota_usage,
     uses_by_limit,
 )
 from wms.dags.services.shared_limits import visible_shared_limits
@@ -70,7 +70,7 @@ class LimitLine:
 def shares(request: HttpRequest) -> HttpResponse:
     """Submitters in the order in which they are served, groups with quotas and shares, limits."""
     now = timezone.now()
-    places = places_in_use(now)
+    places = quota_usage(now)
     ranked = visible_submitters(request.user)
     stretch = stretch_of(ranked, request.GET, by="place", page_size=_SUBMITTERS_SHOWN)
     counts = dags_by_submitter()
@@ -93,7 +93,7 @@ def shares(request: HttpRequest) -> HttpResponse:
     return render(request, "web/shares.html", context)
 
 
-def _groups(user: User, places: Places) -> list[GroupLine]:
+def _groups(user: User, places: QuotaUsage) -> list[GroupLine]:
     return [
         GroupLine(
             group,

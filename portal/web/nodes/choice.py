@@ -13,7 +13,7 @@ from portal.shared.drawings import drawing_of, ends_by
 from wms.core.errors import NotFound
 from wms.dags.models import Dag, Node
 from wms.dags.reading.drawing_states import DRAWN, States
-from wms.dags.reading.drawing_walks import blocking_most, longest_path
+from wms.dags.reading.drawing_walks import longest_path, most_blocking_nodes
 from wms.dags.states import NODE_TERMINAL, NodeState
 
 #: Questions that the table of nodes answers, with the words of their links.
@@ -88,7 +88,7 @@ def walked(dag: Dag, states: States, choice: Choice) -> Walked:
     notes: dict[int, str] = {}
     remark = ""
     if choice.show == "blocking":
-        found = blocking_most(drawing, codes)
+        found = most_blocking_nodes(drawing, codes)
         about = "" if found.is_exact else "about "
         shown = found.nodes[:_MOST_BLOCKING]
         indexes = [index for index, _ in shown]

@@ -14,7 +14,7 @@ from portal.web.shared.offers import ActionForm, Refused, offers_of
 from portal.web.shared.pages import page, render_page
 from portal.web.shared.stale_forms import while_seen
 from wms.actions.actions import Action
-from wms.actions.places import PLACEMENTS
+from wms.actions.sites_and_pilots import PLACEMENTS
 from wms.core.actors import Actor
 from wms.core.errors import Conflict, NotFound, NotPermitted, PilotageError
 from wms.dags.reading.node_selectors import nodes_of_requests

@@ -17,7 +17,7 @@ from portal.web.shared.offers import ActionForm, Offer, Refused, offers_of
 from portal.web.shared.pages import page, render_page
 from portal.web.shared.stale_forms import while_seen
 from wms.actions.actions import Action
-from wms.actions.places import PILOTS
+from wms.actions.sites_and_pilots import PILOTS
 from wms.core.actors import Actor
 from wms.core.errors import NotFound, NotPermitted, PilotageError
 from wms.jobs.selectors import attempts_of_pilot

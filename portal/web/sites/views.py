@@ -21,7 +21,7 @@ from portal.web.shared.pages import page, render_page
 from portal.web.shared.stale_forms import seen_by
 from portal.web.sites.suspects import suspect_lines
 from wms.accounting.core_seconds import UseBy
-from wms.actions.places import SITES
+from wms.actions.sites_and_pilots import SITES
 from wms.core.actors import Actor
 from wms.core.errors import Conflict, NotFound, NotPermitted, PilotageError
 from wms.dags.negotiation.requests import load_of, with_loads

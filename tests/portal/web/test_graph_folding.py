@@ -3,12 +3,12 @@ from __future__ import annotations
 from array import array
 
 from portal.web.graph.folding import NodeFact, folded, folds_of
-from wms.dags.reading.drawing import Drawing, placed
+from wms.dags.reading.drawing import Drawing, assign_positions
 
 
 def _drawing(names: list[str], arcs: list[tuple[int, int]]) -> Drawing:
     parents, children = [a for a, _ in arcs], [b for _, b in arcs]
-    levels, orders = placed(len(names), parents, children)
+    levels, orders = assign_positions(len(names), parents, children)
     return Drawing(
         1, array("I", range(len(names))), levels, orders, array("I", parents), array("I", children)
     )

@@ -12,7 +12,7 @@ from pytest_django import DjangoAssertNumQueries
 
 from tests import factories
 from wms.dags.models import Dag, SharedLimit
-from wms.dags.reading.run_selectors import outer_of
+from wms.dags.reading.run_selectors import outer_dags
 from wms.dags.reading.selectors import find_dag
 from wms.dags.services.shared_limits import save_shared_limit
 
@@ -196,6 +196,6 @@ def test_however_deep_a_dag_is_inside_of_others_all_are_named_by_one_query(
     innermost = find_dag(people.alice, around[-1].pk)
 
     with django_assert_num_queries(1):
-        found = outer_of(innermost)
+        found = outer_dags(innermost)
 
     assert [(dag.pk, dag.name) for dag in found] == [(d.pk, d.name) for d in around[:-1]]

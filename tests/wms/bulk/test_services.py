@@ -137,7 +137,7 @@ def test_a_preview_of_yesterday_is_not_confirmed(people: SimpleNamespace) -> Non
     old = timezone.now() - PREVIEW_LIFE - timedelta(minutes=1)
     BulkOperation.objects.filter(pk=made.pk).update(created_at=old)
 
-    with pytest.raises(Conflict, match="more than a day old"):
+    with pytest.raises(Conflict):
         confirm(made.pk, Confirmation(reason="x"), actor=actor)
 
 

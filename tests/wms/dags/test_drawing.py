@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tests import factories
 from wms.core.actors import Actor
-from wms.dags.reading.drawing import draw, placed, unpacked
+from wms.dags.reading.drawing import assign_positions, draw, unpack_drawing
 from wms.dags.submission.submit import DagSubmission, submit_dag
 
 _ARCS = st.integers(1, 12).flatmap(
@@ -39,7 +39,7 @@ def test_every_node_stands_below_its_parents_and_has_a_place_of_its_own(
 ) -> None:
     count, arcs = case
 
-    levels, orders = placed(count, [a for a, _ in arcs], [b for _, b in arcs])
+    levels, orders = assign_positions(count, [a for a, _ in arcs], [b for _, b in arcs])
 
     assert all(levels[parent] < levels[child] for parent, child in arcs)
     for level in set(levels):
@@ -48,7 +48,7 @@ def test_every_node_stands_below_its_parents_and_has_a_place_of_its_own(
 
 
 def test_a_node_stands_right_below_the_lowest_of_its_parents() -> None:
-    levels, _ = placed(4, [0, 1, 0, 3], [1, 2, 3, 2])
+    levels, _ = assign_positions(4, [0, 1, 0, 3], [1, 2, 3, 2])
 
     assert list(levels) == [0, 1, 2, 1]
 
@@ -56,13 +56,13 @@ def test_a_node_stands_right_below_the_lowest_of_its_parents() -> None:
 def test_the_arcs_of_two_chains_do_not_cross() -> None:
     parents, children = [0, 1], [3, 2]
 
-    _, orders = placed(4, parents, children)
+    _, orders = assign_positions(4, parents, children)
 
     assert (orders[0] < orders[1]) == (orders[3] < orders[2])
 
 
 def test_the_nodes_that_come_last_stand_behind_all_others() -> None:
-    levels, _ = placed(3, [0], [1], last=[2])
+    levels, _ = assign_positions(3, [0], [1], last=[2])
 
     assert list(levels) == [0, 1, 2]
 
@@ -95,7 +95,7 @@ def test_nodes_of_other_dags_are_not_in_a_drawing(db: None) -> None:
 def test_a_packed_drawing_is_the_same_again(db: None) -> None:
     drawing = draw(_submitted("JOB A job.sub\nJOB B job.sub\nPARENT A CHILD B\n"))
 
-    assert unpacked(drawing.packed()) == drawing
+    assert unpack_drawing(drawing.packed()) == drawing
     assert len(drawing.columns()) == 20 + 2 * 12
 
 

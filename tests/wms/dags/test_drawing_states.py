@@ -11,7 +11,7 @@ from wms.dags.reading import drawing_states
 from wms.dags.reading.drawing import Drawing, draw
 from wms.dags.reading.drawing_states import (
     DRAWN,
-    Changes,
+    StateChanges,
     States,
     Version,
     changes_since,
@@ -33,7 +33,7 @@ def _words(codes: bytes) -> list[str]:
     return [DRAWN[code] for code in codes]
 
 
-def _applied(known: States, changes: Changes) -> list[str]:
+def _applied(known: States, changes: StateChanges) -> list[str]:
     assert changes.codes is not None
     codes = bytearray(known.codes)
     for node, code in changes.codes.items():

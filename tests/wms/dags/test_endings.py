@@ -35,7 +35,7 @@ from wms.dags.services.dags import (
     remove_dags,
     rescue_dag,
 )
-from wms.dags.services.nodes import mark_nodes, rerun_nodes, tell_provisioned
+from wms.dags.services.nodes import mark_nodes, mark_provisioned, rerun_nodes
 from wms.jobs.models import Job
 
 WHY = {"actor": Actor.system("test"), "reason": "test"}
@@ -163,7 +163,7 @@ def test_everything_waits_for_a_provisioner_also_after_a_rematch(submit, make_si
     match(dag)
     assert states(dag) == {"A": "waiting", "P": "submitted", "S": "waiting"}
 
-    tell_provisioned(dag.pk, ["P"], **WHY)
+    mark_provisioned(dag.pk, ["P"], **WHY)
     advance(dag)
 
     assert states(dag) == {"A": "submitted", "P": "submitted", "S": "submitted"}

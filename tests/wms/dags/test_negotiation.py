@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 
 from matching.negotiation import decide
+from matching.unmatched_reasons import Kind
 from tests.wms.dags.driving import NOW, assert_log_agrees, match, run_one
 from wms.core.actors import Actor
 from wms.core.models import User
@@ -16,6 +17,7 @@ from wms.dags.negotiation import requests as demand
 from wms.dags.negotiation.binding import carry_out
 from wms.dags.reading.selectors import needing_attention
 from wms.dags.services.dags import hold_dags, release_dags
+from wms.dags.states import DagCause
 from wms.sites.ads import publish_ads, published_ad
 from wms.sites.models import Site, SiteAd
 from wms.sites.services import SiteSpec, configure_site
@@ -54,7 +56,8 @@ def test_a_full_site_takes_the_next_dag_when_one_has_ended(submit, make_site) ->
     first = match(submit(NODE))
     second = match(submit(NODE))
     assert (first.state, second.state) == ("running", "idle")
-    assert "1 of 1 full, CurMatches has reached MaxMatches (site-a)" in second.unmatched_reason
+    assert second.unmatched_kind == Kind.BUSY
+    assert "site-a" in second.unmatched_reason
 
     run_one("A")
     match(second)
@@ -115,8 +118,8 @@ def test_an_environment_that_is_undefined_holds_the_dag_by_name(submit, make_sit
 
     dag = match(submit(NODE, description_text=text, description_name="g.sub"))
 
-    assert dag.state == "held"
-    assert "$$(Gatekeeper) is not defined" in dag.state_reason
+    assert (dag.state, dag.state_cause) == ("held", DagCause.AD)
+    assert "$$(Gatekeeper)" in dag.state_reason
     assert dag.site is None
 
 
@@ -155,10 +158,9 @@ def test_sites_that_are_off_or_have_no_queue_take_no_dag_and_are_named(
     dag = match(submit(NODE))
 
     assert dag.state == "idle"
-    assert dag.unmatched_reason == (
-        "No site fits now: 2 of 2 closed (site-a: switched off in its configuration, "
-        "site-b: without a queue that is switched on)."
-    )
+    assert dag.unmatched_kind == Kind.CLOSED
+    assert "site-a: switched off" in dag.unmatched_reason
+    assert "site-b: without" in dag.unmatched_reason
 
 
 def test_a_dag_that_no_site_fits_needs_somebody_at_once_and_no_more_when_one_does(
@@ -202,8 +204,9 @@ def test_a_dag_that_no_queue_of_its_site_can_run_looks_for_another_site(submit, 
     dag = match(submit(NODE, files={"step.sub": EIGHT_CORES}))
 
     assert (dag.state, dag.site) == ("idle", None)
-    assert "no queue of site-a can run it: needs 8 cores" in dag.state_reason
-    assert MatchRecord.objects.get(dag=dag).end == MatchRecord.End.UNFIT
+    assert "8 cores" in dag.state_reason
+    stay = MatchRecord.objects.get(dag=dag)
+    assert (stay.site.name, stay.end) == ("site-a", MatchRecord.End.UNFIT)
     assert match(dag).state == "running"
     assert dag.site.name == "site-b"
     assert_log_agrees(dag)

@@ -7,12 +7,14 @@ from datetime import timedelta
 import pytest
 
 from matching.negotiation import decide
+from matching.unmatched_reasons import Kind
 from tests.wms.dags.driving import NOW, match
 from wms.dags.models import Dag, MatchRecord, NegotiationCycle
 from wms.dags.negotiation import binding
 from wms.dags.negotiation import cycle as negotiation
 from wms.dags.negotiation import requests as demand
 from wms.dags.negotiation.binding import carry_out
+from wms.dags.states import DagCause
 from wms.sites.ads import publish_ads
 from wms.sites.models import SiteThrottle
 
@@ -28,7 +30,7 @@ def test_each_cycle_leaves_a_record_and_old_records_go(submit, make_site) -> Non
 
     (cycle,) = NegotiationCycle.objects.all()
     assert (cycle.started_at, cycle.ads, cycle.requests, cycle.autoclusters) == (NOW, 1, 1, 1)
-    assert (cycle.matches, cycle.bound, cycle.reasons) == (0, 0, {"fitting sites are full": 1})
+    assert (cycle.matches, cycle.bound, cycle.reasons) == (0, 0, {Kind.BUSY.value: 1})
     assert min(cycle.publish_s, cycle.read_s, cycle.decide_s, cycle.carry_out_s) > 0
 
 
@@ -38,10 +40,10 @@ def test_a_record_tells_a_day_long_who_was_left_over_and_why(submit, make_site) 
     negotiation.run_cycle(NOW)
 
     cycle = NegotiationCycle.objects.get()
-    (told,) = cycle.left_over
-    assert told["count"] == 7
-    assert told["dags"] == [dag.pk for dag in dags[:5]]
-    assert "site-a" in told["reason"]
+    (group,) = cycle.left_over
+    assert group["count"] == 7
+    assert group["dags"] == [dag.pk for dag in dags[:5]]
+    assert "site-a" in group["reason"]
 
     negotiation.run_cycle(NOW + negotiation.DETAILS_KEPT + timedelta(seconds=1))
     cycle.refresh_from_db()
@@ -72,8 +74,7 @@ def test_an_ad_that_takes_too_long_to_evaluate_holds_its_dag_and_the_others_go_o
     negotiation.run_cycle(NOW)
 
     bad.refresh_from_db()
-    assert bad.state == "held"
-    assert "too long to evaluate" in bad.state_reason
+    assert (bad.state, bad.state_cause) == ("held", DagCause.AD)
     assert Dag.objects.get(pk=good.pk).state == "running"
 
 
@@ -85,9 +86,7 @@ def test_dags_that_there_was_no_time_for_come_first_the_next_time(
     Dag.objects.filter(pk=unseen.pk).update(ad_attributes={"Requirements": "Speed > 1"})
     monkeypatch.setattr(negotiation, "DECISION_S", -1.0)
     negotiation.run_cycle(NOW)
-    assert set(Dag.objects.values_list("unmatched_reason", flat=True)) == {
-        "The negotiation had no time left to look at it."
-    }
+    assert set(Dag.objects.values_list("unmatched_kind", flat=True)) == {Kind.UNSEEN}
 
     Dag.objects.filter(pk=seen.pk).update(looked_at=NOW)
 

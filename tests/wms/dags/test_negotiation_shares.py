@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from matching.unmatched_reasons import Kind
 from tests.wms.dags.driving import NOW, advance, claim_one, match, run_one
 from wms.accounting.models import AccountingGroup, ConcurrencyLimit, Submitter
 from wms.core.models import User
@@ -58,7 +59,9 @@ def test_concurrency_limits_are_kept_over_sites_and_cycles(submit, make_site) ->
 
     last = match(dags[2])
     assert Dag.objects.filter(state="running").count() == 2
-    assert "concurrency limit db is used up: 2 of 2" in last.unmatched_reason
+    assert last.unmatched_kind == Kind.LIMIT
+    assert "limit db" in last.unmatched_reason
+    assert "2 of 2" in last.unmatched_reason
 
 
 def test_who_used_less_is_served_first(submit, make_site, alice: User, charlie: User) -> None:
@@ -109,4 +112,5 @@ def test_a_group_gets_no_more_than_its_quota(submit, make_site, alice: User) -> 
 
     assert Dag.objects.filter(state="running").count() == 2
     dags[3].refresh_from_db()
-    assert "quota of the group physics is used up" in dags[3].unmatched_reason
+    assert dags[3].unmatched_kind == Kind.QUOTA
+    assert "physics" in dags[3].unmatched_reason

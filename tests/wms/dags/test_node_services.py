@@ -171,7 +171,7 @@ def test_a_reason_and_the_right_are_needed(failed, charlie) -> None:
 
 
 def test_nodes_of_an_ended_dag_are_not_marked(failed, why) -> None:
-    with pytest.raises(Conflict, match="rerun nodes of it, or rescue it"):
+    with pytest.raises(Conflict, match=f"DAG {failed.pk} has ended"):
         mark_nodes(failed.pk, ["B"], as_done=True, **why)
 
 

@@ -17,6 +17,7 @@ from wms.dags.models import Node
 from wms.dags.services.dags import hold_dags, release_dags, rematch_dags, remove_dags
 from wms.jobs.models import Job
 from wms.jobs.pilot_reports import AttemptSuperseded
+from wms.jobs.states import JobCause
 from wms.taskqueues.models import WaitingJob
 
 
@@ -43,9 +44,9 @@ def test_a_rematched_dag_is_idle_and_keeps_what_is_done(submit, by_alice) -> Non
     assert states(dag) == {"A": "done", "B": "ready", "C": "ready", "D": "waiting"}
     assert not WaitingJob.objects.exists()
     assert set(Job.objects.exclude(name="A").values_list("state", flat=True)) == {"killed"}
-    assert Job.objects.filter(name="B").get().state_reason == (
-        "the DAG leaves its site: its storage is slow"
-    )
+    killed = Job.objects.get(name="B")
+    assert killed.state_cause == JobCause.DAG_LEFT
+    assert killed.state_reason.endswith(by_alice["reason"])
     with pytest.raises(AttemptSuperseded):
         end(running)
     assert_log_agrees(dag)

@@ -44,14 +44,14 @@ def test_the_record_of_the_stay_says_how_it_ended_and_until_when_the_site_is_avo
     rematch_dags([dag.pk], avoid_s=600, **by_alice)
 
     stay = MatchRecord.objects.get(dag=dag)
-    assert (stay.end, stay.reason) == ("rematch", "its storage is slow")
+    assert (stay.end, stay.reason) == ("rematch", by_alice["reason"])
     assert stay.ended_at is not None
     assert stay.avoided_until == stay.ended_at + timedelta(seconds=600)
     event = DagEvent.objects.get(event="rematch")
     assert event.facts == {"site": "site-a", "lets_finish": False, "avoid_s": 600}
     entry = AuditEntry.objects.get(action="rematch DAG")
     assert (entry.actor, entry.target, entry.reason) == (
-        "alice", f"DAG {dag.pk}", "its storage is slow",
+        "alice", f"DAG {dag.pk}", by_alice["reason"],
     )  # fmt: skip
 
 

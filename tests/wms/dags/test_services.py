@@ -20,6 +20,7 @@ from wms.jobs.models import Attempt, Job
 from wms.jobs.pilot_reports import AttemptSuperseded
 from wms.jobs.rescheduling import reschedule_jobs
 from wms.jobs.services import kill_jobs
+from wms.jobs.states import JobCause
 
 TWO = "JOB A step.sub\nJOB B step.sub\nJOB C step.sub\nPARENT A CHILD C"
 
@@ -39,7 +40,9 @@ def test_a_held_dag_starts_nothing_more_and_lets_what_runs_finish(submit, alice:
     end(running)
     assert advance(dag).state == "held"
     assert states(dag) == {"A": "done", "B": "submitted", "C": "ready"}
-    assert Job.objects.get(name="B").state_reason == "the DAG is held: wrong input"
+    held = Job.objects.get(name="B")
+    assert held.state_cause == JobCause.DAG_HELD
+    assert held.state_reason.endswith("wrong input")
 
     release_dags([dag.pk], actor=Actor.person(alice))
     advance(dag)
@@ -142,14 +145,14 @@ def test_hold_and_remove_need_a_reason(submit, alice: User, action) -> None:
 def test_another_user_may_not_steer_a_dag(submit, charlie: User, action) -> None:
     dag = submit(TWO)
 
-    with pytest.raises(NotPermitted, match="charlie may not steer DAG"):
+    with pytest.raises(NotPermitted, match="charlie"):
         action([dag.pk], actor=Actor.person(charlie), reason="mine now")
 
     assert not DagEvent.objects.filter(actor="charlie").exists()
 
 
 def test_a_dag_that_does_not_exist_is_not_found(sam: User) -> None:
-    with pytest.raises(NotFound, match="There is no DAG 77"):
+    with pytest.raises(NotFound, match="DAG 77"):
         hold_dags([77], actor=Actor.person(sam), reason="x")
 
 

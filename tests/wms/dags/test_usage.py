@@ -9,7 +9,7 @@ from tests import factories
 from wms.accounting.models import AccountingGroup
 from wms.accounting.services import save_group
 from wms.dags.models import Dag
-from wms.dags.negotiation.usage import DagCounts, dags_by_submitter, places_in_use
+from wms.dags.negotiation.usage import DagCounts, dags_by_submitter, quota_usage
 from wms.sites.models import Site
 from wms.sites.services import ban_site
 
@@ -40,7 +40,7 @@ def test_places_are_those_of_open_sites_and_groups_hold_what_their_children_hold
     child = AccountingGroup.objects.get(name="physics.higgs")
     Dag.objects.filter(pk=dag.pk).update(accounting_group=child)
 
-    places = places_in_use(timezone.now())
+    places = quota_usage(timezone.now())
 
     assert places.total == 20
     assert places.quotas == {"physics": 10, "physics.higgs": 5}

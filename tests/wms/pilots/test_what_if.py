@@ -22,7 +22,7 @@ from wms.explain.queue_changes import (
     jobs_for_site,
     queue_changes,
 )
-from wms.explain.what_if import Changes
+from wms.explain.what_if import WhatIfChanges
 from wms.jobs.models import Job
 from wms.sites.models import Queue, Site
 from wms.taskqueues.models import TaskQueue
@@ -87,7 +87,7 @@ def test_a_group_of_jobs_that_needs_less_is_told_before_and_after(
     queue = _waiting(3, memory_mb=8000)
 
     answer = answer_for_task_queue(
-        alice, queue.pk, now=NOW, changes=Changes(needs={"memory_mb": "1500", "tags": ""})
+        alice, queue.pk, now=NOW, changes=WhatIfChanges(needs={"memory_mb": "1500", "tags": ""})
     )
 
     assert answer.verdict is MatchVerdict.NEVER
@@ -103,7 +103,7 @@ def test_a_site_tells_how_many_waiting_jobs_its_queues_could_run(
     make_site("site-b", queue={"memory_mb": 90_000})
     _waiting(3, memory_mb=1000)
     _waiting(4, first=2 * 10**9, memory_mb=8000)
-    changes = Changes(queues={"site-a": {"memory_mb": "8000"}})
+    changes = WhatIfChanges(queues={"site-a": {"memory_mb": "8000"}})
 
     answer = answer_for_site(alice, "site-a", now=NOW, changes=changes)
 
@@ -116,7 +116,7 @@ def test_a_site_tells_how_many_waiting_jobs_its_queues_could_run(
 def test_only_so_many_task_queues_are_looked_at_and_it_says_so(
     site_a: Site, alice: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("wms.explain.queue_changes.TASK_QUEUES_LOOKED_AT", 1)
+    monkeypatch.setattr("wms.explain.queue_changes.MAX_TASK_QUEUES", 1)
     _waiting(3, memory_mb=1000)
     _waiting(4, first=2 * 10**9, memory_mb=8000)
 

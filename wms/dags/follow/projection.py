@@ -1,7 +1,7 @@
-"""What the events of a log say about the nodes of a DAG: a pure fold, event by event.
+"""Projection of the events of a job log onto the nodes of a DAG, without database access.
 
-Rows of clusters and processes are changed in memory only; steps of nodes are collected, in order,
-for whoever moves them.
+Rows of clusters and processes are changed in memory only; steps of nodes are collected in order
+for `step_application`.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from wms.dags.engine.decisions import (
     after_post,
 )
 from wms.dags.engine.node_features import Features
-from wms.dags.follow import reader
-from wms.dags.follow.badevents import Answer, Counts, EventKind, judge
-from wms.dags.follow.reader import LogEvent
+from wms.dags.follow import event_log
+from wms.dags.follow.bad_events import EventAction, EventCounts, EventKind, check_event
+from wms.dags.follow.event_log import LogEvent
 from wms.dags.models import FollowedCluster, FollowedProcess
 from wms.dags.states import NodeState
 
 _IDLE, _RUNNING, _HELD, _ENDED = FollowedProcess.Phase
-#: What decisions mean for a node, as events of its state machine.
+#: Events of the node's state machine by decision.
 _EVENTS = {
     Next.SUCCEED: "succeed",
     Next.FAIL: "fail",
@@ -41,22 +41,22 @@ _STATES = {
     "retry": NodeState.READY,
     "start post": NodeState.POST_RUNNING,
 }
-#: A node of one of these states may be ready by the time that its event is carried out.
+#: States of nodes that may be ready when their step is applied.
 _NOT_BEGUN = frozenset({NodeState.WAITING, NodeState.READY})
-_JUDGED = {
-    reader.SUBMIT: EventKind.SUBMIT,
-    reader.EXECUTE: EventKind.EXECUTE,
-    reader.TERMINATED: EventKind.END,
-    reader.ABORTED: EventKind.ABORT,
+_CHECKED_KINDS = {
+    event_log.SUBMIT: EventKind.SUBMIT,
+    event_log.EXECUTE: EventKind.EXECUTE,
+    event_log.TERMINATED: EventKind.END,
+    event_log.ABORTED: EventKind.ABORT,
 }
 _PHASES = {
-    reader.HELD: _HELD,
-    reader.RELEASED: _IDLE,
-    reader.EVICTED: _IDLE,
-    reader.SHADOW_EXCEPTION: _IDLE,
-    reader.SUSPENDED: _IDLE,
-    reader.RECONNECT_FAILED: _IDLE,
-    reader.UNSUSPENDED: _RUNNING,
+    event_log.HELD: _HELD,
+    event_log.RELEASED: _IDLE,
+    event_log.EVICTED: _IDLE,
+    event_log.SHADOW_EXCEPTION: _IDLE,
+    event_log.SUSPENDED: _IDLE,
+    event_log.RECONNECT_FAILED: _IDLE,
+    event_log.UNSUSPENDED: _RUNNING,
 }
 
 ClusterKey = tuple[int, int]
@@ -64,7 +64,7 @@ ClusterKey = tuple[int, int]
 
 @dataclass(slots=True)
 class FollowedNode:
-    """A node as the log has brought it so far."""
+    """Node of a followed DAG in its state after the events so far."""
 
     id: int
     name: str
@@ -77,21 +77,21 @@ class FollowedNode:
 
 @dataclass(slots=True)
 class ClusterView:
-    """A cluster with those of its processes that events are of."""
+    """Cluster with its processes that have events."""
 
     row: FollowedCluster
     processes: dict[int, FollowedProcess] = field(default_factory=dict)
 
     def process(self, number: int) -> FollowedProcess:
-        """The process, made if this is its first event."""
+        """Process of this number, created with its first event."""
         if number not in self.processes:
             self.processes[number] = FollowedProcess(cluster=self.row, process=number)
         return self.processes[number]
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    """A node moves by an event. `is_unsubmitted`: straight from the ready queue."""
+class NodeStep:
+    """Event of a node's state machine. `is_unsubmitted`: the node was never submitted."""
 
     event: str
     node: FollowedNode
@@ -99,39 +99,39 @@ class Step:
     is_unsubmitted: bool = False
 
 
-def key_of(event: LogEvent) -> ClusterKey:
-    """Which row has the event's cluster. NOOP nodes share cluster 0, told apart by subprocess."""
+def cluster_key(event: LogEvent) -> ClusterKey:
+    """Key of an event's cluster row. NOOP nodes share cluster 0 and differ by subprocess."""
     return event.cluster, event.subprocess if event.cluster == 0 else 0
 
 
 @dataclass(slots=True)
 class Projection:
-    """Takes events in, in the order of the log.
+    """State of nodes and clusters after the events of a log.
 
-    `nodes` and `clusters` are those that the events are of; of clusters, what is not there yet is
-    made. `is_aside`: the DAG is aborted, so nothing is retried.
+    `nodes` and `clusters` are those of the events; missing clusters are created. `is_aside`: the
+    DAG is aborted, so nothing is retried.
     """
 
     nodes: Mapping[str, FollowedNode]
     clusters: dict[ClusterKey, ClusterView]
     allow: int
     is_aside: bool = False
-    steps: list[Step] = field(default_factory=list)
+    steps: list[NodeStep] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
-    #: Why nothing more can be taken in.
+    #: Why no further event can be applied.
     fault: str = ""
-    #: The node and the decision that abort the DAG.
+    #: Node and decision that abort the DAG.
     abort: tuple[str, Decision] | None = None
     _by_id: dict[int, FollowedNode] = field(init=False)
 
     def __post_init__(self) -> None:
         self._by_id = {node.id: node for node in self.nodes.values()}
 
-    def take(self, event: LogEvent) -> bool:
-        """Take one event in; False when it makes no sense, which `fault` tells then."""
+    def apply(self, event: LogEvent) -> bool:
+        """Apply an event; False with a `fault` when it is impossible."""
         handle = _HANDLERS.get(event.number)
-        if event.number in _JUDGED:
-            self._judged(event, _JUDGED[event.number])
+        if event.number in _CHECKED_KINDS:
+            self._check_and_apply(event, _CHECKED_KINDS[event.number])
         elif event.number in _PHASES:
             self._phase(event)
         elif handle is not None:
@@ -139,41 +139,41 @@ class Projection:
         return not self.fault
 
     def _cluster(self, event: LogEvent) -> ClusterView:
-        key = key_of(event)
+        key = cluster_key(event)
         if key not in self.clusters:
             self.clusters[key] = ClusterView(FollowedCluster(cluster=key[0], part=key[1]))
         return self.clusters[key]
 
-    def _judge(self, event: LogEvent, kind: EventKind) -> Answer:
-        """Count the event, and say what is done with it."""
+    def _check(self, event: LogEvent, kind: EventKind) -> EventAction:
+        """Count the event and check it."""
         process = self._cluster(event).process(event.process)
-        counts = Counts(
+        counts = EventCounts(
             process.submits, process.executes, process.ends, process.aborts, process.posts
         )
-        answer, what = judge(kind, counts, self.allow)
+        action, problem = check_event(kind, counts, self.allow)
         for name, number in counts.after(kind)._asdict().items():
             setattr(process, name, number)
-        if answer is Answer.ERROR:
-            self.fault = f"job {event.job}: {what}"
-        elif answer is not Answer.OKAY:
-            self.warnings.append(f"job {event.job}: {what}")
-        return answer
+        if action is EventAction.ERROR:
+            self.fault = f"job {event.job}: {problem}"
+        elif action is not EventAction.OKAY:
+            self.warnings.append(f"job {event.job}: {problem}")
+        return action
 
-    def _judged(self, event: LogEvent, kind: EventKind) -> None:
+    def _check_and_apply(self, event: LogEvent, kind: EventKind) -> None:
         if event.cluster != 0 and event.subprocess != 0:
             # One of the machines of a parallel job.
             return
-        answer = self._judge(event, kind)
+        action = self._check(event, kind)
         view = self._cluster(event)
         process = view.process(event.process)
-        if answer is Answer.ERROR:
+        if action is EventAction.ERROR:
             return
         if kind is EventKind.SUBMIT:
-            # Even one that comes after the job's end tells which node the job is of.
-            self._submit(event, view, process, is_used=answer is not Answer.IGNORE)
-        elif answer is not Answer.IGNORE and kind is EventKind.EXECUTE:
+            # Even a submit event after the job's end has the name of its node.
+            self._submit(event, view, process, is_used=action is not EventAction.IGNORE)
+        elif action is not EventAction.IGNORE and kind is EventKind.EXECUTE:
             _enter(view, process, _RUNNING)
-        elif answer is not Answer.IGNORE:
+        elif action is not EventAction.IGNORE:
             self._end(event, view, process)
 
     def _submit(
@@ -187,10 +187,10 @@ class Projection:
             _enter(view, process, _IDLE)
         if row.submitted == 1:
             self._begin(event, row)
-        self._close_if_ended(row)
+        self._finish_if_ended(row)
 
     def _begin(self, event: LogEvent, row: FollowedCluster) -> None:
-        """The first job of a cluster: its node is submitted."""
+        """First job of a cluster: its node is submitted."""
         node = self.nodes.get(event.node_name)
         if node is None:
             of = f"node {event.node_name}, which the DAG does not have" if event.node_name else ""
@@ -210,13 +210,13 @@ class Projection:
         if code:
             row.failed += 1
             if not row.code:
-                # Equal reasons of many nodes are told to them at once.
+                # Steps with equal reasons are applied together.
                 of = f"job {event.job}: " if event.process > 0 else ""
                 row.code, row.reason = code, f"{of}{reason}"
-        self._close_if_ended(row)
+        self._finish_if_ended(row)
 
-    def _close_if_ended(self, row: FollowedCluster) -> None:
-        """Move the cluster's node on when all jobs have ended."""
+    def _finish_if_ended(self, row: FollowedCluster) -> None:
+        """Add the step of the cluster's node when all jobs have ended."""
         if row.is_closed or row.is_growing or not 0 < row.submitted <= row.ended:
             return
         node = self._node_of(row)
@@ -244,7 +244,7 @@ class Projection:
     def _step(
         self, event: str, node: FollowedNode, reason: str = "", *, is_unsubmitted: bool = False
     ) -> None:
-        self.steps.append(Step(event, node, reason, is_unsubmitted))
+        self.steps.append(NodeStep(event, node, reason, is_unsubmitted))
         node.state = _STATES[event].value
 
     def _phase(self, event: LogEvent) -> None:
@@ -254,21 +254,24 @@ class Projection:
             _enter(view, process, _PHASES[event.number])
 
     def _post(self, event: LogEvent) -> None:
-        """A POST script has ended: it decides about its node."""
+        """End of a POST script, which decides about its node."""
         has_job = event.cluster >= 0
         row = self._cluster(event).row if has_job else None
         node = self.nodes.get(event.node_name) or (self._node_of(row) if row is not None else None)
         if node is None:
             self.warnings.append(f"a POST script ended of no node of the DAG ({event.node_name})")
             return
-        if has_job and self._judge(event, EventKind.POST) not in (Answer.OKAY, Answer.WARN):
+        if has_job and self._check(event, EventKind.POST) not in (
+            EventAction.OKAY,
+            EventAction.WARN,
+        ):
             return
         if not has_job and node.state in _NOT_BEGUN:
             # Nothing could be submitted, or PRE had failed.
             self._step("start post", node, is_unsubmitted=True)
         if node.state != NodeState.POST_RUNNING:
-            told = f"the POST script of node {node.name} ended while the node was {node.state}"
-            self.warnings.append(told)
+            warning = f"the POST script of node {node.name} ended while the node was {node.state}"
+            self.warnings.append(warning)
             return
         code = NO_CODE if event.code is None else event.code
         reason = f"POST script: {_words(code)}" if code else ""
@@ -277,30 +280,30 @@ class Projection:
     def _pre_skip(self, event: LogEvent) -> None:
         node = self.nodes.get(event.node_name)
         if node is None or node.state not in _NOT_BEGUN:
-            told = f"node {event.node_name} was skipped by its PRE script"
-            self.warnings.append(f"{told} while {node.state if node else 'not in the DAG'}")
+            skipped = f"node {event.node_name} was skipped by its PRE script"
+            self.warnings.append(f"{skipped} while {node.state if node else 'not in the DAG'}")
             return
         self._step("skip", node, "PRE_SKIP", is_unsubmitted=True)
 
-    def _grow(self, event: LogEvent) -> None:
+    def _start_growing(self, event: LogEvent) -> None:
         self._cluster(event).row.is_growing = True
 
     def _stop_growing(self, event: LogEvent) -> None:
         row = self._cluster(event).row
         row.is_growing = False
-        self._close_if_ended(row)
+        self._finish_if_ended(row)
 
 
 _HANDLERS: Mapping[int, Callable[[Projection, LogEvent], None]] = {
-    reader.POST_SCRIPT_TERMINATED: Projection._post,
-    reader.PRE_SKIP: Projection._pre_skip,
-    reader.CLUSTER_SUBMIT: Projection._grow,
-    reader.CLUSTER_REMOVE: Projection._stop_growing,
+    event_log.POST_SCRIPT_TERMINATED: Projection._post,
+    event_log.PRE_SKIP: Projection._pre_skip,
+    event_log.CLUSTER_SUBMIT: Projection._start_growing,
+    event_log.CLUSTER_REMOVE: Projection._stop_growing,
 }
 
 
 def _enter(view: ClusterView, process: FollowedProcess, phase: FollowedProcess.Phase) -> None:
-    """The process goes into a phase; its cluster counts those that run and those on hold."""
+    """Set the phase of a process, and the counts of running and held ones in its cluster."""
     row = view.row
     row.running += (phase == _RUNNING) - (process.phase == _RUNNING)
     row.held += (phase == _HELD) - (process.phase == _HELD)
@@ -308,8 +311,8 @@ def _enter(view: ClusterView, process: FollowedProcess, phase: FollowedProcess.P
 
 
 def _outcome(event: LogEvent) -> tuple[int, str]:
-    """The code of a job's end, and why it is not 0."""
-    if event.number == reader.ABORTED:
+    """Exit code of a job's end, and the reason if it is not 0."""
+    if event.number == event_log.ABORTED:
         return JOB_REMOVED, f"removed: {event.reason}" if event.reason else "removed"
     code = NO_CODE if event.code is None else event.code
     return code, _words(code)

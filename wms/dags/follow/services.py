@@ -1,4 +1,4 @@
-"""Following a DAG that somebody's HTCondor runs: taking in its log, piece by piece."""
+"""Services for DAGs that an external HTCondor runs: they follow its job log chunk by chunk."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from wms.core.policy import require_role
 from wms.dags import lifecycle
 from wms.dags.engine.node_features import features_of
 from wms.dags.engine.round import Round
-from wms.dags.follow.applying import apply_steps, conclude, start_roots
-from wms.dags.follow.badevents import DEFAULT, Answer, Counts, judge_at_end
-from wms.dags.follow.named import NamedFiles
+from wms.dags.follow.bad_events import DEFAULT, EventAction, EventCounts, check_at_end
+from wms.dags.follow.event_log import LogEvent, NotAnEventLog, ParsedLog, read_events
 from wms.dags.follow.projection import (
     ClusterKey,
     ClusterView,
     FollowedNode,
     Projection,
-    key_of,
+    cluster_key,
 )
-from wms.dags.follow.reader import LogEvent, NotAnEventLog, Reading, read_events
+from wms.dags.follow.referenced_files import ReferencedFiles
+from wms.dags.follow.step_application import apply_steps, conclude, start_roots
 from wms.dags.language.origin import TOP, Origin
 from wms.dags.models import Dag, FollowedCluster, FollowedLog, FollowedProcess, Node
 from wms.dags.policy import require_steering
@@ -41,20 +41,20 @@ from wms.dags.submission.runs import RunRequest, store_run
 from wms.jobs.content.blobs import store_bytes
 from wms.jobs.operations import create_workspace
 
-#: So much may be sent at once; an event cannot be longer.
+#: Limit of bytes in a chunk, and so of an event.
 MAX_CHUNK_BYTES = 1024 * 1024
-_MOST_WARNINGS = 20
+_MAX_WARNINGS = 20
 _FAILURE = 1
-_COUNTED = (
+_CLUSTER_FIELDS = (
     "submitted", "running", "held", "ended", "failed", "code", "reason", "is_growing", "is_closed",
     "node",
 )  # fmt: skip
-_OF_PROCESS = ("phase", "submits", "executes", "ends", "aborts", "posts")
+_PROCESS_FIELDS = ("phase", "submits", "executes", "ends", "aborts", "posts")
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
-    """What came of a piece of a log: where the next one has to begin, and how the DAG is now."""
+class LogProgress:
+    """Progress after a chunk of a log: offset of the next chunk, and state of the DAG."""
 
     offset: int
     events: int
@@ -63,7 +63,7 @@ class Taken:
 
     @property
     def is_over(self) -> bool:
-        """Whether the DAG has ended, so that nothing more is of interest."""
+        """Whether the DAG has ended and its log needs no more reading."""
         return self.dag_state in DAG_TERMINAL
 
 
@@ -77,10 +77,10 @@ def follow_log(
     allow_events: int = DEFAULT,
     time_zone: str = "UTC",
 ) -> FollowedLog:
-    """Have an idle DAG followed by the log of this name: nothing of it is ever submitted here.
+    """Follow an idle DAG by the log of this name; its nodes are never submitted here.
 
-    Whoever stores the DAG in the same transaction can be sure that it is not matched before.
-    Raises NotFound, NotPermitted, Conflict, InvalidInput.
+    Called in the transaction that stores the DAG, so that it is not matched before. Raises
+    NotFound, NotPermitted, Conflict, InvalidInput.
     """
     _zone(time_zone)
     if not 0 <= allow_events < 128:
@@ -102,10 +102,10 @@ def follow_log(
 
 @dataclass(frozen=True, slots=True)
 class FollowRequest:
-    """What begins the following of a run: its DAG files, those that they name, and the log.
+    """Request to follow a run: its DAG files, files that they refer to, and the name of the log.
 
-    Of `files` those are stored that the DAG files name; descriptions need not be there. With
-    `rescue_number` that rescue file, among them, tells what was done before.
+    Only those of `files` are stored that the DAG files refer to; submit files may be missing. The
+    rescue file of `rescue_number`, one of `files`, has the nodes done before.
     """
 
     dag_files: tuple[str, ...]
@@ -118,15 +118,15 @@ class FollowRequest:
 
 
 def follow_run(request: FollowRequest, *, owner: User, actor: Actor, now: datetime) -> Dag:
-    """Store a DAG that is run elsewhere, and have it followed from its beginning.
+    """Store a DAG that is run elsewhere, and follow it from its start.
 
     Raises NotPermitted, and InvalidInput with every fault of the files; nothing is stored then.
     """
     require_role(actor, Role.USER, "follow DAGs")
-    named = NamedFiles(request.files)
+    referenced = ReferencedFiles(request.files)
     checked = check_dag(
         request.dag_files,
-        files=named,
+        files=referenced,
         owner=owner,
         origin=request.origin,
         allow_missing_files=True,
@@ -134,8 +134,8 @@ def follow_run(request: FollowRequest, *, owner: User, actor: Actor, now: dateti
     if checked.findings:
         raise InvalidInput(checked.findings)
     if request.rescue_number is not None:
-        named.take(rescue_path(request.dag_files, request.rescue_number))
-    blobs = {path: store_bytes(content) for path, content in named.contents.items()}
+        referenced.keep(rescue_path(request.dag_files, request.rescue_number))
+    blobs = {path: store_bytes(content) for path, content in referenced.contents.items()}
     with transaction.atomic():
         dag = store_run(
             RunRequest(
@@ -161,13 +161,15 @@ def follow_run(request: FollowRequest, *, owner: User, actor: Actor, now: dateti
 
 
 @transaction.atomic
-def take_in(dag_id: int, chunk: bytes, *, offset: int, actor: Actor, now: datetime) -> Taken:
-    """Take in a piece of the log that begins at byte `offset` of it; the DAG moves on by it.
+def ingest_chunk(
+    dag_id: int, chunk: bytes, *, offset: int, actor: Actor, now: datetime
+) -> LogProgress:
+    """Apply a chunk of the log that starts at byte `offset`, and return the progress.
 
-    What was taken in before is passed over, so a piece may be sent again; only complete events
-    count, so the next piece begins where the answer says. An event that cannot be ends the DAG as
-    failed. Raises NotFound, NotPermitted, TooLarge, and Conflict: when there is a gap before the
-    piece, or nothing more is taken in.
+    Bytes that were applied before are skipped, so a chunk may be sent again. Only complete events
+    count; the next chunk starts at the returned offset. An impossible event ends the DAG as failed.
+    Raises NotFound, NotPermitted, TooLarge, InvalidInput, and Conflict for a gap before the chunk
+    or a DAG that does not run.
     """
     dag = _locked(dag_id, actor)
     log = FollowedLog.objects.filter(dag=dag).first()
@@ -175,9 +177,9 @@ def take_in(dag_id: int, chunk: bytes, *, offset: int, actor: Actor, now: dateti
         raise NotFound(f"DAG {dag_id} is not followed by a log.")
     if len(chunk) > MAX_CHUNK_BYTES:
         raise TooLarge(f"The piece is larger than {MAX_CHUNK_BYTES} bytes.")
-    fresh = _fresh(log, chunk, offset)
+    fresh = _new_bytes(log, chunk, offset)
     if dag.state in DAG_TERMINAL or not fresh:
-        return Taken(log.byte_offset, 0, dag.state, log.fault)
+        return LogProgress(log.byte_offset, 0, dag.state, log.fault)
     if dag.state != DagState.RUNNING:
         raise Conflict(f"DAG {dag.pk} is {dag.state}: release it first.")
     reading = _read(log, fresh, now)
@@ -187,14 +189,14 @@ def take_in(dag_id: int, chunk: bytes, *, offset: int, actor: Actor, now: dateti
         projection = _project(dag, log, reading.events)
         fault = apply_steps(round_, projection.steps) or projection.fault
         _store(log, projection, reading, fault, now)
-        _go_on(round_, projection, fault)
+        _finish_round(round_, projection, fault)
     dag.refresh_from_db(fields=["state"])
     if dag.state in DAG_TERMINAL:
-        _check_finally(log)
-    return Taken(log.byte_offset, len(reading.events), dag.state, fault)
+        _check_unended_jobs(log)
+    return LogProgress(log.byte_offset, len(reading.events), dag.state, fault)
 
 
-def _fresh(log: FollowedLog, chunk: bytes, offset: int) -> bytes:
+def _new_bytes(log: FollowedLog, chunk: bytes, offset: int) -> bytes:
     if offset < 0:
         raise InvalidInput.of("must not be negative", field="offset")
     if offset > log.byte_offset:
@@ -204,7 +206,7 @@ def _fresh(log: FollowedLog, chunk: bytes, offset: int) -> bytes:
     return chunk[log.byte_offset - offset :]
 
 
-def _read(log: FollowedLog, data: bytes, now: datetime) -> Reading:
+def _read(log: FollowedLog, data: bytes, now: datetime) -> ParsedLog:
     try:
         return read_events(data, now=now, zone=_zone(log.time_zone))
     except NotAnEventLog as error:
@@ -232,7 +234,7 @@ def _locked(dag_id: int, actor: Actor) -> Dag:
 
 
 def _project(dag: Dag, log: FollowedLog, events: list[LogEvent]) -> Projection:
-    """Fold the events over what the rows of their clusters and nodes say."""
+    """Projection of the events onto the stored rows of their clusters and nodes."""
     clusters = _clusters(log, events)
     projection = Projection(
         nodes=_nodes(dag, events, clusters.values()),
@@ -241,13 +243,13 @@ def _project(dag: Dag, log: FollowedLog, events: list[LogEvent]) -> Projection:
         is_aside=dag.is_ending,
     )
     for event in events:
-        if not projection.take(event):
+        if not projection.apply(event):
             break
     return projection
 
 
 def _clusters(log: FollowedLog, events: list[LogEvent]) -> dict[ClusterKey, ClusterView]:
-    keys = {key_of(event) for event in events if event.cluster >= 0}
+    keys = {cluster_key(event) for event in events if event.cluster >= 0}
     numbers = {cluster for cluster, _ in keys if cluster}
     noops = {part for cluster, part in keys if not cluster}
     of_events = Q(cluster__in=numbers) | Q(cluster=0, part__in=noops)
@@ -281,13 +283,15 @@ def _nodes(
 
 
 def _store(
-    log: FollowedLog, projection: Projection, reading: Reading, fault: str, now: datetime
+    log: FollowedLog, projection: Projection, reading: ParsedLog, fault: str, now: datetime
 ) -> None:
     views = projection.clusters.values()
     for view in views:
         view.row.log = log
-    _save(FollowedCluster, [view.row for view in views], _COUNTED)
-    _save(FollowedProcess, [row for view in views for row in view.processes.values()], _OF_PROCESS)
+    _save(FollowedCluster, [view.row for view in views], _CLUSTER_FIELDS)
+    _save(
+        FollowedProcess, [row for view in views for row in view.processes.values()], _PROCESS_FIELDS
+    )
     _warn(log, [*reading.faults, *projection.warnings])
     log.byte_offset += reading.used
     log.event_count += len(reading.events)
@@ -298,16 +302,19 @@ def _store(
     log.save()
 
 
-def _warn(log: FollowedLog, told: list[str]) -> None:
-    log.warning_count += len(told)
-    log.warnings = [*log.warnings, *told][-_MOST_WARNINGS:]
+def _warn(log: FollowedLog, warnings: list[str]) -> None:
+    log.warning_count += len(warnings)
+    log.warnings = [*log.warnings, *warnings][-_MAX_WARNINGS:]
 
 
-def _check_finally(log: FollowedLog) -> None:
-    """Tell of jobs whose end the log has not told, although the DAG has ended."""
+def _check_unended_jobs(log: FollowedLog) -> None:
+    """Warn of jobs without an end in the log of a DAG that has ended."""
     rows = FollowedProcess.objects.filter(cluster__log=log, submits__gt=0, ends=0, aborts=0)
     number = rows.count()
-    if number and judge_at_end(Counts(submits=1), log.allow_events).answer is Answer.ERROR:
+    if (
+        number
+        and check_at_end(EventCounts(submits=1), log.allow_events).action is EventAction.ERROR
+    ):
         _warn(log, [f"{number} jobs were submitted and have never ended"])
         log.save(update_fields=["warning_count", "warnings"])
 
@@ -324,8 +331,8 @@ def _save(
     manager.bulk_update(known, names, batch_size=500)  # type: ignore[arg-type]
 
 
-def _go_on(round_: Round, projection: Projection, fault: str) -> None:
-    """End the DAG if it is over, or if its log makes no sense any more."""
+def _finish_round(round_: Round, projection: Projection, fault: str) -> None:
+    """End the DAG if its nodes have ended, or as failed with the fault of its log."""
     dag = round_.dag
     if not fault:
         conclude(round_, projection.abort)

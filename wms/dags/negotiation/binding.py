@@ -1,4 +1,4 @@
-"""Carrying a negotiation out: binding DAGs to sites, noting why the others are left."""
+"""Binding of matched DAGs to their sites, and the stored reasons of unmatched ones."""
 
 from __future__ import annotations
 
@@ -29,23 +29,23 @@ from wms.sites.throttling import note_matches
 
 log = structlog.get_logger(__name__)
 _ACTOR = Actor.system("negotiator")
-#: What `$ENV(PATH)` means in a DAG's own environment: nothing of the server's environment is used.
+#: Value of `$ENV(PATH)` in a DAG's own environment; the server's environment is not used.
 _SUBMIT_PATH = "/usr/local/bin:/usr/bin:/bin"
 _TWO_SIDED = frozenset({"Requirements", "Rank", "CurrentRank"})
-#: So many DAGs are bound in one transaction: their rows are locked for a moment only.
+#: Number of DAGs bound in one transaction, so that their rows are locked for a short time.
 _BATCH = 1000
 
 
 def carry_out(decision: Decision, offers: Iterable[Offer], *, now: datetime) -> int:
-    """Bind the matched DAGs that are idle still, and note why others found no site.
+    """Bind the matched DAGs that are still idle, and store the reasons of unmatched ones.
 
-    A DAG held or removed meanwhile is not bound. Batch by batch: who is killed in between leaves
-    the rest idle, for the next cycle. Returns how many were bound.
+    A DAG held or removed meanwhile is not bound. DAGs are bound in batches: after a kill the rest
+    stays idle until the next cycle. Returns the number of bound DAGs.
     """
     ads = {offer.site_id: match_attributes(offer) for offer in offers}
     _hold_faulty(decision)
-    _note_reasons(decision)
-    _note_looked_at(decision, now)
+    _store_reasons(decision)
+    _store_looked_at(decision, now)
     matches = decision.matches
     return sum(
         _bind_batch(matches[start : start + _BATCH], ads, now)
@@ -54,7 +54,7 @@ def carry_out(decision: Decision, offers: Iterable[Offer], *, now: datetime) -> 
 
 
 def match_attributes(offer: Offer) -> dict[str, Any]:
-    """What a site's ad says by itself; its Requirements and Rank mean nothing without a DAG."""
+    """Values of a site's ad that need no DAG, so without Requirements and Rank."""
     values = literal_values(offer.ad)
     return {name: value for name, value in values.items() if name not in _TWO_SIDED}
 
@@ -68,7 +68,7 @@ def _hold_faulty(decision: Decision) -> None:
         lifecycle.apply_to_dags("hold", ids, actor=_ACTOR, reason=reason, cause=DagCause.AD)
 
 
-def _note_reasons(decision: Decision) -> None:
+def _store_reasons(decision: Decision) -> None:
     if not decision.unmatched:
         return
     reasons = dict.fromkeys(decision.unmatched.values())
@@ -83,10 +83,10 @@ def _note_reasons(decision: Decision) -> None:
         cursor.execute(NOTE_REASONS, values)
 
 
-def _note_looked_at(decision: Decision, now: datetime) -> None:
-    """Let those whom the negotiation had no time for come first the next time.
+def _store_looked_at(decision: Decision, now: datetime) -> None:
+    """Store which DAGs the cycle has looked at, so that the others come first in the next one.
 
-    Once there is time for all, the order is that of the submission again.
+    After a cycle with time for all, the order is that of submission again.
     """
     if not decision.is_cut:
         Dag.objects.filter(looked_at__isnull=False).update(looked_at=None)
@@ -107,9 +107,9 @@ def _bind_batch(matches: Sequence[Match], ads: Mapping[int, dict[str, Any]], now
         .order_by("pk")
         .select_for_update(of=("self",))
     )
-    surroundings = _surroundings(list(idle), by_dag, ads)
-    bound = [by_dag[dag_id] for dag_id in surroundings]
-    _store(bound, surroundings, ads, now)
+    site_environments = _site_environments(list(idle), by_dag, ads)
+    bound = [by_dag[dag_id] for dag_id in site_environments]
+    _store(bound, site_environments, ads, now)
     facts = {
         match.dag_id: {
             "site": ads[match.site_id].get("Name", ""),
@@ -134,25 +134,25 @@ def _bind_batch(matches: Sequence[Match], ads: Mapping[int, dict[str, Any]], now
 
 
 @dataclass(frozen=True, slots=True)
-class _Surroundings:
-    """The environment of a DAG at its site, and what `$$(...)` stood for in it."""
+class _SiteEnvironment:
+    """Environment of a DAG at its site, and the values of `$$(...)` used in it."""
 
     environment: dict[str, str]
     substitutions: dict[str, str]
 
 
-def _surroundings(
+def _site_environments(
     dags: Iterable[Dag], matches: Mapping[int, Match], ads: Mapping[int, dict[str, Any]]
-) -> dict[int, _Surroundings]:
-    """The environments of the DAGs; one whose description is undefined at its site is held."""
-    found: dict[int, _Surroundings] = {}
+) -> dict[int, _SiteEnvironment]:
+    """Environments by DAG; a DAG whose description is undefined at its site is held."""
+    environments_by_dag: dict[int, _SiteEnvironment] = {}
     own_ads = _own_ads(dags)
     for dag in dags:
         ad = ads[matches[dag.pk].site_id]
         try:
             environment, substitutions = dag_environment(dag, ad, own_ads.get(dag.pk))
         except Exception as error:
-            # Whatever it is, it is the affair of this DAG: the others are bound.
+            # Any fault of one DAG holds that DAG only: the others are bound.
             if not isinstance(error, ValueError):
                 log.exception("dag_environment_failed", dag=dag.pk)
             reason = f"matched to {ad.get('Name')}, but its environment cannot be made: {error}"
@@ -160,12 +160,12 @@ def _surroundings(
                 "hold", [dag.pk], actor=_ACTOR, reason=reason, cause=DagCause.AD
             )
             continue
-        found[dag.pk] = _Surroundings(environment, substitutions)
-    return found
+        environments_by_dag[dag.pk] = _SiteEnvironment(environment, substitutions)
+    return environments_by_dag
 
 
 def _own_ads(dags: Iterable[Dag]) -> dict[int, Request]:
-    """The ads of those DAGs whose environment needs them."""
+    """Requests of the DAGs whose environment uses expressions of their own ads."""
     ids = [dag.pk for dag in dags if EXPRESSION_OPENING in dag.environment_template]
     if not ids:
         return {}
@@ -174,7 +174,7 @@ def _own_ads(dags: Iterable[Dag]) -> dict[int, Request]:
 
 def _store(
     bound: Sequence[Match],
-    surroundings: Mapping[int, _Surroundings],
+    site_environments: Mapping[int, _SiteEnvironment],
     ads: Mapping[int, dict[str, Any]],
     now: datetime,
 ) -> None:
@@ -184,8 +184,8 @@ def _store(
         {
             "dag_id": match.dag_id,
             "site_id": match.site_id,
-            "environment": surroundings[match.dag_id].environment,
-            "substitutions": surroundings[match.dag_id].substitutions,
+            "environment": site_environments[match.dag_id].environment,
+            "substitutions": site_environments[match.dag_id].substitutions,
         }
         for match in bound
     ]
@@ -199,11 +199,11 @@ def _store(
 def dag_environment(
     dag: Dag, ad: Mapping[str, Any], own: Request | None
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """What `$ENV(NAME)` means in the DAG's nodes: the environment of its description, filled in.
+    """Environment for `$ENV(NAME)` in the DAG's nodes, with all references expanded.
 
-    The description itself may use `$$(Attr)` of the site's ad, `$$([expression])` of this ad and
-    the DAG's `own` one, and `$ENV(USER)`, `$ENV(PATH)`. Also returns what was used, as
-    `MATCH_<Attr>`. Raises Undefined, AdError, BadEnvironment or ValueError.
+    The template may use `$$(Attr)` of the site's ad, `$$([expression])` of this ad and the DAG's
+    `own` one, `$ENV(USER)` and `$ENV(PATH)`. Also returns the used attributes as `MATCH_<Attr>`.
+    Raises Undefined, AdError, BadEnvironment or ValueError.
     """
     base = {"USER": dag.owner.username, "PATH": _SUBMIT_PATH}
     evaluator = Evaluator(own.expressions if own else {}, own.values if own else {}, ad)

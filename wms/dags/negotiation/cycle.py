@@ -1,4 +1,4 @@
-"""The negotiator's cycle: publish the sites' ads, read who wants what, decide, carry out."""
+"""Negotiation cycle: publish the sites' ads, read requests and usage, decide, bind DAGs."""
 
 from __future__ import annotations
 
@@ -20,39 +20,39 @@ from wms.sites import throttling
 from wms.sites.ads import publish_ads, read_ads
 from wms.sites.standing import standings
 
-#: What one cycle may take; DAGs that it had no time to look at come first in the next one.
+#: Time limit of the decision; DAGs without time to look at come first in the next cycle.
 DECISION_S = 20.0
-#: What looking at all sites for one kind of request may take; whose ad takes longer is held.
+#: Time limit to evaluate one autocluster at all sites; DAGs whose ads take longer are held.
 REQUEST_S = 2.0
-#: So long the records of cycles are kept.
+#: Time for which the records of cycles are kept.
 RECORDS_KEPT = timedelta(days=30)
-#: So long a record tells which DAGs were left over, and why, in full.
+#: Time for which a record has the unmatched DAGs and their reasons.
 DETAILS_KEPT = timedelta(days=1)
 _REASONS_KEPT = 10
 _DAGS_NAMED = 5
-_LONGEST_REASON = 300
+_MAX_REASON_LENGTH = 300
 
 
 def run_cycle(now: datetime) -> dict[str, Any]:
-    """One cycle; what it did and how long its phases took is stored as a `NegotiationCycle`."""
-    watch = _Phases(time.monotonic)
-    _judge_sites(now)
+    """Run one cycle, and store its results and the durations of its phases as a record."""
+    timer = _PhaseTimer(time.monotonic)
+    _adjust_throttles(now)
     ads = publish_ads(demand.loads_by_site(), now=now)
-    publish_s = watch.lap()
+    publish_s = timer.lap()
     charge(demand.used_slots(), half_life_s=matchmaking_policy().priority_half_life_s, now=now)
     offers, requests = read_offers(now), demand.idle_requests()
     usage, limits = demand.usage(offers), demand.concurrency_limits(requests)
-    read_s = watch.lap()
+    read_s = timer.lap()
     bounds = Bounds(time.monotonic, request_s=REQUEST_S, decision_s=DECISION_S)
     decision = decide(requests, offers, usage, limits, now, bounds=bounds)
-    decide_s = watch.lap()
+    decide_s = timer.lap()
     bound = carry_out(decision, offers, now=now)
     cycle = NegotiationCycle.objects.create(
         started_at=now,
         publish_s=publish_s,
         read_s=read_s,
         decide_s=decide_s,
-        carry_out_s=watch.lap(),
+        carry_out_s=timer.lap(),
         ads=ads,
         requests=len(requests),
         autoclusters=decision.autoclusters,
@@ -61,15 +61,15 @@ def run_cycle(now: datetime) -> dict[str, Any]:
         reasons=dict(Counter(left.kind.value for left in decision.unmatched.values())),
         left_over=_left_over(decision),
     )
-    _forget(now)
+    _prune_records(now)
     return _report(cycle, requests)
 
 
 def _left_over(decision: Decision) -> list[dict[str, Any]]:
-    """The most frequent reasons, with how many DAGs they are for, and some of these."""
+    """Most frequent reasons of unmatched DAGs, with their numbers of DAGs and some ids."""
     ids: dict[str, list[int]] = defaultdict(list)
     for dag_id, left in decision.unmatched.items():
-        ids[left.text[:_LONGEST_REASON]].append(dag_id)
+        ids[left.text[:_MAX_REASON_LENGTH]].append(dag_id)
     most = sorted(ids, key=lambda reason: -len(ids[reason]))[:_REASONS_KEPT]
     return [
         {"reason": reason, "count": len(ids[reason]), "dags": ids[reason][:_DAGS_NAMED]}
@@ -77,10 +77,10 @@ def _left_over(decision: Decision) -> list[dict[str, Any]]:
     ]
 
 
-def _forget(now: datetime) -> None:
-    """Remove old records, and what those of a day ago tell in full.
+def _prune_records(now: datetime) -> None:
+    """Delete old records, and the details of those from a day ago.
 
-    Looks at a few rows only: what a negotiator that did not run has missed goes with its record.
+    Only a few rows are looked at: details missed by a stopped negotiator go with their record.
     """
     NegotiationCycle.objects.filter(started_at__lt=now - RECORDS_KEPT).delete()
     over = now - DETAILS_KEPT
@@ -88,21 +88,21 @@ def _forget(now: datetime) -> None:
     old.exclude(left_over=[]).update(left_over=[])
 
 
-class _Phases:
-    """Measures one phase after another."""
+class _PhaseTimer:
+    """Durations of consecutive phases."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._last = clock()
 
     def lap(self) -> float:
-        """The seconds since the last call."""
+        """Seconds since the last call."""
         last, self._last = self._last, self._clock()
         return self._last - last
 
 
-def _judge_sites(now: datetime) -> None:
-    """Throttle the sites that failed too much in the period that has ended, relax the others."""
+def _adjust_throttles(now: datetime) -> None:
+    """Throttle the sites with many failures in the last period, relax the others."""
     since = throttling.throttle_due(now)
     if since is not None:
         until = since + throttling.PERIOD
@@ -110,13 +110,13 @@ def _judge_sites(now: datetime) -> None:
 
 
 def read_offers(now: datetime) -> list[Offer]:
-    """All sites with an ad that has not expired; those that take no DAG now say why."""
+    """Offers of all sites with an ad that has not expired; closed ones with the reason."""
     standing = standings(now)
     offers = []
     for published in read_ads(now):
         site = standing.get(published.site_id)
         if site is None:
-            # It was made between the two queries: the next cycle knows it.
+            # Created between the two queries: the next cycle knows it.
             continue
         offers.append(
             Offer(

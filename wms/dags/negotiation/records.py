@@ -1,4 +1,4 @@
-"""Reading the records of negotiations."""
+"""Selectors of the records of negotiation cycles, for pages, API and history."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from wms.dags.reading.selectors import visible_dags
 
 
 def visible_cycles(user: User) -> QuerySet[NegotiationCycle]:
-    """The records that the user may see: at present all of them, latest first."""
+    """Records that the user may see (at present all of them), latest first."""
     cycles = NegotiationCycle.objects.order_by("-pk")
     return cycles if user.is_active else cycles.none()
 
 
 def busy_cycles(user: User) -> QuerySet[NegotiationCycle]:
-    """Those among them in which a DAG wanted a site."""
+    """Visible records of cycles with at least one request."""
     return visible_cycles(user).filter(requests__gt=0)
 
 
 def latest_cycle(*, not_before: datetime) -> NegotiationCycle | None:
-    """The record of the last negotiation, unless that was long ago."""
+    """Record of the latest cycle, None if it started before `not_before`."""
     return NegotiationCycle.objects.filter(started_at__gte=not_before).order_by("-pk").first()
 
 
 def find_cycle(user: User, cycle_id: int) -> NegotiationCycle:
-    """One visible record. Raises NotFound."""
+    """Visible record by id. Raises NotFound."""
     cycle = visible_cycles(user).filter(pk=cycle_id).first()
     if cycle is None:
         raise NotFound(f"There is no record of negotiation {cycle_id}: they are kept for 30 days.")
@@ -39,7 +39,7 @@ def find_cycle(user: User, cycle_id: int) -> NegotiationCycle:
 
 
 def matches_of(user: User, cycle: NegotiationCycle) -> QuerySet[MatchRecord]:
-    """The stays at sites that a negotiation began, of the DAGs that the user may see."""
+    """Matches of a cycle, of the DAGs that the user may see."""
     matches = MatchRecord.objects.filter(matched_at=cycle.started_at, dag__in=visible_dags(user))
     return matches.select_related("dag__owner", "site").only(
         "dag__name", "dag__state", "dag__owner__username", "site__name", "dag_rank", "site_rank",
@@ -49,7 +49,7 @@ def matches_of(user: User, cycle: NegotiationCycle) -> QuerySet[MatchRecord]:
 
 @dataclass(frozen=True, slots=True)
 class LeftOver:
-    """A reason for which DAGs got no site; `dags` are some of them."""
+    """Reason why DAGs got no site; `dags` are some of them."""
 
     reason: str
     count: int
@@ -57,10 +57,10 @@ class LeftOver:
 
 
 def left_over_of(user: User, cycle: NegotiationCycle) -> list[LeftOver]:
-    """Why DAGs were left over, the most frequent reasons first. One query."""
-    ids = [dag_id for each in cycle.left_over for dag_id in each["dags"]]
+    """Reasons of unmatched DAGs in a cycle, the most frequent first. One query."""
+    ids = [dag_id for group in cycle.left_over for dag_id in group["dags"]]
     dags = visible_dags(user).filter(pk__in=ids).only("name", "state").in_bulk()
     return [
-        LeftOver(each["reason"], each["count"], [dags[pk] for pk in each["dags"] if pk in dags])
-        for each in cycle.left_over
+        LeftOver(group["reason"], group["count"], [dags[pk] for pk in group["dags"] if pk in dags])
+        for group in cycle.left_over
     ]

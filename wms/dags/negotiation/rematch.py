@@ -1,4 +1,4 @@
-"""Rematch by policy: DAGs that fare badly at their sites look for others, a few times."""
+"""Rematch by policy: running DAGs whose rematch expression is true lose their site, up to a cap."""
 
 from __future__ import annotations
 
@@ -26,29 +26,31 @@ from wms.dags.states import DagCause, DagState
 
 log = structlog.get_logger(__name__)
 _ACTOR = Actor.system("rematcher")
-#: A DAG whose own expression takes longer to evaluate is held.
+#: Time limit to evaluate a DAG's own expression; a slower DAG is held.
 SLOW_S = 0.5
-#: So many DAGs are changed in one transaction: their rows are locked for a moment only.
+#: Number of DAGs changed in one transaction, so that their rows are locked for a short time.
 _BATCH = 100
-#: So many expressions without a truth value are told in the loop's report.
-_TOLD = 5
+#: Number of expressions without a truth value that are listed in the cycle's report.
+_UNCLEAR_LISTED = 5
 _COLUMNS = ("rematch_expression", "ad_attributes", "match_attributes", "policy_rematch_count")
 
-#: A DAG whose expression is true, and the stay by which it is.
+#: DAG whose expression is true, and the stay that was evaluated.
 _Fired = tuple[int, Stay]
 
 
 @dataclass(frozen=True, slots=True)
-class Outlook:
-    """What the rematcher thinks of a running DAG now."""
+class RematchForecast:
+    """Rematch decision for a running DAG now, with its expression and figures."""
 
     expression: str
     figures: Figures
     decision: Decision
 
 
-def outlook_of(dag: Dag, policy: MatchmakingPolicy, *, now: datetime) -> Outlook | None:
-    """How the policy for rematches judges this DAG; None where there is nothing to judge."""
+def rematch_forecast(
+    dag: Dag, policy: MatchmakingPolicy, *, now: datetime
+) -> RematchForecast | None:
+    """Rematch decision for a DAG now; None without a site or an expression."""
     expression = dag.rematch_expression or policy.rematch_expression
     if dag.state != DagState.RUNNING or not expression:
         return None
@@ -56,13 +58,13 @@ def outlook_of(dag: Dag, policy: MatchmakingPolicy, *, now: datetime) -> Outlook
     if stay is None:
         return None
     decision = _decide_safely(dag, expression, stay.figures, policy)
-    return Outlook(expression, stay.figures, decision)
+    return RematchForecast(expression, stay.figures, decision)
 
 
 def run_cycle(now: datetime) -> dict[str, Any]:
-    """Judge every running DAG that has an expression, its own or the policy's, and act on it."""
+    """Rematch or hold the running DAGs whose expression, their own or the policy's, is true."""
     policy = matchmaking_policy()
-    dags = _judged(policy)
+    dags = _dags_with_expression(policy)
     stays = stays_of(dags, now=now)
     fired: dict[tuple[Action, str], list[_Fired]] = defaultdict(list)
     unclear: list[str] = []
@@ -77,20 +79,20 @@ def run_cycle(now: datetime) -> dict[str, Any]:
             unclear.append(f"DAG {dag.pk}: {decision.fault}")
         elif decision.action is not Action.STAY:
             fired[decision.action, expression].append((dag.pk, stays[dag.pk]))
-    changed = _carry_out(fired, policy)
+    changed = _apply_actions(fired, policy)
     _hold_slow(slow)
     return {
         "dags": len(stays),
         "rematched": changed[Action.REMATCH],
         "held": changed[Action.HOLD] + len(slow),
         "unclear": len(unclear),
-        **({"first_unclear": unclear[:_TOLD]} if unclear else {}),
+        **({"first_unclear": unclear[:_UNCLEAR_LISTED]} if unclear else {}),
     }
 
 
 @transaction.atomic
 def _hold_slow(dag_ids: Sequence[int]) -> None:
-    """Hold DAGs whose own expressions would keep the others waiting in every cycle."""
+    """Hold DAGs whose own expressions are slow, so that they do not delay the others."""
     running = Dag.objects.filter(pk__in=dag_ids, state=DagState.RUNNING).order_by("pk")
     operations.hold(
         [dag.pk for dag in running.select_for_update(of=("self",))],
@@ -100,7 +102,7 @@ def _hold_slow(dag_ids: Sequence[int]) -> None:
     )
 
 
-def _judged(policy: MatchmakingPolicy) -> QuerySet[Dag]:
+def _dags_with_expression(policy: MatchmakingPolicy) -> QuerySet[Dag]:
     running = Dag.objects.filter(state=DagState.RUNNING, parent_node=None, ending_event="")
     if not policy.rematch_expression:
         running = running.exclude(rematch_expression="")
@@ -110,7 +112,7 @@ def _judged(policy: MatchmakingPolicy) -> QuerySet[Dag]:
 def _decide_safely(
     dag: Dag, expression: str, figures: Figures, policy: MatchmakingPolicy
 ) -> Decision:
-    """Judge one DAG; what goes wrong with it is its own affair and stops no other one."""
+    """Decision for one DAG; an exception is an unclear decision and does not stop the cycle."""
     try:
         return decide(
             expression,
@@ -127,29 +129,29 @@ def _decide_safely(
         return Decision(Action.UNCLEAR, f"{type(error).__name__}: {error}"[:200])
 
 
-def _carry_out(
+def _apply_actions(
     fired: dict[tuple[Action, str], list[_Fired]], policy: MatchmakingPolicy
 ) -> Counter[Action]:
     changed: Counter[Action] = Counter()
     for (action, expression), group in fired.items():
-        act = _take_back if action is Action.REMATCH else _hold
+        apply = _take_back if action is Action.REMATCH else _hold
         for start in range(0, len(group), _BATCH):
             batch = group[start : start + _BATCH]
-            changed[action] += _safely(partial(act, expression, policy), batch)
+            changed[action] += _apply_safely(partial(apply, expression, policy), batch)
     return changed
 
 
-def _safely(act: Callable[[Sequence[_Fired]], int], batch: Sequence[_Fired]) -> int:
-    """Act on all at once or, where one of them is at fault, on each by itself."""
+def _apply_safely(apply: Callable[[Sequence[_Fired]], int], batch: Sequence[_Fired]) -> int:
+    """Apply an action to a batch at once or, after an exception, to each DAG by itself."""
     try:
-        return act(batch)
+        return apply(batch)
     except SoftTimeLimitExceeded:
         raise
     except Exception:
         if len(batch) == 1:
             log.exception("dag_rematch_failed", dag=batch[0][0])
             return 0
-    return sum(_safely(act, [one]) for one in batch)
+    return sum(_apply_safely(apply, [one]) for one in batch)
 
 
 @transaction.atomic
@@ -181,7 +183,7 @@ def _hold(expression: str, policy: MatchmakingPolicy, batch: Sequence[_Fired]) -
 
 
 def _locked(batch: Sequence[_Fired]) -> list[Dag]:
-    """Those that are still in the stay that was judged; who is busy is judged again soon."""
+    """Locked DAGs that are still in the evaluated stay; DAGs locked by others are left out."""
     stays = dict(batch)
     rows = (
         Dag.objects.filter(pk__in=stays, state=DagState.RUNNING)

@@ -1,4 +1,4 @@
-"""What ended well and what badly at each site: by this, sites that fail get fewer matches."""
+"""Outcomes of pilots and DAGs by site, by which sites with many failures are throttled."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _FAILED_PILOTS = Q(state__in=[PilotState.FAILED, PilotState.ABORTED])
 
 
 def site_outcomes(since: datetime, until: datetime) -> dict[int, Outcomes]:
-    """Ended pilots and ended stays of DAGs by site, from `since` and before `until`.
+    """Failures and successes of pilots and DAGs that ended in this period, by site.
 
-    A pilot that failed, or never called in, and a DAG that failed or was taken away by policy, are
-    failures. What people removed or rematched tells nothing about the site.
+    Failures are pilots that failed or never registered, and DAGs that failed or were rematched by
+    policy. DAGs removed or rematched by people do not count.
     """
     ended = {"ended_at__gte": since, "ended_at__lt": until}
     pilots = Pilot.objects.filter(**ended).values(site_id=F("queue__site_id"))

@@ -1,4 +1,4 @@
-"""What the negotiator sends to PostgreSQL by hand: thousands of DAGs, each with its own values."""
+"""SQL statements of the negotiator, which update thousands of DAGs with values of their own."""
 
 from __future__ import annotations
 

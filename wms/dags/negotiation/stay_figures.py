@@ -1,4 +1,4 @@
-"""How running DAGs fare at their sites, read for all of them in a few statements."""
+"""Figures of running DAGs at their sites, such as failed nodes, for rematch policies."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _WAITING = _HERE & Q(job__state=JobState.WAITING)
 
 
 @dataclass(frozen=True, slots=True)
-class _Work:
-    """The jobs that a DAG has at its site now."""
+class _SubmittedWork:
+    """Running and queued nodes of a DAG at its site."""
 
     running: int = 0
     queued: int = 0
@@ -35,23 +35,23 @@ class _Work:
 
 @dataclass(frozen=True, slots=True)
 class Stay:
-    """A DAG's stay at its site until now."""
+    """Stay of a DAG at its site: time of the match, and figures until now."""
 
     matched_at: datetime
     figures: Figures
 
 
 def stays_of(dags: QuerySet[Dag], *, now: datetime) -> dict[int, Stay]:
-    """The stays of these DAGs, by id; those without a match are absent.
+    """Stays by DAG id; DAGs without a match are absent.
 
-    Jobs that were left to finish at an earlier site are not counted.
+    Jobs that finish at an earlier site are not counted.
     """
-    # First of all: a DAG that is rematched while the rest is read is told by its time of match.
+    # Read first: a DAG that is rematched meanwhile is recognized by its time of match.
     columns = ("pk", "site_id", "matched_at", "node_count", "done_count", "rematch_count")
     rows = list(dags.filter(matched_at__isnull=False).order_by().values_list(*columns))
-    works, failures = _works(dags), _failures(dags)
-    pilots = _failed_pilots([(site_id, matched_at) for _, site_id, matched_at, *_ in rows])
-    nothing = _Work()
+    works, failures = _work_by_dag(dags), _failures_by_dag(dags)
+    pilots = _pilot_failures_by_site([(site_id, matched_at) for _, site_id, matched_at, *_ in rows])
+    nothing = _SubmittedWork()
     stays = {}
     for pk, site_id, matched_at, nodes, done, rematches in rows:
         work = works.get(pk, nothing)
@@ -70,7 +70,7 @@ def stays_of(dags: QuerySet[Dag], *, now: datetime) -> dict[int, Stay]:
     return stays
 
 
-def _works(dags: QuerySet[Dag]) -> dict[int, _Work]:
+def _work_by_dag(dags: QuerySet[Dag]) -> dict[int, _SubmittedWork]:
     rows = (
         Node.objects.filter(dag__in=dags.order_by().values("pk"), state=NodeState.SUBMITTED)
         .annotate(job_site=KeyTextTransform(0, KeyTransform("sites", "job__needs")))
@@ -82,11 +82,11 @@ def _works(dags: QuerySet[Dag]) -> dict[int, _Work]:
             since=Min("job__state_since", filter=_WAITING),
         )
     )
-    return {pk: _Work(running, queued, since) for pk, running, queued, since in rows}
+    return {pk: _SubmittedWork(running, queued, since) for pk, running, queued, since in rows}
 
 
-def _failures(dags: QuerySet[Dag]) -> dict[int, int]:
-    """How often a node of each DAG failed since its match, retried or not."""
+def _failures_by_dag(dags: QuerySet[Dag]) -> dict[int, int]:
+    """Number of node failures since the match by DAG, including retried ones."""
     events = NodeEvent.objects.filter(
         dag__in=dags.order_by().values("pk"),
         event__in=["fail", "retry"],
@@ -95,8 +95,8 @@ def _failures(dags: QuerySet[Dag]) -> dict[int, int]:
     return dict(events.order_by().values_list("dag_id").annotate(count=Count("pk")))
 
 
-def _failed_pilots(stays: Sequence[tuple[int, datetime]]) -> dict[int, list[datetime]]:
-    """When pilots failed at each of these sites, in order, since the first of these matches."""
+def _pilot_failures_by_site(stays: Sequence[tuple[int, datetime]]) -> dict[int, list[datetime]]:
+    """Times of pilot failures by site, in order, since the first of these matches."""
     ends: dict[int, list[datetime]] = defaultdict(list)
     if stays:
         failed = Pilot.objects.filter(

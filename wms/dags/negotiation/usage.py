@@ -1,4 +1,4 @@
-"""What the DAGs take of what is shared: places, concurrency limits."""
+"""Usage of concurrency limits and group quotas by DAGs, for the accounting pages and API."""
 
 from __future__ import annotations
 
@@ -21,47 +21,47 @@ from wms.dags.states import DagState
 
 
 def uses_by_limit() -> Mapping[str, Mapping[str, float]]:
-    """The amounts in use by the name that DAGs gave, for each configured limit that holds for it.
+    """Amounts in use by configured limit and by the name that DAGs gave.
 
-    Names for which no limit holds are absent. Two queries.
+    Names without a limit are absent. Two queries.
     """
     configured = limits()
     uses: dict[str, dict[str, float]] = defaultdict(dict)
     for name, amount in sorted(limits_in_use().items()):
-        holding, _ = limit_of(name, configured)
-        if holding:
-            uses[holding][name] = amount
+        limit, _ = limit_of(name, configured)
+        if limit:
+            uses[limit][name] = amount
     return dict(uses)
 
 
 @dataclass(frozen=True, slots=True)
 class DagCounts:
-    """How many DAGs of a submitter look for a site, and how many have one."""
+    """Numbers of idle and running DAGs of a submitter."""
 
     idle: int = 0
     running: int = 0
 
 
 def dags_by_submitter() -> dict[tuple[int, int | None], DagCounts]:
-    """The DAGs of each submitter that has any, by the ids of user and group. One query."""
-    found: dict[tuple[int, int | None], dict[str, int]] = defaultdict(dict)
+    """DAG counts of each submitter that has any, by user id and group id. One query."""
+    by_state: dict[tuple[int, int | None], dict[str, int]] = defaultdict(dict)
     states = (DagState.IDLE, DagState.RUNNING)
     rows = Dag.objects.filter(state__in=states, parent_node=None).order_by()
     columns = ("owner_id", "accounting_group_id", "state")
     for user_id, group_id, state, count in rows.values_list(*columns).annotate(Count("pk")):
-        found[user_id, group_id][state] = count
+        by_state[user_id, group_id][state] = count
     return {
         key: DagCounts(counts.get(DagState.IDLE, 0), counts.get(DagState.RUNNING, 0))
-        for key, counts in found.items()
+        for key, counts in by_state.items()
     }
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
-    """The places of all open sites, and what is held of them now.
+class QuotaUsage:
+    """Match capacity of all open sites, the groups' quotas of it, and the matches held now.
 
-    `quotas` and `held` are by group; both include what its children have. `held_by_nobody` is
-    held in the name of no group.
+    `quotas` and `held` are by group and include child groups. `held_by_nobody` are the matches of
+    DAGs without a group.
     """
 
     total: float
@@ -71,8 +71,8 @@ class Places:
     held_by_nobody: float
 
 
-def places_in_use(now: datetime) -> Places:
-    """How the next negotiation would divide the places among the groups."""
+def quota_usage(now: datetime) -> QuotaUsage:
+    """Quotas of the groups in the next cycle, and the matches that they hold."""
     offers = read_offers(now)
     usage = demand.usage(offers)
     held: dict[str, float] = defaultdict(float)
@@ -81,8 +81,8 @@ def places_in_use(now: datetime) -> Places:
         for length in range(1, len(parts) + 1):
             held[".".join(parts[:length])] += amount
     held_total = sum(usage.held_by_group.values())
-    total = _places(offers, held_total)
-    return Places(
+    total = _match_capacity(offers, held_total)
+    return QuotaUsage(
         total=total,
         held_total=held_total,
         quotas=effective_quotas(usage.groups, total),
@@ -91,7 +91,7 @@ def places_in_use(now: datetime) -> Places:
     )
 
 
-def _places(offers: Sequence[Offer], held: float) -> float:
-    """A site without a maximum counts as large as what is held, as in the negotiation."""
+def _match_capacity(offers: Sequence[Offer], held: float) -> float:
+    """Sum of MaxMatches; a site without one counts as many as are held, as in the negotiation."""
     sizes = [number_of(offer.ad, "MaxMatches", math.inf) for offer in offers if not offer.closed]
     return sum(size if math.isfinite(size) else held for size in sizes)

@@ -1,6 +1,6 @@
-"""The jobs that DAGs have submitted: which these are, and of which DAG one is.
+"""Jobs of DAGs: querysets of the jobs of a DAG, and the DAG of a job.
 
-A job knows no DAG, only which inbox hears of it, and under which key: of those of DAGs the inbox is
+A job has no foreign key to a DAG but the topic and key of an inbox: for jobs of DAGs the topic is
 the engine's, and the key is the DAG's id.
 """
 
@@ -12,33 +12,33 @@ from wms.dags.lifecycle import JOB_TOPIC
 from wms.dags.models import Dag
 from wms.jobs.models import Job, JobEvent
 
-#: True for the jobs of any DAG, and the column that names it.
+#: Condition for jobs of DAGs, and the column with the DAG's id.
 OF_DAGS = Q(topic=JOB_TOPIC)
 DAG_ID = "topic_key"
-#: The columns that `told_dag` reads, of what belongs to a job.
-TOLD_OF_JOB = ("job__topic", "job__topic_key")
+#: Columns for `dag_id_of_topic` in models with a foreign key to a job.
+JOB_TOPIC_COLUMNS = ("job__topic", "job__topic_key")
 
 
 def jobs_of(*dag_ids: int) -> QuerySet[Job]:
-    """The jobs that nodes of these DAGs have submitted, whatever became of them."""
+    """Jobs that nodes of these DAGs have submitted, in any state."""
     return Job.objects.filter(OF_DAGS, topic_key__in=dag_ids)
 
 
 def job_events_of(dag_id: int) -> QuerySet[JobEvent]:
-    """All that happened to these jobs."""
+    """Events of the jobs of a DAG."""
     return JobEvent.objects.filter(job__topic=JOB_TOPIC, job__topic_key=dag_id)
 
 
 def dag_of_outer_job() -> QuerySet[Dag]:
-    """The DAG of a job, as a subquery of a query for jobs."""
+    """DAG of a job, for a subquery in a query of jobs."""
     return Dag.objects.filter(pk=OuterRef(DAG_ID))
 
 
 def dag_id_of(job: Job) -> int | None:
-    """The DAG of a job; None for a single one."""
-    return told_dag(job.topic, job.topic_key)
+    """Id of the DAG of a job; None for a single job."""
+    return dag_id_of_topic(job.topic, job.topic_key)
 
 
-def told_dag(topic: str, key: int) -> int | None:
-    """The DAG that hears of a job with this inbox and key; None for a single job."""
+def dag_id_of_topic(topic: str, key: int) -> int | None:
+    """Id of the DAG with this topic and key of a job; None for a single job."""
     return key if topic == JOB_TOPIC else None

@@ -1,7 +1,7 @@
-"""Where the nodes of a DAG stand in its drawing: a level below all parents, and a place in it.
+"""Layered layout of a DAG for its drawing: the level of each node, and its position there.
 
-A drawing depends on nodes and arcs only, which never change, so it is made once and can be kept.
-Nodes are counted from 0 in the order of their ids, which is that of the DAG file.
+A drawing depends on nodes and arcs only, which never change, so it can be cached. Nodes are
+numbered from 0 in the order of their ids, which is that of the DAG file.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from wms.dags.models import Dag, Node
 from wms.dags.reading.sql import READ_ARCS, READ_NODE_IDS
 from wms.dags.states import NodeKind
 
-#: To be changed with what `Drawing.packed` means, so that nothing older is read.
+#: Version of the format of `Drawing.packed`, so that no older one is read.
 FORMAT = 1
 _HEAD = struct.Struct("<QIII")
-#: Through so many sweeps the places follow those of the parents, then of the children.
+#: Number of sweeps that reduce crossings: down by the parents, then up by the children.
 _SWEEPS = 2
-#: The arcs of larger DAGs are never drawn all at once: their nodes keep the order of the file.
-_MOST_SWEPT = 20_000
+#: Limit of nodes for the sweeps; the arcs of larger DAGs are never drawn all at once.
+_MAX_SWEPT = 20_000
 
 
 @dataclass(frozen=True)
 class Drawing:
-    """Node `i` has the id `first_id + offsets[i]` and stands at `orders[i]` of `levels[i]`.
+    """Layout of a DAG: node `i` with id `first_id + offsets[i]` is `orders[i]` of `levels[i]`.
 
     Arc `k` leads from node `parents[k]` to node `children[k]`; arcs are sorted.
     """
@@ -46,27 +46,27 @@ class Drawing:
 
     @property
     def node_count(self) -> int:
-        """How many nodes it has."""
+        """Number of nodes."""
         return len(self.offsets)
 
     @property
     def arc_count(self) -> int:
-        """How many arcs it has."""
+        """Number of arcs."""
         return len(self.parents)
 
     @cached_property
     def level_count(self) -> int:
-        """How many levels it has."""
+        """Number of levels."""
         return max(self.levels, default=-1) + 1
 
     @cached_property
     def by_level(self) -> array[int]:
-        """The nodes, level by level."""
+        """Nodes sorted by level."""
         return array("I", sorted(range(self.node_count), key=self.levels.__getitem__))
 
     @cached_property
     def first_arcs(self) -> array[int]:
-        """Where the arcs of each node begin among the sorted ones; one more for the end."""
+        """Index of the first arc of each node among the sorted arcs; one more for the end."""
         first = array("I", bytes(4 * (self.node_count + 1)))
         for parent in self.parents:
             first[parent + 1] += 1
@@ -75,11 +75,11 @@ class Drawing:
         return first
 
     def id_of(self, index: int) -> int:
-        """The id of a node."""
+        """Id of a node by its number."""
         return self.first_id + self.offsets[index]
 
     def index_of(self, node_id: int) -> int | None:
-        """The number of a node in the drawing; None for one of another DAG."""
+        """Number of a node in the drawing; None for a node of another DAG."""
         offset = node_id - self.first_id
         if offset < 0 or offset > 0xFFFFFFFF:
             return None
@@ -88,23 +88,23 @@ class Drawing:
         return index if is_there else None
 
     def graph(self) -> rustworkx.PyDiGraph[int, None]:
-        """Nodes and arcs, for walks; made anew, since it is large."""
+        """Graph of nodes and arcs; built for each call, since it is large."""
         return _graph(self.node_count, self.parents, self.children)
 
     def packed(self) -> bytes:
-        """All of it, compressed."""
+        """Compressed bytes of the drawing."""
         head = _HEAD.pack(self.first_id, FORMAT, self.node_count, self.arc_count)
         columns = (self.offsets, self.levels, self.orders, self.parents, self.children)
         return zlib.compress(head + b"".join(each.tobytes() for each in columns), 1)
 
     def columns(self) -> bytes:
-        """What a browser needs to draw the nodes: the head, then offset, level, order of each."""
+        """Bytes for the browser: the head, then the columns of offsets, levels and orders."""
         head = _HEAD.pack(self.first_id, FORMAT, self.node_count, self.arc_count)
         return head + b"".join(each.tobytes() for each in (self.offsets, self.levels, self.orders))
 
 
-def unpacked(content: bytes) -> Drawing | None:
-    """The drawing that was packed; None for another format."""
+def unpack_drawing(content: bytes) -> Drawing | None:
+    """Drawing from packed bytes; None for another format."""
     plain = zlib.decompress(content)
     first_id, version, nodes, arcs = _HEAD.unpack_from(plain)
     if version != FORMAT:
@@ -117,10 +117,10 @@ def unpacked(content: bytes) -> Drawing | None:
 
 
 def draw(dag: Dag) -> Drawing:
-    """Read the nodes and arcs of a DAG and place them."""
+    """Drawing of a DAG, computed from its nodes and arcs."""
     ids, parents, children = _read(dag)
     final = Node.objects.filter(dag=dag, kind=NodeKind.FINAL).values_list("pk", flat=True)
-    levels, orders = placed(
+    levels, orders = assign_positions(
         len(ids), parents, children, last=[bisect_left(ids, pk) for pk in final]
     )
     first_id = ids[0] if ids else 0
@@ -151,18 +151,17 @@ def _whole_numbers(content: bytes | None) -> array[int]:
     return numbers
 
 
-def placed(
+def assign_positions(
     count: int,
     parents: Sequence[int],
     children: Sequence[int],
     *,
     last: Iterable[int] = (),
 ) -> tuple[array[int], array[int]]:
-    """The level of each of `count` nodes and its place there.
+    """Levels of `count` nodes and their positions there.
 
-    The nodes of `last` stand by themselves behind all others. In DAGs that are drawn with their
-    arcs the places are such that few of these cross. Time is linear in nodes and arcs, but for
-    sorting.
+    The nodes of `last` get a level of their own after all others. Positions in small DAGs make few
+    arcs cross. Time is linear in nodes and arcs, except for sorting.
     """
     generations = [
         sorted(level)
@@ -172,8 +171,8 @@ def placed(
     if behind:
         kept = [[node for node in level if node not in behind] for level in generations]
         generations = [*(level for level in kept if level), sorted(behind)]
-    if count <= _MOST_SWEPT:
-        _uncross(count, generations, parents, children)
+    if count <= _MAX_SWEPT:
+        _reduce_crossings(count, generations, parents, children)
     levels, orders = array("I", bytes(4 * count)), array("I", bytes(4 * count))
     for number, level in enumerate(generations):
         for order, node in enumerate(level):
@@ -181,13 +180,13 @@ def placed(
     return levels, orders
 
 
-def _uncross(
+def _reduce_crossings(
     count: int,
     generations: list[list[int]],
     parents: Sequence[int],
     children: Sequence[int],
 ) -> None:
-    """Sort each level by where the neighbours of its nodes stand."""
+    """Sort each level by the mean position of the nodes' neighbours, in sweeps."""
     above: list[list[int]] = [[] for _ in range(count)]
     below: list[list[int]] = [[] for _ in range(count)]
     for parent, child in zip(parents, children, strict=True):
@@ -195,12 +194,12 @@ def _uncross(
         below[parent].append(child)
     place = [0.0] * count
     for level in generations:
-        _number(level, place)
+        _set_positions(level, place)
     for sweep in range(_SWEEPS):
         is_down = sweep % 2 == 0
         near = above if is_down else below
         for level in generations if is_down else reversed(generations):
-            # By the mean of the neighbours; who has none keeps the place.
+            # A node without neighbours keeps its position.
             level.sort(
                 key=lambda node, near=near: (  # type: ignore[misc]
                     sum([place[other] for other in near[node]]) / len(near[node])
@@ -208,11 +207,11 @@ def _uncross(
                     else place[node]
                 )
             )
-            _number(level, place)
+            _set_positions(level, place)
 
 
-def _number(level: Sequence[int], place: list[float]) -> None:
-    """Places are parts of a level's height, so that those of levels of any size compare."""
+def _set_positions(level: Sequence[int], place: list[float]) -> None:
+    """Set positions from 0 to 1, so that levels of any size compare."""
     step = 1 / len(level)
     for order, node in enumerate(level):
         place[node] = (order + 0.5) * step

@@ -1,4 +1,4 @@
-"""Walks over the drawing of a DAG: the longest path, what blocks most, and a node's neighbours."""
+"""Graph analysis of a DAG's drawing: critical path, blocking nodes, and neighbours of a node."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from wms.dags.states import NODE_TERMINAL, NodeState
 _DONE = DRAWN.index(NodeState.DONE.value)
 _WAITING = DRAWN.index(NodeState.WAITING.value)
 _FUTILE = DRAWN.index(NodeState.FUTILE.value)
-#: Up to so many nodes that are not done are counted one by one; of more, a sample.
-_MOST_COUNTED = 5_000
+#: Limit of undone nodes that are counted exactly; with more, a sample is.
+_MAX_COUNTED = 5_000
 _SAMPLE = 1_000
 _ENDED = frozenset(DRAWN.index(state) for state in NODE_TERMINAL)
 
 
 def times_of_nodes(dag: Dag) -> array[float]:
-    """Since when each node of a DAG is in its state, in seconds of the epoch."""
+    """Times in seconds of the epoch since which the nodes of a DAG are in their states."""
     with connection.cursor() as cursor:
         cursor.execute(READ_NODE_TIMES, [dag.pk])
         times = array("d", bytes(cursor.fetchone()[0] or b""))
@@ -33,28 +33,28 @@ def times_of_nodes(dag: Dag) -> array[float]:
 
 
 @dataclass(frozen=True, slots=True)
-class Ends:
-    """When nodes began to be able to run and ended; the times to come are estimates.
+class NodeTimes:
+    """Start and end times of nodes; future times are estimates.
 
-    `mean_s` is how long a node took that has ended, from the end of its last parent on.
+    A node starts with the end of its last parent. `mean_s` is the mean duration of done nodes.
     """
 
     starts: Sequence[float]
     ends: Sequence[float]
     mean_s: float
-    #: The parent whose end came last; -1 for none.
+    #: Parent that ended last; -1 for none.
     last_parent: Sequence[int]
 
 
-def ends_of(
+def estimate_node_times(
     drawing: Drawing, codes: bytes, times: Sequence[float], *, begun: float, now: float
-) -> Ends:
-    """When every node could begin and when it ended, or would at the mean time of the others.
+) -> NodeTimes:
+    """Times of all nodes; a node that has not ended takes the mean duration of done ones.
 
     Linear in nodes and arcs.
     """
     by_level, first_arc = drawing.by_level, drawing.first_arcs
-    known = _started(drawing, codes, times, begun)
+    known = _last_parent_ends(drawing, codes, times, begun)
     spans = [times[n] - known[n] for n in by_level if codes[n] == _DONE and times[n] > known[n]]
     mean_s = sum(spans) / len(spans) if spans else 1.0
     starts, last = [begun] * drawing.node_count, array("q", [-1]) * drawing.node_count
@@ -62,18 +62,18 @@ def ends_of(
     for node in by_level:
         end = times[node] if codes[node] in _ENDED else max(starts[node] + mean_s, now)
         ends[node] = end
-        # One that ended before its parent did, which ran once more, did not begin after its end.
+        # A node may have ended before a parent that ran again.
         starts[node] = min(starts[node], end)
         for child in drawing.children[first_arc[node] : first_arc[node + 1]]:
             if end >= starts[child] or last[child] < 0:
                 starts[child], last[child] = max(end, starts[child]), node
-    return Ends(starts, ends, mean_s, last)
+    return NodeTimes(starts, ends, mean_s, last)
 
 
-def _started(
+def _last_parent_ends(
     drawing: Drawing, codes: bytes, times: Sequence[float], begun: float
 ) -> Sequence[float]:
-    """When each node's last parent that has ended did so."""
+    """End of the last ended parent of each node."""
     started = array("d", [begun]) * drawing.node_count
     for parent, child in zip(drawing.parents, drawing.children, strict=True):
         if codes[parent] in _ENDED and times[parent] > started[child]:
@@ -81,8 +81,8 @@ def _started(
     return started
 
 
-def longest_path(ends: Ends) -> list[int]:
-    """The chain of nodes that the end of the DAG waits for, or waited for."""
+def longest_path(ends: NodeTimes) -> list[int]:
+    """Critical path: the chain of nodes that determines the end of the DAG."""
     if not ends.ends:
         return []
     node = max(range(len(ends.ends)), key=ends.ends.__getitem__)
@@ -94,22 +94,22 @@ def longest_path(ends: Ends) -> list[int]:
 
 
 @dataclass(frozen=True, slots=True)
-class Blocking:
-    """Nodes with how many that are not done depend on each, the most first."""
+class BlockingNodes:
+    """Nodes and the numbers of undone nodes that depend on them, largest first."""
 
     nodes: Sequence[tuple[int, int]]
-    #: False if the numbers are estimated from a sample of those that depend on them.
+    #: False if the numbers are estimated from a sample.
     is_exact: bool
 
 
-def blocking_most(drawing: Drawing, codes: bytes) -> Blocking:
-    """Which nodes that failed or have their turn hold up most others.
+def most_blocking_nodes(drawing: Drawing, codes: bytes) -> BlockingNodes:
+    """Failed, ready or running nodes on which most undone nodes depend.
 
-    Linear in arcs: each node hands a set of bits up to its parents, one for every node of a sample
-    that depends on it; in small DAGs the sample is everything.
+    Linear in arcs: each node passes a bit set to its parents, with a bit for each dependent node of
+    a sample; in small DAGs the sample is all nodes.
     """
     undone = [node for node, code in enumerate(codes) if code != _DONE]
-    step = 1 if len(undone) <= _MOST_COUNTED else len(undone) / _SAMPLE
+    step = 1 if len(undone) <= _MAX_COUNTED else len(undone) / _SAMPLE
     sample = undone if step == 1 else [undone[int(k * step)] for k in range(_SAMPLE)]
     below = [0] * drawing.node_count
     own = {node: 1 << bit for bit, node in enumerate(sample)}
@@ -124,28 +124,28 @@ def blocking_most(drawing: Drawing, codes: bytes) -> Blocking:
         if count and code not in (_DONE, _WAITING, _FUTILE):
             counted.append((node, round(count * step)))
     counted.sort(key=lambda each: (-each[1], each[0]))
-    return Blocking(counted, is_exact=step == 1)
+    return BlockingNodes(counted, is_exact=step == 1)
 
 
 @dataclass(frozen=True, slots=True)
 class Neighbourhood:
-    """Nodes within some steps of one; `is_cut` when there are more than were asked for."""
+    """Nodes within some steps of a node; `is_cut` when the limit was reached."""
 
     nodes: Sequence[int]
     is_cut: bool
 
 
 def neighbours_of(drawing: Drawing, node: int, *, depth: int, limit: int) -> Neighbourhood:
-    """The ancestors and descendants of a node within `depth` steps, the nearest first."""
-    found, is_cut = {node: None}, False
+    """Ancestors and descendants of a node within `depth` steps, the nearest first."""
+    neighbours, is_cut = {node: None}, False
     for ends in ((drawing.children, drawing.parents), (drawing.parents, drawing.children)):
         frontier: Collection[int] = {node}
         for _ in range(depth):
             near = {
                 there for here, there in zip(*ends, strict=True) if here in frontier
-            } - found.keys()
-            is_cut = is_cut or len(found) + len(near) > limit
-            frontier = sorted(near)[: max(limit - len(found), 0)]
-            found |= dict.fromkeys(frontier)
+            } - neighbours.keys()
+            is_cut = is_cut or len(neighbours) + len(near) > limit
+            frontier = sorted(near)[: max(limit - len(neighbours), 0)]
+            neighbours |= dict.fromkeys(frontier)
             frontier = set(frontier)
-    return Neighbourhood(list(found), is_cut)
+    return Neighbourhood(list(neighbours), is_cut)

@@ -1,4 +1,4 @@
-"""Reading one node of a DAG: what it ran, what happened to it, and with whom it is connected."""
+"""Selectors of single nodes: neighbours, events, jobs, script runs, placement requests."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from wms.dags.reading.sql import COUNT_DESCENDANTS
 from wms.jobs.models import Job
 from wms.placement.models import PlacementRequest
 
-#: So many parents and children of a node are named.
+#: Limit of parents, and of children, that are listed.
 _NEIGHBOURS = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Neighbours:
-    """Some parents or children of a node in the order of the file; `count` is how many there are.
+    """Parents or children of a node in the order of the file, up to a limit; `count` has all.
 
-    `weak` are the ids of those behind weak arcs.
+    `weak` are the ids of neighbours by weak arcs.
     """
 
     nodes: Sequence[NodeRef]
@@ -38,7 +38,7 @@ class Neighbours:
 
 
 def find_node(user: User, dag_id: int, node_id: int) -> Node:
-    """One node of a visible DAG, with both; one query. Raises NotFound."""
+    """Node of a visible DAG, with the DAG; one query. Raises NotFound."""
     nodes = Node.objects.filter(dag__in=visible_dags(user), dag_id=dag_id, pk=node_id)
     with_dag = (f"dag__{name}" for name in DETAILS)
     node = nodes.select_related("submit_description", "job", "work", *with_dag).first()
@@ -49,11 +49,11 @@ def find_node(user: User, dag_id: int, node_id: int) -> Node:
 
 
 def parents_and_children(node: Node) -> tuple[Neighbours, Neighbours]:
-    """The nodes that a node waits for, and those that wait for it; one query for up to 100."""
+    """Parents and children of a node; one query for up to 100."""
     above, below = Edge.objects.filter(child=node), Edge.objects.filter(parent=node)
-    found = _nearest(above, "parent").union(_nearest(below, "child"), all=True)
+    edge_rows = _nearest(above, "parent").union(_nearest(below, "child"), all=True)
     rows: dict[str, list[tuple[Any, ...]]] = defaultdict(list)
-    for end, _, *row in sorted(found):
+    for end, _, *row in sorted(edge_rows):
         rows[end].append(tuple(row))
     return _neighbours(above, rows["parent"]), _neighbours(below, rows["child"])
 
@@ -74,19 +74,19 @@ def _neighbours(edges: QuerySet[Edge], rows: Sequence[tuple[Any, ...]]) -> Neigh
 
 
 def count_below(node_ids: Collection[int]) -> dict[str, int]:
-    """How many nodes depend on these, directly or not, by state; these themselves are left out."""
+    """Number of descendants of these nodes by state, without these nodes."""
     with connection.cursor() as cursor:
         cursor.execute(COUNT_DESCENDANTS, {"given": list(node_ids)})
         return dict(cursor.fetchall())
 
 
 def events_of_node(node: Node) -> QuerySet[NodeEvent]:
-    """What happened to a node, latest first."""
+    """Events of a node, latest first."""
     return NodeEvent.objects.filter(node=node).order_by("-pk")
 
 
 def jobs_of_node(node: Node) -> QuerySet[Job]:
-    """The jobs of all attempts of a node, the latest first."""
+    """Jobs of all attempts of a node, latest first."""
     submits = NodeEvent.objects.filter(node=node, event="submit", facts__has_key="job")
     firsts = list(submits.values_list("facts__job", flat=True))
     if node.job_id is not None:
@@ -100,18 +100,18 @@ def jobs_of_node(node: Node) -> QuerySet[Job]:
 
 
 def script_runs_of(node: Node) -> QuerySet[ScriptRun]:
-    """The runs of a node's scripts, latest first."""
+    """Script runs of a node, latest first."""
     return ScriptRun.objects.filter(node=node).select_related("output").order_by("-pk")
 
 
 def script_runs_of_dag(dag: Dag) -> QuerySet[ScriptRun]:
-    """The runs of all scripts of a DAG, latest first, with the nodes' names."""
+    """Script runs of a DAG, latest first, with the nodes' names."""
     runs = ScriptRun.objects.filter(dag=dag).select_related("node", "output")
     return runs.defer("node__variables", "node__features").order_by("-pk")
 
 
 def find_script_run(user: User, dag_id: int, run_id: int) -> ScriptRun:
-    """One run of a script of a visible DAG. Raises NotFound."""
+    """Script run of a visible DAG. Raises NotFound."""
     run = script_runs_of_dag(find_dag(user, dag_id)).filter(pk=run_id).first()
     if run is None:
         raise NotFound(f"DAG {dag_id} has no script run {run_id}.")
@@ -119,7 +119,7 @@ def find_script_run(user: User, dag_id: int, run_id: int) -> ScriptRun:
 
 
 def requests_of_node(node: Node) -> QuerySet[PlacementRequest]:
-    """The placement requests of a DATA node, latest first."""
+    """Placement requests of a DATA node, latest first."""
     submits = NodeEvent.objects.filter(node=node, event="submit", facts__has_key="request")
     ids = list(submits.values_list("facts__request", flat=True))
     requests = PlacementRequest.objects.filter(pk__in=ids).select_related("owner")
@@ -127,12 +127,12 @@ def requests_of_node(node: Node) -> QuerySet[PlacementRequest]:
 
 
 def inner_dags_of_node(node: Node) -> QuerySet[Dag]:
-    """The runs of a node's inner DAG, latest first."""
+    """Runs of a SUBDAG node's inner DAG, latest first."""
     return Dag.objects.filter(parent_node=node).select_related("owner", "site").order_by("-pk")
 
 
 def nodes_of_requests(request_ids: Collection[int]) -> dict[int, Node]:
-    """The node that each placement request is or was of, with its DAG."""
+    """Nodes with their DAGs by placement request id."""
     requests = PlacementRequest.objects.filter(pk__in=request_ids, topic=DATA_TOPIC)
     dag_ids = set(requests.values_list("topic_key", flat=True))
     submits = NodeEvent.objects.filter(

@@ -1,4 +1,4 @@
-"""Why a node does not run now: what it waits for, told by the rules that hold it back."""
+"""Obstacles of a node: what keeps it from running or ending now, by the rules of the engine."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from wms.placement.models import PlacementRequest
 
 _MANY = 2**31
 _SHOWN = 20
-_BESIDE = {
+_KIND_MESSAGES = {
     NodeKind.FINAL: "it runs when everything else has ended",
     NodeKind.SERVICE: "it is started with the DAG",
     NodeKind.PROVISIONER: "it is started with the DAG, before everything else",
@@ -39,7 +39,7 @@ _BESIDE = {
 
 @dataclass(frozen=True, slots=True)
 class NodeRef:
-    """A node that another one waits for."""
+    """Id, name and state of a node that is named in an obstacle or a list of neighbours."""
 
     id: int
     name: str
@@ -48,9 +48,9 @@ class NodeRef:
 
 @dataclass(frozen=True, slots=True)
 class Obstacle:
-    """One thing that a node waits for. `kind` is for programs, `message` for people.
+    """Obstacle of a node. `kind` is for programs, `message` for people.
 
-    `nodes`, `dag`, `job` and `request` name what it is, where there is such.
+    `nodes`, `dag`, `job` and `request` are the objects that the node waits for, if there are any.
     """
 
     kind: str
@@ -62,10 +62,10 @@ class Obstacle:
 
 
 def room_now(dag: Dag, limits: Iterable[SharedLimit] | None = None) -> Capacity | None:
-    """The room that its limits leave the nodes of a running DAG; None while that does not matter.
+    """Room that the limits of a running DAG leave for nodes; None without ready nodes.
 
-    Nothing is locked, so it may have changed when it is read. `limits` are those that it shares
-    with others, where they have been read by `with_submitted` already.
+    Read without locks, so it may change at once. `limits` are the shared limits, if they have been
+    read by `with_submitted` already.
     """
     if dag.state != DagState.RUNNING or not dag.ready_count:
         return None
@@ -75,26 +75,26 @@ def room_now(dag: Dag, limits: Iterable[SharedLimit] | None = None) -> Capacity 
 
 
 def obstacles_of(node: Node, *, now: datetime) -> list[Obstacle]:
-    """What keeps a node, given with its DAG, from running or from ending; empty once it has."""
+    """Obstacles of a node, read with its DAG; empty once it has ended."""
     dag = node.dag
     if node.state == NodeState.FUTILE:
-        return _lost(node)
+        return _failed_ancestors(node)
     if node.state in (NodeState.DONE, NodeState.FAILED):
         return []
-    found = _of_dag(dag)
+    obstacles = _dag_obstacles(dag)
     match node.state:
         case NodeState.WAITING:
-            found += _before_ready(node)
+            obstacles += _obstacles_before_ready(node)
         case NodeState.READY:
-            found += _before_submission(node)
+            obstacles += _obstacles_before_submission(node)
         case NodeState.SUBMITTED:
-            found += _submitted(node)
+            obstacles += _submitted_obstacles(node)
         case _:
-            found += _in_script(node, now)
-    return found
+            obstacles += _script_obstacles(node, now)
+    return obstacles
 
 
-def _of_dag(dag: Dag) -> list[Obstacle]:
+def _dag_obstacles(dag: Dag) -> list[Obstacle]:
     if dag.state in DAG_TERMINAL:
         return [Obstacle("dag", f"the DAG has ended: it is {dag.state}", dag=dag.pk)]
     if dag.state == DagState.IDLE:
@@ -107,9 +107,9 @@ def _of_dag(dag: Dag) -> list[Obstacle]:
     return []
 
 
-def _before_ready(node: Node) -> list[Obstacle]:
-    if node.kind in _BESIDE:
-        return [Obstacle("kind", _BESIDE[NodeKind(node.kind)])]
+def _obstacles_before_ready(node: Node) -> list[Obstacle]:
+    if node.kind in _KIND_MESSAGES:
+        return [Obstacle("kind", _KIND_MESSAGES[NodeKind(node.kind)])]
     if node.unfinished_parents:
         edges = Edge.objects.filter(child=node).exclude(parent__state=NodeState.DONE)
         edges = edges.exclude(is_weak=True, parent__state=NodeState.FAILED)
@@ -123,22 +123,22 @@ def _before_ready(node: Node) -> list[Obstacle]:
     return [Obstacle("turn", "the engine has not looked at it yet")]
 
 
-def _before_submission(node: Node) -> list[Obstacle]:
+def _obstacles_before_submission(node: Node) -> list[Obstacle]:
     dag = node.dag
     room = room_now(dag) if node.kind in COUNTED_KINDS else None
     if room is None:
         return [Obstacle("turn", "it is about to be submitted")]
-    found = []
+    obstacles = []
     if room.nodes == 0 and (node.kind != NodeKind.DATA or room.data_nodes == 0):
-        found.append(Obstacle("limit", room.reason))
+        obstacles.append(Obstacle("limit", room.reason))
     if node.category in room.categories and not room.categories[node.category]:
-        found.append(Obstacle("category", room.reasons[node.category]))
+        obstacles.append(Obstacle("category", room.reasons[node.category]))
     before = _ready_before(node)
-    if before and not found:
-        found.append(
+    if before and not obstacles:
+        obstacles.append(
             Obstacle("turn", f"{before} ready node{'' if before == 1 else 's'} come first")
         )
-    return found or [Obstacle("turn", "it is about to be submitted")]
+    return obstacles or [Obstacle("turn", "it is about to be submitted")]
 
 
 def _ready_before(node: Node) -> int:
@@ -152,7 +152,7 @@ def _ready_before(node: Node) -> int:
     return ready.filter(is_before).count()
 
 
-def _in_script(node: Node, now: datetime) -> list[Obstacle]:
+def _script_obstacles(node: Node, now: datetime) -> list[Obstacle]:
     run = ScriptRun.objects.filter(node=node).exclude(state=ScriptState.ENDED).first()
     if run is None:
         return [Obstacle("script", "the engine has not looked at the end of its script yet")]
@@ -178,7 +178,7 @@ def _slots(dag: Dag, kind: ScriptKind) -> int:
     }[kind]
 
 
-def _submitted(node: Node) -> list[Obstacle]:
+def _submitted_obstacles(node: Node) -> list[Obstacle]:
     work = work_of(node)
     if work.inner_dag_id is not None:
         inner = Dag.objects.filter(pk=work.inner_dag_id).first()
@@ -198,7 +198,7 @@ def _submitted(node: Node) -> list[Obstacle]:
     ]
 
 
-def _lost(node: Node) -> list[Obstacle]:
+def _failed_ancestors(node: Node) -> list[Obstacle]:
     with connection.cursor() as cursor:
         cursor.execute(FIND_FAILED_ANCESTORS, [node.pk, _SHOWN])
         ids = [row[0] for row in cursor.fetchall()]

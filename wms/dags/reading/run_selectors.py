@@ -1,4 +1,4 @@
-"""Reading a DAG as a run: what is around and inside of it, what it may begin from, its limits."""
+"""Selectors of a DAG as a run: outer, inner and further runs, resume points, options, limits."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from wms.jobs.models import WorkspaceFile
 
 
 @dataclass(frozen=True, slots=True)
-class Start:
-    """A file that a run may begin from: a rescue, or a save point, whose number is 0.
+class ResumePoint:
+    """File from which a run can resume: a rescue file, or a save point with number 0.
 
-    What was done and failed is known of those that Pilotage wrote.
+    Counts are known for files that Pilotage wrote.
     """
 
     path: str
@@ -38,7 +38,7 @@ class Start:
 
     @property
     def value(self) -> str:
-        """How it is named in a choice."""
+        """Value of the resume point in a form."""
         if self.is_newest:
             return "newest"
         return str(self.number) if self.number else f"save:{self.path}"
@@ -46,7 +46,7 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class OptionLine:
-    """One option of a run: its value, and whether it can be changed while the run goes on."""
+    """Option of a run: value, default, and whether it can be changed while the run goes on."""
 
     name: str
     value: int | bool
@@ -56,7 +56,7 @@ class OptionLine:
 
 @dataclass(frozen=True, slots=True)
 class CategoryLine:
-    """A category of nodes: its limit, if it has one, and how many nodes are submitted."""
+    """Category of nodes: limit (or None), and number of submitted nodes."""
 
     name: str
     limit: int | None
@@ -64,30 +64,30 @@ class CategoryLine:
 
 
 @dataclass(frozen=True, slots=True)
-class OtherRuns:
-    """DAGs that the nodes of a DAG run, latest first, and runs that went on from it."""
+class RelatedRuns:
+    """Inner DAGs of a DAG, latest first, and further runs that resumed it."""
 
     inner: Sequence[Dag]
     further: Sequence[Dag]
 
 
-def other_runs(dag: Dag, *, inner: int, further: int) -> OtherRuns:
-    """At most so many of each, with the nodes that run them; one query."""
+def related_runs(dag: Dag, *, inner: int, further: int) -> RelatedRuns:
+    """Inner DAGs and further runs, at most these numbers, with their outer nodes; one query."""
     inside = Dag.objects.filter(parent_node__dag=dag).order_by("-pk").values("pk")[:inner]
     after = next_runs(dag).values("pk")[:further]
     rows = Dag.objects.filter(pk__in=inside.union(after, all=True)).select_related("parent_node")
     columns = ("name", "state", "done_count", "node_count", "previous_run_id", "parent_node__name")
-    found = list(rows.only(*columns, "parent_node__dag_id").order_by("-pk"))
-    return OtherRuns(
-        inner=[each for each in found if each.parent_node and each.parent_node.dag_id == dag.pk],
-        further=[each for each in reversed(found) if each.previous_run_id == dag.pk],
+    runs = list(rows.only(*columns, "parent_node__dag_id").order_by("-pk"))
+    return RelatedRuns(
+        inner=[each for each in runs if each.parent_node and each.parent_node.dag_id == dag.pk],
+        further=[each for each in reversed(runs) if each.previous_run_id == dag.pk],
     )
 
 
-def outer_of(dag: Dag) -> list[Dag]:
-    """The DAGs around a DAG, the outermost first; a query if there are more than one.
+def outer_dags(dag: Dag) -> list[Dag]:
+    """Outer DAGs of an inner DAG, outermost first; a query if there are more than one.
 
-    The first one has been read with the DAG, as `find_dag` does.
+    The direct outer DAG has been read with the DAG, as `find_dag` does.
     """
     if dag.parent_node is None:
         return []
@@ -98,20 +98,20 @@ def outer_of(dag: Dag) -> list[Dag]:
 
 
 def next_runs(dag: Dag) -> QuerySet[Dag]:
-    """The runs that went on from this one."""
+    """Runs that resumed this one."""
     return dag.next_runs.order_by("pk")
 
 
 def rescues_of(dag: Dag) -> QuerySet[Rescue]:
-    """The rescues and save points that were written of a DAG's files, latest first."""
+    """Rescue files and save points that Pilotage wrote for a DAG's files, latest first."""
     stem = rescue_stem(dag.dag_files)
     return Rescue.objects.filter(workspace=dag.workspace_id, dag_file=stem).order_by("-pk")
 
 
-def starts_of(dag: Dag, written: Sequence[Rescue]) -> list[Start]:
-    """What a further run may begin from: rescues, the newest first, then save points; one query.
+def resume_points_of(dag: Dag, written: Sequence[Rescue]) -> list[ResumePoint]:
+    """Resume points of a DAG: rescue files, newest first, then save points; one query.
 
-    `written` are those of `rescues_of`, all of them.
+    `written` are all rows of `rescues_of`.
     """
     by_name = Q(path__startswith=rescue_prefix(dag.dag_files))
     files = WorkspaceFile.objects.filter(
@@ -120,9 +120,9 @@ def starts_of(dag: Dag, written: Sequence[Rescue]) -> list[Start]:
     there = set(files.values_list("path", flat=True))
     numbers = rescue_numbers_among(there, dag.dag_files)
     newest = numbers.get(max(numbers, default=0))
-    by_hand = {path: Start(path, number, path == newest) for number, path in numbers.items()}
+    by_hand = {path: ResumePoint(path, number, path == newest) for number, path in numbers.items()}
     known = {
-        each.path: Start(
+        each.path: ResumePoint(
             path=each.path,
             number=each.number,
             is_newest=each.path == newest,
@@ -138,7 +138,7 @@ def starts_of(dag: Dag, written: Sequence[Rescue]) -> list[Start]:
 
 
 def options_seen(dag: Dag) -> list[OptionLine]:
-    """All options of a run, those of a language with their defaults."""
+    """All options of a run with their defaults."""
     now, defaults = options_of(dag), RunOptions()
     return [
         OptionLine(
@@ -152,7 +152,7 @@ def options_seen(dag: Dag) -> list[OptionLine]:
 
 
 def categories_of(dag: Dag) -> list[CategoryLine]:
-    """The categories that have a limit, or of which nodes are submitted."""
+    """Categories that have a limit or submitted nodes."""
     submitted: dict[str, int] = {
         name: count
         for name, count in dag.category_counts.items()
@@ -165,5 +165,5 @@ def categories_of(dag: Dag) -> list[CategoryLine]:
 
 
 def shared_limits_of(dag: Dag) -> QuerySet[SharedLimit]:
-    """The limits that a DAG shares with others, with how many nodes are `submitted` under each."""
+    """Limits that a DAG shares with others, with the number of `submitted` nodes under each."""
     return with_submitted(limits_of(dag))

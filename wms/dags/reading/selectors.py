@@ -1,4 +1,4 @@
-"""Reading DAGs, their nodes, events and files."""
+"""Selectors of DAGs, their nodes, events, files and counts."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ from wms.dags.states import COUNTED_KINDS, DagState, NodeState
 from wms.jobs.models import Job, WorkspaceFile
 from wms.jobs.states import QUEUED, WITH_PILOT, JobState
 
-#: A DAG that waits so long for a site wants to be looked at.
+#: Time after which an idle DAG needs attention.
 _IDLE_TOO_LONG = timedelta(minutes=10)
-#: A failed DAG is brought up for so long.
+#: Time for which a failed DAG needs attention.
 _FAILED_LATELY = timedelta(days=1)
 _LIST_COLUMNS = (
     "name", "owner__username", "site__name", "state", "state_since", "state_reason", "state_cause",
@@ -42,17 +42,17 @@ _LIST_COLUMNS = (
     "submitted_count", "ready_count", "status", "exit_code", "root_id", "parent_node_id",
     "created_at", "ended_at",
 )  # fmt: skip
-#: What a DAG's page shows of other rows.
+#: Related rows on a DAG's page.
 DETAILS = ("owner", "site", "workspace", "accounting_group", "parent_node__dag", "previous_run")
-#: States of a job that tell more than that its node is submitted.
-_TELLING = frozenset({JobState.RUNNING.value, JobState.STALLED.value, JobState.HELD.value})
+#: States of jobs that are shown instead of `submitted`.
+_SHOWN_JOB_STATES = frozenset({JobState.RUNNING.value, JobState.STALLED.value, JobState.HELD.value})
 
 
 @dataclass(frozen=True, slots=True)
 class DagEventLine:
-    """One event of a DAG or of one of its nodes; `subject` names the node, `node` is its id.
+    """Event of a DAG or of one of its nodes; `subject` is the node's name, `node` its id.
 
-    `facts` are those of the DAG's own events.
+    Only events of the DAG itself have `facts`.
     """
 
     created_at: datetime
@@ -69,7 +69,7 @@ class DagEventLine:
 
 @dataclass(frozen=True, slots=True)
 class EventsBefore:
-    """Where a page of events ends: the ids of the DAG's and the nodes' that were shown before."""
+    """Cursor of a page of events: ids of the last DAG event and node event shown before."""
 
     dag_event: int | None = None
     node_event: int | None = None
@@ -80,9 +80,9 @@ FROM_THE_LATEST = EventsBefore()
 
 @dataclass(frozen=True, slots=True)
 class LevelNode:
-    """A node in the drawing of a DAG by levels.
+    """Node in the drawing of a DAG by levels.
 
-    Its state is the job's where that tells more than that the node is submitted.
+    The state is that of its job where it is more specific than `submitted`.
     """
 
     id: int
@@ -91,17 +91,17 @@ class LevelNode:
 
 
 def visible_dags(user: User) -> QuerySet[Dag]:
-    """The DAGs that the user may read: at present all of them."""
+    """DAGs that the user may read: at present all of them."""
     return Dag.objects.all() if user.is_active else Dag.objects.none()
 
 
 def listed_dags(user: User) -> QuerySet[Dag]:
-    """Visible DAGs with what a line of a list shows, latest first."""
+    """Visible DAGs with the columns of a list, latest first."""
     return visible_dags(user).select_related("owner", "site").only(*_LIST_COLUMNS).order_by("-pk")
 
 
 def needing_attention(dags: QuerySet[Dag], *, now: datetime) -> QuerySet[Dag]:
-    """Those that are held, failed within a day, are failing, or wait long or in vain for a site."""
+    """DAGs held, failed within a day, with failed nodes, or waiting long or in vain for a site."""
     return dags.filter(_needs_attention(now))
 
 
@@ -118,24 +118,24 @@ def _needs_attention(now: datetime) -> Q:
 def attention_and_running(
     dags: QuerySet[Dag], *, now: datetime, limit: int
 ) -> tuple[list[Dag], list[Dag]]:
-    """Of listed DAGs the latest that need attention, and the latest that run. One query."""
+    """The latest DAGs that need attention, and the latest running ones. One query."""
     plain, needs = dags.order_by().select_related(None), _needs_attention(now)
     needy = plain.filter(needs).order_by("-state_since", "-pk").values("pk")[:limit]
     running = plain.filter(state=DagState.RUNNING).order_by("-pk").values("pk")[:limit]
-    told = dags.annotate(is_needy=ExpressionWrapper(needs, BooleanField()))
-    found = told.filter(Q(pk__in=needy) | Q(pk__in=running)).order_by("-state_since", "-pk")
-    of_needy: list[Dag] = [dag for dag in found if dag.is_needy]
-    of_running: list[Dag] = [dag for dag in found if dag.state == DagState.RUNNING]
+    annotated = dags.annotate(is_needy=ExpressionWrapper(needs, BooleanField()))
+    chosen = annotated.filter(Q(pk__in=needy) | Q(pk__in=running)).order_by("-state_since", "-pk")
+    of_needy: list[Dag] = [dag for dag in chosen if dag.is_needy]
+    of_running: list[Dag] = [dag for dag in chosen if dag.state == DagState.RUNNING]
     return of_needy[:limit], sorted(of_running, key=lambda dag: -dag.pk)[:limit]
 
 
 def detailed_dags(user: User) -> QuerySet[Dag]:
-    """Visible DAGs with what a DAG's page shows."""
+    """Visible DAGs with the related rows of a DAG's page."""
     return visible_dags(user).select_related(*DETAILS)
 
 
 def nodes_of(dag: Dag) -> QuerySet[Node]:
-    """The nodes of a DAG in the order of its file, with their first jobs."""
+    """Nodes of a DAG in the order of its file, with their first jobs."""
     return (
         Node.objects.filter(dag=dag)
         .select_related("job", "work")
@@ -150,16 +150,16 @@ def nodes_of(dag: Dag) -> QuerySet[Node]:
 
 
 def nodes_of_jobs(jobs: Collection[Job]) -> dict[int, Node]:
-    """The node that each of these jobs serves now, with its DAG; jobs without one are absent."""
+    """Current nodes with their DAGs by job id; jobs without a node are absent."""
     clusters = {job.pk: job.cluster_id or job.pk for job in jobs if dag_id_of(job)}
     nodes = Node.objects.filter(job_id__in=set(clusters.values())).select_related("dag")
     columns = ("name", "ordinal", "job_id", "dag__name", "dag__state")
-    found = {node.job_id: node for node in nodes.only(*columns)}
-    return {pk: found[first] for pk, first in clusters.items() if first in found}
+    by_job = {node.job_id: node for node in nodes.only(*columns)}
+    return {pk: by_job[first] for pk, first in clusters.items() if first in by_job}
 
 
 def dags_of_jobs(jobs: Collection[Job]) -> dict[int, Dag]:
-    """The DAG that each of these jobs was made for, by the job's id; single jobs are absent."""
+    """DAGs by job id; single jobs are absent."""
     keys = {job.pk: dag_id for job in jobs if (dag_id := dag_id_of(job)) is not None}
     dags = Dag.objects.filter(pk__in=set(keys.values())).only("name", "state").in_bulk()
     return {pk: dags[key] for pk, key in keys.items() if key in dags}
@@ -168,7 +168,7 @@ def dags_of_jobs(jobs: Collection[Job]) -> dict[int, Dag]:
 def dag_event_lines(
     dag: Dag, *, limit: int, before: EventsBefore = FROM_THE_LATEST
 ) -> list[DagEventLine]:
-    """The latest events of the DAG and its nodes, latest first; one query."""
+    """Events of the DAG and its nodes, latest first; one query."""
     columns = ("created_at", "event", "from_state", "to_state", "actor", "reason", "pk")
     nothing = Value({}, output_field=JSONField())
     none = Value(None, output_field=BigIntegerField())
@@ -179,16 +179,16 @@ def dag_event_lines(
     if before.node_event is not None:
         of_nodes = of_nodes.filter(pk__lt=before.node_event)
     of_dag = own.order_by("-pk").values_list(*columns, Value(""), "facts", none)[:limit]
-    told = (*columns, "node__name", nothing, "node_id")
-    of_each = of_nodes.order_by("-pk").values_list(*told)[:limit]
+    node_columns = (*columns, "node__name", nothing, "node_id")
+    of_each = of_nodes.order_by("-pk").values_list(*node_columns)[:limit]
     lines = [DagEventLine(*values) for values in of_dag.union(of_each, all=True)]
-    # What happened at the same time: that of the DAG first.
+    # At the same time, events of the DAG come first.
     lines.sort(key=lambda line: (line.created_at, not line.subject, line.pk), reverse=True)
     return lines[:limit]
 
 
 def files_of(dag: Dag) -> QuerySet[WorkspaceFile]:
-    """The files of a DAG's workspace by name, with their sizes and the jobs that made them."""
+    """Files of a DAG's workspace by path, with their sizes and the jobs that wrote them."""
     return (
         WorkspaceFile.objects.filter(workspace_id=dag.workspace_id)
         .select_related("blob", "attempt")
@@ -199,7 +199,7 @@ def files_of(dag: Dag) -> QuerySet[WorkspaceFile]:
 
 @dataclass(frozen=True, slots=True)
 class NodeCounts:
-    """How many nodes are in each state: of those that make the DAG's end, and of all."""
+    """Number of nodes by state: of those that decide the DAG's outcome, and of all."""
 
     counted: Mapping[str, int]
     every: Mapping[str, int]
@@ -207,9 +207,9 @@ class NodeCounts:
 
 @dataclass(frozen=True, slots=True)
 class Levels:
-    """The nodes of a small DAG by level: each one below all of its parents.
+    """Nodes of a small DAG by level: each one below all of its parents.
 
-    FINAL and what else stands beside the others is left out; the counts have all of them.
+    FINAL, SERVICE and PROVISIONER nodes are only in the counts.
     """
 
     rows: Sequence[Sequence[LevelNode]]
@@ -217,12 +217,12 @@ class Levels:
 
 
 def levels_of(dag: Dag) -> Levels:
-    """All nodes by level; one query."""
+    """Nodes of a DAG by level; one query."""
     parents = ArraySubquery(Edge.objects.filter(child=OuterRef("pk")).values("parent_id"))
     columns = ("pk", "name", "kind", "state", "job__state", parents)
     rows = list(Node.objects.filter(dag=dag).order_by("ordinal").values_list(*columns))
     nodes = {
-        pk: LevelNode(pk, name, job_state if _is_told_by_job(state, job_state) else state)
+        pk: LevelNode(pk, name, job_state if _shows_job_state(state, job_state) else state)
         for pk, name, kind, state, job_state, _ in rows
         if kind in COUNTED_KINDS
     }
@@ -237,17 +237,17 @@ def levels_of(dag: Dag) -> Levels:
     return Levels(levels, _counted([(state, kind, 1) for _, _, kind, state, *_ in rows]))
 
 
-def _is_told_by_job(state: str, job_state: str | None) -> bool:
-    return state == NodeState.SUBMITTED and job_state in _TELLING
+def _shows_job_state(state: str, job_state: str | None) -> bool:
+    return state == NodeState.SUBMITTED and job_state in _SHOWN_JOB_STATES
 
 
 def find_dag(user: User, dag_id: int) -> Dag:
-    """One visible DAG with what its page shows. Raises NotFound."""
+    """Visible DAG with the related rows of its page. Raises NotFound."""
     return dag_among(detailed_dags(user), dag_id)
 
 
 def dag_among(dags: QuerySet[Dag], dag_id: int) -> Dag:
-    """The one of these DAGs with this id. Raises NotFound."""
+    """DAG of this id in a queryset. Raises NotFound."""
     dag = dags.filter(pk=dag_id).first()
     if dag is None:
         raise NotFound(f"There is no DAG {dag_id}, or you may not see it.")
@@ -255,7 +255,7 @@ def dag_among(dags: QuerySet[Dag], dag_id: int) -> Dag:
 
 
 def nodes_with_parents(dag: Dag) -> QuerySet[Node]:
-    """The nodes of a DAG with the names of their submit descriptions and of their parents."""
+    """Nodes of a DAG with the names of their submit descriptions and parents."""
     edges = Edge.objects.select_related("parent").only("child_id", "parent__name")
     return (
         Node.objects.filter(dag=dag)
@@ -268,14 +268,14 @@ def nodes_with_parents(dag: Dag) -> QuerySet[Node]:
 
 @dataclass(frozen=True, slots=True)
 class JobCounts:
-    """The jobs of a DAG that have not ended: in no pilot yet, and in one."""
+    """Numbers of unfinished jobs of a DAG: queued, and with a pilot."""
 
     queued: int = 0
     running: int = 0
 
 
 def unfinished_jobs(dag_ids: Collection[int]) -> dict[int, JobCounts]:
-    """How many unfinished jobs each of these DAGs has; a DAG without any is absent."""
+    """Numbers of unfinished jobs by DAG id; DAGs without any are absent."""
     jobs = jobs_of(*dag_ids).filter(state__in=[*QUEUED, *WITH_PILOT])
     counted = (
         jobs.order_by()
@@ -289,7 +289,7 @@ def unfinished_jobs(dag_ids: Collection[int]) -> dict[int, JobCounts]:
 
 
 def counts_by_state(dag: Dag) -> NodeCounts:
-    """How many nodes of a DAG are in each state; one query."""
+    """Number of nodes of a DAG by state; one query."""
     rows = (
         Node.objects.filter(dag=dag).order_by().values_list("state", "kind").annotate(Count("pk"))
     )
@@ -305,11 +305,11 @@ def _counted(rows: Iterable[tuple[str, str, int]]) -> NodeCounts:
 
 
 def matches_of(dag: Dag) -> QuerySet[MatchRecord]:
-    """The stays of a DAG at sites, latest first, with the sites' names."""
+    """Matches of a DAG, latest first, with the sites' names."""
     records = MatchRecord.objects.filter(dag=dag).select_related("site")
     return records.defer("site__requirements", "site__attributes").order_by("-pk")
 
 
 def node_events(dag: Dag) -> QuerySet[NodeEvent]:
-    """What happened to the nodes of a DAG, latest first, with the nodes' names."""
+    """Events of the nodes of a DAG, latest first, with the nodes' names."""
     return dag.node_events.select_related("node").defer("node__variables").order_by("-pk")

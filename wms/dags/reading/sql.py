@@ -1,4 +1,4 @@
-"""What pages of DAGs read from PostgreSQL by hand: whole drawings as few values, and walks."""
+"""SQL statements for pages of DAGs: columns of all nodes and arcs as bytes, and graph walks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Steering DAGs: hold, release, halt, rematch, remove, rescue; their limits and priority."""
+"""Services on DAGs: hold, halt, release, rematch, remove, rescue, and changes of limits."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from wms.jobs import operations as jobs
 from wms.jobs.models import Workspace
 from wms.jobs.states import JobCause, JobState
 
-#: A DAG may be kept away from a site for thirty days at the most.
+#: Limit of the time for which a rematched DAG avoids its site (thirty days).
 MAX_AVOID_S = 30 * 86_400
-#: What may be changed of a run while it goes on.
+#: Options that may be changed while the DAG runs.
 LIVE_OPTIONS = frozenset(
     {"max_jobs", "max_idle", "max_pre", "max_post", "max_hold_scripts", "max_job_holds"}
 )
@@ -39,9 +39,9 @@ LIVE_OPTIONS = frozenset(
 
 @transaction.atomic
 def hold_dags(dag_ids: Collection[int], *, actor: Actor, reason: str) -> Applied:
-    """Let what runs finish and start nothing more: waiting jobs leave their TaskQueues.
+    """Hold DAGs: running jobs finish, waiting jobs leave their TaskQueues, nothing more starts.
 
-    The DAGs inside of them are held as well. DAGs in a state that cannot be held are skipped.
+    Inner DAGs are held as well. DAGs that cannot be held in their state are skipped.
     Raises NotFound, NotPermitted, ReasonRequired.
     """
     dags = locked_dags(dag_ids, actor)
@@ -52,10 +52,10 @@ def hold_dags(dag_ids: Collection[int], *, actor: Actor, reason: str) -> Applied
 
 @transaction.atomic
 def halt_dags(dag_ids: Collection[int], *, actor: Actor, reason: str) -> Applied:
-    """Let what is under way end, its POST scripts included, and submit nothing more.
+    """Halt DAGs: submitted nodes end with their POST scripts, and no node is submitted any more.
 
-    A DAG that is drained ends then, with a rescue; until then it can be released. Unlike a held
-    one, its waiting jobs stay in their TaskQueues. DAGs inside of it are halted as well. Raises
+    A drained DAG ends with a rescue; until then it can be released. Unlike those of a held DAG, its
+    waiting jobs stay in their TaskQueues. Inner DAGs are halted as well. Raises
     NotFound, NotPermitted, ReasonRequired.
     """
     dags = locked_dags(dag_ids, actor)
@@ -71,10 +71,10 @@ def halt_dags(dag_ids: Collection[int], *, actor: Actor, reason: str) -> Applied
 
 @transaction.atomic
 def release_dags(dag_ids: Collection[int], *, actor: Actor, reason: str = "") -> Applied:
-    """Let held and halted DAGs go on: at their site if they had one, else from the negotiation.
+    """Release held and halted DAGs: they resume at their site, or are negotiated without one.
 
-    One that is followed goes on where it is run. A person's release lets the policy rematch them
-    anew, up to its cap. Raises NotFound, NotPermitted.
+    A followed DAG follows its log again. The count of rematches by policy starts again at 0.
+    Raises NotFound, NotPermitted.
     """
     dags = locked_dags(dag_ids, actor)
     inner = list(Dag.objects.filter(pk__in=inner_dags([dag.pk for dag in dags])).order_by("pk"))
@@ -88,8 +88,8 @@ def release_dags(dag_ids: Collection[int], *, actor: Actor, reason: str = "") ->
         )
         for event, ids in (("resume", bound), ("release", free))
     )
-    jobs.release_jobs(_held_with(resumed.changed), actor=actor)
-    # One inside of another goes where that is.
+    jobs.release_jobs(_jobs_held_with(resumed.changed), actor=actor)
+    # An inner DAG gets its site from the outer one.
     outer = Dag.objects.filter(nodes__inner_dags__in=released.changed)
     lifecycle.notify_engine_to_start(*outer.values_list("pk", flat=True))
     asked = {dag.pk for dag in dags}
@@ -108,13 +108,12 @@ def rematch_dags(
     lets_finish: bool = False,
     avoid_s: int | None = None,
 ) -> Applied:
-    """Take DAGs from their sites: they are idle, keep what is done, and are negotiated anew.
+    """Rematch DAGs: they leave their sites, keep what is done, and are negotiated again.
 
-    Their queued jobs leave the TaskQueues at once; what runs is stopped with the next heartbeat,
-    or may finish where it is. They do not come back to the site within `avoid_s` (by default that
-    of the policy). DAGs without a site are skipped, and so are inner ones, which go where their
-    outer DAG goes. By hand a DAG can be rematched without limit, and the policy may rematch it
-    anew, up to its cap.
+    Queued jobs leave their TaskQueues at once; running ones are stopped with the next heartbeat, or
+    finish where they are (`lets_finish`). The DAGs avoid the site for `avoid_s` (default: that of
+    the policy). DAGs without a site are skipped, and inner ones, which follow their outer DAG. The
+    number of rematches by hand is not limited; the count of those by policy starts again at 0.
 
     Raises NotFound, NotPermitted, ReasonRequired, InvalidInput.
     """
@@ -139,22 +138,22 @@ def rematch_dags(
 
 @transaction.atomic
 def remove_dags(dag_ids: Collection[int], *, actor: Actor, reason: str) -> Applied:
-    """End DAGs for good, those inside of them first: their jobs are killed, a rescue is written.
+    """Remove DAGs and their inner DAGs: jobs are killed, and a rescue is written.
 
-    A FINAL node runs once more where the DAG has a site; removed a second time, the DAG ends
-    without it. Raises NotFound, NotPermitted, ReasonRequired.
+    A FINAL node still runs if the DAG has a site; removed a second time, the DAG ends without it.
+    Raises NotFound, NotPermitted, ReasonRequired.
     """
     dags = locked_dags(dag_ids, actor)
     if not reason.strip():
         raise ReasonRequired("remove")
     changed = []
     held = [dag for dag in dags if dag.state == DagState.HELD and dag.site_id is not None]
-    # What is held runs nothing, not even FINAL.
+    # A held DAG runs nothing, not even FINAL.
     lifecycle.apply_to_dags(
         "resume", [dag.pk for dag in held], actor=actor, reason=reason, cause=DagCause.PERSON
     )
     for dag in dags:
-        # It may have been inside of one that was removed just now.
+        # It may be an inner DAG of one that was removed just now.
         dag.refresh_from_db(fields=["state", "ending_event", "round_number"])
         if dag.state not in DAG_TERMINAL:
             with Round(dag, timezone.now(), actor) as round_:
@@ -179,9 +178,9 @@ def rescue_dag(
     resumption: Resumption | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> Dag:
-    """Run a DAG that has ended again, as a new one in its workspace, from its newest rescue.
+    """Run an ended DAG again, as a new DAG in its workspace, from its newest rescue file.
 
-    The DAG files are read as they are there now. `options` change those of the run before. Raises
+    The DAG files are read from the workspace. `options` override those of the previous run. Raises
     NotFound, NotPermitted, ReasonRequired, Conflict, and InvalidInput with every fault.
     """
     [dag] = locked_dags([dag_id], actor)
@@ -219,9 +218,9 @@ def change_limits(
     options: Mapping[str, int] | None = None,
     categories: Mapping[str, int] | None = None,
 ) -> Dag:
-    """Change limits of a DAG, also while it runs; 0 is none. Limits of categories are added.
+    """Change limits of a DAG, also while it runs; 0 is no limit. Category limits are added.
 
-    Nodes that are submitted already stay so. Raises NotFound, NotPermitted, ReasonRequired,
+    Submitted nodes stay submitted. Raises NotFound, NotPermitted, ReasonRequired,
     Conflict, InvalidInput.
     """
     [dag] = locked_dags([dag_id], actor)
@@ -253,7 +252,7 @@ def change_limits(
 
 
 def _unknown_categories(dag: Dag, categories: Collection[str]) -> list[Finding]:
-    """A limit for a category that is misspelt would hold nothing back, and nobody would know."""
+    """Findings for categories that no node has, since a misspelt one would limit nothing."""
     new = set(categories) - dag.category_limits.keys()
     if not new:
         return []
@@ -268,7 +267,7 @@ def _unknown_categories(dag: Dag, categories: Collection[str]) -> list[Finding]:
 def refuse_second_run(dag: Dag) -> None:
     """Raise Conflict while another run of the same DAG files goes on in the workspace.
 
-    The workspace's row is locked: of two who begin a run at once, one is refused.
+    Locks the workspace, so that of two concurrent runs one is refused.
     """
     Workspace.objects.select_for_update().get(pk=dag.workspace_id)
     running = (
@@ -281,14 +280,14 @@ def refuse_second_run(dag: Dag) -> None:
         raise Conflict(f"DAG {running.pk} is a run of the same files, and has not ended.")
 
 
-def _held_with(dag_ids: Collection[int]) -> list[int]:
-    """The jobs that are held because their DAGs were; what somebody held by itself stays so."""
+def _jobs_held_with(dag_ids: Collection[int]) -> list[int]:
+    """Jobs that are held because their DAGs were, not for another cause."""
     held = jobs_of(*dag_ids).filter(state=JobState.HELD, state_cause=JobCause.DAG_HELD)
     return list(held.values_list("pk", flat=True))
 
 
 def locked_dags(dag_ids: Collection[int], actor: Actor) -> list[Dag]:
-    """The DAGs, locked with those inside of them in the order of ids.
+    """DAGs, locked with their inner DAGs in the order of ids.
 
     Raises NotFound, NotPermitted.
     """

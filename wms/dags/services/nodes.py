@@ -1,4 +1,4 @@
-"""Steering single nodes of a DAG: run again, mark as done or failed, change what is not yet run."""
+"""Services on nodes of a DAG: rerun, mark as done or failed, change, mark as provisioned."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ from wms.dags.states import (
     NodeState,
 )
 
-#: So many nodes are steered by one request.
+#: Limit of nodes in one request.
 MAX_NODES = 10_000
-#: So many of them are named in the audit trail; the DAG's events name all.
-_NODES_TOLD = 200
-_MOST_TEXT = 8 * 1024 * 1024
+#: Limit of node names in the audit record; the DAG's events have all.
+_NODES_AUDITED = 200
+_MAX_TEXT = 8 * 1024 * 1024
 _NAME = re.compile(r"\+?[A-Za-z_][A-Za-z0-9_.]{0,253}")
 _NOT_YET_RUN = (NodeState.WAITING, NodeState.READY)
 
@@ -51,16 +51,16 @@ def rerun_nodes(
     reason: str,
     with_descendants: bool = True,
 ) -> Applied:
-    """Run nodes that have ended again, and everything that depends on them, at any time.
+    """Rerun ended nodes and everything that depends on them, at any time.
 
-    Other nodes keep their states and counters; the retries of those that run again begin anew.
-    Without descendants only those run that the nodes had made futile. A DAG that has ended is
-    opened again, and looks for a site. Nodes that are under way go on; they are skipped. The ids in
-    the result are nodes. Raises NotFound, NotPermitted, ReasonRequired, InvalidInput, Conflict.
+    Other nodes keep their states and counters; retries of rerun nodes count from 0 again. Without
+    descendants only futile ones below the nodes run. An ended DAG is reopened and gets a new match.
+    Submitted nodes go on and are skipped. The ids in the result are nodes.
+    Raises NotFound, NotPermitted, ReasonRequired, InvalidInput, Conflict.
     """
-    with _steered(dag_id, actor, reason) as round_:
+    with _steering_round(dag_id, actor, reason) as round_:
         dag = round_.dag
-        chosen = _named(dag, names, NODE_TERMINAL, "has not ended")
+        chosen = _find_nodes(dag, names, NODE_TERMINAL, "has not ended")
         with connection.cursor() as cursor:
             cursor.execute(FIND_WITH_DESCENDANTS, [chosen])
             below = [row[0] for row in cursor.fetchall()]
@@ -81,7 +81,7 @@ def rerun_nodes(
         )
         # An inner DAG that was done runs again from its beginning, one that failed from its rescue.
         write_work([NodeWork(node_id=pk, is_fresh=True) for pk in done_inner], "is_fresh")
-        _count_anew(round_, moved)
+        _update_dependencies(round_, moved)
         lifecycle.notify_engine_to_start(dag.pk)
         _audit("rerun node", dag, names, actor, reason)
         return Applied(moved, sorted(set(below).difference(moved)))
@@ -91,18 +91,18 @@ def rerun_nodes(
 def mark_nodes(
     dag_id: int, names: Collection[str], *, as_done: bool, actor: Actor, reason: str
 ) -> Applied:
-    """Say that nodes are done, or have failed, without running them; their children follow.
+    """Mark nodes as done or failed without running them; their children follow.
 
-    Nodes that are under way cannot be marked. The ids in the result are nodes. Raises NotFound,
+    Submitted nodes cannot be marked. The ids in the result are nodes. Raises NotFound,
     NotPermitted, ReasonRequired, InvalidInput, Conflict.
     """
-    with _steered(dag_id, actor, reason) as round_:
+    with _steering_round(dag_id, actor, reason) as round_:
         dag = round_.dag
         if dag.state in DAG_TERMINAL:
             raise Conflict(f"DAG {dag.pk} has ended: rerun nodes of it, or rescue it.")
         states = [NodeState.WAITING, NodeState.READY]
         states += [NodeState.FAILED, NodeState.FUTILE] if as_done else []
-        chosen = _named(
+        chosen = _find_nodes(
             dag, names, {state.value for state in states}, "is not one that can be marked"
         )
         event = "mark done" if as_done else "mark failed"
@@ -130,18 +130,18 @@ def change_nodes(
 ) -> Applied:
     """Change VARS, priority or retries of nodes that are not yet submitted.
 
-    VARS are added to those that the nodes have, and win over them. Raises NotFound, NotPermitted,
+    VARS are merged into those of the nodes and override them. Raises NotFound, NotPermitted,
     ReasonRequired, InvalidInput, Conflict.
     """
-    with _steered(dag_id, actor, reason) as round_:
+    with _steering_round(dag_id, actor, reason) as round_:
         dag = round_.dag
         if dag.state in DAG_TERMINAL:
             raise Conflict(f"DAG {dag.pk} has ended: rerun nodes of it first, or rescue it.")
         _check_values(variables or {}, priority, max_retries)
-        if len(names) * sum(map(len, (variables or {}).values())) > _MOST_TEXT:
-            message = f"at most {_MOST_TEXT} characters for all nodes together"
+        if len(names) * sum(map(len, (variables or {}).values())) > _MAX_TEXT:
+            message = f"at most {_MAX_TEXT} characters for all nodes together"
             raise InvalidInput.of(message, field="variables")
-        chosen = _named(
+        chosen = _find_nodes(
             dag, names, {state.value for state in _NOT_YET_RUN}, "has been submitted already"
         )
         nodes = list(Node.objects.filter(pk__in=chosen))
@@ -159,32 +159,32 @@ def change_nodes(
 
 
 @transaction.atomic
-def tell_provisioned(dag_id: int, names: Collection[str], *, actor: Actor, reason: str) -> Applied:
-    """Say that provisioners are ready: with the last of them the DAG's other nodes may begin.
+def mark_provisioned(dag_id: int, names: Collection[str], *, actor: Actor, reason: str) -> Applied:
+    """Mark provisioners as ready: after the last one the other nodes of the DAG may start.
 
     The ids in the result are nodes. Raises NotFound, NotPermitted, ReasonRequired, InvalidInput.
     """
-    with _steered(dag_id, actor, reason) as round_:
+    with _steering_round(dag_id, actor, reason) as round_:
         dag = round_.dag
         nodes = Node.objects.filter(
             dag=dag, name__in=names, kind=NodeKind.PROVISIONER, state=NodeState.SUBMITTED
         ).select_related("work")
-        found = {node.name: node for node in nodes}
+        provisioners = {node.name: node for node in nodes}
         faults = [
             Finding(f"{name} is no provisioner that runs", field="nodes")
             for name in dict.fromkeys(names)
-            if name not in found
+            if name not in provisioners
         ]
         if faults:
             raise InvalidInput(faults[:200])
-        note_provisioned(dag, found.values())
+        note_provisioned(dag, provisioners.values())
         _audit("tell node provisioned", dag, names, actor, reason)
-        return Applied([node.pk for node in found.values()])
+        return Applied([node.pk for node in provisioners.values()])
 
 
 @contextmanager
-def _steered(dag_id: int, actor: Actor, reason: str) -> Iterator[Round]:
-    """A round with a DAG that somebody steers. Raises NotFound, NotPermitted, Conflict."""
+def _steering_round(dag_id: int, actor: Actor, reason: str) -> Iterator[Round]:
+    """Engine round of a DAG for a service. Raises NotFound, NotPermitted, Conflict."""
     [dag] = locked_dags([dag_id], actor)
     if not reason.strip():
         raise ReasonRequired("change of a node")
@@ -196,8 +196,8 @@ def _steered(dag_id: int, actor: Actor, reason: str) -> Iterator[Round]:
         yield round_
 
 
-def _named(dag: Dag, names: Collection[str], states: Collection[str], why: str) -> list[int]:
-    """The nodes of these names. Raises InvalidInput for those that are unknown or otherwise."""
+def _find_nodes(dag: Dag, names: Collection[str], states: Collection[str], why: str) -> list[int]:
+    """Ids of the nodes of these names. Raises InvalidInput for unknown ones and other states."""
     if not names or len(names) > MAX_NODES:
         raise InvalidInput.of(f"name 1 to {MAX_NODES} nodes", field="nodes")
     rows = {
@@ -243,7 +243,7 @@ def _check_values(
 
 
 def _reopen(round_: Round, actor: Actor, reason: str) -> None:
-    """Let a DAG that has ended look for a site; what stands beside its nodes runs again too."""
+    """Reopen an ended DAG; its FINAL, SERVICE and PROVISIONER nodes run again."""
     dag = round_.dag
     if dag.parent_node_id is not None:
         raise Conflict(f"DAG {dag.pk} is inside of another one, which has gone on: rerun its node.")
@@ -266,8 +266,8 @@ def _reopen(round_: Round, actor: Actor, reason: str) -> None:
         )
 
 
-def _count_anew(round_: Round, moved: Collection[int]) -> None:
-    """Recompute whom the nodes wait for; give up those that other failures keep from running."""
+def _update_dependencies(round_: Round, moved: Collection[int]) -> None:
+    """Recount the unfinished parents of the nodes; nodes below other failures become futile."""
     _recount([*moved, *_children(moved)])
     with connection.cursor() as cursor:
         cursor.execute(FIND_LOST_PARENTS, [list(moved)])
@@ -285,24 +285,24 @@ def _recount(node_ids: Collection[int]) -> None:
 
 
 def _revive_below(round_: Round, done: Collection[int], reason: str) -> None:
-    """What was futile because of these nodes waits again, unless others keep it from running."""
+    """Let futile descendants of these nodes wait again, unless other failures remain above them."""
     with connection.cursor() as cursor:
         cursor.execute(FIND_WITH_DESCENDANTS, [list(done)])
         below = {row[0] for row in cursor.fetchall()} - set(done)
     futile = Node.objects.filter(pk__in=below, state=NodeState.FUTILE)
     ids = list(futile.values_list("pk", flat=True))
     revived = round_.move("rerun", ids, reason=reason, cause=NodeCause.PERSON)
-    _count_anew(round_, revived)
+    _update_dependencies(round_, revived)
 
 
 def _audit(action: str, dag: Dag, names: Collection[str], actor: Actor, reason: str) -> None:
-    """One entry for all of them: they were changed together, for one reason."""
-    told = sorted(names)
-    which = f"node {told[0]}" if len(told) == 1 else f"{len(told)} nodes"
+    """Write one audit record for all nodes."""
+    ordered = sorted(names)
+    which = f"node {ordered[0]}" if len(ordered) == 1 else f"{len(ordered)} nodes"
     record_action(
         action,
         target=f"DAG {dag.pk}, {which}"[:160],
         actor=actor,
         reason=reason,
-        facts={"nodes": told[:_NODES_TOLD]},
+        facts={"nodes": ordered[:_NODES_AUDITED]},
     )

@@ -1,4 +1,4 @@
-"""What operators set for all DAGs: reading it, and changing it."""
+"""Services on the matchmaking policy, which operators set for all DAGs."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from wms.dags.models import Dag, MatchmakingPolicy
 
 
 def matchmaking_policy() -> MatchmakingPolicy:
-    """The policy in force; its defaults, unsaved, as long as nobody has set one."""
+    """Policy in force; unsaved defaults until an operator sets one."""
     return MatchmakingPolicy.objects.filter(pk=1).first() or MatchmakingPolicy(pk=1)
 
 
 def with_policy(dags: QuerySet[Dag]) -> QuerySet[Dag]:
-    """DAGs with the policy in force, for `policy_with`, in the same query."""
+    """DAGs annotated with the policy in force, for `policy_with`, in the same query."""
     names = {field.attname: field.attname for field in MatchmakingPolicy._meta.concrete_fields}
     policy = MatchmakingPolicy.objects.filter(pk=1).values(whole=JSONObject(**names))
     return dags.annotate(policy=Subquery(policy))
 
 
 def policy_with(dag: Any) -> MatchmakingPolicy:
-    """The policy that was in force when a DAG was read by `with_policy`."""
+    """Policy that was in force when a DAG was read by `with_policy`."""
     return MatchmakingPolicy(**(dag.policy or {"pk": 1}))
 
 
@@ -51,7 +51,7 @@ def check_policy(policy: MatchmakingPolicy) -> None:
 
 
 def rematch_fault(text: str) -> str:
-    """Why DAGs cannot be rematched by this expression; empty when they can."""
+    """Fault of a rematch expression, empty without one."""
     try:
         parse_expression(text)
         check_cost({"rematch_expression": text})

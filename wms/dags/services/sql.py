@@ -1,4 +1,4 @@
-"""What steering the nodes of a DAG sends to PostgreSQL by hand: walks and counts along its arcs."""
+"""SQL statements of the services on nodes: graph walks and counts along the arcs of a DAG."""
 
 from __future__ import annotations
 

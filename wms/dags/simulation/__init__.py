@@ -1,1 +1,1 @@
-"""Runs DAGs against a scripted batch system, script service and placement on a virtual clock."""
+"""Simulation of DAGs: the real engine, simulated backends, and a virtual clock."""

@@ -1,4 +1,4 @@
-"""What a simulation is told of the components of a DAG: how their runs end, and how long they take.
+"""Outcome model of a simulation: result and duration of each run of a component of the DAG.
 
 A component is a node (its jobs), or a script of it: `A`, `A.pre`, `A.post`, `A.hold`.
 """
@@ -11,21 +11,21 @@ from typing import Any
 
 from wms.core.errors import Finding, InvalidInput
 
-#: The time of a simulation is counted in these.
+#: Microseconds, the unit of simulated time, in a second.
 US_PER_S = 1_000_000
-#: A run that lasts longer than this (30 years) is a mistake.
-_LONGEST_S = 30 * 366 * 86_400
-#: The component of an attempt of a placement request.
-TRY = "try"
-_KINDS = frozenset({"pre", "post", "hold", TRY})
+#: Limit of a duration (30 years).
+_MAX_DURATION_S = 30 * 366 * 86_400
+#: Kind of the component of an attempt of a placement request.
+TRANSFER = "try"
+_KINDS = frozenset({"pre", "post", "hold", TRANSFER})
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
-    """How one run of a component ends: by a code, a signal, or removed from the queue.
+class RunResult:
+    """Result of one run of a component: exit code, signal (negative), or removed from the queue.
 
-    `is_held`: it is put on hold when it starts for the first time. `is_ready`: a provisioner says
-    that it is ready as soon as it runs.
+    `is_held`: it is put on hold when it starts for the first time. `is_ready`: a provisioner
+    reports that it is ready as soon as it runs.
     """
 
     code: int = 0
@@ -35,20 +35,20 @@ class Result:
 
     @property
     def signal(self) -> int | None:
-        """The signal that ends it, if one does."""
+        """Number of the signal that ends the run, or None."""
         return -self.code if self.code < 0 else None
 
 
-SUCCESS = Result()
+SUCCESS = RunResult()
 
 
 @dataclass(frozen=True, slots=True)
-class Usual:
-    """How long runs take that nothing was said about, in seconds."""
+class DefaultDurations:
+    """Durations in seconds of runs that have no duration of their own."""
 
     job_s: float = 0.5
     script_s: float = 0.1
-    try_s: float = 0.5
+    transfer_s: float = 0.5
     service_s: float = 0.5
 
 
@@ -56,64 +56,64 @@ class Usual:
 class Behaviour:
     """Results and durations by component.
 
-    `results` are one for each run, of which the last repeats; without any, runs succeed. A result
-    that is a list is of a job list, one for each process. `durations_s` may be of one run (`A@1`,
-    counted from 0), of a component, or of all of a kind (`*`, `*.pre`).
+    `results` has one entry for each run, the last repeats; without any, runs succeed. An entry that
+    is a list has one result for each process of a job list. Keys of `durations_s` are one run
+    (`A@1`, counted from 0), a component, or all components of a kind (`*`, `*.pre`).
     """
 
     results: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     durations_s: Mapping[str, float] = field(default_factory=dict)
-    usual: Usual = Usual()
-    #: Provisioners say that they are ready, services last as long as the DAG.
-    is_obliging: bool = False
+    defaults: DefaultDurations = DefaultDurations()
+    #: Provisioners report that they are ready, services run as long as the DAG.
+    is_cooperative: bool = False
 
-    def result(self, component: str, run: int, process: int = 0) -> Result:
-        """How this run of a component ends, counted from 0."""
-        given = self.results.get(component)
-        if not given:
+    def result(self, component: str, run: int, process: int = 0) -> RunResult:
+        """Result of a run of a component; runs count from 0."""
+        entries = self.results.get(component)
+        if not entries:
             return SUCCESS
-        result = given[min(run, len(given) - 1)]
+        result = entries[min(run, len(entries) - 1)]
         if isinstance(result, list):
             result = result[min(process, len(result) - 1)] if result else 0
         return read_result(result)
 
-    def duration_us(self, name: str, kind: str, run: int, usual_s: float) -> int:
-        """How long this run takes; `kind` is empty for the node's jobs."""
-        for key in _keys(name, kind, run):
+    def duration_us(self, name: str, kind: str, run: int, default_s: float) -> int:
+        """Duration of a run; `kind` is empty for the node's jobs."""
+        for key in _duration_keys(name, kind, run):
             if key in self.durations_s:
                 return round(self.durations_s[key] * US_PER_S)
-        return round(usual_s * US_PER_S)
+        return round(default_s * US_PER_S)
 
-    def says_how_long(self, name: str, run: int, kind: str = "") -> bool:
-        """Whether a duration is given for this run, by its own name or for all of its kind."""
-        return any(key in self.durations_s for key in _keys(name, kind, run))
+    def has_duration(self, name: str, run: int, kind: str = "") -> bool:
+        """Whether a duration is given for this run, its component or its kind."""
+        return any(key in self.durations_s for key in _duration_keys(name, kind, run))
 
 
-def component_of(name: str, kind: str) -> str:
-    """What a component is called."""
+def component_name(name: str, kind: str) -> str:
+    """Name of a component: `A`, or with a kind `A.pre`."""
     return f"{name}.{kind}" if kind else name
 
 
-def _keys(name: str, kind: str, run: int) -> Iterator[str]:
-    for who in (name, "*"):
-        component = component_of(who, kind)
+def _duration_keys(name: str, kind: str, run: int) -> Iterator[str]:
+    for node in (name, "*"):
+        component = component_name(node, kind)
         yield f"{component}@{run}"
         if kind:
-            yield f"{who}@{run}.{kind}"
+            yield f"{node}@{run}.{kind}"
         yield component
 
 
-def read_result(value: Any) -> Result:
-    """A result as it is written. Raises ValueError."""
+def read_result(value: Any) -> RunResult:
+    """Result read from its form in JSON: a code, or a word. Raises ValueError."""
     if isinstance(value, int) and not isinstance(value, bool) and -255 <= value <= 255:
-        return Result(value)
+        return RunResult(value)
     if isinstance(value, str):
         word, _, code = value.partition(":")
         if word == "removed" and not code:
-            return Result(is_removed=True)
+            return RunResult(is_removed=True)
         if word in {"hold", "ready"}:
             number = int(code or 0)
-            return Result(number, is_held=word == "hold", is_ready=word == "ready")
+            return RunResult(number, is_held=word == "hold", is_ready=word == "ready")
     raise ValueError(f"a result is a code, 'removed', 'hold:CODE' or 'ready:CODE', not {value!r}")
 
 
@@ -121,18 +121,18 @@ def read_behaviour(
     results: Mapping[str, Any],
     durations: Mapping[str, Any],
     *,
-    usual: Usual = Usual(),
-    is_obliging: bool = False,
+    defaults: DefaultDurations = DefaultDurations(),
+    is_cooperative: bool = False,
 ) -> Behaviour:
-    """Results and durations as a JSON file has them, checked. Raises InvalidInput."""
+    """Behaviour from the results and durations of a JSON file. Raises InvalidInput."""
     faults = list(_faults_of_results(results)) + list(_faults_of_durations(durations))
     if faults:
         raise InvalidInput(faults)
     return Behaviour(
         results={name: _as_list(value) for name, value in results.items()},
         durations_s={name: float(value) for name, value in durations.items()},
-        usual=usual,
-        is_obliging=is_obliging,
+        defaults=defaults,
+        is_cooperative=is_cooperative,
     )
 
 
@@ -142,8 +142,8 @@ def _as_list(value: Any) -> list[Any]:
 
 def _faults_of_results(results: Mapping[str, Any]) -> Iterator[Finding]:
     for component, value in results.items():
-        for each in _as_list(value):
-            for result in _as_list(each):
+        for entry in _as_list(value):
+            for result in _as_list(entry):
                 try:
                     read_result(result)
                 except ValueError as error:
@@ -153,15 +153,15 @@ def _faults_of_results(results: Mapping[str, Any]) -> Iterator[Finding]:
 def _faults_of_durations(durations: Mapping[str, Any]) -> Iterator[Finding]:
     for component, value in durations.items():
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        if not is_number or not 0 <= value <= _LONGEST_S:
+        if not is_number or not 0 <= value <= _MAX_DURATION_S:
             yield Finding(
                 f"a duration is a number of seconds, not {value!r}",
                 field=f"duration of {component}",
             )
 
 
-def names_in(keys: Sequence[str] | Mapping[str, Any]) -> Iterator[str]:
-    """The names of nodes that keys of results and durations are of, `*` left out."""
+def node_names_in(keys: Sequence[str] | Mapping[str, Any]) -> Iterator[str]:
+    """Node names in keys of results and durations, without `*`."""
     for key in keys:
         name = key.split("@")[0]
         stem, _, kind = name.rpartition(".")

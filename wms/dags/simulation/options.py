@@ -1,6 +1,6 @@
-"""How a simulated run is submitted and steered: options by the names that the API has for them.
+"""Options of a simulated run, read from JSON: those of a run in the API, and triggers.
 
-Cases may have those of DAGMan as well.
+Conformance cases may use option names of DAGMan as well.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from wms.core.errors import Finding, InvalidInput
 from wms.dags.language.spec import RunOptions
 from wms.dags.rescue.rescue_files import BY_DEFAULT, Resumption, read_resumption
 
-#: Those of the engine, and other names that cases have for them.
+#: Option names of cases and those of the engine.
 _SYNONYMS = {
     "max_hold": "max_hold_scripts",
     "reset_retries_upon_rescue": "reset_retries",
     "stork_max_attempts": "data_attempts",
 }
-_OF_RUN = {**{each.name: each.name for each in fields(RunOptions)}, **_SYNONYMS}
+_RUN_OPTIONS = {**{each.name: each.name for each in fields(RunOptions)}, **_SYNONYMS}
 #: Arcs are never replaced by join nodes, and cycles are always looked for.
 _WITHOUT_EFFECT = frozenset({"join_nodes", "startup_cycle_detect"})
 _TRIGGERS = ("halt_when", "remove_when", "hold_release_when", "kill_when")
-_OTHERS: dict[str, type | tuple[type, ...]] = {
+_OTHER_OPTIONS: dict[str, type | tuple[type, ...]] = {
     "resume": (str, int),
     "save_point": str,
     "auto_rescue": bool,
@@ -41,21 +41,21 @@ _OTHERS: dict[str, type | tuple[type, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class Trigger:
-    """Something that is done to the DAG a second after a job started: which, by node and start."""
+    """Action on the DAG one second after a job start, given by node and number of the start."""
 
-    what: str
+    action: str
     component: str
-    start: int
+    start_number: int
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
-    """How a run is submitted and steered.
+class SimulationOptions:
+    """Options of a simulated run.
 
-    `slots` is how many jobs run at once, 0 for any number. `resume_after_s` is counted from a halt.
+    `slots` limits concurrent jobs, 0 is no limit. `resume_after_s` is counted from a halt.
     """
 
-    of_run: Mapping[str, Any] = field(default_factory=dict)
+    run_options: Mapping[str, Any] = field(default_factory=dict)
     resumption: Resumption = BY_DEFAULT
     keeps_files: bool = False
     extra_dags: tuple[str, ...] = ()
@@ -65,8 +65,8 @@ class Options:
     slots: int = 0
 
 
-def read_options(given: Mapping[str, Any]) -> Options:
-    """Options as a JSON file has them, checked. Raises InvalidInput with every fault."""
+def read_options(given: Mapping[str, Any]) -> SimulationOptions:
+    """Options from an object of a JSON file. Raises InvalidInput with every fault."""
     faults = [
         Finding(fault, field=f"option {name}")
         for name, value in given.items()
@@ -74,8 +74,10 @@ def read_options(given: Mapping[str, Any]) -> Options:
     ]
     if faults:
         raise InvalidInput(faults)
-    return Options(
-        of_run={_OF_RUN[name]: value for name, value in given.items() if name in _OF_RUN},
+    return SimulationOptions(
+        run_options={
+            _RUN_OPTIONS[name]: value for name, value in given.items() if name in _RUN_OPTIONS
+        },
         resumption=_resumption(given),
         keeps_files=given.get("no_update", False),
         extra_dags=tuple(given.get("extra_dags", ())),
@@ -98,14 +100,14 @@ def _resumption(given: Mapping[str, Any]) -> Resumption:
 
 
 def _fault(name: str, value: Any) -> str:
-    if name in _OF_RUN or name in _WITHOUT_EFFECT:
+    if name in _RUN_OPTIONS or name in _WITHOUT_EFFECT:
         # What values these may have is checked with those of any run.
         return ""
-    if name not in _OTHERS:
+    if name not in _OTHER_OPTIONS:
         return "there is no such option"
-    wanted = _OTHERS[name]
-    is_right = isinstance(value, wanted) and (wanted is bool or not isinstance(value, bool))
-    if not is_right:
+    expected = _OTHER_OPTIONS[name]
+    is_valid = isinstance(value, expected) and (expected is bool or not isinstance(value, bool))
+    if not is_valid:
         return f"{value!r} is not what it takes"
     if name in _TRIGGERS and _start_of(value) is None:
         return f"NODE.start or NODE.start@NUMBER, not {value!r}"

@@ -15,13 +15,13 @@ from portal.cli.submit_folder import add_folder_arguments, submit_folder
 from wms.core.actors import Actor
 from wms.core.errors import PilotageError
 from wms.core.models import User
-from wms.dags.follow.badevents import DEFAULT
+from wms.dags.follow.bad_events import DEFAULT
 from wms.dags.follow.services import (
     MAX_CHUNK_BYTES,
     FollowRequest,
-    Taken,
+    LogProgress,
     follow_run,
-    take_in,
+    ingest_chunk,
 )
 
 
@@ -66,13 +66,13 @@ class Command(BaseCommand):
 
     def _pieces(
         self, dag_id: int, actor: Actor, log: Path, options: dict[str, Any]
-    ) -> Iterator[Taken]:
+    ) -> Iterator[LogProgress]:
         """Send what is new of the log, until the DAG has ended, or once."""
-        taken = take_in(dag_id, b"", offset=0, actor=actor, now=timezone.now())
+        taken = ingest_chunk(dag_id, b"", offset=0, actor=actor, now=timezone.now())
         while not taken.is_over:
             chunk = _read(log, taken.offset, must_exist=options["once"])
             before = taken.offset
-            taken = take_in(dag_id, chunk, offset=before, actor=actor, now=timezone.now())
+            taken = ingest_chunk(dag_id, chunk, offset=before, actor=actor, now=timezone.now())
             if taken.events or taken.fault:
                 yield taken
             if taken.offset == before:

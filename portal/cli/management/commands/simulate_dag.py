@@ -14,11 +14,11 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from portal.cli.submit_folder import add_folder_arguments, submit_folder
 from wms.core.errors import InvalidInput
-from wms.dags.simulation.cases import Case, read_cases
-from wms.dags.simulation.conformance import Verdict, run_cases
-from wms.dags.simulation.dry_runs import dry_run, read_wanted
-from wms.dags.simulation.folder import read_folder
-from wms.dags.simulation.reporting import report
+from wms.dags.simulation.conformance.cases import Case, read_cases
+from wms.dags.simulation.conformance.runner import CaseResult, run_cases
+from wms.dags.simulation.dry_run.dry_runs import dry_run, read_dry_run_settings
+from wms.dags.simulation.dry_run.local_folder import read_local_folder
+from wms.dags.simulation.dry_run.text_report import text_report
 
 _OTHERWISE, _FAILED = 1, 2
 
@@ -46,58 +46,58 @@ class Command(BaseCommand):
             else:
                 is_well = self._try(files, options)
         except InvalidInput as error:
-            told = "\n".join(str(finding) for finding in error.findings)
-            raise CommandError(told, returncode=_FAILED) from None
+            findings = "\n".join(str(finding) for finding in error.findings)
+            raise CommandError(findings, returncode=_FAILED) from None
         sys.exit(0 if is_well else _OTHERWISE)
 
     def _try(self, files: list[str], options: dict[str, Any]) -> bool:
         behaviour = options["behaviour"]
-        wanted = read_wanted(_object_in(behaviour) if behaviour else {})
+        settings = read_dry_run_settings(_object_in(behaviour) if behaviour else {})
         top, origin = submit_folder(Path(files[0]).resolve(), options)
         root = top.resolve()
         names = [_name_below(root, Path(file)) for file in files]
-        names += wanted.options.extra_dags
+        names += settings.options.extra_dags
         self._say(f"Reading {root} ...")
-        folder = read_folder(root, names, origin)
+        folder = read_local_folder(root, names, origin)
         self._say("Trying the DAG ...")
-        found = dry_run(folder, names, wanted, origin)
+        result = dry_run(folder, names, settings, origin)
         if options["json"]:
-            self.stdout.write(json.dumps(found.as_dict(), indent=2))
+            self.stdout.write(json.dumps(result.as_dict(), indent=2))
         else:
-            self.stdout.write(report(found, " ".join(names)), ending="")
-        return found.outcome.dag_state == "success"
+            self.stdout.write(text_report(result, " ".join(names)), ending="")
+        return result.outcome.dag_state == "success"
 
     def _run_cases(self, path: str, names: list[str] | None, as_json: bool) -> bool:
         cases = _chosen(read_cases(_text_of(Path(path)), file=path), names)
-        verdicts = []
-        for verdict in run_cases(cases):
-            verdicts.append(verdict)
+        results = []
+        for result in run_cases(cases):
+            results.append(result)
             if not as_json:
-                self.stdout.write("\n".join(_lines(verdict)))
+                self.stdout.write("\n".join(_lines(result)))
                 self.stdout.flush()
-        failed = sum(not verdict.is_passed for verdict in verdicts)
+        failed = sum(not result.is_passed for result in results)
         if as_json:
-            self.stdout.write(json.dumps([_as_json(each) for each in verdicts], indent=2))
+            self.stdout.write(json.dumps([_as_json(result) for result in results], indent=2))
         else:
-            self.stdout.write(f"{len(verdicts) - failed} passed, {failed} failed")
+            self.stdout.write(f"{len(results) - failed} passed, {failed} failed")
         return not failed
 
     def _say(self, text: str) -> None:
         self.stderr.write(text)
 
 
-def _lines(verdict: Verdict) -> list[str]:
-    if verdict.is_passed:
-        return [f"{verdict.name}: pass"]
-    return [f"{verdict.name}: {each}" for each in verdict.differences]
+def _lines(result: CaseResult) -> list[str]:
+    if result.is_passed:
+        return [f"{result.name}: pass"]
+    return [f"{result.name}: {difference}" for difference in result.differences]
 
 
-def _as_json(verdict: Verdict) -> dict[str, Any]:
+def _as_json(result: CaseResult) -> dict[str, Any]:
     return {
-        "name": verdict.name,
-        "passed": verdict.is_passed,
-        "differences": verdict.differences,
-        "seconds": round(verdict.took_s, 3),
+        "name": result.name,
+        "passed": result.is_passed,
+        "differences": [str(difference) for difference in result.differences],
+        "seconds": round(result.took_s, 3),
     }
 
 
@@ -111,12 +111,12 @@ def _chosen(cases: list[Case], names: list[str] | None) -> list[Case]:
 
 
 def _name_below(root: Path, file: Path) -> str:
-    place = file.resolve()
-    if not place.is_file():
+    resolved = file.resolve()
+    if not resolved.is_file():
         raise CommandError(f"{file} is no file", returncode=_FAILED)
-    if not place.is_relative_to(root):
+    if not resolved.is_relative_to(root):
         raise CommandError(f"{file} is not below {root}", returncode=_FAILED)
-    return str(place.relative_to(root))
+    return str(resolved.relative_to(root))
 
 
 def _text_of(path: Path) -> str:

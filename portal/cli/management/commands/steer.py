@@ -9,7 +9,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from wms.actions.arguments import Order
 from wms.actions.jobs import JOBS
-from wms.actions.places import PILOTS
+from wms.actions.sites_and_pilots import PILOTS
 from wms.core.actors import Actor
 from wms.core.errors import PilotageError
 from wms.core.models import User
@@ -50,4 +50,4 @@ def _carry_out(what: str, actor: Actor, options: dict[str, Any]) -> str:
     kind, action = _STEERINGS[what]
     assert action.shell is not None
     done = action.act(options[kind.noun], Order(actor, options.get("reason", "")))
-    return action.shell.told.format(done)
+    return action.shell.result_format.format(done)

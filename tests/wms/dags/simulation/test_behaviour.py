@@ -5,21 +5,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wms.core.errors import InvalidInput
-from wms.dags.simulation.behaviour import Behaviour, Result, names_in, read_behaviour, read_result
+from wms.dags.simulation.behaviour import (
+    Behaviour,
+    RunResult,
+    node_names_in,
+    read_behaviour,
+    read_result,
+)
 
 
 @pytest.mark.parametrize(
     ("written", "read"),
     [
-        (0, Result()),
-        (3, Result(3)),
-        (-9, Result(-9)),
-        ("removed", Result(is_removed=True)),
-        ("hold:4", Result(4, is_held=True)),
-        ("ready:0", Result(is_ready=True)),
+        (0, RunResult()),
+        (3, RunResult(3)),
+        (-9, RunResult(-9)),
+        ("removed", RunResult(is_removed=True)),
+        ("hold:4", RunResult(4, is_held=True)),
+        ("ready:0", RunResult(is_ready=True)),
     ],
 )
-def test_a_result_is_read_as_it_is_written(written: object, read: Result):
+def test_a_result_is_read_as_it_is_written(written: object, read: RunResult):
     assert read_result(written) == read
 
 
@@ -37,7 +43,7 @@ def test_the_last_result_repeats(codes: list[int], run: int):
 
 
 def test_what_nothing_was_said_of_succeeds():
-    assert Behaviour().result("A", 3) == Result()
+    assert Behaviour().result("A", 3) == RunResult()
 
 
 def test_a_list_is_of_the_processes_of_one_run():
@@ -72,4 +78,4 @@ def test_all_faults_are_told_at_once():
 def test_the_nodes_of_keys_are_known():
     keys = ["A", "A@1", "B.pre", "*", "*.post", "S+C@0.hold", "0.D"]
 
-    assert list(names_in(keys)) == ["A", "A", "B", "S+C", "0.D"]
+    assert list(node_names_in(keys)) == ["A", "A", "B", "S+C", "0.D"]

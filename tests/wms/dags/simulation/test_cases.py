@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from django.db import transaction
 
-from wms.dags.simulation.cases import Case, read_cases
-from wms.dags.simulation.conformance import run_case
-from wms.dags.simulation.surroundings import Surroundings, make_surroundings
+from wms.dags.simulation.conformance.cases import Case, read_cases
+from wms.dags.simulation.conformance.runner import run_case
+from wms.dags.simulation.testbed import SimulationTestbed, create_testbed
 
 FOLDER = Path(__file__).parent / "cases"
 
@@ -25,17 +25,17 @@ def cases() -> list[Any]:
 
 
 @pytest.fixture(scope="module")
-def surroundings(django_db_setup: None, django_db_blocker: Any) -> Iterator[Surroundings]:
+def testbed(django_db_setup: None, django_db_blocker: Any) -> Iterator[SimulationTestbed]:
     """One owner and one site for all cases, each of which leaves them as they were."""
     with django_db_blocker.unblock(), transaction.atomic():
-        yield make_surroundings()
+        yield create_testbed()
         transaction.set_rollback(True)
 
 
 @pytest.mark.slow
 @pytest.mark.django_db
 @pytest.mark.parametrize("case", cases())
-def test_a_dag_does_what_the_case_expects(case: Case, surroundings: Surroundings):
-    verdict = run_case(case, surroundings, checks_log=True)
+def test_a_dag_does_what_the_case_expects(case: Case, testbed: SimulationTestbed):
+    result = run_case(case, testbed, checks_log=True)
 
-    assert verdict.differences == []
+    assert result.differences == []

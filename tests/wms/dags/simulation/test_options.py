@@ -13,13 +13,13 @@ from wms.dags.simulation.options import Trigger, read_options
 def test_options_of_the_engine_get_its_names():
     options = read_options({"reset_retries_upon_rescue": False, "stork_max_attempts": 2})
 
-    assert options.of_run == {"reset_retries": False, "data_attempts": 2}
+    assert options.run_options == {"reset_retries": False, "data_attempts": 2}
 
 
 def test_options_of_a_run_have_the_names_that_they_have_in_the_api():
     given = {each.name: each.default for each in fields(RunOptions)}
 
-    assert read_options(given).of_run == given
+    assert read_options(given).run_options == given
     assert read_options({"resume": 3}).resumption == read_resumption("3")
     assert read_options({"resume": "afresh"}).resumption.is_fresh
     assert read_options({"save_point": "A.save"}).resumption.save_point == "A.save"

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from wms.core.errors import InvalidInput
-from wms.dags.simulation.cases import read_cases
+from wms.dags.simulation.conformance.cases import read_cases
 
 
 def read(*entries: Any) -> Any:
@@ -22,7 +22,7 @@ def test_the_documentation_of_the_format_is_passed_over():
 def test_further_submissions_take_the_durations_of_the_first():
     [case] = read({"dag": "", "duration": {"A": 3}, "then": [{}, {"duration": {"A": 5}}]})
 
-    durations = [step.behaviour.durations_s for step in case.steps]
+    durations = [submission.behaviour.durations_s for submission in case.submissions]
     assert durations == [{"A": 3.0}, {"A": 3.0}, {"A": 5.0}]
 
 

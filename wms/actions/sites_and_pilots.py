@@ -1,0 +1,246 @@
+"""Actions on sites, pilots and placement requests."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from datetime import datetime
+
+from django.db.models import Count, Exists, OuterRef, Q, QuerySet
+
+from wms.actions.actions import Action, InApi, InBulk, InShell, OnPage
+from wms.actions.kinds import (
+    Kind,
+    actions,
+    made_at,
+    of_many,
+    one_alone,
+    one_as_seen,
+    one_by_one,
+    one_of_many,
+)
+from wms.actions.obstacles import of_state, when
+from wms.core.models import Role, User
+from wms.core.policy import has_role
+from wms.dags.models import Dag
+from wms.dags.states import DAG_ACTIVE
+from wms.jobs.models import Attempt
+from wms.pilots.models import Pilot
+from wms.pilots.policy import may_steer as may_steer_pilots
+from wms.pilots.services import drain_pilot, remove_pilot
+from wms.pilots.states import ALIVE
+from wms.placement.models import PlacementRequest
+from wms.placement.policy import may_steer as may_steer_request
+from wms.placement.services import remove_requests
+from wms.placement.states import TRANSITIONS as PLACEMENT_STEPS
+from wms.sites.models import Site, SiteEvent
+from wms.sites.policy import may_steer as may_steer_site
+from wms.sites.policy import steerable_sites
+from wms.sites.services import ban_site, drain_site, unban_site
+from wms.sites.states import TRANSITIONS
+
+_FEW = 50
+
+
+def _effects_of_pilots(pilots: QuerySet[Pilot]) -> list[str]:
+    jobs = Attempt.objects.filter(pilot_id__in=pilots.order_by().values("pk"), outcome="").count()
+    return [
+        f"They have {jobs:,} jobs at hand. Draining lets these go on; removing runs them elsewhere."
+    ]
+
+
+PILOTS = Kind(
+    name="pilots",
+    noun="pilot",
+    nouns="pilots",
+    model=Pilot,
+    permits=lambda user, pilot: may_steer_pilots(user),
+    handle="uuid",
+    made_before=made_at,
+    key="queue_id",
+    permitted=lambda user, queue_ids: queue_ids if may_steer_pilots(user) else (),
+    refusal="this needs the role shifter",
+    offered=may_steer_pilots,
+    label="uuid",
+    group="queue__site__name",
+    group_label="Site",
+    effects=_effects_of_pilots,
+    actions=actions(
+        Action(
+            "drain",
+            "Drain",
+            [of_state(ALIVE), when(~Q(drain_reason=""), "it drains already")],
+            one_alone(drain_pilot),
+            page=OnPage(
+                "The pilot takes no more jobs and ends after those at hand.", "takes no more jobs"
+            ),
+            api=InApi(
+                "Let a pilot take no more jobs",
+                "Drain it; needs a reason. It ends after the jobs at hand.",
+            ),
+            shell=InShell("let a pilot take no more jobs", "pilot {0.uuid} takes no more jobs"),
+            bulk=InBulk(
+                "The pilots take no more jobs, and end after those at hand. One that waits ends "
+                "when it starts.",
+                one_by_one(Pilot, "uuid", drain_pilot),
+            ),
+        ),
+        Action(
+            "remove",
+            "Remove",
+            [of_state(ALIVE)],
+            one_alone(remove_pilot),
+            page=OnPage(
+                "The pilot ends at once, and the batch system is told to cancel it. The jobs at "
+                "hand are stopped and run again elsewhere, which costs them none of their "
+                "attempts.",
+                "is removed",
+            ),
+            api=InApi(
+                "End a pilot at once",
+                "Remove it; needs a reason. Its jobs run again elsewhere, at no cost to them.",
+            ),
+            shell=InShell(
+                "end a pilot at once; its jobs run again elsewhere", "pilot {0.uuid} is {0.state}"
+            ),
+            bulk=InBulk(
+                "The pilots end at once, and their batch systems are told to cancel them. Their "
+                "jobs are stopped and run again elsewhere, which costs them none of their "
+                "attempts.",
+                one_by_one(Pilot, "uuid", remove_pilot),
+            ),
+            is_destructive=True,
+        ),
+    ),
+)
+
+
+def _site_made_before(instant: datetime) -> Q:
+    """Condition for sites whose first event is up to the instant."""
+    later = SiteEvent.objects.filter(
+        site=OuterRef("pk"), event="create", facts__target__startswith="site ",
+        created_at__gt=instant,
+    )  # fmt: skip
+    return ~Q(Exists(later))
+
+
+def _permitted_sites(user: User, site_ids: Collection[int]) -> set[int]:
+    return set(steerable_sites(user).filter(pk__in=site_ids).values_list("pk", flat=True))
+
+
+def _effects_on_sites(sites: QuerySet[Site]) -> list[str]:
+    ids = sites.order_by().values("pk")
+    bound = Dag.objects.filter(site__in=ids, state__in=DAG_ACTIVE).count()
+    pilots = Pilot.objects.filter(queue__site__in=ids, state__in=ALIVE).aggregate(n=Count("pk"))
+    return [f"{bound:,} DAGs are bound to them, and {pilots['n']:,} pilots are there; these go on."]
+
+
+SITES = Kind(
+    name="sites",
+    noun="site",
+    nouns="sites",
+    model=Site,
+    permits=may_steer_site,
+    handle="name",
+    made_before=_site_made_before,
+    key="pk",
+    permitted=_permitted_sites,
+    refusal="this needs the role shifter, or to be one of the site's administrators",
+    offered=lambda user: has_role(user, Role.SITE_ADMIN),
+    label="name",
+    group="name",
+    group_label="Site",
+    effects=_effects_on_sites,
+    actions=actions(
+        Action(
+            "drain",
+            "Drain",
+            [of_state(TRANSITIONS["drain"].sources)],
+            one_as_seen(drain_site),
+            page=OnPage(
+                "The site takes no new DAG. Those bound to it go on and get pilots.", "is draining"
+            ),
+            api=InApi(
+                "Give a site no new DAG",
+                "Drain it; needs a reason. DAGs that are bound to it go on and get pilots.",
+            ),
+            bulk=InBulk(
+                "The sites take no new DAG. Those bound to them go on and get pilots.",
+                one_by_one(Site, "name", drain_site),
+                _FEW,
+            ),
+        ),
+        Action(
+            "unban",
+            "Open",
+            [of_state(TRANSITIONS["unban"].sources)],
+            one_as_seen(unban_site),
+            page=OnPage("The site takes DAGs and pilots again.", "is open"),
+            api=InApi("Open a banned or draining site again", "Open it; needs a reason."),
+            bulk=InBulk(
+                "The sites take DAGs and pilots again.",
+                one_by_one(Site, "name", unban_site),
+                _FEW,
+            ),
+        ),
+        Action(
+            "ban",
+            "Ban",
+            [of_state(TRANSITIONS["ban"].sources)],
+            one_as_seen(ban_site),
+            page=OnPage(
+                "The site takes nothing new: no DAG, no pilot. What runs there goes on.",
+                "is banned",
+                is_grave=True,
+            ),
+            api=InApi(
+                "Give a site nothing new: no DAG, no pilot",
+                "Ban it; needs a reason. What runs there goes on.",
+            ),
+            bulk=InBulk(
+                "The sites take nothing new: no DAG, no pilot. What runs there goes on.",
+                one_by_one(Site, "name", ban_site),
+                _FEW,
+            ),
+        ),
+    ),
+)
+
+
+PLACEMENTS = Kind(
+    name="placements",
+    noun="placement request",
+    nouns="placement requests",
+    model=PlacementRequest,
+    permits=lambda user, request: may_steer_request(user, request.owner_id),
+    made_before=made_at,
+    key="owner_id",
+    permitted=lambda user, owner_ids: {pk for pk in owner_ids if may_steer_request(user, pk)},
+    refusal="it belongs to another user, and this needs the role shifter",
+    label="pk",
+    group="owner__username",
+    group_label="Owner",
+    owner="owner_id",
+    effects=lambda requests: ["Nodes of DAGs whose data they place count as failed."],
+    actions=actions(
+        Action(
+            "remove",
+            "Remove",
+            [of_state(PLACEMENT_STEPS["remove"].sources)],
+            one_of_many(remove_requests),
+            page=OnPage(
+                "Ends the request for good; a transfer that runs is stopped and leaves nothing. "
+                "Its node fails.",
+                "is removed",
+            ),
+            api=InApi(
+                "End a request for good, and stop its transfer",
+                "Remove it; its node fails then. Needs a reason.",
+            ),
+            bulk=InBulk(
+                "Ends the requests for good; transfers that run are stopped within seconds.",
+                of_many(remove_requests),
+            ),
+            is_destructive=True,
+        ),
+    ),
+)
