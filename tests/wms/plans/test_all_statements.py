@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[3]
 REACHED_BY = {
     "ADD_USES": "add_uses_of",
     "COUNT_RUNNING": "reached",
-    "MOVE_NODES": "move",
+    "MOVE_GUARDED": "move",
     "SAMPLE": "explained",
     "SCAN_BY": "explained",
 }
@@ -37,7 +37,6 @@ EXEMPT = {
     "BEGIN_ENTITIES": "inserts without reading a table",
     "COPY_NODES": "inserts without reading a table",
     "COPY_ARCS": "inserts without reading a table",
-    "UPDATE_ROWS": "is the ORM's own update, by the index of its queryset",
     "NO_ROWS": _NO_TABLE,
     "NO_STATES": _NO_TABLE,
     "TOGETHER": _PART,
@@ -49,7 +48,6 @@ EXEMPT = {
     "COUNT_ROWS": _PART,
     "LABELLED": _PART,
     "EXPLAIN": "asks for a plan and reads no row",
-    "NEXT_RETRY": "is an expression of `MOVE_NODES`",
     "READ_LIMITS": _FEW_LIMITS,
     "READ_LIMITS_AT": _FEW_LIMITS,
     "LOCK_LIMITS": _FEW_LIMITS,

@@ -8,7 +8,8 @@ import pytest
 
 from tests.wms.plans.explaining import explain, rows_read, run, scanned_whole
 from wms.core.models import User
-from wms.jobs.models import Workspace
+from wms.jobs import sql as jobs
+from wms.jobs.models import Attempt, Workspace
 from wms.pilots.models import Pilot
 from wms.pilots.monitoring import sql as monitoring
 from wms.pilots.pressure import sql as pressure
@@ -136,3 +137,89 @@ def test_nodes_are_judged_by_the_latest_attempts_alone(pilots: None) -> None:
         assert not scanned_whole(steps, "jobs_attempt")
         # And the last one, which tells where the latest begin.
         assert rows_read(steps, "jobs_attempt") <= 1001
+
+
+def _files_of_many() -> None:
+    """Three files of each attempt that has ended, and as many files in one workspace."""
+    run("INSERT INTO jobs_blob (sha256, size_bytes) VALUES ('x', 1)")
+    run(
+        "INSERT INTO jobs_attemptfile (attempt_id, kind, path, blob_id)"
+        " SELECT id, 'output', 'f' || n, 'x' FROM jobs_attempt, generate_series(1, 3) AS n"
+    )
+    run(
+        "INSERT INTO jobs_workspacefile (workspace_id, path, blob_id)"
+        " SELECT (SELECT min(id) FROM jobs_workspace), 'f' || n, 'x'"
+        " FROM generate_series(1, 40000) AS n"
+    )
+    for table in ("jobs_attemptfile", "jobs_workspacefile"):
+        run(f"ANALYZE {table}")
+
+
+def test_a_pilot_is_found_by_its_uuid_with_all_that_it_belongs_to(pilots: None) -> None:
+    statement = protocol.FIND_PILOT.format(
+        pilot="pilot.id", queue="queue.id", site="site.id", owner="owner.id",
+        owner_group="owner_group.id",
+    )  # fmt: skip
+
+    steps = explain(statement, {"uuid": Pilot.objects.latest("pk").uuid})
+
+    assert not scanned_whole(steps, "pilots_pilot")
+    assert rows_read(steps, "pilots_pilot") == 1
+
+
+def test_reports_read_their_own_job_and_attempt_with_its_files(pilots: None) -> None:
+    _files_of_many()
+    attempt = Attempt.objects.latest("pk")
+    about = {"job_id": attempt.job_id, "number": 1, "pilot_id": attempt.pilot_id}
+
+    by_id = explain(jobs.FIND_JOB.format(job="job.id"), about)
+    locked = explain(jobs.LOCK_JOB_OF_ATTEMPT.format(job="job.id"), about)
+    with_files = explain(jobs.FIND_ATTEMPT.format(attempt="attempt.id"), about)
+
+    for steps in (by_id, locked):
+        assert not scanned_whole(steps, "jobs_job")
+        assert rows_read(steps, "jobs_job") == 1
+    for steps in (locked, with_files):
+        assert not scanned_whole(steps, "jobs_attempt")
+        assert rows_read(steps, "jobs_attempt") == 1
+    assert not scanned_whole(with_files, "jobs_attemptfile")
+    assert rows_read(with_files, "jobs_attemptfile") == 3
+
+
+def test_a_claim_reads_the_attempts_of_its_pilot_only(pilots: None) -> None:
+    pilot = Pilot.objects.exclude(state__in=TERMINAL).first()
+    statement = jobs.FIND_ATTEMPTS_OF_CLAIM.format(attempt="attempt.id")
+
+    steps = explain(statement, {"pilot_id": pilot.pk, "claim_key": "0" * 32})
+
+    assert not scanned_whole(steps, "jobs_attempt")
+    assert rows_read(steps, "jobs_attempt") == 1
+
+
+def test_the_end_of_an_attempt_touches_one_row(pilots: None) -> None:
+    attempt = Attempt.objects.latest("pk")
+    ended = dict.fromkeys(
+        ("exit_code", "signal", "wall_s", "cpu_s", "max_rss_mb", "ended_at"), None
+    )
+    about = {"attempt_id": attempt.pk, "began_at": datetime.now(UTC), "usage": "{}"}
+
+    steps = explain(
+        jobs.END_ATTEMPT,
+        {**ended, **about, "stopped_by": "", "outcome": "failed", "reason": "test"},
+    )
+
+    assert not scanned_whole(steps, "jobs_attempt")
+    assert rows_read(steps, "jobs_attempt") == 1
+
+
+def test_inputs_are_found_by_their_names_in_a_workspace(pilots: None) -> None:
+    _files_of_many()
+    workspace = Workspace.objects.earliest("pk").pk
+
+    steps = explain(
+        jobs.FIND_INPUTS.format(blob="blob.sha256"),
+        {"workspace_id": workspace, "paths": ["f1", "f2", "none"]},
+    )
+
+    assert not scanned_whole(steps, "jobs_workspacefile")
+    assert rows_read(steps, "jobs_workspacefile") == 2
