@@ -19,11 +19,12 @@ from benchmarks import base
 from portal.cli.child import ChildPortal
 from portal.cli.state_directory import StateDirectory
 from wms.pilots.agent.control import Control
-from wms.pilots.agent.fence import Fence, Room
-from wms.pilots.agent.fences import best_fence
-from wms.pilots.agent.payload import run_payload
-from wms.pilots.agent.usage import Meter
-from wms.pilots.agent.watchdog import Limits
+from wms.pilots.agent.fence.base import Fence
+from wms.pilots.agent.files.job_directories import Room
+from wms.pilots.agent.payload.execution import run_payload
+from wms.pilots.agent.payload.meter import Meter
+from wms.pilots.agent.resources.limits import Limits
+from wms.pilots.agent.session.fence_selection import best_fence
 
 _PAYLOADS = 40
 _LIMIT_S = 300.0

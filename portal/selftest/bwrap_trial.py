@@ -11,9 +11,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-from wms.pilots.agent.fence import FenceFails
-from wms.pilots.agent.fences import fence_named
-from wms.pilots.agent.network import AUTO, Network
+from wms.pilots.agent.fence.base import FenceFails
+from wms.pilots.agent.fence.network import AUTO, Network
+from wms.pilots.agent.session.fence_selection import fence_named
 
 
 def main() -> int:

@@ -18,11 +18,14 @@ from typing import Any, Final
 from wms.dags.scripts import launcher
 from wms.dags.scripts.fences import Fence, interpreter
 from wms.dags.scripts.memory import memory_mb, processes_of
-from wms.pilots.agent.embedded import module_of, program
-from wms.pilots.agent.fence import Gate, filter_of_calls
+from wms.pilots.agent.fence.base import Gate, filter_of_calls
+from wms.pilots.agent.inline_program import module_of, program
 
 _LAUNCHER_TEXT = program(
-    [module_of("gate"), (launcher.__name__, Path(launcher.__file__).read_text(encoding="utf-8"))]
+    [
+        module_of("supervisor.confinement"),
+        (launcher.__name__, Path(launcher.__file__).read_text(encoding="utf-8")),
+    ]
 )
 _TICK_S = 0.25
 _MEMORY_EVERY_S = 1.0

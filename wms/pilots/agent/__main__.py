@@ -12,12 +12,12 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from . import sandbox
-from .client import BadAnswer, Client, Rejected, Unauthorised, Unavailable
 from .control import Control
-from .loop import EXIT_ERROR, EXIT_TERMINATED, Agent
-from .mission import BadManifest, read_mission
-from .shipping import LOG_FILE, log_to
+from .files import sandbox
+from .server.client import BadAnswer, Client, Rejected, Unauthorised, Unavailable
+from .server.log_upload import LOG_FILE, log_to
+from .session.loop import EXIT_ERROR, EXIT_TERMINATED, Agent
+from .session.pilot_config import BadManifest, read_mission
 
 #: After a termination signal the pilot is gone by then, even if the server does not answer.
 LAST_RESORT_S = 9

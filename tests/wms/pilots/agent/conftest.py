@@ -23,8 +23,8 @@ from wms.jobs import operations
 from wms.jobs.content import blobs
 from wms.jobs.models import Attempt, Job, WorkspaceFile
 from wms.pilots.agent.control import Control
-from wms.pilots.agent.loop import Agent
-from wms.pilots.agent.mission import Mission
+from wms.pilots.agent.session.loop import Agent
+from wms.pilots.agent.session.pilot_config import Mission
 from wms.pilots.models import Pilot
 from wms.pilots.program.bundle import agent_bundle
 from wms.pilots.protocol.registration import secret_digest

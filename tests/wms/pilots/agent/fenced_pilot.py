@@ -14,13 +14,15 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from wms.pilots.agent import fences, sandbox
 from wms.pilots.agent.control import Control
-from wms.pilots.agent.fence import Fence, FenceFails, Room
-from wms.pilots.agent.network import Network
-from wms.pilots.agent.payload import run_payload
-from wms.pilots.agent.usage import Meter
-from wms.pilots.agent.watchdog import Limits
+from wms.pilots.agent.fence.base import Fence, FenceFails
+from wms.pilots.agent.fence.network import Network
+from wms.pilots.agent.files import sandbox
+from wms.pilots.agent.files.job_directories import Room
+from wms.pilots.agent.payload.execution import run_payload
+from wms.pilots.agent.payload.meter import Meter
+from wms.pilots.agent.resources.limits import Limits
+from wms.pilots.agent.session import fence_selection
 
 #: What no payload may learn; put together here, so that it is in the memory of this process only.
 TOKEN = "-".join(["token", "of", "the", "pilot"])
@@ -32,7 +34,7 @@ def main() -> None:
     work_dir = Path(task["work_dir"])
     (work_dir / "secret").write_text(TOKEN)
     try:
-        fence = fences.fence_named(
+        fence = fence_selection.fence_named(
             task["fence"], work_dir, Network(task["network"], task["server_url"])
         )
     except FenceFails as error:

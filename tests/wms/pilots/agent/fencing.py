@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from wms.pilots.agent.accounts import SHARED
+from wms.pilots.agent.fence.accounts import SHARED
 
 ROOT = Path(__file__).parents[4]
 #: An ordinary account that is on every system.

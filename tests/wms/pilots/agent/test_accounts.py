@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from wms.pilots.agent.accounts import Account, Accounts, folder_of_locks
-from wms.pilots.agent.fence import FenceFails, NoPlace
+from wms.pilots.agent.fence.accounts import Account, Accounts, folder_of_locks
+from wms.pilots.agent.fence.base import FenceFails, NoPlace
 
 _HOLD = """
 import sys, time
 from pathlib import Path
-from wms.pilots.agent.accounts import Accounts
+from wms.pilots.agent.fence.accounts import Accounts
 held = Accounts(["one"], Path(sys.argv[1])).hold()
 print("held", flush=True)
 time.sleep(600)
@@ -133,7 +133,7 @@ def test_a_folder_that_somebody_else_put_there_is_refused(
 ) -> None:
     place = tmp_path / "own"
     place.symlink_to(tmp_path)
-    monkeypatch.setattr("wms.pilots.agent.accounts._OWN", str(place))
+    monkeypatch.setattr("wms.pilots.agent.fence.accounts._OWN", str(place))
 
     with pytest.raises(FenceFails, match=r"is not a folder of .* that is closed to others"):
         folder_of_locks(tmp_path / "none")

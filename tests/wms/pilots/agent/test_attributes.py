@@ -9,8 +9,8 @@ from tests.wms.pilots.agent.conftest import World, wait_until
 from tests.wms.pilots.agent.faulty_proxy import LOSE_ANSWER, PASS
 from tests.wms.pilots.agent.test_agent import let_go, until_told
 from wms.jobs.models import Job, JobEvent
-from wms.pilots.agent.attributes import MOST_NAMES, Told, home_of, read_attributes
-from wms.pilots.agent.fence import Room
+from wms.pilots.agent.files.job_attributes import MOST_NAMES, Told, read_attributes
+from wms.pilots.agent.files.job_directories import Room, home_of
 
 ATTEMPT = (7, 1)
 

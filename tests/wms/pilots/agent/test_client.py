@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tests.wms.pilots.agent.conftest import SECRET, World
-from wms.pilots.agent.client import Client
 from wms.pilots.agent.control import Control
+from wms.pilots.agent.server.client import Client
 from wms.pilots.models import Pilot
 from wms.pilots.protocol.registration import secret_digest
 

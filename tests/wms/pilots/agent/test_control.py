@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from tests.wms.pilots.agent.conftest import wait_until
-from wms.pilots.agent.beats import Heartbeats
-from wms.pilots.agent.client import Client
 from wms.pilots.agent.control import Attempt, Bell, Control
-from wms.pilots.agent.shipping import LogShipper
-from wms.pilots.agent.spool import Spool
+from wms.pilots.agent.server.client import Client
+from wms.pilots.agent.server.log_upload import LogShipper
+from wms.pilots.agent.server.report_spool import Spool
+from wms.pilots.agent.session.heartbeat import Heartbeats
 
 
 @pytest.fixture

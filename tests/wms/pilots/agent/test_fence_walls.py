@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from tests.wms.pilots.agent.fencing import ROOT, Fencing, fencing, payload_accounts
-from wms.pilots.agent.gate import landlock_version
+from wms.pilots.agent.supervisor.confinement import landlock_version
 
 __all__ = ["fencing", "payload_accounts"]
 
@@ -106,13 +106,13 @@ def test_a_program_of_another_kind_of_machine_is_ended(fencing: Fencing) -> None
 def test_the_keys_of_a_payload_are_its_own() -> None:
     program = """
 import ctypes, os, sys
-from wms.pilots.agent import gate
+from wms.pilots.agent.supervisor import confinement
 libc, keyctl = ctypes.CDLL(None), 250 if os.uname().machine == "x86_64" else 219
 def session():
     return libc.syscall(keyctl, 0, -3, 0)
 libc.syscall(keyctl, 1, None)
 before = session()
-gate.pass_through(dict(has_own_keys=True, has_own_network=False, has_no_capabilities=False,
+confinement.pass_through(dict(has_own_keys=True, has_own_network=False, has_no_capabilities=False,
     watched=b"", denied=b""))
 print(before > 0, session() > 0, session() != before)
 """

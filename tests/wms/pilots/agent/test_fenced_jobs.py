@@ -12,7 +12,7 @@ from tests.wms.pilots.agent.conftest import World, wait_until
 from wms.core.actors import Actor
 from wms.jobs import operations
 from wms.jobs.models import Attempt, Job, JobEvent, Stream
-from wms.pilots.agent.fences import best_fence
+from wms.pilots.agent.session.fence_selection import best_fence
 from wms.pilots.models import Pilot
 from wms.sites.models import Queue
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wms.pilots.agent import filters
-from wms.pilots.agent.addresses import address_in, is_denied
-from wms.pilots.agent.socket_filter import socket_filter
+from wms.pilots.agent.fence import syscall_filter
+from wms.pilots.agent.supervisor.denied_addresses import address_in, is_denied
+from wms.pilots.agent.supervisor.socket_filter import socket_filter
 
 AUDIT = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 ALLOW, KILL, ASK = "allow", "kill", "ask"
@@ -98,7 +98,7 @@ def answer(program: bytes, audit: int, number: int, *arguments: int) -> str:
 def test_a_call_is_denied_or_not(
     machine: str, call: str, arguments: tuple[int, ...], expected: str
 ) -> None:
-    program = filters.denied(machine)
+    program = syscall_filter.denied(machine)
 
     assert answer(program, AUDIT[machine], CALLS[machine][call], *arguments) == expected
 
@@ -106,7 +106,7 @@ def test_a_call_is_denied_or_not(
 @pytest.mark.parametrize("gives_sockets", [True, False])
 @pytest.mark.parametrize("machine", sorted(AUDIT))
 def test_the_guard_is_asked_of_what_opens_a_way(machine: str, gives_sockets: bool) -> None:
-    program = filters.watched(gives_sockets=gives_sockets, machine=machine)
+    program = syscall_filter.watched(gives_sockets=gives_sockets, machine=machine)
 
     def asked(call: str, *arguments: int) -> str:
         return answer(program, AUDIT[machine], CALLS[machine][call], *arguments)
@@ -129,7 +129,7 @@ def test_the_guard_is_asked_of_what_opens_a_way(machine: str, gives_sockets: boo
 
 @pytest.mark.parametrize("machine", sorted(AUDIT))
 def test_calls_of_other_machines_and_of_newer_kernels_are_none(machine: str) -> None:
-    program = filters.denied(machine)
+    program = syscall_filter.denied(machine)
     other = next(audit for name, audit in AUDIT.items() if name != machine)
 
     assert answer(program, other, 0) == answer(program, 0x40000003, 20) == KILL
@@ -140,8 +140,8 @@ def test_calls_of_other_machines_and_of_newer_kernels_are_none(machine: str) -> 
 
 
 def test_no_filter_is_made_up_for_a_machine_that_is_not_known() -> None:
-    with pytest.raises(filters.NoFilter, match="no filter of system calls is known for vax"):
-        filters.denied("vax")
+    with pytest.raises(syscall_filter.NoFilter, match="no filter of system calls is known for vax"):
+        syscall_filter.denied("vax")
 
 
 def packet(sender: bytes, port: int) -> tuple[bytes, bytes]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from wms.pilots.agent.control import Control
-from wms.pilots.agent.life import LAST_WORDS_S, Life
-from wms.pilots.agent.lifetime import lifetime, pilot_shutdown
-from wms.pilots.agent.mission import Settings
+from wms.pilots.agent.session.lifetime_rules import lifetime, pilot_shutdown
+from wms.pilots.agent.session.pilot_config import Settings
+from wms.pilots.agent.session.pilot_lifetime import LAST_WORDS_S, Life
 
 HOUR_S = 3600
 

@@ -11,9 +11,9 @@ from tests.wms.pilots.agent.conftest import World, wait_until
 from tests.wms.pilots.agent.faulty_proxy import HANG_UP, LOSE_ANSWER, PASS
 from tests.wms.pilots.agent.fencing import payload_accounts
 from wms.jobs.models import Attempt, Job
-from wms.pilots.agent.accounts import Account, Accounts, folder_of_locks
 from wms.pilots.agent.control import Control
-from wms.pilots.agent.fence import NoPlace
+from wms.pilots.agent.fence.accounts import Account, Accounts, folder_of_locks
+from wms.pilots.agent.fence.base import NoPlace
 from wms.pilots.protocol.waiting_room import ROOM
 from wms.sites.models import Queue
 

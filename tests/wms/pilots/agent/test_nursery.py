@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from wms.pilots.agent import fence_keeper, nursery
-from wms.pilots.agent.nursery import Keeper, Nursery
+from wms.pilots.agent.payload import fork_server
+from wms.pilots.agent.payload.fork_server import Keeper, Nursery
+from wms.pilots.agent.supervisor import main
 
 pytestmark = pytest.mark.process
 
@@ -43,7 +44,7 @@ def descriptors_of(pid: int) -> int:
 def test_a_process_that_somebody_has_stopped_is_replaced(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(nursery, "ANSWERS_WITHIN_S", 5.0)
+    monkeypatch.setattr(fork_server, "ANSWERS_WITHIN_S", 5.0)
     here = Nursery()
     end(here.keeper([]))
     stopped = process_of(here)
@@ -77,16 +78,16 @@ def test_no_descriptor_is_left_open_by_many_keepers_and_those_that_were_lost(her
     assert (descriptors_of(os.getpid()), descriptors_of(process_of(here))) == (ours, theirs)
 
 
-def keeping(wake_up: int = 0) -> fence_keeper._Keeping:
+def keeping(wake_up: int = 0) -> main._Keeping:
     order = {"signal_argv": ["/bin/true"], "environment": {}}
-    return fence_keeper._Keeping(order, None, 0, wake_up)  # type: ignore[arg-type]
+    return main._Keeping(order, None, 0, wake_up)  # type: ignore[arg-type]
 
 
 def test_a_keeper_goes_on_where_no_process_can_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
     def fork() -> int:
         raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
 
-    monkeypatch.setattr(fence_keeper.os, "fork", fork)
+    monkeypatch.setattr(main.os, "fork", fork)
 
     keeping()._signal_by_program("KILL")
 

@@ -13,10 +13,11 @@ from pathlib import Path
 import pytest
 
 from wms.pilots.agent.control import Control
-from wms.pilots.agent.fence import Fence, Room
-from wms.pilots.agent.payload import Outcome, run_payload
-from wms.pilots.agent.usage import Meter
-from wms.pilots.agent.watchdog import Limits
+from wms.pilots.agent.fence.base import Fence
+from wms.pilots.agent.files.job_directories import Room
+from wms.pilots.agent.payload.execution import Outcome, run_payload
+from wms.pilots.agent.payload.meter import Meter
+from wms.pilots.agent.resources.limits import Limits
 
 pytestmark = pytest.mark.process
 

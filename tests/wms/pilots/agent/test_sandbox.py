@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from wms.pilots.agent import sandbox
+from wms.pilots.agent.files import sandbox
 
 
 @pytest.mark.parametrize("path", ["", "/etc/passwd", "../x", "a/../../x", ".", "a/..", "a\0b"])

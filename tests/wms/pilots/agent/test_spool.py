@@ -13,7 +13,8 @@ import pytest
 
 from portal.pilot_api.bodies import MAX_BODY_BYTES
 from tests.wms.pilots.agent.conftest import wait_until
-from wms.pilots.agent.client import (
+from wms.pilots.agent.control import Bell, Control
+from wms.pilots.agent.server.client import (
     BadAnswer,
     Client,
     NodeFault,
@@ -21,9 +22,8 @@ from wms.pilots.agent.client import (
     Superseded,
     Unavailable,
 )
-from wms.pilots.agent.control import Bell, Control
-from wms.pilots.agent.delivery import Upload, bounded_names
-from wms.pilots.agent.spool import Spool
+from wms.pilots.agent.server.report_delivery import Upload, bounded_names
+from wms.pilots.agent.server.report_spool import Spool
 
 MINUTE_S = 60.0
 

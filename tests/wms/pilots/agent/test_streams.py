@@ -16,10 +16,10 @@ from tests.wms.pilots.agent.conftest import World, wait_until
 from tests.wms.pilots.agent.faulty_proxy import LOSE_ANSWER, PASS
 from wms.jobs.models import Stream
 from wms.jobs.output.streams import stream_text
-from wms.pilots.agent import streams
-from wms.pilots.agent.client import Client
 from wms.pilots.agent.control import Control
-from wms.pilots.agent.streams import Streamer
+from wms.pilots.agent.server import stream_upload
+from wms.pilots.agent.server.client import Client
+from wms.pilots.agent.server.stream_upload import Streamer
 
 
 class Keeper(ThreadingHTTPServer):
@@ -160,12 +160,12 @@ def test_a_payload_is_followed_however_long_it_prints(
         keeper.late_faults = [503] * (part % 2)
         size = len(printed)
         wait_until(lambda n=size: has_come(keeper, streamer, n), "all that was printed")
-        clock[0] += len(more) / streams.RATE_BYTES_S + 10
+        clock[0] += len(more) / stream_upload.RATE_BYTES_S + 10
 
     assert len(printed) > 10 * 2**20
     assert keeper.kept["stdout"] == bytes(printed)
     assert keeper.gaps == []
-    assert keeper.largest == streams.PIECE_BYTES
+    assert keeper.largest == stream_upload.PIECE_BYTES
 
 
 def test_what_is_printed_too_fast_is_left_out_and_the_end_is_sent(
@@ -177,7 +177,11 @@ def test_what_is_printed_too_fast_is_left_out_and_the_end_is_sent(
     [(start, end)] = keeper.gaps
 
     assert start == 0
-    assert len(printed) - streams.BURST_BYTES <= end < len(printed) - streams.BURST_BYTES + 20
+    assert (
+        len(printed) - stream_upload.BURST_BYTES
+        <= end
+        < len(printed) - stream_upload.BURST_BYTES + 20
+    )
     assert printed[end - 1 : end] == b"\n"
     assert keeper.kept["stdout"][end:] == printed[end:]
 
@@ -190,7 +194,7 @@ def test_what_is_printed_too_fast_is_left_out_and_the_end_is_sent(
     clock[0] += 10
     wait_until(lambda: has_come(keeper, streamer, len(printed)), "the end of the second part")
     start, end = keeper.gaps[1]
-    assert len(printed) - end <= 10 * streams.RATE_BYTES_S + 20
+    assert len(printed) - end <= 10 * stream_upload.RATE_BYTES_S + 20
     assert keeper.kept["stdout"][end:] == printed[end:]
 
 

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from tests.wms.pilots.agent.test_payload import run
-from wms.pilots.agent import sandbox
-from wms.pilots.agent.cgroups import Cgroups, own_group
-from wms.pilots.agent.survey import Found, Survey, entries_below
-from wms.pilots.agent.watchdog import Limits
+from wms.pilots.agent.files import sandbox
+from wms.pilots.agent.files.disk_usage import Found, Survey, entries_below
+from wms.pilots.agent.resources.cgroups import Cgroups, own_group
+from wms.pilots.agent.resources.limits import Limits
 
 PYTHON = sys.executable
 

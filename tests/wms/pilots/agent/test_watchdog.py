@@ -5,8 +5,10 @@ from typing import Any
 
 import pytest
 
-from wms.pilots.agent.usage import Usage, next_look_s
-from wms.pilots.agent.watchdog import Limits, Watchdog
+from wms.pilots.agent.payload.meter import next_look_s
+from wms.pilots.agent.resources.limits import Limits
+from wms.pilots.agent.resources.usage import Usage
+from wms.pilots.agent.resources.watchdog import Watchdog
 from wms.sites.queue_checks import PAYLOAD_LIMITS
 
 ALL = Limits(

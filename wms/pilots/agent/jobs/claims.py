@@ -1,0 +1,149 @@
+"""The pilot's claims: what it offers, and the server's answers."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from .. import node
+from ..control import Control
+from ..server.client import Client, understanding
+from ..server.report_spool import Spool
+from ..session.pilot_lifetime import Life
+from .job_description import Job
+from .running_jobs import Runs
+
+#: With nothing at hand a pilot lets the server hold its claim so long, until there is work for it.
+LONGEST_WAIT_S = 10.0
+#: Asked sooner after a fruitless claim, the server says no at once: a part of the pause, and the
+#: most that this part comes to.
+_REST_OF_POLL = 0.5
+_LONGEST_REST_S = 1.0
+#: An answer that comes sooner was not held, whatever it says.
+_SHORTEST_WAIT_S = 1.0
+_MOST_UNREPORTED = 1000
+
+
+@dataclass(frozen=True)
+class Claimed:
+    """The job that a claim brought, if any.
+
+    `is_of_part`: it was for a part of the slot. `waited_s`: how long the server held it in vain.
+    `asks_on`: the next claim needs no pause before it, since the server holds it until there is
+    work.
+    """
+
+    job: Job | None
+    is_of_part: bool = False
+    waited_s: float = 0.0
+    asks_on: bool = False
+
+
+class Claims:
+    """Makes the claims of one pilot. Those with a report are the threads' of jobs."""
+
+    def __init__(
+        self,
+        work_dir: Path,
+        slot: node.Share,
+        client: Client,
+        control: Control,
+        spool: Spool,
+        *,
+        life: Life,
+        runs: Runs,
+        poll_s: float,
+    ) -> None:
+        self._work_dir = work_dir
+        self._slot = slot
+        self._client = client
+        self._control = control
+        self._spool = spool
+        self._life = life
+        self._runs = runs
+        self._poll_s = poll_s
+        # After a fruitless claim; the threads of jobs read it.
+        self._asks_from = control.clock()
+        self._are_held = False
+
+    def rest_s(self) -> float:
+        """How long the next claim has to wait after one in vain; below zero when it need not."""
+        is_held = self._are_held and self._may_wait()
+        return 0.0 if is_held else self._asks_from - self._control.clock()
+
+    def claim(self, patience_s: float) -> Claimed:
+        """Claim a job; what was asked with a report before has its answer, or is asked again.
+
+        With nothing at hand the server may hold the claim, for `patience_s` at the most.
+        """
+        asked = self._runs.followup()
+        # Under its own key, but the report that it went with may wait since.
+        body = dict(asked.claim) if asked else self._body(self._runs.free())
+        body.update(self._unreported())
+        is_of_part = body["cores"] < self._slot.cores
+        if asked is not None and asked.answer is not None:
+            return self._read(asked.answer, is_of_part=is_of_part)
+        if not self._may_wait():
+            return self._read(self._client.call("claim", body), is_of_part=is_of_part)
+        return self._wait_for_job(body, min(LONGEST_WAIT_S, patience_s))
+
+    def next_claim(self, job: Job) -> dict[str, Any] | None:
+        """The claim for what becomes free with the end of a job; called by the job's thread."""
+        runs = self._runs
+        if self._control.wants_end or not self._life.accepts_jobs() or runs.has_few_places:
+            return None
+        if runs.fault or self._spool.fault:
+            return None
+        if self._control.clock() < self._asks_from:
+            return None
+        return {**self._body(runs.freed_by(job)), **self._unreported()}
+
+    def _may_wait(self) -> bool:
+        """Whether nothing happens here meanwhile, and no place is kept from other pilots."""
+        runs = self._runs
+        return runs.are_over() and not runs.has_few_places and not self._spool.attempts()
+
+    def _wait_for_job(self, body: dict[str, Any], wait_s: float) -> Claimed:
+        before = self._control.clock()
+        answer = self._client.ask("claim", {**body, "wait_s": wait_s})
+        if answer is None:
+            return Claimed(None)
+        waited_s = min(wait_s, self._control.clock() - before)
+        shortest_s = min(_SHORTEST_WAIT_S, self._poll_s)
+        is_held = answer.get("is_held") is True and waited_s >= shortest_s
+        # Where there was a job it is not told whether the next claim in vain is held.
+        self._are_held = is_held or ("is_held" in answer and answer.get("job") is not None)
+        return self._read(answer, waited_s=waited_s if is_held else 0.0)
+
+    def _read(
+        self, answer: dict[str, Any], *, is_of_part: bool = False, waited_s: float = 0.0
+    ) -> Claimed:
+        with understanding("claim"):
+            job = None if answer["job"] is None else Job.from_json(answer["job"])
+        if job is None:
+            rest_s = min(_LONGEST_REST_S, self._poll_s * _REST_OF_POLL)
+            self._asks_from = self._control.clock() + rest_s
+        asks_on = self._are_held and self._may_wait()
+        return Claimed(job, is_of_part=is_of_part, waited_s=waited_s, asks_on=asks_on)
+
+    def _body(self, free: node.Share) -> dict[str, Any]:
+        return {
+            # The same in every repetition: so it gets one job, however many answers are lost.
+            "claim": secrets.token_hex(16),
+            "cpu_time_s": max(0, int(self._life.left_s())),
+            "cores": free.cores,
+            "memory_mb": free.memory_mb,
+            "gpus": free.gpus,
+            "disk_mb": min(free.disk_mb, node.free_disk_mb(self._work_dir)),
+            "platform": node.platform_name(),
+            "tags": [],
+            "required_tags": [],
+        }
+
+    def _unreported(self) -> dict[str, Any]:
+        """Attempts that are over here without the server's knowing; it reads no more of them."""
+        waiting = self._spool.attempts()[:_MOST_UNREPORTED]
+        named = [{"job": job, "attempt": number} for job, number in waiting]
+        return {"unreported": named} if named else {}

@@ -1,0 +1,67 @@
+"""What a payload has left behind, made ready to be sent."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from ..files import sandbox
+from ..files.job_directories import Room
+from ..resources.limits import Limits
+from ..server.report_delivery import Upload
+
+
+class Results:
+    """What a payload has left, as far as it is sent; the rest with the reason why it is not."""
+
+    def __init__(self, path: str, names: Sequence[str], room: Room, limits: Limits) -> None:
+        """`path` is the prefix of the attempt's addresses, `names` are the announced outputs."""
+        self._path = path
+        self._names = names
+        self._room = room
+        self._limits = limits
+        self.missing: list[str] = []
+        self.problems: list[str] = []
+
+    def logs(self, stdout: Path, stderr: Path) -> list[Upload]:
+        """What it printed, shortened where it is long."""
+        found = []
+        for kind, path in (("stdout", stdout), ("stderr", stderr)):
+            try:
+                log_file = sandbox.bounded_log(path) if path.is_file() else None
+            except OSError as error:
+                # A payload that prints until the disk is full leaves no room for shortening.
+                self.problems.append(f"{kind} was not stored: {error}")
+                continue
+            if log_file is not None and log_file.stat().st_size:
+                found.append(self._upload(kind, kind, log_file))
+        return found
+
+    def outputs(self) -> list[Upload]:
+        """The announced files that are there, as long as all together are not too large."""
+        found = []
+        limit_mb = self._limits.output_sandbox_mb
+        total_mb = 0.0
+        for name in self._names:
+            source = sandbox.find_output(self._room.sandbox, name)
+            if source is None:
+                self.missing.append(name)
+                continue
+            total_mb += source.stat().st_size / 2**20
+            if limit_mb is not None and total_mb > limit_mb:
+                self.missing.append(name)
+                self.problems.append(
+                    f"output {name} was not sent: up to it the outputs have {total_mb:.1f} MB, "
+                    f"over the limit of {limit_mb:g} MB"
+                )
+                continue
+            found.append(self._upload("output", name, source))
+        return found
+
+    def _upload(self, kind: str, name: str, source: Path) -> Upload:
+        return Upload(
+            path=f"{self._path}/files/{kind}/{name}",
+            source=source,
+            label=f"{kind} {name}",
+            output=name if kind == "output" else "",
+        )

@@ -1,0 +1,74 @@
+"""Limits of one payload: what a queue sets, narrowed by what its job asks for."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a payload may use; None: no limit. Times in seconds, amounts in MB (2^20 bytes)."""
+
+    #: From the start of the payload.
+    wall_s: float | None = None
+    #: Of all its processes together.
+    cpu_s: float | None = None
+    memory_mb: float | None = None
+    #: In its directory and its directories for temporary files.
+    disk_mb: float | None = None
+    #: Files and folders there.
+    files: float | None = 100_000
+    #: Of stdout and stderr together.
+    output_mb: float | None = 1024.0
+    #: Of all announced outputs together that are sent.
+    output_sandbox_mb: float | None = 10_240.0
+    processes: float | None = 4096
+    #: Processes that run or wait for a disk, averaged over a minute.
+    load: float | None = 256.0
+    #: CPU time by wall time below `progress_ratio` for `progress_s` is no progress; 0: ignored.
+    progress_ratio: float = 0.005
+    progress_s: float = 7200.0
+    #: From the polite signal to the hard one.
+    grace_s: float = 10.0
+
+    @classmethod
+    def of(cls, told: Mapping[str, Any]) -> Limits:
+        """The limits that a queue sets, 0 for none; what is no number is passed over."""
+        names = [each.name for each in fields(cls) if _is_limit(told.get(each.name))]
+        known: dict[str, Any] = {name: told[name] or _NONE.get(name) for name in names}
+        return cls(**known)
+
+    def narrowed(
+        self,
+        *,
+        wall_s: float | None = None,
+        cpu_s: float | None = None,
+        memory_mb: float | None = None,
+        disk_mb: float | None = None,
+    ) -> Limits:
+        """These, or a job's own where those are lower; a job's 0 MB or 0 s is no limit."""
+        return replace(
+            self,
+            wall_s=_lower(self.wall_s, wall_s),
+            cpu_s=_lower(self.cpu_s, cpu_s or None),
+            memory_mb=_lower(self.memory_mb, memory_mb or None),
+            disk_mb=_lower(self.disk_mb, disk_mb or None),
+        )
+
+
+#: What 0 means where it is not "no limit".
+_NONE = {"progress_ratio": 0.0, "progress_s": 0.0, "grace_s": 0.0}
+
+
+def _is_limit(value: object) -> bool:
+    if not isinstance(value, (int, float)) or isinstance(value, bool):
+        return False
+    return math.isfinite(value) and value >= 0
+
+
+def _lower(one: float | None, other: float | None) -> float | None:
+    given = [each for each in (one, other) if each is not None]
+    return min(given, default=None)

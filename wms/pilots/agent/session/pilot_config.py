@@ -1,0 +1,83 @@
+"""What the submission gave this pilot: its credential, and the manifest of what it may run."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..checks.chain import Check
+
+MANIFEST = "manifest.json"
+FILES = "files"
+
+
+class BadManifest(Exception):
+    """The manifest on the disk is not the one of the submission."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a pilot divides its time, in seconds; a `tail_limit_s` of 0 is that of other pauses."""
+
+    stop_margin_s: float = 0.0
+    retire_spread_s: float = 0.0
+    job_max_s: float = 0.0
+    tail_limit_s: float = 0.0
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Settings:
+        """Read the settings of a manifest; those that a newer server may add are left out."""
+        return cls(**{name: float(data[name]) for name in cls.__dataclass_fields__ if name in data})
+
+
+@dataclass(frozen=True)
+class Mission:
+    """What this pilot is for. `used_s` is the time since its start, before this program ran."""
+
+    server_url: str
+    pilot: str
+    secret: str = field(repr=False)
+    work_dir: Path
+    checks: tuple[Check, ...] = ()
+    settings: Settings = Settings()
+    used_s: float = 0.0
+
+    @property
+    def files(self) -> Path:
+        """The files that the manifest lists besides this program, by their hashes."""
+        return self.work_dir / FILES
+
+
+def read_mission(given: Mapping[str, Any]) -> Mission:
+    """Read the mission, and the manifest that lies in its work directory. Raises BadManifest."""
+    work_dir = Path(given["work_dir"])
+    manifest = _read_manifest(work_dir / MANIFEST, given["manifest_sha256"])
+    try:
+        checks = tuple(Check.from_json(each) for each in manifest["checks"])
+        settings = Settings.from_json(manifest["settings"])
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise BadManifest(f"the manifest cannot be understood: {error!r}") from error
+    return Mission(
+        server_url=given["server"],
+        pilot=given["pilot"],
+        secret=given["secret"],
+        work_dir=work_dir,
+        checks=checks,
+        settings=settings,
+        used_s=float(given["used_s"]),
+    )
+
+
+def _read_manifest(file: Path, sha256: str) -> dict[str, Any]:
+    try:
+        content = file.read_bytes()
+        if hashlib.sha256(content).hexdigest() != sha256:
+            raise BadManifest("the manifest was changed after it was fetched")
+        manifest: dict[str, Any] = json.loads(content)
+    except (OSError, ValueError) as error:
+        raise BadManifest(f"the manifest cannot be read: {error}") from error
+    return manifest
