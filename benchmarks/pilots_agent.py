@@ -20,7 +20,7 @@ from portal.cli.child import ChildPortal
 from portal.cli.state_directory import StateDirectory
 from wms.pilots.agent.control import Control
 from wms.pilots.agent.fence.base import Fence
-from wms.pilots.agent.files.job_directories import Room
+from wms.pilots.agent.files.job_directories import JobDirectories
 from wms.pilots.agent.payload.execution import run_payload
 from wms.pilots.agent.payload.meter import Meter
 from wms.pilots.agent.resources.limits import Limits
@@ -56,11 +56,11 @@ def fence_ms(number: int = _PAYLOADS) -> float | None:
 
 
 def _run_once(fence: Fence, home: Path) -> float:
-    room = Room(home)
-    room.make()
+    directories = JobDirectories(home)
+    directories.make()
     control, limits = Control(), Limits()
     began_s = time.perf_counter()
-    enclosure = fence.enclose(room)
+    enclosure = fence.enclose(directories)
     enclosure.enter()
     outcome = run_payload(
         enclosure.plan(["/bin/true"], {}, limits),
@@ -70,7 +70,7 @@ def _run_once(fence: Fence, home: Path) -> float:
         meter=Meter(enclosure, [], limits),
         attempt=(1, 1),
         control=control,
-        bell=control.bell,
+        waker=control.waker,
     )
     enclosure.leave([])
     enclosure.close()

@@ -50,7 +50,11 @@ def test_the_bundle_holds_the_whole_agent_and_is_small() -> None:
     assert len(bundle.content) < 200_000
 
 
-@pytest.mark.parametrize("source", SOURCES, ids=lambda source: source.relative_to(FOLDER).as_posix())
+def _path(source: Path) -> str:
+    return source.relative_to(FOLDER).as_posix()
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=_path)
 def test_the_agent_is_written_in_the_language_of_python_3_9(source: Path) -> None:
     tree = ast.parse(source.read_text(), feature_version=(3, 9))
 
@@ -69,7 +73,7 @@ def _is_slice_of_parents(node: ast.AST) -> bool:
     return isinstance(node.value, ast.Attribute) and node.value.attr == "parents"
 
 
-@pytest.mark.parametrize("source", SOURCES, ids=lambda source: source.relative_to(FOLDER).as_posix())
+@pytest.mark.parametrize("source", SOURCES, ids=_path)
 def test_the_agent_imports_the_standard_library_of_python_3_9_only(source: Path) -> None:
     for node in ast.walk(ast.parse(source.read_text())):
         if isinstance(node, ast.Import):

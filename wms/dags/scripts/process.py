@@ -18,7 +18,7 @@ from typing import Any, Final
 from wms.dags.scripts import launcher
 from wms.dags.scripts.fences import Fence, interpreter
 from wms.dags.scripts.memory import memory_mb, processes_of
-from wms.pilots.agent.fence.base import Gate, filter_of_calls
+from wms.pilots.agent.fence.base import Confinement, denied_calls_filter
 from wms.pilots.agent.inline_program import module_of, program
 
 _LAUNCHER_TEXT = program(
@@ -288,7 +288,7 @@ def _spec(fence: Fence, command: Command, limits: Limits) -> dict[str, Any]:
 
 def _gate() -> dict[str, Any]:
     """What a script behind a fence goes through: keys of its own, no rights, a filter of calls."""
-    gate = asdict(Gate(has_no_capabilities=True, denied=filter_of_calls()))
+    gate = asdict(Confinement(has_no_capabilities=True, denied=denied_calls_filter()))
     return {**gate, "denied": gate["denied"].hex(), "watched": ""}
 
 

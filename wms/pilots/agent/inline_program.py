@@ -1,6 +1,7 @@
-"""Programs of several modules as one text, for an interpreter's command line.
+"""Modules of the agent as one program text, given to an interpreter by `python -c`.
 
-They run where the files of these modules are not to be seen, or must not be needed any more.
+So the supervisor, and what confines a payload inside a fence, run where the files of these modules
+cannot be seen. Also used to start the scripts of DAG nodes.
 """
 
 from __future__ import annotations
@@ -25,17 +26,17 @@ module.main()
 
 @functools.cache
 def program_of(*names: str) -> str:
-    """The program of these modules of the pilot; the last one has `main`."""
+    """Program text of these modules of the agent; the last one has `main`."""
     return program([module_of(name) for name in names])
 
 
 def program(modules: Sequence[tuple[str, str]]) -> str:
-    """The program of modules by their full names, each after those that it imports."""
+    """Program text of modules by their full names, each after those that it imports."""
     return _PROGRAM.format(modules=list(modules))
 
 
 def module_of(name: str) -> tuple[str, str]:
-    """A module of the pilot: its full name and its text."""
+    """Full name and source text of a module of the agent, named as `supervisor.main`."""
     path = name.replace(".", "/") + ".py"
     content = pkgutil.get_data(__package__, path)
     if content is None:

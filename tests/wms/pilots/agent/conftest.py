@@ -24,7 +24,7 @@ from wms.jobs.content import blobs
 from wms.jobs.models import Attempt, Job, WorkspaceFile
 from wms.pilots.agent.control import Control
 from wms.pilots.agent.session.loop import Agent
-from wms.pilots.agent.session.pilot_config import Mission
+from wms.pilots.agent.session.pilot_config import PilotConfig
 from wms.pilots.models import Pilot
 from wms.pilots.program.bundle import agent_bundle
 from wms.pilots.protocol.registration import secret_digest
@@ -132,7 +132,7 @@ class World:
             queue=self.queue, batch=f"batch-{number}", secret_sha256=secret_digest(SECRET)
         )
         manifest_sha256 = self._lay_out(work_dir, manifest)
-        mission = {
+        config = {
             "server": self.server.url,
             "pilot": str(pilot.uuid),
             "secret": secret,
@@ -155,7 +155,7 @@ class World:
                 start_new_session=True,
             )
         assert process.stdin is not None
-        process.stdin.write(json.dumps(mission).encode())
+        process.stdin.write(json.dumps(config).encode())
         process.stdin.close()
         self.agents.append(RunningAgent(pilot, process, log_file, work_dir))
         return self.agents[-1]
@@ -173,7 +173,7 @@ class World:
         )
         work_dir = self.directory / "work-here"
         work_dir.mkdir()
-        return Agent(Mission(self.server.url, str(pilot.uuid), SECRET, work_dir), control)
+        return Agent(PilotConfig(self.server.url, str(pilot.uuid), SECRET, work_dir), control)
 
     def wait_for_state(self, job: Job, *states: str) -> Job:
         """Return the job once it is in one of these states."""

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from wms.pilots.agent.control import Control
-from wms.pilots.agent.fence.base import Fence, FenceFails
+from wms.pilots.agent.fence.base import Fence, FenceUnusable
 from wms.pilots.agent.fence.network import Network
 from wms.pilots.agent.files import sandbox
-from wms.pilots.agent.files.job_directories import Room
+from wms.pilots.agent.files.job_directories import JobDirectories
 from wms.pilots.agent.payload.execution import run_payload
 from wms.pilots.agent.payload.meter import Meter
 from wms.pilots.agent.resources.limits import Limits
@@ -37,7 +37,7 @@ def main() -> None:
         fence = fence_selection.fence_named(
             task["fence"], work_dir, Network(task["network"], task["server_url"])
         )
-    except FenceFails as error:
+    except FenceUnusable as error:
         sys.stdout.write(json.dumps({"fails": str(error)}))
         return
     results: list[Any] = [None] * len(task["payloads"])
@@ -55,11 +55,11 @@ def main() -> None:
 
 def run_one(fence: Fence, home: Path, payload: dict[str, Any]) -> dict[str, Any]:
     limits = Limits(**{"wall_s": 60.0, **payload["limits"]})
-    room = Room(home)
-    room.make()
+    directories = JobDirectories(home)
+    directories.make()
     for name, content in payload["inputs"].items():
-        (room.sandbox / name).write_text(content)
-    enclosure = fence.enclose(room)
+        (directories.sandbox / name).write_text(content)
+    enclosure = fence.enclose(directories)
     enclosure.executable("run.sh")
     enclosure.enter()
     environment = {
@@ -81,7 +81,7 @@ def run_one(fence: Fence, home: Path, payload: dict[str, Any]) -> dict[str, Any]
             meter=Meter(enclosure, [home / "stdout", home / "stderr"], limits),
             attempt=(1, 1),
             control=control,
-            bell=control.bell,
+            waker=control.waker,
         )
         enclosure.leave(payload["outputs"])
     finally:
@@ -91,9 +91,9 @@ def run_one(fence: Fence, home: Path, payload: dict[str, Any]) -> dict[str, Any]
         "stdout": (home / "stdout").read_text(errors="replace"),
         "stderr": (home / "stderr").read_text(errors="replace")[:2000],
         "outputs": {
-            name: (room.sandbox / name).read_text()
+            name: (directories.sandbox / name).read_text()
             for name in payload["outputs"]
-            if (room.sandbox / name).is_file()
+            if (directories.sandbox / name).is_file()
         },
     }
     sandbox.remove(home)

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from wms.pilots.agent.fence.accounts import Account, Accounts, folder_of_locks
-from wms.pilots.agent.fence.base import FenceFails, NoPlace
+from wms.pilots.agent.fence.accounts import AccountPool, PayloadAccount, folder_of_locks
+from wms.pilots.agent.fence.base import FenceUnusable, NoFreeAccount
 
 _HOLD = """
 import sys, time
@@ -28,21 +28,21 @@ _ROOT = Path(__file__).parents[4]
 
 
 def test_an_account_is_one_jobs_at_a_time(tmp_path: Path) -> None:
-    accounts = Accounts(["one", "two"], tmp_path)
-    first, second = accounts.hold(), accounts.hold()
-    with pytest.raises(NoPlace, match="all 2 accounts for payloads are in use on this node"):
-        accounts.hold()
+    accounts = AccountPool(["one", "two"], tmp_path)
+    first, second = accounts.acquire(), accounts.acquire()
+    with pytest.raises(NoFreeAccount, match="all 2 accounts for payloads are in use on this node"):
+        accounts.acquire()
 
     second.close()
 
-    assert (first.name, accounts.hold().name) == ("one", "two")
+    assert (first.name, accounts.acquire().name) == ("one", "two")
 
 
 def test_of_many_that_ask_at_once_each_gets_another_account(tmp_path: Path) -> None:
     names = [f"account{number}" for number in range(20)]
 
-    def hold(_: int) -> Account:
-        return Accounts(names, tmp_path).hold()
+    def hold(_: int) -> PayloadAccount:
+        return AccountPool(names, tmp_path).acquire()
 
     with ThreadPoolExecutor(20) as pool:
         held = list(pool.map(hold, range(20)))
@@ -54,7 +54,7 @@ def test_who_sits_on_names_of_sockets_blocks_no_account(tmp_path: Path) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as squatter:
         squatter.bind("\0pilotage-account-one")
 
-        held = Accounts(["one"], tmp_path).hold()
+        held = AccountPool(["one"], tmp_path).acquire()
 
     assert held.name == "one"
 
@@ -66,11 +66,11 @@ def test_an_account_is_free_when_its_pilot_was_killed(tmp_path: Path) -> None:
     ) as pilot:
         assert pilot.stdout is not None
         assert pilot.stdout.readline() == b"held\n"
-        with pytest.raises(NoPlace):
-            Accounts(["one"], tmp_path).hold()
+        with pytest.raises(NoFreeAccount):
+            AccountPool(["one"], tmp_path).acquire()
         pilot.kill()
 
-    assert Accounts(["one"], tmp_path).hold().name == "one"
+    assert AccountPool(["one"], tmp_path).acquire().name == "one"
 
 
 def test_a_link_in_the_place_of_a_lock_is_not_followed(tmp_path: Path) -> None:
@@ -78,7 +78,7 @@ def test_a_link_in_the_place_of_a_lock_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "one").symlink_to(tmp_path / "elsewhere")
 
     with pytest.raises(OSError, match="one"):
-        Accounts(["one"], tmp_path).hold()
+        AccountPool(["one"], tmp_path).acquire()
 
 
 def test_a_shared_folder_of_locks_that_others_may_enter_is_refused(tmp_path: Path) -> None:
@@ -86,7 +86,7 @@ def test_a_shared_folder_of_locks_that_others_may_enter_is_refused(tmp_path: Pat
     shared.mkdir()
     shared.chmod(0o777)
 
-    with pytest.raises(FenceFails, match="is not a folder of root that is closed to others"):
+    with pytest.raises(FenceUnusable, match="is not a folder of root that is closed to others"):
         folder_of_locks(shared)
 
 
@@ -106,7 +106,7 @@ def test_pilots_of_two_accounts_hold_each_others_locks_in_turn(tmp_path: Path) -
     os.chown(folder, 0, 65_534)
     before = os.umask(0o077)
     try:
-        first = Accounts(["one"], folder).hold()
+        first = AccountPool(["one"], folder).acquire()
         as_other = {"user": 65_534, "group": 65_534, "extra_groups": []}
         other = f"import fcntl; fcntl.flock(open('{folder}/one'), fcntl.LOCK_EX | fcntl.LOCK_NB)"
         command = ["/usr/bin/python3", "-c", other]
@@ -135,5 +135,5 @@ def test_a_folder_that_somebody_else_put_there_is_refused(
     place.symlink_to(tmp_path)
     monkeypatch.setattr("wms.pilots.agent.fence.accounts._OWN", str(place))
 
-    with pytest.raises(FenceFails, match=r"is not a folder of .* that is closed to others"):
+    with pytest.raises(FenceUnusable, match=r"is not a folder of .* that is closed to others"):
         folder_of_locks(tmp_path / "none")

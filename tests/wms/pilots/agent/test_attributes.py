@@ -9,17 +9,17 @@ from tests.wms.pilots.agent.conftest import World, wait_until
 from tests.wms.pilots.agent.faulty_proxy import LOSE_ANSWER, PASS
 from tests.wms.pilots.agent.test_agent import let_go, until_told
 from wms.jobs.models import Job, JobEvent
-from wms.pilots.agent.files.job_attributes import MOST_NAMES, Told, read_attributes
-from wms.pilots.agent.files.job_directories import Room, home_of
+from wms.pilots.agent.files.job_attributes import MOST_NAMES, ReportedAttributes, read_attributes
+from wms.pilots.agent.files.job_directories import JobDirectories, attempt_directory
 
 ATTEMPT = (7, 1)
 
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    room = Room(home_of(tmp_path, ATTEMPT))
-    room.make()
-    return room.attributes_file
+    directories = JobDirectories(attempt_directory(tmp_path, ATTEMPT))
+    directories.make()
+    return directories.attributes_file
 
 
 def test_numbers_and_quoted_texts_are_told_and_other_lines_passed_over(file: Path) -> None:
@@ -64,7 +64,7 @@ def test_only_a_small_plain_file_is_read(file: Path, tmp_path: Path) -> None:
 
 
 def test_attributes_are_told_once_and_again_when_they_change(file: Path, tmp_path: Path) -> None:
-    told = Told(tmp_path)
+    told = ReportedAttributes(tmp_path)
     file.write_text("A = 1\n")
 
     first = told.entries([ATTEMPT])
@@ -84,20 +84,20 @@ def test_attributes_are_told_once_and_again_when_they_change(file: Path, tmp_pat
 def test_what_finds_no_room_in_a_beat_is_told_with_the_next(tmp_path: Path) -> None:
     attempts = [(job, 1) for job in range(1, 61)]
     for attempt in attempts:
-        room = Room(home_of(tmp_path, attempt))
-        room.make()
+        directories = JobDirectories(attempt_directory(tmp_path, attempt))
+        directories.make()
         text = "".join(f'T{number} = "{"x" * 900}"\n' for number in range(4))
-        room.attributes_file.write_text(text)
-    told = Told(tmp_path)
+        directories.attributes_file.write_text(text)
+    told = ReportedAttributes(tmp_path)
 
-    beats = []
+    heartbeats = []
     for _ in range(4):
         entries = told.entries(attempts)
         told.accepted(entries)
-        beats.append([each["job"] for each in entries if "attributes" in each])
+        heartbeats.append([each["job"] for each in entries if "attributes" in each])
 
-    assert [len(beat) for beat in beats] == [27, 27, 6, 0]
-    assert [job for beat in beats for job in beat] == [job for job, _ in attempts]
+    assert [len(beat) for beat in heartbeats] == [27, 27, 6, 0]
+    assert [job for beat in heartbeats for job in beat] == [job for job, _ in attempts]
 
 
 def test_a_payload_tells_the_attributes_of_its_job_while_it_runs(world: World) -> None:

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from tests.wms.pilots.agent.conftest import wait_until
-from wms.pilots.agent.control import Attempt, Bell, Control
+from wms.pilots.agent.control import Attempt, Control, Waker
 from wms.pilots.agent.server.client import Client
-from wms.pilots.agent.server.log_upload import LogShipper
-from wms.pilots.agent.server.report_spool import Spool
+from wms.pilots.agent.server.log_upload import LogUploader
+from wms.pilots.agent.server.report_spool import ReportSpool
 from wms.pilots.agent.session.heartbeat import Heartbeats
 
 
@@ -35,16 +35,16 @@ def many_open_files() -> Iterator[None]:
 
 
 def test_a_bell_is_heard_in_a_pilot_that_has_very_many_files_open(many_open_files: None) -> None:
-    bell = Bell()
-    bell.ring()
+    waker = Waker()
+    waker.wake()
 
-    bell.wait(None)
-    bell.wait(0.0)
+    waker.wait(None)
+    waker.wait(0.0)
 
 
 def test_a_heartbeat_that_goes_wrong_is_not_the_last_one(tmp_path: Path) -> None:
     control = Control()
-    control.hold((1, 1))
+    control.add_attempt((1, 1))
     client = Client("http://127.0.0.1:1", "pilot", "token", control)
     asked: list[int] = []
 
@@ -52,27 +52,27 @@ def test_a_heartbeat_that_goes_wrong_is_not_the_last_one(tmp_path: Path) -> None
         asked.append(1)
         raise RuntimeError("nobody thought of this")
 
-    beats = Heartbeats(
+    heartbeats = Heartbeats(
         client,
         control,
         every_s=0.01,
         work_dir=tmp_path,
         usage=usage,
-        spool=Spool(tmp_path / "spool", client=client, control=control),
-        shipper=LogShipper(client, tmp_path / "log"),
+        spool=ReportSpool(tmp_path / "spool", client=client, control=control),
+        log_uploader=LogUploader(client, tmp_path / "log"),
     )
 
-    beats.start()
+    heartbeats.start()
 
     wait_until(lambda: len(asked) > 1, "it beats on")
-    beats.stop()
+    heartbeats.stop()
 
 
 @pytest.mark.parametrize("wish", ["terminate", "preempt", "drain", "lock_out"])
 def test_a_wish_to_end_cuts_off_what_is_waited_for(wish: str) -> None:
     control = Control()
     ours, theirs = socket.socketpair()
-    with ours, theirs, control.line(ours):
+    with ours, theirs, control.cancellable(ours):
         getattr(control, wish)()
 
         assert ours.recv(1) == b""
@@ -83,7 +83,7 @@ def test_who_is_to_end_does_not_begin_to_wait() -> None:
     control.drain()
     ours, theirs = socket.socketpair()
 
-    with ours, theirs, control.line(ours):
+    with ours, theirs, control.cancellable(ours):
         assert ours.recv(1) == b""
 
 
@@ -92,7 +92,7 @@ def test_a_question_is_given_up_when_the_pilot_is_to_end() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         client = Client(f"http://127.0.0.1:{server.getsockname()[1]}", "p", "t", control)
         answers: list[object] = []
-        asking = threading.Thread(target=lambda: answers.append(client.ask("claim", {})))
+        asking = threading.Thread(target=lambda: answers.append(client.long_poll("claim", {})))
         asking.start()
         connection, _ = server.accept()
         with connection:

@@ -86,7 +86,7 @@ def test_a_payload_ends_with_its_pilots_time_and_runs_again_only_where_there_is_
     wait_until((world.directory / "there").exists, "the payload runs")
 
     later_s[0] = 3600.0
-    control.kill((0, 0))  # no attempt of its own: it only rings the bells
+    control.kill((0, 0))  # no attempt of its own: it only rings the wakers
     thread.join(30)
 
     assert not thread.is_alive()
@@ -109,7 +109,7 @@ def test_a_pilot_whose_time_is_over_reports_its_payloads_before_it_goes(world: W
     control = Control(clock=lambda: time.monotonic() + later_s[0])
     thread = threading.Thread(target=world.agent(control).run)
     thread.start()
-    wait_until(lambda: control.held() and world.wait_for_state(job, "running"), "it runs")
+    wait_until(lambda: control.attempts() and world.wait_for_state(job, "running"), "it runs")
 
     later_s[0] = 3600.0
     control.kill((0, 0))
@@ -211,8 +211,8 @@ def test_a_drained_pilot_ends_after_the_jobs_at_hand_with_the_reason(world: Worl
     waiting = world.submit("#!/bin/sh\ntrue\n")
     answer = b'{"commands": [{"command": "drain", "reason": "power cut at noon"}]}'
     world.server.fault = lambda method, path: answer if path.endswith("/heartbeat") else PASS
-    beats = world.server.count("POST", "/heartbeat")
-    wait_until(lambda: world.server.count("POST", "/heartbeat") > beats + 1, "it is told")
+    heartbeats = world.server.count("POST", "/heartbeat")
+    wait_until(lambda: world.server.count("POST", "/heartbeat") > heartbeats + 1, "it is told")
 
     (world.directory / "go").touch()
 

@@ -6,27 +6,29 @@ import pytest
 
 from wms.pilots.agent.control import Control
 from wms.pilots.agent.session.lifetime_rules import lifetime, pilot_shutdown
-from wms.pilots.agent.session.pilot_config import Settings
-from wms.pilots.agent.session.pilot_lifetime import LAST_WORDS_S, Life
+from wms.pilots.agent.session.pilot_config import LifetimeSettings
+from wms.pilots.agent.session.pilot_lifetime import FINAL_REPORTS_S, PilotLifetime
 
 HOUR_S = 3600
 
 
 def life(
     elapsed_s: float = 0, *, lifetime_s: float = HOUR_S, draw: int = 0, **settings: float
-) -> Life:
-    return Life(
+) -> PilotLifetime:
+    return PilotLifetime(
         Control(clock=lambda: 5000 + elapsed_s),
         started=5000.0,
         lifetime_s=lifetime_s,
         idle_limit_s=30.0,
-        settings=Settings(**settings),
+        settings=LifetimeSettings(**settings),
         random100=lambda: draw,
     )
 
 
-def judged(life: Life, **now: float) -> tuple[bool, list[str | None], bool]:
-    found = life.judge(**({"idle_s": 0.0, "job_starts": 0, "running": 0, "draining": False} | now))
+def judged(life: PilotLifetime, **now: float) -> tuple[bool, list[str | None], bool]:
+    found = life.shutdown_decision(
+        **({"idle_s": 0.0, "job_starts": 0, "running": 0, "draining": False} | now)
+    )
     return found.shutdown, found.reasons, found.accepts_jobs
 
 
@@ -65,22 +67,22 @@ def test_jobs_that_run_keep_a_pilot_alive_up_to_its_end() -> None:
 def test_after_its_end_the_pilot_has_time_for_last_words_and_is_told_to_go_then() -> None:
     later_s = [10.0]
     control = Control(clock=lambda: later_s[0])
-    own = Life(
+    own = PilotLifetime(
         control,
         started=0.0,
         lifetime_s=10,
         idle_limit_s=1,
-        settings=Settings(),
+        settings=LifetimeSettings(),
         random100=lambda: 0,
     )
 
     own.watch()
-    control.bell.wait(0.2)
+    control.waker.wait(0.2)
     assert not control.is_terminated
-    later_s[0] += LAST_WORDS_S
-    control.kill((0, 0))  # no attempt of its own: it only rings the bells
+    later_s[0] += FINAL_REPORTS_S
+    control.kill((0, 0))  # no attempt of its own: it only rings the wakers
     while not control.is_terminated:
-        control.bell.wait(1.0)
+        control.waker.wait(1.0)
 
     assert own.is_over
     assert not control.is_preempted

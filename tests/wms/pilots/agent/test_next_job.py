@@ -12,8 +12,8 @@ from tests.wms.pilots.agent.faulty_proxy import HANG_UP, LOSE_ANSWER, PASS
 from tests.wms.pilots.agent.fencing import payload_accounts
 from wms.jobs.models import Attempt, Job
 from wms.pilots.agent.control import Control
-from wms.pilots.agent.fence.accounts import Account, Accounts, folder_of_locks
-from wms.pilots.agent.fence.base import NoPlace
+from wms.pilots.agent.fence.accounts import AccountPool, PayloadAccount, folder_of_locks
+from wms.pilots.agent.fence.base import NoFreeAccount
 from wms.pilots.protocol.waiting_room import ROOM
 from wms.sites.models import Queue
 
@@ -145,15 +145,15 @@ def test_a_pilot_waits_for_accounts_that_other_pilots_of_its_node_use(
     assert world.wait_for_state(job, "done").attempt_number == 1
 
 
-def all_accounts() -> list[Account]:
+def all_accounts() -> list[PayloadAccount]:
     """Hold all accounts, as other pilots would; one that is in use at the moment, later."""
-    accounts = Accounts(["pilotage1", "pilotage2"], folder_of_locks())
-    held: list[Account] = []
+    accounts = AccountPool(["pilotage1", "pilotage2"], folder_of_locks())
+    held: list[PayloadAccount] = []
 
     def have_all() -> bool:
         try:
-            held.append(accounts.hold())
-        except NoPlace:
+            held.append(accounts.acquire())
+        except NoFreeAccount:
             return len(held) == 2
         return False
 

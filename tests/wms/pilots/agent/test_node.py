@@ -43,21 +43,21 @@ def test_what_jobs_hold_is_not_free() -> None:
 
 def test_every_attempt_at_hand_has_a_bell_and_hears_of_every_wish() -> None:
     control = Control()
-    bells = [control.hold((1, 1)), control.hold((2, 1))]
-    assert control.held() == [(1, 1), (2, 1)]
+    wakers = [control.add_attempt((1, 1)), control.add_attempt((2, 1))]
+    assert control.attempts() == [(1, 1), (2, 1)]
 
     control.kill((1, 1))
 
-    for bell in (*bells, control.bell):
+    for waker in (*wakers, control.waker):
         # Without a ring it would wait for ever.
-        bell.wait(None)
+        waker.wait(None)
 
 
 def test_the_main_thread_is_told_when_an_attempt_is_over() -> None:
     control = Control()
-    control.hold((1, 1))
+    control.add_attempt((1, 1))
 
-    control.release((1, 1))
+    control.remove_attempt((1, 1))
 
-    control.bell.wait(None)
-    assert control.held() == []
+    control.waker.wait(None)
+    assert control.attempts() == []

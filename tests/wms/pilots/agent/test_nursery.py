@@ -12,27 +12,27 @@ from pathlib import Path
 import pytest
 
 from wms.pilots.agent.payload import fork_server
-from wms.pilots.agent.payload.fork_server import Keeper, Nursery
+from wms.pilots.agent.payload.fork_server import ForkServer, Supervisor
 from wms.pilots.agent.supervisor import main
 
 pytestmark = pytest.mark.process
 
 
 @pytest.fixture
-def here() -> Iterator[Nursery]:
-    here = Nursery()
-    end(here.keeper([]))
+def here() -> Iterator[ForkServer]:
+    here = ForkServer()
+    end(here.supervisor([]))
     yield here
-    here._bury()
+    here._discard()
 
 
-def end(keeper: Keeper) -> None:
-    keeper.orders.close()
-    assert keeper.answers.read() == b""
-    keeper.answers.close()
+def end(supervisor: Supervisor) -> None:
+    supervisor.orders.close()
+    assert supervisor.answers.read() == b""
+    supervisor.answers.close()
 
 
-def process_of(here: Nursery) -> int:
+def process_of(here: ForkServer) -> int:
     assert here._process is not None
     return here._process.pid
 
@@ -45,42 +45,44 @@ def test_a_process_that_somebody_has_stopped_is_replaced(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(fork_server, "ANSWERS_WITHIN_S", 5.0)
-    here = Nursery()
-    end(here.keeper([]))
+    here = ForkServer()
+    end(here.supervisor([]))
     stopped = process_of(here)
     os.kill(stopped, signal.SIGSTOP)
 
-    end(here.keeper([]))
+    end(here.supervisor([]))
 
     assert process_of(here) != stopped
-    here._bury()
+    here._discard()
 
 
-def test_without_room_for_descriptors_no_keeper_begins(here: Nursery) -> None:
+def test_without_room_for_descriptors_no_keeper_begins(here: ForkServer) -> None:
     resource.prlimit(process_of(here), resource.RLIMIT_NOFILE, (5, 5))
     before = descriptors_of(os.getpid())
 
     with pytest.raises(OSError, match=os.strerror(errno.EMFILE)):
-        here.keeper([1])
+        here.supervisor([1])
 
     assert descriptors_of(os.getpid()) == before
 
 
-def test_no_descriptor_is_left_open_by_many_keepers_and_those_that_were_lost(here: Nursery) -> None:
+def test_no_descriptor_is_left_open_by_many_keepers_and_those_that_were_lost(
+    here: ForkServer,
+) -> None:
     ours, theirs = descriptors_of(os.getpid()), descriptors_of(process_of(here))
 
     for _ in range(20):
-        end(here.keeper([1, 2]))
+        end(here.supervisor([1, 2]))
     assert descriptors_of(process_of(here)) == theirs
 
     os.kill(process_of(here), signal.SIGKILL)
-    end(here.keeper([1, 2]))
+    end(here.supervisor([1, 2]))
     assert (descriptors_of(os.getpid()), descriptors_of(process_of(here))) == (ours, theirs)
 
 
-def keeping(wake_up: int = 0) -> main._Keeping:
+def keeping(wake_up: int = 0) -> main._Supervision:
     order = {"signal_argv": ["/bin/true"], "environment": {}}
-    return main._Keeping(order, None, 0, wake_up)  # type: ignore[arg-type]
+    return main._Supervision(order, None, 0, wake_up)  # type: ignore[arg-type]
 
 
 def test_a_keeper_goes_on_where_no_process_can_be_started(monkeypatch: pytest.MonkeyPatch) -> None:

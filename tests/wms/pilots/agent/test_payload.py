@@ -14,7 +14,7 @@ import pytest
 
 from wms.pilots.agent.control import Control
 from wms.pilots.agent.fence.base import Fence
-from wms.pilots.agent.files.job_directories import Room
+from wms.pilots.agent.files.job_directories import JobDirectories
 from wms.pilots.agent.payload.execution import Outcome, run_payload
 from wms.pilots.agent.payload.meter import Meter
 from wms.pilots.agent.resources.limits import Limits
@@ -35,9 +35,9 @@ def run(
     """Run a script without a fence, in the folder `sandbox` of the directory."""
     control = control or Control()
     bounds = Limits(**{"wall_s": 60.0, **limits})
-    room = Room(directory)
-    room.make()
-    enclosure = Fence().enclose(room)
+    directories = JobDirectories(directory)
+    directories.make()
+    enclosure = Fence().enclose(directories)
     return run_payload(
         enclosure.plan(["/bin/sh", "-c", script], {"PATH": "/usr/bin:/bin"}, bounds),
         stdout=directory / "stdout",
@@ -46,7 +46,7 @@ def run(
         meter=Meter(enclosure, [directory / "stdout", directory / "stderr"], bounds),
         attempt=ATTEMPT,
         control=control,
-        bell=control.hold(ATTEMPT),
+        waker=control.add_attempt(ATTEMPT),
         cgroup=cgroup,
     )
 

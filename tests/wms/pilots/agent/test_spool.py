@@ -13,7 +13,7 @@ import pytest
 
 from portal.pilot_api.bodies import MAX_BODY_BYTES
 from tests.wms.pilots.agent.conftest import wait_until
-from wms.pilots.agent.control import Bell, Control
+from wms.pilots.agent.control import Control, Waker
 from wms.pilots.agent.server.client import (
     BadAnswer,
     Client,
@@ -23,7 +23,7 @@ from wms.pilots.agent.server.client import (
     Unavailable,
 )
 from wms.pilots.agent.server.report_delivery import Upload, bounded_names
-from wms.pilots.agent.server.report_spool import Spool
+from wms.pilots.agent.server.report_spool import ReportSpool
 
 MINUTE_S = 60.0
 
@@ -39,7 +39,7 @@ class VirtualTime:
         return self.now
 
 
-class PassingBell(Bell):
+class PassingWaker(Waker):
     """Where others wait, this lets the time pass."""
 
     def __init__(self, time: VirtualTime) -> None:
@@ -90,11 +90,11 @@ class Surroundings:
         self.server = Server(lambda: self.time.now < self.back_at)
         self.control = Control(clock=self.time)
         self.directory = directory / "spool"
-        self.spool = Spool(
+        self.spool = ReportSpool(
             self.directory,
             client=self.server,
             control=self.control,
-            bell=PassingBell(self.time),
+            waker=PassingWaker(self.time),
         )
 
     def stay_away(self, seconds: float) -> None:
@@ -285,13 +285,13 @@ def test_files_that_find_no_room_are_sent_from_where_they_were(
 def test_a_heartbeat_that_arrives_ends_the_pause(tmp_path: Path) -> None:
     is_away = [True]
     server = Server(lambda: is_away[0])
-    spool = Spool(tmp_path / "spool", client=server, control=Control())
+    spool = ReportSpool(tmp_path / "spool", client=server, control=Control())
     spool.put(report(1), {})
     spool.start()
     wait_until(lambda: server.tries > 6, "the pauses have grown to seconds")
 
     is_away[0] = False
-    spool.hurry()
+    spool.retry_now()
 
     wait_until(lambda: server.got, "it is sent", limit_s=2)
     spool.stop()
@@ -299,7 +299,7 @@ def test_a_heartbeat_that_arrives_ends_the_pause(tmp_path: Path) -> None:
 
 def test_a_pilot_that_has_to_go_does_not_wait_for_long(here: Surroundings) -> None:
     control = Control()
-    spool = Spool(here.directory, client=Server(lambda: True), control=control)
+    spool = ReportSpool(here.directory, client=Server(lambda: True), control=control)
     spool.put(report(1), {})
     spool.start()
 

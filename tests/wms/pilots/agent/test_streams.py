@@ -19,7 +19,7 @@ from wms.jobs.output.streams import stream_text
 from wms.pilots.agent.control import Control
 from wms.pilots.agent.server import stream_upload
 from wms.pilots.agent.server.client import Client
-from wms.pilots.agent.server.stream_upload import Streamer
+from wms.pilots.agent.server.stream_upload import StreamUploader
 
 
 class Keeper(ThreadingHTTPServer):
@@ -88,20 +88,20 @@ def keeper() -> Iterator[Keeper]:
 
 @pytest.fixture
 def clock() -> list[float]:
-    """The time of the streamer, which stands still."""
+    """The time of the stream_uploader, which stands still."""
     return [0.0]
 
 
 @pytest.fixture
-def streamer(keeper: Keeper, tmp_path: Path, clock: list[float]) -> Iterator[Streamer]:
+def stream_uploader(keeper: Keeper, tmp_path: Path, clock: list[float]) -> Iterator[StreamUploader]:
     files = {name: tmp_path / name for name in ("stdout", "stderr")}
     for file in files.values():
         file.touch()
     client = Client(f"http://127.0.0.1:{keeper.server_port}", "pilot", "token", Control())
-    streamer = Streamer(client, "jobs/7/1", files, clock=lambda: clock[0])
-    streamer.start()
-    yield streamer
-    streamer.stop()
+    stream_uploader = StreamUploader(client, "jobs/7/1", files, clock=lambda: clock[0])
+    stream_uploader.start()
+    yield stream_uploader
+    stream_uploader.stop()
 
 
 def add(file: Path, content: bytes) -> None:
@@ -109,11 +109,13 @@ def add(file: Path, content: bytes) -> None:
         opened.write(content)
 
 
-def test_what_is_added_arrives_in_order(keeper: Keeper, streamer: Streamer, tmp_path: Path) -> None:
+def test_what_is_added_arrives_in_order(
+    keeper: Keeper, stream_uploader: StreamUploader, tmp_path: Path
+) -> None:
     for number in range(3):
         add(tmp_path / "stdout", b"line %d\n" % number)
         add(tmp_path / "stderr", b"fault %d\n" % number)
-        streamer.hurry()
+        stream_uploader.send_now()
         wait_until(
             lambda n=number: keeper.kept.get("stderr", b"").endswith(b"fault %d\n" % n), "it came"
         )
@@ -122,10 +124,10 @@ def test_what_is_added_arrives_in_order(keeper: Keeper, streamer: Streamer, tmp_
 
 
 def test_after_a_fault_it_goes_on_where_the_server_is(
-    keeper: Keeper, streamer: Streamer, tmp_path: Path
+    keeper: Keeper, stream_uploader: StreamUploader, tmp_path: Path
 ) -> None:
     add(tmp_path / "stdout", b"first ")
-    streamer.hurry()
+    stream_uploader.send_now()
     wait_until(lambda: keeper.kept.get("stdout"), "the first piece came")
     # The server was set back, and is away for a moment.
     keeper.kept["stdout"] = b"fi"
@@ -133,7 +135,7 @@ def test_after_a_fault_it_goes_on_where_the_server_is(
     add(tmp_path / "stdout", b"second")
 
     def has_all() -> bool:
-        streamer.hurry()
+        stream_uploader.send_now()
         return keeper.kept["stdout"] == b"first second"
 
     wait_until(has_all, "all of it came")
@@ -143,13 +145,13 @@ def numbered(first: int, last: int) -> bytes:
     return b"".join(b"line %d\n" % number for number in range(first, last))
 
 
-def has_come(keeper: Keeper, streamer: Streamer, size: int) -> bool:
-    streamer.hurry()
+def has_come(keeper: Keeper, stream_uploader: StreamUploader, size: int) -> bool:
+    stream_uploader.send_now()
     return len(keeper.kept.get("stdout", b"")) == size
 
 
 def test_a_payload_is_followed_however_long_it_prints(
-    keeper: Keeper, streamer: Streamer, tmp_path: Path, clock: list[float]
+    keeper: Keeper, stream_uploader: StreamUploader, tmp_path: Path, clock: list[float]
 ) -> None:
     printed = bytearray()
     for part in range(6):
@@ -159,7 +161,7 @@ def test_a_payload_is_followed_however_long_it_prints(
         # An answer is lost: a piece is sent again that is there already.
         keeper.late_faults = [503] * (part % 2)
         size = len(printed)
-        wait_until(lambda n=size: has_come(keeper, streamer, n), "all that was printed")
+        wait_until(lambda n=size: has_come(keeper, stream_uploader, n), "all that was printed")
         clock[0] += len(more) / stream_upload.RATE_BYTES_S + 10
 
     assert len(printed) > 10 * 2**20
@@ -169,11 +171,11 @@ def test_a_payload_is_followed_however_long_it_prints(
 
 
 def test_what_is_printed_too_fast_is_left_out_and_the_end_is_sent(
-    keeper: Keeper, streamer: Streamer, tmp_path: Path, clock: list[float]
+    keeper: Keeper, stream_uploader: StreamUploader, tmp_path: Path, clock: list[float]
 ) -> None:
     printed = numbered(0, 900_000)
     add(tmp_path / "stdout", printed)
-    wait_until(lambda: has_come(keeper, streamer, len(printed)), "the end of the first part")
+    wait_until(lambda: has_come(keeper, stream_uploader, len(printed)), "the end of the first part")
     [(start, end)] = keeper.gaps
 
     assert start == 0
@@ -185,27 +187,31 @@ def test_what_is_printed_too_fast_is_left_out_and_the_end_is_sent(
     assert printed[end - 1 : end] == b"\n"
     assert keeper.kept["stdout"][end:] == printed[end:]
 
-    # Nothing more may be sent until time has passed; the other stream has its own allowance.
+    # Nothing more may be sent until time has passed; the other stream has its own bucket.
     more = numbered(0, 100_000)
     add(tmp_path / "stdout", more)
     add(tmp_path / "stderr", b"fault\n")
-    wait_until(lambda: has_come(keeper, streamer, len(printed)) and "stderr" in keeper.kept, "it")
+    wait_until(
+        lambda: has_come(keeper, stream_uploader, len(printed)) and "stderr" in keeper.kept, "it"
+    )
     printed += more
     clock[0] += 10
-    wait_until(lambda: has_come(keeper, streamer, len(printed)), "the end of the second part")
+    wait_until(
+        lambda: has_come(keeper, stream_uploader, len(printed)), "the end of the second part"
+    )
     start, end = keeper.gaps[1]
     assert len(printed) - end <= 10 * stream_upload.RATE_BYTES_S + 20
     assert keeper.kept["stdout"][end:] == printed[end:]
 
 
 def test_nothing_is_doubled_or_displaced_when_the_answer_is_lost(
-    keeper: Keeper, streamer: Streamer, tmp_path: Path
+    keeper: Keeper, stream_uploader: StreamUploader, tmp_path: Path
 ) -> None:
     keeper.late_faults = [503]
     printed = numbered(0, 900_000)
     add(tmp_path / "stdout", printed)
 
-    wait_until(lambda: has_come(keeper, streamer, len(printed)), "the end")
+    wait_until(lambda: has_come(keeper, stream_uploader, len(printed)), "the end")
 
     expected = bytearray(printed)
     for start, end in keeper.gaps:
@@ -245,11 +251,11 @@ def test_a_job_that_prints_much_is_followed_to_its_end_and_is_whole_then(world: 
 
 
 def test_a_stream_that_the_server_refuses_is_sent_no_more(
-    keeper: Keeper, streamer: Streamer, tmp_path: Path
+    keeper: Keeper, stream_uploader: StreamUploader, tmp_path: Path
 ) -> None:
     keeper.faults = [403]
     add(tmp_path / "stdout", b"x")
-    streamer.hurry()
+    stream_uploader.send_now()
 
-    wait_until(lambda: not streamer._thread.is_alive(), "it gave up")
+    wait_until(lambda: not stream_uploader._thread.is_alive(), "it gave up")
     assert keeper.kept == {}

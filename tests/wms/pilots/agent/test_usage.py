@@ -13,15 +13,15 @@ import pytest
 
 from tests.wms.pilots.agent.test_payload import run
 from wms.pilots.agent.files import sandbox
-from wms.pilots.agent.files.disk_usage import Found, Survey, entries_below
+from wms.pilots.agent.files.disk_usage import DiskUsage, DiskUsageCounter, entries_below
 from wms.pilots.agent.resources.cgroups import Cgroups, own_group
 from wms.pilots.agent.resources.limits import Limits
 
 PYTHON = sys.executable
 
 
-def counted(folder: Path) -> Found:
-    return Survey(lambda: entries_below([folder]), None).look(time.monotonic, 60.0)
+def counted(folder: Path) -> DiskUsage:
+    return DiskUsageCounter(lambda: entries_below([folder]), None).count(time.monotonic, 60.0)
 
 
 @pytest.mark.process
@@ -88,7 +88,7 @@ def test_what_is_read_and_written_is_told(tmp_path: Path) -> None:
 
     assert outcome.written_mb > 7
     assert outcome.usage.disk_mb > 7
-    assert set(outcome.usage_told()) == {
+    assert set(outcome.usage_json()) == {
         *("wall_s", "cpu_s", "memory_mb", "disk_mb", "files", "processes", "read_mb", "written_mb"),
     }
 
@@ -134,7 +134,7 @@ def test_files_over_their_limit_end_a_payload(tmp_path: Path) -> None:
 
     assert outcome.reason == "files over its limit: 201 of 200"
     assert outcome.stopped_by == "watchdog"
-    assert outcome.usage_told()["files"] >= 201
+    assert outcome.usage_json()["files"] >= 201
 
 
 @pytest.mark.process
@@ -159,11 +159,11 @@ def test_a_look_counts_no_longer_than_its_time_and_the_next_one_goes_on(tmp_path
     for number in range(1000):
         (tmp_path / str(number)).touch()
     now = itertools.count()
-    survey = Survey(lambda: entries_below([tmp_path]), None)
+    survey = DiskUsageCounter(lambda: entries_below([tmp_path]), None)
 
-    seen = [survey.look(lambda: next(now), 0.5)]
+    seen = [survey.count(lambda: next(now), 0.5)]
     while not survey.is_whole:
-        seen.append(survey.look(lambda: next(now), 0.5))
+        seen.append(survey.count(lambda: next(now), 0.5))
 
     assert [each.files for each in seen] == [256, 512, 768, 1000]
 
@@ -171,7 +171,7 @@ def test_a_look_counts_no_longer_than_its_time_and_the_next_one_goes_on(tmp_path
 def test_a_count_stops_beyond_the_limit_however_much_there_is() -> None:
     endless = itertools.repeat(1)
 
-    found = Survey(lambda: endless, 50).look(time.monotonic, 60.0)
+    found = DiskUsageCounter(lambda: endless, 50).count(time.monotonic, 60.0)
 
     assert found.files == 51
 
@@ -179,10 +179,10 @@ def test_a_count_stops_beyond_the_limit_however_much_there_is() -> None:
 def test_an_unfinished_count_tells_no_less_than_the_last_whole_one() -> None:
     counts = iter([[2**20] * 600, [2**20] * 600])
     now = itertools.count()
-    survey = Survey(lambda: iter(next(counts)), None)
-    assert survey.look(lambda: 0.0).files == 600
+    survey = DiskUsageCounter(lambda: iter(next(counts)), None)
+    assert survey.count(lambda: 0.0).files == 600
 
-    found = survey.look(lambda: next(now), 0.5)
+    found = survey.count(lambda: next(now), 0.5)
 
     assert (found.files, found.mb) == (600, 600.0)
 

@@ -203,8 +203,8 @@ def test_an_unfit_node_keeps_its_slot_and_takes_no_job(world: World) -> None:
     agent = start(world, check("own", BAD), scripts=(BAD,))
 
     wait_until(lambda: "the slot is kept for" in agent.log, "it says so")
-    beats = world.server.count("POST", "/heartbeat")
-    wait_until(lambda: world.server.count("POST", "/heartbeat") > beats + 1, "it still beats")
+    heartbeats = world.server.count("POST", "/heartbeat")
+    wait_until(lambda: world.server.count("POST", "/heartbeat") > heartbeats + 1, "it still beats")
     agent.pilot.refresh_from_db()
     assert agent.pilot.state == "running"
     assert agent.pilot.is_draining

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from wms.pilots.agent.payload.meter import next_look_s
+from wms.pilots.agent.payload.meter import next_measurement_s
 from wms.pilots.agent.resources.limits import Limits
 from wms.pilots.agent.resources.usage import Usage
 from wms.pilots.agent.resources.watchdog import Watchdog
@@ -100,10 +100,10 @@ def test_limits_that_are_no_numbers_are_passed_over() -> None:
 
 
 def test_looks_are_close_at_first_and_never_take_much_of_the_time() -> None:
-    assert next_look_s(0.0, 0.001) == 0.1
-    assert next_look_s(4.0, 0.001) == 1.0
-    assert next_look_s(1000.0, 0.001) == 2.0
-    assert next_look_s(0.1, 0.03) == 1.5
+    assert next_measurement_s(0.0, 0.001) == 0.1
+    assert next_measurement_s(4.0, 0.001) == 1.0
+    assert next_measurement_s(1000.0, 0.001) == 2.0
+    assert next_measurement_s(0.1, 0.03) == 1.5
 
 
 def test_the_portal_knows_all_limits() -> None:

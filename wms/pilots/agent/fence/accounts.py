@@ -1,4 +1,4 @@
-"""Accounts for payloads, of which one job at a time uses one, over all pilots of a node.
+"""Pool of accounts for payloads, shared by all pilots of a node; one job at a time uses each.
 
 The lock of an account is a file, in a folder that no payload can enter: root's, which all pilots of
 the node share, or one of the pilot's own account. It is held by whoever has it open, and so goes
@@ -14,7 +14,7 @@ import stat
 from collections.abc import Sequence
 from pathlib import Path
 
-from .base import FenceFails, NoPlace, Place
+from .base import FenceUnusable, NoFreeAccount, Reservation
 
 #: What root makes, for pilots of several accounts.
 SHARED = Path("/run/pilotage")
@@ -23,8 +23,8 @@ _OF_OTHERS = stat.S_IRWXO
 _OF_GROUP = stat.S_IRWXG
 
 
-class Account(Place):
-    """One account, as long as its lock is held."""
+class PayloadAccount(Reservation):
+    """One account for payloads, as long as its lock is held."""
 
     def __init__(self, name: str, lock: int) -> None:
         self.name = name
@@ -32,7 +32,7 @@ class Account(Place):
 
     @property
     def lock(self) -> int:
-        """The descriptor that holds it."""
+        """Descriptor that holds the lock."""
         assert self._lock is not None
         return self._lock
 
@@ -42,24 +42,24 @@ class Account(Place):
             self._lock = None
 
 
-class Accounts:
-    """The accounts of these names."""
+class AccountPool:
+    """Accounts of these names, locked by files in a folder."""
 
     def __init__(self, names: Sequence[str], folder: Path) -> None:
         self._names = tuple(names)
         self._folder = folder
 
-    def hold(self) -> Account:
-        """Take one. Raises `NoPlace`, or OSError where the folder is gone."""
+    def acquire(self) -> PayloadAccount:
+        """Take one. Raises `NoFreeAccount`, or OSError where the folder is gone."""
         for name in self._names:
             lock = _locked(self._folder / name)
             if lock is not None:
-                return Account(name, lock)
-        raise NoPlace(f"all {len(self._names)} accounts for payloads are in use on this node")
+                return PayloadAccount(name, lock)
+        raise NoFreeAccount(f"all {len(self._names)} accounts for payloads are in use on this node")
 
 
 def folder_of_locks(shared: Path = SHARED) -> Path:
-    """The folder that all pilots which may use the same accounts agree on. Raises FenceFails."""
+    """Folder of locks that all pilots with the same accounts agree on. Raises FenceUnusable."""
     if os.path.lexists(shared):
         return _closed(shared, uid=0, others=_OF_OTHERS)
     own = Path(_OWN.format(uid=os.geteuid()))
@@ -69,26 +69,26 @@ def folder_of_locks(shared: Path = SHARED) -> Path:
         # Another pilot was first; or somebody who is none.
         pass
     except OSError as error:
-        raise FenceFails(f"{own} cannot be made: {error.strerror}") from error
+        raise FenceUnusable(f"{own} cannot be made: {error.strerror}") from error
     return _closed(own, uid=os.geteuid(), others=_OF_OTHERS | _OF_GROUP)
 
 
 def _closed(folder: Path, *, uid: int, others: int) -> Path:
-    """Return a folder that is this account's and closed to those others. Raises FenceFails."""
+    """Check that a folder is this account's and closed to others. Raises FenceUnusable."""
     status = folder.lstat()
     if not stat.S_ISDIR(status.st_mode) or status.st_uid != uid or status.st_mode & others:
-        raise FenceFails(
+        raise FenceUnusable(
             f"{folder}, where accounts for payloads are locked, is not a folder of "
             f"{'root' if uid == 0 else 'the pilot'} that is closed to others"
         )
     if not os.access(folder, os.W_OK | os.X_OK):
         problem = f"{folder}, where accounts for payloads are locked, is closed to the pilot"
-        raise FenceFails(problem)
+        raise FenceUnusable(problem)
     return folder
 
 
 def _locked(file: Path) -> int | None:
-    """Hold a file; nothing if somebody else does."""
+    """Lock a file and return its descriptor; None if another process holds it."""
     try:
         lock = os.open(file, os.O_RDONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
     except PermissionError:

@@ -1,7 +1,7 @@
-"""What keeps a payload from the pilot, from the rest of the node and from other payloads.
+"""Fence, enclosure and launch plan: the interfaces of all fences, and the enclosure without one.
 
-A `Fence` is chosen once for a pilot; it makes an `Enclosure` for each job. The enclosure says how
-things are called inside, and which program has to be started so that the payload runs there.
+A `Fence` is chosen once for a pilot; it makes an `Enclosure` for each job. The enclosure has the
+paths that a payload sees, and the `LaunchPlan` of the program that starts the payload inside.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 
 from ..files import sandbox
 from ..files.disk_usage import Entries, entries_below
-from ..files.job_directories import Room
+from ..files.job_directories import JobDirectories
 from ..inline_program import program_of
 from ..resources.limits import Limits
 from ..supervisor import network_guard
@@ -26,17 +26,17 @@ from .network import OPEN, Network
 log = logging.getLogger("pilot")
 
 
-class FenceFails(Exception):
+class FenceUnusable(Exception):
     """This fence cannot be used on this node; the text says why."""
 
 
-class NoPlace(OSError):
+class NoFreeAccount(OSError):
     """All accounts for payloads are in use."""
 
 
 @dataclass(frozen=True)
-class Gate:
-    """What a process does before it becomes a program of the payload's (see `gate`)."""
+class Confinement:
+    """Confinement of a process before it becomes a payload (see `supervisor.confinement`)."""
 
     has_own_keys: bool = True
     has_own_network: bool = False
@@ -51,14 +51,15 @@ class Gate:
 
 
 @dataclass(frozen=True)
-class Plan:
-    """The first program of a payload. In `argv`, names of `files` stand for descriptors of them.
+class LaunchPlan:
+    """Launch of a payload's first program; in `argv`, names of `files` stand for their descriptors.
 
-    It is started through `gate`. With `inner` it is a fence that starts the program of that gate
-    (see `gate_words`), and `stdin` is for what comes after. `guard` is its way, `uid` the payload's
-    account where the keeper's is root's, `portal` what a relay leads to. `helpers` are the levels
-    of processes that belong to the fence; `signal_argv` is what signals the payload where the pilot
-    itself may not, with `@SIGNAL@` for the signal's name.
+    It is started confined by `confinement`. With `inner_confinement` it is a fence that starts the
+    program of that confinement (see `confinement_command`), and `stdin` is for what comes after.
+    `guard` is the method of the network guard, `uid` the payload's account where the supervisor's
+    is root's, `portal` what a relay leads to. `helpers` are the levels of processes that belong to
+    the fence; `signal_argv` is what signals the payload where the pilot itself may not, with
+    `@SIGNAL@` for the signal's name.
     """
 
     argv: Sequence[str]
@@ -66,9 +67,9 @@ class Plan:
     directory: str
     stdin: str | None = None
     files: Mapping[str, bytes] = field(default_factory=dict)
-    gate: Gate | None = None
+    confinement: Confinement | None = None
     guard: str = ""
-    inner: Gate | None = None
+    inner_confinement: Confinement | None = None
     uid: int | None = None
     portal: tuple[str, int] | None = None
     helpers: int = 0
@@ -80,126 +81,132 @@ class Plan:
 
 
 class Enclosure:
-    """The place of one job without any fence: under the pilot's account, with all that it sees."""
+    """Enclosure of one job without any fence: under the pilot's account, with all that it sees."""
 
     name = "none"
 
-    def __init__(self, room: Room, network: Network | None = None) -> None:
-        self.room = room
+    def __init__(self, directories: JobDirectories, network: Network | None = None) -> None:
+        self.directories = directories
         self.network = network or Network()
         #: A folder on the disk where the payload writes.
-        self.disk = room.home
+        self.disk = directories.home
 
     @property
     def home(self) -> str:
-        """The working directory, as the payload calls it."""
-        return str(self.room.sandbox)
+        """Working directory, as the payload sees it."""
+        return str(self.directories.sandbox)
 
     @property
     def tmp(self) -> str:
-        """The folder for files of the moment, as the payload calls it."""
-        return str(self.room.tmp)
+        """Directory for temporary files, as the payload sees it."""
+        return str(self.directories.tmp)
 
     @property
     def attributes_file(self) -> str:
-        """The file for attributes, as the payload calls it."""
-        return str(self.room.attributes_file)
+        """File for attributes, as the payload sees it."""
+        return str(self.directories.attributes_file)
 
     def executable(self, name: str) -> str:
-        """How the payload calls its executable; raises `BadPath` where it cannot exist."""
-        found = sandbox.locate_executable(self.room.sandbox, name)
+        """Path of the executable as the payload sees it; raises `BadPath` where it cannot exist."""
+        found = sandbox.locate_executable(self.directories.sandbox, name)
         if found == name:
             return name
-        return f"{self.home}/{os.path.relpath(found, os.path.realpath(self.room.sandbox))}"
+        return f"{self.home}/{os.path.relpath(found, os.path.realpath(self.directories.sandbox))}"
 
     def hides(self, path: str) -> bool:
         """Tell whether a file of the node cannot be seen inside."""
         return False
 
     def enter(self) -> None:
-        """Hand the folders over to the payload, with all that is in them now."""
+        """Hand the directories over to the payload, with all that is in them now."""
 
-    def plan(self, command: Sequence[str], environment: Mapping[str, str], limits: Limits) -> Plan:
-        """How to start `command`, with exactly this environment."""
-        return Plan(
+    def plan(
+        self, command: Sequence[str], environment: Mapping[str, str], limits: Limits
+    ) -> LaunchPlan:
+        """Launch plan of `command`, with exactly this environment."""
+        return LaunchPlan(
             argv=command,
             environment=environment,
-            directory=str(self.room.sandbox),
+            directory=str(self.directories.sandbox),
             limits=resource_limits(limits),
         )
 
     def entries(self) -> Entries:
-        """What its files take on disk, one after the other. Raises TooDeep."""
-        return entries_below(self.room.folders())
+        """Sizes of its files on disk, one after the other. Raises TooDeep."""
+        return entries_below(self.directories.folders())
 
     def leave(self, outputs: Sequence[str]) -> None:
-        """Take the folders back when nothing of the payload runs; these outputs are wanted."""
+        """Take the directories back when nothing of the payload runs, with these outputs."""
 
     def close(self) -> None:
         """Give back what was held for this job."""
 
 
-class Place:
-    """What is kept of a fence for one job: nothing, where it takes in any number."""
+class Reservation:
+    """Reservation of a fence for one job: empty, where the fence takes in any number."""
 
     def close(self) -> None:
-        """Let others have it; may be called again."""
+        """Release it; may be called again."""
 
 
 class Fence:
-    """No fence. It is also what the others are made after."""
+    """No fence, and the base class of all fences."""
 
     name = "none"
     #: Networks that its payloads can have. Nothing keeps one without a fence from the node's.
     networks: tuple[str, ...] = (OPEN,)
     #: Others on this node may have taken the last place at any moment.
-    has_few_places = False
+    needs_reservation = False
 
     def __init__(self, network: Network | None = None) -> None:
-        """Raises FenceFails, and OSError, where it cannot give payloads this network."""
-        self.network = (network or Network()).guarded(has_other_account=self.has_few_places)
+        """Raises FenceUnusable, and OSError, where it cannot give payloads this network."""
+        self.network = (network or Network()).guarded(has_other_account=self.needs_reservation)
         if self.network.name not in self.networks:
-            raise FenceFails(
+            raise FenceUnusable(
                 f"payloads cannot be given the network {self.network.name!r}: "
                 f"{self.name} leaves them in the node's"
             )
 
-    def place(self) -> Place:
-        """Keep a place for one job. Raises `NoPlace`."""
-        return Place()
+    def reserve(self) -> Reservation:
+        """Make a reservation for one job. Raises `NoFreeAccount`."""
+        return Reservation()
 
-    def enclose(self, room: Room, place: Place | None = None) -> Enclosure:
-        """Enclose one job, in the place that was kept for it. Raises OSError."""
-        return Enclosure(room, self.network)
+    def enclose(
+        self, directories: JobDirectories, reservation: Reservation | None = None
+    ) -> Enclosure:
+        """Enclose one job, under the reservation that was made for it. Raises OSError."""
+        return Enclosure(directories, self.network)
 
 
-def outer_gate(network: Network, addresses: Sequence[str]) -> Gate:
-    """What is done before a fence is set up, for a payload in this network. Raises OSError."""
+def outer_confinement(network: Network, addresses: Sequence[str]) -> Confinement:
+    """Confinement before a fence is set up, for a payload in this network. Raises OSError."""
     port = network.portal[1] if network.portal else 0
-    gate = Gate(has_own_network=network.is_own, listens_at=[(each, port) for each in addresses])
-    return replace(gate, **_watching(network.guard))
+    confinement = Confinement(
+        has_own_network=network.is_own, listens_at=[(each, port) for each in addresses]
+    )
+    return replace(confinement, **_watching(network.guard))
 
 
-def inner_gate(network: Network, denied: bytes) -> Gate:
-    """What is done behind a fence that is another's program. Raises OSError."""
-    gate = Gate(has_no_capabilities=True, denied=denied)
-    return replace(gate, **_watching(network.guard))
+def inner_confinement(network: Network, denied: bytes) -> Confinement:
+    """Confinement behind a fence that is another's program. Raises OSError."""
+    confinement = Confinement(has_no_capabilities=True, denied=denied)
+    return replace(confinement, **_watching(network.guard))
 
 
-def _watching(way: str) -> dict[str, Any]:
-    if not way:
+def _watching(method: str) -> dict[str, Any]:
+    if not method:
         return {}
-    watched = syscall_filter.watched(gives_sockets=way == network_guard.FILTERS)
-    return {"watched": watched, "may_connect": way != network_guard.CONNECTS}
+    watched = syscall_filter.watched(gives_sockets=method == network_guard.FILTERS)
+    return {"watched": watched, "may_connect": method != network_guard.CONNECTS}
 
 
-def gate_words(python: str) -> list[str]:
-    """The first program behind such a fence."""
+def confinement_command(python: str) -> list[str]:
+    """Command of the first program behind a fence that is another's program."""
     return [python, "-I", "-S", "-c", program_of("supervisor.confinement")]
 
 
-def filter_of_calls() -> bytes:
-    """What is denied to payloads behind a fence; nothing where no filter is known."""
+def denied_calls_filter() -> bytes:
+    """Filter of system calls denied behind a fence; empty where none is known for this machine."""
     try:
         return syscall_filter.denied()
     except syscall_filter.NoFilter as error:
@@ -208,7 +215,7 @@ def filter_of_calls() -> bytes:
 
 
 def resource_limits(limits: Limits, *, has_own_account: bool = False) -> dict[str, int]:
-    """What the kernel keeps each process to. Of numbers of processes it counts whole accounts."""
+    """Limits (rlimits) of each process. RLIMIT_NPROC counts the processes of a whole account."""
     found = {"RLIMIT_CORE": 0}
     if limits.disk_mb is not None:
         # Of a single file; stdout is one too. A little more, so that the watchdog tells the reason.
@@ -221,10 +228,10 @@ def resource_limits(limits: Limits, *, has_own_account: bool = False) -> dict[st
     return found
 
 
-def shell_lines(
+def shell_script(
     command: Sequence[str], environment: Mapping[str, str], directory: str, processes: float | None
 ) -> str:
-    """A script for /bin/sh that becomes `command` with this environment, in this directory.
+    """Script for /bin/sh that becomes `command` with this environment, in this directory.
 
     A variable whose name no shell knows is left out.
     """
@@ -240,7 +247,7 @@ def shell_lines(
     return "\n".join(lines) + "\n"
 
 
-def owned_by(folders: Sequence[Path], uid: int) -> None:
+def change_owner(folders: Sequence[Path], uid: int) -> None:
     """Give folders and all that is in them to an account; root can."""
     unseen = [os.fspath(each) for each in folders]
     while unseen:

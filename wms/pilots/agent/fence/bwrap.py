@@ -1,4 +1,4 @@
-"""A fence of bubblewrap: namespaces of its own, and a file system made of what it may see.
+"""Fence of bubblewrap: namespaces of its own, and a file system made of what the payload may see.
 
 Inside there are the system's folders, read-only, and the job's own. The processes of the payload
 see no others, and all die with the first of them, whatever they do. System calls are filtered.
@@ -10,20 +10,29 @@ import hashlib
 import os
 from collections.abc import Mapping, Sequence
 
-from ..files.job_directories import FILE_NAME, Room
+from ..files.job_directories import FILE_NAME, JobDirectories
 from ..resources.limits import Limits
 from .base import (
     Enclosure,
     Fence,
-    Place,
-    Plan,
-    filter_of_calls,
-    outer_gate,
-    owned_by,
+    LaunchPlan,
+    Reservation,
+    change_owner,
+    denied_calls_filter,
+    outer_confinement,
     resource_limits,
-    shell_lines,
+    shell_script,
 )
-from .host_view import HOME, PATH, TMP, TOLD, is_hidden, program, shared_words, system_words
+from .host_view import (
+    ATTRIBUTES_FOLDER,
+    HOME,
+    PATH,
+    TMP,
+    is_hidden,
+    program,
+    shared_words,
+    system_words,
+)
 from .network import NODE, NONE, OPEN, PORTAL, Network
 
 #: Numbers that no distribution gives to accounts, for payloads of root's pilots.
@@ -35,7 +44,7 @@ _GPU_DEVICES = ("/dev/nvidia", "/dev/dri", "/dev/kfd")
 
 
 class BwrapFence(Fence):
-    """Behind bubblewrap; root's payloads besides under an account of who submitted them."""
+    """Fence of bubblewrap; root's payloads run under an account of who submitted them as well."""
 
     name = "bwrap"
     networks = (NODE, OPEN, PORTAL, NONE)
@@ -43,35 +52,40 @@ class BwrapFence(Fence):
     def __init__(self, network: Network | None = None) -> None:
         super().__init__(network)
         self._program = program("bwrap")
-        self._denied = filter_of_calls()
+        self._denied = denied_calls_filter()
         self._setpriv = ""
         if os.geteuid() == 0:
             self._setpriv = program("setpriv")
 
-    def enclose(self, room: Room, place: Place | None = None) -> Enclosure:
-        return _Bwrapped(room, self.network, [self._program, self._setpriv], self._denied)
+    def enclose(
+        self, directories: JobDirectories, reservation: Reservation | None = None
+    ) -> Enclosure:
+        return _BwrapEnclosure(
+            directories, self.network, [self._program, self._setpriv], self._denied
+        )
 
 
 def account_of(owner: str) -> int:
-    """The account of an owner's payloads: the same on every node, so that they can work on the
-    same files in folders that the node shares.
+    """Account of an owner's payloads: the same on every node.
+
+    So they can work on the same files in folders that the node shares.
     """
     digest = hashlib.sha256(owner.encode(errors="replace")).digest()
     return ACCOUNTS[int.from_bytes(digest[:8], "big") % len(ACCOUNTS)]
 
 
-class _Bwrapped(Enclosure):
+class _BwrapEnclosure(Enclosure):
     """One job behind bubblewrap."""
 
     name = "bwrap"
 
     def __init__(
-        self, room: Room, network: Network, programs: Sequence[str], denied: bytes
+        self, directories: JobDirectories, network: Network, programs: Sequence[str], denied: bytes
     ) -> None:
-        super().__init__(room, network)
+        super().__init__(directories, network)
         self._program, self._setpriv = programs
         self._denied = denied
-        self._uid = account_of(room.owner) if self._setpriv else None
+        self._uid = account_of(directories.owner) if self._setpriv else None
 
     @property
     def home(self) -> str:
@@ -83,16 +97,18 @@ class _Bwrapped(Enclosure):
 
     @property
     def attributes_file(self) -> str:
-        return f"{TOLD}/{FILE_NAME}"
+        return f"{ATTRIBUTES_FOLDER}/{FILE_NAME}"
 
     def hides(self, path: str) -> bool:
-        return is_hidden(path, self.room)
+        return is_hidden(path, self.directories)
 
     def enter(self) -> None:
         if self._uid is not None:
-            owned_by(self.room.folders(), self._uid)
+            change_owner(self.directories.folders(), self._uid)
 
-    def plan(self, command: Sequence[str], environment: Mapping[str, str], limits: Limits) -> Plan:
+    def plan(
+        self, command: Sequence[str], environment: Mapping[str, str], limits: Limits
+    ) -> LaunchPlan:
         addresses = self.network.addresses()
         files = {"@OPTIONS@": b"".join(os.fsencode(word) + b"\0" for word in self._words())}
         words = ["--args", "@OPTIONS@"]
@@ -102,15 +118,15 @@ class _Bwrapped(Enclosure):
         if self.network.is_own:
             files["@HOSTS@"] = self.network.hosts(addresses).encode()
             words += ["--perms", "0644", "--ro-bind-data", "@HOSTS@", "/etc/hosts"]
-        return Plan(
+        return LaunchPlan(
             # The payload's own environment must reach nothing that runs with more rights than it:
             # a variable like LD_PRELOAD would be code of its own there.
             argv=[self._program, *words, "--", *self._become(), "/bin/sh", "-s"],
             environment={"PATH": PATH},
             directory="/",
-            stdin=shell_lines(command, environment, HOME, self._most_processes(limits)),
+            stdin=shell_script(command, environment, HOME, self._most_processes(limits)),
             files=files,
-            gate=outer_gate(self.network, addresses),
+            confinement=outer_confinement(self.network, addresses),
             guard=self.network.guard,
             uid=self._uid,
             portal=self.network.portal,
@@ -120,7 +136,7 @@ class _Bwrapped(Enclosure):
         )
 
     def _become(self) -> list[str]:
-        """What gives the payload its account, under root."""
+        """Command that gives the payload its account, under root."""
         if self._uid is None:
             return []
         account = str(self._uid)
@@ -129,7 +145,7 @@ class _Bwrapped(Enclosure):
         return [self._setpriv, *words, "--"]
 
     def _most_processes(self, limits: Limits) -> float | None:
-        """What is to be set inside: only there the processes of this namespace alone count."""
+        """Limit to set inside: only there the processes of this namespace alone count."""
         return limits.processes if self._uid is None else None
 
     def _words(self) -> list[str]:
@@ -141,17 +157,24 @@ class _Bwrapped(Enclosure):
             words += ["--cap-drop", "ALL"]
             words += [word for name in _SETPRIV_MAY for word in ("--cap-add", name)]
         words += system_words()
-        room = self.room
-        words += ["--proc", "/proc", "--dev", "/dev", "--bind", str(room.shm), "/dev/shm"]
+        directories = self.directories
+        words += ["--proc", "/proc", "--dev", "/dev", "--bind", str(directories.shm), "/dev/shm"]
         words += self._gpu_words()
-        words += ["--remount-ro", "/dev", "--bind", str(room.tmp), TMP]
-        words += ["--bind", str(room.told), TOLD, "--bind", str(room.sandbox), HOME]
+        words += ["--remount-ro", "/dev", "--bind", str(directories.tmp), TMP]
+        words += [
+            "--bind",
+            str(directories.attributes_folder),
+            ATTRIBUTES_FOLDER,
+            "--bind",
+            str(directories.sandbox),
+            HOME,
+        ]
         # On top of the others: it may be below the place of one of them.
-        words += shared_words(room)
+        words += shared_words(directories)
         return [*words, "--remount-ro", "/", "--chdir", "/"]
 
     def _gpu_words(self) -> list[str]:
-        if not self.room.gpus:
+        if not self.directories.gpus:
             return []
         devices = [os.path.join("/dev", name) for name in sorted(os.listdir("/dev"))]
         wanted = [each for each in devices if each.startswith(_GPU_DEVICES)]

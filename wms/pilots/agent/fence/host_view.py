@@ -11,12 +11,12 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..files.job_directories import Room
-from .base import FenceFails
+from ..files.job_directories import JobDirectories
+from .base import FenceUnusable
 
 HOME = "/job"
 TMP = "/tmp"
-TOLD = "/run/pilotage"
+ATTRIBUTES_FOLDER = "/run/pilotage"
 
 #: What every fenced program sees of its host, where it is there: scripts of nodes too.
 BASE = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
@@ -32,7 +32,7 @@ PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 def shown_folders(system: Sequence[str] = SYSTEM) -> list[str]:
-    """The folders of the host that are there and seen, that of our interpreter included."""
+    """Folders of the host that exist and are shown, that of our interpreter included."""
     prefix = os.path.realpath(sys.base_prefix)
     shown = [each for each in system if os.path.isdir(each)]
     if prefix == "/" or any(is_below(prefix, each) for each in shown):
@@ -41,7 +41,7 @@ def shown_folders(system: Sequence[str] = SYSTEM) -> list[str]:
 
 
 def host_words(folders: Sequence[str]) -> list[str]:
-    """The options that show folders of the host, and of `/etc` what programs need, read-only."""
+    """Options of bwrap that show folders of the host, and parts of `/etc`, read-only."""
     words: list[str] = []
     for path in folders:
         if os.path.islink(path):
@@ -58,29 +58,29 @@ def host_words(folders: Sequence[str]) -> list[str]:
 
 
 def system_words() -> list[str]:
-    """The options that show the system to a payload."""
+    """Options of bwrap that show the system to a payload."""
     words = host_words(shown_folders())
     return [*words, "--dir", "/var", "--dir", "/run", "--symlink", TMP, "/var/tmp"]
 
 
 def _folders_above(path: str) -> list[str]:
-    """From the top down, without the top. Parents of a path have no slices in Python 3.9."""
+    """Parents from the top down, without the top. They have no slices in Python 3.9."""
     return [str(each) for each in reversed(Path(path).parents)][1:]
 
 
-def shared_words(room: Room) -> list[str]:
-    """The options that show what a job shares with the node; what is not there is left out."""
+def shared_words(directories: JobDirectories) -> list[str]:
+    """Options of bwrap that show the folders a job shares with the node; none for missing ones."""
     words: list[str] = []
-    for each in room.shared:
+    for each in directories.shared:
         for parent in _folders_above(each.path):
             words += ["--dir", parent]
         words += ["--bind-try" if each.is_writable else "--ro-bind-try", each.path, each.path]
     return words
 
 
-def is_hidden(path: str, room: Room) -> bool:
-    """Tell whether a path of the node is not there for a payload."""
-    seen = [*shown_folders(), *(each.path for each in room.shared)]
+def is_hidden(path: str, directories: JobDirectories) -> bool:
+    """Tell whether a payload cannot see a path of the node."""
+    seen = [*shown_folders(), *(each.path for each in directories.shared)]
     return not any(is_below(path, each) for each in seen)
 
 
@@ -90,8 +90,8 @@ def is_below(path: str, folder: str) -> bool:
 
 
 def program(name: str) -> str:
-    """Where a program of the system is; raises `FenceFails`."""
+    """Path of a program of the system; raises `FenceUnusable`."""
     found = shutil.which(name, path=PATH)
     if found is None:
-        raise FenceFails(f"{name} is not installed on this node")
+        raise FenceUnusable(f"{name} is not installed on this node")
     return found

@@ -1,4 +1,4 @@
-"""What payloads reach of the network: a queue's policy, and what is in force on this node."""
+"""Network of payloads: a queue's policy, and what is in force on this node."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _PORTS = {"http": 80, "https": 443}
 
 @dataclass(frozen=True)
 class Network:
-    """A network for payloads, with the portal's address in the words of the pilot."""
+    """Network for payloads; `server_url` is the portal's address."""
 
     name: str = OPEN
     server_url: str = ""
@@ -35,7 +35,7 @@ class Network:
     guard: str = ""
 
     def guarded(self, *, has_other_account: bool) -> Network:
-        """The same with its guard, where it needs one. Raises OSError where none works.
+        """The same network with its guard, where it needs one. Raises OSError where none works.
 
         Of payloads under another account the guard must be root's to see what they do.
         """
@@ -53,7 +53,7 @@ class Network:
 
     @property
     def is_own(self) -> bool:
-        """Tell whether it is another than the node's."""
+        """Tell whether it is a namespace of its own, not the node's network."""
         return self.name in (PORTAL, NONE)
 
     @property
@@ -65,14 +65,14 @@ class Network:
         return url.hostname or "", url.port or _PORTS[url.scheme]
 
     def addresses(self) -> list[str]:
-        """The portal's addresses, which are its own in there too. Raises OSError."""
+        """Addresses of the portal, which the payload's network takes as its own. Raises OSError."""
         if self.portal is None:
             return []
         found = socket.getaddrinfo(*self.portal, type=socket.SOCK_STREAM)
         return list(dict.fromkeys(str(each[4][0]) for each in found))
 
     def hosts(self, addresses: list[str]) -> str:
-        """What `/etc/hosts` says in a network of its own, in which no server of names is."""
+        """Content of `/etc/hosts` in a network of its own, which has no name server."""
         name = self.portal[0] if self.portal else ""
         named = [each for each in addresses if each != name]
         lines = ["127.0.0.1 localhost", "::1 localhost", *(f"{each} {name}" for each in named)]

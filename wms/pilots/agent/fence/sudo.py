@@ -1,4 +1,4 @@
-"""A fence of accounts: `sudo -u` runs each payload under one of the node's accounts for them.
+"""Fence of accounts: `sudo -u` runs each payload under one of the node's accounts for them.
 
 The accounts are called `pilotage1`, `pilotage2` and so on; who runs the node makes them, and lets
 the pilot's account act for them. Folders of a payload belong to its account, closed to all others.
@@ -21,21 +21,21 @@ from pathlib import Path
 from typing import IO
 
 from ..files.disk_usage import Entries
-from ..files.job_directories import FILE_NAME, Room
+from ..files.job_directories import FILE_NAME, JobDirectories
 from ..resources.limits import Limits
-from .accounts import Account, Accounts, folder_of_locks
+from .accounts import AccountPool, PayloadAccount, folder_of_locks
 from .base import (
+    Confinement,
     Enclosure,
     Fence,
-    FenceFails,
-    Gate,
-    Place,
-    Plan,
-    filter_of_calls,
-    gate_words,
-    inner_gate,
+    FenceUnusable,
+    LaunchPlan,
+    Reservation,
+    confinement_command,
+    denied_calls_filter,
+    inner_confinement,
     resource_limits,
-    shell_lines,
+    shell_script,
 )
 from .host_view import PATH, program
 from .network import NODE, OPEN, Network
@@ -50,7 +50,7 @@ _BASE = "/var/tmp"
 # Where everybody may write; what an account left there, its next payload would find.
 _OWN = 'find /tmp /var/tmp /dev/shm -mindepth 1 -maxdepth 1 -user "$(id -u)" -exec'
 _COUNT = f"{_OWN} find {{}} -printf '%k\\n' ';' 2>/dev/null"
-# Whatever still runs, because its keeper was killed, would write on; what is closed is opened.
+# Whatever still runs, because its supervisor was killed, would write on; what is closed is opened.
 _REMOVE = (
     "kill -s KILL -- -1 2>/dev/null; "
     f'{_OWN} chmod -R u+rwx {{}} + -exec rm -rf {{}} + 2>/dev/null; rm -rf -- "$1"'
@@ -64,38 +64,44 @@ class SudoFence(Fence):
 
     name = "sudo"
     networks = (NODE, OPEN)
-    has_few_places = True
+    needs_reservation = True
 
     def __init__(self, network: Network | None = None) -> None:
         super().__init__(network)
         self._program = program("sudo")
-        self._denied = filter_of_calls()
+        self._denied = denied_calls_filter()
         names = _existing_accounts()
         if not names:
-            raise FenceFails(f"this node has no account {ACCOUNT}1")
-        self._accounts = Accounts(names, folder_of_locks())
+            raise FenceUnusable(f"this node has no account {ACCOUNT}1")
+        self._accounts = AccountPool(names, folder_of_locks())
         self._python = _python_of(self._program, names[0])
 
-    def place(self) -> Account:
-        return self._accounts.hold()
+    def reserve(self) -> PayloadAccount:
+        return self._accounts.acquire()
 
-    def enclose(self, room: Room, place: Place | None = None) -> Enclosure:
-        account = place if isinstance(place, Account) else self._accounts.hold()
-        inside = inner_gate(self.network, self._denied)
-        return _Sudoed(room, self._program, account, _Inside(self._python, inside, self.network))
+    def enclose(
+        self, directories: JobDirectories, reservation: Reservation | None = None
+    ) -> Enclosure:
+        account = (
+            reservation if isinstance(reservation, PayloadAccount) else self._accounts.acquire()
+        )
+        inside = inner_confinement(self.network, self._denied)
+        return _SudoEnclosure(
+            directories, self._program, account, _InnerProgram(self._python, inside, self.network)
+        )
 
 
 @dataclass(frozen=True)
-class _Inside:
-    """How a payload comes to be, once sudo has given it its account."""
+class _InnerProgram:
+    """First program under the payload's account: interpreter, confinement, network."""
 
     python: str
-    gate: Gate
+    confinement: Confinement
     network: Network
 
 
 def _python_of(sudo: str, account: str) -> str:
-    """A Python that accounts for payloads can run; the pilot's may be closed to them."""
+    """Python that accounts for payloads can run; the pilot's may be closed to them."""
     own = os.path.realpath(getattr(sys, "_base_executable", sys.executable))
     for python in (own, "/usr/bin/python3"):
         command = [sudo, "-n", "-u", account, "--", python, "-I", "-S", "-c", _IS_NEW_ENOUGH]
@@ -111,7 +117,7 @@ def _python_of(sudo: str, account: str) -> str:
         if done.returncode == 0:
             return python
     said = " ".join(done.stderr.decode(errors="replace").split())
-    raise FenceFails(f"{account} can run no Python 3.9 or newer: {said or own}")
+    raise FenceUnusable(f"{account} can run no Python 3.9 or newer: {said or own}")
 
 
 def _existing_accounts() -> list[str]:
@@ -125,13 +131,15 @@ def _existing_accounts() -> list[str]:
     return names
 
 
-class _Sudoed(Enclosure):
+class _SudoEnclosure(Enclosure):
     """One job under an account of its own."""
 
     name = "sudo"
 
-    def __init__(self, room: Room, sudo: str, account: Account, inside: _Inside) -> None:
-        super().__init__(room, inside.network)
+    def __init__(
+        self, directories: JobDirectories, sudo: str, account: PayloadAccount, inside: _InnerProgram
+    ) -> None:
+        super().__init__(directories, inside.network)
         self._inside = inside
         self._account = account
         self._as_account = [sudo, "-n", "-u", account.name, "--"]
@@ -150,11 +158,11 @@ class _Sudoed(Enclosure):
 
     @property
     def attributes_file(self) -> str:
-        return f"{self._folder}/told/{FILE_NAME}"
+        return f"{self._folder}/attributes/{FILE_NAME}"
 
     def enter(self) -> None:
         with subprocess.Popen(
-            ["tar", "-C", str(self.room.sandbox), "-cf", "-", "."],
+            ["tar", "-C", str(self.directories.sandbox), "-cf", "-", "."],
             stdout=subprocess.PIPE,
             env={"PATH": PATH},
         ) as packing:
@@ -162,16 +170,18 @@ class _Sudoed(Enclosure):
         if packing.returncode:
             raise OSError(f"the inputs cannot be packed: tar ended with {packing.returncode}")
         # The pilot reads the attributes that the payload tells, and they are no secret.
-        self.room.told.rmdir()
-        self.room.told.symlink_to(f"{self._folder}/told")
+        self.directories.attributes_folder.rmdir()
+        self.directories.attributes_folder.symlink_to(f"{self._folder}/attributes")
 
-    def plan(self, command: Sequence[str], environment: Mapping[str, str], limits: Limits) -> Plan:
-        return Plan(
-            argv=[*self._as_account, *gate_words(self._inside.python)],
+    def plan(
+        self, command: Sequence[str], environment: Mapping[str, str], limits: Limits
+    ) -> LaunchPlan:
+        return LaunchPlan(
+            argv=[*self._as_account, *confinement_command(self._inside.python)],
             environment={"PATH": PATH},
             directory="/",
-            stdin=shell_lines(command, environment, self.home, limits.processes),
-            inner=self._inside.gate,
+            stdin=shell_script(command, environment, self.home, limits.processes),
+            inner_confinement=self._inside.confinement,
             guard=self.network.guard,
             helpers=1,
             signal_argv=[*self._as_account, "/bin/sh", "-c", _SIGNAL, "sh", "@SIGNAL@"],
@@ -194,7 +204,7 @@ class _Sudoed(Enclosure):
                 yield int(line) * 1024 if line.strip().isdigit() else 0
 
     def leave(self, outputs: Sequence[str]) -> None:
-        """Fetch the wanted files; those that are no plain files count as missing."""
+        """Fetch the outputs; those that are no plain files count as missing."""
         if not outputs:
             return
         names = [f"./{name}" for name in outputs]
@@ -207,7 +217,7 @@ class _Sudoed(Enclosure):
         ) as packing:
             assert packing.stdout is not None
             try:
-                _unpack(packing.stdout, self.room, set(names))
+                _unpack(packing.stdout, self.directories, set(names))
             except (tarfile.TarError, OSError) as error:
                 log.warning("not all outputs could be fetched: %s", error)
             # What is left is read, or the other side would wait for ever.
@@ -222,7 +232,7 @@ class _Sudoed(Enclosure):
         script = (
             "umask 077; "
             'folder=$(mktemp -d "$1/pilotage-job-XXXXXXXXXX") && chmod 711 "$folder" && '
-            'cd "$folder" && mkdir sandbox tmp told && chmod 755 told && pwd'
+            'cd "$folder" && mkdir sandbox tmp attributes && chmod 755 attributes && pwd'
         )
         return self._run(["/bin/sh", "-c", script, "sh", _BASE]).decode().strip()
 
@@ -258,14 +268,14 @@ class _Nothing:
         return len(content)
 
 
-def _unpack(stream: IO[bytes], room: Room, names: set[str]) -> None:
-    """Take the named plain files out of an archive that another account has made."""
+def _unpack(stream: IO[bytes], directories: JobDirectories, names: set[str]) -> None:
+    """Extract the named plain files from an archive that another account has made."""
     with tarfile.open(fileobj=stream, mode="r|") as archive:
         for member in archive:
             content = archive.extractfile(member) if member.isreg() else None
             if member.name not in names or content is None:
                 continue
-            target = room.sandbox / member.name
+            target = directories.sandbox / member.name
             target.parent.mkdir(parents=True, exist_ok=True)
             with contextlib.suppress(FileNotFoundError):
                 target.unlink()

@@ -1,8 +1,8 @@
-"""Filters of system calls for payloads, as programs of the kernel's classic packet filter.
+"""Seccomp filters of system calls for payloads, as programs of the kernel's packet filter.
 
 `denied` keeps from the kernel's edges what no payload needs: further namespaces, mounts, keys,
-modules, other ways around a filter. `watched` hands over to a guard what opens a way into the
-network. What a newer kernel may add is answered as an older kernel would.
+modules, other ways around a filter. `watched` asks the network guard before a connection opens.
+Calls that a newer kernel may add are answered as an older kernel would.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ class NoFilter(OSError):
 
 
 def numbers(name: str, machine: str = "") -> int:
-    """The number of a system call. Raises NoFilter."""
+    """Number of a system call. Raises NoFilter."""
     number = _NUMBERS[name][_machine(machine).column]
     if number is None:
         raise NoFilter(errno.ENOSYS, f"{name} is not there on this machine")
@@ -122,7 +122,7 @@ def numbers(name: str, machine: str = "") -> int:
 
 
 def denied(machine: str = "") -> bytes:
-    """The filter that no payload behind a fence gets out of. Raises NoFilter."""
+    """Filter of calls that are denied behind a fence. Raises NoFilter."""
     kind = _machine(machine)
     no = _answer(errno.EPERM)
     cases = {name: no for name in _NUMBERS}
@@ -139,7 +139,7 @@ def denied(machine: str = "") -> bytes:
 
 
 def watched(*, gives_sockets: bool, machine: str = "") -> bytes:
-    """The filter that asks a guard before a way into the network opens. Raises NoFilter.
+    """Filter that asks the network guard before a connection opens. Raises NoFilter.
 
     One that gives no sockets is asked of each message. Data with the very first packet of a
     connection is refused, as by a kernel that cannot.
@@ -198,7 +198,7 @@ def _unless_equal(index: int, values: Sequence[int], then: Sequence[Step]) -> li
 
 
 def _sockets() -> list[Step]:
-    """No families but the usual ones, of the internet TCP, UDP and echoes, of Netlink routes."""
+    """Sockets of the usual families only: of IP TCP, UDP and echoes, of Netlink routes."""
     unsupported = _answer(errno.EPROTONOSUPPORT)
     streams = [*_unless_equal(2, _OF_STREAMS, unsupported), _ALLOWED]
     datagrams = [*_unless_equal(2, _OF_DATAGRAMS, unsupported), _ALLOWED]

@@ -1,4 +1,4 @@
-"""Counts what a payload has in its folders, in pieces: no look is long, however much there is."""
+"""Disk usage of a payload's folders, counted in slices so that no count blocks for long."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-#: So many files and folders are counted at most; a limit above it is this one.
+#: Most files and folders that are counted; a limit above it is this one.
 MOST_FILES = 1_000_000
-#: A look takes no longer, and the next one goes on where it was.
-LOOK_S = 0.5
+#: Longest slice of a count; the next one goes on where it was.
+SLICE_S = 0.5
 
 _BLOCK_BYTES = 512
 #: What an entry of a folder takes at least, so that very many empty files count too.
@@ -27,16 +27,16 @@ class TooDeep(Exception):
 
 
 @dataclass(frozen=True)
-class Found:
-    """What was counted: files and folders, and the space that they take on disk."""
+class DiskUsage:
+    """Files and folders counted, and the space that they take on disk."""
 
     files: int = 0
     mb: float = 0.0
     is_too_deep: bool = False
 
 
-class Survey:
-    """Counts again and again. What is told is as of the last whole count, or more already."""
+class DiskUsageCounter:
+    """Counts again and again; its result is that of the last whole count, or more already."""
 
     def __init__(self, entries: Callable[[], Entries], most_files: float | None) -> None:
         """`entries` begins a count; none goes on beyond `most_files`."""
@@ -45,25 +45,25 @@ class Survey:
         self._under_way: Entries | None = None
         self._files = 0
         self._bytes = 0
-        self._whole = Found()
+        self._whole = DiskUsage()
 
-    def look(self, clock: Callable[[], float], limit_s: float = LOOK_S) -> Found:
-        """Count on for so long."""
+    def count(self, clock: Callable[[], float], limit_s: float = SLICE_S) -> DiskUsage:
+        """Go on counting for at most so long."""
         if self._under_way is None:
             self._under_way, self._files, self._bytes = self._entries(), 0, 0
         try:
             is_whole = self._count_until(self._under_way, clock, clock() + limit_s)
         except TooDeep:
-            return Found(self._files, self._bytes / 2**20, is_too_deep=True)
-        found = Found(self._files, self._bytes / 2**20)
+            return DiskUsage(self._files, self._bytes / 2**20, is_too_deep=True)
+        found = DiskUsage(self._files, self._bytes / 2**20)
         if is_whole:
             self._under_way, self._whole = None, found
             return found
-        return Found(max(found.files, self._whole.files), max(found.mb, self._whole.mb))
+        return DiskUsage(max(found.files, self._whole.files), max(found.mb, self._whole.mb))
 
     @property
     def is_whole(self) -> bool:
-        """Tell whether the last look came to the end of a count."""
+        """Tell whether the last count came to its end."""
         return self._under_way is None
 
     def _count_until(self, entries: Entries, clock: Callable[[], float], until: float) -> bool:
@@ -79,7 +79,7 @@ class Survey:
 
 
 def entries_below(folders: Sequence[Path]) -> Entries:
-    """What is in folders; links are not followed. Raises TooDeep."""
+    """Sizes of all entries in folders; links are not followed. Raises TooDeep."""
     unseen = [os.fspath(each) for each in folders]
     while unseen:
         try:

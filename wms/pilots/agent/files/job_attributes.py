@@ -1,4 +1,4 @@
-"""What payloads tell of themselves: small files of `Name = value`, sent with heartbeats."""
+"""Attributes that payloads write into a file as `Name = value`, and heartbeats send."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from ..control import Attempt
-from .job_directories import Room, home_of
+from .job_directories import JobDirectories, attempt_directory
 
 MOST_BYTES = 4096
 MOST_NAMES = 20
-#: So much of one heartbeat may be attributes: the server bounds what it reads.
-MOST_BYTES_OF_BEAT = 100_000
+#: Largest part of one heartbeat for attributes: the server bounds what it reads.
+MOST_BYTES_OF_HEARTBEAT = 100_000
 
 #: Whole numbers and texts.
 Values = dict[str, Any]
@@ -31,9 +31,9 @@ _ESCAPED = re.compile(r"\\(.)")
 
 
 def read_attributes(file: Path) -> Values:
-    """What the file tells: none if it is no plain file, too large, or not UTF-8.
+    """Attributes in the file: none if it is no plain file, too large, or not UTF-8.
 
-    Lines that tell nothing are passed over. It is the payload's file, which may be anything and
+    Lines of any other form are ignored. It is the payload's file, which may be anything and
     change at any moment.
     """
     try:
@@ -45,13 +45,13 @@ def read_attributes(file: Path) -> Values:
         found = _LINE.fullmatch(line)
         if found is None or (len(values) == MOST_NAMES and found["name"] not in values):
             continue
-        number, told = found["number"], found["text"]
-        values[found["name"]] = int(number) if number else _ESCAPED.sub(r"\1", told)
+        number, text_value = found["number"], found["text"]
+        values[found["name"]] = int(number) if number else _ESCAPED.sub(r"\1", text_value)
     return values
 
 
 def _bounded(file: Path) -> bytes:
-    """The content of a plain file. A link is not followed, and a pipe not waited for."""
+    """Content of a plain file. A link is not followed, and a pipe not waited for."""
     descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     with open(descriptor, "rb") as opened:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -60,25 +60,27 @@ def _bounded(file: Path) -> bytes:
     return content if len(content) <= MOST_BYTES else b""
 
 
-class Told:
-    """Which attributes the server has been told of each attempt at hand."""
+class ReportedAttributes:
+    """Attributes that the server has accepted of each attempt at hand."""
 
     def __init__(self, work_dir: Path) -> None:
         self._work_dir = work_dir
-        self._told: dict[Attempt, Values] = {}
+        self._accepted: dict[Attempt, Values] = {}
 
     def entries(self, held: Sequence[Attempt]) -> list[dict[str, Any]]:
-        """One entry of a heartbeat for each attempt, with its attributes where they are new.
+        """Heartbeat entries, one for each attempt, with its attributes where they are new.
 
-        What finds no room is told with the next beat.
+        Attributes beyond the size of one heartbeat go with the next.
         """
-        left = MOST_BYTES_OF_BEAT
+        left = MOST_BYTES_OF_HEARTBEAT
         entries: list[dict[str, Any]] = []
         for attempt in held:
             entry: dict[str, Any] = {"job": attempt[0], "attempt": attempt[1]}
-            values = read_attributes(Room(home_of(self._work_dir, attempt)).attributes_file)
+            values = read_attributes(
+                JobDirectories(attempt_directory(self._work_dir, attempt)).attributes_file
+            )
             size = len(json.dumps(values))
-            if values and values != self._told.get(attempt) and size <= left:
+            if values and values != self._accepted.get(attempt) and size <= left:
                 entry["attributes"] = values
                 left -= size
             entries.append(entry)
@@ -86,10 +88,10 @@ class Told:
 
     def accepted(self, entries: Sequence[dict[str, Any]]) -> None:
         """The server has taken these entries. Attempts that are not among them are over."""
-        before = self._told
-        self._told = {}
+        before = self._accepted
+        self._accepted = {}
         for entry in entries:
             attempt = (entry["job"], entry["attempt"])
             values = entry.get("attributes", before.get(attempt))
             if values is not None:
-                self._told[attempt] = values
+                self._accepted[attempt] = values

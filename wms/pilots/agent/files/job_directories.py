@@ -11,23 +11,23 @@ from ..control import Attempt
 FILE_NAME = "attributes"
 
 
-def home_of(work_dir: Path, attempt: Attempt) -> Path:
-    """The directory of an attempt, above the one that its payload runs in."""
+def attempt_directory(work_dir: Path, attempt: Attempt) -> Path:
+    """Directory of an attempt, above the one that its payload runs in."""
     job, number = attempt
     return work_dir / f"job-{job}-{number}"
 
 
 @dataclass(frozen=True)
 class SharedFolder:
-    """A folder of the node that payloads see at its own place."""
+    """Folder of the node that payloads see under the same path."""
 
     path: str
     is_writable: bool = False
 
 
 @dataclass(frozen=True)
-class Room:
-    """The folders of one job, as the pilot calls them, and those that it shares with the node."""
+class JobDirectories:
+    """Directories of one job as paths on the node, and the folders it shares with the node."""
 
     home: Path
     owner: str = ""
@@ -41,29 +41,29 @@ class Room:
 
     @property
     def tmp(self) -> Path:
-        """Its files for the moment."""
+        """Directory for temporary files."""
         return self.home / "tmp"
 
     @property
     def shm(self) -> Path:
-        """What it sees as shared memory, where the fence gives it its own."""
+        """Directory for shared memory, where the fence gives the payload its own."""
         return self.home / "shm"
 
     @property
-    def told(self) -> Path:
-        """Where it tells attributes of its job."""
-        return self.home / "told"
+    def attributes_folder(self) -> Path:
+        """Directory of the file with attributes of the job."""
+        return self.home / "attributes"
 
     @property
     def attributes_file(self) -> Path:
-        """The file in which it tells them."""
-        return self.told / FILE_NAME
+        """File with attributes of the job, which the payload writes."""
+        return self.attributes_folder / FILE_NAME
 
     def folders(self) -> tuple[Path, ...]:
-        """All of them."""
-        return (self.sandbox, self.tmp, self.shm, self.told)
+        """All directories that the payload may write."""
+        return (self.sandbox, self.tmp, self.shm, self.attributes_folder)
 
     def make(self) -> None:
-        """Make the folders."""
+        """Create the directories."""
         for each in self.folders():
             each.mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""The directory of one job: what comes in, what goes out, and that both stay inside."""
+"""Paths inside a job's directory: containment, executables, outputs, bounded logs, removal."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ def locate_executable(directory: Path, executable: str) -> str:
 
 
 def on_node(directory: Path, executable: str) -> str:
-    """The file of an executable, as the pilot calls it."""
+    """Path of an executable on the node."""
     is_absolute = PurePosixPath(executable).is_absolute()
     return executable if is_absolute else str(inside(directory, executable))
 
 
 def why_not_executable(path: str) -> str:
-    """Explain the usual reasons why a file cannot be executed; empty where none is found."""
+    """Reason why a file cannot be executed, of the usual ones; empty where none is found."""
     name = os.path.basename(path)
     try:
         with open(path, "rb") as file:

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..control import Attempt
 from ..node import Share
-from ..server.client import understanding
+from ..server.client import parsing
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Job:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Job:
-        """Read the server's description; call it `understanding` that it may be none."""
+        """Read the server's description; call it within `parsing`."""
         wall_s, cpu_s = data.get("wall_limit_s"), data.get("cpu_time_s")
         return cls(
             job=int(data["job"]),
@@ -65,18 +65,18 @@ class Job:
 
     @property
     def key(self) -> Attempt:
-        """Job and attempt: what every message about it names."""
+        """Job and attempt: every message about it names both."""
         return (self.job, self.attempt)
 
     @property
     def path(self) -> str:
-        """The prefix of this attempt's addresses."""
+        """Prefix of this attempt's addresses."""
         return f"jobs/{self.job}/{self.attempt}"
 
 
 @dataclass(frozen=True)
-class Followup:
-    """A claim that went with a report: what was asked, and the server's answer if there was one."""
+class AttachedClaim:
+    """Claim that was sent with a report, and the server's answer if there was one."""
 
     claim: dict[str, Any]
     answer: dict[str, Any] | None
@@ -86,6 +86,6 @@ class Followup:
         return bool(self.answer and self.answer.get("job"))
 
     def job(self) -> Job:
-        """The job that came. Raises BadAnswer."""
-        with understanding("claim"):
+        """The job of the answer. Raises BadAnswer."""
+        with parsing("claim"):
             return Job.from_json((self.answer or {})["job"])

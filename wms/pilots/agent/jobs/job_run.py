@@ -1,4 +1,4 @@
-"""One job from its description to its final report."""
+"""Run of one job on the node: fetch inputs, execute the payload, send outputs and report."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ..control import Bell, Control
-from ..fence.base import Enclosure, Fence, Place
+from ..control import Control, Waker
+from ..fence.base import Enclosure, Fence, Reservation
 from ..files import sandbox
-from ..files.job_directories import Room, SharedFolder, home_of
+from ..files.job_directories import JobDirectories, SharedFolder, attempt_directory
 from ..payload import execution
 from ..payload.meter import Meter
 from ..resources.cgroups import Cgroups
 from ..resources.limits import Limits
 from ..server.client import Client, HashMismatch, NodeFault, Rejected, Superseded
-from ..server.report_delivery import REASON_LENGTH, Rider, Upload, bounded_names
-from ..server.report_spool import Spool
-from ..server.start_report import Started
-from ..server.stream_upload import Streamer
-from .job_description import Followup, Input, Job
-from .outputs import Results
+from ..server.report_delivery import REASON_LENGTH, AttachedFields, Upload, bounded_names
+from ..server.report_spool import ReportSpool
+from ..server.start_report import StartReport
+from ..server.stream_upload import StreamUploader
+from .job_description import AttachedClaim, Input, Job
+from .outputs import JobOutputs
 
 #: What a payload sees of the pilot's own environment; the job's own variables come on top.
 PASSED_ON = ("PATH", "LANG", "LC_ALL", "TZ")
@@ -41,7 +41,7 @@ log = logging.getLogger("pilot")
 class NotRun(Exception):
     """The payload was not run, or not to its end, for a reason that is not its own.
 
-    This node or its connection is not fit for work, or the pilot was told to go: then `stopped_by`
+    This node or its connection is not fit for work, or the pilot has to end: then `stopped_by`
     says by whom.
     """
 
@@ -57,14 +57,14 @@ def _are_names_bad(error: Exception) -> bool:
 
 
 @dataclass(frozen=True)
-class Equipment:
-    """What all jobs of a pilot share: how they are fenced in, limited, and reported."""
+class RunContext:
+    """Context that all jobs of a pilot share: fence, limits, spool, control groups, time left."""
 
     work_dir: Path
     control: Control
     fence: Fence
     limits: Limits
-    spool: Spool
+    spool: ReportSpool
     cgroups: Cgroups
     #: The claim that can go with the last report of a job, whose part of the slot is free then.
     next_claim: Callable[[Job], dict[str, Any] | None]
@@ -74,9 +74,9 @@ class Equipment:
 
 
 class JobRun:
-    """Carries one attempt through: fetch, run, send back, report. `bell` is its thread's.
+    """Carries one attempt through: fetch, run, send back, report. `waker` is its thread's.
 
-    `place` is what was kept of the fence for it.
+    `reservation` is what its fence keeps for it.
 
     Raises the client's exceptions, and `NotRun` after it was reported: whoever asked for another
     job would be given the same one, and use up its attempts. An attempt that the server gave to
@@ -84,21 +84,27 @@ class JobRun:
     """
 
     def __init__(
-        self, job: Job, *, client: Client, bell: Bell, equipment: Equipment, place: Place
+        self,
+        job: Job,
+        *,
+        client: Client,
+        waker: Waker,
+        context: RunContext,
+        reservation: Reservation,
     ) -> None:
         self._job = job
         self._pilots_client = client
         self._client = client.with_token(job.token) if job.token else client
-        self._equipment = equipment
-        self._control = equipment.control
-        self._bell = bell
-        self._place = place
-        self._room = Room(
-            home_of(equipment.work_dir, job.key), job.owner, job.share.gpus, equipment.shared
+        self._context = context
+        self._control = context.control
+        self._waker = waker
+        self._reservation = reservation
+        self._directories = JobDirectories(
+            attempt_directory(context.work_dir, job.key), job.owner, job.share.gpus, context.shared
         )
-        self._stdout = self._room.home / "stdout"
-        self._stderr = self._room.home / "stderr"
-        self._limits = equipment.limits.narrowed(
+        self._stdout = self._directories.home / "stdout"
+        self._stderr = self._directories.home / "stderr"
+        self._limits = context.limits.narrowed(
             wall_s=job.wall_limit_s,
             cpu_s=_CPU_TOLERANCE * max(1, job.share.cores) * (job.cpu_time_s or 0),
             memory_mb=job.share.memory_mb,
@@ -107,21 +113,21 @@ class JobRun:
         self._meter: Meter | None = None
 
     def usage(self) -> dict[str, Any]:
-        """What the payload was last seen to use; nothing before it runs."""
-        return {} if self._meter is None else self._meter.last.as_told()
+        """Usage of the payload as last measured; nothing before it runs."""
+        return {} if self._meter is None else self._meter.last.to_json()
 
-    def run(self) -> Followup | None:
-        """Do all of it; afterwards nothing is left of the job on this node."""
+    def run(self) -> AttachedClaim | None:
+        """Run the whole attempt; afterwards nothing is left of the job on this node."""
         try:
             return self._run()
         except Superseded as error:
             log.warning("job %d attempt %d is no longer ours: %s", *self._job.key, error)
             return None
         finally:
-            self._place.close()
-            sandbox.remove(self._room.home)
+            self._reservation.close()
+            sandbox.remove(self._directories.home)
 
-    def _run(self) -> Followup | None:
+    def _run(self) -> AttachedClaim | None:
         try:
             outcome = self._prepare_and_execute()
         except NotRun as error:
@@ -134,7 +140,7 @@ class JobRun:
                 }
             )
             raise
-        results = Results(self._job.path, self._job.outputs, self._room, self._limits)
+        results = JobOutputs(self._job.path, self._job.outputs, self._directories, self._limits)
         uploads = self._uploads(results, outcome)
         ended = {
             "event": "ended",
@@ -143,27 +149,27 @@ class JobRun:
             "wall_s": outcome.usage.wall_s,
             "cpu_s": outcome.usage.cpu_s,
             "max_rss_mb": outcome.max_rss_mb,
-            "usage": outcome.usage_told(),
+            "usage": outcome.usage_json(),
             "stopped_by": outcome.stopped_by,
             "reason": "; ".join(filter(None, [outcome.reason, *results.problems]))[:REASON_LENGTH],
             "missing_outputs": bounded_names(results.missing),
         }
         log.info("job %d attempt %d ended: %s", *self._job.key, ended)
-        claim = self._equipment.next_claim(self._job)
-        rider = Rider({"claim": claim}, self._pilots_client) if claim else None
-        answer = self._report(ended, uploads, rider)
-        return Followup(claim, (answer or {}).get("claim")) if claim else None
+        claim = self._context.next_claim(self._job)
+        attached = AttachedFields({"claim": claim}, self._pilots_client) if claim else None
+        answer = self._report(ended, uploads, attached)
+        return AttachedClaim(claim, (answer or {}).get("claim")) if claim else None
 
-    def _uploads(self, results: Results, outcome: execution.Outcome) -> list[Upload]:
-        """What is sent before the report; nothing where there is no time for it, nor any use."""
+    def _uploads(self, results: JobOutputs, outcome: execution.Outcome) -> list[Upload]:
+        """Files to send before the report; none where there is no time for them, nor any use."""
         if outcome.stopped_by in (execution.PREEMPTION, execution.PILOT):
             return []
         logs = results.logs(self._stdout, self._stderr)
         return logs if outcome.stopped_by == execution.PILOT_TIME else [*logs, *results.outputs()]
 
     def _deadline(self) -> execution.Deadline:
-        """The end of the pilot's time, where that comes before the limit of the payload."""
-        left_s, own_s = self._equipment.left_s(), self._limits.wall_s
+        """Deadline by the end of the pilot's time, where that comes before the payload's limit."""
+        left_s, own_s = self._context.left_s(), self._limits.wall_s
         if own_s is not None and own_s <= left_s:
             return execution.Deadline()
         asked_s = self._job.wall_limit_s
@@ -173,8 +179,8 @@ class JobRun:
 
     def _prepare_and_execute(self) -> execution.Outcome:
         try:
-            self._room.make()
-            enclosure = self._equipment.fence.enclose(self._room, self._place)
+            self._directories.make()
+            enclosure = self._context.fence.enclose(self._directories, self._reservation)
             try:
                 return self._lay_out_and_execute(enclosure)
             finally:
@@ -189,8 +195,8 @@ class JobRun:
         self._fetch_inputs()
         executable = enclosure.executable(self._job.executable)
         self._check_still_wanted()
-        started = Started(
-            self._job.key, self._job.path, self._client, self._control, self._equipment.spool
+        started = StartReport(
+            self._job.key, self._job.path, self._client, self._control, self._context.spool
         )
         try:
             problem = self._why_not_executable(enclosure)
@@ -205,13 +211,13 @@ class JobRun:
             started.finish()
 
     def _check_still_wanted(self) -> None:
-        """A pilot that is told to go gives its job back."""
+        """Raise NotRun in a pilot that has to end: it gives its job back."""
         if self._control.is_terminated:
-            raise NotRun("terminated", execution.who_ends(self._control))
+            raise NotRun("terminated", execution.stop_initiator(self._control))
 
     def _fetch_inputs(self) -> None:
         for each in self._job.inputs:
-            target = sandbox.inside(self._room.sandbox, each.path)
+            target = sandbox.inside(self._directories.sandbox, each.path)
             try:
                 target.parent.mkdir(parents=True, exist_ok=True)
                 self._fetch(each, target)
@@ -239,7 +245,7 @@ class JobRun:
         raise NotRun(problem)
 
     def _why_not_executable(self, enclosure: Enclosure) -> str:
-        path = sandbox.on_node(self._room.sandbox, self._job.executable)
+        path = sandbox.on_node(self._directories.sandbox, self._job.executable)
         if path == self._job.executable and enclosure.hides(path):
             return f"cannot start {path}: it is not visible behind the fence {enclosure.name}"
         return sandbox.why_not_executable(path)
@@ -250,10 +256,10 @@ class JobRun:
         self._meter = Meter(enclosure, list(files.values()), self._limits)
         for each in files.values():
             each.touch()
-        streamer = Streamer(self._client, self._job.path, files)
-        streamer.start()
+        stream_uploader = StreamUploader(self._client, self._job.path, files)
+        stream_uploader.start()
         try:
-            with self._equipment.cgroups.group(self._room.home.name, self._limits) as group:
+            with self._context.cgroups.group(self._directories.home.name, self._limits) as group:
                 outcome = execution.run_payload(
                     enclosure.plan(command, self._environment(enclosure), self._limits),
                     stdout=self._stdout,
@@ -262,17 +268,17 @@ class JobRun:
                     meter=self._meter,
                     attempt=self._job.key,
                     control=self._control,
-                    bell=self._bell,
+                    waker=self._waker,
                     deadline=self._deadline(),
                     cgroup=group.path,
-                    on_peek=streamer.hurry,
+                    on_peek=stream_uploader.send_now,
                 )
                 killed = group.why_killed()
             if killed and not outcome.reason:
                 outcome = replace(outcome, reason=killed, stopped_by=execution.WATCHDOG)
             return outcome
         finally:
-            streamer.stop()
+            stream_uploader.stop()
 
     def _environment(self, enclosure: Enclosure) -> dict[str, str]:
         passed_on = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
@@ -296,13 +302,13 @@ class JobRun:
         self,
         report: dict[str, Any],
         uploads: list[Upload] | None = None,
-        rider: Rider | None = None,
+        attached: AttachedFields | None = None,
     ) -> dict[str, Any] | None:
-        """Tell how the attempt ended, now or when the server is back."""
-        return self._equipment.spool.put(
+        """Report how the attempt ended, now or when the server is back."""
+        return self._context.spool.put(
             f"{self._job.path}/report",
             report,
             client=self._client,
             uploads=uploads or (),
-            rider=rider,
+            attached=attached,
         )

@@ -1,4 +1,4 @@
-"""What a payload has left behind, made ready to be sent."""
+"""Outputs and logs of a payload, selected and bounded for upload."""
 
 from __future__ import annotations
 
@@ -6,25 +6,27 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..files import sandbox
-from ..files.job_directories import Room
+from ..files.job_directories import JobDirectories
 from ..resources.limits import Limits
 from ..server.report_delivery import Upload
 
 
-class Results:
-    """What a payload has left, as far as it is sent; the rest with the reason why it is not."""
+class JobOutputs:
+    """Logs and outputs to upload; `missing` and `problems` name the others and the reasons."""
 
-    def __init__(self, path: str, names: Sequence[str], room: Room, limits: Limits) -> None:
+    def __init__(
+        self, path: str, names: Sequence[str], directories: JobDirectories, limits: Limits
+    ) -> None:
         """`path` is the prefix of the attempt's addresses, `names` are the announced outputs."""
         self._path = path
         self._names = names
-        self._room = room
+        self._directories = directories
         self._limits = limits
         self.missing: list[str] = []
         self.problems: list[str] = []
 
     def logs(self, stdout: Path, stderr: Path) -> list[Upload]:
-        """What it printed, shortened where it is long."""
+        """Uploads of stdout and stderr, shortened where they are long."""
         found = []
         for kind, path in (("stdout", stdout), ("stderr", stderr)):
             try:
@@ -38,12 +40,12 @@ class Results:
         return found
 
     def outputs(self) -> list[Upload]:
-        """The announced files that are there, as long as all together are not too large."""
+        """Uploads of the announced files that exist, as long as all together are not too large."""
         found = []
         limit_mb = self._limits.output_sandbox_mb
         total_mb = 0.0
         for name in self._names:
-            source = sandbox.find_output(self._room.sandbox, name)
+            source = sandbox.find_output(self._directories.sandbox, name)
             if source is None:
                 self.missing.append(name)
                 continue

@@ -1,4 +1,4 @@
-"""Runs one payload in its enclosure and makes sure that nothing of it is left."""
+"""Execution of one payload in its enclosure: start, watch, stop, and leave nothing of it behind."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..control import Attempt, Bell, Control
-from ..fence.base import Plan
+from ..control import Attempt, Control, Waker
+from ..fence.base import LaunchPlan
 from ..resources import processes
 from ..resources.limits import Limits
 from ..resources.usage import Usage
 from ..resources.watchdog import Watchdog
-from .fork_server import Keeper, Nursery
-from .meter import Meter, next_look_s
+from .fork_server import ForkServer, Supervisor
+from .meter import Meter, next_measurement_s
 
 #: The grace from the polite signal to the hard one when the pilot itself has to go.
 GOODBYE_GRACE_S = 3.0
@@ -36,12 +36,12 @@ PILOT_TIME = "pilot_time"
 _NODE_IS_FULL = frozenset({errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE})
 _BLOCKS_PER_MB = 2048
 _URGENT_PAUSE_S = 0.5
-_NURSERY = Nursery()
+_FORK_SERVER = ForkServer()
 
 
 @dataclass(frozen=True)
-class Stop:
-    """Why a payload was stopped: in words, and by whom in one of the protocol's."""
+class StopRequest:
+    """Reason why a payload is stopped, in words, and who stops it, in the protocol's."""
 
     reason: str = ""
     by: str = ""
@@ -49,7 +49,7 @@ class Stop:
 
 @dataclass(frozen=True)
 class Deadline:
-    """How long a payload's pilot has for it; `reason` says so in words."""
+    """Time that the pilot has for a payload; `reason` says so in words."""
 
     after_s: float = math.inf
     reason: str = ""
@@ -57,7 +57,7 @@ class Deadline:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a payload ended; `reason` says in words what was not its own doing."""
+    """End of a payload; `reason` says in words what was not its own doing."""
 
     exit_code: int | None
     signal: int | None
@@ -70,14 +70,13 @@ class Outcome:
 
     @classmethod
     def not_started(cls, reason: str) -> Outcome:
-        """The outcome of a payload that could not be executed."""
+        """Outcome of a payload that could not be executed."""
         return cls(None, None, reason=reason)
 
-    def usage_told(self) -> dict[str, Any]:
-        """What the last report says of the use of resources."""
-        told = self.usage.as_told()
+    def usage_json(self) -> dict[str, Any]:
+        """Usage of resources as the last report sends it."""
         return {
-            **told,
+            **self.usage.to_json(),
             "memory_mb": round(self.usage.peak_memory_mb, 1),
             "read_mb": round(self.read_mb, 3),
             "written_mb": round(self.written_mb, 3),
@@ -85,7 +84,7 @@ class Outcome:
 
 
 def run_payload(
-    plan: Plan,
+    plan: LaunchPlan,
     *,
     stdout: Path,
     stderr: Path,
@@ -93,16 +92,16 @@ def run_payload(
     meter: Meter,
     attempt: Attempt,
     control: Control,
-    bell: Bell,
+    waker: Waker,
     deadline: Deadline = Deadline(),
     cgroup: str = "",
     on_peek: Callable[[], None] = lambda: None,
 ) -> Outcome:
     """Run a payload to its end, or until a limit, a kill command or the pilot's own end.
 
-    A small keeper process stands between pilot and payload: it ends all that the payload has
+    A small supervisor process stands between pilot and payload: it ends all that the payload has
     started, also what left its process group and its parents, and does so too when the pilot dies.
-    When this returns, nothing of the payload runs. The calling thread has `bell` for itself.
+    When this returns, nothing of the payload runs. The calling thread has `waker` for itself.
     Raises OSError when it is this node that fails.
     """
     started = control.clock()
@@ -110,8 +109,8 @@ def run_payload(
         for each in (out, err):
             # It may be written by another account, through the descriptor or its name in /proc.
             os.fchmod(each.fileno(), 0o666)
-        keeper = _start_keeper(plan, out.fileno(), err.fileno(), cgroup)
-    watch = _Watch(keeper, attempt, control, bell, limits, meter, started, on_peek, deadline)
+        supervisor = _start_supervisor(plan, out.fileno(), err.fileno(), cgroup)
+    watch = _Watch(supervisor, attempt, control, waker, limits, meter, started, on_peek, deadline)
     try:
         stop = watch.run()
     finally:
@@ -122,13 +121,13 @@ def run_payload(
     return _outcome(answer, stop, plan, meter, control.clock() - started)
 
 
-def who_ends(control: Control) -> str:
-    """Who it is that ends a pilot which was told on its node to go."""
+def stop_initiator(control: Control) -> str:
+    """Initiator of the pilot's end, in the protocol's words: preemption, or the pilot itself."""
     return PREEMPTION if control.is_preempted else PILOT
 
 
-def _start_keeper(plan: Plan, out: int, err: int, cgroup: str) -> Keeper:
-    """Start the keeper and tell it what to start; secrets and options go through its pipe."""
+def _start_supervisor(plan: LaunchPlan, out: int, err: int, cgroup: str) -> Supervisor:
+    """Start the supervisor and send it the order; secrets and options go through its pipe."""
     descriptors = [out, err, *plan.descriptors]
     order = {
         "argv": list(plan.argv),
@@ -136,8 +135,12 @@ def _start_keeper(plan: Plan, out: int, err: int, cgroup: str) -> Keeper:
         "directory": plan.directory,
         "stdin": plan.stdin,
         "files": dict(plan.files),
-        "gate": None if plan.gate is None else asdict(plan.gate),
-        "inner": None if plan.inner is None else {**asdict(plan.inner), "stdin": plan.stdin},
+        "confinement": None if plan.confinement is None else asdict(plan.confinement),
+        "inner_confinement": (
+            None
+            if plan.inner_confinement is None
+            else {**asdict(plan.inner_confinement), "stdin": plan.stdin}
+        ),
         "guard": plan.guard,
         "uid": plan.uid,
         "portal": plan.portal,
@@ -149,37 +152,37 @@ def _start_keeper(plan: Plan, out: int, err: int, cgroup: str) -> Keeper:
         "stderr_fd": err,
         "descriptors": descriptors,
     }
-    keeper = _NURSERY.keeper(descriptors)
+    supervisor = _FORK_SERVER.supervisor(descriptors)
     content = marshal.dumps(order)
-    _write(keeper, b"%08x" % len(content) + content)
-    return keeper
+    _write(supervisor, b"%08x" % len(content) + content)
+    return supervisor
 
 
-def _write(keeper: Keeper, content: bytes) -> None:
+def _write(supervisor: Supervisor, content: bytes) -> None:
     with contextlib.suppress(BrokenPipeError):
-        keeper.orders.write(content)
-        keeper.orders.flush()
+        supervisor.orders.write(content)
+        supervisor.orders.flush()
 
 
 class _Watch:
-    """Waits for the end of a payload, and brings it about where somebody or a limit wants it."""
+    """Waits for the end of a payload, and stops it on request or at a limit."""
 
     def __init__(
         self,
-        keeper: Keeper,
+        supervisor: Supervisor,
         attempt: Attempt,
         control: Control,
-        bell: Bell,
+        waker: Waker,
         limits: Limits,
         meter: Meter,
         started: float,
         on_peek: Callable[[], None],
         deadline: Deadline,
     ) -> None:
-        self._keeper = keeper
+        self._supervisor = supervisor
         self._attempt = attempt
         self._control = control
-        self._bell = bell
+        self._waker = waker
         self._limits = limits
         self._meter = meter
         self._started = started
@@ -191,83 +194,83 @@ class _Watch:
         self._answer = b""
         self._thread = threading.Thread(target=self._await_end, daemon=True)
 
-    def run(self) -> Stop:
-        """Return when the payload has ended, with the reason if it was us who ended it."""
+    def run(self) -> StopRequest:
+        """Return when the payload has ended, with the reason if it was stopped."""
         self._thread.start()
-        stop = Stop()
-        look_at = self._started + next_look_s(0.0, 0.0)
+        stop = StopRequest()
+        look_at = self._started + next_measurement_s(0.0, 0.0)
         while not self._has_ended.is_set() and not stop.reason:
-            stop = self._wish_to_stop()
+            stop = self._stop_request()
             if not stop.reason and self._control.clock() >= look_at:
                 stop, look_at = self._look()
             if not stop.reason:
                 self._sleep(min(look_at, self._ends_at))
-            if self._control.takes_peek(self._attempt):
+            if self._control.take_peek_request(self._attempt):
                 self._on_peek()
         if stop.reason:
             self._stop()
             return stop
         # Whatever the payload has made of the signal that ended the pilot: it may be half done.
-        return self._wish_of_node()
+        return self._stop_of_pilot()
 
-    def await_own_signal(self) -> Stop:
-        """Return why the payload was ended, if what ended it reaches the pilot too."""
+    def await_own_signal(self) -> StopRequest:
+        """Reason of the payload's end, if the signal that ended it reaches the pilot too."""
         until = self._control.clock() + SIGNAL_SPREAD_S
         while not self._control.is_terminated and self._control.clock() < until:
             self._sleep(until)
-        return self._wish_of_node()
+        return self._stop_of_pilot()
 
     def end(self) -> None:
         """Kill what is left, and wait until it is gone."""
         with contextlib.suppress(BrokenPipeError):
-            self._keeper.orders.close()
+            self._supervisor.orders.close()
         if self._thread.ident is None:
             # The node had no thread left for this.
             self._await_end()
         self._has_ended.wait()
-        self._keeper.answers.close()
+        self._supervisor.answers.close()
 
     def answer(self) -> dict[str, Any]:
-        """What the keeper told at its end; nothing if it was killed.
+        """Answer of the supervisor at its end; empty if it was killed.
 
         Then what is left of the payload's session is killed from here.
         """
-        told: dict[str, Any] = {}
+        answer: dict[str, Any] = {}
         rest = self._answer
         while rest:
             end = 8 + int(rest[:8], 16)
-            told = marshal.loads(rest[8:end])
+            answer = marshal.loads(rest[8:end])
             rest = rest[end:]
-        if "leader" in told:
-            processes.end_session(told["leader"])
+        if "leader" in answer:
+            processes.end_session(answer["leader"])
             return {}
-        return told
+        return answer
 
     def _await_end(self) -> None:
-        self._answer = self._keeper.answers.read()
+        self._answer = self._supervisor.answers.read()
         self._has_ended.set()
-        self._bell.ring()
+        self._waker.wake()
 
-    def _look(self) -> tuple[Stop, float]:
+    def _look(self) -> tuple[StopRequest, float]:
         """Look at what is used; return why to stop, and when to look again."""
         clock = self._control.clock
         began = clock()
-        seen = self._meter.look(self._keeper.pid, began - self._started, clock)
+        seen = self._meter.measure(self._supervisor.pid, began - self._started, clock)
         reason = self._watchdog.why_stop(seen)
         now = clock()
-        pause_s = next_look_s(now - self._started, now - began)
+        pause_s = next_measurement_s(now - self._started, now - began)
         if self._limits.memory_mb is not None and seen.memory_mb > self._limits.memory_mb / 2:
             pause_s = min(pause_s, _URGENT_PAUSE_S)
         if self._limits.wall_s is not None:
             pause_s = min(pause_s, max(0.0, self._started + self._limits.wall_s - now))
-        return Stop(reason, WATCHDOG if reason else ""), now + pause_s
+        return StopRequest(reason, WATCHDOG if reason else ""), now + pause_s
 
     def _sleep(self, until: float) -> None:
-        self._bell.wait(max(0.0, until - self._control.clock()))
+        self._waker.wait(max(0.0, until - self._control.clock()))
 
     def _stop(self) -> None:
-        """Ask the payload to end; `end` makes it when the grace is over."""
-        _write(self._keeper, b"stop\n")
+        """Ask the payload to end; `end` kills it when the grace is over."""
+        _write(self._supervisor, b"stop\n")
         kill_at = self._control.clock() + self._limits.grace_s
         while not self._has_ended.is_set():
             if self._control.terminated_at is not None:
@@ -276,28 +279,28 @@ class _Watch:
                 return
             self._sleep(kill_at)
 
-    def _wish_of_node(self) -> Stop:
+    def _stop_of_pilot(self) -> StopRequest:
         if self._control.is_terminated:
-            return Stop("the pilot was terminated", who_ends(self._control))
-        return Stop()
+            return StopRequest("the pilot was terminated", stop_initiator(self._control))
+        return StopRequest()
 
-    def _wish_to_stop(self) -> Stop:
+    def _stop_request(self) -> StopRequest:
         if self._control.is_terminated:
-            return self._wish_of_node()
+            return self._stop_of_pilot()
         if self._control.is_locked_out:
-            return Stop("the pilot lost its credential", PILOT)
+            return StopRequest("the pilot lost its credential", PILOT)
         if self._control.is_killed(self._attempt):
             why = self._control.kill_reason(self._attempt)
-            return Stop(f"killed on request: {why}" if why else "killed on request", SERVER)
+            return StopRequest(f"killed on request: {why}" if why else "killed on request", SERVER)
         if self._control.clock() >= self._ends_at:
-            return Stop(self._deadline.reason, PILOT_TIME)
-        return Stop()
+            return StopRequest(self._deadline.reason, PILOT_TIME)
+        return StopRequest()
 
 
 def _outcome(
-    answer: dict[str, Any], stop: Stop, plan: Plan, meter: Meter, wall_s: float
+    answer: dict[str, Any], stop: StopRequest, plan: LaunchPlan, meter: Meter, wall_s: float
 ) -> Outcome:
-    """Put together what the keeper told and what was seen."""
+    """Outcome from the supervisor's answer and the measured usage."""
     if "errno" in answer:
         problem = f"cannot start {plan.argv[0]}: {answer['problem']}"
         # Without a number it is the job's own words that no program can be given.
@@ -322,8 +325,8 @@ def _outcome(
     )
 
 
-def _code_and_signal(status: int | None, plan: Plan) -> tuple[int | None, int | None]:
-    """How the payload's first process ended."""
+def _code_and_signal(status: int | None, plan: LaunchPlan) -> tuple[int | None, int | None]:
+    """Exit code and signal of the payload's first process."""
     if status is None:
         return None, int(signal.SIGKILL)
     if os.WIFSIGNALED(status):
@@ -334,7 +337,7 @@ def _code_and_signal(status: int | None, plan: Plan) -> tuple[int | None, int | 
     return code, None
 
 
-def _is_terminated(answer: dict[str, Any], plan: Plan) -> bool:
+def _is_terminated(answer: dict[str, Any], plan: LaunchPlan) -> bool:
     """Tell whether SIGTERM has ended a payload, or what it waited for."""
     if "status" not in answer:
         return False

@@ -1,4 +1,4 @@
-"""Where the keepers of payloads come from: a small process that forks one whenever it is asked.
+"""Fork server: a small process that forks a supervisor for each payload.
 
 To start an interpreter for each payload takes more time than a short payload itself.
 """
@@ -29,30 +29,30 @@ _MODULES = (
     "launch",
     "main",
 )
-#: A process that does not answer for so long was stopped by somebody: it is replaced.
+#: Seconds without an answer after which the fork server is replaced: somebody has stopped it.
 ANSWERS_WITHIN_S = 60.0
 
 log = logging.getLogger("pilot")
 
 
 class _Lost(OSError):
-    """The process that starts payloads was killed, or does not answer."""
+    """The fork server was killed, or does not answer."""
 
 
 @dataclass(frozen=True)
-class Keeper:
-    """A process that keeps one payload: where it hears what to do, and where it tells."""
+class Supervisor:
+    """Supervisor process of one payload: pipes for orders and answers."""
 
     pid: int
     orders: BinaryIO
     answers: BinaryIO
 
 
-class Nursery:
-    """Gives keepers to all threads of the pilot. Its process begins with the first one.
+class ForkServer:
+    """Gives supervisors to all threads of the pilot; its process begins with the first one.
 
-    The nursery's process ends with the pilot's; keepers see by their own pipes that the pilot is
-    gone. One that was killed or stopped is replaced.
+    It ends with the pilot; supervisors see by their own pipes that the pilot is gone. One that was
+    killed or stopped is replaced.
     """
 
     def __init__(self) -> None:
@@ -60,8 +60,8 @@ class Nursery:
         self._process: subprocess.Popen[bytes] | None = None
         self._requests: socket.socket | None = None
 
-    def keeper(self, descriptors: Sequence[int]) -> Keeper:
-        """A new keeper that has these descriptors under the same numbers. Raises OSError."""
+    def supervisor(self, descriptors: Sequence[int]) -> Supervisor:
+        """A new supervisor that has these descriptors under the same numbers. Raises OSError."""
         with self._lock:
             try:
                 return self._ask_for(descriptors)
@@ -69,8 +69,8 @@ class Nursery:
                 log.warning("what starts payloads is started again: %s", error)
                 return self._ask_for(descriptors)
 
-    def _ask_for(self, descriptors: Sequence[int]) -> Keeper:
-        """Ask once. Each time with other pipes: whom we asked in vain may have forked a keeper."""
+    def _ask_for(self, descriptors: Sequence[int]) -> Supervisor:
+        """Ask once. Each time with other pipes: a lost server may have forked a supervisor."""
         with contextlib.ExitStack() as theirs, contextlib.ExitStack() as ours:
             orders, written = os.pipe()
             theirs.callback(os.close, orders)
@@ -80,17 +80,17 @@ class Nursery:
             ours.callback(os.close, read)
             pid = self._ask([orders, answers, *descriptors], [0, 1, *descriptors])
             ours.pop_all()
-        return Keeper(pid, os.fdopen(written, "wb"), os.fdopen(read, "rb"))
+        return Supervisor(pid, os.fdopen(written, "wb"), os.fdopen(read, "rb"))
 
     def _ask(self, descriptors: Sequence[int], numbers: Sequence[int]) -> int:
-        """Have a process forked that knows these descriptors by these numbers; return its own."""
+        """Fork a process that knows these descriptors by these numbers; return its number."""
         try:
             answer = self._exchange(marshal.dumps(list(numbers)), descriptors)
         except OSError as error:
-            self._bury()
+            self._discard()
             raise _Lost(error.errno, str(error)) from error
         if not answer:
-            self._bury()
+            self._discard()
             raise _Lost("the process that starts payloads has ended")
         pid = int(marshal.loads(answer))
         if pid < 0:
@@ -127,8 +127,8 @@ class Nursery:
         ours.settimeout(ANSWERS_WITHIN_S)
         self._requests = ours
 
-    def _bury(self) -> None:
-        """Let go of a process that does not answer any more."""
+    def _discard(self) -> None:
+        """Discard a fork server that does not answer any more."""
         if self._requests is not None:
             self._requests.close()
             self._requests = None

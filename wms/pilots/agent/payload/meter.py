@@ -1,4 +1,4 @@
-"""What a payload uses: looked at while it runs, and summed up at its end."""
+"""Meter of one payload: its processes, files and output are measured now and then."""
 
 from __future__ import annotations
 
@@ -9,46 +9,47 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..fence.base import Enclosure
-from ..files.disk_usage import Survey
+from ..files.disk_usage import DiskUsageCounter
 from ..resources import processes
 from ..resources.limits import Limits
 from ..resources.usage import Usage
 
 _MB = 2**20
-#: A look takes at most this part of the time; between two looks it is not longer than the last.
+#: Largest part of the time that measurements take.
 _PART_OF_TIME = 0.02
 _SHORTEST_S = 0.1
 _LONGEST_S = 2.0
-#: So often the files of a payload are counted, if the free space does not say that it is urgent.
+#: Period of counting the files of a payload, if the free space does not say that it is urgent.
 _FILES_EVERY_S = 10.0
-#: So many times as long as it took there is no count, and after the end it takes so long at most.
+#: Pause between counts, as a multiple of what the last one took.
 _FILES_PART = 20
-_LAST_LOOK_S = 20.0
+#: Longest count after the end.
+_LAST_COUNT_S = 20.0
 
 
 class Meter:
-    """Looks at one payload now and then: its processes, its files, its output."""
+    """Measures the usage of one payload: its processes, its files, its output."""
 
     def __init__(self, enclosure: Enclosure, outputs: Sequence[Path], limits: Limits) -> None:
         self._enclosure = enclosure
         self._outputs = outputs
         self._limits = limits
-        self._survey = Survey(enclosure.entries, limits.files)
+        self._disk_counter = DiskUsageCounter(enclosure.entries, limits.files)
         self._counted_at_s = 0.0
         self._counted_free = Free()
         self._files_took_s = 0.0
         self.last = Usage()
 
-    def look(self, keeper: int, wall_s: float, clock: Callable[[], float]) -> Usage:
-        """What is used now; `keeper` is the process above all of the payload's."""
-        top, below = processes.tree_below(keeper)
+    def measure(self, supervisor: int, wall_s: float, clock: Callable[[], float]) -> Usage:
+        """Usage now; `supervisor` is the process above all of the payload's."""
+        top, below = processes.tree_below(supervisor)
         cpu_s = sum(each.cpu_s + each.waited_s for each in below)
         if top is not None:
             cpu_s += top.waited_s
         pids = [each.pid for each in below]
         memory_mb, open_files = processes.memory_mb(pids)
         free = _free(self._enclosure.disk)
-        self._look_at_files(pids, wall_s, free, clock)
+        self._count_files(pids, wall_s, free, clock)
         self.last = replace(
             self.last,
             wall_s=wall_s,
@@ -62,13 +63,13 @@ class Meter:
             processes=len(below),
             busy=sum(each.is_busy for each in below),
             # Not Path.exists(): the payload may have closed the folder to us.
-            may_idle=os.path.exists(self._enclosure.room.attributes_file),
+            may_idle=os.path.exists(self._enclosure.directories.attributes_file),
         )
         return self.last
 
     def finish(self, wall_s: float, cpu_s: float) -> Usage:
-        """The last look, after the end: the kernel has told the time of all processes."""
-        found = self._survey.look(time.monotonic, _LAST_LOOK_S)
+        """Usage at the end, with the CPU time of all processes from the kernel."""
+        found = self._disk_counter.count(time.monotonic, _LAST_COUNT_S)
         self.last = replace(
             self.last,
             wall_s=wall_s,
@@ -80,21 +81,21 @@ class Meter:
         return self.last
 
     def output_mb(self) -> float:
-        """The size of stdout and stderr together."""
+        """Size of stdout and stderr together."""
         return sum(_size_bytes(each) for each in self._outputs) / _MB
 
-    def _look_at_files(
+    def _count_files(
         self, pids: Sequence[int], wall_s: float, free: Free, clock: Callable[[], float]
     ) -> None:
-        """What its files are: as last counted, or counted again, or on, if it is time."""
+        """Count its files again, or go on counting, if it is time."""
         pause_s = self._files_took_s * _FILES_PART
-        if self._survey.is_whole:
+        if self._disk_counter.is_whole:
             pause_s = max(_FILES_EVERY_S, pause_s)
         is_due = wall_s - self._counted_at_s >= pause_s
         if not (is_due or self._is_urgent(free)):
             return
         began = clock()
-        found = self._survey.look(clock)
+        found = self._disk_counter.count(clock)
         unlinked_mb = processes.unlinked_mb(pids, self._enclosure.disk)
         self._files_took_s = clock() - began
         self._counted_at_s = wall_s
@@ -108,7 +109,7 @@ class Meter:
         )
 
     def _is_urgent(self, free: Free) -> bool:
-        """What is free has shrunk by half of what the payload may still take."""
+        """Tell whether free space has shrunk by half of what the payload may still take."""
         before = self._counted_free
         if before.mb is None or free.mb is None:
             self._counted_free = free
@@ -124,14 +125,14 @@ class Meter:
         return before.files - free.files > max(left_files / 2, 1000)
 
 
-def next_look_s(wall_s: float, took_s: float) -> float:
-    """The pause until the next look: short at first, so that short payloads are seen too."""
+def next_measurement_s(wall_s: float, took_s: float) -> float:
+    """Pause until the next measurement: short at first, so that short payloads are seen too."""
     return min(max(wall_s / 4, _SHORTEST_S, took_s / _PART_OF_TIME), _LONGEST_S)
 
 
 @dataclass(frozen=True)
 class Free:
-    """What is free on a disk: space, and files that there may be; None, 0 where it is not told."""
+    """Free space on a disk, and number of files that can be made; None, 0 where it is unknown."""
 
     mb: float | None = None
     files: int = 0

@@ -1,7 +1,7 @@
-"""Walls of the kernel around a payload, where the batch system has given us control groups.
+"""Control groups with limits of memory and processes, where the batch system delegated one to us.
 
 That is a part of the tree of version 2 that this account may change and in which the controllers
-are at hand. Elsewhere polling has to do.
+are at hand. Elsewhere the watchdog has to do.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ log = logging.getLogger("pilot")
 
 @dataclass(frozen=True)
 class Group:
-    """The control group of one payload; with an empty path it has none."""
+    """Control group of one payload; with an empty path it has none."""
 
     path: str
     limits: Limits
 
     def why_killed(self) -> str:
-        """Why the kernel has ended the payload, if it has."""
+        """Reason why the kernel has killed the payload, if it has."""
         if not self.path:
             return ""
         events = _numbers(Path(self.path, "memory.events"))
@@ -47,14 +47,14 @@ def _numbers(file: Path) -> dict[str, int]:
 
 
 class Cgroups:
-    """The control groups of one pilot. `base` is the group that was given to it, if any."""
+    """Control groups of one pilot. `base` is the group that was delegated to it, if any."""
 
     def __init__(self, base: Path | None) -> None:
         self._base = base
         self._controllers: frozenset[str] = frozenset()
 
     def set_up(self) -> None:
-        """Make room for the payloads' groups; without one that can be used, none are made.
+        """Prepare the payloads' groups; without a base that can be used, none are made.
 
         A group with groups below it must hold no process itself, so the pilot moves down.
         """
@@ -79,7 +79,7 @@ class Cgroups:
 
     @contextlib.contextmanager
     def group(self, name: str, limits: Limits) -> Iterator[Group]:
-        """A group for one payload, gone afterwards; one without a path where there is none."""
+        """Group for one payload, removed afterwards; one without a path where there is none."""
         if self._base is None:
             yield Group("", limits)
             return
@@ -104,7 +104,7 @@ class Cgroups:
 
 
 def own_group() -> Path | None:
-    """The group of this process, if it is ours to change; never the top of the tree."""
+    """Group of this process, if it is ours to change; never the top of the tree."""
     try:
         lines = Path("/proc/self/cgroup").read_text().splitlines()
     except OSError:

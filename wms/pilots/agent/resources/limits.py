@@ -35,10 +35,10 @@ class Limits:
     grace_s: float = 10.0
 
     @classmethod
-    def of(cls, told: Mapping[str, Any]) -> Limits:
-        """The limits that a queue sets, 0 for none; what is no number is passed over."""
-        names = [each.name for each in fields(cls) if _is_limit(told.get(each.name))]
-        known: dict[str, Any] = {name: told[name] or _NONE.get(name) for name in names}
+    def of(cls, settings: Mapping[str, Any]) -> Limits:
+        """Limits that a queue sets, 0 for none; what is no number is ignored."""
+        names = [each.name for each in fields(cls) if _is_limit(settings.get(each.name))]
+        known: dict[str, Any] = {name: settings[name] or _NONE.get(name) for name in names}
         return cls(**known)
 
     def narrowed(
@@ -49,7 +49,7 @@ class Limits:
         memory_mb: float | None = None,
         disk_mb: float | None = None,
     ) -> Limits:
-        """These, or a job's own where those are lower; a job's 0 MB or 0 s is no limit."""
+        """These limits, or a job's own where those are lower; a job's 0 MB or 0 s is no limit."""
         return replace(
             self,
             wall_s=_lower(self.wall_s, wall_s),

@@ -1,4 +1,4 @@
-"""What the kernel tells of the processes of a payload."""
+"""Processes of a payload as /proc shows them: tree, CPU time, memory, open and unlinked files."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Process:
 
 
 def tree_below(root: int) -> tuple[Process | None, list[Process]]:
-    """A process, and all below it."""
+    """A process, and all processes below it."""
     children: dict[int, list[Process]] = {}
     top = None
     for name in os.listdir("/proc"):
@@ -96,11 +96,10 @@ def _kill(pid: int) -> bool:
 
 
 def memory_mb(pids: Sequence[int]) -> tuple[float, int]:
-    """The memory of these processes together; what they share is counted once (PSS).
+    """Memory of these processes together, with unnamed memory files; shared memory counts once.
 
-    With files that exist in memory only; the second number is how many open files were looked at
-    for them. Where the kernel does not tell us the shares of another account's process, what is its
-    own alone counts.
+    The second number is how many open files were looked at for them. Where the kernel does not give
+    us the shares of another account's process, what is its own alone counts.
     """
     files: dict[tuple[int, int], int] = {}
     seen = 0
@@ -115,7 +114,7 @@ def memory_mb(pids: Sequence[int]) -> tuple[float, int]:
 
 
 def _open_files(pids: Iterable[int]) -> Iterator[str]:
-    """The open files of processes by their names in /proc, up to one more than may be."""
+    """Open files of processes by their names in /proc, up to one more than may be."""
     left = MOST_OPEN_FILES + 1
     for pid in pids:
         with contextlib.suppress(OSError), os.scandir(f"/proc/{pid}/fd") as entries:
@@ -141,7 +140,7 @@ def _proportional_kb(pid: int) -> int:
 
 
 def unlinked_mb(pids: Iterable[int], folder: Path) -> float:
-    """What processes hold of files on the disk of a folder that have no name there any more."""
+    """Size of unlinked files on the disk of a folder that these processes hold open."""
     files: dict[int, int] = {}
     try:
         device = os.stat(folder).st_dev

@@ -8,7 +8,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Usage:
-    """What one payload has used up to a moment; its memory is that of the moment and the most."""
+    """Usage of one payload up to a moment; memory is that of the moment and the peak."""
 
     wall_s: float = 0.0
     cpu_s: float = 0.0
@@ -26,8 +26,8 @@ class Usage:
     busy: int = 0
     may_idle: bool = False
 
-    def as_told(self) -> dict[str, Any]:
-        """What a heartbeat says of it."""
+    def to_json(self) -> dict[str, Any]:
+        """Usage as a heartbeat sends it."""
         return {
             "wall_s": round(self.wall_s, 3),
             "cpu_s": round(self.cpu_s, 3),

@@ -1,4 +1,4 @@
-"""When a payload has to be stopped, and why, in words with figures."""
+"""Watchdog over one payload: the reason to stop it when its usage exceeds its limits."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LEAST_FREE_DISK_MB = 50
 
 
 class Watchdog:
-    """Judges one payload by what it is seen to use."""
+    """Compares the usage of one payload with its limits."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
@@ -26,7 +26,7 @@ class Watchdog:
         self._past: deque[tuple[float, float]] = deque([(0.0, 0.0)])
 
     def why_stop(self, seen: Usage) -> str:
-        """Why the payload has to be stopped; empty if it need not be."""
+        """Reason to stop the payload; empty if there is none."""
         self._average_load(seen)
         self._remember(seen)
         return (
@@ -58,7 +58,7 @@ class Watchdog:
 
     @staticmethod
     def _beyond_counting(seen: Usage) -> str:
-        """Why no look can tell what it uses: it would hide there."""
+        """Reason where usage cannot be measured: folders too deep, too many open files."""
         if seen.is_too_deep:
             return "folders over their limit: they are nested deeper than a path can name"
         if seen.open_files > MOST_OPEN_FILES:

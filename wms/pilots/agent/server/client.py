@@ -1,4 +1,4 @@
-"""Talking to the server: plain HTTP requests, repeated with growing pauses while it is away."""
+"""HTTP client of the pilot API: requests repeated with growing pauses while the server is away."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar, cast
 
-from ..control import Bell, Control
-from .http_route import Way
+from ..control import Control, Waker
+from .http_route import HttpRoute
 
 #: How long the server may be away before the pilot gives up: longer than any planned outage.
-PATIENCE_S = 2 * 3600.0
+RETRY_S = 2 * 3600.0
 #: A short outage (a restart) is noticed quickly, a long one is not hammered.
 SHORT_OUTAGE_S = 120.0
 SHORT_PAUSE_S = 5.0
@@ -32,7 +32,7 @@ _GOODBYE_TIMEOUT_S = 3.0
 #: Enough for a job with a hundred thousands of input files.
 _ANSWER_LIMIT = 64 * 1024 * 1024
 #: An answer that is not JSON may be a gateway's on the way; so many of them are the server's own.
-_GARBLED_LIMIT = 5
+_UNKNOWN_ANSWERS_LIMIT = 5
 _CHUNK = 256 * 1024
 _TRY_AGAIN = frozenset({408, 425, 429})
 
@@ -45,7 +45,7 @@ class Unauthorised(Exception):
 
 
 class Unavailable(Exception):
-    """The server was away, or not able to answer, for longer than we had patience.
+    """The server was away, or not able to answer, for longer than requests are retried.
 
     `is_answered`: it can be reached, and said of this request that it is not able to.
     """
@@ -64,9 +64,9 @@ class Rejected(Exception):
 
 
 class Superseded(Rejected):
-    """The attempt is no longer ours; whatever we know of it has no value.
+    """The attempt is no longer ours; nothing we report about it counts.
 
-    With a `size` it only is another piece that the server waits for.
+    With a `size` the server only waits for another piece.
     """
 
     size: int | None = None
@@ -77,8 +77,8 @@ class BadAnswer(Exception):
 
 
 @contextlib.contextmanager
-def understanding(what: str) -> Iterator[None]:
-    """Turn what goes wrong while an answer is taken apart into `BadAnswer`."""
+def parsing(what: str) -> Iterator[None]:
+    """Turn faults of a malformed answer into `BadAnswer`."""
     try:
         yield
     except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
@@ -86,27 +86,27 @@ def understanding(what: str) -> Iterator[None]:
 
 
 class HashMismatch(Exception):
-    """What arrived is not what was announced."""
+    """The received file has another hash than announced."""
 
 
 class NodeFault(Exception):
     """This node cannot do its part (disk full, file unreadable)."""
 
 
-class _BrokenOff(Exception):
-    """The pilot is to end, so the answer is waited for no longer."""
+class _Cancelled(Exception):
+    """The pilot is to end, so the held answer is not waited for."""
 
 
-class _Trouble(Exception):
+class _TemporaryFailure(Exception):
     """This try failed in a way that another try may mend."""
 
 
-class _Unable(_Trouble):
+class _ServerUnable(_TemporaryFailure):
     """The server, or a gateway before it, answers that this cannot be done now."""
 
 
-class _Garbled(_Trouble):
-    """What came back is not one of our server's answers."""
+class _UnknownAnswer(_TemporaryFailure):
+    """The answer is not one of our server's."""
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ class _Request:
 
 
 class Client:
-    """Speaks for one pilot. One instance serves one thread, whose `bell` ends its pauses early."""
+    """Requests of one pilot. One instance serves one thread, whose `waker` ends pauses early."""
 
     def __init__(
         self,
@@ -129,20 +129,20 @@ class Client:
         token: str,
         control: Control,
         *,
-        bell: Bell | None = None,
+        waker: Waker | None = None,
         timeout_s: float = TIMEOUT_S,
     ) -> None:
-        self._way = Way(server_url)
+        self._route = HttpRoute(server_url)
         self._pilot = pilot
         self._authorization = f"Bearer {pilot}:{token}"
         self._control = control
-        self._bell = bell or control.bell
+        self._waker = waker or control.waker
         self._timeout_s = timeout_s
         #: The server's clock less this node's, as of the latest answer.
         self.skew_s: float | None = None
 
     def with_token(self, token: str) -> Client:
-        """The same with another credential: the one for messages about one attempt."""
+        """The same client with another credential: the one for messages about one attempt."""
         other = copy.copy(self)
         other._authorization = f"Bearer {self._pilot}:{token}"
         return other
@@ -152,19 +152,19 @@ class Client:
         path: str,
         body: dict[str, Any],
         *,
-        patience_s: float = PATIENCE_S,
+        retry_s: float = RETRY_S,
         is_authorised: bool = True,
     ) -> dict[str, Any]:
         """POST `body` and return the answer; raise one of this module's exceptions otherwise."""
         request = self._posted(path, body, is_authorised)
-        return self._persist(lambda: self._exchange(request, _read_json), path, patience_s)
+        return self._retry(lambda: self._exchange(request, _read_json), path, retry_s)
 
-    def ask(self, path: str, body: dict[str, Any]) -> dict[str, Any] | None:
+    def long_poll(self, path: str, body: dict[str, Any]) -> dict[str, Any] | None:
         """As `call`, where the answer may take long: None once the pilot is to end."""
         request = replace(self._posted(path, body, True), is_held=True)
         try:
-            return self._persist(lambda: self._exchange(request, _read_json), path, PATIENCE_S)
-        except _BrokenOff:
+            return self._retry(lambda: self._exchange(request, _read_json), path, RETRY_S)
+        except _Cancelled:
             return None
 
     def _posted(self, path: str, body: dict[str, Any], is_authorised: bool) -> _Request:
@@ -183,11 +183,11 @@ class Client:
                 raise http.client.IncompleteRead(b"", response.length)
             return digest
 
-        found = self._persist(lambda: self._exchange(request, receive), path, PATIENCE_S)
+        found = self._retry(lambda: self._exchange(request, receive), path, RETRY_S)
         if found != sha256:
             raise HashMismatch(f"{path}: expected SHA-256 {sha256}, received {found}")
 
-    def upload(self, path: str, source: Path, *, patience_s: float = PATIENCE_S) -> None:
+    def upload(self, path: str, source: Path, *, retry_s: float = RETRY_S) -> None:
         """Send a file; what the server holds under this path is replaced."""
         with _open(source, "rb") as content:
             digest = _copy(content, None)
@@ -197,10 +197,10 @@ class Client:
             "X-Content-SHA256": digest,
         }
         request = self._request("PUT", path, headers, True, source=source)
-        self._persist(lambda: self._exchange(request, _read_json), path, patience_s)
+        self._retry(lambda: self._exchange(request, _read_json), path, retry_s)
 
     def append(self, path: str, offset: int, piece: bytes, *, after: int | None = None) -> int:
-        """Send a piece of what grows, once; return how many bytes of it the server has now.
+        """Send a piece of a growing file, once; return how many bytes of it the server has now.
 
         With `after`, what is between that byte and the piece is left out. A number other than the
         end of this piece tells from where to go on. Raises `Superseded` when the server wants
@@ -211,12 +211,12 @@ class Client:
         left_out = "" if after is None else f"&after={after}"
         request = replace(request, path=f"{request.path}?offset={offset}{left_out}")
         try:
-            answer = self._persist(lambda: self._exchange(request, _read_json), path, 0.0)
+            answer = self._retry(lambda: self._exchange(request, _read_json), path, 0.0)
         except Superseded as error:
             if error.size is None:
                 raise
             return error.size
-        with understanding(path):
+        with parsing(path):
             return int(answer["size"])
 
     def _request(
@@ -232,37 +232,37 @@ class Client:
         headers = {"Accept": "application/json", "Connection": "close", **headers}
         if is_authorised:
             headers["Authorization"] = self._authorization
-        full = f"{self._way.path}/pilot/v1/{urllib.parse.quote(path)}"
+        full = f"{self._route.path}/pilot/v1/{urllib.parse.quote(path)}"
         return _Request(method, full, headers, body, source)
 
-    def _persist(self, attempt: Callable[[], T], what: str, patience_s: float) -> T:
-        """Repeat `attempt` until it has an answer or the patience is over."""
+    def _retry(self, attempt: Callable[[], T], what: str, retry_s: float) -> T:
+        """Repeat `attempt` until it has an answer or `retry_s` are over."""
         started = self._control.clock()
         pause_s = 0.2
-        garbled = 0
+        unknown_answers = 0
         while True:
             try:
                 return attempt()
-            except _Trouble as trouble:
+            except _TemporaryFailure as trouble:
                 reason = str(trouble)
-                is_answered = isinstance(trouble, _Unable)
-                garbled += isinstance(trouble, _Garbled)
-            if garbled >= _GARBLED_LIMIT:
+                is_answered = isinstance(trouble, _ServerUnable)
+                unknown_answers += isinstance(trouble, _UnknownAnswer)
+            if unknown_answers >= _UNKNOWN_ANSWERS_LIMIT:
                 raise BadAnswer(f"{what}: {reason}")
             now = self._control.clock()
-            if now + pause_s > self._control.give_up_at(started, patience_s):
+            if now + pause_s > self._control.retry_until(started, retry_s):
                 raise Unavailable(f"{what}: {reason}", is_answered=is_answered)
             if self._control.is_locked_out:
                 raise Unauthorised(reason)
             log.warning("%s: %s; next try in %.1f s", what, reason, pause_s)
-            self._bell.wait(pause_s)
+            self._waker.wait(pause_s)
             limit_s = SHORT_PAUSE_S if now - started < SHORT_OUTAGE_S else LONG_PAUSE_S
             # The spread keeps a thousand pilots from returning in the same instant.
             pause_s = min(pause_s * 2, limit_s) * random.uniform(0.7, 1.0)
 
     def _exchange(self, request: _Request, receive: Callable[[http.client.HTTPResponse], T]) -> T:
         """Send one request and return what `receive` makes of a good answer."""
-        connection = self._way.connect(self._answer_limit_s())
+        connection = self._route.connect(self._answer_limit_s())
         try:
             self._send(connection, request)
             response = self._answer(connection, request)
@@ -271,9 +271,9 @@ class Client:
                 return receive(response)
             raise _failure(response)
         except (http.client.HTTPException, OSError, ValueError) as error:
-            if request.is_held and self._control.wants_end:
-                raise _BrokenOff from error
-            raise _Trouble(f"{type(error).__name__}: {error}") from error
+            if request.is_held and self._control.is_ending:
+                raise _Cancelled from error
+            raise _TemporaryFailure(f"{type(error).__name__}: {error}") from error
         finally:
             connection.close()
 
@@ -282,7 +282,7 @@ class Client:
     ) -> http.client.HTTPResponse:
         if not request.is_held:
             return connection.getresponse()
-        with self._control.line(connection.sock):
+        with self._control.cancellable(connection.sock):
             return connection.getresponse()
 
     def _answer_limit_s(self) -> float:
@@ -291,7 +291,7 @@ class Client:
         return self._timeout_s
 
     def _send(self, connection: http.client.HTTPConnection, request: _Request) -> None:
-        target = self._way.target(request.path)
+        target = self._route.target(request.path)
         connection.putrequest(request.method, target, skip_accept_encoding=True)
         for name, value in request.headers.items():
             connection.putheader(name, value)
@@ -305,16 +305,16 @@ class Client:
 
 
 def _skew_s(response: http.client.HTTPResponse) -> float | None:
-    """How far the server's clock is ahead of this node's, in whole seconds, where it tells."""
+    """Clock skew: seconds that the server's clock is ahead of this node's, if it sends a date."""
     try:
-        told = email.utils.parsedate_to_datetime(response.headers["Date"])
+        server_time = email.utils.parsedate_to_datetime(response.headers["Date"])
     except (TypeError, ValueError):
         return None
-    return float(round(told.timestamp() - time.time()))
+    return float(round(server_time.timestamp() - time.time()))
 
 
 def _failure(response: http.client.HTTPResponse) -> Exception:
-    """Translate an answer that is not 200."""
+    """Exception for an answer that is not 200."""
     status = response.status
     problem = _problem(response)
     detail = str(problem.get("detail") or problem.get("title") or response.reason)[:500]
@@ -326,12 +326,12 @@ def _failure(response: http.client.HTTPResponse) -> Exception:
         superseded.size = size if isinstance(size, int) else None
         return superseded
     if status >= 500 or status in _TRY_AGAIN:
-        return _Unable(f"{status}: {detail}")
+        return _ServerUnable(f"{status}: {detail}")
     return Rejected(status, detail)
 
 
 def _problem(response: http.client.HTTPResponse) -> dict[str, Any]:
-    """Return the problem report, or nothing where there is none."""
+    """Problem report of an answer, empty where there is none."""
     try:
         problem = json.loads(response.read(65536))
     except (ValueError, OSError, http.client.HTTPException):
@@ -340,7 +340,7 @@ def _problem(response: http.client.HTTPResponse) -> dict[str, Any]:
 
 
 def _storable(value: Any) -> Any:
-    """Return `value` with "?" in its texts for what no database takes as text.
+    """Value with "?" in its texts for what no database takes as text.
 
     Names on this node are bytes: those that are no UTF-8 come as halves of surrogate pairs.
     """
@@ -354,7 +354,7 @@ def _storable(value: Any) -> Any:
 
 
 def _read_json(response: http.client.HTTPResponse) -> dict[str, Any]:
-    """Return the JSON object of an answer."""
+    """JSON object of an answer."""
     content = response.read(_ANSWER_LIMIT + 1)
     if len(content) > _ANSWER_LIMIT:
         raise BadAnswer(f"an answer of more than {_ANSWER_LIMIT} bytes")
@@ -363,9 +363,9 @@ def _read_json(response: http.client.HTTPResponse) -> dict[str, Any]:
     try:
         answer = json.loads(content)
     except (ValueError, RecursionError) as error:
-        raise _Garbled(f"the answer is not JSON: {error}") from error
+        raise _UnknownAnswer(f"the answer is not JSON: {error}") from error
     if not isinstance(answer, dict):
-        raise _Garbled("the answer is not a JSON object")
+        raise _UnknownAnswer("the answer is not a JSON object")
     return answer
 
 

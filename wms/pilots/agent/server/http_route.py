@@ -1,4 +1,4 @@
-"""The way to the server: directly, or through the proxy of the node's environment."""
+"""HTTP route to the server: direct, or through the proxy of the node's environment."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import urllib.parse
 import urllib.request
 
 
-class Way:
-    """`path` is what the server's address has before every path of ours."""
+class HttpRoute:
+    """Route to one server; `path` is the prefix of its address before every path of ours."""
 
     def __init__(self, server_url: str) -> None:
         self._url = urllib.parse.urlsplit(server_url)
@@ -16,13 +16,13 @@ class Way:
         self.path = self._url.path.rstrip("/")
 
     def target(self, path: str) -> str:
-        """What the first line of a request names."""
+        """Target in the first line of a request."""
         if self._proxy and self._url.scheme == "http":
             return f"http://{self._url.netloc}{path}"
         return path
 
     def connect(self, timeout_s: float) -> http.client.HTTPConnection:
-        """Return a connection, not made yet, of which each step may take so long."""
+        """A connection, not opened yet, of which each step may take so long."""
         host, port = self._url.hostname or "", self._url.port
         is_tls = self._url.scheme == "https"
         kind = http.client.HTTPSConnection if is_tls else http.client.HTTPConnection
@@ -35,7 +35,7 @@ class Way:
 
 
 def _proxy_for(url: urllib.parse.SplitResult) -> urllib.parse.SplitResult | None:
-    """Return the proxy that the node's environment names for this server, if any."""
+    """Proxy that the node's environment names for this server, if any."""
     proxy = urllib.request.getproxies().get(url.scheme)
     if not proxy or urllib.request.proxy_bypass(url.hostname or ""):
         return None

@@ -1,4 +1,4 @@
-"""The pilot's own log: for the batch system at standard output, for the server in pieces."""
+"""Log of the pilot: to standard output for the batch system, in pieces to the server."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def log_to(file: Path) -> None:
     log.setLevel(logging.INFO)
 
 
-class LogShipper:
-    """Sends what the log has grown by; what does not arrive is sent the next time."""
+class LogUploader:
+    """Uploads what is new in the log; a piece that does not arrive is sent the next time."""
 
     def __init__(self, client: Client, file: Path) -> None:
         self._client = client
@@ -39,13 +39,13 @@ class LogShipper:
         self._is_wanted = True
         self._lock = threading.Lock()
 
-    def ship(self) -> None:
+    def upload(self) -> None:
         """Send what is new now. Never raises: a log is not worth a pilot."""
         if not self._lock.acquire(blocking=False):
             return  # another thread sends it
         try:
             for _ in range(PIECES_AT_ONCE):
-                if not self._is_wanted or not self._ship_piece():
+                if not self._is_wanted or not self._upload_piece():
                     return
         except (Unavailable, BadAnswer, OSError):
             return
@@ -55,7 +55,7 @@ class LogShipper:
         finally:
             self._lock.release()
 
-    def _ship_piece(self) -> bool:
+    def _upload_piece(self) -> bool:
         with self._file.open("rb") as content:
             content.seek(self._sent_bytes)
             piece = content.read(min(PIECE_BYTES, MOST_BYTES - self._sent_bytes))

@@ -1,4 +1,4 @@
-"""One report on its way to the server, behind the files that it tells of."""
+"""Delivery of one report and of the files that are sent before it."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ class Upload:
 
 
 @dataclass(frozen=True)
-class Rider:
-    """Fields that go with a report if it is sent now, and the client whose credential they need."""
+class AttachedFields:
+    """Fields sent with a report if it goes now, and the client with the credential for them."""
 
     fields: Mapping[str, Any]
     client: Client
 
 
-class Delivery:
-    """Files and a report, in as many tries as it takes: what has arrived is not sent again."""
+class ReportDelivery:
+    """Sends files and a report in as many tries as it takes; what has arrived is not sent again."""
 
     def __init__(self, client: Client, path: str, uploads: Sequence[Upload] = ()) -> None:
         self.path = path
@@ -53,69 +53,69 @@ class Delivery:
         self._refused: list[tuple[Upload, str]] = []
 
     def move(self, sources: Sequence[Path]) -> None:
-        """The files that are still to be sent lie there now."""
+        """Set the new paths of the files that are still to be sent."""
         moved = enumerate(self.uploads)
         self.uploads = tuple(replace(each, source=sources[index]) for index, each in moved)
 
     def send(
-        self, body: dict[str, Any], *, patience_s: float = 0.0, rider: Rider | None = None
+        self, body: dict[str, Any], *, retry_s: float = 0.0, attached: AttachedFields | None = None
     ) -> dict[str, Any]:
-        """Send what is left of it, each once where there is no patience; return the last answer.
+        """Send the rest, each part once unless `retry_s` is given; return the last answer.
 
         A job whose end the server refuses is given back: its attempt must not stay open. The answer
         is empty then.
         """
         while self.uploads:
-            self._upload(self.uploads[0], patience_s)
+            self._upload(self.uploads[0], retry_s)
             self.uploads = self.uploads[1:]
         report = _with_refused(body, self._refused)
         client = self._client
-        if rider is not None:
-            client, report = rider.client, {**report, **rider.fields}
+        if attached is not None:
+            client, report = attached.client, {**report, **attached.fields}
         try:
-            return client.call(self.path, report, patience_s=patience_s)
+            return client.call(self.path, report, retry_s=retry_s)
         except Superseded:
             raise
         except Rejected as error:
-            if not tells_end(body):
+            if not is_end_report(body):
                 raise
             log.error("%s was not accepted: %s", self.path, error)
-            self.give_back(f"the server refused how it ended: {error}", patience_s=patience_s)
+            self.give_back(f"the server refused how it ended: {error}", retry_s=retry_s)
             return {}
 
-    def give_back(self, reason: str, *, patience_s: float = 0.0) -> None:
-        """Tell that the job was not run, in place of how it ended."""
+    def give_back(self, reason: str, *, retry_s: float = 0.0) -> None:
+        """Report the job as not run, in place of how it ended."""
         report = {"event": "not_run", "reason": reason[:REASON_LENGTH]}
-        self._client.call(self.path, report, patience_s=patience_s)
+        self._client.call(self.path, report, retry_s=retry_s)
 
-    def _upload(self, each: Upload, patience_s: float) -> None:
+    def _upload(self, each: Upload, retry_s: float) -> None:
         try:
-            self._client.upload(each.path, each.source, patience_s=patience_s)
+            self._client.upload(each.path, each.source, retry_s=retry_s)
         except Superseded:
             raise
         except (Rejected, NodeFault) as error:
             self._refused.append((each, f"{each.label} was not stored: {error}"))
 
 
-def tells_end(body: Mapping[str, Any]) -> bool:
+def is_end_report(body: Mapping[str, Any]) -> bool:
     """Whether a report tells how a payload ended."""
     return body.get("event") == "ended"
 
 
 def bounded_names(names: Iterable[str]) -> list[str]:
-    """As many of the names as a report may carry."""
-    told: list[str] = []
+    """Names, as many as a report may carry."""
+    kept: list[str] = []
     left = BYTES_OF_NAMES
     for name in islice(names, NAMES_IN_REPORT):
         left -= len(json.dumps(name))
         if left < 0:
             break
-        told.append(name)
-    return told
+        kept.append(name)
+    return kept
 
 
 def _with_refused(body: dict[str, Any], refused: Sequence[tuple[Upload, str]]) -> dict[str, Any]:
-    """The report with what became of the files before it."""
+    """Report with the names and reasons of the files that the server refused."""
     if not refused:
         return body
     reasons = [body.get("reason", ""), *(why for _, why in refused)]

@@ -1,4 +1,4 @@
-"""The report that a payload has started, told from a thread beside it."""
+"""Report that a payload has started, sent from a thread beside it."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ import threading
 
 from ..control import Attempt, Control
 from .client import BadAnswer, Client, NodeFault, Rejected, Superseded, Unauthorised, Unavailable
-from .report_spool import Spool
+from .report_spool import ReportSpool
 
 #: A payload that has ended before is reported once only: half of the messages about short ones.
 SHORT_PAYLOAD_S = 0.5
 _NOT_TOLD = (Rejected, Unauthorised, Unavailable, BadAnswer, NodeFault, OSError)
 
 
-class Started:
-    """Tells that the payload has started, unless it ends so soon that its last report tells all."""
+class StartReport:
+    """Reports the start, unless the payload ends so soon that its last report tells all."""
 
     def __init__(
-        self, attempt: Attempt, path: str, client: Client, control: Control, spool: Spool
+        self, attempt: Attempt, path: str, client: Client, control: Control, spool: ReportSpool
     ) -> None:
         """`path` is the prefix of the attempt's addresses."""
         self._attempt = attempt
@@ -31,7 +31,7 @@ class Started:
         self._thread.start()
 
     def finish(self) -> None:
-        """Wait until it is told, or kept to be told later. Raises what speaks against it."""
+        """Wait until it is sent or spooled. Raises what the server has against it."""
         self._is_over.set()
         self._thread.join()
         if self._fault is not None:

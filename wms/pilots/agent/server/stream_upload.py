@@ -1,4 +1,4 @@
-"""What a payload prints, sent piece by piece while it runs."""
+"""Upload of a running payload's stdout and stderr, piece by piece."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from pathlib import Path
 from .client import BadAnswer, Client, Rejected, Superseded, Unauthorised, Unavailable
 
 PIECE_BYTES = 256 * 1024
-#: Of each stream so much is sent at once, and in the long run so much in a second. What a payload
-#: prints faster is left out, and comes with the file at its end.
+#: Size and rate of each stream's token bucket. What a payload prints faster is left out, and comes
+#: with the file at its end.
 BURST_BYTES = 4 * 2**20
 RATE_BYTES_S = 64 * 1024
-#: So far it is looked for the beginning of a line, where something is left out.
+#: Where something is left out, the beginning of a line is looked for within so many bytes.
 _LINE_BYTES = 64 * 1024
 #: The pause grows from the first to the last: who looks at a new job sees something soon.
 FIRST_PAUSE_S = 1.0
@@ -24,8 +24,8 @@ LAST_PAUSE_S = 30.0
 log = logging.getLogger("pilot")
 
 
-class Allowance:
-    """How many bytes of a stream may be sent now: what time has added and nobody has used."""
+class TokenBucket:
+    """Token bucket: bytes of a stream that may be sent now."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -33,19 +33,19 @@ class Allowance:
         self._bytes = float(BURST_BYTES)
 
     def now(self) -> int:
-        """What may be sent."""
+        """Bytes that may be sent now."""
         now = self._clock()
         self._bytes = min(BURST_BYTES, self._bytes + RATE_BYTES_S * (now - self._at))
         self._at = now
         return int(self._bytes)
 
     def use(self, count: int) -> None:
-        """So much is sent, whether it arrives or not."""
+        """Take bytes that are sent, whether they arrive or not."""
         self._bytes -= count
 
 
-class Streamer:
-    """Sends the streams of one attempt from a thread of its own, as long as the payload runs.
+class StreamUploader:
+    """Uploads the streams of one attempt from a thread, as long as the payload runs.
 
     A piece that does not arrive is sent again at the next turn; nothing waits for it.
     """
@@ -63,7 +63,7 @@ class Streamer:
         self._path = path
         self._files = files
         self._sent = dict.fromkeys(files, 0)
-        self._allowances = {name: Allowance(clock) for name in files}
+        self._buckets = {name: TokenBucket(clock) for name in files}
         self._wake_up = threading.Event()
         self._is_over = False
         self._thread = threading.Thread(target=self._stream, name=f"streams {path}", daemon=True)
@@ -72,7 +72,7 @@ class Streamer:
         """Begin to send."""
         self._thread.start()
 
-    def hurry(self) -> None:
+    def send_now(self) -> None:
         """Send what is there now."""
         self._wake_up.set()
 
@@ -100,10 +100,10 @@ class Streamer:
                 log.warning("output cannot be read: %s", error)
 
     def _send_new(self, name: str) -> None:
-        """Send what one stream has by now; its end alone where all of it would be too much."""
-        file, allowance = self._files[name], self._allowances[name]
+        """Send what is new of one stream; its end alone where all of it would be too much."""
+        file, bucket = self._files[name], self._buckets[name]
         end = file.stat().st_size
-        allowed = allowance.now()
+        allowed = bucket.now()
         after = None
         offset = self._sent[name]
         if end - offset > allowed:
@@ -112,7 +112,7 @@ class Streamer:
             after, offset = offset, _line_after(file, end - allowed)
         while offset < end and not self._is_over:
             piece = _read(file, offset, min(PIECE_BYTES, end - offset))
-            allowance.use(len(piece))
+            bucket.use(len(piece))
             address = f"{self._path}/streams/{name}"
             sent = self._sent[name] = self._client.append(address, offset, piece, after=after)
             if sent <= offset:
@@ -121,7 +121,7 @@ class Streamer:
 
 
 def _line_after(file: Path, offset: int) -> int:
-    """Where the first line behind a place begins; the place itself in a very long line."""
+    """Offset of the first line behind an offset; the offset itself in a very long line."""
     found = _read(file, offset, _LINE_BYTES).find(b"\n")
     return offset + found + 1
 

@@ -1,4 +1,4 @@
-"""Which fence works on this node: found out by running a small program behind it."""
+"""Selection of the fence for payloads: each candidate has to run a small program on this node."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from pathlib import Path
 from ..control import Control
 from ..fence import network
 from ..fence.apptainer import ApptainerFence
-from ..fence.base import Fence, FenceFails
+from ..fence.base import Fence, FenceUnusable
 from ..fence.bwrap import BwrapFence
 from ..fence.network import Network
 from ..fence.sudo import SudoFence
-from ..files.job_directories import Room
+from ..files.job_directories import JobDirectories
 from ..payload import execution
 from ..payload.meter import Meter
 from ..resources.limits import Limits
@@ -28,18 +28,18 @@ log = logging.getLogger("pilot")
 
 
 def best_fence(work_dir: Path) -> Fence:
-    """What `auto` stands for on this node: bubblewrap where it works, else no fence."""
+    """Fence that `auto` means on this node: bubblewrap where it works, else none."""
     try:
         return fence_named("bwrap", work_dir, Network(network.AUTO))
-    except FenceFails as error:
+    except FenceUnusable as error:
         log.warning("payloads are NOT fenced in on this node: bwrap: %s", error)
         return Fence()
 
 
 def fence_named(name: str, work_dir: Path, wanted: Network) -> Fence:
-    """The fence that a queue asks for by name, around payloads in the network that it wants.
+    """Fence that a queue names, around payloads in the network that it wants.
 
-    Raises FenceFails where it does not work.
+    Raises FenceUnusable where it does not work.
     """
     if wanted.name != network.AUTO:
         return _working(name, work_dir, wanted)
@@ -47,7 +47,7 @@ def fence_named(name: str, work_dir: Path, wanted: Network) -> Fence:
         return Fence()
     try:
         return _working(name, work_dir, Network(network.NODE))
-    except FenceFails as error:
+    except FenceUnusable as error:
         fence = _working(name, work_dir, Network(network.OPEN))
         log.warning("link-local addresses are NOT kept from payloads on this node: %s", error)
         return fence
@@ -61,23 +61,23 @@ def _working(name: str, work_dir: Path, wanted: Network) -> Fence:
         "none": Fence,
     }
     if name not in makers:
-        raise FenceFails(f"this pilot knows no fence {name!r}")
+        raise FenceUnusable(f"this pilot knows no fence {name!r}")
     try:
         fence = makers[name](wanted)
         if name != "none":
             _try(fence, work_dir)
     except OSError as error:
-        raise FenceFails(str(error)) from error
+        raise FenceUnusable(str(error)) from error
     return fence
 
 
 def _try(fence: Fence, work_dir: Path) -> None:
-    """Run a program behind a fence that writes where a payload may. Raises FenceFails, OSError."""
+    """Run a trial program behind a fence. Raises FenceUnusable, OSError."""
     home = Path(tempfile.mkdtemp(prefix="trial-", dir=work_dir))
     try:
-        room = Room(home)
-        room.make()
-        enclosure = fence.enclose(room)
+        directories = JobDirectories(home)
+        directories.make()
+        enclosure = fence.enclose(directories)
         try:
             enclosure.enter()
             control = Control()
@@ -90,13 +90,13 @@ def _try(fence: Fence, work_dir: Path) -> None:
                 meter=Meter(enclosure, [], limits),
                 attempt=(0, 0),
                 control=control,
-                bell=control.bell,
+                waker=control.waker,
             )
         finally:
             enclosure.close()
         if outcome.exit_code != 0:
             said = " ".join((home / "stderr").read_text(errors="replace").split())
-            raise FenceFails(
+            raise FenceUnusable(
                 outcome.reason or said or f"a program behind it ended with {outcome.exit_code}"
             )
     finally:

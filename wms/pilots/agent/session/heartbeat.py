@@ -1,4 +1,4 @@
-"""Heartbeats: a thread that tells the server what the pilot holds, and brings back its commands."""
+"""Heartbeat thread: reports the attempts at hand, their usage and attributes; executes commands."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from typing import Any
 
 from .. import node
 from ..control import Attempt, Control
-from ..files.job_attributes import Told
+from ..files.job_attributes import ReportedAttributes
 from ..server.client import BadAnswer, Client, Rejected, Unauthorised, Unavailable
-from ..server.log_upload import LogShipper
-from ..server.report_spool import Spool
+from ..server.log_upload import LogUploader
+from ..server.report_spool import ReportSpool
 
 log = logging.getLogger("pilot")
 
@@ -22,9 +22,10 @@ Usage = Mapping[Attempt, Mapping[str, Any]]
 
 
 class Heartbeats:
-    """Beats until stopped, whatever the main thread does; one missed beat is not repeated.
+    """Sends heartbeats until stopped, whatever the main thread does; a lost one is not repeated.
 
-    `usage` tells what payloads use. `validation_s` and the payloads' `network` are told once known.
+    `usage` gives the usage of payloads. `validation_s` and the payloads' `network` are sent once
+    known.
     """
 
     def __init__(
@@ -35,8 +36,8 @@ class Heartbeats:
         every_s: float,
         work_dir: Path,
         usage: Callable[[], Usage],
-        spool: Spool,
-        shipper: LogShipper,
+        spool: ReportSpool,
+        log_uploader: LogUploader,
     ) -> None:
         self._client = client
         self._control = control
@@ -44,26 +45,26 @@ class Heartbeats:
         self._work_dir = work_dir
         self._usage = usage
         self._spool = spool
-        self._shipper = shipper
-        self._told = Told(work_dir)
+        self._log_uploader = log_uploader
+        self._reported = ReportedAttributes(work_dir)
         self._sequence = 0
         self.validation_s: float | None = None
         self.network = ""
         self._over = threading.Event()
-        self._thread = threading.Thread(target=self._beat_on, name="heartbeats", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="heartbeats", daemon=True)
 
     def start(self) -> None:
-        """Send the first beat now and the others in the background."""
+        """Send the first heartbeat now and the others in the background."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Send no more beats; does not wait for one that is under way."""
+        """Send no more heartbeats; does not wait for one that is under way."""
         self._over.set()
 
-    def _beat_on(self) -> None:
+    def _run(self) -> None:
         while not self._over.is_set():
             try:
-                self._beat()
+                self._send()
             except Unauthorised as error:
                 log.error("the server does not know this pilot any more: %s", error)
                 self._control.lock_out()
@@ -74,14 +75,14 @@ class Heartbeats:
                 # A pilot that falls silent is taken for dead, and its jobs are run elsewhere too.
                 log.exception("a heartbeat failed")
             else:
-                self._spool.hurry()
-                self._shipper.ship()
+                self._spool.retry_now()
+                self._log_uploader.upload()
             self._over.wait(self._every_s * random.uniform(0.9, 1.0))
 
-    def _beat(self) -> None:
-        # Reports that are still here belong to attempts that the pilot has not let go of.
-        held = dict.fromkeys([*self._control.held(), *self._spool.attempts()])
-        jobs = self._told.entries(list(held))
+    def _send(self) -> None:
+        # Reports that are still spooled belong to attempts that the pilot has not let go of.
+        held = dict.fromkeys([*self._control.attempts(), *self._spool.attempts()])
+        jobs = self._reported.entries(list(held))
         self._sequence += 1
         body: dict[str, Any] = {
             "jobs": [self._with_usage(entry) for entry in jobs],
@@ -93,18 +94,18 @@ class Heartbeats:
             body["totals"] = {"validation_s": round(self.validation_s, 3)}
         if self.network:
             body["network"] = self.network
-        answer = self._client.call("heartbeat", body, patience_s=0.0)
-        self._told.accepted(jobs)
+        answer = self._client.call("heartbeat", body, retry_s=0.0)
+        self._reported.accepted(jobs)
         commands = answer.get("commands")
         for command in commands if isinstance(commands, list) else ():
-            self._obey(command)
+            self._execute(command)
 
     def _with_usage(self, entry: Mapping[str, Any]) -> dict[str, Any]:
         usage = self._usage().get((entry["job"], entry["attempt"]))
         return {**entry, "usage": dict(usage)} if usage else dict(entry)
 
-    def _obey(self, command: Any) -> None:
-        """Carry out one command; one that a newer server may send is ignored."""
+    def _execute(self, command: Any) -> None:
+        """Execute one command of the server; one that a newer server may send is ignored."""
         try:
             name, reason = command["command"], str(command.get("reason") or "")
             if name == "kill":
@@ -112,7 +113,7 @@ class Heartbeats:
             elif name == "peek":
                 self._control.peek((int(command["job"]), int(command["attempt"])))
             elif name == "drain":
-                self._control.send_off(reason)
+                self._control.drain_on_request(reason)
             else:
                 log.warning("unknown command %r", name)
         except (AttributeError, KeyError, TypeError, ValueError):

@@ -1,4 +1,4 @@
-"""How long a pilot takes jobs, how long it lives, and when it goes: plain functions of numbers.
+"""Rules for a pilot's lifetime and its shutdown when idle: pure functions of numbers.
 
 All times are whole seconds. Divisions cut towards zero.
 """
@@ -77,7 +77,7 @@ def lifetime(
 
 @dataclass(frozen=True)
 class Shutdown:
-    """Whether the pilot ends, the reason of each of its slots for it, and if it takes jobs."""
+    """Decision to end, with the reason of each slot, and whether jobs are taken."""
 
     shutdown: bool
     reasons: list[str | None]

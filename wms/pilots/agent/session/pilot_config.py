@@ -1,4 +1,4 @@
-"""What the submission gave this pilot: its credential, and the manifest of what it may run."""
+"""Configuration of one pilot: server, credential, and the manifest with checks and settings."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..checks.chain import Check
+from ..checks.runner import Check
 
 MANIFEST = "manifest.json"
 FILES = "files"
@@ -20,8 +20,8 @@ class BadManifest(Exception):
 
 
 @dataclass(frozen=True)
-class Settings:
-    """How a pilot divides its time, in seconds; a `tail_limit_s` of 0 is that of other pauses."""
+class LifetimeSettings:
+    """Division of a pilot's time, in seconds; `tail_limit_s` of 0: the queue's idle limit."""
 
     stop_margin_s: float = 0.0
     retire_spread_s: float = 0.0
@@ -29,39 +29,39 @@ class Settings:
     tail_limit_s: float = 0.0
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Settings:
+    def from_json(cls, data: Mapping[str, Any]) -> LifetimeSettings:
         """Read the settings of a manifest; those that a newer server may add are left out."""
         return cls(**{name: float(data[name]) for name in cls.__dataclass_fields__ if name in data})
 
 
 @dataclass(frozen=True)
-class Mission:
-    """What this pilot is for. `used_s` is the time since its start, before this program ran."""
+class PilotConfig:
+    """Configuration from the batch script. `used_s`: since its start, before this program ran."""
 
     server_url: str
     pilot: str
     secret: str = field(repr=False)
     work_dir: Path
     checks: tuple[Check, ...] = ()
-    settings: Settings = Settings()
+    settings: LifetimeSettings = LifetimeSettings()
     used_s: float = 0.0
 
     @property
     def files(self) -> Path:
-        """The files that the manifest lists besides this program, by their hashes."""
+        """Folder of the files that the manifest lists besides this program, named by hash."""
         return self.work_dir / FILES
 
 
-def read_mission(given: Mapping[str, Any]) -> Mission:
-    """Read the mission, and the manifest that lies in its work directory. Raises BadManifest."""
+def read_config(given: Mapping[str, Any]) -> PilotConfig:
+    """Read the configuration and the manifest in its work directory. Raises BadManifest."""
     work_dir = Path(given["work_dir"])
     manifest = _read_manifest(work_dir / MANIFEST, given["manifest_sha256"])
     try:
         checks = tuple(Check.from_json(each) for each in manifest["checks"])
-        settings = Settings.from_json(manifest["settings"])
+        settings = LifetimeSettings.from_json(manifest["settings"])
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise BadManifest(f"the manifest cannot be understood: {error!r}") from error
-    return Mission(
+    return PilotConfig(
         server_url=given["server"],
         pilot=given["pilot"],
         secret=given["secret"],

@@ -1,4 +1,4 @@
-"""The times of one pilot: how long it takes jobs, when it goes, and when it has to."""
+"""Lifetime of one pilot: until when it takes jobs, when it ends itself, when it has to end."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from collections.abc import Callable
 
 from ..control import Control
 from .lifetime_rules import Shutdown, lifetime, pilot_shutdown
-from .pilot_config import Settings
+from .pilot_config import LifetimeSettings
 
 #: After the end of its time a pilot has so long to stop its payloads and to report them, before it
 #: ends whatever is left. Batch systems are told a minute more than that time.
-LAST_WORDS_S = 40.0
+FINAL_REPORTS_S = 40.0
 #: Clocks of nodes that were put to sleep may jump.
 _LONGEST_WAIT_S = 60.0
 
 log = logging.getLogger("pilot")
 
 
-class Life:
-    """Counts from the start of the pilot; `lifetime_s` is what its queue gives it."""
+class PilotLifetime:
+    """Times of this pilot, counted from its start; `lifetime_s` is what its queue gives it."""
 
     def __init__(
         self,
@@ -30,7 +30,7 @@ class Life:
         started: float,
         lifetime_s: float,
         idle_limit_s: float,
-        settings: Settings,
+        settings: LifetimeSettings,
         random100: Callable[[], int] = lambda: random.randrange(100),
     ) -> None:
         self._control = control
@@ -50,11 +50,11 @@ class Life:
         log.info("no new job after %d s, end after %d s", *self._limits())
 
     def elapsed_s(self) -> float:
-        """The pilot's age."""
+        """Age of the pilot."""
         return self._control.clock() - self._started
 
     def left_s(self) -> float:
-        """What a job may need at most that begins now."""
+        """Longest time that a job may need which begins now."""
         return self.times.die_after - self.elapsed_s()
 
     def accepts_jobs(self) -> bool:
@@ -62,11 +62,13 @@ class Life:
         return self.elapsed_s() < self.times.retire_after
 
     def watch(self) -> None:
-        """From now on, everything ends soon after the time is over; payloads end with it."""
-        threading.Thread(target=self._watch, name="life", daemon=True).start()
+        """Terminate the pilot and its payloads soon after its time is over, from a thread."""
+        threading.Thread(target=self._watch, name="lifetime", daemon=True).start()
 
-    def judge(self, *, idle_s: float, job_starts: int, running: int, draining: bool) -> Shutdown:
-        """Whether to end and whether to take jobs, `idle_s` into a time without any."""
+    def shutdown_decision(
+        self, *, idle_s: float, job_starts: int, running: int, draining: bool
+    ) -> Shutdown:
+        """Decision whether to end and whether to take jobs, `idle_s` into a time without any."""
         now = self.elapsed_s()
         slot = {
             "activity": "Idle",
@@ -92,12 +94,12 @@ class Life:
         return self.times.retire_after, self.times.die_after
 
     def _watch(self) -> None:
-        bell = self._control.new_bell()
+        waker = self._control.new_waker()
         while not self._control.is_terminated:
-            left_s = self.left_s() + LAST_WORDS_S
+            left_s = self.left_s() + FINAL_REPORTS_S
             if left_s <= 0:
                 log.warning("the pilot's time is over, and what is left is given back")
                 self.is_over = True
                 self._control.terminate()
                 return
-            bell.wait(min(left_s, _LONGEST_WAIT_S))
+            waker.wait(min(left_s, _LONGEST_WAIT_S))

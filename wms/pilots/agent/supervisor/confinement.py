@@ -1,8 +1,9 @@
-"""What a process goes through on its way to becoming a payload; there is no way back.
+"""Confinement of a process before it becomes a payload; it cannot be undone.
 
-A module of the keeper's program, which does this in its child before the fence is set up; behind
-fences that are programs of others it is the first program inside, with its order on its standard
-input. What the keeper needs of it, the guard's and the relay's ends, goes through a socket.
+Own keys, own network, no capabilities, filters of system calls, Landlock. Done in the supervisor's
+child before the fence is set up; behind fences that are programs of others it is the first program
+inside, with its order on its standard input. Descriptors for the network guard and the portal relay
+go to the supervisor through a socket. Also applied to the scripts of DAG nodes.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-#: What the ends are called that are sent to the keeper.
+#: What the ends are called that are sent to the supervisor.
 GUARD, RELAY = b"guard", b"relay"
 
 PR_SET_DUMPABLE = 4
@@ -54,7 +55,7 @@ class _Filter(ctypes.Structure):
 
 
 def main() -> None:
-    """Read an order, pass the gate, become the shell that the order is for."""
+    """Read an order, confine this process, become the shell that the order is for."""
     try:
         channel = socket.socket(fileno=0)
         order = marshal.loads(_received(channel, int(_received(channel, 8), 16)))
@@ -85,7 +86,7 @@ def _received(channel: socket.socket, length: int) -> bytes:
 
 
 def memory_file(content: bytes) -> int:
-    """A file of this content that has no name, read from its beginning."""
+    """File of this content in memory, without a name, read from its beginning."""
     descriptor = os.memfd_create("order")
     while content:
         content = content[os.write(descriptor, content) :]
@@ -94,9 +95,9 @@ def memory_file(content: bytes) -> int:
 
 
 def pass_through(order: dict[str, Any], channel: socket.socket | None = None) -> None:
-    """Do what an order asks for. Raises OSError; then no payload may be started here.
+    """Confine this process as an order asks. Raises OSError; then no payload may be started here.
 
-    With an order for a guard or a relay there must be a channel to who runs them.
+    With an order for a guard or a relay there must be a channel to the supervisor.
     """
     if order["has_own_keys"]:
         _have_own_keys()
@@ -141,20 +142,20 @@ def prctl(option: int, value: int) -> None:
 
 
 def _send(channel: socket.socket | None, name: bytes, descriptor: int) -> None:
-    """Hand over a descriptor and keep none of it."""
+    """Send a descriptor to the supervisor and close it here."""
     assert channel is not None
     socket.send_fds(channel, [name], [descriptor])
     os.close(descriptor)
 
 
 def _install(steps: bytes, flags: int) -> int:
-    """Put a filter before all system calls to come; return a descriptor if flags ask for one."""
+    """Install a seccomp filter for later system calls; return a descriptor if flags ask for one."""
     program = _Filter(len(steps) // 8, steps)
     return _call(_calls()[0], _SECCOMP_SET_MODE_FILTER, flags, ctypes.byref(program))
 
 
 def _call_guard(channel: socket.socket | None, steps: bytes) -> None:
-    """Put the filter before our calls that a guard is asked of, and hand over its descriptor.
+    """Install the filter of calls that ask the network guard, and send its descriptor.
 
     By a thread that is older, and so not behind the filter: nobody answers yet if it asks.
     """
@@ -178,7 +179,7 @@ def _call_guard(channel: socket.socket | None, steps: bytes) -> None:
 
 
 def _check_answers(listener: int) -> None:
-    """Raise OSError where the kernel takes no sockets for an answer: before Linux 5.9."""
+    """Raise OSError where the kernel cannot pass sockets in an answer: before Linux 5.9."""
     try:
         fcntl.ioctl(listener, _SECCOMP_IOCTL_NOTIF_ADDFD, struct.pack("=QIIII", 0, 0, 0, 0, 0))
     except OSError as error:
@@ -188,13 +189,13 @@ def _check_answers(listener: int) -> None:
 
 
 def empty_bounding_set() -> None:
-    """Let no program that is started from now on get capabilities, as far as one may."""
+    """Empty the bounding set: no program started from now on gets capabilities."""
     for number in range(_MOST_CAPABILITIES):
         _libc.prctl(_PR_CAPBSET_DROP, *map(ctypes.c_ulong, (number, 0, 0, 0)))
 
 
 def _drop_capabilities() -> None:
-    """Have none, and be able to get none."""
+    """Drop all capabilities for good."""
     empty_bounding_set()
     _libc.prctl(_PR_CAP_AMBIENT, *map(ctypes.c_ulong, (_PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)))
     header = ctypes.create_string_buffer(struct.pack("=Ii", _CAPABILITIES_V3, 0))
@@ -202,7 +203,7 @@ def _drop_capabilities() -> None:
 
 
 def landlock_version() -> int:
-    """What of Landlock the kernel has; below 1, nothing."""
+    """Version of Landlock in the kernel; below 1, it has none."""
     version: int = _libc.syscall(
         ctypes.c_long(_LANDLOCK_CREATE), None, ctypes.c_long(0), ctypes.c_long(_LANDLOCK_VERSION)
     )
@@ -210,9 +211,9 @@ def landlock_version() -> int:
 
 
 def _close_to_others(*, may_connect: bool) -> None:
-    """Where the kernel can (6.12), keep names of sockets and signals among the payload's own.
+    """Restrict sockets by name and signals to the payload's own, where Landlock can (Linux 6.12).
 
-    Who may not connect needs a guard that does it.
+    A process that may not connect needs a guard that does it.
     """
     version = landlock_version()
     scoped = _SCOPED if version >= _SCOPES_SINCE else 0
@@ -226,7 +227,7 @@ def _close_to_others(*, may_connect: bool) -> None:
 
 
 def _leave_network() -> None:
-    """Enter a network of our own, in which nothing is but ourselves."""
+    """Enter an empty network namespace with a loopback device."""
     uid, gid = os.geteuid(), os.getegid()
     if uid == 0:
         _unshare(_CLONE_NEWNET)
@@ -251,7 +252,7 @@ def _unshare(flags: int) -> None:
 
 
 def _listening(host: str, port: int, place: int) -> socket.socket:
-    """A socket that listens at an address of another host, which this network takes for its own."""
+    """Listening socket at an address of another host, which this network takes for its own."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     packed = socket.inet_pton(family, host)
     with socket.socket(family, socket.SOCK_DGRAM) as device:

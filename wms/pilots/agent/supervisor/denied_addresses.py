@@ -1,6 +1,6 @@
-"""Addresses that no payload may reach: link-local ones, and those where clouds tell secrets.
+"""Addresses that no payload may reach: link-local ones and the metadata services of clouds.
 
-A module of the keeper's program.
+A module of the supervisor's program.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _RESOLV_CONF = "/etc/resolv.conf"
 
 
 def address_in(found: bytes) -> tuple[bytes, int]:
-    """Address and port of what the kernel calls a sockaddr; an address of no bytes if it has none.
+    """Address and port of a sockaddr; an empty address if it has none.
 
-    One of IPv4 that is written as one of IPv6 counts as what it is.
+    An IPv4 address that is written as IPv6 counts as IPv4.
     """
     family, port = struct.unpack_from("=H2s", found) if len(found) >= 4 else (0, b"")
     if family == socket.AF_INET:
@@ -53,7 +53,7 @@ def is_denied(address: bytes) -> bool:
 
 
 def name_servers() -> list[bytes]:
-    """The servers of names of this node: some clouds have theirs at a denied address."""
+    """Name servers of this node: some clouds have theirs at a denied address."""
     found = []
     try:
         with open(_RESOLV_CONF, encoding="utf-8", errors="replace") as lines:

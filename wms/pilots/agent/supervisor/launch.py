@@ -1,4 +1,4 @@
-"""Starts the first program of a payload: the keeper's child, until it becomes that program."""
+"""Launch of a payload's first program, in the supervisor's child until it becomes that program."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import threading
 
 from . import confinement
 from .confinement import PR_SET_DUMPABLE, memory_file, prctl
-from .network_guard import Guard
-from .portal_relay import Relay
+from .network_guard import NetworkGuard
+from .portal_relay import PortalRelay
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,20 +23,20 @@ _NAME_BYTES = 5
 
 
 def tell(answer: dict[str, object]) -> None:
-    """Let the pilot know."""
+    """Send an answer to the pilot."""
     content = marshal.dumps(answer)
     os.write(1, b"%08x" % len(content) + content)
 
 
 def start(order: dict[str, Any]) -> int:
-    """Start the first program and return its number; raise the OSError of its exec."""
+    """Start the first program and return its process number; raise the OSError of its exec."""
     reader, writer = os.pipe()
     ours, theirs = socket.socketpair()
-    keeper = os.getpid()
+    supervisor = os.getpid()
     pid = os.fork()
     if pid == 0:
         try:
-            _become(order, keeper, theirs)
+            _become(order, supervisor, theirs)
         except OSError as error:
             os.write(writer, b"%d %s" % (error.errno or 0, str(error).encode()))
         except ValueError as error:
@@ -59,19 +59,19 @@ def start(order: dict[str, Any]) -> int:
 
 
 def _attend(channel: socket.socket, order: dict[str, Any]) -> None:
-    """Tell the gate that is inside its order; serve the ends that the gates send."""
+    """Send the order for the inner confinement; start guard and relay as the confinements ask."""
     try:
-        if order["inner"] is not None:
-            content = marshal.dumps(order["inner"])
+        if order["inner_confinement"] is not None:
+            content = marshal.dumps(order["inner_confinement"])
             channel.sendall(b"%08x" % len(content) + content)
         while True:
             name, descriptors, _, _ = socket.recv_fds(channel, _NAME_BYTES, 1)
             if not name:
                 return
             if name == confinement.GUARD:
-                Guard(descriptors[0], order["guard"], order["uid"]).begin()
+                NetworkGuard(descriptors[0], order["guard"], order["uid"]).begin()
             else:
-                Relay(socket.socket(fileno=descriptors[0]), *order["portal"]).begin()
+                PortalRelay(socket.socket(fileno=descriptors[0]), *order["portal"]).begin()
     except OSError:
         # The fence has ended; what it said is in the payload's stderr.
         return
@@ -79,7 +79,7 @@ def _attend(channel: socket.socket, order: dict[str, Any]) -> None:
         channel.close()
 
 
-def _become(order: dict[str, Any], keeper: int, channel: socket.socket) -> None:
+def _become(order: dict[str, Any], supervisor: int, channel: socket.socket) -> None:
     """In the child: become the first program of the payload."""
     signal.set_wakeup_fd(-1)
     for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
@@ -87,9 +87,10 @@ def _become(order: dict[str, Any], keeper: int, channel: socket.socket) -> None:
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     os.setsid()
     prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != keeper:
+    if os.getppid() != supervisor:
         os._exit(1)
-    # Before the payload can do anything: it may kill the keeper, and the pilot has to end it then.
+    # Before the payload can do anything: it may kill the supervisor, and then the pilot has to end
+    # it.
     tell({"leader": os.getpid()})
     # When the node's memory is full the kernel takes the payload before the pilot. The file that
     # says so would be root's otherwise; the exec does the same.
@@ -105,8 +106,8 @@ def _become(order: dict[str, Any], keeper: int, channel: socket.socket) -> None:
         descriptor = memory_file(content)
         os.set_inheritable(descriptor, True)
         argv = [str(descriptor) if each == word else each for each in argv]
-    if order["gate"] is not None:
-        confinement.pass_through(order["gate"], channel)
+    if order["confinement"] is not None:
+        confinement.pass_through(order["confinement"], channel)
     os.chdir(order["directory"])
     os.umask(0o022)
     for name, value in order["limits"].items():
@@ -115,7 +116,7 @@ def _become(order: dict[str, Any], keeper: int, channel: socket.socket) -> None:
 
 
 def _stdin(order: dict[str, Any], channel: socket.socket) -> int:
-    if order["inner"] is not None:
+    if order["inner_confinement"] is not None:
         return channel.fileno()
     if order["stdin"] is None:
         return os.open(os.devnull, os.O_RDONLY)

@@ -1,16 +1,17 @@
-"""Keeps payloads: starts each, signals it, and sees that nothing of it outlives it.
+"""Supervisor of one payload: starts it, signals it, and sees that nothing of it outlives it.
 
 A program of its own between pilot and payloads, started with its text on the command line, so it
-needs nothing but the standard library and the modules that go with it (see `nursery`). On a
-socket, its standard input, the pilot asks it for keepers; each is a fork of it, for one payload.
+needs nothing but the standard library and the modules of this package (see `payload.fork_server`).
+On a socket, its standard input, the pilot asks it for supervisors; each is a fork of it, for one
+payload.
 
-A keeper's standard input brings an order, what to start, and later the words `stop` and `kill`, one
-a line; when it is closed, by the pilot or by its death, that is a `kill` too. Its standard output
-tells the start and the end. Order and answers are values as `marshal` writes them, each after its
-length in eight hexadecimal digits.
+A supervisor's standard input brings an order, what to start, and later the words `stop` and `kill`,
+one a line; when it is closed, by the pilot or by its death, that is a `kill` too. Its standard
+output tells the start and the end. Order and answers are values as `marshal` writes them, each
+after its length in eight hexadecimal digits.
 
-All processes below a keeper stay below it, whatever they do: those that lose their parent become
-its children, also after a double fork.
+All processes below a supervisor stay below it, whatever they do: those that lose their parent
+become its children, also after a double fork.
 """
 
 from __future__ import annotations
@@ -41,11 +42,11 @@ _SENT_TO_ALL = ("SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2")
 
 
 def main() -> None:
-    """Fork a keeper for each request, until the pilot closes the socket or dies."""
+    """Fork a supervisor for each request, until the pilot closes the socket or dies."""
     # Payloads may run under our account: they shall not look into this process or its forks.
     prctl(PR_SET_DUMPABLE, 0)
-    # Nobody waits for the keepers: their pipes tell when they have ended. And batch systems signal
-    # all that runs in a slot: the pilot says what is to end, and that after its grace.
+    # Nobody waits for the supervisors: their pipes tell when they have ended. And batch systems
+    # signal all that runs in a slot: the pilot says what is to end, and that after its grace.
     for name in ("SIGCHLD", *_SENT_TO_ALL):
         signal.signal(getattr(signal, name), signal.SIG_IGN)
     requests = socket.socket(fileno=0)
@@ -53,11 +54,11 @@ def main() -> None:
         request, descriptors, _, _ = socket.recv_fds(requests, 4096, _MOST_DESCRIPTORS)
         if not request:
             return
-        requests.send(marshal.dumps(_fork_keeper(marshal.loads(request), descriptors)))
+        requests.send(marshal.dumps(_fork_supervisor(marshal.loads(request), descriptors)))
 
 
-def _fork_keeper(numbers: list[int], descriptors: list[int]) -> int:
-    """Its process number, or the number of the error below zero."""
+def _fork_supervisor(numbers: list[int], descriptors: list[int]) -> int:
+    """Process number of the fork, or the number of the error below zero."""
     try:
         # The kernel leaves out what this process may not open any more.
         pid = os.fork() if len(descriptors) == len(numbers) else -errno.EMFILE
@@ -67,7 +68,7 @@ def _fork_keeper(numbers: list[int], descriptors: list[int]) -> int:
         try:
             os.setsid()
             _take_places(numbers, descriptors)
-            _keep()
+            _supervise()
         finally:
             os._exit(1)
     for each in descriptors:
@@ -76,7 +77,7 @@ def _fork_keeper(numbers: list[int], descriptors: list[int]) -> int:
 
 
 def _take_places(numbers: list[int], descriptors: list[int]) -> None:
-    """Have the descriptors under the numbers that the pilot knows them by."""
+    """Move the descriptors to the numbers that the pilot knows them by."""
     above = max(*numbers, *descriptors) + 1
     moved = [fcntl.fcntl(each, fcntl.F_DUPFD_CLOEXEC, above) for each in descriptors]
     for each in descriptors:
@@ -86,8 +87,8 @@ def _take_places(numbers: list[int], descriptors: list[int]) -> None:
         os.close(each)
 
 
-def _keep() -> None:
-    """Read the order, carry it out, tell the end."""
+def _supervise() -> None:
+    """Read the order, carry it out, report the end."""
     prctl(_PR_SET_CHILD_SUBREAPER, 1)
     prctl(PR_SET_DUMPABLE, 0)
     orders = _Orders()
@@ -100,7 +101,7 @@ def _keep() -> None:
     except OSError as error:
         answer: dict[str, object] = {"errno": error.errno, "problem": error.strerror}
     else:
-        answer = {"status": _Keeping(order, orders, leader, wake_up).to_the_end()}
+        answer = {"status": _Supervision(order, orders, leader, wake_up).to_the_end()}
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     answer.update(
         cpu_s=used.ru_utime + used.ru_stime,
@@ -114,7 +115,7 @@ def _keep() -> None:
 
 
 def _wake_up_on_children() -> int:
-    """Return a descriptor that becomes readable when a child has ended."""
+    """Descriptor that becomes readable when a child has ended."""
     reader, writer = os.pipe()
     for end in (reader, writer):
         os.set_blocking(end, False)
@@ -124,14 +125,14 @@ def _wake_up_on_children() -> int:
 
 
 class _Orders:
-    """What the pilot writes."""
+    """Orders of the pilot, read from standard input."""
 
     def __init__(self) -> None:
         self._rest = b""
         self.is_closed = False
 
     def first(self) -> bytes:
-        """The order."""
+        """The first order: what to start."""
         length = int(self._take(8), 16)
         return self._take(length)
 
@@ -144,7 +145,7 @@ class _Orders:
         return content
 
     def words(self) -> list[str]:
-        """The words that have come; called when there is something to read."""
+        """Words that have come; called when there is something to read."""
         self._read()
         *lines, self._rest = self._rest.split(b"\n")
         words = [line.decode() for line in lines]
@@ -156,8 +157,8 @@ class _Orders:
         self.is_closed = not piece
 
 
-class _Keeping:
-    """From the start of the payload until nothing of it is left."""
+class _Supervision:
+    """Supervision of a payload from its start until nothing of it is left."""
 
     def __init__(self, order: dict[str, Any], orders: _Orders, leader: int, wake_up: int) -> None:
         self._order = order
@@ -167,7 +168,7 @@ class _Keeping:
         self._status: int | None = None
 
     def to_the_end(self) -> int:
-        """Return the leader's status as `wait` tells it."""
+        """Wait for the end; return the leader's status as `wait` gives it."""
         watched = [0, self._wake_up]
         while self._status is None:
             ready = select.select(watched, [], [])[0]
@@ -184,7 +185,7 @@ class _Keeping:
         return self._status or 0
 
     def _reap(self) -> bool:
-        """Take note of those that have ended; tell whether any child is left."""
+        """Collect ended children; tell whether any child is left."""
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -205,7 +206,7 @@ class _Keeping:
                 _signal(pid, signal.SIGTERM)
 
     def _end_all(self) -> None:
-        """Kill whatever is left, and return when it is gone."""
+        """Kill all that is left, and return when it is gone."""
         pause_s = _SHORT_PAUSE_S
         while self._reap():
             if self._order["signal_argv"]:
@@ -218,7 +219,7 @@ class _Keeping:
             pause_s = min(pause_s * 2, _LONG_PAUSE_S)
 
     def _kill_below(self) -> None:
-        """Stop all, so that none is born while the others die, and kill them then."""
+        """Stop all, so that no process is born while the others die, and kill them then."""
         stopped: set[int] = set()
         for _ in range(_STOP_ROUNDS):
             new = _below(os.getpid()).keys() - stopped
@@ -265,7 +266,7 @@ def _signal(pid: int, number: int) -> None:
 
 
 def _below(root: int) -> dict[int, int]:
-    """All processes below one, with how far below they are."""
+    """Processes below one, with their depth."""
     children: dict[int, list[int]] = {}
     for name in os.listdir("/proc"):
         if name.isdigit():
@@ -282,9 +283,9 @@ def _below(root: int) -> dict[int, int]:
 
 
 def _parent_of(pid: str) -> int:
-    """The parent of a process; 0 if it is gone.
+    """Parent of a process; 0 if it is gone.
 
-    One whose first thread has ended looks ended, and may run on: it counts.
+    A process whose first thread has ended looks ended, and may run on: it counts.
     """
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:

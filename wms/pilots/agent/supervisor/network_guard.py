@@ -1,14 +1,14 @@
-"""Keeps a payload from link-local addresses, and from what clouds tell their machines.
+"""Network guard: keeps a payload from link-local addresses and clouds' metadata services.
 
-A thread of the keeper, which the kernel asks of the payload's calls (see `filters.watched`). To an
-attempt to reach such an address it says no at once. What keeps a payload away that changes an
-address after the guard's look is, by where this can be had:
+A thread of the supervisor, which the kernel asks of the payload's calls (see
+`syscall_filter.watched`). An attempt to reach such an address is refused at once. A payload that
+changes an address after the guard's check is kept away by one of two methods:
 
 `FILTERS`: sockets are made here, and each has a filter of its own that lets in nothing from there.
 A datagram may get out, but no answer comes in. It costs no call of those that send or receive.
 
 `CONNECTS`: the kernel lets the payload open no connection of TCP; that is done here, to the address
-that was looked at. Datagrams are looked at as they are sent.
+that was checked. Datagrams are checked as they are sent.
 """
 
 from __future__ import annotations
@@ -56,13 +56,13 @@ _FS_CALLS = {"x86_64": (123, 122), "aarch64": (152, 151)}
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-class Guard:
-    """Answers the questions of one payload's processes until there are none left."""
+class NetworkGuard:
+    """Answers the kernel's questions about one payload's calls until its processes are gone."""
 
-    def __init__(self, listener: int, way: str, uid: int | None) -> None:
+    def __init__(self, listener: int, method: str, uid: int | None) -> None:
         """`uid` is the payload's account, where root keeps it: its sockets are to be its own."""
         self._listener = listener
-        self._way = way
+        self._route = method
         self._uid = uid
         self._calls = _CALLS[os.uname().machine]
         self._name_servers = name_servers()
@@ -70,7 +70,7 @@ class Guard:
         self._places = threading.BoundedSemaphore(_MOST_CONNECTING)
 
     def begin(self) -> None:
-        """Go on in a thread until nobody is left who may ask."""
+        """Run in a thread until no process is left that may ask."""
         threading.Thread(target=self._answer_all, daemon=True).start()
 
     def _answer_all(self) -> None:
@@ -86,7 +86,7 @@ class Guard:
             os.close(self._listener)
 
     def _become_owner(self) -> None:
-        """Have files made under the payload's account; of this thread alone."""
+        """Let this thread alone make files under the payload's account."""
         if self._uid is not None:
             for number in _FS_CALLS[os.uname().machine]:
                 _libc.syscall(ctypes.c_long(number), ctypes.c_long(self._uid))
@@ -104,7 +104,7 @@ class Guard:
             if name == "socket":
                 self._tell(key, self._give_socket(key, *words[:3]), 0, 0)
                 return
-            denied, connects = self._judge(pid, name, words)
+            denied, connects = self._check(pid, name, words)
             if denied:
                 self._tell(key, 0, -errno.EACCES, 0)
             elif connects:
@@ -119,7 +119,7 @@ class Guard:
             fcntl.ioctl(self._listener, _ANSWER, struct.pack("=QqiI", key, value, error, flags))
 
     def _give_socket(self, key: int, family: int, kind: int, protocol: int) -> int:
-        """Make a socket for who asks; return its number there."""
+        """Make a socket for the process that asks; return its number there."""
         family, protocol = family & 0xFFFFFFFF, protocol & 0xFFFFFFFF
         with socket.socket(family, kind & _TYPE_MASK, protocol) as made:
             socket_filter.put_on(made, self._steps)
@@ -130,15 +130,15 @@ class Guard:
             number: int = fcntl.ioctl(self._listener, _ADD, request)
             return number
 
-    def _judge(self, pid: int, name: str, words: Sequence[int]) -> tuple[bool, bytes]:
-        """Tell whether a call is denied, and the address to which a connection is made from here.
+    def _check(self, pid: int, name: str, words: Sequence[int]) -> tuple[bool, bytes]:
+        """Whether a call is denied, and the address to which a connection is made from here.
 
         Memory that cannot be read is of no payload that the guard's connections are for.
         """
         try:
             memory = os.open(f"/proc/{pid}/mem", os.O_RDONLY)
         except OSError:
-            return self._way == CONNECTS, b""
+            return self._route == CONNECTS, b""
         try:
             found = [
                 os.pread(memory, min(length, _LONGEST_ADDRESS), place) if place else b""
@@ -150,7 +150,7 @@ class Guard:
         finally:
             os.close(memory)
         denied = any(self._is_denied(*address_in(each)) for each in found)
-        is_here = self._way == CONNECTS and name == "connect" and address_in(found[0])[0]
+        is_here = self._route == CONNECTS and name == "connect" and address_in(found[0])[0]
         return denied, found[0] if is_here else b""
 
     def _is_denied(self, address: bytes, port: int) -> bool:
@@ -179,7 +179,7 @@ class Guard:
 
 
 def _addresses(memory: int, name: str, words: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Where the addresses of a call are in a process's memory, and how long they are."""
+    """Places and lengths of the addresses of a call in a process's memory."""
     if name == "connect":
         yield words[1], words[2] & 0xFFFFFFFF
     elif name == "sendto":
@@ -192,7 +192,7 @@ def _addresses(memory: int, name: str, words: Sequence[int]) -> Iterator[tuple[i
 
 
 def _copy_of(pid: int, number: int) -> int:
-    """A descriptor of another process, or of one of its threads. Raises OSError."""
+    """Copy of a descriptor of another process, or of one of its threads. Raises OSError."""
     try:
         handle = _call(_PIDFD_OPEN, pid, _PIDFD_THREAD)
     except OSError:

@@ -1,7 +1,7 @@
-"""The one way out of a network that has none: to the portal, from its address in there.
+"""Relay from a payload's own network to the portal, its only way out.
 
-A thread of the keeper. The sockets it listens at are in the payload's network, those that it opens
-in the node's; what it carries it does not look at.
+A thread of the supervisor. The sockets it listens at are in the payload's network, those that it
+opens in the node's; it does not look at what it carries.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ _PAUSE_S = 0.1
 _places = threading.BoundedSemaphore(_MOST_CONNECTIONS)
 
 
-class Relay:
-    """Carries what comes to one listening socket to a host and a port, and back."""
+class PortalRelay:
+    """Carries connections from one listening socket to a host and a port, and back."""
 
     def __init__(self, listener: socket.socket, host: str, port: int) -> None:
         self._listener = listener
         self._target = (host, port)
 
     def begin(self) -> None:
-        """Go on in a thread until the process ends."""
+        """Run in a thread until the process ends."""
         threading.Thread(target=self._serve, daemon=True).start()
 
     def _serve(self) -> None:
@@ -55,7 +55,7 @@ class Relay:
 
 
 def _join(one: socket.socket, other: socket.socket) -> None:
-    """Carry both ways until both sides have said all."""
+    """Carry data both ways until both sides have closed."""
     back = threading.Thread(target=_pump, args=(other, one), daemon=True)
     back.start()
     _pump(one, other)

@@ -1,6 +1,6 @@
-"""The filter of one socket: it lets in nothing from denied addresses, and cannot be taken off.
+"""Packet filter of one socket: nothing from denied addresses gets in, and it cannot be removed.
 
-A module of the keeper's program.
+A module of the supervisor's program.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _ALL, _NOTHING = (_RETURN, 0, 0, 0xFFFFFFFF), (_RETURN, 0, 0, 0)
 
 
 def put_on(made: socket.socket, steps: bytes) -> None:
-    """Put a filter on a socket for good. Raises OSError: some kernels let only root do it."""
+    """Attach a filter to a socket for good. Raises OSError: some kernels let only root do it."""
     place = array.array("B", steps)
     program = struct.pack("HP", len(steps) // 8, place.buffer_info()[0])
     made.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, program)
@@ -31,7 +31,7 @@ def put_on(made: socket.socket, steps: bytes) -> None:
 
 
 def can_put_on() -> bool:
-    """Tell whether this process may."""
+    """Tell whether this process may attach filters to sockets."""
     try:
         with socket.socket() as made:
             put_on(made, socket_filter(()))
@@ -41,7 +41,7 @@ def can_put_on() -> bool:
 
 
 def socket_filter(name_servers: Sequence[bytes]) -> bytes:
-    """Nothing from denied addresses, but for the answers of these name servers.
+    """Filter program: nothing from denied addresses but the answers of these name servers.
 
     It sees a packet from the head of TCP or UDP on, and that of the network by another way.
     """

@@ -1,4 +1,4 @@
-"""What the server asks of a pilot, told in the answer to its registration."""
+"""Settings of the pilot's queue, from the server's answer to the registration."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from .fence_selection import AUTO
 
 
 @dataclass(frozen=True)
-class Terms:
-    """What the server's answer to the registration asks of the pilot."""
+class QueueSettings:
+    """Settings of the pilot's queue: periods, lifetime, fence, network, limits, shared folders."""
 
     heartbeat_s: float
     poll_s: float
@@ -25,8 +25,8 @@ class Terms:
     shared_folders: tuple[SharedFolder, ...]
 
     @classmethod
-    def from_json(cls, data: dict[str, Any]) -> Terms:
-        """Read the answer; call it `understanding` that it may be none."""
+    def from_json(cls, data: dict[str, Any]) -> QueueSettings:
+        """Read the answer; call it within `parsing`."""
         return cls(
             heartbeat_s=float(data["heartbeat_s"]),
             poll_s=float(data["poll_s"]),

@@ -57,8 +57,8 @@ class Check:
 
 
 @dataclass(frozen=True)
-class Result:
-    """What one check found."""
+class NodeCheckResult:
+    """Result of one check of the node."""
 
     name: str
     is_ok: bool
@@ -68,7 +68,7 @@ class Result:
     seconds: float = 0.0
 
     def to_json(self, key: str) -> dict[str, Any]:
-        """The result as the server is told it; `key` is the pilot's own name for it."""
+        """Result as the server reads it; `key` is the pilot's own name for it."""
         return {
             "key": key,
             "name": self.name,
@@ -80,8 +80,8 @@ class Result:
         }
 
 
-class Chain:
-    """The checks of one pilot. `facts` are what each is given besides its settings."""
+class CheckRunner:
+    """Checks of one pilot. `facts` are the input of each besides its settings."""
 
     def __init__(
         self,
@@ -98,9 +98,9 @@ class Chain:
         self._control = control
         self._facts = facts
 
-    def run(self) -> list[Result]:
+    def run(self) -> list[NodeCheckResult]:
         """Run all in their order up to the first that fails, or until the pilot has to go."""
-        results: list[Result] = []
+        results: list[NodeCheckResult] = []
         for check in self.checks:
             if self._control.is_terminated:
                 break
@@ -109,13 +109,13 @@ class Chain:
                 break
         return results
 
-    def run_one(self, check: Check) -> Result:
+    def run_one(self, check: Check) -> NodeCheckResult:
         """Run one check; whatever goes wrong is its failure."""
         started = self._control.clock()
         try:
             found = self._judge(check)
         except OSError as error:
-            found = Result(check.name, False, "node", f"the check cannot be run: {error}")
+            found = NodeCheckResult(check.name, False, "node", f"the check cannot be run: {error}")
         result = replace(found, seconds=self._control.clock() - started)
         log.log(
             logging.INFO if result.is_ok else logging.ERROR,
@@ -126,11 +126,11 @@ class Chain:
         )
         return result
 
-    def _judge(self, check: Check) -> Result:
+    def _judge(self, check: Check) -> NodeCheckResult:
         command = self._command(check)
         if command is None:
             reason = "its script is not the one that the manifest lists: not run"
-            return Result(check.name, False, "corruption", reason)
+            return NodeCheckResult(check.name, False, "corruption", reason)
         given = {**self._facts(), "name": check.name, "settings": dict(check.settings)}
         with tempfile.TemporaryDirectory(prefix="check-", dir=self._work_dir) as directory:
             return self._execute(check, command, given, Path(directory))
@@ -146,7 +146,7 @@ class Chain:
 
     def _execute(
         self, check: Check, command: list[str], given: Mapping[str, Any], directory: Path
-    ) -> Result:
+    ) -> NodeCheckResult:
         (directory / "given").write_text(json.dumps(given))
         environment = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
         with (directory / "given").open("rb") as source, (directory / "out").open("wb") as sink:
@@ -167,7 +167,7 @@ class Chain:
             reason = f"not over after {check.time_limit_s:g} s"
             if self._control.is_terminated:
                 reason = "interrupted: the pilot has to go"
-            return Result(check.name, False, "timeout", reason)
+            return NodeCheckResult(check.name, False, "timeout", reason)
         return _read_result(check.name, process.returncode, _tail(directory / "out"))
 
     def _wait(self, process: subprocess.Popen[bytes], limit_s: float) -> bool:
@@ -184,7 +184,7 @@ class Chain:
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    """End all that is left of a check; one that hangs in the kernel is left to itself."""
+    """Kill all that is left of a check; one that hangs in the kernel is left to itself."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     with contextlib.suppress(subprocess.TimeoutExpired):
@@ -197,8 +197,8 @@ def _tail(file: Path) -> str:
         return source.read().decode("utf-8", "replace")
 
 
-def _read_result(name: str, code: int, output: str) -> Result:
-    """Make a result of what a check printed."""
+def _read_result(name: str, code: int, output: str) -> NodeCheckResult:
+    """Result from the output of a check."""
     lines = output.strip().splitlines()
     last = lines[-1] if lines else ""
     try:
@@ -208,13 +208,13 @@ def _read_result(name: str, code: int, output: str) -> Result:
     is_result = isinstance(said, dict) and isinstance(said.get("is_ok"), bool)
     if code != 0 and not (is_result and not said["is_ok"]):
         reason = f"exit code {code}: {last}" if code > 0 else f"ended by signal {-code}: {last}"
-        return Result(name, False, "check", reason[:REASON_LENGTH])
+        return NodeCheckResult(name, False, "check", reason[:REASON_LENGTH])
     if not is_result:
         reason = f"its last line is no result: {last}"
-        return Result(name, False, "check", reason[:REASON_LENGTH])
+        return NodeCheckResult(name, False, "check", reason[:REASON_LENGTH])
     if said["is_ok"]:
-        return Result(name, True, metrics=_metrics(said.get("metrics")))
-    return Result(
+        return NodeCheckResult(name, True, metrics=_metrics(said.get("metrics")))
+    return NodeCheckResult(
         name,
         False,
         kind=str(said.get("kind") or "node")[:32],
@@ -224,7 +224,7 @@ def _read_result(name: str, code: int, output: str) -> Result:
 
 
 def _metrics(said: Any) -> dict[str, Any]:
-    """Numbers and short texts of what a check measured."""
+    """Metrics of a check: numbers and short texts."""
     if not isinstance(said, dict):
         return {}
     kept = {
