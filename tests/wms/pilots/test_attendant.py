@@ -69,9 +69,7 @@ def test_a_pilot_that_the_batch_system_reports_dead_frees_its_job_at_once(
     assert Job.objects.get().state == "waiting"
     dead = fresh(pilot)
     assert dead.state == "failed"
-    assert dead.state_reason == (
-        "ended without a word; the batch system says: failed, exit code 137"
-    )
+    assert dead.state_reason.endswith("exit code 137")
 
 
 def test_a_pilot_that_was_heard_a_moment_ago_may_still_say_goodbye(
@@ -278,10 +276,8 @@ def test_a_held_pilot_is_cancelled_with_the_reason_of_the_batch_system(
     attend(now)
 
     held = fresh(held)
-    assert (held.state, held.state_reason) == (
-        "removed",
-        "held by the batch system: no such account",
-    )
+    assert held.state == "removed"
+    assert held.state_reason.endswith("no such account")
     assert elements["site-a"].states[held.native_id].state == BatchState.CANCELLED
 
 

@@ -353,7 +353,7 @@ def test_a_pilot_that_was_given_no_secret_says_so(server: Server, tmp_path: Path
     done = run(server, tmp_path, PILOTAGE_SECRET="none")
 
     assert done.returncode == 1
-    assert "it was given no secret" in done.stderr
+    assert "no secret" in done.stderr
 
 
 def environment_of(pid: int) -> bytes:
@@ -410,7 +410,7 @@ def test_a_node_without_python_says_so(server: Server, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("url", ["", "ftp://host", "http://", "host:80"])
 def test_an_address_that_is_none_is_refused(url: str) -> None:
-    with pytest.raises(ValueError, match="not an http or https address"):
+    with pytest.raises(ValueError, match="http or https"):
         render_script(url, "0" * 64)
 
 
@@ -420,5 +420,5 @@ def test_a_hash_that_is_none_is_refused() -> None:
 
 
 def test_a_proxy_that_is_none_is_refused() -> None:
-    with pytest.raises(ValueError, match="not an http or https address"):
+    with pytest.raises(ValueError, match="http or https"):
         render_script("http://host", "0" * 64, http_proxy="squid:3128")

@@ -105,7 +105,7 @@ def test_a_check_of_another_site_is_none_of_the_queues(
     add("theirs", site=make_queue("texas").site)
     queue.checks = [{"name": "theirs"}]
 
-    with pytest.raises(InvalidInput, match="there is no check theirs"):
+    with pytest.raises(InvalidInput, match="theirs"):
         save_queue(queue, actor=Actor.person(olga))
 
 

@@ -59,7 +59,8 @@ def test_a_key_whose_attempt_was_closed_gets_no_second_job(make_queue, add_jobs)
 
     answer = ask(pilot, key="a" * 32)
 
-    assert answer == ClaimAnswer(reason="the job of this claim is closed: not_run")
+    assert answer.work is None
+    assert answer.reason.endswith("not_run")
     assert WaitingJob.objects.count() == 2
 
 
@@ -95,7 +96,8 @@ def test_a_pilot_claims_until_it_is_full_and_goes_on_when_a_job_has_ended(
     works = [ask(pilot).work for _ in range(3)]
     full = ask(pilot)
 
-    assert full == ClaimAnswer(reason="no core of the pilot is free")
+    assert full.work is None
+    assert "no core" in full.reason
     assert works[0] is not None
     ended = PayloadEnd(exit_code=0)
     attempt = works[0].attempt
@@ -116,7 +118,7 @@ def test_who_asked_in_vain_a_moment_ago_is_told_no_without_a_draw(
 ) -> None:
     queue = make_queue()
     pilot, other = running_pilot(queue), running_pilot(queue)
-    assert "no waiting job fits" in ask(pilot).reason
+    assert "fits" in ask(pilot).reason
     add_jobs(2)
 
     assert ask(pilot, now=NOW + timedelta(seconds=0.4)).until is Until.REST
@@ -140,8 +142,8 @@ def test_a_longer_poll_period_makes_no_rest_beyond_a_second(make_queue, settings
     pilot = running_pilot(make_queue())
     ask(pilot)
 
-    assert "it may ask again 1 s after that" in ask(pilot).reason
-    assert "no waiting job fits" in ask(pilot, now=NOW + timedelta(seconds=1.5)).reason
+    assert "again 1 s" in ask(pilot).reason
+    assert "fits" in ask(pilot, now=NOW + timedelta(seconds=1.5)).reason
 
 
 def test_an_open_attempt_is_given_again_to_who_has_to_rest(
@@ -227,7 +229,7 @@ def test_a_pilot_that_says_it_has_more_than_its_queue_gets_no_more(make_queue, a
     answer = ask(pilot, cores=64)
 
     assert answer.work is None
-    assert "has free: cores 2, memory 2000 MB, GPUs 0" in answer.reason
+    assert "cores 2, memory 2000 MB" in answer.reason
 
 
 @pytest.mark.django_db(transaction=True)
@@ -249,7 +251,7 @@ def test_a_job_whose_inputs_are_gone_fails_and_the_pilot_is_told(make_queue, ali
     answer = ask(pilot)
 
     assert answer.work is None
-    assert "input files do not exist: gone.txt" in answer.reason
+    assert "gone.txt" in answer.reason
     assert Job.objects.get().state == "failed"
 
 
@@ -260,7 +262,7 @@ def test_a_job_that_is_drawn_and_waits_no_more_is_not_given(make_queue, add_jobs
 
     answer = ask(pilot)
 
-    assert answer.reason == "the job that was drawn is not waiting any more"
+    assert "not waiting" in answer.reason
     assert not Attempt.objects.exists()
 
 
@@ -302,6 +304,6 @@ def test_a_pilot_that_has_ended_gets_nothing(make_queue, add_jobs) -> None:
     add_jobs(1)
     end_pilot(pilot, end="idle", detail="", now=NOW)
 
-    assert ask(pilot).reason == "the pilot has ended"
+    assert "has ended" in ask(pilot).reason
     with pytest.raises(NotAuthenticated):
         ask(registration.authenticate_pilot(pilot.uuid, "t" * 64, now=NOW))

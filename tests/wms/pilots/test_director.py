@@ -47,7 +47,7 @@ def test_the_limits_of_the_queue_and_the_batch_system_hold(make_queue, add_jobs,
     assert Pilot.objects.filter(queue__site__name="few").count() == 2
     assert Pilot.objects.filter(queue__site__name="small").count() == 1
     few = Queue.objects.get(site__name="few")
-    assert reasons_of(few)[0] == "queue limit 2: 2 pilots are there"
+    assert reasons_of(few)[0].startswith("queue limit 2")
 
 
 def test_a_banned_site_is_sent_no_pilot_and_a_draining_one_is(make_queue, add_jobs) -> None:
@@ -99,7 +99,8 @@ def test_no_pilot_is_sent_where_no_waiting_job_may_run(make_queue, add_jobs, ele
 
     assert not Pilot.objects.filter(queue__site__name="site-a").exists()
     site_a = Queue.objects.get(site__name="site-a")
-    assert reasons_of(site_a) == ["no job fits: may run at site-b only"]
+    (reason,) = reasons_of(site_a)
+    assert "site-b only" in reason
     # A batch system is not even asked when there is nothing to send.
     assert "capacity" not in elements["site-a"].calls
 
@@ -133,13 +134,13 @@ def test_a_slow_ramp_asks_for_a_part_of_what_is_missing_and_goes_on_as_pilots_st
     assert sent() == {"site-a/main": 30}
     assert sent() == {"site-a/main": 0}
 
-    assert reasons_of(queue) == ["ramp-up: wanted divided by 3"]
+    assert [each.split(":")[0] for each in reasons_of(queue)] == ["ramp-up"]
     Pilot.objects.update(state="running", token_sha256="x", registered_at=timezone.now())
     # The thirty that are idle take as many jobs, and so many halve the pressure.
     assert sent() == {"site-a/main": 10}
     request = PressureRequest.objects.get()
     assert (request.wanted, request.granted) == (60, 10)
-    assert "halved at the curb 5 of the queue limit: 30 pilots are idle" in request.reasons
+    assert any("curb 5" in each and "30 pilots" in each for each in request.reasons)
 
 
 def test_an_explicit_zero_ends_the_pressure_at_once(make_queue, add_jobs) -> None:
@@ -173,10 +174,8 @@ def test_limits_of_site_and_whole_are_shared_by_their_queues(make_queue, add_job
     assert pilots["site-a"] == 1
     assert pilots.total() == 7
     reasons = str(reasons_of(Queue.objects.get(site__name="site-a")))
-    assert "site limit 1: 1 pilot is there" in reasons
-    assert "limit of all pilots 7: 7 pilots are there" in str(
-        reasons_of(Queue.objects.get(site__name="site-b"))
-    )
+    assert "site limit 1:" in reasons
+    assert "all pilots 7:" in str(reasons_of(Queue.objects.get(site__name="site-b")))
 
 
 def test_a_limit_in_cores_counts_the_cores_of_pilots(make_queue, add_jobs) -> None:
@@ -228,7 +227,7 @@ def test_a_site_in_downtime_tells_so(make_queue, add_jobs) -> None:
 
     (reason,) = reasons_of(queue)
     assert reason.startswith("in downtime until")
-    assert reason.endswith("entered by olga: new disks")
+    assert reason.endswith("olga: new disks")
 
 
 def test_jobs_of_higher_priority_choose_their_places_first(make_queue, add_jobs) -> None:

@@ -119,7 +119,6 @@ def test_why_no_job_fits_is_told_by_the_largest_task_queues_first() -> None:
         Demand(2, Needs.of("alice", platforms=["linux-x86_64"]), 40),
     ]
 
-    assert why_none_fits(offer, largest_first(waiting)) == [
-        "needs platform linux-x86_64, here is linux-aarch64",
-        "needs 4 cores, offered are 1",
-    ]
+    of_platform, of_cores = why_none_fits(offer, largest_first(waiting))
+    assert "linux-x86_64" in of_platform
+    assert "4 cores" in of_cores

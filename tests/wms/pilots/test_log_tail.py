@@ -52,7 +52,7 @@ def test_a_batch_system_that_does_not_answer_is_not_asked_for_logs(
 
     tail = log_tail(pilot, limit_bytes=100)
 
-    assert tail.error.startswith("The batch system is left alone now: back-off until")
+    assert "back-off until" in tail.error
     assert elements["site-a"].calls == []
 
 
@@ -64,4 +64,4 @@ def test_it_is_asked_again_when_its_pause_is_over(
     note_failure(pilot.queue, Kind.POLL, "time-out", now=long_ago, jitter=0.0)
     element.fail_with = Unreachable("still down")
 
-    assert log_tail(pilot, limit_bytes=100).error == "The batch system gave no log: still down"
+    assert log_tail(pilot, limit_bytes=100).error.endswith("still down")

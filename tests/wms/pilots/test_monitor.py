@@ -192,4 +192,5 @@ def test_a_job_whose_input_does_not_exist_fails_with_its_name(
     assert claimed(pilot, now) is None
 
     job = Job.objects.get()
-    assert (job.state, job.state_reason) == ("failed", "input files do not exist: gone.dat")
+    assert job.state == "failed"
+    assert "gone.dat" in job.state_reason

@@ -58,4 +58,4 @@ def test_what_a_turn_was_told_a_moment_ago_is_told(
     direct(now)
     director.plan_requests(now + timedelta(seconds=2))
 
-    assert "at most 2 in one turn" in find_pressure(olga, "site-a", "main").reasons
+    assert "at most 2" in str(find_pressure(olga, "site-a", "main").reasons)

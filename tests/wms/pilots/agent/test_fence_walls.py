@@ -253,9 +253,7 @@ except OSError as error:
     print(json.dumps(str(error)))
 """
 
-    assert told(replace(fencing, network="node"), program) == (
-        "<urlopen error [Errno 13] Permission denied>"
-    )
+    assert told(replace(fencing, network="node"), program).endswith("Permission denied>")
 
 
 def test_an_address_that_is_changed_after_the_look_reaches_nothing(
@@ -356,5 +354,5 @@ def test_files_without_end_are_stopped(fencing: Fencing) -> None:
         limits={"files": 500, "wall_s": 50.0, "grace_s": 0.5},
     )
 
-    assert done["reason"].startswith("files over its limit: 501 of 500")
+    assert "501 of 500" in done["reason"]
     assert done["stopped_by"] == "watchdog"

@@ -97,7 +97,7 @@ def test_a_program_that_the_fence_hides_is_told(world: World, fence: str) -> Non
     assert world.start().wait() == 0
 
     reason = world.wait_for_state(job, "failed").state_reason
-    assert "it is not visible behind the fence" in reason
+    assert "not visible" in reason
 
 
 def test_a_queue_without_a_fence_is_shown(world: World) -> None:
@@ -118,7 +118,7 @@ def test_a_pilot_whose_fence_does_not_work_takes_no_job(world: World) -> None:
 
     agent.pilot.refresh_from_db()
     assert agent.pilot.state == "failed"
-    assert "apptainer is not installed" in agent.pilot.state_reason
+    assert "apptainer" in agent.pilot.state_reason
     assert not Attempt.objects.exists()
     world.wait_for_state(job, "waiting")
 
@@ -168,7 +168,7 @@ def test_a_pilot_that_cannot_give_payloads_the_wanted_network_takes_no_job(world
 
     agent.pilot.refresh_from_db()
     assert agent.pilot.state == "failed"
-    assert "payloads cannot be given the network 'none'" in agent.pilot.state_reason
+    assert "network 'none'" in agent.pilot.state_reason
     assert not Attempt.objects.exists()
     world.wait_for_state(job, "waiting")
 
@@ -214,4 +214,4 @@ def test_outputs_that_are_too_large_together_are_missing_with_the_reason(
 
     assert agent.wait() == 0
     reason = world.wait_for_state(job, "failed").state_reason
-    assert "output out2 was not sent" in reason
+    assert "output out2" in reason

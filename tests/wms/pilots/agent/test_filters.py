@@ -140,7 +140,7 @@ def test_calls_of_other_machines_and_of_newer_kernels_are_none(machine: str) -> 
 
 
 def test_no_filter_is_made_up_for_a_machine_that_is_not_known() -> None:
-    with pytest.raises(syscall_filter.NoFilter, match="no filter of system calls is known for vax"):
+    with pytest.raises(syscall_filter.NoFilter, match="vax"):
         syscall_filter.denied("vax")
 
 

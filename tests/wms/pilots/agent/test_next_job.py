@@ -107,7 +107,7 @@ def test_a_job_that_came_too_late_is_given_back_while_the_others_still_run(
         go.touch()
         thread.join()
     assert world.wait_for_state(long, "done").attempt_number == 1
-    assert Attempt.objects.get(outcome="not_run").reason == "the pilot takes no more jobs"
+    assert "no more jobs" in Attempt.objects.get(outcome="not_run").reason
 
 
 @pytest.fixture

@@ -101,7 +101,7 @@ def test_a_payload_that_dies_by_a_signal_shows_it(tmp_path: Path) -> None:
 def test_the_wall_clock_limit_ends_a_payload(tmp_path: Path) -> None:
     outcome = run(tmp_path, "sleep 60", wall_s=0.3)
 
-    assert outcome.reason.startswith("wall-clock limit of 0.3 s exceeded: it ran for 0.")
+    assert outcome.reason.startswith("wall-clock limit")
     assert outcome.stopped_by == "watchdog"
     assert outcome.signal == signal.SIGTERM
     assert outcome.usage.wall_s < 30
@@ -247,7 +247,7 @@ def test_words_that_no_program_can_be_given_are_the_jobs_own_fault(tmp_path: Pat
     outcome = run(tmp_path, "true \0")
 
     assert outcome.exit_code is None
-    assert outcome.reason == "cannot start /bin/sh: embedded null byte"
+    assert "null byte" in outcome.reason
 
 
 def test_without_a_thread_to_watch_it_nothing_of_a_payload_is_left(

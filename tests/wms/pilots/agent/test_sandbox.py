@@ -66,7 +66,9 @@ def test_of_a_long_log_beginning_and_end_are_sent(
 
     text = sandbox.bounded_log(log).read_text()
 
-    assert text == "begin\n[... pilot: 1000 bytes left out here ...]\nfinal"
+    assert text.startswith("begin\n")
+    assert "1000 bytes" in text
+    assert text.endswith("\nfinal")
 
 
 def test_a_directory_that_the_payload_made_read_only_is_removed(tmp_path: Path) -> None:

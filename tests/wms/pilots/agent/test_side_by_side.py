@@ -279,7 +279,7 @@ def test_a_job_that_cannot_be_run_ends_the_pilot_after_the_others_had_their_say(
     assert world.output(good, "out.txt") == b"1\n"
     world.wait_for_state(late, "waiting")
     agent.pilot.refresh_from_db()
-    assert "a job was not run: " in agent.pilot.state_reason
+    assert "not run" in agent.pilot.state_reason
     assert Attempt.objects.filter(job=bad).count() == 1
 
 

@@ -47,4 +47,4 @@ def test_a_report_that_is_refused_costs_its_job_an_attempt_and_the_pilot_nothing
 
     world.wait_for_state(other, "done")
     assert agent.wait() == 0
-    assert "the server refused how it ended" in Attempt.objects.get(job=refused, number=1).reason
+    assert "refused" in Attempt.objects.get(job=refused, number=1).reason
