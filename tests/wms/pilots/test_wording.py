@@ -6,8 +6,9 @@ import pytest
 
 from matching.needs import Needs
 from matching.resources import Resource
-from wms.pilots.pressure.fitting import Demand, largest_first, why_none_fits
+from wms.pilots.pressure.fitting import largest_first, why_none_fits
 from wms.pilots.protocol.refusals import none_fits
+from wms.taskqueues.selectors import Demand
 
 FREE = Resource("UW/short", cpu_time_s=3600, cores=1, memory_mb=2000)
 
