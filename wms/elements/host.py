@@ -1,11 +1,4 @@
-"""Pilots as plain processes on a host: a batch system of a few slots, made of `sh`.
-
-Every pilot has a directory `BASE/<batch name>.<index>` with `run` (the script), `born` (time of its
-making), `pid` (process id and start time of its session leader), `log`, `rc` (exit code, written
-last) and, once somebody cancelled it, `cancel`. These files are the only memory, so any process may
-take over. All are for the account of the pilots alone; a payload runs as the same account and can
-read them.
-"""
+"""Element of a host without a batch system: pilots as plain processes in a few slots, by `sh`."""
 
 from __future__ import annotations
 

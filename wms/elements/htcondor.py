@@ -1,9 +1,4 @@
-"""Pilots as jobs of a remote HTCondor pool, reached over the network by a token.
-
-A batch is one cluster of jobs that carry its name as an attribute; a pilot's id is `CLUSTER.PROC`.
-Nothing of HTCondor is installed here: its own Python library speaks to the schedd, and the schedd
-keeps the script and the output of its jobs in its spool.
-"""
+"""Element of a remote HTCondor pool: pilots as its jobs, reached over the network by a token."""
 
 from __future__ import annotations
 
@@ -16,8 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from wms.elements import htcondor_call
-from wms.elements.child import ask
+from wms.elements import htcondor_helper
+from wms.elements.helper_process import ask
 from wms.elements.protocol import BatchState, Capacity, PilotState, Refused, by_index
 from wms.elements.runner import (
     LONGEST_TIMEOUT_S,
@@ -241,7 +236,7 @@ class HTCondorElement:
             **question,
         }
         limit = limit or TimeLimit(self.settings.timeout_s)
-        return ask(self._runner, htcondor_call.__file__, asked, limit, refusal=_REFUSAL)
+        return ask(self._runner, htcondor_helper.__file__, asked, limit, refusal=_REFUSAL)
 
 
 def environment(token_directory: Path) -> dict[str, str]:

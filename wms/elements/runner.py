@@ -1,4 +1,4 @@
-"""How an adapter runs a command on this host; `wms.elements.ssh` runs one on another host."""
+"""Command runner of adapters on this host; `wms.elements.ssh` runs commands on another one."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class CommandRunner(Protocol):
 
 
 class TimeLimit:
-    """What is left of the time that one call of an adapter has, for all of its commands."""
+    """Time left of one call of an adapter, for all of its commands."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds

@@ -1,9 +1,4 @@
-"""Pilots as jobs of Slurm, one each.
-
-Only text in columns that we ask for ourselves is read: the JSON of `squeue` differs between
-versions. What has ended stays in `squeue` for the site's MinJobAge, which is 300 s by default; the
-pilots report their end themselves, so that is enough.
-"""
+"""Element of Slurm: each pilot is a job of a partition."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ import pytest
 from tests.batch_systems.condor import TOO_MANY_CORES, Condor
 from tests.batch_systems.services import Unavailable, shared, wait_until
 from tests.wms.elements.contract import FOREVER, ElementContract, submit, unique_name, wait_for
-from wms.elements import htcondor_call
+from wms.elements import htcondor_helper
 from wms.elements.htcondor import HTCondorElement, environment, htcondor_element
 from wms.elements.protocol import BatchState, Element, Refused, Unreachable
 from wms.elements.runner import CommandRunner, Completed, LocalRunner
@@ -183,8 +183,8 @@ def test_a_log_is_written_nowhere_but_where_it_was_asked_for(
     elsewhere.mkdir()
     # What a schedd could say whose word is not to be trusted: another folder than ours.
     program = (
-        f"import sys; sys.path.insert(0, {str(Path(htcondor_call.__file__).parent)!r})\n"
-        "import htcondor_call as call, json\n"
+        f"import sys; sys.path.insert(0, {str(Path(htcondor_helper.__file__).parent)!r})\n"
+        "import htcondor_helper as call, json\n"
         f"place = {{'collector': {pool.collector!r}, 'schedd': ''}}\n"
         "schedd = call._schedd(place)\n"
         f"schedd.edit({pilot!r}, 'SUBMIT_Iwd', json.dumps({str(elsewhere)!r}))\n"

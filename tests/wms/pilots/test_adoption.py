@@ -8,7 +8,7 @@ from typing import Any
 
 from django.utils import timezone
 
-from tests.wms.pilots.directing import attend, direct
+from tests.wms.pilots.directing import direct, poll
 from tests.wms.pilots.fake_element import FakeElement
 from wms.elements.protocol import by_index
 from wms.pilots.models import Pilot
@@ -36,9 +36,9 @@ def test_a_pilot_that_is_forgotten_leaves_its_id_to_no_other(
     direct(now)
     element.loses_answer = False
 
-    attend(now + timedelta(seconds=121))
+    poll(now + timedelta(seconds=121))
     before = [pilot.state for pilot in Pilot.objects.order_by("pk")]
-    attend(now + timedelta(seconds=601))
+    poll(now + timedelta(seconds=601))
 
     first, second, third = Pilot.objects.order_by("pk")
     assert before == ["submitted"] * 3

@@ -19,7 +19,7 @@ from wms.pilots.models import Pilot
 from wms.pilots.monitoring import monitor
 from wms.pilots.protocol import registration
 from wms.pilots.protocol.claims import ClaimAnswer
-from wms.pilots.protocol.refusals import Until
+from wms.pilots.protocol.refusals import RetryWhen
 from wms.pilots.protocol.registration import end_pilot
 from wms.taskqueues.models import WaitingJob
 
@@ -121,8 +121,8 @@ def test_who_asked_in_vain_a_moment_ago_is_told_no_without_a_draw(
     assert "fits" in ask(pilot).reason
     add_jobs(2)
 
-    assert ask(pilot, now=NOW + timedelta(seconds=0.4)).until is Until.REST
-    assert ask(pilot, now=NOW - timedelta(seconds=0.4)).until is Until.REST
+    assert ask(pilot, now=NOW + timedelta(seconds=0.4)).until is RetryWhen.REST
+    assert ask(pilot, now=NOW - timedelta(seconds=0.4)).until is RetryWhen.REST
     assert ask(other).work is not None
     # Asking too soon makes the rest no longer; the draw took some milliseconds.
     assert ask(pilot, now=NOW + timedelta(seconds=0.9)).work is not None
@@ -134,7 +134,7 @@ def test_who_has_to_rest_costs_two_small_queries(make_queue, poll_s: float) -> N
     answers = []
 
     assert carried_out_by(lambda: answers.append(ask(pilot))) == ["UPDATE", "SELECT"]
-    assert [answer.until for answer in answers] == [Until.REST]
+    assert [answer.until for answer in answers] == [RetryWhen.REST]
 
 
 def test_a_longer_poll_period_makes_no_rest_beyond_a_second(make_queue, settings) -> None:
@@ -153,7 +153,7 @@ def test_an_open_attempt_is_given_again_to_who_has_to_rest(
     add_jobs(1)
     given = ask(pilot, key="a" * 32)
     assert ask(pilot).work is None
-    assert ask(pilot).until is Until.REST
+    assert ask(pilot).until is RetryWhen.REST
 
     assert given.work is not None
     assert ask(pilot, key="a" * 32) == given
@@ -173,7 +173,7 @@ def test_of_many_fruitless_claims_at_once_one_is_drawn_for(make_queue, poll_s: f
 
     in_threads(*[lambda: answers.append(ask(pilot))] * 6)
 
-    assert [answer.until for answer in answers].count(Until.REST) == 5
+    assert [answer.until for answer in answers].count(RetryWhen.REST) == 5
 
 
 def test_a_job_gets_as_many_free_cores_as_it_can_use(make_queue, alice: User) -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from matching.needs import Needs
 from matching.resources import JobKind, Resource, offer_refusal
 from wms.pilots.pressure import fitting
-from wms.pilots.pressure.fitting import Fits, grouped_jobs, largest_first, why_none_fits
+from wms.pilots.pressure.fitting import QueueMatcher, grouped_jobs, largest_first, no_fit_reasons
 from wms.taskqueues.selectors import Demand
 
 WORDS = {
@@ -84,7 +84,7 @@ OFFERS = st.builds(
 @given(st.lists(NEEDS, max_size=5), st.lists(OFFERS, max_size=4))
 def test_all_at_once_fit_where_each_alone_does(several, offers) -> None:
     named = {str(number): offer for number, offer in enumerate(offers)}
-    asked = Fits(named)
+    asked = QueueMatcher(named)
 
     for needs in several:
         found = asked.queues(asked.mask(needs))
@@ -106,7 +106,7 @@ def test_no_job_is_lost_when_those_alike_are_grouped(several, offers) -> None:
     named = {str(number): offer for number, offer in enumerate(offers)}
     waiting = [Demand(number, needs, number + 1) for number, needs in enumerate(several)]
 
-    found = grouped_jobs(waiting, Fits(named), priorities={}, old=frozenset({0}))
+    found = grouped_jobs(waiting, QueueMatcher(named), priorities={}, old=frozenset({0}))
 
     total = sum(demand.waiting_jobs for demand in waiting)
     assert sum(group.jobs for group in found.groups) + found.unfit == total
@@ -119,6 +119,6 @@ def test_why_no_job_fits_is_told_by_the_largest_task_queues_first() -> None:
         Demand(2, Needs.of("alice", platforms=["linux-x86_64"]), 40),
     ]
 
-    of_platform, of_cores = why_none_fits(offer, largest_first(waiting))
+    of_platform, of_cores = no_fit_reasons(offer, largest_first(waiting))
     assert "linux-x86_64" in of_platform
     assert "4 cores" in of_cores

@@ -15,8 +15,8 @@ from wms.core.models import User
 from wms.pilots.models import Pilot
 from wms.pilots.protocol.claims import ClaimAnswer
 from wms.pilots.protocol.held_claims import claim_and_wait
-from wms.pilots.protocol.refusals import Until
-from wms.pilots.protocol.waiting_room import ROOM
+from wms.pilots.protocol.refusals import RetryWhen
+from wms.pilots.protocol.waiting_list import WAITING_LIST
 from wms.sites.selectors import queue_offer
 from wms.taskqueues.models import WaitingJob
 
@@ -28,8 +28,8 @@ Answer = tuple[ClaimAnswer, bool]
 @pytest.fixture(autouse=True)
 def _room_hears(db: None, settings) -> None:
     settings.PILOTAGE = {**settings.PILOTAGE, "AGENT_POLL_S": 1.0}
-    ROOM._listener.start()
-    _until(lambda: ROOM._listener.hears)
+    WAITING_LIST._listener.start()
+    _until(lambda: WAITING_LIST._listener.hears)
 
 
 def _until(is_so: Callable[[], bool]) -> None:
@@ -61,7 +61,7 @@ def _asking(*pilots: Pilot) -> Iterator[dict[int, Answer]]:
     for number, pilot in enumerate(pilots, 1):
         threads.append(threading.Thread(target=ask, args=(pilot,)))
         threads[-1].start()
-        _until(lambda number=number: len(ROOM._places) == number)  # type: ignore[misc]
+        _until(lambda number=number: len(WAITING_LIST._slots) == number)  # type: ignore[misc]
         _until(lambda pilot=pilot: Pilot.objects.get(pk=pilot.pk).fruitless_at is not None)  # type: ignore[misc]
     yield answers
     for thread in threads:
@@ -81,7 +81,7 @@ def test_who_waits_is_given_a_job_when_it_comes(make_queue, alice: User) -> None
 def test_who_waits_in_vain_is_told_so_and_that_it_was_held(make_queue) -> None:
     answer, is_held = _ask(running_pilot(make_queue()), wait_s=0.2)
 
-    assert (answer.work, answer.until, is_held) == (None, Until.JOBS, True)
+    assert (answer.work, answer.until, is_held) == (None, RetryWhen.JOBS, True)
 
 
 def test_a_job_that_the_longest_waiting_cannot_run_goes_to_the_next(
@@ -122,7 +122,7 @@ def test_who_is_to_take_no_more_jobs_does_not_wait(make_queue) -> None:
 
     answer, is_held = _ask(pilot)
 
-    assert (answer.work, answer.until, is_held) == (None, Until.OTHER, False)
+    assert (answer.work, answer.until, is_held) == (None, RetryWhen.OTHER, False)
 
 
 def test_who_finds_no_place_is_answered_at_once(make_queue, settings) -> None:

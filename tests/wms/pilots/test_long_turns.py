@@ -136,7 +136,7 @@ def test_who_uses_up_the_time_of_a_whole_task_is_left_alone_for_a_while(
         submitter.serve(queue.pk, now)
     element.takes_s, element.then = 240.0, fail(SoftTimeLimitExceeded())
 
-    turn = submitter.serve if kind == "submit" else batch_poller.attend
+    turn = submitter.serve if kind == "submit" else batch_poller.poll
     with pytest.raises(SoftTimeLimitExceeded):
         turn(queue.pk, now, clock=element.clock)
 
@@ -196,9 +196,9 @@ def test_a_batch_system_that_does_not_answer_is_asked_nothing_more_in_that_turn(
     element.calls.clear()
     element.then = fail(Unreachable("time-out"))
 
-    batch_poller.attend(queue.pk, now)
+    batch_poller.poll(queue.pk, now)
     assert element.calls == []
 
     element.then = lambda: None
-    batch_poller.attend(queue.pk, now)
+    batch_poller.poll(queue.pk, now)
     assert element.calls == ["status", "forget"]

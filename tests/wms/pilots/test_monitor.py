@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from matching.resources import Resource
 from tests.wms.pilots.claiming import beat
-from tests.wms.pilots.directing import attend, direct
+from tests.wms.pilots.directing import direct, poll
 from wms.core.errors import NotAuthenticated
 from wms.jobs.models import Attempt, Job
 from wms.pilots.models import Pilot
@@ -144,7 +144,7 @@ def test_a_batch_system_that_has_never_been_asked_is_asked_in_the_first_round(
 
 
 def test_a_batch_system_that_was_asked_just_now_is_left_alone(pilot: Pilot, now: datetime) -> None:
-    attend(now)
+    poll(now)
 
     assert monitor.queues_due(now) == []
     assert monitor.queues_due(now + timedelta(seconds=6)) == [pilot.queue_id]

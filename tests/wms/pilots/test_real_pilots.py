@@ -10,7 +10,7 @@ import pytest
 from django.utils import timezone
 
 from tests.wms.elements.faulty import Fault, FaultyElement
-from tests.wms.pilots.directing import attend, direct
+from tests.wms.pilots.directing import direct, poll
 from wms.elements.host import HostElement
 from wms.elements.protocol import BatchState
 from wms.pilots.models import Pilot
@@ -53,11 +53,11 @@ def test_pilots_that_run_are_not_given_up_nor_replaced_whatever_is_said(
 ) -> None:
     add_jobs(2)
     direct(now)
-    attend(now)
+    poll(now)
     host.fault, host.methods = fault, frozenset({"status"})
 
     for minutes in range(1, 10):
-        attend(now + timedelta(minutes=minutes))
+        poll(now + timedelta(minutes=minutes))
         direct(now + timedelta(minutes=minutes))
 
     pilots = list(Pilot.objects.all())
@@ -76,7 +76,7 @@ def test_a_submission_whose_answer_was_lost_is_found_and_not_repeated(
 
     for minutes in (1, 2, 3, 4):
         direct(now + timedelta(minutes=minutes))
-        attend(now + timedelta(minutes=minutes))
+        poll(now + timedelta(minutes=minutes))
 
     assert Pilot.objects.count() == 2
     assert {pilot.state for pilot in Pilot.objects.all()} == {"queued"}

@@ -8,7 +8,7 @@ from datetime import timedelta
 
 from django.utils import timezone
 
-from tests.wms.pilots.directing import attend, direct, reasons_of, sent
+from tests.wms.pilots.directing import direct, poll, reasons_of, sent
 from wms.core.actors import Actor
 from wms.elements.protocol import BatchState, PilotState, Refused, Unreachable
 from wms.jobs.operations import kill_jobs
@@ -66,7 +66,7 @@ def test_pauses_grow_while_pilots_end_before_they_call_in(make_queue, add_jobs, 
         for pilot in Pilot.objects.filter(state="queued"):
             failed = PilotState(BatchState.FAILED, "exit code 127")
             elements["site-a"].states[pilot.native_id] = failed
-        attend(moment)
+        poll(moment)
 
     assert Pilot.objects.count() < 25
     contact = ElementContact.objects.get(queue=queue, kind="start")
@@ -99,7 +99,7 @@ def test_a_submission_whose_answer_was_lost_is_adopted(make_queue, add_jobs, ele
     assert {pilot.state for pilot in Pilot.objects.all()} == {"submitted"}
 
     elements["site-a"].loses_answer = False
-    attend(timezone.now() + timedelta(seconds=121))
+    poll(timezone.now() + timedelta(seconds=121))
 
     pilots = Pilot.objects.order_by("pk")
     assert [pilot.state for pilot in pilots] == ["queued", "queued"]
@@ -116,11 +116,11 @@ def test_a_submission_that_never_happened_is_aborted_and_made_good(
     Pilot.objects.update(state="submitted", native_id="")
 
     elements["site-a"].fail_with = Unreachable("down")
-    attend(timezone.now() + timedelta(seconds=121))
+    poll(timezone.now() + timedelta(seconds=121))
     assert Pilot.objects.get().state == "submitted"
 
     elements["site-a"].fail_with = None
-    attend(timezone.now() + timedelta(seconds=601))
+    poll(timezone.now() + timedelta(seconds=601))
     assert Pilot.objects.get().state == "aborted"
     direct(timezone.now())
     assert Pilot.objects.filter(state="queued").count() == 1
@@ -135,7 +135,7 @@ def test_a_mistake_of_ours_with_one_queue_does_not_block_the_others(
     add_jobs(2)
 
     direct(timezone.now())
-    watched = attend(timezone.now())
+    watched = poll(timezone.now())
 
     assert "ValueError" in str(reasons_of(broken))
     assert watched["works/main"].polled == 1
@@ -154,7 +154,7 @@ def test_adopted_ids_come_in_the_order_of_submission_whoever_has_called_in(
     register_pilot(first.uuid, secret="secret", token="t" * 64, node={}, now=now)
 
     elements["site-a"].loses_answer = False
-    attend(now + timedelta(seconds=121))
+    poll(now + timedelta(seconds=121))
 
     first.refresh_from_db()
     second.refresh_from_db()

@@ -6,8 +6,8 @@ import pytest
 
 from matching.needs import Needs
 from matching.resources import Resource
-from wms.pilots.pressure.fitting import largest_first, why_none_fits
-from wms.pilots.protocol.refusals import none_fits
+from wms.pilots.pressure.fitting import largest_first, no_fit_reasons
+from wms.pilots.protocol.refusals import no_fit_refusal
 from wms.taskqueues.selectors import Demand
 
 FREE = Resource("UW/short", cpu_time_s=3600, cores=1, memory_mb=2000)
@@ -18,7 +18,7 @@ FREE = Resource("UW/short", cpu_time_s=3600, cores=1, memory_mb=2000)
     [("", ""), ("wn1", "; jobs that have failed on wn1 wait for other worker nodes")],
 )
 def test_a_claim_in_vain(host: str, ending: str) -> None:
-    assert none_fits(FREE, host).reason == (
+    assert no_fit_refusal(FREE, host).reason == (
         "no waiting job fits what a pilot of UW/short has free: cores 1, memory 2000 MB, GPUs 0, "
         f"time 3600 s{ending}"
     )
@@ -37,4 +37,4 @@ def test_a_claim_in_vain(host: str, ending: str) -> None:
 def test_a_queue_that_no_job_fits(needs: Needs, reason: str) -> None:
     queue = Resource("a", cpu_time_s=1000, platform="linux-aarch64")
 
-    assert why_none_fits(queue, largest_first([Demand(1, needs, 3)])) == [reason]
+    assert no_fit_reasons(queue, largest_first([Demand(1, needs, 3)])) == [reason]

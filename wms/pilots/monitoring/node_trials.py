@@ -1,4 +1,4 @@
-"""What became of payloads on the worker nodes of a site lately."""
+"""Trials of worker nodes: how payloads ended on each node of a site lately."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ _TOLD = 20
 
 @dataclass(slots=True)
 class SiteTrials:
-    """The trials at one site, and by node the jobs that failed there, the latest first."""
+    """Trials at one site, and by node the jobs that failed there, the latest first."""
 
     trials: list[Trial]
     failed_jobs: dict[str, list[int]]
 
 
 def troubled_sites(now: datetime, *, least_failed: int) -> list[str]:
-    """The sites that have a node on which so many jobs failed lately."""
+    """Sites that have a node on which so many jobs failed lately."""
     found = _rows(FIND_TROUBLED_SITES, now, least=least_failed)
     return [site for (site,) in found]
 
 
 def trials_at(sites: Collection[str], now: datetime) -> Mapping[str, SiteTrials]:
-    """What became of payloads at these sites lately. One query.
+    """Trials at these sites in the last hour. One query.
 
     Alike are the payloads of one DAG that run the same executable.
     """

@@ -1,4 +1,4 @@
-"""Reading what queues are asked for, how their batch systems answer, and what was before."""
+"""Selectors of the pressure on queues: requests, back-off, history."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ class Pressure:
 
     @property
     def reasons(self) -> list[str]:
-        """What cuts the numbers down now, from wanted to submitted, each once.
+        """Reasons that cut the numbers down now, from wanted to submitted, each once.
 
-        What a turn of some time ago was told is over: no turn has been due since.
+        Those of a turn of some time ago are over: no turn has been due since.
         """
         return _reasons(self.request)
 
 
 @dataclass(frozen=True, slots=True)
-class QueueNow:
-    """A queue with what it is asked for, and how many of its pilots are alive, by their states."""
+class QueueStatus:
+    """Queue with its request, and the number of its living pilots by their states."""
 
     queue: Queue
     request: PressureRequest | None
@@ -54,7 +54,7 @@ class QueueNow:
 
     @property
     def reasons(self) -> list[str]:
-        """As those of `Pressure`."""
+        """Reasons as those of `Pressure`."""
         return _reasons(self.request)
 
 
@@ -67,8 +67,8 @@ def _reasons(request: PressureRequest | None) -> list[str]:
     return list(dict.fromkeys([*request.reasons, *turn_reasons]))
 
 
-def queues_now(site: Site) -> list[QueueNow]:
-    """The queues of a site by name. One query."""
+def queue_statuses(site: Site) -> list[QueueStatus]:
+    """Queues of a site by name. One query."""
     alive = FilteredRelation("pilots", condition=Q(pilots__state__in=ALIVE))
 
     def count(*states: PilotState) -> Count:
@@ -86,7 +86,7 @@ def queues_now(site: Site) -> list[QueueNow]:
         .order_by("name")
     )
     return [
-        QueueNow(row, getattr(row, "request", None), row.queued, row.running, row.stalled)
+        QueueStatus(row, getattr(row, "request", None), row.queued, row.running, row.stalled)
         for row in rows
     ]
 
@@ -115,7 +115,7 @@ def find_pressure(user: User, site_name: str, queue_name: str) -> Pressure:
 
 
 def requests_without_pilots(now: datetime) -> QuerySet[PressureRequest]:
-    """The requests for queues for whose pilots jobs wait now while their site has no pilot alive.
+    """Requests for queues with waiting jobs at sites that have no pilot alive.
 
     Those of the most jobs first.
     """
@@ -126,5 +126,5 @@ def requests_without_pilots(now: datetime) -> QuerySet[PressureRequest]:
 
 
 def records_of(queue: Queue) -> QuerySet[PressureRecord]:
-    """What a queue was asked for in the last day, latest first."""
+    """Requests for a queue in the last day, latest first."""
     return PressureRecord.objects.filter(queue=queue).order_by("-pk")

@@ -1,4 +1,4 @@
-"""The script that a batch system runs: it fetches what a manifest lists and becomes the pilot."""
+"""Bootstrap script for the batch system: fetches what a manifest lists and becomes the pilot."""
 
 from __future__ import annotations
 
@@ -185,7 +185,7 @@ END-OF-BOOTSTRAP
 
 
 def pilot_secret(pilot: str, secret: str) -> str:
-    """What the script is given to let one pilot register, once: the word for its element."""
+    """Secret that the script needs to register one pilot, once, as its element passes it on."""
     return f"{pilot}:{secret}"
 
 

@@ -30,18 +30,18 @@ from wms.pilots.states import TERMINAL, TOKEN_GRACE, PilotState
 
 @dataclass(frozen=True, slots=True)
 class Credential:
-    """How a pilot shows who it is: its id, and the hash of its token."""
+    """Credential of a pilot: its id, and the hash of its token."""
 
     uuid: UUID
     token_sha256: str
 
 
 @dataclass(frozen=True, slots=True)
-class Beat:
-    """What one heartbeat tells: the attempts at hand, and of them attributes and use.
+class HeartbeatMessage:
+    """Content of one heartbeat: attempts at hand with their attributes and usage.
 
     `sequence` counts the pilot's heartbeats from 1 on; 0 is of a pilot that does not count.
-    `network` is that of its payloads, told once it is known.
+    `network` is that of its payloads, sent once it is known.
     """
 
     running: tuple[AttemptRef, ...] = ()
@@ -56,7 +56,7 @@ class Beat:
 
 @dataclass(frozen=True, slots=True)
 class HeartbeatAnswer:
-    """What the pilot is to do: stop these attempts, show what those print, take no more work."""
+    """Commands to the pilot: attempts to stop, attempts to peek at, drain."""
 
     kill: tuple[AttemptRef, ...] = ()
     kill_reasons: Mapping[AttemptRef, str] = field(default_factory=dict)
@@ -65,7 +65,9 @@ class HeartbeatAnswer:
     drain_reason: str = ""
 
 
-def record_heartbeat(credential: Credential, beat: Beat, *, now: datetime) -> HeartbeatAnswer:
+def record_heartbeat(
+    credential: Credential, beat: HeartbeatMessage, *, now: datetime
+) -> HeartbeatAnswer:
     """Note that the pilot lives, welcome it back if it was missed, and answer with commands.
 
     An attempt that it runs but that is not open any more (job killed, given to another pilot) is
@@ -83,8 +85,8 @@ def record_heartbeat(credential: Credential, beat: Beat, *, now: datetime) -> He
     if state == PilotState.STALLED:
         _welcome_back(pilot_id, actor)
     if beat.attributes:
-        told = {(ref.job_id, ref.number): values for ref, values in beat.attributes.items()}
-        note_attributes(told, pilot_id=pilot_id, actor=actor)
+        attributes = {(ref.job_id, ref.number): values for ref, values in beat.attributes.items()}
+        note_attributes(attributes, pilot_id=pilot_id, actor=actor)
     has_ended = state in TERMINAL
     gone = tuple(ref for ref in beat.running if ref not in attempts)
     return HeartbeatAnswer(
@@ -96,7 +98,7 @@ def record_heartbeat(credential: Credential, beat: Beat, *, now: datetime) -> He
     )
 
 
-def _parameters(credential: Credential, beat: Beat, now: datetime) -> dict[str, Any]:
+def _parameters(credential: Credential, beat: HeartbeatMessage, now: datetime) -> dict[str, Any]:
     usage = [
         {"job_id": ref.job_id, "number": ref.number, "usage": dict(used)}
         for ref, used in beat.usage.items()
@@ -122,7 +124,7 @@ def _welcome_back(pilot_id: int, actor: Actor) -> None:
 
 
 def _why_gone(pilot_id: int, gone: tuple[AttemptRef, ...], actor: Actor) -> dict[AttemptRef, str]:
-    """Why these attempts are to be stopped; those that were taken for lost are written down."""
+    """Reasons why these attempts are to be stopped; lost ones are recorded."""
     attempts = Attempt.objects.filter(pilot_id=pilot_id, job_id__in={ref.job_id for ref in gone})
     reasons = {}
     for attempt in attempts:

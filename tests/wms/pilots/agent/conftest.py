@@ -28,7 +28,7 @@ from wms.pilots.agent.session.pilot_config import PilotConfig
 from wms.pilots.models import Pilot
 from wms.pilots.program.bundle import agent_bundle
 from wms.pilots.protocol.registration import secret_digest
-from wms.pilots.protocol.waiting_room import ROOM
+from wms.pilots.protocol.waiting_list import WAITING_LIST
 from wms.sites.models import Queue, Site
 
 SECRET = "a-secret-that-is-good-for-one-registration"
@@ -223,6 +223,6 @@ def world(
             each.process.kill()
             each.process.wait()
     # Claims that are held would go on in the next test.
-    ROOM.send_all_away()
-    wait_until(lambda: not ROOM._places, "no claim is held")
+    WAITING_LIST.release_all()
+    wait_until(lambda: not WAITING_LIST._slots, "no claim is held")
     proxy.stop()

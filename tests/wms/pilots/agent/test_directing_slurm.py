@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from tests.batch_systems.slurm import CPUS, Slurm
 from tests.wms.pilots.agent.conftest import World, wait_until
-from tests.wms.pilots.directing import attend, direct, reasons_of
+from tests.wms.pilots.directing import direct, poll, reasons_of
 from wms.core.actors import Actor
 from wms.jobs.models import Job
 from wms.jobs.operations import kill_jobs
@@ -35,7 +35,7 @@ def queue(world: World, settings, tmp_path: Path, own_slurm: Slurm) -> Queue:
 
 def _states(now: datetime) -> list[str]:
     """What Slurm says of the living pilots, in the order of their submission."""
-    attend(now)
+    poll(now)
     living = Pilot.objects.filter(state__in=["queued", "running"])
     return list(living.order_by("pk").values_list("batch_state", flat=True))
 

@@ -14,7 +14,7 @@ from wms.jobs.models import Attempt, Job
 from wms.pilots.agent.control import Control
 from wms.pilots.agent.fence.accounts import AccountPool, PayloadAccount, folder_of_locks
 from wms.pilots.agent.fence.base import NoFreeAccount
-from wms.pilots.protocol.waiting_room import ROOM
+from wms.pilots.protocol.waiting_list import WAITING_LIST
 from wms.sites.models import Queue
 
 __all__ = ["payload_accounts"]
@@ -165,13 +165,13 @@ def test_an_idle_pilot_is_given_a_job_when_it_comes_and_not_at_its_next_poll(
     world: World, settings: Any
 ) -> None:
     settings.PILOTAGE |= {"AGENT_POLL_S": 3600.0, "AGENT_IDLE_LIMIT_S": 7200}
-    ROOM._listener.start()
-    wait_until(lambda: ROOM._listener.hears, "news of jobs is heard")
+    WAITING_LIST._listener.start()
+    wait_until(lambda: WAITING_LIST._listener.hears, "news of jobs is heard")
     world.start()
 
     jobs = []
     for _ in range(2):
-        wait_until(lambda: ROOM._places, "the pilot waits for a job")
+        wait_until(lambda: WAITING_LIST._slots, "the pilot waits for a job")
         jobs.append(world.submit("#!/bin/sh\ntrue\n"))
         world.wait_for_state(jobs[-1], "done")
 

@@ -1,4 +1,4 @@
-"""Questions that a program of ours answers in a process of its own.
+"""Helper process: a Python program of ours answers one question in a process of its own.
 
 The question goes to its standard input as JSON, so secrets are no arguments; a process that hangs
 is killed at the time limit. The program prints `{"answer": ...}`, or `{"error", "is_refusal"}`.

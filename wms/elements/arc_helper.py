@@ -1,8 +1,4 @@
-"""The program behind `ArcElement`: requests over one HTTPS connection, in a process of its own.
-
-It is run by `python -I arc_call.py`, with the question as JSON on its input and the answer on its
-output. It imports nothing of Pilotage.
-"""
+"""Helper program of `ArcElement`: requests over one HTTPS connection, in a process of its own."""
 
 from __future__ import annotations
 

@@ -1,10 +1,4 @@
-"""The program behind `HTCondorElement`: one question to a schedd, in a process of its own.
-
-HTCondor's library keeps its settings, its tokens and its sessions for a whole process, and a call
-that hangs cannot be interrupted. So each question is put by `python -I htcondor_call.py`, with the
-question as JSON on its input and the answer as JSON on its output; the settings are in its
-environment. It imports nothing of Pilotage.
-"""
+"""Helper program of `HTCondorElement`: one question to a schedd, in a process of its own."""
 
 from __future__ import annotations
 
@@ -35,7 +29,7 @@ _WRITE_FILE = 1 << 1
 _WRITING = _WRITE_FILE | sum(1 << bit for bit in range(4, 13))
 
 
-class SaysNo(Exception):
+class ScheddRefusal(Exception):
     """The schedd answered, and the answer is no."""
 
 
@@ -50,7 +44,7 @@ def submit(question: Question) -> list[str]:
         # Without its script no pilot of the batch can ever start.
         reason = ("the script could not be sent", 1)
         schedd.act(htcondor2.JobAction.Remove, f"ClusterId == {result.cluster()}", reason)
-        raise SaysNo(f"the script could not be sent: {error}") from error
+        raise ScheddRefusal(f"the script could not be sent: {error}") from error
     first = result.first_proc()
     return [f"{result.cluster()}.{first + index}" for index in range(result.num_procs())]
 
@@ -110,7 +104,7 @@ def _schedd(question: Question) -> htcondor2.Schedd:
         raise ConnectionError(f"the collector knows no schedd {name}".strip())
     if len(known) > 1:
         names = ", ".join(sorted(ad["Name"] for ad in known)[:10])
-        raise SaysNo(f"the pool has several schedds: name one of {names}")
+        raise ScheddRefusal(f"the pool has several schedds: name one of {names}")
     return htcondor2.Schedd(known[0])
 
 
@@ -120,7 +114,9 @@ def _write_only_into(folder: str) -> None:
     rights = struct.pack("=Q", _WRITING)
     ruleset = libc.syscall(_CREATE_RULESET, rights, ctypes.c_size_t(len(rights)), 0)
     if ruleset < 0:
-        raise SaysNo("the kernel has no Landlock (Linux 5.13), without which no log is fetched")
+        raise ScheddRefusal(
+            "the kernel has no Landlock (Linux 5.13), without which no log is fetched"
+        )
     for path, allowed in ((folder, _WRITING), ("/dev/null", _WRITE_FILE)):
         descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
         rule = struct.pack("=Qi", allowed, descriptor)
@@ -133,7 +129,7 @@ def _write_only_into(folder: str) -> None:
 
 def _checked(result: int) -> None:
     if result < 0:
-        raise SaysNo(f"Landlock: {os.strerror(ctypes.get_errno())}; no log is fetched")
+        raise ScheddRefusal(f"Landlock: {os.strerror(ctypes.get_errno())}; no log is fetched")
 
 
 def _plain(ad: Mapping[str, Any], attributes: list[str]) -> dict[str, Any]:
@@ -158,7 +154,7 @@ def main() -> None:
     answer: dict[str, Any]
     try:
         answer = {"answer": _OPERATIONS[question["operation"]](question)}
-    except SaysNo as error:
+    except ScheddRefusal as error:
         answer = {"error": str(error), "is_refusal": True}
     except Exception as error:  # noqa: BLE001 - whatever it is, the other process has to know
         answer = {"error": f"{type(error).__name__}: {error}", "is_refusal": False}

@@ -11,7 +11,7 @@ from django.utils import timezone
 from matching.resources import Resource
 from tests.wms.elements.faulty import Fault, FaultyElement
 from tests.wms.pilots.claiming import beat
-from tests.wms.pilots.directing import attend, direct
+from tests.wms.pilots.directing import direct, poll
 from tests.wms.pilots.fake_element import FakeElement
 from wms.elements.protocol import BatchState, PilotState, Unreachable
 from wms.jobs.models import Job
@@ -64,7 +64,7 @@ def test_a_pilot_that_the_batch_system_reports_dead_frees_its_job_at_once(
     claimed(pilot, now)
     elements["site-a"].states[pilot.native_id] = PilotState(BatchState.FAILED, exit_code=137)
 
-    attend(now + timedelta(seconds=11))
+    poll(now + timedelta(seconds=11))
 
     assert Job.objects.get().state == "waiting"
     dead = fresh(pilot)
@@ -77,7 +77,7 @@ def test_a_pilot_that_was_heard_a_moment_ago_may_still_say_goodbye(
 ) -> None:
     elements["site-a"].states[pilot.native_id] = PilotState(BatchState.DONE, exit_code=0)
 
-    attend(now + timedelta(seconds=2))
+    poll(now + timedelta(seconds=2))
     assert fresh(pilot).state == "running"
     end_pilot(fresh(pilot), end="idle", detail="", now=now)
 
@@ -90,7 +90,7 @@ def test_without_an_answer_of_the_batch_system_nothing_changes(
     claimed(pilot, now)
     elements["site-a"].fail_with = Unreachable("time-out")
 
-    told = attend(now + timedelta(seconds=6))
+    told = poll(now + timedelta(seconds=6))
 
     assert told["site-a/main"].fault == "time-out"
     assert fresh(pilot).state == "running"
@@ -103,9 +103,9 @@ def test_a_pilot_is_taken_for_gone_only_after_three_answers_without_it_and_a_lon
     later = now + timedelta(seconds=61)
     record = elements["site-a"].states.pop(pilot.native_id)
 
-    attend(later)
+    poll(later)
     elements["site-a"].states[pilot.native_id] = record
-    attend(later)
+    poll(later)
     assert fresh(pilot).missing_polls == 0
     Pilot.objects.create(
         queue=pilot.queue, state="queued", secret_sha256="x", native_id="other.0", batch="other"
@@ -113,9 +113,9 @@ def test_a_pilot_is_taken_for_gone_only_after_three_answers_without_it_and_a_lon
     elements["site-a"].states["other.0"] = PilotState(BatchState.QUEUED)
     del elements["site-a"].states[pilot.native_id]
     for minutes in (1, 5, 15):
-        attend(now + timedelta(minutes=minutes))
+        poll(now + timedelta(minutes=minutes))
     assert fresh(pilot).state == "running"
-    attend(now + timedelta(minutes=17))
+    poll(now + timedelta(minutes=17))
 
     assert fresh(pilot).state == "failed"
 
@@ -130,7 +130,7 @@ def test_a_pilot_that_is_heard_lives_whatever_the_batch_system_says(
     for second in range(0, 60, 5):
         moment = now + timedelta(seconds=second)
         beat(fresh(pilot), [work.attempt], now=moment)
-        attend(moment)
+        poll(moment)
 
     assert fresh(pilot).state == "running"
     assert Job.objects.get().state == "matched"
@@ -143,7 +143,7 @@ def test_a_pilot_that_never_called_in_is_aborted(make_queue, add_jobs, elements,
     queued = Pilot.objects.get()
     elements["site-a"].states[queued.native_id] = PilotState(BatchState.FAILED, "node failure")
 
-    attend(now)
+    poll(now)
 
     queued.refresh_from_db()
     assert queued.state == "aborted"
@@ -155,10 +155,10 @@ def test_the_batch_system_forgets_a_pilot_a_day_after_its_end(
 ) -> None:
     end_pilot(pilot, end="idle", detail="", now=now)
 
-    attend(now + timedelta(hours=23))
+    poll(now + timedelta(hours=23))
     assert not Pilot.objects.get().is_forgotten
     assert monitor.queues_due(now + timedelta(hours=25)) == [pilot.queue_id]
-    attend(now + timedelta(hours=25))
+    poll(now + timedelta(hours=25))
     assert monitor.queues_due(now + timedelta(hours=25)) == []
 
     assert elements["site-a"].forgotten == {pilot.native_id}
@@ -172,7 +172,7 @@ def many(make_queue, add_jobs, elements, now: datetime) -> FaultyElement:
     elements["site-a"] = faulty
     add_jobs(40)
     direct(now)
-    attend(now)
+    poll(now)
     return faulty
 
 
@@ -185,13 +185,13 @@ def test_no_waiting_pilot_is_given_up_and_none_more_is_sent_while_a_batch_system
     many.fault, many.methods = fault, frozenset({"status"})
 
     for seconds in range(0, 600, 30):
-        attend(now + timedelta(seconds=seconds))
+        poll(now + timedelta(seconds=seconds))
         direct(now + timedelta(seconds=seconds))
 
     assert {pilot.state for pilot in Pilot.objects.all()} == {"queued"}
     assert Pilot.objects.count() == 40
     many.fault = None
-    attend(now + timedelta(minutes=21))
+    poll(now + timedelta(minutes=21))
     assert not Pilot.objects.filter(missing_polls__gt=0).exists()
 
 
@@ -200,13 +200,13 @@ def test_an_answer_that_suddenly_knows_nothing_is_told_and_believed_when_it_stay
 ) -> None:
     many.fault, many.methods = Fault.EMPTY, frozenset({"status"})
 
-    told = attend(now + timedelta(seconds=30))
+    told = poll(now + timedelta(seconds=30))
 
     words = "the answer knows 0 pilots, the one before knew 40: it is not acted upon"
     assert told["site-a/main"].fault == words
     assert ElementContact.objects.get(kind="poll").reason == words
     for minutes in range(1, 40):
-        attend(now + timedelta(minutes=minutes))
+        poll(now + timedelta(minutes=minutes))
     assert {pilot.state for pilot in Pilot.objects.all()} == {"aborted"}
     assert ElementContact.objects.get(kind="start").failures == 1
 
@@ -217,11 +217,11 @@ def test_a_few_pilots_are_guarded_against_an_empty_answer_too(
     make_queue()
     add_jobs(3)
     direct(now)
-    attend(now)
+    poll(now)
     elements["site-a"].states.clear()
 
     for seconds in range(0, 840, 60):
-        attend(now + timedelta(seconds=seconds))
+        poll(now + timedelta(seconds=seconds))
 
     assert {pilot.state for pilot in Pilot.objects.all()} == {"queued"}
 
@@ -232,14 +232,14 @@ def test_ends_that_are_known_explain_a_smaller_answer(
     make_queue()
     add_jobs(3)
     direct(now)
-    attend(now)
+    poll(now)
     for pilot in Pilot.objects.all():
         end_pilot(called_in(pilot, now), end="idle", detail="", now=now + timedelta(seconds=1))
         del elements["site-a"].states[pilot.native_id]
     add_jobs(1)
     direct(now + timedelta(seconds=2))
 
-    told = attend(now + timedelta(seconds=10))
+    told = poll(now + timedelta(seconds=10))
 
     assert told["site-a/main"].fault == ""
 
@@ -250,7 +250,7 @@ def test_a_batch_system_that_does_not_answer_is_asked_less_and_less_often(
     elements["site-a"].fail_with = Unreachable("time-out")
     pauses = []
     for _ in range(8):
-        attend(now)
+        poll(now)
         contact = ElementContact.objects.get(kind="poll")
         pauses.append((contact.next_at - now).total_seconds())
         assert monitor.queues_due(now) == []
@@ -260,7 +260,7 @@ def test_a_batch_system_that_does_not_answer_is_asked_less_and_less_often(
     assert 480 <= pauses[-1] <= 720
     assert contact.failing_since == now
     elements["site-a"].fail_with = None
-    attend(now)
+    poll(now)
     assert ElementContact.objects.get(kind="poll").failures == 0
 
 
@@ -273,7 +273,7 @@ def test_a_held_pilot_is_cancelled_with_the_reason_of_the_batch_system(
     held = Pilot.objects.get()
     elements["site-a"].states[held.native_id] = PilotState(BatchState.HELD, "no such account")
 
-    attend(now)
+    poll(now)
 
     held = fresh(held)
     assert held.state == "removed"
@@ -288,9 +288,9 @@ def test_a_pilot_that_waits_for_too_long_is_cancelled(
     add_jobs(1)
     direct(now)
 
-    attend(now + timedelta(minutes=59))
+    poll(now + timedelta(minutes=59))
     assert Pilot.objects.get().state == "queued"
-    attend(now + timedelta(minutes=61))
+    poll(now + timedelta(minutes=61))
 
     assert Pilot.objects.get().state == "removed"
 
@@ -302,13 +302,13 @@ def test_a_batch_system_is_reminded_of_a_pilot_that_it_was_to_cancel(
     elements["site-a"] = FaultyElement(FakeElement(), Fault.TIMEOUT, frozenset({"cancel"}))
     add_jobs(1)
     direct(now)
-    attend(now + timedelta(minutes=2))
+    poll(now + timedelta(minutes=2))
     removed = Pilot.objects.get()
     assert removed.state == "removed"
     assert elements["site-a"].inner.states[removed.native_id].state == BatchState.QUEUED
 
     elements["site-a"].fault = None
-    attend(now + timedelta(minutes=3))
+    poll(now + timedelta(minutes=3))
 
     assert elements["site-a"].inner.states[removed.native_id].state == BatchState.CANCELLED
 
@@ -322,8 +322,8 @@ def test_the_words_of_the_batch_system_are_kept_with_the_pilot(
     queued = Pilot.objects.get()
     elements["site-a"].states[queued.native_id] = PilotState(BatchState.QUEUED, "Priority")
 
-    attend(now)
-    attend(now + timedelta(seconds=30))
+    poll(now)
+    poll(now + timedelta(seconds=30))
 
     queued = fresh(queued)
     assert (queued.batch_state, queued.batch_reason) == ("queued", "Priority")
@@ -342,9 +342,9 @@ def test_a_part_of_an_adopted_batch_is_believed_only_after_some_time(
     direct(now)
     fake.loses_answer = False
 
-    attend(now + timedelta(minutes=3))
+    poll(now + timedelta(minutes=3))
     assert {pilot.state for pilot in Pilot.objects.all()} == {"submitted"}
     faulty.fault = None
-    attend(now + timedelta(minutes=4))
+    poll(now + timedelta(minutes=4))
 
     assert {pilot.state for pilot in Pilot.objects.all()} == {"queued"}
