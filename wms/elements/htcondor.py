@@ -33,7 +33,7 @@ _COMMANDS = (
 TIMEOUT_S = 60
 #: From the polite signal to the hard one; the agent needs up to 10 s to say good-bye.
 CANCEL_GRACE_S = 15
-#: So long an ended pilot's record and log stay in the queue if nobody forgets them.
+#: Time for which an ended pilot's record and log stay in the queue if nobody forgets them.
 KEEP_ENDED_S = 7 * 86_400
 #: A pilot whose script has not arrived after this time waits for it in vain.
 SPOOLING_LIMIT_S = 600
@@ -92,7 +92,7 @@ _PERIODIC_REMOVE = (
     f"(JobStatus == 5 && HoldReasonCode == {_SPOOLING} && "
     f"time() - EnteredCurrentStatus > {2 * SPOOLING_LIMIT_S})"
 )
-#: How the reason of a job begins that was removed by the rule above, and why it was, by the state
+#: Beginning of the reason of a job that was removed by the rule above, and why, by the state
 #: that it had until then.
 _BY_RULE = "The job attribute PeriodicRemove "
 _WHY_BY_RULE = {
@@ -100,7 +100,7 @@ _WHY_BY_RULE = {
     _RUNNING: "wall time of the slot is over",
     _HELD: "its script never arrived",
 }
-#: What the schedd's own no looks like among the library's errors.
+#: Pattern of the schedd's own refusals among the library's errors.
 _REFUSAL = re.compile(
     r"AUTHENTICATE:|commit transaction.*SCHEDD:\d+:|Failed to create (job|a cluster) ad|DENIED"
 )
@@ -110,7 +110,7 @@ Ad = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class HTCondorSettings:
-    """Where and how to submit.
+    """Settings of an HTCondor element: where and how to submit.
 
     `schedd` may be empty where the collector knows only one. `token_directory` has the tokens of
     this pool and no others. `commands` are further lines of the submit description, such as an

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-#: What a secret consists of: nothing that a shell could take for something else.
+#: Characters of a secret: nothing that a shell could take for something else.
 _SECRET = re.compile(r"[A-Za-z0-9:_-]{1,200}")
 
 

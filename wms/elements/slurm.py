@@ -40,7 +40,7 @@ PATH = "/usr/local/bin:/usr/bin:/bin"
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
 _PILOT_ID = re.compile(r"([0-9]{1,12})_([0-9]{1,9})")
-#: Of a partition that is up: its CPUs, allocated, idle, other and in total.
+#: CPUs of a partition that is up: allocated, idle, other and in total.
 _CPUS = re.compile(r"[^|*]+(?P<star>\*?)\|up\|\d+/(?P<idle>\d+)/\d+/(?P<total>\d+)")
 _NO_CONTROLLER = re.compile(
     r"Unable to contact|Socket timed out|Zero Bytes|Connection refused|connect failure"
@@ -115,7 +115,7 @@ cd "$TMPDIR" || exit 1
 
 @dataclass(frozen=True, slots=True)
 class SlurmSettings:
-    """Where and how to submit.
+    """Settings of a Slurm element: where and how to submit.
 
     Without `partition` it is the default one; `arguments` are further options of `sbatch`; `path`
     says where Slurm's programs are; `cores` are those of a pilot.

@@ -77,7 +77,7 @@ class ElementContact(models.Model):
     """
 
     class Kind(models.TextChoices):
-        """What was tried."""
+        """Kind of question to the batch system."""
 
         SUBMIT = "submit", "submission"
         START = "start", "start of pilots"

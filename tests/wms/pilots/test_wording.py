@@ -10,7 +10,7 @@ from wms.pilots.pressure.fitting import largest_first, no_fit_reasons
 from wms.pilots.protocol.refusals import no_fit_refusal
 from wms.taskqueues.selectors import Demand
 
-FREE = Resource("UW/short", cpu_time_s=3600, cores=1, memory_mb=2000)
+FREE = Resource("UW", queue="UW/short", cpu_time_s=3600, cores=1, memory_mb=2000)
 
 
 @pytest.mark.parametrize(

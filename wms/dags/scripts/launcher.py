@@ -96,9 +96,7 @@ def _start(spec: dict[str, Any], path: str) -> subprocess.Popen[bytes]:
             most = value if hard == resource.RLIM_INFINITY else min(value, hard)
             resource.setrlimit(kind, (most, most))
         if spec["gate"]:
-            confinement.pass_through(
-                {**spec["gate"], "denied": bytes.fromhex(spec["gate"]["denied"])}
-            )
+            confinement.confine({**spec["gate"], "denied": bytes.fromhex(spec["gate"]["denied"])})
 
     account: dict[str, Any] = {}
     if spec.get("uid"):

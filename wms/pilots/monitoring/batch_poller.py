@@ -41,9 +41,9 @@ _ACTOR = Actor.system("pilot-monitor")
 POLL_TASK = "wms.pilots.attend_queue"
 
 _ENDED = frozenset({BatchState.DONE, BatchState.FAILED, BatchState.CANCELLED})
-#: So many pilots are asked for in one question.
+#: Number of pilots in one question.
 _PORTION = 2000
-#: So many answers in a row, over so long a time, must not know a pilot before it is gone.
+#: Number of answers in a row, and their time span, that miss a pilot before it is gone.
 _MISSING_LIMIT = 3
 _MISSING_FOR = timedelta(seconds=LEASE_S)
 #: A view that is not believed is believed when it stays for so long.
@@ -54,11 +54,11 @@ _ADOPT_AFTER = timedelta(minutes=2)
 _GIVE_UP_BATCH_AFTER = timedelta(minutes=10)
 _NOT_FOUND = "the answer to its submission was lost, and the batch system does not know it"
 _FORGOTTEN_AT_ONCE = 500
-#: So long the batch system keeps the log of an ended pilot for us.
+#: Time for which the batch system keeps the log of an ended pilot for us.
 LOG_KEPT = timedelta(days=1)
 #: A pilot that was heard within so many heartbeats lives, or is saying goodbye.
 _BEATS_WAITED = 2
-#: So long a batch system is reminded of pilots that it was to cancel.
+#: Time for which pilots that were to be cancelled are cancelled again.
 _REMINDED_FOR = timedelta(hours=1)
 #: An answer may take this part of the time between two questions.
 _BUSY_PART = 0.05

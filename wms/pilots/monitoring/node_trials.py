@@ -13,15 +13,15 @@ from django.db import connection
 from matching.suspected_nodes import Trial
 from wms.pilots.monitoring.sql import FIND_TROUBLED_SITES, READ_TRIALS
 
-#: What ended so long ago says nothing of a node any more.
+#: Age of ended payloads up to which they count for a node.
 WINDOW = timedelta(hours=1)
 #: A payload that has run for so long has not failed at once: it counts as well as those that are
 #: done, so that a node is found out before long payloads of the others end.
 SURVIVAL = timedelta(seconds=60)
-#: So many of the latest attempts are looked at: a range of the primary key, so that no index makes
-#: each end of an attempt dearer.
+#: Number of the latest attempts that are looked at: a range of the primary key, so that no index
+#: makes each end of an attempt dearer.
 LATEST = 20_000
-#: Of the jobs that failed on a node, so many are told.
+#: Number of failed jobs that are named for a node.
 _TOLD = 20
 
 

@@ -27,9 +27,9 @@ from wms.sites.services import note_at_site
 RULE = Rule()
 #: A suspected node gets a job so often.
 TRIAL_PAUSE = timedelta(minutes=5)
-#: So many trials in a row that did well end a suspicion.
+#: Number of good trials in a row that ends a suspicion.
 TRIALS_NEEDED = 3
-#: So does a time in which nothing failed there.
+#: Time without a failure that ends a suspicion.
 QUIET = timedelta(hours=1)
 _ACTOR = Actor.system("suspected-nodes")
 _OUTCOME = Attempt.Outcome

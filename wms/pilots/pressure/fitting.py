@@ -29,7 +29,7 @@ from wms.taskqueues.selectors import Demand
 #: Functions that make an expression of a text, and ads as a whole: all attributes may count.
 _MAKES_NAMES = re.compile(r"eval|unparse", re.IGNORECASE)
 _WHOLE_ADS = frozenset({"my", "target", "self", "parent", "root", "toplevel"})
-#: So many of the largest TaskQueues are looked at to tell why none fits a queue.
+#: Number of the largest TaskQueues that give the reasons why none fits a queue.
 _ASKED_WHY = 20
 _TOLD = 3
 
@@ -61,7 +61,7 @@ _ASPECTS = (
     _Aspect(("pilot_types", "owner", "owner_group"), ("pilot_type", "owner", "owner_groups")),
     _Aspect(("job_type", "owner_group"), ("excluded",)),
 )
-#: What an offer that leaves everything open says of the amounts that an aspect is not about.
+#: Amounts of an offer that leaves everything open but the fields of one aspect.
 _OPEN: dict[str, Any] = {
     "site": "",
     "cpu_time_s": 2**31,

@@ -27,9 +27,9 @@ from wms.sites.models import Queue
 from wms.sites.selectors import element_of
 
 _ACTOR = Actor.system("director")
-#: What removal counts as one turn without demand; pilots are taken back once in such a time.
+#: Length of one turn without demand; pilots are removed at most once in such a time.
 _TURN = timedelta(seconds=60)
-#: Of these beyond those that removal waits for.
+#: Further turns without demand, beyond those that removal waits for.
 _MOST_TURNS = 60
 _REASON = "taken back: no job has waited for it since {since:%Y-%m-%d %H:%M} UTC"
 

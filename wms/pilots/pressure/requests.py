@@ -38,7 +38,7 @@ class Planned:
 
 
 def stored_requests() -> dict[int, PressureRequest]:
-    """The latest request of each queue."""
+    """Latest request of each queue."""
     return {row.queue_id: row for row in PressureRequest.objects.all()}
 
 

@@ -18,13 +18,13 @@ from wms.pilots.states import ALIVE, PilotState
 from wms.sites.models import Queue, Site
 from wms.sites.selectors import find_visible_site, queues_of
 
-#: So long what a turn was told holds, if there has been no other.
+#: Time for which the reasons of a turn hold, if there has been no other.
 _TURN_TOLD_FOR = timedelta(minutes=1)
 
 
 @dataclass(frozen=True, slots=True)
 class Pressure:
-    """The pressure on one queue: its latest request, if there was a cycle since it was made.
+    """Pressure on one queue: its latest request, if there was a cycle since it was made.
 
     `troubles` are the kinds of questions that its batch system does not answer as it should.
     """
@@ -92,7 +92,7 @@ def queue_statuses(site: Site) -> list[QueueStatus]:
 
 
 def pressure_at(site: Site) -> dict[int, Pressure]:
-    """The pressure on each queue of a site, by the queue's id. Three queries."""
+    """Pressure on each queue of a site, by the queue's id. Three queries."""
     queues = list(queues_of(site))
     requests = PressureRequest.objects.filter(queue__in=queues).in_bulk(field_name="queue_id")
     troubles: dict[int, list[ElementContact]] = defaultdict(list)
@@ -105,7 +105,7 @@ def pressure_at(site: Site) -> dict[int, Pressure]:
 
 
 def find_pressure(user: User, site_name: str, queue_name: str) -> Pressure:
-    """The pressure on one queue of a site that the user may see. Raises NotFound."""
+    """Pressure on one queue of a site that the user may see. Raises NotFound."""
     site = find_visible_site(user, site_name)
     found = (each for each in pressure_at(site).values() if each.queue.name == queue_name)
     pressure = next(found, None)

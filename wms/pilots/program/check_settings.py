@@ -19,7 +19,7 @@ _MOST_S = 86_400
 _MOST_SCRATCH_MB = 4096
 _ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s:\[\]]+):[0-9]{1,5}")
 
-#: What a value has to be, in words, with what tells whether it is.
+#: Kind of a value: its description, and its test.
 _Kind = tuple[str, Callable[[Any], bool]]
 
 

@@ -24,15 +24,15 @@ from wms.pilots.models import NodeCheck, Pilot, PilotCheck
 from wms.pilots.protocol.registration import pilot_actor, secret_digest
 from wms.sites.models import Queue, Site
 
-#: Of a script; it travels to every node.
+#: Largest script; it travels to every node.
 MOST_BYTES = 64 * 1024
 MOST_SETTINGS_BYTES = 4096
-#: So long the results of checks are kept.
+#: Time for which the results of checks are kept.
 _KEPT = timedelta(days=30)
 _SWEPT_AT_ONCE = 5000
-#: So long people are told of failed checks.
+#: Time for which failed checks are shown.
 FAILURES_TOLD_FOR = timedelta(days=1)
-#: Of one pilot so many results are kept: many more than any node needs.
+#: Most results that are kept of one pilot: many more than any node needs.
 MOST_RESULTS = 2000
 
 

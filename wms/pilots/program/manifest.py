@@ -22,7 +22,7 @@ from wms.sites.models import Queue
 
 FORMAT = 1
 _TIME_LIMIT_S = 60
-#: Of built-in checks that are repeated while jobs run.
+#: Periods of built-in checks that are repeated while jobs run.
 _PERIODS_S = {"disk": 300}
 #: Built-in checks that have nothing to check without these settings.
 _NEEDED_SETTINGS = {"platform": "platforms", "software": "directories", "network": "addresses"}

@@ -28,7 +28,7 @@ def claim_and_wait(
     is_there: Callable[[], bool] = lambda: True,
     unreported: Set[AttemptRef] = frozenset(),
 ) -> tuple[ClaimAnswer, bool]:
-    """As `claim_job`, but wait for a job where waiting may help; tell whether it did in vain.
+    """Claim a job, and wait for one where that may help; tell whether it waited in vain.
 
     A process holds `max_held_claims` at once; the answer to others comes at once. A pilot that is
     not there any more, as far as `is_there` can tell, is given no job. Raises NotAuthenticated when
@@ -42,7 +42,7 @@ def claim_and_wait(
             is_called=is_called,
         )  # fmt: skip
 
-    # The place is taken before the first look, so that no news comes between the two.
+    # The slot is taken before the first look, so that no arrival comes between the two.
     with WAITING_LIST.slot(conf().max_held_claims) as slot:
         answer = ask(False)
         if slot is None:

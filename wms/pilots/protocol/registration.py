@@ -27,7 +27,7 @@ from wms.pilots.states import TERMINAL, TOKEN_GRACE
 from wms.sites.models import Queue
 from wms.sites.settling import settle_fence
 
-#: Why pilots end by themselves; the last two are failures.
+#: Reasons for which pilots end by themselves; the last two are failures.
 ENDS = ("idle", "drained", "lifetime", "terminated", "preempted", "unfit", "error")
 _FAILED_ENDS = frozenset({"unfit", "error"})
 

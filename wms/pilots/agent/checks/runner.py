@@ -18,9 +18,9 @@ from typing import Any
 
 from ..control import Control
 
-#: What a check sees of the pilot's own environment.
+#: Variables of the pilot's environment that a check sees.
 PASSED_ON = ("PATH", "LANG", "LC_ALL", "TZ")
-#: So much of what a check prints is looked at.
+#: Bytes at the end of a check's output that are read.
 MOST_OUTPUT_BYTES = 64 * 1024
 MOST_METRICS = 50
 REASON_LENGTH = 1000

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from .base import FenceUnusable, NoFreeAccount, Reservation
 
-#: What root makes, for pilots of several accounts.
+#: Folder of locks made by root, for pilots of several accounts.
 SHARED = Path("/run/pilotage")
 _OWN = "/var/tmp/pilotage-accounts-{uid}"
 _OF_OTHERS = stat.S_IRWXO

@@ -55,18 +55,18 @@ def _make_image(image: Path) -> Path:
     for name in ("dev", "proc", "sys", "root", "etc", "var", HOME, TMP, ATTRIBUTES_FOLDER):
         (image / name.lstrip("/")).mkdir(parents=True, exist_ok=True, mode=0o755)
     for path in shown_folders():
-        place = image / path.lstrip("/")
+        mount_point = image / path.lstrip("/")
         if os.path.islink(path):
-            place.unlink(missing_ok=True)
-            place.symlink_to(os.readlink(path))
+            mount_point.unlink(missing_ok=True)
+            mount_point.symlink_to(os.readlink(path))
         else:
-            place.mkdir(parents=True, exist_ok=True, mode=0o755)
+            mount_point.mkdir(parents=True, exist_ok=True, mode=0o755)
     for path in _shown_of_etc():
-        place = image / path.lstrip("/")
+        mount_point = image / path.lstrip("/")
         if os.path.isdir(path):
-            place.mkdir(exist_ok=True, mode=0o755)
+            mount_point.mkdir(exist_ok=True, mode=0o755)
         else:
-            place.touch()
+            mount_point.touch()
     return image
 
 

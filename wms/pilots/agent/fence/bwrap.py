@@ -38,7 +38,7 @@ from .network import NODE, NONE, OPEN, PORTAL, Network
 #: Numbers that no distribution gives to accounts, for payloads of root's pilots.
 ACCOUNTS = range(60_710, 65_000)
 
-#: What gives the payload its account, and takes all of this from it.
+#: Capabilities of setpriv, which gives the payload its account and drops them.
 _SETPRIV_MAY = ("CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP")
 _GPU_DEVICES = ("/dev/nvidia", "/dev/dri", "/dev/kfd")
 

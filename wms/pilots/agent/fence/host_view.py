@@ -1,4 +1,4 @@
-"""The part of the host that fenced programs see: the system's folders, read-only, and shared ones.
+"""View of the host inside a fence: the system's folders, read-only, and shared ones.
 
 Used by the fences of payloads (bubblewrap, Apptainer) and of the scripts of nodes.
 """
@@ -18,7 +18,7 @@ HOME = "/job"
 TMP = "/tmp"
 ATTRIBUTES_FOLDER = "/run/pilotage"
 
-#: What every fenced program sees of its host, where it is there: scripts of nodes too.
+#: Folders of the host that every fenced program sees, scripts of nodes too.
 BASE = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 #: A payload sees the software of its site besides.
 SYSTEM = (*BASE, "/opt", "/cvmfs", "/sw")
@@ -27,7 +27,7 @@ ETC = (
     *("hosts", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "localtime", "mime.types"),
     *("nsswitch.conf", "passwd", "pki", "protocols", "resolv.conf", "services", "ssl", "timezone"),
 )
-#: Where the programs of fences are looked for.
+#: Search path for the programs of fences.
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 

@@ -31,7 +31,7 @@ class Network:
 
     name: str = OPEN
     server_url: str = ""
-    #: How a guard works in it, if one is needed.
+    #: Method of the network guard, if one is needed.
     guard: str = ""
 
     def guarded(self, *, has_other_account: bool) -> Network:

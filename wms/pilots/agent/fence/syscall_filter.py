@@ -32,7 +32,7 @@ _AF_UNIX, _AF_INET, _AF_INET6, _AF_NETLINK = 1, 2, 10, 16
 _FAMILIES = (_AF_UNIX, _AF_INET, _AF_INET6, _AF_NETLINK)
 _TYPE_MASK, _SOCK_STREAM, _SOCK_DGRAM, _SOCK_RAW = 0xF, 1, 2, 3
 _IPPROTO_TCP = 6
-#: What 0 stands for, TCP; UDP and the two kinds of echoes. The others have doors of their own.
+#: Protocols: 0 (the default) and TCP; UDP and the two kinds of echoes.
 _OF_STREAMS, _OF_DATAGRAMS = (0, _IPPROTO_TCP), (0, 1, 17, 58)
 #: TCP_FASTOPEN_CONNECT and TCP_FASTOPEN_NO_COOKIE: data would go before an answer comes.
 _FAST_OPEN = (30, 34)
@@ -44,7 +44,7 @@ _LAST = 469
 
 @dataclass(frozen=True)
 class _Machine:
-    """How the kernel calls a machine, and where its numbers are in the table."""
+    """Machine as the kernel names it, and the column of its numbers in the table."""
 
     audit: int
     column: int
@@ -192,7 +192,8 @@ def _unless_equal(index: int, values: Sequence[int], then: Sequence[Step]) -> li
     """Do `then` where an argument is none of the values; go on after it where it is one."""
     last = len(values) - 1
     tests: list[Step] = [
-        (_EQUAL, last - place + len(then), 0, value) for place, value in enumerate(values)
+        (_EQUAL, last - index_of_value + len(then), 0, value)
+        for index_of_value, value in enumerate(values)
     ]
     return [*_argument(index), *tests, *then]
 

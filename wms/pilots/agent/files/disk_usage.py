@@ -14,11 +14,11 @@ MOST_FILES = 1_000_000
 SLICE_S = 0.5
 
 _BLOCK_BYTES = 512
-#: What an entry of a folder takes at least, so that very many empty files count too.
+#: Least size of an entry of a folder, so that very many empty files count too.
 _LEAST_ENTRY_BYTES = 512
 _ENTRIES_BETWEEN_CLOCKS = 256
 
-#: What entries take on disk, one after the other, in bytes.
+#: Sizes of entries on disk in bytes, one after the other.
 Entries = Iterator[int]
 
 

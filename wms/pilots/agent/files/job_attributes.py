@@ -18,7 +18,7 @@ MOST_NAMES = 20
 #: Largest part of one heartbeat for attributes: the server bounds what it reads.
 MOST_BYTES_OF_HEARTBEAT = 100_000
 
-#: Whole numbers and texts.
+#: Attributes by name: whole numbers and texts.
 Values = dict[str, Any]
 
 # The server refuses a whole heartbeat for what it does not take, so this takes nothing else.

@@ -8,7 +8,7 @@ import secrets
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
-#: Of a longer stdout or stderr the beginning and the end are sent.
+#: Size above which only beginning and end of stdout or stderr are sent.
 LOG_LIMIT_BYTES = 10 * 1024 * 1024
 
 _CHUNK = 256 * 1024

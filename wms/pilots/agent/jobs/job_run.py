@@ -26,13 +26,13 @@ from ..server.stream_upload import StreamUploader
 from .job_description import AttachedClaim, Input, Job
 from .outputs import JobOutputs
 
-#: What a payload sees of the pilot's own environment; the job's own variables come on top.
+#: Variables of the pilot's environment that a payload sees; the job's own come on top.
 PASSED_ON = ("PATH", "LANG", "LC_ALL", "TZ")
 DOWNLOAD_TRIES = 3
-#: A job may use so much of the CPU time that it asked for, on each of its cores.
+#: Factor of the CPU time asked for that a job may use, on each of its cores.
 _CPU_TOLERANCE = 1.2
 
-# What the system says of names that are too long, or of a file and a folder of the same name.
+# Errors for names that are too long, or of a file and a folder of the same name.
 _BAD_NAMES = frozenset({errno.EEXIST, errno.EISDIR, errno.ENOTDIR, errno.ENAMETOOLONG})
 
 log = logging.getLogger("pilot")
@@ -68,7 +68,7 @@ class RunContext:
     cgroups: Cgroups
     #: The claim that can go with the last report of a job, whose part of the slot is free then.
     next_claim: Callable[[Job], dict[str, Any] | None]
-    #: How long the pilot still has for what begins now.
+    #: Seconds that the pilot still has for a job that begins now.
     left_s: Callable[[], float]
     shared: tuple[SharedFolder, ...] = ()
 

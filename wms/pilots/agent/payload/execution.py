@@ -25,11 +25,11 @@ from .meter import Meter, next_measurement_s
 
 #: The grace from the polite signal to the hard one when the pilot itself has to go.
 GOODBYE_GRACE_S = 3.0
-#: A batch system sends its signal to all processes of a slot, one after another: so long after a
-#: payload that it ended the pilot's own may come.
+#: A batch system signals all processes of a slot, one after another: longest time between a
+#: payload's end by such a signal and the pilot's own signal.
 SIGNAL_SPREAD_S = 2.0
 
-#: Who stops payloads, in the protocol's words.
+#: Initiators of a stop, in the protocol's words.
 PREEMPTION, PILOT, SERVER, WATCHDOG = "preemption", "pilot", "server", "watchdog"
 PILOT_TIME = "pilot_time"
 

@@ -10,20 +10,20 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Limits:
-    """What a payload may use; None: no limit. Times in seconds, amounts in MB (2^20 bytes)."""
+    """Limits of a payload; None: no limit. Times in seconds, amounts in MB (2^20 bytes)."""
 
     #: From the start of the payload.
     wall_s: float | None = None
-    #: Of all its processes together.
+    #: CPU time of all its processes together.
     cpu_s: float | None = None
     memory_mb: float | None = None
     #: In its directory and its directories for temporary files.
     disk_mb: float | None = None
     #: Files and folders there.
     files: float | None = 100_000
-    #: Of stdout and stderr together.
+    #: Size of stdout and stderr together.
     output_mb: float | None = 1024.0
-    #: Of all announced outputs together that are sent.
+    #: Size of all announced outputs together that are sent.
     output_sandbox_mb: float | None = 10_240.0
     processes: float | None = 4096
     #: Processes that run or wait for a disk, averaged over a minute.
@@ -59,7 +59,7 @@ class Limits:
         )
 
 
-#: What 0 means where it is not "no limit".
+#: Values for a 0 that does not mean "no limit".
 _NONE = {"progress_ratio": 0.0, "progress_s": 0.0, "grace_s": 0.0}
 
 

@@ -18,7 +18,7 @@ class Usage:
     #: Files and folders.
     files: int = 0
     is_too_deep: bool = False
-    #: Of all its processes, as far as they were looked at.
+    #: Open files of all its processes, as far as they were counted.
     open_files: int = 0
     disk_free_mb: float | None = None
     output_mb: float = 0.0

@@ -20,7 +20,7 @@ from typing import Any, BinaryIO, TypeVar, cast
 from ..control import Control, Waker
 from .http_route import HttpRoute
 
-#: How long the server may be away before the pilot gives up: longer than any planned outage.
+#: Seconds that the server may be away before the pilot gives up: more than any planned outage.
 RETRY_S = 2 * 3600.0
 #: A short outage (a restart) is noticed quickly, a long one is not hammered.
 SHORT_OUTAGE_S = 120.0
@@ -86,7 +86,7 @@ def parsing(what: str) -> Iterator[None]:
 
 
 class HashMismatch(Exception):
-    """The received file has another hash than announced."""
+    """Hash of the received file is another than the announced one."""
 
 
 class NodeFault(Exception):

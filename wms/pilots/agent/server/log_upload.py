@@ -13,7 +13,7 @@ from .client import BadAnswer, Client, Rejected, Unauthorised, Unavailable
 LOG_FILE = "pilot.log"
 PIECE_BYTES = 128 * 1024
 PIECES_AT_ONCE = 8
-#: Of a longer log the server gets the beginning; the batch system has all of it.
+#: Largest log at the server, which gets its beginning; the batch system has all of it.
 MOST_BYTES = 8 * 1024 * 1024
 
 log = logging.getLogger("pilot")

@@ -15,10 +15,10 @@ from ..server.client import Client, parsing
 from ..server.report_spool import ReportSpool
 from .pilot_lifetime import PilotLifetime
 
-#: With nothing at hand a pilot lets the server hold its claim so long, until there is work for it.
+#: Longest time that the server holds the claim of a pilot with nothing at hand.
 LONGEST_WAIT_S = 10.0
-#: Asked sooner after a fruitless claim, the server says no at once: a part of the pause, and the
-#: most that this part comes to.
+#: Rest after a claim in vain, before which the server refuses at once: a part of the poll period,
+#: and its longest.
 _REST_OF_POLL = 0.5
 _LONGEST_REST_S = 1.0
 #: An answer that comes sooner was not held, whatever it says.

@@ -11,8 +11,8 @@ from ..control import Control
 from .lifetime_rules import Shutdown, lifetime, pilot_shutdown
 from .pilot_config import LifetimeSettings
 
-#: After the end of its time a pilot has so long to stop its payloads and to report them, before it
-#: ends whatever is left. Batch systems are told a minute more than that time.
+#: Seconds after the end of its time in which a pilot stops its payloads and reports them, before it
+#: ends whatever is left. Batch systems are given a minute more than that time.
 FINAL_REPORTS_S = 40.0
 #: Clocks of nodes that were put to sleep may jump.
 _LONGEST_WAIT_S = 60.0

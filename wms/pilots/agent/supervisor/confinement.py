@@ -22,7 +22,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-#: What the ends are called that are sent to the supervisor.
+#: Names of the descriptors that are sent to the supervisor.
 GUARD, RELAY = b"guard", b"relay"
 
 PR_SET_DUMPABLE = 4
@@ -59,7 +59,7 @@ def main() -> None:
     try:
         channel = socket.socket(fileno=0)
         order = marshal.loads(_received(channel, int(_received(channel, 8), 16)))
-        pass_through(order, channel)
+        confine(order, channel)
         os.dup2(memory_file(order["stdin"].encode(errors="surrogateescape")), 0)
         os.execve("/bin/sh", ["/bin/sh", "-s"], dict(os.environ))
     except (OSError, EOFError, ValueError) as error:
@@ -94,7 +94,7 @@ def memory_file(content: bytes) -> int:
     return descriptor
 
 
-def pass_through(order: dict[str, Any], channel: socket.socket | None = None) -> None:
+def confine(order: dict[str, Any], channel: socket.socket | None = None) -> None:
     """Confine this process as an order asks. Raises OSError; then no payload may be started here.
 
     With an order for a guard or a relay there must be a channel to the supervisor.
@@ -103,8 +103,8 @@ def pass_through(order: dict[str, Any], channel: socket.socket | None = None) ->
         _have_own_keys()
     if order["has_own_network"]:
         _leave_network()
-        for place, (host, port) in enumerate(order["listens_at"]):
-            _send(channel, RELAY, _listening(host, port, place).detach())
+        for index, (host, port) in enumerate(order["listens_at"]):
+            _send(channel, RELAY, _listening(host, port, index).detach())
     if order["has_no_capabilities"]:
         _drop_capabilities()
     if order["watched"] or order["denied"]:
@@ -251,7 +251,7 @@ def _unshare(flags: int) -> None:
         raise OSError(number, f"no network of its own can be made: {os.strerror(number)}")
 
 
-def _listening(host: str, port: int, place: int) -> socket.socket:
+def _listening(host: str, port: int, index: int) -> socket.socket:
     """Listening socket at an address of another host, which this network takes for its own."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     packed = socket.inet_pton(family, host)
@@ -260,7 +260,7 @@ def _listening(host: str, port: int, place: int) -> socket.socket:
             fcntl.ioctl(device, _SIOCSIFADDR, struct.pack("=16sIi", packed, 128, _LO_INDEX))
         elif family == socket.AF_INET and packed[0] != 127:
             address = struct.pack("=H2x4s8x", socket.AF_INET, packed)
-            fcntl.ioctl(device, _SIOCSIFADDR, struct.pack("16s16s8x", b"lo:%d" % place, address))
+            fcntl.ioctl(device, _SIOCSIFADDR, struct.pack("16s16s8x", b"lo:%d" % index, address))
     listener = socket.socket(family, socket.SOCK_STREAM)
     listener.bind((host, port))
     listener.listen(_BACKLOG)

@@ -107,7 +107,7 @@ def _become(order: dict[str, Any], supervisor: int, channel: socket.socket) -> N
         os.set_inheritable(descriptor, True)
         argv = [str(descriptor) if each == word else each for each in argv]
     if order["confinement"] is not None:
-        confinement.pass_through(order["confinement"], channel)
+        confinement.confine(order["confinement"], channel)
     os.chdir(order["directory"])
     os.umask(0o022)
     for name, value in order["limits"].items():

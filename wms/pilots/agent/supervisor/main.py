@@ -67,7 +67,7 @@ def _fork_supervisor(numbers: list[int], descriptors: list[int]) -> int:
     if pid == 0:
         try:
             os.setsid()
-            _take_places(numbers, descriptors)
+            _renumber(numbers, descriptors)
             _supervise()
         finally:
             os._exit(1)
@@ -76,14 +76,14 @@ def _fork_supervisor(numbers: list[int], descriptors: list[int]) -> int:
     return pid
 
 
-def _take_places(numbers: list[int], descriptors: list[int]) -> None:
+def _renumber(numbers: list[int], descriptors: list[int]) -> None:
     """Move the descriptors to the numbers that the pilot knows them by."""
     above = max(*numbers, *descriptors) + 1
     moved = [fcntl.fcntl(each, fcntl.F_DUPFD_CLOEXEC, above) for each in descriptors]
     for each in descriptors:
         os.close(each)
-    for place, each in enumerate(moved):
-        os.dup2(each, numbers[place])
+    for index, each in enumerate(moved):
+        os.dup2(each, numbers[index])
         os.close(each)
 
 

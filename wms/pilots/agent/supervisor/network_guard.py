@@ -67,7 +67,7 @@ class NetworkGuard:
         self._calls = _CALLS[os.uname().machine]
         self._name_servers = name_servers()
         self._steps = socket_filter.socket_filter(self._name_servers)
-        self._places = threading.BoundedSemaphore(_MOST_CONNECTING)
+        self._connecting_slots = threading.BoundedSemaphore(_MOST_CONNECTING)
 
     def begin(self) -> None:
         """Run in a thread until no process is left that may ask."""
@@ -141,8 +141,8 @@ class NetworkGuard:
             return self._route == CONNECTS, b""
         try:
             found = [
-                os.pread(memory, min(length, _LONGEST_ADDRESS), place) if place else b""
-                for place, length in _addresses(memory, name, words)
+                os.pread(memory, min(length, _LONGEST_ADDRESS), offset) if offset else b""
+                for offset, length in _addresses(memory, name, words)
             ]
         except (OSError, OverflowError, ValueError, struct.error):
             # The kernel says of such an address what is wrong with it.
@@ -160,7 +160,7 @@ class NetworkGuard:
     def _connect(self, key: int, pid: int, number: int, address: bytes) -> None:
         """Connect a socket of another process, in a thread: it may take long."""
         descriptor = _copy_of(pid, number)
-        if not self._places.acquire(blocking=False):
+        if not self._connecting_slots.acquire(blocking=False):
             os.close(descriptor)
             raise OSError(errno.EAGAIN, "")
 
@@ -173,7 +173,7 @@ class NetworkGuard:
                 self._tell(key, 0, 0, 0)
             finally:
                 os.close(descriptor)
-                self._places.release()
+                self._connecting_slots.release()
 
         threading.Thread(target=connect, daemon=True).start()
 

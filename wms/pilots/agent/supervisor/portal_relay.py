@@ -17,7 +17,7 @@ _MOST_CONNECTIONS = 64
 _PIECE_BYTES = 65536
 _PAUSE_S = 0.1
 
-_places = threading.BoundedSemaphore(_MOST_CONNECTIONS)
+_connection_slots = threading.BoundedSemaphore(_MOST_CONNECTIONS)
 
 
 class PortalRelay:
@@ -33,13 +33,13 @@ class PortalRelay:
 
     def _serve(self) -> None:
         while True:
-            _places.acquire()
+            _connection_slots.acquire()
             try:
                 inner, _ = self._listener.accept()
                 threading.Thread(target=self._carry, args=(inner,), daemon=True).start()
             except (OSError, RuntimeError):
                 # Of descriptors, or of threads, there are none left now.
-                _places.release()
+                _connection_slots.release()
                 time.sleep(_PAUSE_S)
 
     def _carry(self, inner: socket.socket) -> None:
@@ -51,7 +51,7 @@ class PortalRelay:
             # It is closed now on both sides, which tells the payload.
             return
         finally:
-            _places.release()
+            _connection_slots.release()
 
 
 def _join(one: socket.socket, other: socket.socket) -> None:

@@ -24,8 +24,8 @@ _ALL, _NOTHING = (_RETURN, 0, 0, 0xFFFFFFFF), (_RETURN, 0, 0, 0)
 
 def put_on(made: socket.socket, steps: bytes) -> None:
     """Attach a filter to a socket for good. Raises OSError: some kernels let only root do it."""
-    place = array.array("B", steps)
-    program = struct.pack("HP", len(steps) // 8, place.buffer_info()[0])
+    buffer = array.array("B", steps)
+    program = struct.pack("HP", len(steps) // 8, buffer.buffer_info()[0])
     made.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, program)
     made.setsockopt(socket.SOL_SOCKET, _SO_LOCK_FILTER, 1)
 
@@ -63,19 +63,19 @@ def socket_filter(name_servers: Sequence[bytes]) -> bytes:
     return b"".join(struct.pack("=HBBI", *step) for step in steps)
 
 
-def _drop(net: bytes, bits: int, place: int) -> list[tuple[int, int, int, int]]:
-    return _if_from(net, bits, place, [_NOTHING])
+def _drop(net: bytes, bits: int, offset: int) -> list[tuple[int, int, int, int]]:
+    return _if_from(net, bits, offset, [_NOTHING])
 
 
-def _pass_names(address: bytes, place: int) -> list[tuple[int, int, int, int]]:
+def _pass_names(address: bytes, offset: int) -> list[tuple[int, int, int, int]]:
     is_dns = [(_LOAD_HALF, 0, 0, 0), (_EQUAL, 0, 1, DNS_PORT), _ALL]
-    return _if_from(address, 8 * len(address), place, is_dns)
+    return _if_from(address, 8 * len(address), offset, is_dns)
 
 
 def _if_from(
-    net: bytes, bits: int, place: int, then: Sequence[tuple[int, int, int, int]]
+    net: bytes, bits: int, offset: int, then: Sequence[tuple[int, int, int, int]]
 ) -> list[tuple[int, int, int, int]]:
-    """Do `then` with a packet whose sender, at this place of its head, is in the net."""
+    """Do `then` with a packet whose sender, at this offset of its head, is in the net."""
     steps = list(then)
     # From the last word of the address to the first: each jumps over what comes after it.
     for index in reversed(range((bits + 31) // 32)):
@@ -83,7 +83,7 @@ def _if_from(
         kept = min(bits - index * 32, 32)
         mask = (0xFFFFFFFF << (32 - kept)) & 0xFFFFFFFF
         steps = [
-            (_LOAD, 0, 0, _HEADER + place + index * 4),
+            (_LOAD, 0, 0, _HEADER + offset + index * 4),
             (_AND, 0, 0, mask),
             (_EQUAL, 0, len(steps), word & mask),
             *steps,
