@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.wms.pilots.agent.test_watchdog import ALL
+from tests.wms.pilots.agent.payload.test_watchdog import ALL
 from wms.pilots.agent.files import sandbox
 from wms.pilots.agent.resources.usage import Usage
 from wms.pilots.agent.resources.watchdog import Watchdog

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.wms.pilots.agent.test_payload import run
+from tests.wms.pilots.agent.payload.test_execution import run
 from wms.pilots.agent.files import sandbox
 from wms.pilots.agent.files.disk_usage import DiskUsage, DiskUsageCounter, entries_below
 from wms.pilots.agent.resources.cgroups import Cgroups, own_group

@@ -9,7 +9,7 @@ import pytest
 
 from tests.wms.pilots.agent.conftest import World, wait_until
 from tests.wms.pilots.agent.faulty_proxy import HANG_UP, LOSE_ANSWER, PASS
-from tests.wms.pilots.agent.fencing import payload_accounts
+from tests.wms.pilots.agent.fence.fencing import payload_accounts
 from wms.jobs.models import Attempt, Job
 from wms.pilots.agent.control import Control
 from wms.pilots.agent.fence.accounts import AccountPool, PayloadAccount, folder_of_locks

@@ -18,7 +18,7 @@ import pytest
 
 from wms.pilots.agent.fence.accounts import SHARED
 
-ROOT = Path(__file__).parents[4]
+ROOT = Path(__file__).parents[5]
 #: An ordinary account that is on every system.
 USER = "nobody"
 #: A Python that every account may run; that of the tests may lie in somebody's home.
@@ -77,7 +77,7 @@ class Fencing:
         python = SYSTEM_PYTHON if is_other else sys.executable
         number = pwd.getpwnam(self.account) if is_other else None
         done = subprocess.run(
-            [python, "-m", "tests.wms.pilots.agent.fenced_pilot"],
+            [python, "-m", "tests.wms.pilots.agent.fence.fenced_pilot"],
             input=json.dumps(task).encode(),
             capture_output=True,
             cwd=_readable_copy(self.work_dir.parent / "code") if is_other else ROOT,
@@ -102,7 +102,7 @@ def _readable_copy(folder: Path) -> Path:
     """The pilot's program where every account can read it, as the checkout need not be."""
     if not folder.exists():
         shutil.copytree(ROOT / "wms/pilots/agent", folder / "wms/pilots/agent")
-        program = Path("tests/wms/pilots/agent/fenced_pilot.py")
+        program = Path("tests/wms/pilots/agent/fence/fenced_pilot.py")
         (folder / program).parent.mkdir(parents=True)
         shutil.copy(ROOT / program, folder / program)
         for path in (folder, *folder.rglob("*")):

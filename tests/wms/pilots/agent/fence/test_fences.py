@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from tests.wms.pilots.agent.conftest import wait_until
-from tests.wms.pilots.agent.fenced_pilot import TOKEN
-from tests.wms.pilots.agent.fencing import (
+from tests.wms.pilots.agent.fence.fenced_pilot import TOKEN
+from tests.wms.pilots.agent.fence.fencing import (
     SYSTEM_PYTHON,
     USER,
     Fencing,

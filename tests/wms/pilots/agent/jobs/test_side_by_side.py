@@ -11,7 +11,7 @@ import pytest
 
 from tests.wms.pilots.agent.conftest import World, wait_until
 from tests.wms.pilots.agent.faulty_proxy import HANG_UP, LOSE_ANSWER, PASS
-from tests.wms.pilots.agent.test_payload import wait_until_gone
+from tests.wms.pilots.agent.payload.test_execution import wait_until_gone
 from wms.core.actors import Actor
 from wms.jobs import operations
 from wms.jobs.models import Attempt, Job, WorkspaceFile

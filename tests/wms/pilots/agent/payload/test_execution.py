@@ -169,13 +169,13 @@ def test_nothing_of_the_payload_survives_the_pilots_sudden_death(
     script = f"sleep 1000 & echo $$ $! >pids; {'kill -s KILL $PPID;' if is_payload else ''} wait"
     program = (
         "from pathlib import Path\n"
-        "from tests.wms.pilots.agent.test_payload import run\n"
+        "from tests.wms.pilots.agent.payload.test_execution import run\n"
         f"run(Path('.').resolve(), {script!r})\n"
     )
     pilot = subprocess.Popen(
         [sys.executable, "-c", program],
         cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[4])},
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[5])},
     )
     leader, child = (int(pid) for pid in wait_for_file(tmp_path / "sandbox/pids").split())
 
@@ -224,7 +224,7 @@ def test_a_payload_gets_no_signal_that_is_blocked_or_ignored(tmp_path: Path) -> 
     program = (
         "import signal\n"
         "from pathlib import Path\n"
-        "from tests.wms.pilots.agent.test_payload import run\n"
+        "from tests.wms.pilots.agent.payload.test_execution import run\n"
         "signal.signal(signal.SIGQUIT, signal.SIG_IGN)\n"
         "signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGALRM])\n"
         "run(Path('.').resolve(), 'grep -E \"Sig(Blk|Ign)\" /proc/self/status')\n"
@@ -233,7 +233,7 @@ def test_a_payload_gets_no_signal_that_is_blocked_or_ignored(tmp_path: Path) -> 
     subprocess.run(
         [sys.executable, "-c", program],
         cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[4])},
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[5])},
         check=True,
     )
 

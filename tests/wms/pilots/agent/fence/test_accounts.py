@@ -24,7 +24,7 @@ held = Accounts(["one"], Path(sys.argv[1])).hold()
 print("held", flush=True)
 time.sleep(600)
 """
-_ROOT = Path(__file__).parents[4]
+_ROOT = Path(__file__).parents[5]
 
 
 def test_an_account_is_one_jobs_at_a_time(tmp_path: Path) -> None:

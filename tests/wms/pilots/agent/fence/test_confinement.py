@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from tests.wms.pilots.agent.fencing import ROOT, Fencing, fencing, payload_accounts
+from tests.wms.pilots.agent.fence.fencing import ROOT, Fencing, fencing, payload_accounts
 from wms.pilots.agent.supervisor.confinement import landlock_version
 
 __all__ = ["fencing", "payload_accounts"]
