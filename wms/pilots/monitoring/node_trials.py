@@ -35,8 +35,8 @@ class SiteTrials:
 
 def troubled_sites(now: datetime, *, least_failed: int) -> list[str]:
     """Sites that have a node on which so many jobs failed lately."""
-    found = _rows(FIND_TROUBLED_SITES, now, least=least_failed)
-    return [site for (site,) in found]
+    rows = _rows(FIND_TROUBLED_SITES, now, least=least_failed)
+    return [site for (site,) in rows]
 
 
 def trials_at(sites: Collection[str], now: datetime) -> Mapping[str, SiteTrials]:
@@ -44,18 +44,18 @@ def trials_at(sites: Collection[str], now: datetime) -> Mapping[str, SiteTrials]
 
     Alike are the payloads of one DAG that run the same executable.
     """
-    found: dict[str, SiteTrials] = defaultdict(lambda: SiteTrials([], {}))
+    trials: dict[str, SiteTrials] = defaultdict(lambda: SiteTrials([], {}))
     failed: dict[tuple[str, str], list[tuple[datetime, int]]] = defaultdict(list)
     rows = _rows(READ_TRIALS, now, sites=list(sites))
     for site, host, owner, topic, key, executable, *payload, is_bad, job_id, ended_at in rows:
         batch = (owner, topic, key, executable)
-        found[site].trials.append(Trial(host, batch, tuple(payload), is_bad))
+        trials[site].trials.append(Trial(host, batch, tuple(payload), is_bad))
         if is_bad:
             failed[site, host].append((ended_at, job_id))
     for (site, host), jobs in failed.items():
         latest = sorted(jobs, reverse=True)[:_TOLD]
-        found[site].failed_jobs[host] = [job_id for _, job_id in latest]
-    return found
+        trials[site].failed_jobs[host] = [job_id for _, job_id in latest]
+    return trials
 
 
 def _rows(statement: str, now: datetime, **parameters: Any) -> list[tuple[Any, ...]]:

@@ -43,9 +43,9 @@ def run_cycle(now: datetime) -> dict[str, Any]:
     begun = 0
     if sites:
         named = Site.objects.in_bulk(sites, field_name="name")
-        for name, found in sorted(trials_at(sites, now).items()):
+        for name, site_trials in sorted(trials_at(sites, now).items()):
             if name in named:
-                begun += _suspect(named[name], found, now)
+                begun += _suspect(named[name], site_trials, now)
     return {"suspected": begun, "ended": ended, "troubled_sites": len(sites)}
 
 
@@ -68,15 +68,15 @@ def described(row: SuspectedNode) -> str:
 
 
 @transaction.atomic
-def _suspect(site: Site, found: SiteTrials, now: datetime) -> int:
+def _suspect(site: Site, site_trials: SiteTrials, now: datetime) -> int:
     """Suspect the nodes of a site that deserve it; return how many are new."""
     known = {row.host: row for row in suspects_at(site).select_for_update(of=("self",))}
     begun = 0
-    for each in suspects(found.trials, RULE):
+    for each in suspects(site_trials.trials, RULE):
         row = known.get(each.host) or SuspectedNode(
             site=site, host=each.host, since=now, next_trial_at=now + TRIAL_PAUSE
         )
-        _describe(row, each, found.failed_jobs[each.host])
+        _describe(row, each, site_trials.failed_jobs[each.host])
         if row.pk:
             row.save(update_fields=[*_figures(each), "failed_jobs", "reason"])
             continue

@@ -107,8 +107,8 @@ def pressure_at(site: Site) -> dict[int, Pressure]:
 def find_pressure(user: User, site_name: str, queue_name: str) -> Pressure:
     """Pressure on one queue of a site that the user may see. Raises NotFound."""
     site = find_visible_site(user, site_name)
-    found = (each for each in pressure_at(site).values() if each.queue.name == queue_name)
-    pressure = next(found, None)
+    pressures = (each for each in pressure_at(site).values() if each.queue.name == queue_name)
+    pressure = next(pressures, None)
     if pressure is None:
         raise NotFound(f"The site {site_name} has no queue {queue_name}.")
     return pressure

@@ -101,13 +101,13 @@ def pilot_counts(queue: Queue) -> Counts:
     """All pilots of a queue that have not finally ended: waiting, running, and held ones."""
     is_waiting = Q(state__in=PENDING)
     is_held = is_waiting & Q(batch_state=BatchState.HELD)
-    found = Pilot.objects.filter(queue=queue, state__in=ALIVE).aggregate(
+    counts = Pilot.objects.filter(queue=queue, state__in=ALIVE).aggregate(
         waiting=Count("pk", filter=is_waiting),
         running=Count("pk", filter=~is_waiting),
         held=Count("pk", filter=is_held),
     )
     # A held pilot has not left: it counts as one that waits.
-    return Counts(idle=found["waiting"], running=found["running"], held=found["held"])
+    return Counts(idle=counts["waiting"], running=counts["running"], held=counts["held"])
 
 
 def _decided(request: PressureRequest, counts: Counts) -> Turn:

@@ -97,10 +97,10 @@ def file_content(sha256: str) -> bytes:
 
 
 def _content(model: type[models.Model], sha256: str) -> bytes:
-    found = model._default_manager.filter(pk=sha256).values_list("content", flat=True).first()
-    if found is None:
+    content = model._default_manager.filter(pk=sha256).values_list("content", flat=True).first()
+    if content is None:
         raise NotFound("No pilot was ever told to fetch this.")
-    return bytes(found)
+    return bytes(content)
 
 
 def _store(model: type[models.Model], contents: Mapping[str, bytes]) -> None:

@@ -88,10 +88,10 @@ def claim_job(
     """
     if pilot.state in TERMINAL:
         raise NotAuthenticated("This pilot has ended; it gets no more work.")
-    found = _bind_job(pilot, resource, claim_key, unreported, now, is_called)
-    if isinstance(found, Refusal):
-        return ClaimAnswer(reason=found.reason, until=found.until, again_s=found.again_s)
-    return _answer(pilot, found)
+    result = _bind_job(pilot, resource, claim_key, unreported, now, is_called)
+    if isinstance(result, Refusal):
+        return ClaimAnswer(reason=result.reason, until=result.until, again_s=result.again_s)
+    return _answer(pilot, result)
 
 
 @transaction.atomic
@@ -125,13 +125,13 @@ def _bind_job(
     began_s = time.monotonic()
     held = [each for each in attempts if AttemptRef(each.job_id, each.number) not in unreported]
     taker = Taker(host, conf().retry_patience_s, takes_retries=suspect_id is None)
-    found = _draw_job(pilot, resource, claim_key, held, taker, now)
-    if isinstance(found, Refusal):
+    result = _draw_job(pilot, resource, claim_key, held, taker, now)
+    if isinstance(result, Refusal):
         took = timedelta(seconds=time.monotonic() - began_s)
         Pilot.objects.filter(pk=pilot.pk).update(fruitless_at=now + took)
     elif suspect_id is not None:
-        suspects.note_trial(suspect_id, found.pk, now)
-    return found
+        suspects.note_trial(suspect_id, result.pk, now)
+    return result
 
 
 def _draw_job(

@@ -78,8 +78,8 @@ def record_heartbeat(
     rows = prepared_rows(RECORD_HEARTBEAT, _parameters(credential, beat, now))
     if not rows:
         raise NotAuthenticated
-    pilot_id, state, state_reason, drain_reason, found = rows[0]
-    open_attempts = json.loads(found or "[]")
+    pilot_id, state, state_reason, drain_reason, attempts_json = rows[0]
+    open_attempts = json.loads(attempts_json or "[]")
     attempts = {AttemptRef(job_id, number): wanted for job_id, number, wanted in open_attempts}
     actor = Actor.pilot(str(credential.uuid))
     if state == PilotState.STALLED:

@@ -113,11 +113,11 @@ def _with_fence(node: Mapping[str, Any], pilot: Pilot) -> dict[str, Any]:
 
     A pilot on whose node the queue's fence does not work runs no payload.
     """
-    found = str(node.get("fence", ""))
-    if found:
-        settle_fence(pilot.queue, found, actor=pilot_actor(pilot))
-    fence = pilot.queue.effective_fence or found
-    return {**node, "fence": fence, "fence_found": found} if fence else dict(node)
+    fence_found = str(node.get("fence", ""))
+    if fence_found:
+        settle_fence(pilot.queue, fence_found, actor=pilot_actor(pilot))
+    fence = pilot.queue.effective_fence or fence_found
+    return {**node, "fence": fence, "fence_found": fence_found} if fence else dict(node)
 
 
 def _terms(queue: Queue) -> RegistrationAnswer:

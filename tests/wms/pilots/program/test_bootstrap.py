@@ -28,10 +28,10 @@ PILOT, SECRET = "00000000-0000-4000-8000-000000000000", "secret-of-it"
 #: A stand-in for the agent that tells what it was given, and what others could see of it.
 SPY = """
 import json, os, sys
-mission = json.loads(sys.stdin.read())
-seen = {"mission": mission, "argv": open("/proc/self/cmdline").read(), "env": dict(os.environ),
-        "work_dir_mode": oct(os.stat(mission["work_dir"]).st_mode & 0o777),
-        "files": os.listdir(mission["work_dir"] + "/files")}
+config = json.loads(sys.stdin.read())
+seen = {"config": config, "argv": open("/proc/self/cmdline").read(), "env": dict(os.environ),
+        "work_dir_mode": oct(os.stat(config["work_dir"]).st_mode & 0o777),
+        "files": os.listdir(config["work_dir"] + "/files")}
 print(json.dumps(seen))
 """
 
@@ -153,7 +153,7 @@ def assert_stopped(
 ) -> None:
     """Nothing was executed, nothing is left, and the server knows why."""
     assert done.returncode == 1
-    assert '"mission"' not in done.stdout
+    assert '"config"' not in done.stdout
     assert not list(directory.glob("pilotage-*"))
     [told] = server.site.told
     assert told["path"] == "/pilot/v1/unfit"
@@ -166,9 +166,9 @@ def test_the_program_gets_the_secret_that_the_script_was_given(
 ) -> None:
     done = run(server, tmp_path)
 
-    mission = json.loads(done.stdout)["mission"]
-    assert (mission["pilot"], mission["secret"]) == (PILOT, SECRET)
-    assert mission["server"] == server.url
+    config = json.loads(done.stdout)["config"]
+    assert (config["pilot"], config["secret"]) == (PILOT, SECRET)
+    assert config["server"] == server.url
 
 
 def test_no_secret_is_among_arguments_or_in_the_environment(server: Server, tmp_path: Path) -> None:
@@ -193,8 +193,8 @@ def test_what_the_manifest_lists_is_there_when_the_program_starts(
 
     seen = json.loads(run(server, tmp_path, manifest=manifest).stdout)
 
-    assert seen["mission"]["manifest_sha256"] == manifest
-    assert 0 <= seen["mission"]["used_s"] < 60
+    assert seen["config"]["manifest_sha256"] == manifest
+    assert 0 <= seen["config"]["used_s"] < 60
     assert seen["files"] == [hashlib.sha256(b"#!/bin/sh\ntrue\n").hexdigest()]
 
 
@@ -220,7 +220,7 @@ def test_a_script_of_a_check_with_another_hash_stops_the_program_too(
 
 def test_a_manifest_that_was_tampered_with_is_not_followed(server: Server, tmp_path: Path) -> None:
     manifest = server.site.add_manifest(AGENT)
-    other = server.site.add_manifest(zipped("print('mission')"))
+    other = server.site.add_manifest(zipped("print('config')"))
     server.site.files[manifest] = server.site.files[other]
 
     done = run(server, tmp_path, manifest=manifest)

@@ -114,9 +114,9 @@ def scratch(given: Given) -> Finding:
     return Finding("" if is_same else f"{file} holds other bytes than were written", "corruption")
 
 
-def _at_least(what: str, found: int, least: int, metric: str) -> Finding:
-    reason = "" if found >= least else f"{found} {what}, needed are {least}"
-    return Finding(reason, metrics={metric: found})
+def _at_least(what: str, amount: int, least: int, metric: str) -> Finding:
+    reason = "" if amount >= least else f"{amount} {what}, needed are {least}"
+    return Finding(reason, metrics={metric: amount})
 
 
 _CHECKS: dict[str, Callable[[Given], Finding]] = {
@@ -127,9 +127,9 @@ _CHECKS: dict[str, Callable[[Given], Finding]] = {
 
 def main() -> int:
     """Run the check that is named on the command line."""
-    found = _CHECKS[sys.argv[2]](json.load(sys.stdin))
-    result: dict[str, Any] = {"is_ok": not found.reason, "metrics": found.metrics}
-    if found.reason:
-        result.update(kind=found.kind, reason=found.reason)
+    finding = _CHECKS[sys.argv[2]](json.load(sys.stdin))
+    result: dict[str, Any] = {"is_ok": not finding.reason, "metrics": finding.metrics}
+    if finding.reason:
+        result.update(kind=finding.kind, reason=finding.reason)
     sys.stdout.write(json.dumps(result) + "\n")
     return 0

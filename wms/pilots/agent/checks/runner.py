@@ -113,10 +113,10 @@ class CheckRunner:
         """Run one check; whatever goes wrong is its failure."""
         started = self._control.clock()
         try:
-            found = self._judge(check)
+            result = self._judge(check)
         except OSError as error:
-            found = NodeCheckResult(check.name, False, "node", f"the check cannot be run: {error}")
-        result = replace(found, seconds=self._control.clock() - started)
+            result = NodeCheckResult(check.name, False, "node", f"the check cannot be run: {error}")
+        result = replace(result, seconds=self._control.clock() - started)
         log.log(
             logging.INFO if result.is_ok else logging.ERROR,
             "check %s: %s, %.2f s",

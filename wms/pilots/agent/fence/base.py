@@ -108,10 +108,10 @@ class Enclosure:
 
     def executable(self, name: str) -> str:
         """Path of the executable as the payload sees it; raises `BadPath` where it cannot exist."""
-        found = sandbox.locate_executable(self.directories.sandbox, name)
-        if found == name:
+        path = sandbox.locate_executable(self.directories.sandbox, name)
+        if path == name:
             return name
-        return f"{self.home}/{os.path.relpath(found, os.path.realpath(self.directories.sandbox))}"
+        return f"{self.home}/{os.path.relpath(path, os.path.realpath(self.directories.sandbox))}"
 
     def hides(self, path: str) -> bool:
         """Tell whether a file of the node cannot be seen inside."""
@@ -216,16 +216,16 @@ def denied_calls_filter() -> bytes:
 
 def resource_limits(limits: Limits, *, has_own_account: bool = False) -> dict[str, int]:
     """Limits (rlimits) of each process. RLIMIT_NPROC counts the processes of a whole account."""
-    found = {"RLIMIT_CORE": 0}
+    rlimits = {"RLIMIT_CORE": 0}
     if limits.disk_mb is not None:
         # Of a single file; stdout is one too. A little more, so that the watchdog tells the reason.
-        found["RLIMIT_FSIZE"] = int(limits.disk_mb * 2**20) + 2**20
+        rlimits["RLIMIT_FSIZE"] = int(limits.disk_mb * 2**20) + 2**20
     if limits.cpu_s is not None:
         # For each process: the watchdog looks at their sum, and is to be the first to act.
-        found["RLIMIT_CPU"] = int(limits.cpu_s + limits.grace_s) + 60
+        rlimits["RLIMIT_CPU"] = int(limits.cpu_s + limits.grace_s) + 60
     if has_own_account and limits.processes is not None:
-        found["RLIMIT_NPROC"] = int(limits.processes)
-    return found
+        rlimits["RLIMIT_NPROC"] = int(limits.processes)
+    return rlimits
 
 
 def shell_script(

@@ -91,7 +91,7 @@ def is_below(path: str, folder: str) -> bool:
 
 def program(name: str) -> str:
     """Path of a program of the system; raises `FenceUnusable`."""
-    found = shutil.which(name, path=PATH)
-    if found is None:
+    path = shutil.which(name, path=PATH)
+    if path is None:
         raise FenceUnusable(f"{name} is not installed on this node")
-    return found
+    return path

@@ -68,8 +68,8 @@ class Network:
         """Addresses of the portal, which the payload's network takes as its own. Raises OSError."""
         if self.portal is None:
             return []
-        found = socket.getaddrinfo(*self.portal, type=socket.SOCK_STREAM)
-        return list(dict.fromkeys(str(each[4][0]) for each in found))
+        infos = socket.getaddrinfo(*self.portal, type=socket.SOCK_STREAM)
+        return list(dict.fromkeys(str(each[4][0]) for each in infos))
 
     def hosts(self, addresses: list[str]) -> str:
         """Content of `/etc/hosts` in a network of its own, which has no name server."""

@@ -55,11 +55,11 @@ class DiskUsageCounter:
             is_whole = self._count_until(self._under_way, clock, clock() + limit_s)
         except TooDeep:
             return DiskUsage(self._files, self._bytes / 2**20, is_too_deep=True)
-        found = DiskUsage(self._files, self._bytes / 2**20)
+        usage = DiskUsage(self._files, self._bytes / 2**20)
         if is_whole:
-            self._under_way, self._whole = None, found
-            return found
-        return DiskUsage(max(found.files, self._whole.files), max(found.mb, self._whole.mb))
+            self._under_way, self._whole = None, usage
+            return usage
+        return DiskUsage(max(usage.files, self._whole.files), max(usage.mb, self._whole.mb))
 
     @property
     def is_whole(self) -> bool:

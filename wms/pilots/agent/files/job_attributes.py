@@ -42,11 +42,11 @@ def read_attributes(file: Path) -> Values:
         return {}
     values: Values = {}
     for line in text.split("\n"):
-        found = _LINE.fullmatch(line)
-        if found is None or (len(values) == MOST_NAMES and found["name"] not in values):
+        match = _LINE.fullmatch(line)
+        if match is None or (len(values) == MOST_NAMES and match["name"] not in values):
             continue
-        number, text_value = found["number"], found["text"]
-        values[found["name"]] = int(number) if number else _ESCAPED.sub(r"\1", text_value)
+        number, text_value = match["number"], match["text"]
+        values[match["name"]] = int(number) if number else _ESCAPED.sub(r"\1", text_value)
     return values
 
 

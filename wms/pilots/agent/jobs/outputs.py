@@ -27,7 +27,7 @@ class JobOutputs:
 
     def logs(self, stdout: Path, stderr: Path) -> list[Upload]:
         """Uploads of stdout and stderr, shortened where they are long."""
-        found = []
+        uploads = []
         for kind, path in (("stdout", stdout), ("stderr", stderr)):
             try:
                 log_file = sandbox.bounded_log(path) if path.is_file() else None
@@ -36,12 +36,12 @@ class JobOutputs:
                 self.problems.append(f"{kind} was not stored: {error}")
                 continue
             if log_file is not None and log_file.stat().st_size:
-                found.append(self._upload(kind, kind, log_file))
-        return found
+                uploads.append(self._upload(kind, kind, log_file))
+        return uploads
 
     def outputs(self) -> list[Upload]:
         """Uploads of the announced files that exist, as long as all together are not too large."""
-        found = []
+        uploads = []
         limit_mb = self._limits.output_sandbox_mb
         total_mb = 0.0
         for name in self._names:
@@ -57,8 +57,8 @@ class JobOutputs:
                     f"over the limit of {limit_mb:g} MB"
                 )
                 continue
-            found.append(self._upload("output", name, source))
-        return found
+            uploads.append(self._upload("output", name, source))
+        return uploads
 
     def _upload(self, kind: str, name: str, source: Path) -> Upload:
         return Upload(

@@ -69,13 +69,13 @@ class Meter:
 
     def finish(self, wall_s: float, cpu_s: float) -> Usage:
         """Usage at the end, with the CPU time of all processes from the kernel."""
-        found = self._disk_counter.count(time.monotonic, _LAST_COUNT_S)
+        disk = self._disk_counter.count(time.monotonic, _LAST_COUNT_S)
         self.last = replace(
             self.last,
             wall_s=wall_s,
             cpu_s=cpu_s,
-            disk_mb=max(self.last.disk_mb, found.mb + self.output_mb()),
-            files=max(self.last.files, found.files),
+            disk_mb=max(self.last.disk_mb, disk.mb + self.output_mb()),
+            files=max(self.last.files, disk.files),
             output_mb=self.output_mb(),
         )
         return self.last
@@ -95,7 +95,7 @@ class Meter:
         if not (is_due or self._is_urgent(free)):
             return
         began = clock()
-        found = self._disk_counter.count(clock)
+        disk = self._disk_counter.count(clock)
         unlinked_mb = processes.unlinked_mb(pids, self._enclosure.disk)
         self._files_took_s = clock() - began
         self._counted_at_s = wall_s
@@ -103,9 +103,9 @@ class Meter:
         self.last = replace(
             self.last,
             # What it printed is on the same disk.
-            disk_mb=found.mb + self.output_mb() + unlinked_mb,
-            files=found.files,
-            is_too_deep=found.is_too_deep,
+            disk_mb=disk.mb + self.output_mb() + unlinked_mb,
+            files=disk.files,
+            is_too_deep=disk.is_too_deep,
         )
 
     def _is_urgent(self, free: Free) -> bool:

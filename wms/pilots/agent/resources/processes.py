@@ -44,12 +44,12 @@ def tree_below(root: int) -> tuple[Process | None, list[Process]]:
         if process is not None:
             children.setdefault(process.parent, []).append(process)
             top = process if process.pid == root else top
-    found: list[Process] = []
+    below: list[Process] = []
     level = list(children.get(root, ()))
     while level:
-        found += level
+        below += level
         level = [below for each in level for below in children.get(each.pid, ())]
-    return top, found
+    return top, below
 
 
 def _read(pid: str) -> Process | None:

@@ -183,9 +183,9 @@ class Client:
                 raise http.client.IncompleteRead(b"", response.length)
             return digest
 
-        found = self._retry(lambda: self._exchange(request, receive), path, RETRY_S)
-        if found != sha256:
-            raise HashMismatch(f"{path}: expected SHA-256 {sha256}, received {found}")
+        received = self._retry(lambda: self._exchange(request, receive), path, RETRY_S)
+        if received != sha256:
+            raise HashMismatch(f"{path}: expected SHA-256 {sha256}, received {received}")
 
     def upload(self, path: str, source: Path, *, retry_s: float = RETRY_S) -> None:
         """Send a file; what the server holds under this path is replaced."""

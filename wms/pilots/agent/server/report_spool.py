@@ -306,10 +306,10 @@ class _Backoff:
 
 def _attempt_of(path: str) -> Attempt:
     """Attempt that a report is about, from its address."""
-    found = _ATTEMPT.match(path)
-    if found is None:
+    match = _ATTEMPT.match(path)
+    if match is None:
         raise ValueError(f"{path} is no address of an attempt")
-    return int(found[1]), int(found[2])
+    return int(match[1]), int(match[2])
 
 
 def _undo(uploads: Sequence[Upload], moved: Sequence[Path]) -> None:

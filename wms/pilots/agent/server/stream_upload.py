@@ -122,8 +122,8 @@ class StreamUploader:
 
 def _line_after(file: Path, offset: int) -> int:
     """Offset of the first line behind an offset; the offset itself in a very long line."""
-    found = _read(file, offset, _LINE_BYTES).find(b"\n")
-    return offset + found + 1
+    line_end = _read(file, offset, _LINE_BYTES).find(b"\n")
+    return offset + line_end + 1
 
 
 def _read(file: Path, offset: int, length: int) -> bytes:

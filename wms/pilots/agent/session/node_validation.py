@@ -94,9 +94,9 @@ class NodeValidation:
         """Failed result where the work directory has other files than the manifest lists."""
         listed = {check.sha256 for check in self._config.checks if not check.is_built_in}
         folder = self._config.files
-        found = set(os.listdir(folder)) if folder.is_dir() else set()
+        present = set(os.listdir(folder)) if folder.is_dir() else set()
         reason = "the files of the checks are not those that the manifest lists"
-        return [] if found == listed else [NodeCheckResult("files", False, "corruption", reason)]
+        return [] if present == listed else [NodeCheckResult("files", False, "corruption", reason)]
 
     def _repeat(self) -> None:
         clock = self._control.clock

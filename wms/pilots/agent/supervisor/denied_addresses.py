@@ -27,16 +27,16 @@ DNS_PORT = 53
 _RESOLV_CONF = "/etc/resolv.conf"
 
 
-def address_in(found: bytes) -> tuple[bytes, int]:
+def address_in(sockaddr: bytes) -> tuple[bytes, int]:
     """Address and port of a sockaddr; an empty address if it has none.
 
     An IPv4 address that is written as IPv6 counts as IPv4.
     """
-    family, port = struct.unpack_from("=H2s", found) if len(found) >= 4 else (0, b"")
+    family, port = struct.unpack_from("=H2s", sockaddr) if len(sockaddr) >= 4 else (0, b"")
     if family == socket.AF_INET:
-        return found[4:8], int.from_bytes(port, "big")
+        return sockaddr[4:8], int.from_bytes(port, "big")
     if family == socket.AF_INET6:
-        address = found[8:24]
+        address = sockaddr[8:24]
         is_mapped = address.startswith(_MAPPED)
         return (address[12:] if is_mapped else address), int.from_bytes(port, "big")
     return b"", 0
@@ -54,7 +54,7 @@ def is_denied(address: bytes) -> bool:
 
 def name_servers() -> list[bytes]:
     """Name servers of this node: some clouds have theirs at a denied address."""
-    found = []
+    servers = []
     try:
         with open(_RESOLV_CONF, encoding="utf-8", errors="replace") as lines:
             words = [line.split() for line in lines]
@@ -64,7 +64,7 @@ def name_servers() -> list[bytes]:
         if len(line) > 1 and line[0] == "nameserver":
             family = socket.AF_INET6 if ":" in line[1] else socket.AF_INET
             try:
-                found.append(socket.inet_pton(family, line[1]))
+                servers.append(socket.inet_pton(family, line[1]))
             except OSError:
                 continue
-    return found
+    return servers

@@ -272,14 +272,14 @@ def _below(root: int) -> dict[int, int]:
         if name.isdigit():
             parent = _parent_of(name)
             children.setdefault(parent, []).append(int(name))
-    found: dict[int, int] = {}
+    depths: dict[int, int] = {}
     level = [root]
     depth = 0
     while level:
         depth += 1
         level = [child for pid in level for child in children.get(pid, ())]
-        found.update((pid, depth) for pid in level)
-    return found
+        depths.update((pid, depth) for pid in level)
+    return depths
 
 
 def _parent_of(pid: str) -> int:

@@ -62,7 +62,7 @@ class NetworkGuard:
     def __init__(self, listener: int, method: str, uid: int | None) -> None:
         """`uid` is the payload's account, where root keeps it: its sockets are to be its own."""
         self._listener = listener
-        self._route = method
+        self._method = method
         self._uid = uid
         self._calls = _CALLS[os.uname().machine]
         self._name_servers = name_servers()
@@ -138,9 +138,9 @@ class NetworkGuard:
         try:
             memory = os.open(f"/proc/{pid}/mem", os.O_RDONLY)
         except OSError:
-            return self._route == CONNECTS, b""
+            return self._method == CONNECTS, b""
         try:
-            found = [
+            addresses = [
                 os.pread(memory, min(length, _LONGEST_ADDRESS), offset) if offset else b""
                 for offset, length in _addresses(memory, name, words)
             ]
@@ -149,9 +149,9 @@ class NetworkGuard:
             return False, b""
         finally:
             os.close(memory)
-        denied = any(self._is_denied(*address_in(each)) for each in found)
-        is_here = self._route == CONNECTS and name == "connect" and address_in(found[0])[0]
-        return denied, found[0] if is_here else b""
+        denied = any(self._is_denied(*address_in(each)) for each in addresses)
+        is_here = self._method == CONNECTS and name == "connect" and address_in(addresses[0])[0]
+        return denied, addresses[0] if is_here else b""
 
     def _is_denied(self, address: bytes, port: int) -> bool:
         is_name_server = port == DNS_PORT and address in self._name_servers

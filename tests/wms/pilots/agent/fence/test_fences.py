@@ -257,7 +257,7 @@ def test_the_memory_of_a_pilot_is_closed_to_others_of_its_account() -> None:
         extra_groups=[],
     ) as pilot:
         try:
-            # It waits for its mission. What is closed belongs to root.
+            # It waits for its configuration. What is closed belongs to root.
             memory = Path(f"/proc/{pilot.pid}/mem")
             wait_until(lambda: memory.stat().st_uid == 0, "its memory is closed")
         finally:
