@@ -1,4 +1,4 @@
-"""What the pilot API tells a pilot that asks for work, and one that beats."""
+"""Claims and heartbeats at the pilot API: jobs, refusals, commands."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""A pilot that an earlier release sent is served to its end, and one of a later release is too.
-
-The conversation was recorded between a pilot and a server of before pilots checked their nodes,
-kept reports in a spool, sent output while they ran, and told what they use. In the file `@1@` is a
-job, `@PILOT@` and `@SECRET@` are the pilot's.
-"""
+"""Releases: pilots of an earlier and of a later one are served to their end."""
 
 from __future__ import annotations
 

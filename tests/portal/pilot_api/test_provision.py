@@ -1,4 +1,4 @@
-"""What pilots fetch before they register, and what they tell of their nodes."""
+"""Provision of pilots before they register: manifests, files, reports of unfit nodes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a pilot becomes known, and what it gets without a good credential."""
+"""Registration of pilots, and requests without a good credential."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The report of an end that carries the pilot's next claim: two messages in one request."""
+"""Reports with an attached claim: two messages in one request."""
 
 from __future__ import annotations
 

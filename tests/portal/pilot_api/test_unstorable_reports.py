@@ -1,4 +1,4 @@
-"""What the database never takes ends its attempt, so that nothing waits behind it."""
+"""Reports that the database cannot store end their attempt, so that nothing waits behind them."""
 
 from __future__ import annotations
 

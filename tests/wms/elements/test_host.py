@@ -1,4 +1,4 @@
-"""What is particular to pilots that are processes of this host."""
+"""Element of this host: particulars of pilots that are its processes."""
 
 from __future__ import annotations
 

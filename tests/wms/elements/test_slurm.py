@@ -1,4 +1,4 @@
-"""What is particular to pilots in a real Slurm."""
+"""Element of a real Slurm: particulars of its pilots."""
 
 from __future__ import annotations
 

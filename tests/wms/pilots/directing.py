@@ -1,4 +1,4 @@
-"""The director at work in a test: one cycle, and then the turn of every queue."""
+"""Director and turns of all queues, run once for a test."""
 
 from __future__ import annotations
 

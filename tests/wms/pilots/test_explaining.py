@@ -1,4 +1,4 @@
-"""Why jobs with some needs are not run: queues, limits, and words that mean nothing today."""
+"""Reasons why jobs are not run: queues, limits, and words that nothing offers today."""
 
 from __future__ import annotations
 

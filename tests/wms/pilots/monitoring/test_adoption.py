@@ -1,4 +1,4 @@
-"""Pilots whose submission's answer was lost get the ids that are theirs, and nobody else's."""
+"""Adoption of pilots whose submission's answer was lost: they get their ids, and nobody else's."""
 
 from __future__ import annotations
 

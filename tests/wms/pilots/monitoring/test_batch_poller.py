@@ -1,4 +1,4 @@
-"""What becomes of pilots when a batch system speaks, keeps silent, or lies."""
+"""Batch poller: pilots of a batch system that answers, keeps silent, or lies."""
 
 from __future__ import annotations
 

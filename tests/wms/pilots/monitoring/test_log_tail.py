@@ -1,4 +1,4 @@
-"""The log of a pilot that its batch system has: asked for by people, who must not all wait."""
+"""Log of a pilot at its batch system, asked for by people, who must not all wait."""
 
 from __future__ import annotations
 

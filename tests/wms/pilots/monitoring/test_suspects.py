@@ -1,4 +1,4 @@
-"""Worker nodes that fail what others do well: found out, spared, tried, and cleared."""
+"""Suspected worker nodes: found out, spared, tried, and cleared."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many pilots are sent, of which size, and whose."""
+"""Pilots that the director sends: number, size, and owner."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Asking for all TaskQueues at once gives the answer of each, and loses no job."""
+"""Matching of all TaskQueues at once: the same answer as one by one, and no job is lost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a queue says of the checks of its nodes is understood before it is stored."""
+"""Settings of node checks at a queue: validated before they are stored."""
 
 from __future__ import annotations
 

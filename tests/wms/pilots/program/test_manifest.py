@@ -1,4 +1,4 @@
-"""What a queue's pilots are to fetch and run."""
+"""Manifests for the pilots of a queue."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The claim of a pilot: one key and one job, what is free, and the way back."""
+"""Claims of pilots: one key and one job, free resources, jobs given back."""
 
 from __future__ import annotations
 

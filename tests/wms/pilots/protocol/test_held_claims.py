@@ -1,4 +1,4 @@
-"""Claims that wait for a job."""
+"""Held claims: a pilot's claim waits until there is a job."""
 
 from __future__ import annotations
 

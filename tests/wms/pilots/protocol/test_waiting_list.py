@@ -1,4 +1,4 @@
-"""The room where pilots wait for jobs: who is called, and who looks next."""
+"""Waiting list of held claims: which slot is woken, and which is next."""
 
 from __future__ import annotations
 

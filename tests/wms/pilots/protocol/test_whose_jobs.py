@@ -1,4 +1,4 @@
-"""Which jobs a pilot is given: what it was made for, whose they are, and running limits."""
+"""Jobs that a pilot may be given: its purpose, its owner, and running limits."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""A pilot of the tests: runs payloads behind a fence, and tells what became of them.
-
-A program of its own, so that it can run under another account than the tests. Its standard input
-brings JSON: the fence, and the payloads. All payloads run at the same time.
-"""
+"""Pilot of the tests: runs payloads behind a fence, and prints their outcomes."""
 
 from __future__ import annotations
 

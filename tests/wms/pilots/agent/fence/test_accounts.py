@@ -1,4 +1,4 @@
-"""The locks of accounts for payloads."""
+"""Locks of accounts for payloads."""
 
 from __future__ import annotations
 

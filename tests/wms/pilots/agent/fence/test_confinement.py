@@ -1,4 +1,4 @@
-"""What payloads ask of the kernel, and what they reach of the network, behind each fence."""
+"""Confinement of payloads behind each fence: system calls and network."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Payloads that mean harm, behind each fence that works on this host."""
+"""Fences against payloads that mean harm, behind each that works on this host."""
 
 from __future__ import annotations
 

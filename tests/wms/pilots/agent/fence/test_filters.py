@@ -1,4 +1,4 @@
-"""The filters of system calls as programs, carried out here as the kernel does it."""
+"""Filters of system calls as programs, carried out here as the kernel does it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The next job comes with the answer to a report: real processes, portal and database."""
+"""Attached claims: the next job comes with the answer to a report; real processes and portal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What cannot be run: through the node's fault or through the job's own."""
+"""Jobs that cannot be run, through the node's fault or through their own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Payloads are real processes here."""
+"""Execution of payloads as real processes: ends, limits, signals, nothing left behind."""
 
 from __future__ import annotations
 
@@ -193,14 +193,16 @@ def test_payloads_go_on_and_begin_though_what_starts_their_keepers_was_killed(
     first, then = tmp_path / "first", tmp_path / "then"
     first.mkdir()
     then.mkdir()
-    script = f"echo $PPID >{first}/new; mv {first}/new {first}/keeper; while [ ! -e {first}/go ]; "
+    script = (
+        f"echo $PPID >{first}/new; mv {first}/new {first}/supervisor; while [ ! -e {first}/go ]; "
+    )
     outcomes: list[Outcome] = []
     thread = threading.Thread(
         target=lambda: outcomes.append(run(first, f"{script} do sleep 0.02; done; exit 5"))
     )
     thread.start()
 
-    os.kill(parent_of(int(wait_for_file(first / "keeper"))), signal.SIGKILL)
+    os.kill(parent_of(int(wait_for_file(first / "supervisor"))), signal.SIGKILL)
     outcomes.append(run(then, "exit 6"))
     (first / "go").touch()
     thread.join()
@@ -211,10 +213,10 @@ def test_payloads_go_on_and_begin_though_what_starts_their_keepers_was_killed(
 def test_what_a_batch_system_sends_to_all_that_runs_in_a_slot_ends_no_keeper(
     tmp_path: Path,
 ) -> None:
-    keepers = "$PPID $(cut -d ' ' -f 4 /proc/$PPID/stat)"
+    supervisors = "$PPID $(cut -d ' ' -f 4 /proc/$PPID/stat)"
 
     outcome = run(
-        tmp_path, f"for each in TERM INT HUP USR1; do kill -s $each {keepers}; done; exit 5"
+        tmp_path, f"for each in TERM INT HUP USR1; do kill -s $each {supervisors}; done; exit 5"
     )
 
     assert (outcome.exit_code, outcome.reason) == (5, "")

@@ -1,4 +1,4 @@
-"""Where keepers come from, when that goes wrong."""
+"""Fork server of supervisors: it is killed, stopped, or out of processes."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_without_room_for_descriptors_no_keeper_begins(here: ForkServer) -> None
     assert descriptors_of(os.getpid()) == before
 
 
-def test_no_descriptor_is_left_open_by_many_keepers_and_those_that_were_lost(
+def test_no_descriptor_is_left_open_by_many_supervisors_and_those_that_were_lost(
     here: ForkServer,
 ) -> None:
     ours, theirs = descriptors_of(os.getpid()), descriptors_of(process_of(here))

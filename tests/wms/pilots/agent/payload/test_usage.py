@@ -1,4 +1,4 @@
-"""What payloads use, seen in real processes and files."""
+"""Usage of payloads, measured of real processes and files."""
 
 from __future__ import annotations
 

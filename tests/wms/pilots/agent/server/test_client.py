@@ -1,4 +1,4 @@
-"""The pilot's half of the conversation, with the real portal as the other half."""
+"""Client of the pilot API, with the real portal as its server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A real pilot and a real server that cannot take the report of one job."""
+"""Refused reports: a real pilot, and a server that cannot take the report of one job."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reports that do not arrive: kept on the disk, those of an attempt in their order, each once."""
+"""Spool of reports: kept on disk, sent in the order of their attempt, each once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What payloads print, sent while it grows: to a small server that keeps pieces."""
+"""Upload of stdout and stderr while they grow, to a small server that keeps pieces."""
 
 from __future__ import annotations
 

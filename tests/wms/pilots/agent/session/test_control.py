@@ -1,4 +1,4 @@
-"""How the threads of a pilot learn of wishes, and how its heartbeats go on."""
+"""Requests to a pilot's threads, and heartbeats that go on whatever happens."""
 
 from __future__ import annotations
 

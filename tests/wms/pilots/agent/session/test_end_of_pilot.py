@@ -1,4 +1,4 @@
-"""Pre-emption, orders of the server, long outages and the log: a real pilot and a real portal."""
+"""End of a real pilot: pre-emption, drain, long outages, its log; on a real portal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a pilot has, and what is left of it."""
+"""Share of the node that a pilot has, and what jobs leave of it."""
 
 from __future__ import annotations
 

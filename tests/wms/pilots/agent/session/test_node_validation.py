@@ -1,4 +1,4 @@
-"""The node is proven before the first job, and again while jobs run."""
+"""Validation of the node before the first job, and again while jobs run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a pilot divides its time."""
+"""Lifetime of a pilot: retirement, shutdown when idle, end."""
 
 from __future__ import annotations
 
