@@ -187,7 +187,7 @@ def test_nothing_of_the_payload_survives_the_pilots_sudden_death(
     wait_until_gone(child)
 
 
-def test_payloads_go_on_and_begin_though_what_starts_their_keepers_was_killed(
+def test_payloads_go_on_and_begin_though_what_starts_their_supervisors_was_killed(
     tmp_path: Path,
 ) -> None:
     first, then = tmp_path / "first", tmp_path / "then"
@@ -210,7 +210,7 @@ def test_payloads_go_on_and_begin_though_what_starts_their_keepers_was_killed(
     assert [each.exit_code for each in outcomes] == [6, 5]
 
 
-def test_what_a_batch_system_sends_to_all_that_runs_in_a_slot_ends_no_keeper(
+def test_what_a_batch_system_sends_to_all_that_runs_in_a_slot_ends_no_supervisor(
     tmp_path: Path,
 ) -> None:
     supervisors = "$PPID $(cut -d ' ' -f 4 /proc/$PPID/stat)"

@@ -56,7 +56,7 @@ def test_a_process_that_somebody_has_stopped_is_replaced(
     here._discard()
 
 
-def test_without_room_for_descriptors_no_keeper_begins(here: ForkServer) -> None:
+def test_without_room_for_descriptors_no_supervisor_begins(here: ForkServer) -> None:
     resource.prlimit(process_of(here), resource.RLIMIT_NOFILE, (5, 5))
     before = descriptors_of(os.getpid())
 
@@ -85,7 +85,9 @@ def keeping(wake_up: int = 0) -> main._Supervision:
     return main._Supervision(order, None, 0, wake_up)  # type: ignore[arg-type]
 
 
-def test_a_keeper_goes_on_where_no_process_can_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_supervisor_goes_on_where_no_process_can_be_started(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     def fork() -> int:
         raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
 
@@ -94,7 +96,7 @@ def test_a_keeper_goes_on_where_no_process_can_be_started(monkeypatch: pytest.Mo
     keeping()._signal_by_program("KILL")
 
 
-def test_a_keeper_rests_while_it_waits_for_what_will_not_die(
+def test_a_supervisor_rests_while_it_waits_for_what_will_not_die(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     reader, writer = os.pipe()
