@@ -128,7 +128,7 @@ class HTCondorSettings:
 class HTCondorElement:
     """One schedd of a remote pool; every call ends after the time limit of the settings.
 
-    A place is as many cores as a pilot has, free in one slot; what the collector says of them is
+    A slot is as many cores as a pilot has, free in one slot of the pool; the collector's figures are
     some minutes old. A pilot's log comes when it has ended, that of a cancelled one never.
     """
 

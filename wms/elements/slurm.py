@@ -133,8 +133,8 @@ class SlurmSettings:
 class SlurmElement:
     """One partition, with the commands of a host that can submit to it.
 
-    A place is as many cores as a pilot has, wherever in the partition they are free. Cancelled
-    before it began, a pilot may be unknown to Slurm afterwards.
+    A slot is as many cores as a pilot has, wherever in the partition they are free. A pilot that is
+    cancelled before it began may be unknown to Slurm afterwards.
     """
 
     def __init__(self, settings: SlurmSettings, runner: CommandRunner) -> None:

@@ -55,10 +55,10 @@ def stop_after_job(job_id: int, *, actor: Actor, reason: str, seen: str = "") ->
 
 @transaction.atomic
 def remove_pilot(uuid: UUID, *, actor: Actor, reason: str) -> Pilot:
-    """End a pilot at once: its jobs wait again, at no cost to them, and the batch system is told.
+    """End a pilot at once: its jobs wait again, at no cost to them, and it is cancelled.
 
-    The pilot itself hears it with its next heartbeat; a batch system that does not hear is told
-    again. Raises NotFound, NotPermitted, ReasonRequired, and Conflict when it has ended.
+    The pilot itself hears it with its next heartbeat; a batch system that does not answer is asked
+    to cancel again. Raises NotFound, NotPermitted, ReasonRequired, and Conflict when it has ended.
     """
     require_steering(actor, "remove pilots")
     pilot = _locked(Q(uuid=uuid), f"pilot {uuid}", reason=reason, event="remove")

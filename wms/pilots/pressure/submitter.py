@@ -197,8 +197,8 @@ def _that_fit(element: Element, turn: Turn, report: TurnReport) -> Sequence[int]
 def submit_pilots(queue: Queue, element: Element, count: int) -> None:
     """Submit a batch of pilots.
 
-    The rows are written first, so that a crash during the submission leaves a batch name to ask
-    the batch system for (`attendant`), and never a pilot that nobody knows.
+    The rows are written first, so that a crash during the submission leaves a batch name to ask the
+    batch system for (`monitoring.batch_poller`), and never a pilot that nobody knows.
     """
     batch = f"pilotage-{secrets.token_hex(8)}"
     keys = [secrets.token_urlsafe(32) for _ in range(count)]

@@ -68,12 +68,11 @@ class HeartbeatAnswer:
 def record_heartbeat(
     credential: Credential, beat: HeartbeatMessage, *, now: datetime
 ) -> HeartbeatAnswer:
-    """Note that the pilot lives, welcome it back if it was missed, and answer with commands.
+    """Record a heartbeat, recover a stalled pilot, and answer with commands.
 
-    An attempt that it runs but that is not open any more (job killed, given to another pilot) is
-    to be stopped. A pilot that was declared ended is to stop everything; after `TOKEN_GRACE` it is
-    not known any more. What is told of attempts counts for the open ones only. Raises
-    NotAuthenticated.
+    An attempt that it runs but that is not open any more (job killed, given to another pilot) is to
+    be stopped. A pilot that was declared ended is to stop everything; after `TOKEN_GRACE` it is not
+    known any more. Reports on attempts count for the open ones only. Raises NotAuthenticated.
     """
     rows = prepared_rows(RECORD_HEARTBEAT, _parameters(credential, beat, now))
     if not rows:

@@ -132,7 +132,7 @@ class ReportSpool:
         return not self._queues
 
     def _has_to_wait(self, path: str) -> bool:
-        """Whether reports of this attempt wait already, or any since the server is away."""
+        """Whether reports of this attempt wait already, or the server is away and any wait."""
         with self._lock:
             return _attempt_of(path) in self._queues or (self._is_away and bool(self._queues))
 

@@ -69,7 +69,7 @@ class StreamUploader:
         self._thread = threading.Thread(target=self._stream, name=f"streams {path}", daemon=True)
 
     def start(self) -> None:
-        """Begin to send."""
+        """Begin to send, in the background."""
         self._thread.start()
 
     def send_now(self) -> None:
