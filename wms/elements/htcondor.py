@@ -128,8 +128,9 @@ class HTCondorSettings:
 class HTCondorElement:
     """One schedd of a remote pool; every call ends after the time limit of the settings.
 
-    A slot is as many cores as a pilot has, free in one slot of the pool; the collector's figures are
-    some minutes old. A pilot's log comes when it has ended, that of a cancelled one never.
+    Capacity is counted in slots of as many cores as a pilot has, each free in one slot of the pool;
+    the collector's figures are some minutes old. A pilot's log comes when it has ended, that of a
+    cancelled one never.
     """
 
     def __init__(self, settings: HTCondorSettings, runner: CommandRunner | None = None) -> None:

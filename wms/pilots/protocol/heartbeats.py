@@ -1,7 +1,6 @@
-"""Heartbeats: what pilots tell regularly, and the commands that travel back in the answers.
+"""Heartbeats of pilots, and the commands that travel back in the answers.
 
-Thousands of pilots send them, so one that has nothing special to tell or to be told costs one
-statement.
+Thousands of pilots send them, so one without attributes or commands costs one statement.
 """
 
 from __future__ import annotations
