@@ -19,8 +19,8 @@ from wms.pilots.agent.fence.base import FenceUnusable, NoFreeAccount
 _HOLD = """
 import sys, time
 from pathlib import Path
-from wms.pilots.agent.fence.accounts import Accounts
-held = Accounts(["one"], Path(sys.argv[1])).hold()
+from wms.pilots.agent.fence.accounts import AccountPool
+held = AccountPool(["one"], Path(sys.argv[1])).acquire()
 print("held", flush=True)
 time.sleep(600)
 """
