@@ -1,4 +1,8 @@
-"""Helper program of `ArcElement`: requests over one HTTPS connection, in a process of its own."""
+"""Helper program of `ArcElement`: requests over one HTTPS connection, in a process of its own.
+
+It is run by `python -I arc_helper.py`, with the question as JSON on its input and the answer on its
+output. It imports nothing of Pilotage.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""Element of Slurm: each pilot is a job of a partition."""
+"""Element of Slurm: each pilot is a job of a partition.
+
+Only text in columns that we ask for ourselves is read: the JSON of `squeue` differs between
+versions. What has ended stays in `squeue` for the site's MinJobAge, which is 300 s by default; the
+pilots report their end themselves, so that is enough.
+"""
 
 from __future__ import annotations
 

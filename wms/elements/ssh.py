@@ -1,4 +1,8 @@
-"""Command runner on another host, by the system's `ssh`."""
+"""Command runner on another host, by the system's `ssh`.
+
+The first command opens a master connection, which belongs to no process of ours: all commands of
+all workers to this host go through it, and it ends by itself some time after the last.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""Releases: pilots of an earlier and of a later one are served to their end."""
+"""Releases: pilots of an earlier and of a later one are served to their end.
+
+The conversation was recorded between a pilot and a server of before pilots checked their nodes,
+kept reports in a spool, sent output while they ran, and told what they use. In the file `@1@` is a
+job, `@PILOT@` and `@SECRET@` are the pilot's.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Batch poller, queue by queue: states of pilots at the batch system, and what follows."""
+"""Batch poller, queue by queue: states of pilots at the batch system, and what follows.
+
+The batch system only explains; a pilot that is heard lives, whatever is said of it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Turn of a queue: waiting pilots are topped up to the level of its request, or removed."""
+"""Turn of a queue: waiting pilots are topped up to the level of its request, or removed.
+
+Turns of one queue never overlap, and no turn waits for that of another queue.
+"""
 
 from __future__ import annotations
 

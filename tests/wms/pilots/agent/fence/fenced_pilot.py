@@ -1,4 +1,8 @@
-"""Pilot of the tests: runs payloads behind a fence, and prints their outcomes."""
+"""Pilot of the tests: runs payloads behind a fence, and prints their outcomes.
+
+A program of its own, so that it can run under another account than the tests. Its standard input
+brings JSON: the fence, and the payloads. All payloads run at the same time.
+"""
 
 from __future__ import annotations
 
