@@ -1,8 +1,8 @@
 """Helper program of `HTCondorElement`: one question to a schedd, in a process of its own.
 
 HTCondor's library keeps its settings, its tokens and its sessions for a whole process, and a call
-that hangs cannot be interrupted. So each question is put by `python -I htcondor_helper.py`, with the
-question as JSON on its input and the answer as JSON on its output; the settings are in its
+that hangs cannot be interrupted. So each question is put by `python -I htcondor_helper.py`, with
+the question as JSON on its input and the answer as JSON on its output; the settings are in its
 environment. It imports nothing of Pilotage.
 """
 
